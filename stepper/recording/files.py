@@ -63,8 +63,7 @@ def errors_named(path: Path, connection: CheckedConnection | None = None) -> Ite
     except MemoryError:
         raise SessionError(f"{path}: asks for more memory than there is") from None
     except _UNREADABLE as error:
-        if connection is not None and connection.damage:
-            damage, connection.damage = connection.damage, ""
+        if connection is not None and (damage := connection.damage()):
             raise SessionError(f"{path}: {damage}") from None
         if _IN_FUNCTION in str(error):  # before the check of a row, which gets its texts from SQLite
             raise SessionError(f"{path}: is damaged: a text is not UTF-8") from None

@@ -35,7 +35,7 @@ def quick_hash(content: bytes) -> bytes:
 
 def is_hash_of(digest: object, content: bytes) -> bool:
     """True if this is one of both hashes of a content."""
-    return digest in (quick_hash(content), content_hash(content))
+    return digest == quick_hash(content) or digest == content_hash(content)
 
 
 def with_checksum(row: Iterable[Any]) -> tuple[Any, ...]:

@@ -66,10 +66,26 @@ STEPS: Final[Mapping[int, Step]] = {
 """By the version that a step begins from."""
 
 
-class CheckedConnection(sqlite3.Connection):
-    """A connection that knows what is wrong with a row: an error in a function called by SQLite loses its message."""
+class DamagedRow(NamedTuple):
+    """A row by columns, and what is wrong with it."""
 
-    damage = ""
+    table: str
+    row: Mapping[str, Any]
+    why: str
+
+
+class CheckedConnection(sqlite3.Connection):
+    """A connection that knows on which row a query ended: an error in a function called by SQLite has no message."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.damaged: list[DamagedRow] = []
+
+    def damage(self) -> str:
+        """Return what is wrong with the row on which the last query ended; empty where that is unknown."""
+        rows = self.damaged.copy()
+        self.damaged.clear()
+        return f"is damaged: {rows[0].why} ({_place(self, rows[0].table, rows[0].row)})" if rows else ""
 
 
 def tables_of(version: int) -> dict[str, str]:
@@ -141,8 +157,8 @@ def prepare_writing(connection: CheckedConnection, version: int) -> None:
     except sqlite3.Error:
         with contextlib.suppress(sqlite3.Error):  # a full disk has ended the transaction already
             connection.execute("ROLLBACK")
-        if connection.damage:
-            raise SessionError(connection.damage) from None
+        if damage := connection.damage():
+            raise SessionError(damage) from None
         raise
 
 
@@ -202,7 +218,7 @@ def _checked(connection: CheckedConnection, table: str, definition: str, source:
     """Return a SELECT of the rows of a source, each of which has been checked; a checksum of -1 is none."""
     kinds = columns(definition)
     function = f"checked_{table}" if checksum == "-1" else f"intact_{table}"
-    connection.create_function(function, -1, _check_of(connection, table, kinds), deterministic=True)
+    connection.create_function(function, -1, _check_of(connection.damaged, table, kinds), deterministic=True)
     # SQLite puts the constant of `WHERE name = 'h'` for the column wherever it stands, but not for the key of a row,
     # which it looks up. Behind a plus it does not.
     listed = ", ".join(name if kind == _KEY else f"+{name} AS {name}" for name, kind in kinds.items())
@@ -210,13 +226,13 @@ def _checked(connection: CheckedConnection, table: str, definition: str, source:
     return f"(SELECT {listed} FROM {source} WHERE {function}({checksum}, {given}))"
 
 
-def _check_of(connection: CheckedConnection, table: str, kinds: Mapping[str, str]) -> Callable[..., bool]:
+def _check_of(found: list[DamagedRow], table: str, kinds: Mapping[str, str]) -> Callable[..., bool]:
     allowed = [_KINDS[kind] for kind in kinds.values()]
     fitting: set[tuple[type, ...]] = set()
 
     def damaged(row: tuple[Any, ...], why: str) -> NoReturn:
-        connection.damage = f"is damaged: {why} ({_place(connection, table, dict(zip(kinds, row, strict=True)))})"
-        raise SessionError(connection.damage)
+        found.append(DamagedRow(table, dict(zip(kinds, row, strict=True)), why))
+        raise SessionError(why)
 
     def check(checksum: int, *row: Any) -> bool:
         types = tuple(map(type, row))

@@ -22,6 +22,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import stepper
 from stepper.cli.program import main
 from stepper.debug.breakpoints.syntax import break_description
@@ -31,8 +33,9 @@ from stepper.errors import StepperError
 from stepper.recording import Pace, open_recording
 from stepper.recording.versions import STEPS
 from stepper.session.session_files import save_session
+from tests.engine.subjects import SUBJECTS
 from tests.mutation.examine import LONGEST_MESSAGE, Outcome
-from tests.recording.recorded import SAMPLES, Case, sample, seal
+from tests.recording.recorded import SAMPLES, Case, case, sample, seal
 
 ARCHIVES = Path(__file__).parents[1] / "recording" / "versions"
 SCRIPT = "info breakpoints\nnext\ncontinue\n"
@@ -75,20 +78,25 @@ class Base:
 
 SESSION = ("debug", "model.xml", "--session", "FILE", "--inputs", "inputs.npz", "--no-init", "--script", "script.txt")
 COMPARE = ("compare", "model.xml", "--with", "FILE", "--inputs", "inputs.npz", "-q")
-WHOLE = (
-    ("print", "FILE", "swaps_next", "--json"),
-    ("print", "FILE", "passes@0::swaps_next@2:"),
+ANY = (
     ("print", "FILE", "@-1"),
+    ("print", "FILE", "*", "--json"),
     ("print", "FILE", "*", "--stats", "--csv"),
-    ("print", "FILE", "passes::order@1:"),
     ("find", "FILE", "nan", "all"),
     ("find", "FILE", "inf", "last", "--json"),
-    ("find", "FILE", "swaps_next > 1 and passes_done == 0", "all"),
     ("export", "FILE", "--as", "json", "-o", "-"),
     COMPARE,
     (*COMPARE, "--per-op"),
-    SESSION,
     ("show", "FILE"),
+)
+"""Commands for a recording of any model."""
+NESTED = (
+    *ANY,
+    ("print", "FILE", "swaps_next"),
+    ("print", "FILE", "passes@0::swaps_next@2:"),
+    ("print", "FILE", "passes::order@1:"),
+    ("find", "FILE", "swaps_next > 1 and passes_done == 0", "all"),
+    SESSION,
 )
 OF_SESSION = (
     ("print", "FILE", "*"),
@@ -124,6 +132,9 @@ def bases() -> dict[str, Base]:
         save_session(debugger, folder / "work.session")
         for kind in ("whole.sqlite", "statistics.sqlite", "interrupted.sqlite", "work.session"):
             found[kind] = Base((folder / kind).read_bytes(), beside, _commands(kind), True)
+    for kind in ("rwkv_overflow", "branch in a loop", "loop in a branch"):
+        with tempfile.TemporaryDirectory() as name:
+            found[kind] = _recorded(kind, Path(name))
     for version in sorted(STEPS):
         with tarfile.open(ARCHIVES / f"schema_{version}.tar.xz") as archive:
             files = {one.name: archive.extractfile(one).read() for one in archive.getmembers()}  # type: ignore[union-attr]
@@ -132,8 +143,25 @@ def bases() -> dict[str, Base]:
     return found
 
 
+def _recorded(kind: str, folder: Path) -> Base:
+    """The recording of the run of a sample, or of a model of the tests of the engine."""
+    if kind in SUBJECTS:
+        model = SUBJECTS[kind].graph().read(folder).path
+        np.savez(folder / "inputs.npz", **{str(index): one for index, one in enumerate(SUBJECTS[kind].inputs)})
+        for path in (model, model.with_suffix(".bin")):
+            path.rename(folder / f"model{path.suffix}")
+    else:
+        for file in ("model.xml", "model.bin", "inputs.npz"):
+            shutil.copy(SAMPLES / kind / file, folder)
+    beside = {path.name: path.read_bytes() for path in folder.iterdir()}
+    with np.load(folder / "inputs.npz") as given:
+        inputs: dict[Any, Any] = {int(key) if key.isdigit() else key: array for key, array in given.items()}
+    case(stepper.read_model(folder / "model.xml"), inputs).recorded(folder / "run.sqlite", pace=Pace(1000, 2))
+    return Base((folder / "run.sqlite").read_bytes(), beside, (*ANY, RESUME), True)
+
+
 def _commands(kind: str) -> tuple[tuple[str, ...], ...]:
-    return (*OF_SESSION, SESSION) if kind.endswith("session") else (*WHOLE, RESUME)
+    return (*OF_SESSION, SESSION) if kind.endswith("session") else (*NESTED, RESUME)
 
 
 # --- damage ---------------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ def test_the_commands_read_a_sound_file(tmp_path: Path, name: str) -> None:
     for words in base.commands:
         lay_out(base, tmp_path)
         _code, _answer, found = read(words, tmp_path)
-        assert found.kind == "ran" or "ran 2 iterations at most" in found.text
+        assert found.kind == "ran" or "ran 2 iterations at most" in found.text or "has no iterations" in found.text
 
 
 def test_a_seed_gives_the_same_mutant_again(tmp_path: Path) -> None:
