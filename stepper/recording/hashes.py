@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import zlib
-from collections.abc import Iterable
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Final
@@ -38,10 +37,9 @@ def is_hash_of(digest: object, content: bytes) -> bool:
     return digest == quick_hash(content) or digest == content_hash(content)
 
 
-def with_checksum(row: Iterable[Any]) -> tuple[Any, ...]:
+def with_checksum(row: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return a row of a table with its checksum behind it. SQLite keeps a NaN as NULL, which is None here."""
-    row = tuple(row)
-    return *row, row_checksum(row)
+    return *row, zlib.crc32(_PACKED(row))
 
 
 def row_checksum(row: tuple[Any, ...]) -> int:

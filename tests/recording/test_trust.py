@@ -273,6 +273,20 @@ def test_a_flipped_bit_in_a_number_is_told_with_its_value_and_iteration(tmp_path
         find_non_finite(recording, NonFiniteKind.NAN, Which.ALL, 10)
 
 
+def test_a_nan_of_integers_is_damage(tmp_path: Path) -> None:
+    def change(connection: sqlite3.Connection) -> None:
+        connection.execute("UPDATE numbers SET n0 = NULL")
+        seal(connection)
+
+    sample("nested_loop").recorded(whole := tmp_path / "run.sqlite", "stats")
+    path = changed(whole, change)
+    with (
+        pytest.raises(SessionError, match=f"^{path}: has a number that no i64 can be$"),
+        open_recording(path) as recording,
+    ):
+        list(values_of(recording, "swaps_next"))
+
+
 def test_a_damaged_value_is_no_moment_at_which_an_expression_is_not_known(interrupted: Path) -> None:
     path = changed(interrupted, lambda connection: connection.execute("UPDATE stacks SET first = first - 1"))
     with pytest.raises(SessionError, match="table stacks"), open_recording(path) as recording:

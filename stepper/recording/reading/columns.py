@@ -98,13 +98,19 @@ class Column:
         form, number = self._forms(row[2]), row[3 + row[-1] + moment - row[0]]
         if math.prod(form.shape) != 1:
             raise SessionError("a number has the shape of a tensor")
-        if isinstance(number, float) and not element_types.is_floating(form.dtype):
+        if (number is None or isinstance(number, float)) and not element_types.is_floating(form.dtype):
+            if number is None:
+                raise _cannot_be(form)
             return None  # an integer of 64 bits without a sign that SQLite could not take
         try:
             with np.errstate(over="raise"):
                 return np.array(math.nan if number is None else number).astype(form.dtype).reshape(form.shape)[()]
         except FloatingPointError:
-            raise SessionError(f"has a number that no {element_types.of_dtype(form.dtype).name} can be") from None
+            raise _cannot_be(form) from None
+
+
+def _cannot_be(form: TensorType) -> SessionError:
+    return SessionError(f"has a number that no {element_types.of_dtype(form.dtype).name} can be")
 
 
 def form_of(recording: Recording, identity: Any) -> TensorType:
