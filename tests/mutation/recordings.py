@@ -419,12 +419,8 @@ def read(words: tuple[str, ...], folder: Path) -> tuple[int, str, Outcome]:
         return code, answer, Outcome("ran")
     lines = said.splitlines()
     errors = [line for line in lines if line.startswith("stepper: ")]
-    if (
-        code not in (2, 3, 4, 5)
-        or not errors
-        or len(said) > LONGEST_MESSAGE
-        or not said.replace("\n", "").isprintable()
-    ):
+    is_right = code in (2, 3, 4, 5) and errors and (code != 3 or "mutant" in said)  # damage names the file
+    if not is_right or len(said) > LONGEST_MESSAGE or not said.replace("\n", "").isprintable():
         return code, "", Outcome("message", f"exit code {code}: {said[:3000]!r}")
     return code, "", Outcome("refused", said)
 

@@ -273,6 +273,20 @@ def test_a_flipped_bit_in_a_number_is_told_with_its_value_and_iteration(tmp_path
         find_non_finite(recording, NonFiniteKind.NAN, Which.ALL, 10)
 
 
+def test_statistics_of_a_port_that_is_an_input_are_damage(interrupted: Path) -> None:
+    def change(connection: sqlite3.Connection) -> None:
+        connection.execute("UPDATE tensor_series SET port = 0")
+        connection.execute("UPDATE tensors SET nan = 1")
+        seal(connection)
+
+    path = changed(interrupted, change)
+    with (
+        pytest.raises(SessionError, match=f"^{path}: has values of a port that is missing$"),
+        open_recording(path) as recording,
+    ):
+        find_non_finite(recording, NonFiniteKind.NAN, Which.ALL, 10)
+
+
 def test_a_nan_of_integers_is_damage(tmp_path: Path) -> None:
     def change(connection: sqlite3.Connection) -> None:
         connection.execute("UPDATE numbers SET n0 = NULL")
