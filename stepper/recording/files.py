@@ -15,7 +15,8 @@ from typing import Final
 from stepper.errors import SessionError, StepperError, UsageError
 from stepper.files.kinds import is_case
 from stepper.files.output import cannot_be_written, usual_mode
-from stepper.recording import schema
+from stepper.recording import schema, versions
+from stepper.recording.versions import CheckedConnection
 from stepper.wording import excerpt, no_such_file, printable
 
 _MAGIC: Final = b"SQLite format 3\0"
@@ -42,12 +43,16 @@ _SAID: Final = {
     sqlite3.SQLITE_LOCKED: "another program is writing to it",
 }
 
+_IN_FUNCTION: Final = "user-defined function raised exception"
 _UNREADABLE: Final = (sqlite3.Error, ValueError, TypeError, LookupError, ArithmeticError, RecursionError, struct.error)
 
 
 @contextlib.contextmanager
-def errors_named(path: Path) -> Iterator[None]:
-    """Turn everything that a damaged or hostile file can cause into a SessionError with the file's name."""
+def errors_named(path: Path, connection: CheckedConnection | None = None) -> Iterator[None]:
+    """Turn everything that a damaged or hostile file can cause into a SessionError with the file's name.
+
+    `connection` knows what is wrong with a row of the file.
+    """
     try:
         yield
     except SessionError as error:
@@ -58,6 +63,10 @@ def errors_named(path: Path) -> Iterator[None]:
     except MemoryError:
         raise SessionError(f"{path}: asks for more memory than there is") from None
     except _UNREADABLE as error:
+        if connection is not None and (damage := connection.damage()):
+            raise SessionError(f"{path}: {damage}") from None
+        if _IN_FUNCTION in str(error):  # before the check of a row, which gets its texts from SQLite
+            raise SessionError(f"{path}: is damaged: a text is not UTF-8") from None
         if is_about_writing(error):
             raise cannot_be_written(path, writing_reason(error)) from None
         raise SessionError(f"{path}: cannot be read as a recording: {_reason(error)}") from None
@@ -84,21 +93,32 @@ def _reason(error: Exception) -> str:
     return excerpt(" ".join(str(error).split()) or type(error).__name__, _LONGEST_MESSAGE)
 
 
-def connect(path: Path, *, writable: bool) -> sqlite3.Connection:
-    """Return a connection to a recording whose schema has been checked. Raises SessionError."""
+def connect(path: Path, *, writable: bool) -> CheckedConnection:
+    """Return a connection to a recording whose schema has been checked; what it reads are checked rows. SessionError.
+
+    A file that is to be written to is upgraded to the present version.
+    """
     with errors_named(path):
         _check_beginning(path)
         mode = "rw" if writable or _was_left(path) else "ro"
         connection = sqlite3.connect(
-            f"{path.absolute().as_uri()}?mode={mode}", uri=True, isolation_level=None, check_same_thread=False
+            f"{path.absolute().as_uri()}?mode={mode}",
+            uri=True,
+            isolation_level=None,
+            check_same_thread=False,
+            factory=CheckedConnection,
         )
         try:
             _limit(connection)
             if not writable:
                 # No value is longer than the file, whatever it says.
                 connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _length_with_log(path))
+            version = versions.check(connection)
+            if writable:
+                versions.prepare_writing(connection, version)
+            else:
+                versions.check_rows(connection, version)
                 connection.execute("PRAGMA query_only = ON")
-            schema.check(connection)
         except BaseException:
             connection.close()
             raise

@@ -6,13 +6,15 @@ import hashlib
 import zlib
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+import msgspec
 import numpy as np
 
 from stepper.errors import SessionError
 
 _LARGE: Final = 2**24
+_PACKED: Final = msgspec.msgpack.Encoder().encode
 
 
 def content_hash(content: bytes) -> bytes:
@@ -32,7 +34,17 @@ def quick_hash(content: bytes) -> bytes:
 
 def is_hash_of(digest: object, content: bytes) -> bool:
     """True if this is one of both hashes of a content."""
-    return digest in (quick_hash(content), content_hash(content))
+    return digest == quick_hash(content) or digest == content_hash(content)
+
+
+def with_checksum(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return a row of a table with its checksum behind it. SQLite keeps a NaN as NULL, which is None here."""
+    return *row, zlib.crc32(_PACKED(row))
+
+
+def row_checksum(row: tuple[Any, ...]) -> int:
+    """Return the CRC-32 of the columns of a row as MessagePack."""
+    return zlib.crc32(_PACKED(row))
 
 
 def file_hashes(model: Path) -> dict[str, str | None]:

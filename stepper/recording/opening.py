@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,7 +17,9 @@ from stepper.files.locks import FileLock, lock
 from stepper.files.output import OutputFile, ProtectedFiles
 from stepper.recording import files
 from stepper.recording.blobs import RECORDED, BlobWriter, Reference
-from stepper.recording.iterations.activations import Activations
+from stepper.recording.hashes import with_checksum
+from stepper.recording.iterations.activations import CLOSE, Activations
+from stepper.recording.iterations.batches import insert_many
 from stepper.recording.iterations.levels import levels_of
 from stepper.recording.options import RecordingOptions
 from stepper.recording.origin import RunOrigin, write_states, write_tensors
@@ -24,11 +27,15 @@ from stepper.recording.reading.recording import Recording, RestoredMachine
 from stepper.recording.recorder import Pace, Recorder
 from stepper.recording.schema import RUN_LENGTH
 from stepper.recording.snapshots import SnapshotWriter
+from stepper.recording.versions import CheckedConnection
 
 Beginning = tuple[list[Reference], Activations]
 """References to the inputs in the file, and the activations that are under way."""
 
-_LOG_SIZE: Final = 32 * 2**20
+_LARGEST_LOG: Final = 32 * 2**20
+_SMALLEST_LOG: Final = 2**20
+_SHARE_OF_DISK: Final = 16
+"""The log beside the file is written into it when it has this part of the free space, within the bounds above."""
 
 
 def record(
@@ -52,8 +59,7 @@ def record(
     try:
         with files.new_file(path, files.PAGE_SIZE_OF_VALUES) as connection:
             references, activations = _fill(connection, path, machine, inputs, options)
-        with files.errors_named(path):
-            connection = _logged(files.connect(path, writable=True))
+        connection = _logged(path)
         try:
             recorder = Recorder(machine, connection, path, options, pace or Pace(), taken)
             recorder.share(inputs, references)
@@ -108,8 +114,7 @@ def _resumed(
         restored = recording.restored(model, inputs=inputs, max_iterations=max_iterations, partner=partner)
         options = recording.options()
         log = recording.loop_log(restored.machine.compiled, restored.tick)
-    with files.errors_named(path):
-        connection = _logged(files.connect(path, writable=True))
+    connection = _logged(path)
     try:
         with files.errors_named(path):
             _take_back(connection, restored)
@@ -140,18 +145,25 @@ def _take_back(connection: sqlite3.Connection, restored: RestoredMachine) -> Non
         connection.execute(f"DELETE FROM {table} WHERE id > ({last})")
     connection.execute("DELETE FROM activations WHERE id > ?", (activations,))
     connection.execute("DELETE FROM snapshots WHERE tick > ?", (tick,))
-    connection.execute(
-        "UPDATE activations SET closed = NULL, iterations = NULL, ended = NULL WHERE closed > ?", (tick,)
-    )
+    reopened = connection.execute("SELECT NULL, NULL, NULL, id FROM activations WHERE closed > ?", (tick,)).fetchall()
+    connection.executemany(CLOSE, reopened)
     connection.execute("COMMIT")
 
 
-def _logged(connection: sqlite3.Connection) -> sqlite3.Connection:
-    """Write ahead: what a killed process has not finished does not show, and nothing waits for the disk."""
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA synchronous = NORMAL")
-    connection.execute(f"PRAGMA wal_autocheckpoint = {_LOG_SIZE // files.PAGE_SIZE_OF_VALUES}")
-    return connection
+def _logged(path: Path) -> CheckedConnection:
+    """Open a file to write ahead: what a killed process has not finished does not show, and nothing waits for the disk.
+
+    On a disk with little room the log stays small.
+    """
+    with files.errors_named(path):
+        connection = files.connect(path, writable=True)
+        free = shutil.disk_usage(path.parent).free
+        size = min(max(free // _SHARE_OF_DISK, _SMALLEST_LOG), _LARGEST_LOG)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {size // files.PAGE_SIZE_OF_VALUES}")
+        connection.execute(f"PRAGMA journal_size_limit = {size}")
+        return connection
 
 
 def _fill(
@@ -164,9 +176,8 @@ def _fill(
     write_states(connection, machine.initial_states, blobs)
     levels = levels_of(machine.compiled, options)
     for level in levels:
-        connection.execute("INSERT INTO levels VALUES (?, ?, ?, ?, ?, ?, ?, ?)", level.row)
-        rows = [port.row(level.id) for port in level.ports]
-        connection.executemany("INSERT INTO ports VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+        insert_many(connection, "levels", 9, [with_checksum(level.row)])
+        insert_many(connection, "ports", 11, (with_checksum(port.row(level.id)) for port in level.ports))
     activations = Activations({id(level.program): level for level in levels})
     activations.follow(machine.stack)
     activations.write(connection)

@@ -26,7 +26,7 @@ from stepper.ir.opening import open_sequences
 from stepper.ops.operands import form_text
 from stepper.recording import schema
 from stepper.recording.blobs import RECORDED, BlobReader, BlobWriter, Reference
-from stepper.recording.hashes import content_hash, file_hashes
+from stepper.recording.hashes import content_hash, file_hashes, with_checksum
 from stepper.recording.options import RecordingOptions
 from stepper.records import as_data
 
@@ -188,8 +188,8 @@ def write_tensors(
     assert table in ("inputs", "outputs"), "names of tables cannot be bound to a statement"
     references = [blobs.refer(tensor) for tensor in tensors]
     texts = map(json.dumps, references)
-    rows = [(position, *row) for position, row in enumerate(zip(names, texts, strict=True))]
-    connection.executemany(f"INSERT OR REPLACE INTO {table} VALUES (?, ?, ?)", rows)
+    rows = [with_checksum((position, *row)) for position, row in enumerate(zip(names, texts, strict=True))]
+    connection.executemany(f"INSERT OR REPLACE INTO {table} VALUES (?, ?, ?, ?)", rows)
     blobs.forget([])
     return references
 
@@ -197,8 +197,8 @@ def write_tensors(
 def write_states(connection: sqlite3.Connection, states: Mapping[str, Any], blobs: BlobWriter) -> None:
     """Put the variables that a run began with beside its inputs, at negative positions."""
     texts = [json.dumps(blobs.refer(np.asarray(value))) for value in states.values()]
-    rows = [(-1 - number, *row) for number, row in enumerate(zip(states, texts, strict=True))]
-    connection.executemany("INSERT OR REPLACE INTO inputs VALUES (?, ?, ?)", rows)
+    rows = [with_checksum((-1 - number, *row)) for number, row in enumerate(zip(states, texts, strict=True))]
+    connection.executemany("INSERT OR REPLACE INTO inputs VALUES (?, ?, ?, ?)", rows)
     blobs.forget([])
 
 

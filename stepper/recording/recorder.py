@@ -26,7 +26,7 @@ from stepper.engine.program import BranchPlan, LoopPlan
 from stepper.engine.run import output_names
 from stepper.errors import SessionError, StepperError
 from stepper.files.locks import FileLock
-from stepper.recording import files
+from stepper.recording import files, session_rows
 from stepper.recording.blobs import RECORDED, BlobWriter, Reference
 from stepper.recording.iterations.activations import Activations, RecordedActivation
 from stepper.recording.iterations.batches import Batch, BatchWriter, Row
@@ -308,7 +308,7 @@ class Recorder(RunObserver):
         connection.execute("BEGIN IMMEDIATE")
         try:
             if taking:
-                connection.execute("INSERT OR REPLACE INTO kept VALUES ('writer', 0, ?)", (self._token,))
+                session_rows.replace_kept(connection, "writer", [self._token])
             elif connection.execute("SELECT content FROM kept WHERE kind = 'writer'").fetchone() != (self._token,):
                 raise SessionError("another run has taken over the file")
             yield

@@ -42,18 +42,21 @@ snapshots       the state of the run at a tick (see states.py), from which it ca
 state_values    what snapshots hold; goes with them, in the form of blobs
 kept            a debugging session: breakpoints, watches, marks, branches, ... (see sessions.py): JSON, in order
 
+Each row of most tables has a `checksum`: the CRC-32 of its other columns, in their order, as a MessagePack array. A
+changed bit in a row is found when the row is read (see versions.py).
+
 A file that holds a debugging session and no run has the same tables, of which meta, inputs and kept are filled.
 """
 
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Mapping
 from typing import Any, Final
 
-from stepper.errors import SessionError
 from stepper.tensors.statistics import RECORDED
 
-VERSION: Final = 5
+VERSION: Final = 6
 APPLICATION_ID: Final = 0x53545052
 RUN_LENGTH: Final = 64
 """How many numbers one row of `numbers` holds."""
@@ -75,38 +78,41 @@ STATISTICS: Final = {
 _COLUMNS: Final = ", ".join(STATISTICS[name][0] for name in RECORDED)
 _OF_A_NUMBER: Final = ", ".join(STATISTICS[name][1] for name in RECORDED)
 
+CHECKSUM: Final = "checksum INTEGER NOT NULL"
+"""Last column of a table whose rows are checked one by one."""
 _SERIES: Final = (
     "port INTEGER NOT NULL, form INTEGER NOT NULL, first INTEGER NOT NULL, count INTEGER NOT NULL, "
-    "start INTEGER NOT NULL"
+    f"start INTEGER NOT NULL, {CHECKSUM}"
 )
 
 TABLES: Final = {
     "meta": "name TEXT PRIMARY KEY, value TEXT NOT NULL",
     "blobs": "id INTEGER PRIMARY KEY, hash BLOB NOT NULL UNIQUE, content BLOB NOT NULL",
-    "inputs": "position INTEGER PRIMARY KEY, name TEXT NOT NULL, value TEXT NOT NULL",
-    "outputs": "position INTEGER PRIMARY KEY, name TEXT NOT NULL, value TEXT NOT NULL",
+    "inputs": f"position INTEGER PRIMARY KEY, name TEXT NOT NULL, value TEXT NOT NULL, {CHECKSUM}",
+    "outputs": f"position INTEGER PRIMARY KEY, name TEXT NOT NULL, value TEXT NOT NULL, {CHECKSUM}",
     "levels": "id INTEGER PRIMARY KEY, path TEXT NOT NULL, layers TEXT NOT NULL, parent INTEGER, position INTEGER, "
-    "type TEXT, name TEXT, role TEXT",
+    f"type TEXT, name TEXT, role TEXT, {CHECKSUM}",
     "ports": "id INTEGER PRIMARY KEY, level INTEGER NOT NULL, layer INTEGER NOT NULL, name TEXT NOT NULL, "
     "type TEXT NOT NULL, output INTEGER NOT NULL, position INTEGER NOT NULL, names TEXT NOT NULL, "
-    "results TEXT NOT NULL, computed_by TEXT NOT NULL",
-    "forms": "id INTEGER PRIMARY KEY, dtype TEXT NOT NULL, shape TEXT NOT NULL",
+    f"results TEXT NOT NULL, computed_by TEXT NOT NULL, {CHECKSUM}",
+    "forms": f"id INTEGER PRIMARY KEY, dtype TEXT NOT NULL, shape TEXT NOT NULL, {CHECKSUM}",
     "activations": "id INTEGER PRIMARY KEY, level INTEGER NOT NULL, depth INTEGER NOT NULL, parent INTEGER, "
-    "parent_iteration INTEGER, entered INTEGER, closed INTEGER, iterations INTEGER, ended TEXT",
+    f"parent_iteration INTEGER, entered INTEGER, closed INTEGER, iterations INTEGER, ended TEXT, {CHECKSUM}",
     "runs": "id INTEGER PRIMARY KEY, count INTEGER NOT NULL, activation INTEGER NOT NULL, iteration INTEGER, "
-    "tick INTEGER NOT NULL, step INTEGER NOT NULL",
-    "numbers": f"id INTEGER PRIMARY KEY, {_NUMBERS}",
+    f"tick INTEGER NOT NULL, step INTEGER NOT NULL, {CHECKSUM}",
+    "numbers": f"id INTEGER PRIMARY KEY, {_NUMBERS}, {CHECKSUM}",
     "number_series": _SERIES,
-    "tensors": f"id INTEGER PRIMARY KEY, {_COLUMNS}",
+    "tensors": f"id INTEGER PRIMARY KEY, {_COLUMNS}, {CHECKSUM}",
     "tensor_series": _SERIES,
     "stacks": "port INTEGER NOT NULL, form INTEGER NOT NULL, first INTEGER NOT NULL, count INTEGER NOT NULL, "
-    "repeated INTEGER NOT NULL, blob INTEGER NOT NULL, start INTEGER NOT NULL",
+    f"repeated INTEGER NOT NULL, blob INTEGER NOT NULL, start INTEGER NOT NULL, {CHECKSUM}",
     "scan_pieces": "activation INTEGER NOT NULL, scan INTEGER NOT NULL, first INTEGER NOT NULL, "
     "count INTEGER NOT NULL, blob INTEGER NOT NULL, checksum TEXT NOT NULL, PRIMARY KEY (activation, scan, first)",
     "snapshots": "tick INTEGER PRIMARY KEY, iterations INTEGER NOT NULL, activations INTEGER NOT NULL, "
     "state TEXT NOT NULL, checksum TEXT NOT NULL",
     "state_values": "id INTEGER PRIMARY KEY, hash BLOB NOT NULL UNIQUE, content BLOB NOT NULL",
-    "kept": "kind TEXT NOT NULL, position INTEGER NOT NULL, content TEXT NOT NULL, PRIMARY KEY (kind, position)",
+    "kept": "kind TEXT NOT NULL, position INTEGER NOT NULL, content TEXT NOT NULL, "
+    f"{CHECKSUM}, PRIMARY KEY (kind, position)",
 }
 
 NUMBERS_OF_SERIES: Final = (
@@ -162,37 +168,21 @@ def as_sql(number: Any) -> Any:
     return float(number) if type(number) is int and number >= 2**63 else number
 
 
-def _statements() -> dict[tuple[str, str], str]:
-    tables = {("table", name): f"CREATE TABLE {name} ({columns})" for name, columns in TABLES.items()}
-    views = {("view", name): f"CREATE VIEW {name} AS {text.strip()}" for name, text in VIEWS.items()}
-    return tables | views
+def columns(definition: str) -> dict[str, str]:
+    """Return the type of each column of a table by name, without the checksum."""
+    listed = definition.partition(", PRIMARY KEY")[0].removesuffix(f", {CHECKSUM}").split(", ")
+    return {name: rest for name, _, rest in (one.partition(" ") for one in listed)}
+
+
+def statements(tables: Mapping[str, str] = TABLES, views: Mapping[str, str] = VIEWS) -> dict[tuple[str, str], str]:
+    """Return the SQL that makes each table and view, by its kind and name."""
+    found = {("table", name): f"CREATE TABLE {name} ({columns})" for name, columns in tables.items()}
+    return found | {("view", name): f"CREATE VIEW {name} AS {text.strip()}" for name, text in views.items()}
 
 
 def create(connection: sqlite3.Connection) -> None:
     """Make all tables and views in an empty database."""
-    for statement in _statements().values():
+    for statement in statements().values():
         connection.execute(statement)
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {VERSION}")
-
-
-def check(connection: sqlite3.Connection) -> None:
-    """Raise SessionError unless the tables are exactly those that `create` makes, and nothing is hung onto them.
-
-    Further tables and views are a user's own affair: they are never touched.
-    """
-    (application,) = connection.execute("PRAGMA application_id").fetchone()
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if application != APPLICATION_ID:
-        raise SessionError("is an SQLite database, but not a recording of a run")
-    if version != VERSION:
-        raise SessionError(f"has version {version} of the schema, expected {VERSION}")
-    expected = _statements()
-    found: dict[tuple[str, str], str] = {}
-    for kind, name, table, text in connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master"):
-        if table in TABLES and (kind not in ("table", "index") or (kind == "index" and text is not None)):
-            raise SessionError(f"has the {kind} '{name}' on the table '{table}', which does not belong there")
-        found[kind, name] = text
-    for (kind, name), text in expected.items():
-        if found.get((kind, name), "").split() != text.split():
-            raise SessionError(f"has another {kind} '{name}' than a recording has")

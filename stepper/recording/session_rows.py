@@ -13,6 +13,7 @@ from stepper.engine.machine import Machine
 from stepper.errors import SessionError
 from stepper.recording import files
 from stepper.recording.blobs import RECORDED, BlobWriter
+from stepper.recording.hashes import with_checksum
 from stepper.recording.options import Amount, RecordingOptions
 from stepper.recording.origin import RunOrigin, write_states, write_tensors
 
@@ -42,7 +43,8 @@ def replace_kept(connection: sqlite3.Connection, kind: str, rows: Sequence[str])
     """Keep these rows of one kind in place of those that were there."""
     connection.execute("DELETE FROM kept WHERE kind = ?", (kind,))
     connection.executemany(
-        "INSERT INTO kept VALUES (?, ?, ?)", [(kind, position, row) for position, row in enumerate(rows)]
+        "INSERT INTO kept VALUES (?, ?, ?, ?)",
+        [with_checksum((kind, position, row)) for position, row in enumerate(rows)],
     )
 
 

@@ -253,7 +253,10 @@ def from_rows(recording: Recording, compiled: CompiledModel, *, is_own: bool) ->
         if len(rows) > 1 or not isinstance(session, dict):
             raise SessionError("keeps a damaged session")
         if session.get("version") != VERSION:
-            raise SessionError(f"keeps a session of version {session.get('version')!r:.20}, expected {VERSION}")
+            raise SessionError(
+                f"keeps a session of version {session.get('version')!r:.20}, and this stepper knows {VERSION}: "
+                "install a newer one"
+            )
         kept = SavedSession(
             _text(session["branch"]),
             Reason(session["reason"]),

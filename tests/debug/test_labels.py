@@ -16,6 +16,7 @@ from stepper.errors import SessionError, UsageError
 from stepper.session.session_files import restore_session, restore_stops, save_session
 from tests.debug.debugged import SAMPLES, sample
 from tests.models import Graph
+from tests.recording.recorded import seal
 
 VOCABULARY = SAMPLES / "date_normaliser" / "vocab.json"
 
@@ -149,7 +150,8 @@ def test_labels_that_are_none_are_refused(tmp_path: Path, row: str) -> None:
     debugger = sample("date_normaliser")
     save_session(debugger, tmp_path / "kept")
     with sqlite3.connect(tmp_path / "kept") as connection:
-        connection.execute("INSERT INTO kept VALUES ('labels', 0, ?)", (row,))
+        connection.execute("INSERT INTO kept VALUES ('labels', 0, ?, 0)", (row,))
+        seal(connection)
     connection.close()
     with pytest.raises(SessionError):
         restore_session(debugger, tmp_path / "kept")

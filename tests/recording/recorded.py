@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,11 +18,13 @@ from stepper.engine.machine import Machine
 from stepper.engine.program import CompiledModel
 from stepper.engine.rules import Rules
 from stepper.ir.model import Model
-from stepper.recording import Pace, Recorder, Recording, RecordingOptions, open_recording, record
+from stepper.recording import Pace, Recorder, Recording, RecordingOptions, open_recording, record, schema
+from stepper.recording.hashes import content_hash, row_checksum
 from stepper.recording.iterations.levels import levels_of
 from stepper.recording.reading.catalogue import Catalogue
 from stepper.recording.reading.columns import Column
 from stepper.recording.reading.moments import moments
+from stepper.recording.snapshots import checksum
 
 SAMPLES = Path(__file__).parents[2] / "sample_models"
 
@@ -82,8 +86,6 @@ def finish(machine: Machine) -> list[bytes]:
 
 def tables(path: Path) -> Iterator[tuple[str, list[Any]]]:
     """What a recording says of its run, in an order of its own; not how the rows came to be."""
-    import sqlite3
-
     connection = sqlite3.connect(path)
     for view in ("statistics", "events"):
         rows = connection.execute(f"SELECT * FROM {view}").fetchall()
@@ -141,3 +143,18 @@ def values_of(recording: Recording, name: str, output: int = 0) -> Iterator[tupl
             value = column.value(moment.id)
             if value is not None:
                 yield moment.numbers[-1], np.asarray(value)
+
+
+def seal(connection: sqlite3.Connection) -> None:
+    """Give all rows the checksums of what they hold."""
+    connection.create_function("row_checksum", -1, lambda *row: row_checksum(row))
+    connection.create_function("text_checksum", 2, lambda tick, text: checksum(tick, str(text)))
+    for table, text in schema.TABLES.items():
+        names = {name for (name,) in connection.execute("SELECT name FROM pragma_table_info(?)", (table,))}
+        if schema.CHECKSUM in text and "checksum" in names:
+            listed = ", ".join(schema.columns(text))
+            connection.execute(f"UPDATE OR IGNORE {table} SET checksum = row_checksum({listed})")
+    connection.execute("UPDATE snapshots SET checksum = text_checksum(tick, state)")
+    rows = dict(connection.execute("SELECT name, value FROM meta WHERE name <> 'checksum'"))
+    whole = content_hash("\n".join(f"{name}={rows[name]}" for name in sorted(rows, key=str)).encode()).hex()
+    connection.execute("UPDATE meta SET value = ? WHERE name = 'checksum'", (json.dumps(whole),))

@@ -7,6 +7,7 @@ import io
 import json
 import sqlite3
 from pathlib import Path
+from types import SimpleNamespace
 from unittest.mock import patch
 
 import numpy as np
@@ -16,7 +17,7 @@ import stepper
 from stepper.engine import EventKind, Every
 from stepper.engine.frames import place
 from stepper.errors import SessionError, UsageError
-from stepper.recording import Pace, RecordingOptions, open_recording, schema
+from stepper.recording import Pace, Recorder, RecordingOptions, open_recording, schema
 from stepper.recording.blobs import RECORDED, BlobReader, BlobWriter, encoded
 from stepper.recording.hashes import quick_hash
 from stepper.recording.session_rows import update
@@ -61,18 +62,18 @@ def test_all_values_come_back(tmp_path: Path, name: str) -> None:
     check_values(run_named(name, tmp_path), tmp_path / "run.sqlite")
 
 
-def odd_values() -> Graph:
+def odd_values(width: int = 3) -> Graph:
     """Each iteration a slice: numbers that are none, huge and tiny ones; negated, the first of them alone, as bf16."""
     net = Graph()
-    x, body = net.parameter("x", dims=(-1, 3)), net.body()
-    item, total = body.parameter("item", dims=(1, 3)), body.parameter("total", dims=(1, 3))
+    x, body = net.parameter("x", dims=(-1, width)), net.body()
+    item, total = body.parameter("item", dims=(1, width)), body.parameter("total", dims=(1, width))
     added = body.apply("Add", total, item, name="added")
     body_outputs = [body.apply("Negative", item, name="negative")]
     body_outputs.append(body.apply("Convert", item, type="bf16", destination_type="bf16", name="half"))
     one = body.apply("Gather", item, body.constant([0], np.int64), body.constant(1, np.int64), dims=(1, 1), name="one")
     results = [body.result(value) for value in (*body_outputs, one)]
     result = body.result(added)
-    inputs = [sliced(x, item), carried(net.constant([[0.0, 0.0, 0.0]]), total, result)]
+    inputs = [sliced(x, item), carried(net.constant([[0.0] * width]), total, result)]
     values = net.tensor_iterator("odd", body, inputs, [last(result), *(joined(value) for value in results)])
     for index, value in enumerate(values):
         net.result(value, f"out{index}")
@@ -214,3 +215,23 @@ def test_a_recording_can_be_looked_at_while_it_is_written(tmp_path: Path) -> Non
         with open_recording(path) as recording:
             assert len(statistics(recording, "balance_now")) >= 0
             assert recording.query("SELECT count(*) FROM iterations") == [(10,)]
+
+
+def test_the_log_beside_the_file_stays_small_on_a_small_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    subject = case(odd_values(30_000).read(tmp_path), {"x": np.random.default_rng(1).random((40, 30_000), np.float32)})
+    logs: list[int] = []
+    snapshot = Recorder.snapshot
+
+    def observed(recorder: Recorder) -> None:
+        snapshot(recorder)
+        logs.append(recorder.path.with_name(f"{recorder.path.name}-wal").stat().st_size)
+
+    monkeypatch.setattr(Recorder, "snapshot", observed)
+    largest = []
+    for free in (20 * 2**20, 2**40):
+        monkeypatch.setattr("shutil.disk_usage", lambda _path, free=free: SimpleNamespace(free=free))
+        logs.clear()
+        subject.recorded(path := tmp_path / f"{free}.sqlite", pace=Pace(1000, 4))
+        largest.append(max(logs))
+    size = path.stat().st_size
+    assert size > 12 * 2**20 and largest[0] < size / 3 < largest[1]

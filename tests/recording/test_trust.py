@@ -15,13 +15,18 @@ import numpy as np
 import pytest
 from hypothesis import given
 
+from stepper.compare.references.recording import RecordingReference
+from stepper.debug.causes.cause import NonFiniteKind
+from stepper.debug.results import Which
 from stepper.engine import Every
 from stepper.errors import SessionError, StepperError
 from stepper.recording import Pace, open_recording, resume, schema
+from stepper.recording.reading.non_finite import find_non_finite
+from stepper.recording.reading.search import find_recorded
 from stepper.recording.snapshots import checksum
 from tests.damage import Flips, flipped, flips
 from tests.engine.subjects import SUBJECTS
-from tests.recording.recorded import case, finish, outputs_of, sample, statistics, values_of
+from tests.recording.recorded import case, finish, outputs_of, sample, seal, statistics, values_of
 
 NUMBERS = itertools.count()
 Change = Callable[[sqlite3.Connection], object]
@@ -200,6 +205,7 @@ def test_a_wrong_type_in_any_column_is_an_answer_or_a_message(interrupted: Path,
 
         def change(connection: sqlite3.Connection, value: Any = value) -> None:
             connection.execute(f"UPDATE OR IGNORE {table} SET {column} = ?", (value,))
+            seal(connection)
 
         try:
             path = changed(interrupted, change)
@@ -233,6 +239,95 @@ def test_flipped_bytes_are_an_answer_or_a_message(interrupted: Path) -> None:
 
     check()
     assert was_refused == {True, False}
+
+
+CHECKED = [name for name, text in schema.TABLES.items() if schema.CHECKSUM in text]
+
+
+@pytest.mark.parametrize("table", CHECKED)
+def test_a_changed_row_of_any_table_is_told_with_its_place(tmp_path: Path, table: str) -> None:
+    column, kind = list(schema.columns(schema.TABLES[table]).items())[2]
+    new = f"{column} || 'x'" if "TEXT" in kind else f"coalesce({column}, 0) + 1"
+
+    sample("nested_loop").recorded(whole := tmp_path / "run.sqlite")
+    last = f"UPDATE {table} SET {column} = {new} WHERE rowid = (SELECT max(rowid) FROM {table})"
+    path = changed(whole, lambda connection: connection.execute(last))
+    place = rf"^{path}: is damaged: a row changed after it was written \(table {table}, [a-z]+ "
+    for query in (f"SELECT * FROM {table}", "SELECT * FROM statistics LIMIT 1", "SELECT count(*) FROM events"):
+        with pytest.raises(SessionError, match=place), open_recording(path) as recording:
+            recording.query(query)
+
+
+def test_a_flipped_bit_in_a_number_is_told_with_its_value_and_iteration(tmp_path: Path) -> None:
+    sample("nested_loop").recorded(path := tmp_path / "run.sqlite", "stats")
+    series = "number_series AS s JOIN numbers AS n ON n.id = s.start / 64 JOIN ports AS p ON p.id = s.port"
+    with open_recording(path) as recording:
+        ((row, number),) = recording.query(f"SELECT n.id, n0 FROM {series} WHERE p.name = 'swaps_next' LIMIT 1")
+    place = rf"\(table numbers, id {row}: 'swaps_next' from iteration 0 on\)$"
+    for bit in range(62):
+        flipped = f"UPDATE numbers SET n0 = {number ^ (1 << bit)} WHERE id = {row}"
+        damaged = changed(path, lambda connection, flipped=flipped: connection.execute(flipped))  # type: ignore[misc]
+        with pytest.raises(SessionError, match=place), open_recording(damaged) as recording:
+            list(values_of(recording, "swaps_next"))
+    with pytest.raises(SessionError, match=place), open_recording(damaged) as recording:
+        find_non_finite(recording, NonFiniteKind.NAN, Which.ALL, 10)
+
+
+def test_statistics_of_a_port_that_is_an_input_are_damage(interrupted: Path) -> None:
+    def change(connection: sqlite3.Connection) -> None:
+        connection.execute("UPDATE tensor_series SET port = 0")
+        connection.execute("UPDATE tensors SET nan = 1")
+        seal(connection)
+
+    path = changed(interrupted, change)
+    with (
+        pytest.raises(SessionError, match=f"^{path}: has values of a port that is missing$"),
+        open_recording(path) as recording,
+    ):
+        find_non_finite(recording, NonFiniteKind.NAN, Which.ALL, 10)
+
+
+def test_a_nan_of_integers_is_damage(tmp_path: Path) -> None:
+    def change(connection: sqlite3.Connection) -> None:
+        connection.execute("UPDATE numbers SET n0 = NULL")
+        seal(connection)
+
+    sample("nested_loop").recorded(whole := tmp_path / "run.sqlite", "stats")
+    path = changed(whole, change)
+    with (
+        pytest.raises(SessionError, match=f"^{path}: has a number that no i64 can be$"),
+        open_recording(path) as recording,
+    ):
+        list(values_of(recording, "swaps_next"))
+
+
+def test_a_damaged_value_is_no_moment_at_which_an_expression_is_not_known(interrupted: Path) -> None:
+    path = changed(interrupted, lambda connection: connection.execute("UPDATE stacks SET first = first - 1"))
+    with pytest.raises(SessionError, match="table stacks"), open_recording(path) as recording:
+        find_recorded(recording, "swaps_next > 1", Which.ALL, 10)
+
+
+LEVELS = {"lists": "[[1]]", "no list": "1", "no JSON": "{"}
+
+
+@pytest.mark.parametrize("layers", LEVELS.values(), ids=LEVELS)
+def test_levels_that_cannot_be_are_no_reference(interrupted: Path, layers: str) -> None:
+    def change(connection: sqlite3.Connection) -> None:
+        connection.execute("UPDATE levels SET layers = ?", (layers,))
+        seal(connection)
+
+    path, given = changed(interrupted, change), sample("nested_loop")
+    with pytest.raises(SessionError, match=f"^{path}: "):
+        RecordingReference(path, given.compiled, given.inputs)
+
+
+def test_a_text_that_is_no_utf_8_is_damage(interrupted: Path) -> None:
+    path = changed(interrupted, lambda connection: connection.execute("UPDATE ports SET name = CAST(x'41ff' AS TEXT)"))
+    with (
+        pytest.raises(SessionError, match=f"^{path}: is damaged: a text is not UTF-8$"),
+        open_recording(path) as recording,
+    ):
+        list(values_of(recording, "swaps_next"))
 
 
 def test_pieces_that_name_another_tensor_of_the_file_are_damaged(interrupted: Path) -> None:

@@ -23,7 +23,7 @@ from stepper.session.session_files import LARGEST_LAYOUT, restore_session, save_
 from tests.damage import Flips, flipped, flips
 from tests.debug.debugged import sample
 from tests.debug.sample_twins import collatz
-from tests.recording.recorded import finish, sample_names, statistics
+from tests.recording.recorded import finish, sample_names, seal, statistics
 from tests.recording.recorded import sample as recorded_sample
 from tests.session import kept_sessions
 from tests.session.kept_sessions import at_prompt, begun, said, told
@@ -212,11 +212,11 @@ CHANGES: dict[str, Change] = {
     "an original with edits": with_row("branch", put("name", "original")),
     "no branches": lambda connection: connection.execute("DELETE FROM kept WHERE kind = 'branch'"),
     "many rows": lambda connection: connection.executemany(
-        "INSERT INTO kept VALUES ('watch', ?, '1')", [(number,) for number in range(10, 20_100)]
+        "INSERT INTO kept VALUES ('watch', ?, '1', 0)", [(number,) for number in range(10, 20_100)]
     ),
-    "a layout that is a list": lambda connection: connection.execute("INSERT INTO kept VALUES ('layout', 0, '[]')"),
+    "a layout that is a list": lambda connection: connection.execute("INSERT INTO kept VALUES ('layout', 0, '[]', 0)"),
     "a layout that is huge": lambda connection: connection.execute(
-        "INSERT INTO kept VALUES ('layout', 0, ?)", (json.dumps({"x": "y" * 2**17}),)
+        "INSERT INTO kept VALUES ('layout', 0, ?, 0)", (json.dumps({"x": "y" * 2**17}),)
     ),
     "a trigger": lambda connection: connection.execute(
         "CREATE TRIGGER t AFTER INSERT ON kept BEGIN DELETE FROM kept; END"
@@ -239,6 +239,7 @@ def test_a_hostile_file_is_one_message_and_leaves_the_session_alone(
     shutil.copy(session_file, path)
     connection = sqlite3.connect(path)
     CHANGES[name](connection)
+    seal(connection)
     connection.commit()
     connection.close()
     interpreter = begun("nested_loop")

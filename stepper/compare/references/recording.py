@@ -36,11 +36,12 @@ class RecordingReference(PlacedRun):
         self.title = path.name
         self._recording = Recording(path)
         weakref.finalize(self, self._recording.close)
-        self._levels = self._read_levels()
-        self._ports = self._read_ports()
-        self._activations = self._read_activations()
-        self._runs = self._read_runs()
-        self._stacks = self._read_stacks()
+        with self._recording.reading():
+            self._levels = self._read_levels()
+            self._ports = self._read_ports()
+            self._activations = self._read_activations()
+            self._runs = self._read_runs()
+            self._stacks = self._read_stacks()
         self._kept: dict[int, tuple[Any, Any]] = {}
 
     def at(self, point: SyncPoint) -> PlacedFrame | None:

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 
 from stepper.engine.frames import Frame
 from stepper.engine.program import LoopPlan
+from stepper.recording.hashes import with_checksum
 from stepper.recording.iterations.batches import insert_many
 from stepper.recording.iterations.levels import GraphLevel
+from stepper.recording.schema import TABLES, columns
+
+_COLUMNS: Final = tuple(columns(TABLES["activations"]))
+CLOSE: Final = (
+    "UPDATE activations SET closed = ?1, iterations = ?2, ended = ?3, "
+    f"checksum = row_checksum({', '.join(_COLUMNS[:-3])}, ?1, ?2, ?3) WHERE id = ?4"
+)
+"""Says how an activation ended: tick, iterations, reason, its id."""
 
 
 class RecordedActivation(Struct):
@@ -89,10 +98,10 @@ class Activations:
     def write(self, connection: sqlite3.Connection) -> None:
         """Write what is new since the last time."""
         new = [entry for entry in self._touched.values() if not entry.is_written]
-        insert_many(connection, "activations", 9, (entry.row for entry in new))
+        insert_many(connection, "activations", 10, (with_checksum(entry.row) for entry in new))
         for entry in self._touched.values():
             if entry.is_written:
                 ending = (entry.closed, entry.iterations, entry.ended, entry.number)
-                connection.execute("UPDATE activations SET closed = ?, iterations = ?, ended = ? WHERE id = ?", ending)
+                connection.execute(CLOSE, ending)
             entry.is_written = True
         self._touched.clear()

@@ -17,6 +17,7 @@ from stepper.element_types import Array, is_of_numpy
 from stepper.engine.frames import Frame
 from stepper.ops.operands import shape_text
 from stepper.recording.blobs import BlobWriter
+from stepper.recording.hashes import with_checksum
 from stepper.recording.iterations.levels import GraphLevel, RecordedPort
 from stepper.recording.iterations.row_forms import VALUES, NumberRows, ValueRows, keeps_shapes, number_rows
 from stepper.recording.iterations.stacks import Stack, WrittenStack, WrittenStacks, are_same, is_constant, stacks
@@ -194,7 +195,7 @@ class BatchWriter:
             return
         first = self.iterations + 1
         self.iterations += count
-        insert_many(self._connection, "runs", 6, _even_runs(first, batch))
+        insert_many(self._connection, "runs", 7, map(with_checksum, _even_runs(first, batch)))
         columns = WrittenStacks()
         found = zip(batch.level.ports, batch.columns(), strict=True)
         for port, values in sorted(found, key=lambda one: one[0].position < 0):  # Parameters last: they are carried
@@ -228,12 +229,12 @@ class BatchWriter:
 
         def refer(begin: int, count: int, start: int) -> None:
             self._connection.execute(
-                f"INSERT INTO {series} VALUES (?, ?, ?, ?, ?)", (port.id, form, begin, count, start)
+                f"INSERT INTO {series} VALUES (?, ?, ?, ?, ?, ?)", with_checksum((port.id, form, begin, count, start))
             )
 
         def keep(begin: int, count: int, blob: int) -> None:
-            row = (port.id, form, begin, count, stack.repeated, blob, 0)
-            self._connection.execute("INSERT INTO stacks VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+            row = (port.id, form, begin, count, int(stack.repeated), blob, 0)
+            self._connection.execute("INSERT INTO stacks VALUES (?, ?, ?, ?, ?, ?, ?, ?)", with_checksum(row))
 
         tensor = stack.tensor
         if stack.repeated:
@@ -273,15 +274,15 @@ class BatchWriter:
         if _is_number(tensor):
             row = self._row_after("numbers")
             found = _runs(row, _numbers(tensor).repeat(times))
-            self._rows["numbers"] = row + insert_many(self._connection, "numbers", 1 + RUN_LENGTH, found)
+            self._rows["numbers"] = row + insert_many(self._connection, "numbers", 2 + RUN_LENGTH, found)
             return row * RUN_LENGTH
         row = self._row_after("tensors")
-        count, width = len(tensor) * times, 1 + len(RECORDED)
-        flat: list[Any] = [None] * (count * width)
-        flat[::width] = range(row, row + count)
-        for index, column in enumerate(recorded_columns(tensor), 1):
-            flat[index::width] = (list(map(as_sql, column)) if tensor.dtype == np.uint64 else column) * times
-        insert_flat(self._connection, "tensors", width, flat)
+        count = len(tensor) * times
+        kept = recorded_columns(tensor)
+        if tensor.dtype == np.uint64:
+            kept = [list(map(as_sql, column)) for column in kept]
+        rows = map(with_checksum, zip(range(row, row + count), *(column * times for column in kept), strict=True))
+        insert_many(self._connection, "tensors", 2 + len(RECORDED), rows)
         self._rows["tensors"] = row + count
         return row
 
@@ -298,7 +299,8 @@ class BatchWriter:
             row = (element_types.name_of(stack.dtype), shape_text(stack.shape[1:]))
             found = self._connection.execute("SELECT id FROM forms WHERE dtype = ? AND shape = ?", row).fetchone()
             if found is None:
-                found = (self._connection.execute("INSERT INTO forms (dtype, shape) VALUES (?, ?)", row).lastrowid,)
+                found = self._connection.execute("SELECT coalesce(max(id), 0) + 1 FROM forms").fetchone()
+                self._connection.execute("INSERT INTO forms VALUES (?, ?, ?, ?)", with_checksum((*found, *row)))
             form = self._forms[key] = int(found[0])
         return form
 
@@ -345,13 +347,15 @@ def _numbers(stack: Array) -> Array:
     return flat.view(np.uint8) if flat.dtype == np.bool_ else flat
 
 
-def _runs(row: int, numbers: Array) -> Iterator[list[Any]]:
+def _runs(row: int, numbers: Array) -> Iterator[tuple[Any, ...]]:
     found = numbers.tolist()
     if numbers.dtype == np.uint64:
         found = list(map(as_sql, found))
+    elif numbers.dtype.kind == "f" and np.isnan(numbers).any():
+        found = [None if number != number else number for number in found]  # as SQLite keeps it
     for index, begin in enumerate(range(0, len(found), RUN_LENGTH), row):
         part = found[begin : begin + RUN_LENGTH]
-        yield [index, *part, *[None] * (RUN_LENGTH - len(part))]
+        yield with_checksum((index, *part, *[None] * (RUN_LENGTH - len(part))))
 
 
 def insert_many(connection: sqlite3.Connection, table: str, width: int, rows: Iterable[Sequence[Any]]) -> int:
@@ -364,13 +368,6 @@ def insert_many(connection: sqlite3.Connection, table: str, width: int, rows: It
         connection.execute(_insertion(table, width, len(batch)), list(itertools.chain.from_iterable(batch)))
         count += len(batch)
     return count
-
-
-def insert_flat(connection: sqlite3.Connection, table: str, width: int, numbers: list[Any]) -> None:
-    """Insert rows that come one after the other in a list."""
-    for begin in range(0, len(numbers), width * _ROWS_AT_ONCE):
-        part = numbers[begin : begin + width * _ROWS_AT_ONCE]
-        connection.execute(_insertion(table, width, len(part) // width), part)
 
 
 @lru_cache(maxsize=256)

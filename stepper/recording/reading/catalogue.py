@@ -64,13 +64,14 @@ class Catalogue:
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
         self._file = str(recording.origin.model_path(recording.path.parent))
-        levels = _levels(recording)
         self.computed_by: dict[int, str] = {}
         """Of each port the partner that computed it, in words; those of numpy are not there."""
-        self.positions = _add_ports(recording, levels, self.computed_by)
-        """Of each port the index of its operation, -1: a Parameter."""
-        self._wholes = _add_wholes(recording, levels[0])
-        self.compiled = _compiled(recording, levels)
+        with recording.reading():
+            levels = _levels(recording)
+            self.positions = _add_ports(recording, levels, self.computed_by)
+            """Of each port the index of its operation, -1: a Parameter."""
+            self._wholes = _add_wholes(recording, levels[0])
+            self.compiled = _compiled(recording, levels)
         self._all = levels
         self._levels = {id(program): level for program, level in zip(self.compiled.programs, levels, strict=True)}
         self._ports = {slot: (number, key) for number, level in enumerate(levels) for key, slot in level.slots.items()}
@@ -170,8 +171,8 @@ class Catalogue:
 
     def port(self, number: int) -> Target:
         """Return the value that a port is of. SessionError for a number that no port has."""
-        if number not in self._ports:
-            raise SessionError("has values of a port that is missing")
+        if number not in self.positions:  # the model's inputs and outputs are no ports of the file
+            raise SessionError(f"{self._recording.path}: has values of a port that is missing")
         level, (layer, output) = self._ports[number]
         program = self.compiled.programs[level]
         named = program.graph.by_id[layer]
@@ -200,39 +201,35 @@ def _levels(recording: Recording) -> list[_GraphRecord]:
     query = f"SELECT id, layers, parent, position, type, name, role FROM levels ORDER BY id LIMIT {_MOST_LEVELS}"
     levels: list[_GraphRecord] = []
     depths: list[int] = []
-    with recording.reading():
-        for number, layers, parent, position, kind, name, role in recording.query(query):
-            ids = json.loads(layers)
-            is_main = number == 0
-            fits = number == len(levels) and isinstance(ids, list) and all(type(one) is int for one in ids)
-            if not fits or is_main is not (parent is None) or (not is_main and role not in _ROLES):
-                raise SessionError("is damaged (its levels)")
-            if not is_main and not (type(parent) is int and 0 <= parent < number and ids and type(position) is int):
-                raise SessionError("is damaged (its levels)")
-            depths.append(0 if is_main else depths[parent] + 1)
-            if depths[-1] > _MOST_DEPTH:
-                raise SessionError("has loops inside one another deeper than any model")
-            layer = ids[-1] if ids else -1
-            levels.append(_GraphRecord(number, parent, layer, position or 0, str(kind), str(name), str(role)))
+    for number, layers, parent, position, kind, name, role in recording.query(query):
+        ids = json.loads(layers)
+        is_main = number == 0
+        fits = number == len(levels) and isinstance(ids, list) and all(type(one) is int for one in ids)
+        if not fits or is_main is not (parent is None) or (not is_main and role not in _ROLES):
+            raise SessionError("is damaged (its levels)")
+        if not is_main and not (type(parent) is int and 0 <= parent < number and ids and type(position) is int):
+            raise SessionError("is damaged (its levels)")
+        depths.append(0 if is_main else depths[parent] + 1)
+        if depths[-1] > _MOST_DEPTH:
+            raise SessionError("has loops inside one another deeper than any model")
+        layer = ids[-1] if ids else -1
+        levels.append(_GraphRecord(number, parent, layer, position or 0, str(kind), str(name), str(role)))
     return levels or [_GraphRecord(0, None, -1, 0, "", "", "")]
 
 
 def _add_ports(recording: Recording, levels: list[_GraphRecord], computed_by: dict[int, str]) -> dict[int, int]:
     query = "SELECT id, level, layer, name, type, output, position, names, results, computed_by FROM ports ORDER BY id"
     positions: dict[int, int] = {}
-    with recording.reading():
-        for port, number, layer, name, kind, output, position, names, results, by in recording.query(query):
-            numbers = (port, number, layer, output, position)
-            if any(type(one) is not int for one in numbers) or not 0 < number < len(levels):
-                raise SessionError("is damaged (its ports)")
-            if not 0 <= output < _MOST_OUTPUTS or len(positions) >= _MOST_PORTS:
-                raise SessionError("is damaged (its ports)")
-            level = levels[number]
-            level.add(layer, str(kind), str(name), output, _texts(json.loads(names)), port)
-            level.results += [(int(one), str(text), Source(layer, output)) for one, text in json.loads(results)]
-            positions[port] = position
-            if by:
-                computed_by[port] = str(by)
+    for port, number, layer, name, kind, output, position, names, results, by in recording.query(query):
+        fits = 0 < number < len(levels) and 0 <= output < _MOST_OUTPUTS and len(positions) < _MOST_PORTS
+        if not fits or (layer, output) in levels[number].slots:
+            raise SessionError("is damaged (its ports)")
+        level = levels[number]
+        level.add(layer, str(kind), str(name), output, _texts(json.loads(names)), port)
+        level.results += [(int(one), str(text), Source(layer, output)) for one, text in json.loads(results)]
+        positions[port] = position
+        if by:
+            computed_by[port] = str(by)
     return positions
 
 

@@ -65,7 +65,7 @@ class Column:
             row = self._tensors.at(moment)
             if row is not None:
                 form = self._forms(row[2])
-                numbers = dict(zip(RECORDED, map(_number_or_none, row[3:]), strict=True))
+                numbers = dict(zip(RECORDED, row[3:], strict=True))
                 return Summary(form.dtype, form.shape, numbers)
             value = self._number(moment)
             return None if value is None else summary_of(value)
@@ -98,13 +98,19 @@ class Column:
         form, number = self._forms(row[2]), row[3 + row[-1] + moment - row[0]]
         if math.prod(form.shape) != 1:
             raise SessionError("a number has the shape of a tensor")
-        if isinstance(number, float) and not element_types.is_floating(form.dtype):
+        if (number is None or isinstance(number, float)) and not element_types.is_floating(form.dtype):
+            if number is None:
+                raise _cannot_be(form)
             return None  # an integer of 64 bits without a sign that SQLite could not take
         try:
             with np.errstate(over="raise"):
                 return np.array(math.nan if number is None else number).astype(form.dtype).reshape(form.shape)[()]
         except FloatingPointError:
-            raise SessionError(f"has a number that no {element_types.of_dtype(form.dtype).name} can be") from None
+            raise _cannot_be(form) from None
+
+
+def _cannot_be(form: TensorType) -> SessionError:
+    return SessionError(f"has a number that no {element_types.of_dtype(form.dtype).name} can be")
 
 
 def form_of(recording: Recording, identity: Any) -> TensorType:
@@ -152,9 +158,3 @@ def summary_of(value: Any) -> Summary:
     array = np.asarray(value)
     numbers = {name: as_sql(number) for name, number in recorded_statistics(array).items()}
     return Summary(array.dtype, array.shape, numbers)
-
-
-def _number_or_none(number: Any) -> Any:
-    if number is not None and type(number) not in (int, float):
-        raise SessionError("has damaged statistics")
-    return number

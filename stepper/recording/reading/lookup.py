@@ -13,7 +13,7 @@ import numpy as np
 from msgspec import Struct
 
 from stepper.engine.roles import roles_of
-from stepper.errors import StepperError, UsageError
+from stepper.errors import SessionError, StepperError, UsageError
 from stepper.ir.constants import constant_value
 from stepper.ir.model import Graph, Layer, Model
 from stepper.query.address_resolution import Target
@@ -167,13 +167,18 @@ class CarriedIn:
         self._initial: CarriedValue | None = None
         if target.layer.type == "Parameter" and target.program.path and target.program.path[-1].is_loop:
             try:
-                self._find(recording.model(), catalogue, target)
-            except StepperError:
-                self._column = self._initial = None
+                model = recording.model()
+            except StepperError:  # it is not there any more, or another one
+                return
+            with recording.reading():
+                self._find(model, catalogue, target)
 
     def _find(self, model: Model, catalogue: Catalogue, target: Target) -> None:
         ids = [layer.id for layer in target.program.path]
-        path, body = next((path, graph) for path, graph in model.graphs() if [layer.id for layer in path] == ids)
+        found = [(path, graph) for path, graph in model.graphs() if [layer.id for layer in path] == ids]
+        if not found:
+            raise SessionError("has a loop that is not in its model")
+        path, body = found[0]
         outer = next(graph for around, graph in model.graphs() if around == path[:-1] and path[-1] in graph.layers)
         roles = roles_of(path[-1])
         result = roles.merged_from.get(target.layer.id)

@@ -53,7 +53,7 @@ def moments(
     """Return all moments of a level that were asked for. `path` are the layers that lead to it."""
     within, where = _conditions(recording, path, asked)
     query = f"{_selection(path, within)} WHERE a{len(path)}.level = ?{where} ORDER BY r.id"
-    return (one for row in recording.stream(query, (level,)) for one in _run(row, path))
+    return (one for row in recording.stream(query, (level,)) for one in _run(recording, row, path))
 
 
 def count(recording: Recording, level: int, path: Sequence[Layer], asked: Sequence[Asked]) -> int:
@@ -67,7 +67,7 @@ def moment(recording: Recording, identity: int, path: Sequence[Layer]) -> Record
     """Return the moment of this id. SessionError where there is none."""
     run = "(SELECT max(id) FROM runs WHERE id <= ?)"
     for row in recording.query(f"{_selection(path, _WHOLE)} WHERE r.id = {run}", (identity,)):
-        for one in _run(row, path):
+        for one in _run(recording, row, path):
             if one.id == identity:
                 return one
     raise SessionError(f"{recording.path}: has values of an iteration that is missing ({identity})")
@@ -109,14 +109,14 @@ def _selection(path: Sequence[Layer], within: _Within) -> str:
     return f"SELECT {', '.join([*own, *columns])} FROM {_tables(path)}"
 
 
-def _run(row: tuple[Any, ...], path: Sequence[Layer]) -> Iterator[RecordedMoment]:
+def _run(recording: Recording, row: tuple[Any, ...], path: Sequence[Layer]) -> Iterator[RecordedMoment]:
     """Yield the moments of one row."""
     identity, tick, step, first, start, stop = row[:6]
     activations, outer = row[6 : 6 + len(path)], row[6 + len(path) :]
     around = tuple(number if layer.is_loop else None for layer, number in zip(path[:-1], outer, strict=True))
     fits = all(type(one) is int for one in (*row[:6], *activations)) and 0 <= stop - first <= _LONGEST_RUN
     if not fits or any(layer.is_loop is not (type(one) is int) for layer, one in zip(path[:-1], around, strict=True)):
-        raise SessionError("its table of runs is damaged")
+        raise SessionError(f"{recording.path}: its table of runs is damaged")
     is_loop = path[-1].is_loop
     for number in range(start, stop):
         offset = number - first

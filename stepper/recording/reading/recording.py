@@ -6,6 +6,7 @@ Everything read is checked, and whatever is wrong with the file is a SessionErro
 from __future__ import annotations
 
 import contextlib
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -29,7 +30,7 @@ from stepper.html_tables import html_table
 from stepper.ir.model import Model
 from stepper.ir.reader import read
 from stepper.ops.operands import form_text
-from stepper.recording import files
+from stepper.recording import files, schema, versions
 from stepper.recording.blobs import RECORDED, BlobReader
 from stepper.recording.options import RecordingOptions
 from stepper.recording.origin import RunOrigin, check_inputs, check_states, read_states, read_tensor, read_tensors
@@ -40,8 +41,7 @@ from stepper.wording import excerpt
 
 _MOST_ROWS: Final = 1_000_000
 _ROWS_AT_ONCE: Final = 256
-_LONGEST_STACK: Final = 2**20
-"""Far more iterations than are written at once."""
+_OF_VIEW: Final = re.compile(rf"\b(from|join)\W+({'|'.join(schema.VIEWS)})\b", re.IGNORECASE)
 
 
 class RestoredMachine(Struct, frozen=True):
@@ -62,6 +62,8 @@ class Recording:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
+        self._is_checked = False
+        """True if every row has been checked, not only those that a query of a table reads."""
         self._connection = files.connect(self.path, writable=False)
         try:
             with self.reading():
@@ -85,6 +87,9 @@ class Recording:
     def query(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Return the rows of a SELECT over the tables and views that schema.py describes; a million at most."""
         with self.reading():
+            if not self._is_checked and _OF_VIEW.search(statement):
+                versions.check_all(self._connection)
+                self._is_checked = True
             return self._connection.execute(statement, parameters).fetchmany(_MOST_ROWS)
 
     def stream(self, statement: str, parameters: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
@@ -248,7 +253,7 @@ class Recording:
     @contextlib.contextmanager
     def reading(self) -> Iterator[None]:
         """Turn every error in the block into a SessionError with the file's name; end the block after a minute."""
-        with files.errors_named(self.path), files.time_bound(self._connection):
+        with files.errors_named(self.path, self._connection), files.time_bound(self._connection):
             yield
 
     def close(self) -> None:

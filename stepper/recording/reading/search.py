@@ -22,7 +22,7 @@ from stepper.debug.finding.find import (
 from stepper.debug.results import Found, FoundMoment, Which
 from stepper.debug.scopes import enclosing_loop
 from stepper.engine.program import Program
-from stepper.errors import StepperError, UsageError
+from stepper.errors import SessionError, StepperError, UsageError
 from stepper.query.address_resolution import Target
 from stepper.query.address_syntax import Address
 from stepper.query.expressions import Expression, parse
@@ -116,6 +116,8 @@ class _RecordedSearch:
     def _holds(self) -> bool:
         try:
             return self._expression.truth(self)
+        except SessionError:  # the file is damaged
+            raise
         except StepperError as error:
             self.failures += 1
             self.failure = self.failure or str(error)

@@ -18,7 +18,7 @@ from stepper import Debugger, read_model
 from tests.cli.conftest import ROOT, Call
 from tests.damage import Flips, flipped, flips
 from tests.debug.sample_twins import collatz
-from tests.recording.recorded import sample
+from tests.recording.recorded import sample, seal
 
 X = "x=[1,2,3,4,5]"
 TOTALS = [-2, -8, -22, -52, -114]
@@ -224,6 +224,7 @@ def test_a_hostile_file_is_a_message(call: Call, trace: Path, tmp_path: Path, na
     connection = sqlite3.connect(path)
     connection.execute("UPDATE runs SET id = id + 0")
     connection.execute(CHANGES[name])
+    seal(connection)
     connection.commit()
     connection.close()
     codes = set()
@@ -243,6 +244,7 @@ def _any_call(call: Call, command: str, path: Path, words: list[str]) -> int:
 def test_a_number_beyond_its_type_is_a_message(call: Call, trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     connection = sqlite3.connect(trace)
     connection.execute("UPDATE numbers SET n0 = 1e300")
+    seal(connection)
     connection.commit()
     connection.close()
     assert _any_call(call, "print", trace, ["*", "--stats"]) == 3
