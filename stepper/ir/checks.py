@@ -31,6 +31,8 @@ def _check_inputs(model: Model, graph: Graph, layer: Layer, where: str) -> None:
     may_be_absent = layer.type == "Loop" and layer.bodies[0].first_draft
     if layer.type == "Result" and len(layer.inputs) != 1:
         _fail(model, layer, where, f"has {len(layer.inputs)} input ports, expected one", "malformed-result")
+    if layer.type == "Result" and len(layer.outputs) > 1:
+        _fail(model, layer, where, f"has {len(layer.outputs)} output ports, expected one", "malformed-result")
     for port, source in zip(layer.inputs, graph.sources[layer.id], strict=False):  # of two with one id they may differ
         if source is None and not may_be_absent:
             _fail(model, layer, where, f"no edge reaches its input port {port.id}", "input-without-edge")

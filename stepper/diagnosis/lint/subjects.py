@@ -35,6 +35,7 @@ from stepper.ir.model import (
 )
 from stepper.ir.shapes import Dimension, PartialShape
 from stepper.ir.xml import EXECUTION_CONDITION, FilePlace
+from stepper.ops.registry import read_attribute
 
 PASSING: Final = (*SHAPING, "Convert")
 """Operations that give the elements of their first input, one for one."""
@@ -43,6 +44,15 @@ REAL: Final = ("f16", "bf16", "f32", "f64")
 """Types of real numbers."""
 _MOST_LOOKED_THROUGH: Final = 1_000_000
 _SMALL: Final = 256
+
+
+def integer_attribute(layer: Layer, name: str, default: str = "") -> int | None:
+    """Return an attribute that is an integer of 64 bits; None for any other text."""
+    try:
+        found: int = read_attribute(name, layer.attributes.get(name, default), int)
+    except KernelError:
+        return None
+    return found
 
 
 class LayerSubject:

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from stepper.diagnosis.findings import Severity
-from stepper.diagnosis.lint.subjects import ELEMENTWISE, LayerSubject, LoopSubject, declared, of_port
+from stepper.diagnosis.lint.subjects import ELEMENTWISE, LayerSubject, LoopSubject, declared, integer_attribute, of_port
 from stepper.diagnosis.rule import Example, Rule, RuleHit, SubjectKind, found_by, outside
 from stepper.ir.model import Port, Source
 from stepper.wording import enumerated
@@ -305,10 +305,9 @@ def index_out_of_range(facts: LayerSubject) -> Iterator[RuleHit]:
 )
 def softmax_of_one(facts: LayerSubject) -> Iterator[RuleHit]:
     """Softmax along an axis of one element."""
-    text = facts.layer.attributes.get("axis", "1")
-    found = facts.tensor(0)
-    if text.lstrip("-").isdecimal() and found.size(int(text)) == 1:
-        yield outside(facts.layer, layer=facts.site(facts.layer), axis=int(text))
+    axis = integer_attribute(facts.layer, "axis", "1")
+    if axis is not None and facts.tensor(0).size(axis) == 1:
+        yield outside(facts.layer, layer=facts.site(facts.layer), axis=axis)
 
 
 @found_by(
