@@ -12,11 +12,11 @@ from typing import Final
 import numpy as np
 
 from stepper import element_types
-from stepper.element_types import STRING_DTYPE, Array, ElementType
+from stepper.element_types import LARGEST_RANK, STRING_DTYPE, Array, ElementType
 from stepper.errors import LimitReached, memory_reason
 from stepper.ir.model import Layer, Model, Port
 from stepper.ir.packing import packed_size
-from stepper.ir.shapes import LARGEST_DIMENSION, LARGEST_RANK, PartialShape
+from stepper.ir.shapes import LARGEST_DIMENSION, PartialShape
 from stepper.ir.weights import Weights
 from stepper.ir.xml import FilePlace
 

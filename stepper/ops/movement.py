@@ -12,10 +12,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from stepper.element_types import Array
+from stepper.element_types import LARGEST_RANK, Array
 from stepper.errors import KernelError
-from stepper.ir.shapes import LARGEST_RANK
 from stepper.ops.operands import (
+    broadcast_shape,
     ensure_allocatable,
     integers,
     normalize_axes,
@@ -133,7 +133,7 @@ def broadcast(
     shape = target_shape.tolist()
     try:
         if mode == "bidirectional":
-            shape = np.broadcast_shapes(data.shape, tuple(shape))
+            shape = broadcast_shape(data.shape, shape)
         elif mode == "explicit":
             data = data.reshape(_spread(data.shape, len(shape), axes_mapping))
         ensure_allocatable(shape, data.dtype)

@@ -10,8 +10,8 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from stepper import element_types
+from stepper.element_types import LARGEST_RANK
 from stepper.errors import KernelError, TensorTooLarge
-from stepper.ir.shapes import LARGEST_RANK
 from stepper.wording import size_text
 
 
@@ -62,6 +62,15 @@ class HasForm(Protocol):
 def form_text(value: HasForm) -> str:
     """Return element type and shape as messages show them: f32[2,3]."""
     return f"{element_types.name_of(value.dtype)}{shape_text(value.shape)}"
+
+
+def broadcast_shape(first: Sequence[int], second: Sequence[int]) -> tuple[int, ...]:
+    """Return the shape to which two shapes broadcast, of up to 64 dimensions; numpy's function takes 32. ValueError."""
+    rank = max(len(first), len(second))
+    a, b = ((1,) * (rank - len(shape)) + tuple(shape) for shape in (first, second))
+    if any(one != other and 1 not in (one, other) for one, other in zip(a, b, strict=True)):
+        raise ValueError(f"the shapes {shape_text(first)} and {shape_text(second)} do not broadcast")
+    return tuple(other if one == 1 else one for one, other in zip(a, b, strict=True))
 
 
 def single_integer(value: Any, name: str) -> int:

@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from stepper.element_types import I32, I64, Array, ElementType, is_floating
+from stepper.element_types import I32, I64, LARGEST_RANK, Array, ElementType, is_floating
 from stepper.errors import KernelError
-from stepper.ir.shapes import LARGEST_RANK
 from stepper.ops.operands import ensure_allocatable, integers, is_list, normalize_axis, shape_text, single_integer
 from stepper.ops.registry import kernel
 

@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from stepper.element_types import Array
+from stepper.element_types import LARGEST_RANK, Array
 from stepper.errors import KernelError
-from stepper.ir.shapes import LARGEST_RANK
 from stepper.ops.operands import integers, is_list, normalize_axes, shape_text
 from stepper.ops.registry import kernel
 

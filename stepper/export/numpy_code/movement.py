@@ -6,14 +6,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from stepper.element_types import ElementType
+from stepper.element_types import LARGEST_RANK, ElementType
 from stepper.errors import UsageError
 from stepper.export.numpy_code.arithmetic import converted
 from stepper.export.numpy_code.emit_context import EmitContext, Emitted, Emitter
 from stepper.export.numpy_code.expressions import CodeExpression, call, item, method
 from stepper.export.numpy_code.identifiers import name_for
 from stepper.export.numpy_code.literals import dtype_text, shape_text
-from stepper.ir.shapes import LARGEST_RANK
 from stepper.ops.registry import read_attribute
 
 _UNBOUNDED: Final = 2**31 - 1

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-import numpy as np
-
 from stepper.diagnosis.findings import Severity
 from stepper.diagnosis.lint.subjects import ELEMENTWISE, LayerSubject, LoopSubject, declared, integer_attribute, of_port
 from stepper.diagnosis.rule import Example, Rule, RuleHit, SubjectKind, found_by, outside
 from stepper.ir.model import Port, Source
+from stepper.ops.operands import broadcast_shape
 from stepper.wording import enumerated
 
 _OF_TWO: Final = ("Subtract", "Divide", "Less", "LessEqual", "Greater", "GreaterEqual", "SquaredDifference", "Mod")
@@ -119,7 +118,7 @@ def operands_do_not_broadcast(facts: LayerSubject) -> Iterator[RuleHit]:
     if first is None or second is None:
         return
     try:
-        spread = np.broadcast_shapes(first, second)
+        spread = broadcast_shape(first, second)
     except ValueError:
         spread = None
     if spread is None or (broadcast == "none" and first != second):
