@@ -42,9 +42,8 @@ def outcome_of_lint(model: Path) -> Outcome:
 
 def outcome_of_command(model: Path, seed: int) -> Outcome:
     """Run the command of this seed on the model."""
-    chance = random.Random(seed)
-    kind = _COMMANDS[seed % len(_COMMANDS)]
-    return _outcome(kind(chance, model))
+    chance = random.Random(f"command {seed}")  # not what chance has done to the model
+    return _outcome(chance.choice(_COMMANDS)(chance, model))
 
 
 def _name_in(chance: random.Random, model: Path) -> str:
