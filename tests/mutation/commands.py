@@ -8,6 +8,7 @@ import os
 import random
 import re
 import signal
+import sys
 import threading
 import traceback
 import warnings
@@ -25,13 +26,25 @@ _FORMATS: Final = ("svg", "html", "tikz", "dot", "mermaid", "md", "json", "pdf",
 _VIEWS: Final = ("model", "rolled", "unrolled", "ports", "story")
 _RUN: Final = ("--input", "*=rand:1", "--max-iterations", "50", "--engine", "numpy")
 _INTERRUPTED: Final = 128 + signal.SIGINT
+_LINES: Final = "lines.txt"
+"""The file beside the model whose lines `debug` gets on stdin, where it goes on after one that fails."""
 _NAME: Final = re.compile(rb'name="([^"]{1,60})"')
 _SCRIPT: Final = (
     *("step 3", "next", "next 5", "iter 1", "finish", "continue", "last", "first", "reverse-next", "reverse-step 4"),
     *("reverse-finish", "reverse-continue", "goto 2", "until {name}[0] > 0", "run-to {name}", "to-anomaly", "where"),
     *("break {name}", "break nan", "watch {name}", "display {name} s", "print {name}", "print {name}@0:3", "list"),
     *("print mean({name}) / 0", "stats {name}", "find nan", "find {name} > 0", "explain", "why {name}[0]", "undo"),
-    *("why shape of {name}", "why condition", "uses {name}[0]", "info loop", "set {name} = 7", "branches", "diff @-1"),
+    *(
+        "why shape of {name}",
+        "why condition",
+        "uses {name}[0]",
+        "info trip",
+        "info ports",
+        "info scans",
+        "set {name} = 7",
+        "branches",
+        "diff @-1",
+    ),
 )
 
 
@@ -89,10 +102,9 @@ def _why(chance: random.Random, model: Path) -> list[str]:
 
 
 def _debug(chance: random.Random, model: Path) -> list[str]:
-    lines = [line.format(name=_name_in(chance, model)) for line in chance.choices(_SCRIPT, k=12)]
-    script = model.parent / "script.txt"
-    script.write_text("\n".join(lines), encoding="utf-8")
-    return ["debug", str(model), *_RUN, "--script", str(script), "--no-init", "--no-keep"]
+    lines = [line.format(name=_name_in(chance, model)) for line in chance.choices(_SCRIPT, k=20)]
+    (model.parent / _LINES).write_text("\n".join(lines), encoding="utf-8")
+    return ["debug", str(model), *_RUN, "--no-init", "--no-keep", *chance.choice(((), ("--json",)))]
 
 
 _COMMANDS: Final[tuple[Callable[[random.Random, Path], list[str]], ...]] = (
@@ -102,10 +114,13 @@ _COMMANDS: Final[tuple[Callable[[random.Random, Path], list[str]], ...]] = (
 
 def _outcome(words: list[str]) -> Outcome:
     streams = io.StringIO(), io.StringIO()
+    script = Path(words[1]).parent / _LINES
     with warnings.catch_warnings(record=True) as caught, contextlib.ExitStack() as stack:
         warnings.simplefilter("always")
         stack.enter_context(contextlib.redirect_stdout(streams[0]))
         stack.enter_context(contextlib.redirect_stderr(streams[1]))
+        before, sys.stdin = sys.stdin, io.StringIO(script.read_text(encoding="utf-8") if script.exists() else "")
+        stack.callback(setattr, sys, "stdin", before)
         try:
             with _interrupted_after(LONGEST_RUN if "--engine" in words else None):
                 code = main(words)

@@ -165,7 +165,7 @@ def _program_of(compiled: CompiledModel, path: tuple[Layer, ...]) -> Program:
 def _index_of(frame: Frame, layer: Layer) -> int:
     index = frame.program.indices.get(layer.id)
     if index is None:
-        raise NoValueYet(f"{layer.type} '{layer.name}' never runs: no output of the model needs it")
+        raise NoValueYet(f"{layer} is never computed: no Result needs it")
     return index
 
 
