@@ -257,3 +257,19 @@ def test_a_rule_that_computes_with_values_of_a_file_warns_nobody(tmp_path: Path)
     content = np.array([np.nan, np.inf, -np.inf], "<f4").view("<u4") | 0x00100000
     found = lint_names(tmp_path, text, content.astype("<u4").tobytes() + weights[12:])
     assert {"constant-has-nan"} <= found
+
+
+@pytest.mark.parametrize(("type", "content"), [("string", TEXT), ("f32", np.float32("nan").tobytes())])
+def test_rules_about_whole_numbers_are_not_asked_about_others(tmp_path: Path, type: str, content: bytes) -> None:
+    """Gather along an axis that is a text or NaN, in the model and behind a Convert."""
+    blob = Blob()
+    layers = [
+        parameter(0, "x", "f32", (4,)),
+        *(blob.integer(1, "index", 9), blob.constant(2, "axis", type, (), content)),
+        layer(3, "there", "Gather", "", [port(0), port(1), port(2)], [port(3)], version="opset8"),
+        layer(4, "whole", "Convert", '<data destination_type="i64"/>', [port(0)], [port(1, "I64")]),
+        layer(5, "far", "Gather", "", [port(0), port(1), port(2)], [port(3)], version="opset8"),
+        *(result(6, "a"), result(7, "b")),
+    ]
+    pairs = ["0:0 3:0", "1:0 3:1", "2:0 3:2", "2:0 4:0", "0:0 5:0", "1:0 5:1", "4:1 5:2", "3:3 6:0", "5:3 7:0"]
+    lint_names(tmp_path, net(layers, edges(*pairs)), blob.content)

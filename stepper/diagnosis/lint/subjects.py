@@ -203,7 +203,7 @@ def of_parameter(layer: Layer) -> Declared:
 
 
 def known_value(model: Model, graph: Graph, source: Source | None) -> Array | None:
-    """Return a value that is a Constant, or one that only changed its type or shape; None for any other."""
+    """Return numbers that are a Constant, or that only changed their type or shape; None for any other value."""
     found = known_chain(graph, source)
     if found is None:
         return None
@@ -217,10 +217,14 @@ def known_value(model: Model, graph: Graph, source: Source | None) -> Array | No
             return None
     for layer in reversed(chain):
         target = layer.outputs[0].element_type
-        if layer.type == "Convert" and target is not None:
+        if layer.type == "Convert" and target is not None and _are_numbers(value.dtype) and _are_numbers(target.dtype):
             with np.errstate(all="ignore"):
                 value = np.asarray(value).astype(target.dtype)
-    return value
+    return value if _are_numbers(value.dtype) else None
+
+
+def _are_numbers(dtype: np.dtype[Any]) -> bool:
+    return dtype.kind != "T" and dtype.names is None
 
 
 def known_chain(graph: Graph, source: Source | None) -> tuple[Layer, tuple[Layer, ...]] | None:

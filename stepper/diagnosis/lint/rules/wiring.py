@@ -265,7 +265,9 @@ def index_out_of_range(facts: LayerSubject) -> Iterator[RuleHit]:
     if len(facts.layer.inputs) != 3:
         return
     indices, axes = facts.constant(1), facts.constant(2)
-    if indices is None or axes is None or axes.size != 1 or not indices.size or indices.dtype.kind not in "iu":
+    if indices is None or axes is None or axes.size != 1 or not indices.size:
+        return
+    if not {indices.dtype.kind, axes.dtype.kind} <= {"i", "u"}:
         return
     axis = int(axes.reshape(-1)[0])
     size = facts.tensor(0).size(axis)
