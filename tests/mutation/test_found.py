@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import stepper
+from stepper.commands.interpreter import Interpreter
 from stepper.diagnosis.lint.linting import lint
 from stepper.engine.inputs.specs import value_of
 from stepper.engine.roles import control
@@ -21,6 +22,7 @@ from stepper.ops.operands import LARGEST_TENSOR
 from tests.ir import tiny_models
 from tests.ir.texts import Blob, binary, edges, layer, net, parameter, port, result, write
 from tests.ir.tiny_models import Texts
+from tests.models import Graph, carried, last
 from tests.mutation.bases import growing
 
 
@@ -205,27 +207,14 @@ def test_lint_names_what_the_reader_refuses(tmp_path: Path) -> None:
     assert "malformed-parameter" in lint_names(tmp_path, many_dimensions, weights)
 
 
-@pytest.mark.parametrize(
-    ("type", "data", "version"),
-    [("Softmax", 'axis="{}"', "opset8"), ("Concat", 'axis="{}"', "opset1"), ("Split", 'axis="{}"', "opset1")],
-)
-def test_lint_says_that_an_attribute_of_5000_digits_cannot_be_read(
-    tmp_path: Path, type: str, data: str, version: str
-) -> None:
-    layers = [parameter(0, "x", "f32", (4,)), result(2, "out")]
-    layers.insert(1, layer(1, "op", type, f"<data {data.format('9' * 5000)}/>", [port(0)], [port(1)], version=version))
-    assert lint_names(tmp_path, net(layers, edges("0:0 1:0", "1:1 2:0")), b"")
-
-
 def test_lint_looks_at_what_a_constant_holds_and_not_at_what_its_port_says(tmp_path: Path) -> None:
     text, weights = tiny_models.loop()
-    constant = f'<data element_type="string" shape="" offset="{len(weights)}" size="{len(TEXT)}"/>'
-    changed = re.sub(r'(name="one".*\n)<data [^/]*/>', rf"\1{constant}", text, count=1)
-    changed = changed.replace(
-        f'{constant}\n<output>\n<port id="0" precision="F32">', f'{constant}\n<output>\n<port id="0" precision="I64">'
+    data = f'<data element_type="nf4" shape="" offset="{len(weights)}" size="1"/>\n<output>\n'
+    changed = re.sub(
+        r'(name="one".*\n)<data .*\n<output>\n<port id="0" .*>', rf'\1{data}<port id="0" precision="I64">', text
     )
-    assert 'precision="I64"' in changed[changed.index(constant) :][: len(constant) + 60]
-    assert "layer-against-its-port" in lint_names(tmp_path, changed, weights + TEXT)
+    assert changed != text
+    assert "layer-against-its-port" in lint_names(tmp_path, changed, weights + b"\0")
 
 
 def test_a_condition_that_is_a_text_has_an_origin(tmp_path: Path) -> None:
@@ -273,3 +262,36 @@ def test_rules_about_whole_numbers_are_not_asked_about_others(tmp_path: Path, ty
     ]
     pairs = ["0:0 3:0", "1:0 3:1", "2:0 3:2", "2:0 4:0", "0:0 5:0", "1:0 5:1", "4:1 5:2", "3:3 6:0", "5:3 7:0"]
     lint_names(tmp_path, net(layers, edges(*pairs)), blob.content)
+
+
+def without_need() -> Graph:
+    """A loop that no Result needs, beside what one needs."""
+    net = Graph()
+    body = net.body()
+    state = body.parameter("state")
+    result = body.result(body.apply("Add", state, body.constant(1.0), name="sum"))
+    net.loop("dead", body, 3, True, [carried(net.constant(0.0), state, result)], [last(result)])
+    net.result(net.apply("Abs", net.parameter("x"), name="alive"))
+    return net
+
+
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [
+        ("why sum@0", r"layer \d+ 'dead' \(Loop\) is never computed: no Result needs it"),
+        ("print sum@0:2", "Loop 'dead' does not run"),
+        ("stats sum@0", "Loop 'dead' does not run"),
+    ],
+)
+def test_a_body_that_never_runs_is_named(tmp_path: Path, command: str, reason: str) -> None:
+    debugger = stepper.Debugger(without_need().read(tmp_path), {"x": np.float32(1)})
+    debugger.last()
+    with pytest.raises(UsageError, match=reason):
+        Interpreter(debugger).execute(command)
+
+
+def test_a_breakpoint_in_a_body_that_never_runs_may_ask_about_the_model(tmp_path: Path) -> None:
+    debugger = stepper.Debugger(without_need().read(tmp_path), {"x": np.float32(1)})
+    Interpreter(debugger).execute("break sum if x > 0")
+    debugger.continue_()
+    assert debugger.machine.outputs is not None
