@@ -278,16 +278,16 @@ def without_need() -> Graph:
 @pytest.mark.parametrize(
     ("command", "reason"),
     [
-        ("why sum@0", r"layer \d+ 'dead' \(Loop\) is never computed: no Result needs it"),
         ("print sum@0:2", "Loop 'dead' does not run"),
         ("stats sum@0", "Loop 'dead' does not run"),
     ],
 )
 def test_a_body_that_never_runs_is_named(tmp_path: Path, command: str, reason: str) -> None:
     debugger = stepper.Debugger(without_need().read(tmp_path), {"x": np.float32(1)})
-    debugger.last()
     with pytest.raises(UsageError, match=reason):
         Interpreter(debugger).execute(command)
+    with pytest.raises(UsageError, match=r"layer \d+ 'dead' \(Loop\) is never computed: no Result needs it"):
+        debugger.why("sum")
 
 
 def test_a_breakpoint_in_a_body_that_never_runs_may_ask_about_the_model(tmp_path: Path) -> None:
