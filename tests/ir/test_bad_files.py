@@ -139,6 +139,8 @@ CHANGES: list[tuple[str, Callable[[], Texts], str, str, str]] = [
     ("a Loop of one input", LOOP, '<input>\n<port id="0" precision="I64">\n</port>\n<port id="1" precision="BOOL">\n'
      '</port>\n<port id="2" precision="FP32">\n<dim>1</dim>\n</port>\n</input>\n<output>\n<port id="3"',
      '<input>\n<port id="0"/>\n</input>\n<output>\n<port id="3"', "2, from which 'state' is fed, is not an input"),
+    ("an operation of no inputs", PLAIN, '<layer id="2" name="sum"', '<layer id="9" name="none" type="Add" version='
+     '"opset1"><output><port id="2" precision="FP32"/></output></layer><layer id="2" name="sum"', "has no input ports"),
     ("an operation of too many inputs", PLAIN, '<port id="1" precision="FP32">\n<dim>3</dim>\n</port>\n</input>\n<out',
      '<port id="1"/></input>\n<input><port id="0"/><port id="1"/><port id="8"/></input>\n<out', "port 8"),
 ]  # fmt: skip
