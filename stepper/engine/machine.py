@@ -380,7 +380,7 @@ class Machine:
     def _close(self, frame: Frame) -> EventKind | None:
         if frame.activation is None:
             self.tick += 1
-            return self._finish(frame)
+            return self._guarded(frame, self._finish, frame)
         if isinstance(frame.activation.plan, LoopPlan):
             self._guarded(frame, transitions.close_iteration, frame, self.rules)
             self.tick += 1

@@ -33,7 +33,8 @@ def integers(values: Any) -> list[int]:
     Raises TensorTooLarge where so many Python ints are out of all proportion.
     """
     flat = np.ravel(values)
-    ensure_allocatable(flat.shape, _PYTHON_INT)
+    if flat.size > _FEW:
+        ensure_allocatable(flat.shape, _PYTHON_INT)
     return [int(value) for value in flat]
 
 
@@ -96,6 +97,7 @@ LARGEST_TENSOR: Final[ContextVar[int]] = ContextVar("LARGEST_TENSOR", default=40
 
 _WIDEST: Final = 128
 """No element takes more bytes than these, whatever its type."""
+_FEW: Final = 1000
 _PYTHON_INT: Final = np.dtype("V64")
 """Stands for a Python int in a list, and for what a kernel makes of it."""
 _ENDLESS: Final = 2**100
