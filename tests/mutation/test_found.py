@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import tracemalloc
 import warnings
@@ -295,3 +296,20 @@ def test_a_breakpoint_in_a_body_that_never_runs_may_ask_about_the_model(tmp_path
     Interpreter(debugger).execute("break sum if x > 0")
     debugger.continue_()
     assert debugger.machine.outputs is not None
+
+
+@pytest.mark.parametrize("kind", ["period", "nan"])
+def test_breakpoints_for_all_loops_pass_over_one_that_never_runs(tmp_path: Path, kind: str) -> None:
+    net = without_need()
+    body = net.body()
+    outer = body.parameter("outer")
+    inner = body.body()
+    state = inner.parameter("inner_state")
+    more = inner.result(inner.apply("Add", state, inner.constant(1.0)))
+    (given,) = body.loop("inner", inner, 2, True, [carried(outer, state, more)], [last(more)])
+    result = body.result(given)
+    net.loop("dead too", body, 3, True, [carried(net.constant(0.0), outer, result)], [last(result)])
+    debugger = stepper.Debugger(net.read(tmp_path), {"x": np.float32(1)})
+    with contextlib.suppress(UsageError):  # that there is no loop to look at
+        Interpreter(debugger).execute(f"break {kind}")
+    debugger.continue_()
