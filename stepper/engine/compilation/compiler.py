@@ -263,8 +263,7 @@ class _Compiler:
         if len(inputs) < 2 or not self.constant.issuperset(inputs[1:]):
             return None
         try:
-            with np.errstate(all="ignore"):
-                settled = kernel.settle(layer.attributes, [self.template[slot] for slot in inputs[1:]])
+            settled = kernel.settle(layer.attributes, [self.template[slot] for slot in inputs[1:]])
         except Exception:  # the kernel itself refuses these constants, when the run gets there
             return None
         if settled is None or self.rules is Rules.SPEC:
