@@ -35,6 +35,8 @@ def _type(name: str, dtype: Any, bits: int) -> ElementType:
 
 
 STRING_DTYPE: Final = np.dtypes.StringDType()
+LARGEST_RANK: Final = 64
+"""Largest rank that numpy holds."""
 
 ELEMENT_TYPES: Final[dict[str, ElementType]] = {
     element_type.name: element_type

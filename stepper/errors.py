@@ -167,6 +167,11 @@ class LimitReached(StepperError):
     kind = "limit"
 
 
+def memory_reason(error: MemoryError) -> str:
+    """Return the reason of an allocation that failed; numpy's errors say how much was asked for, Python's do not."""
+    return f"out of memory: {error}" if str(error) else "out of memory"
+
+
 class Paused(StepperError):
     """A pause was asked for, and what was under way has heeded it. Whoever moves a run reports where it stands then."""
 

@@ -42,7 +42,7 @@ from stepper.engine.program import (
 from stepper.engine.rules import Notes, Rules
 from stepper.engine.straight import iterations
 from stepper.engine.straight.function import ensure_enough
-from stepper.errors import ExecutionError, LimitReached, StepperError, TensorTooLarge, UsageError
+from stepper.errors import ExecutionError, LimitReached, StepperError, TensorTooLarge, UsageError, memory_reason
 from stepper.ir.model import Layer
 from stepper.ops.operands import form_text
 from stepper.wording import excerpt
@@ -380,7 +380,7 @@ class Machine:
     def _close(self, frame: Frame) -> EventKind | None:
         if frame.activation is None:
             self.tick += 1
-            return self._finish(frame)
+            return self._guarded(frame, self._finish, frame)
         if isinstance(frame.activation.plan, LoopPlan):
             self._guarded(frame, transitions.close_iteration, frame, self.rules)
             self.tick += 1
@@ -460,7 +460,7 @@ class Machine:
 
     def _worded(self, error: Exception, operation: Operation | None) -> StepperError:
         where = excerpt(place(self.stack, operation), _LONGEST_PLACE)
-        text = str(error) or type(error).__name__
+        text = memory_reason(error) if isinstance(error, MemoryError) else str(error) or type(error).__name__
         if isinstance(error, TypeError):  # numpy's own words for it speak of ufuncs and casting rules
             text = "takes no inputs of these types"
         if isinstance(error, StepperError):

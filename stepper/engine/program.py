@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from stepper.element_types import F32
 from stepper.engine.straight.function import Forms, ensure_enough
+from stepper.errors import UsageError
 from stepper.ir.growth import Growth, growth_of
 from stepper.ir.model import Graph, Layer, Model, Source, path_text
 from stepper.records import Immutable
@@ -392,9 +393,12 @@ def _plan_again(recipe: Callable[[], CompiledModel], index: int) -> LoopPlan | B
 
 
 def host_of(compiled: CompiledModel, program: Program) -> tuple[Operation, LoopPlan | BranchPlan]:
-    """Return the loop or If whose body a program is, and how it runs there."""
+    """Return the loop or If whose body a program is, and how it runs there. UsageError if no Result needs it."""
     operations = (operation for other in compiled.programs for operation in other.operations)
-    return next((one, plan) for one in operations for plan in one.plans if plan.program is program)
+    found = next(((one, plan) for one in operations for plan in one.plans if plan.program is program), None)
+    if found is None:
+        raise UsageError(f"{program.path[-1]} is never computed: no Result needs it")
+    return found
 
 
 class CompiledModel(Immutable, Struct, frozen=True, eq=False, weakref=True):

@@ -283,4 +283,4 @@ def _content(model: Model, layer: Layer) -> tuple[bool | int | float | None, tup
         value: Any = constant_value(model, layer)
     except ModelError:
         return None, None
-    return (value.reshape(-1)[0].item(), None) if value.size == 1 else (None, value.shape)
+    return (value.item(), None) if value.size == 1 else (None, value.shape)

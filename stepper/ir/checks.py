@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from stepper.ir.model import Graph, Layer, Model, Source
 from stepper.ir.xml import Faults, FilePlace, tolerated
+
+_SOURCES: Final = frozenset({"Constant", "Parameter", "ReadValue"})
+"""Operations that may have no input."""
 
 
 def check(model: Model, faults: Faults = None) -> None:
@@ -13,7 +17,7 @@ def check(model: Model, faults: Faults = None) -> None:
     for path, graph in model.graphs():
         where = "".join(f"{layer} > " for layer in path)
         for layer in graph.layers:
-            if layer.bodies or layer.type == "Result" or None in graph.sources[layer.id]:
+            if layer.bodies or layer.type == "Result" or None in graph.sources[layer.id] or _lacks_inputs(layer):
                 with tolerated(faults):
                     _check_inputs(model, graph, layer, where)
                 with tolerated(faults):
@@ -27,10 +31,18 @@ def _fail(model: Model, layer: Layer, where: str, message: str, rule: str) -> No
     FilePlace(model.path, layer.line, f"{where}{layer}", known).fail(message, rule)
 
 
+def _lacks_inputs(layer: Layer) -> bool:
+    return not layer.inputs and layer.type not in _SOURCES and layer.definition is not None and not layer.bodies
+
+
 def _check_inputs(model: Model, graph: Graph, layer: Layer, where: str) -> None:
     may_be_absent = layer.type == "Loop" and layer.bodies[0].first_draft
     if layer.type == "Result" and len(layer.inputs) != 1:
         _fail(model, layer, where, f"has {len(layer.inputs)} input ports, expected one", "malformed-result")
+    if layer.type == "Result" and len(layer.outputs) > 1:
+        _fail(model, layer, where, f"has {len(layer.outputs)} output ports, expected one", "malformed-result")
+    if _lacks_inputs(layer):
+        _fail(model, layer, where, "has no input ports, expected one or more", "input-without-edge")
     for port, source in zip(layer.inputs, graph.sources[layer.id], strict=False):  # of two with one id they may differ
         if source is None and not may_be_absent:
             _fail(model, layer, where, f"no edge reaches its input port {port.id}", "input-without-edge")

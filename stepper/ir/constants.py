@@ -12,10 +12,11 @@ from typing import Final
 import numpy as np
 
 from stepper import element_types
-from stepper.element_types import STRING_DTYPE, Array, ElementType
+from stepper.element_types import LARGEST_RANK, STRING_DTYPE, Array, ElementType
+from stepper.errors import LimitReached, memory_reason
 from stepper.ir.model import Layer, Model, Port
 from stepper.ir.packing import packed_size
-from stepper.ir.shapes import LARGEST_DIMENSION, LARGEST_RANK, PartialShape
+from stepper.ir.shapes import LARGEST_DIMENSION, PartialShape
 from stepper.ir.weights import Weights
 from stepper.ir.xml import FilePlace
 
@@ -59,6 +60,8 @@ def constant_value(model: Model, constant: Layer) -> Array:
     offset, size = int(constant.attributes["offset"]), int(constant.attributes["size"])
     try:
         return model.weights.constant(element_type, shape, offset, size)
+    except MemoryError as error:
+        raise LimitReached(f"{place.text()}{element_type}{list(shape)}: {memory_reason(error)}") from None
     except ValueError as error:
         place.fail(f"its bytes in the .bin are not a tensor of type {element_type} of this shape: {error}")
 
@@ -118,8 +121,7 @@ def _literal_value(constant: Layer) -> Array | None:
 
 def check_constant(place: FilePlace, constant: Layer, weights: Weights | None) -> None:
     """Element type, shape, offset and size: present, sound, in agreement, and inside the .bin."""
-    if len(constant.outputs) != 1:
-        place.fail(f"has {len(constant.outputs)} output ports, expected one", "malformed-constant")
+    _check_ports(place, constant, "malformed-constant")
     element_type, shape = constant_type(constant), constant_shape(constant)
     if element_type is None:
         written = constant.attributes.get("element_type", "")
@@ -133,8 +135,7 @@ def check_constant(place: FilePlace, constant: Layer, weights: Weights | None) -
             "malformed-constant",
         )
     offset, size = _byte_count(place, constant, "offset"), _byte_count(place, constant, "size")
-    if len(shape) > LARGEST_RANK:
-        place.fail(f"the shape has {len(shape)} dimensions, expected at most {LARGEST_RANK}", "malformed-constant")
+    _check_rank(place, len(shape), "malformed-constant")
     needed = _bytes_needed(element_type.name, shape)
     if needed is None:
         place.fail(f"the shape {list(shape)} is larger than any memory", "malformed-constant")
@@ -168,10 +169,21 @@ def _byte_count(place: FilePlace, constant: Layer, name: str) -> int:
     return int(text)
 
 
+def _check_ports(place: FilePlace, layer: Layer, rule: str) -> None:
+    if len(layer.outputs) != 1:
+        place.fail(f"has {len(layer.outputs)} output ports, expected one", rule)
+    if layer.inputs:
+        place.fail(f"has {len(layer.inputs)} input ports, expected none", rule)
+
+
+def _check_rank(place: FilePlace, rank: int, rule: str) -> None:
+    if rank > LARGEST_RANK:
+        place.fail(f"the shape has {rank} dimensions, expected at most {LARGEST_RANK}", rule)
+
+
 def check_parameter(place: FilePlace, parameter: Layer, *, in_body: bool) -> None:
     """Element type and shape: sound, and present, but that a body's Parameter may leave them to its output port."""
-    if len(parameter.outputs) != 1:
-        place.fail(f"has {len(parameter.outputs)} output ports, expected one", "malformed-parameter")
+    _check_ports(place, parameter, "malformed-parameter")
     attributes = parameter.attributes
     for name in ("element_type", "shape"):
         if name not in attributes and not in_body:
@@ -183,9 +195,10 @@ def check_parameter(place: FilePlace, parameter: Layer, *, in_body: bool) -> Non
         place.fail(f"the element type '{written}' does not exist; expected one of {expected}", "malformed-parameter")
     if "shape" in attributes:
         try:
-            PartialShape.parse(attributes["shape"])
+            dimensions = PartialShape.parse(attributes["shape"]).dimensions
         except ValueError:
             place.fail(
                 f"the shape '{attributes['shape'][:80]}' cannot be read, expected for example '1,?,2..8'",
                 "malformed-parameter",
             )
+        _check_rank(place, len(dimensions or ()), "malformed-parameter")

@@ -11,8 +11,6 @@ from msgspec import Struct
 
 _BOUNDS: Final = re.compile(r"(\d*)\.\.(\d*)")
 LARGEST_DIMENSION: Final = 2**63 - 1
-LARGEST_RANK: Final = 64
-"""Largest rank that numpy holds."""
 
 
 class Dimension(NamedTuple):

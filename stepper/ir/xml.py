@@ -140,12 +140,15 @@ class FilePlace(NamedTuple):
         """Return the same place, moved to `element` (and into a layer)."""
         return FilePlace(self.path, line_of(element), self.layer if layer is None else layer)
 
-    def fail(self, message: str, rule: str = "") -> NoReturn:
-        """Raise a ModelError that says where, and which `rule` of the format is broken."""
+    def text(self) -> str:
+        """Return what a message begins with: file, line and layer."""
         where = f"{self.path}:{self.line}: " if self.line else f"{self.path}: "
         words = self.layer if isinstance(self.layer, str) else "layer {} '{}' ({})".format(*self.layer)
-        layer = f"{excerpt(words, _LONGEST_PLACE)}: " if words else ""
-        error = ModelError(where + layer + excerpt(message, _LONGEST_MESSAGE))
+        return f"{where}{excerpt(words, _LONGEST_PLACE)}: " if words else where
+
+    def fail(self, message: str, rule: str = "") -> NoReturn:
+        """Raise a ModelError that says where, and which `rule` of the format is broken."""
+        error = ModelError(self.text() + excerpt(message, _LONGEST_MESSAGE))
         file = str(self.path)
         known = self.known if isinstance(self.layer, str) else self.layer
         error.place = ErrorPlace(file, self.line, None if known is None else LayerPlace(*known, file, self.line))

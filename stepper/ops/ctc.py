@@ -11,7 +11,7 @@ import numpy as np
 
 from stepper.element_types import I32, Array, ElementType
 from stepper.errors import KernelError
-from stepper.ops.operands import integers, shape_text
+from stepper.ops.operands import integers, shape_text, single_integer
 from stepper.ops.precision import narrowed, widened
 from stepper.ops.registry import kernel
 
@@ -78,7 +78,7 @@ def ctc_loss(
 
 def _blank(blank_index: Any, data: Array) -> int:
     """Return the class of the blank, by default the last."""
-    blank = data.shape[2] - 1 if blank_index is None else integers(blank_index)[0]
+    blank = data.shape[2] - 1 if blank_index is None else single_integer(blank_index, "the blank index")
     if not 0 <= blank < data.shape[2]:
         raise KernelError(f"the blank {blank} is not one of the {data.shape[2]} classes")
     return blank

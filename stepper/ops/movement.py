@@ -12,9 +12,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from stepper.element_types import Array
+from stepper.element_types import LARGEST_RANK, Array
 from stepper.errors import KernelError
 from stepper.ops.operands import (
+    broadcast_shape,
     ensure_allocatable,
     integers,
     normalize_axes,
@@ -49,7 +50,7 @@ def _variadic_split_at(axis: Array, split_lengths: Array) -> Callable[[Array], t
 
 def _parts_at(axis: Array, split: Callable[[Array], tuple[Array, ...]]) -> Callable[[Array], tuple[Array, ...]] | None:
     """Return `split`, quicker for a tensor as long along the axis as the one before."""
-    if axis.size != 1:
+    if axis.size != 1 or not -LARGEST_RANK <= axis.item() < LARGEST_RANK:
         return None
     position = int(axis.item())
     before = (slice(None),) * position if position >= 0 else (...,)
@@ -80,8 +81,7 @@ def split(data: Array, axis: Array, *, num_splits: int) -> tuple[Array, ...]:
     dim = data.shape[position]
     if num_splits < 1 or dim % num_splits:
         raise KernelError(f"dimension {dim} of axis {position} cannot be split into {num_splits} equal parts")
-    if not dim:
-        ensure_allocatable((num_splits,), _BOOKKEEPING)
+    ensure_allocatable((num_splits,), _BOOKKEEPING)
     length = dim // num_splits
     before = (slice(None),) * position
     return tuple([data[(*before, slice(i * length, i * length + length))] for i in range(num_splits)])
@@ -91,7 +91,7 @@ def split(data: Array, axis: Array, *, num_splits: int) -> tuple[Array, ...]:
 def variadic_split(data: Array, axis: Array, split_lengths: Array) -> tuple[Array, ...]:
     """Parts of the given lengths along `axis`, views; one length may be -1, which is what remains."""
     position = normalize_axis(single_integer(axis, "the axis"), data.ndim)
-    dim, lengths = data.shape[position], split_lengths.ravel().astype(np.int64).tolist()
+    dim, lengths = data.shape[position], integers(split_lengths)
     if -1 in lengths:
         lengths[lengths.index(-1)] = dim - sum(lengths) - 1
     if sum(lengths) != dim or min(lengths, default=0) < 0:
@@ -133,7 +133,7 @@ def broadcast(
     shape = target_shape.tolist()
     try:
         if mode == "bidirectional":
-            shape = np.broadcast_shapes(data.shape, tuple(shape))
+            shape = broadcast_shape(data.shape, shape)
         elif mode == "explicit":
             data = data.reshape(_spread(data.shape, len(shape), axes_mapping))
         ensure_allocatable(shape, data.dtype)

@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from stepper import element_types
+from stepper.element_types import LARGEST_RANK
 from stepper.errors import KernelError, TensorTooLarge
 from stepper.wording import size_text
 
@@ -27,8 +28,14 @@ def normalize_axes(axes: Any, rank: int) -> tuple[int, ...]:
 
 
 def integers(values: Any) -> list[int]:
-    """Return the numbers of an integer tensor (a shape, axes, lengths) as Python ints, in order."""
-    return [int(value) for value in np.ravel(values)]
+    """Return the numbers of an integer tensor (a shape, axes, lengths) as Python ints, in order.
+
+    Raises TensorTooLarge where so many Python ints are out of all proportion.
+    """
+    flat = np.ravel(values)
+    if flat.size > _FEW:
+        ensure_allocatable(flat.shape, _PYTHON_INT)
+    return [int(value) for value in flat]
 
 
 def is_list(values: Any) -> bool:
@@ -58,11 +65,23 @@ def form_text(value: HasForm) -> str:
     return f"{element_types.name_of(value.dtype)}{shape_text(value.shape)}"
 
 
+def broadcast_shape(first: Sequence[int], second: Sequence[int]) -> tuple[int, ...]:
+    """Return the shape to which two shapes broadcast, of up to 64 dimensions; numpy's function takes 32. ValueError."""
+    rank = max(len(first), len(second))
+    a, b = ((1,) * (rank - len(shape)) + tuple(shape) for shape in (first, second))
+    if any(one != other and 1 not in (one, other) for one, other in zip(a, b, strict=True)):
+        raise ValueError(f"the shapes {shape_text(first)} and {shape_text(second)} do not broadcast")
+    return tuple(other if one == 1 else one for one, other in zip(a, b, strict=True))
+
+
 def single_integer(value: Any, name: str) -> int:
     """Return the number in a rank-0 tensor (or one of one element), such as an axis; KernelError for any other size."""
     if value.size != 1:
         raise KernelError(f"{name} must be a single number, it has the shape {shape_text(value.shape)}")
-    return int(value.item())
+    try:
+        return int(value.item())
+    except (TypeError, ValueError, OverflowError):
+        raise KernelError(f"{name} must be a whole number, it is {value.item()!r}") from None
 
 
 def check_positive(**attributes: float | tuple[float, ...]) -> None:
@@ -78,6 +97,9 @@ LARGEST_TENSOR: Final[ContextVar[int]] = ContextVar("LARGEST_TENSOR", default=40
 
 _WIDEST: Final = 128
 """No element takes more bytes than these, whatever its type."""
+_FEW: Final = 1000
+_PYTHON_INT: Final = np.dtype("V64")
+"""Stands for a Python int in a list, and for what a kernel makes of it."""
 _ENDLESS: Final = 2**100
 """Where counting ends."""
 
@@ -86,9 +108,11 @@ def ensure_allocatable(shape: Sequence[int], dtype: np.dtype[Any] | type = np.ui
     """Refuse a shape above the limit before it is allocated; to call where a size comes from a value or an attribute.
 
     A dimension of 0 does not excuse the others: kernels work along them as well, and numpy has its own limit there.
-    Raises TensorTooLarge with the shape, its size and the limit.
+    Raises TensorTooLarge with the shape, its size and the limit, KernelError for more dimensions than numpy has.
     """
     limit = LARGEST_TENSOR.get()
+    if len(shape) > LARGEST_RANK:
+        raise KernelError(f"a tensor of {len(shape)} dimensions is asked for, expected at most {LARGEST_RANK}")
     if 0 < math.prod(shape) * _WIDEST <= limit:
         return
     size = min(math.prod(dim or 1 for dim in shape) * (np.dtype(dtype).itemsize or 16), _ENDLESS)

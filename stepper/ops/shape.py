@@ -7,17 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
-from stepper.element_types import I32, I64, Array, ElementType, is_floating
+from stepper.element_types import I32, I64, LARGEST_RANK, Array, ElementType, is_floating
 from stepper.errors import KernelError
 from stepper.ops.operands import ensure_allocatable, integers, is_list, normalize_axis, shape_text, single_integer
 from stepper.ops.registry import kernel
-
-_MOST_DIMS: Final = 64
-"""What numpy knows at most."""
 
 
 def _reshape_for(*, special_zero: bool = False) -> Callable[..., Array]:
@@ -111,7 +108,7 @@ def _unsqueeze_at(axes: Array) -> Callable[..., Array] | None:
     """Return unsqueeze at constant axes, counted from one end; indexing by None takes a quarter of a reshape's time."""
     named = set(axes.ravel().tolist())
     first, last = min(named, default=0), max(named, default=0)
-    if not named or first < 0 <= last or not -_MOST_DIMS <= first <= last < _MOST_DIMS:
+    if not named or first < 0 <= last or not -LARGEST_RANK <= first <= last < LARGEST_RANK:
         return None
     span = range(first, 0) if first < 0 else range(last + 1)
     index = (*([...] if first < 0 else []), *(None if axis in named else slice(None) for axis in span))

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
-from stepper.element_types import Array
+from stepper.element_types import LARGEST_RANK, Array
 from stepper.errors import KernelError
 from stepper.ops.operands import integers, is_list, normalize_axes, shape_text
 from stepper.ops.registry import kernel
@@ -27,7 +27,7 @@ def _slice_between(start: Array, stop: Array, step: Array, axes: Array | None = 
     named = list(range(len(bounds[0]))) if axes is None else axes.tolist()
     first, last = min(named, default=0), max(named, default=0)
     alike = len({len(named), *map(len, bounds)}) == 1 and len(set(named)) == len(named)
-    if not alike or first < 0 <= last or max(-first, last) >= _HIGHEST_RANK:
+    if not alike or first < 0 <= last or max(-first, last) >= LARGEST_RANK:
         return None
     ranges: list[Any] = [slice(None)] * max(-first, last + 1)
     for axis, *bound in zip(named, *bounds, strict=True):
@@ -80,9 +80,6 @@ def _part(data: Array, start: Array, stop: Array, step: Array, axes: Array | Non
         raise KernelError(f"start, stop, step, axes {texts} do not fit the shape {shape_text(data.shape)}") from None
 
 
-_HIGHEST_RANK: Final = 64  # of numpy
-
-
 def _ranges_for(
     *,
     begin_mask: Mask = (),
@@ -98,7 +95,7 @@ def _ranges_for(
     both = any(single and first for single, first in zip(shrink_axis_mask, begin_mask, strict=False))
     if both or any(new_axis_mask) or any(ellipsis_mask) or len({len(mask) for mask in masks.values() if mask}) > 1:
         return in_general
-    opened = [_padded(mask, _HIGHEST_RANK) for mask in (shrink_axis_mask, begin_mask, end_mask)]
+    opened = [_padded(mask, LARGEST_RANK) for mask in (shrink_axis_mask, begin_mask, end_mask)]
 
     def ranges(data: Array, begin: Array, end: Array, strides: Array | None = None) -> Array:
         try:

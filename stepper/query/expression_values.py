@@ -20,7 +20,7 @@ import numpy as np
 from stepper import element_types
 from stepper.element_types import FLOATING, STRING_DTYPE, limits
 from stepper.ops.convert import convert
-from stepper.ops.operands import form_text, shape_text
+from stepper.ops.operands import broadcast_shape, form_text, shape_text
 from stepper.tensors.summaries import NOT_RECORDED, Summary, Unknown
 
 LARGEST_RESULT: Final = 2**24
@@ -204,7 +204,7 @@ def first_line(error: Exception) -> str:
 def ensure_broadcastable(a: Value, b: Value) -> None:
     """Refuse shapes that do not fit, and results out of all proportion."""
     try:
-        shape = np.broadcast_shapes(a.shape, b.shape)
+        shape = broadcast_shape(a.shape, b.shape)
     except ValueError:
         raise ValueFailure(f"the shapes {shape_text(a.shape)} and {shape_text(b.shape)} do not fit") from None
     size = math.prod(shape)

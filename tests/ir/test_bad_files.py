@@ -35,6 +35,8 @@ FIRST_EDGE = '<edge from-layer="0" from-port="0" to-layer="2" to-port="0"/>'
 CONSTANT = '<data element_type="f32" shape="3" offset="0" size="12"/>'
 PARAMETER = '<data element_type="f32" shape="3"/>'
 ROW = '<input external_port_id="0" internal_layer_id="0" axis="0" start="0" end="-1" stride="1" part_size="1"/>'
+ONE_INPUT = '<input><port id="8" precision="FP32"/></input>'
+TWO_OUTPUTS = '<output><port id="8" precision="FP32"/><port id="9" precision="FP32"/></output>'
 ITERATION = '<data element_type="i64" shape=""/>\n<output>\n<port id="0" precision="I64">\n</port>\n</output>\n'
 CONDITION = '<output external_port_id="-1" internal_layer_id="8" purpose="execution_condition"/>'
 STATE = '<input external_port_id="2" internal_layer_id="0"/>'
@@ -81,7 +83,10 @@ CHANGES: list[tuple[str, Callable[[], Texts], str, str, str]] = [
     ("a cycle", PLAIN, 'from-layer="0" from-port="0"', 'from-layer="2" from-port="2"', "itself: 2 'sum' -> 2 'sum'"),
     ("a Result of two inputs", PLAIN, '<port id="0" precision="FP32">\n<dim>3</dim>\n</port>\n</input>\n</layer>\n</la',
      '<port id="0"/><port id="1"/>\n</input>\n</layer>\n</la', "has 2 input ports, expected one"),
+    ("a Result of two outputs", PLAIN, '<layer id="3" name="out" type="Result" version="opset1">\n',
+     f'<layer id="3" name="out" type="Result" version="opset1">\n{TWO_OUTPUTS}', "has 2 output ports, expected one"),
     # constants
+    ("a Constant with an input", PLAIN, CONSTANT, f"{CONSTANT}{ONE_INPUT}", "has 1 input ports, expected none"),
     ("no offset", PLAIN, ' offset="0"', "", "<data> has no attribute 'offset'"),
     ("no size", PLAIN, ' size="12"', "", "<data> has no attribute 'size'"),
     ("a constant beyond the file", PLAIN, 'offset="0"', 'offset="1"', "bytes 1 to 13 lie outside model.bin"),
@@ -106,6 +111,8 @@ CHANGES: list[tuple[str, Callable[[], Texts], str, str, str]] = [
     ("a type of a Parameter", PLAIN, PARAMETER, PARAMETER.replace("f32", "FP32"), "the element type 'FP32' does not"),
     ("a shape of a Parameter", PLAIN, PARAMETER, PARAMETER.replace('"3"', '"3,x"'), "the shape '3,x' cannot be read"),
     ("bounds the wrong way round", PLAIN, PARAMETER, PARAMETER.replace('"3"', '"8..2"'), "'8..2' cannot be read"),
+    ("a Parameter of 65 dimensions", PLAIN, PARAMETER, PARAMETER.replace('"3"', f'"3{",1" * 64}"'), "has 65 dim"),
+    ("a Parameter with an input", LOOP, ITERATION, ONE_INPUT + ITERATION, "has 1 input ports, expected none"),
     # attributes
     ("an attribute that cannot be", LOOP, 'destination_type="f32"', 'destination_type="real"', "destination_type"),
     # bodies and port maps
@@ -132,6 +139,8 @@ CHANGES: list[tuple[str, Callable[[], Texts], str, str, str]] = [
     ("a Loop of one input", LOOP, '<input>\n<port id="0" precision="I64">\n</port>\n<port id="1" precision="BOOL">\n'
      '</port>\n<port id="2" precision="FP32">\n<dim>1</dim>\n</port>\n</input>\n<output>\n<port id="3"',
      '<input>\n<port id="0"/>\n</input>\n<output>\n<port id="3"', "2, from which 'state' is fed, is not an input"),
+    ("an operation of no inputs", PLAIN, '<layer id="2" name="sum"', '<layer id="9" name="none" type="Add" version='
+     '"opset1"><output><port id="2" precision="FP32"/></output></layer><layer id="2" name="sum"', "has no input ports"),
     ("an operation of too many inputs", PLAIN, '<port id="1" precision="FP32">\n<dim>3</dim>\n</port>\n</input>\n<out',
      '<port id="1"/></input>\n<input><port id="0"/><port id="1"/><port id="8"/></input>\n<out', "port 8"),
 ]  # fmt: skip

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import struct
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from tests.ir import tiny_models
@@ -12,6 +13,8 @@ from tests.ir.first_draft import first_draft
 from tests.ir.texts import Blob, edges, layer, net, parameter, port, result
 from tests.mutation.mutate import Files
 
+MORE_MODELS = "STEPPER_MUTATION_MODELS"
+"""The variable of the environment that names a folder with more models."""
 SAMPLES = Path(__file__).parents[2] / "sample_models"
 LARGEST_SAMPLE = 2**20
 
@@ -83,14 +86,26 @@ def growing() -> tuple[str, bytes]:
 
 
 @cache
-def bases() -> dict[str, Files]:
-    """All of them by name, in a fixed order."""
-    found = {}
+def bases() -> dict[str, Callable[[], Files]]:
+    """What gives each of them, by name and in a fixed order; those of the folder in MORE_MODELS come last."""
+    found: dict[str, Callable[[], Files]] = {}
     for path in sorted(SAMPLES.glob("*/model.xml")):
-        weights = path.with_suffix(".bin").read_bytes()
-        if len(weights) < LARGEST_SAMPLE:
-            found[path.parent.name] = Files(path.read_bytes(), weights)
+        if path.with_suffix(".bin").stat().st_size < LARGEST_SAMPLE:
+            found[path.parent.name] = partial(_in_folder, path)
     for name, make in TEXTS.items():
-        text, weights = make()
-        found[name] = Files(text.encode(), weights)
+        found[name] = partial(_of_text, make)
+    folder = os.environ.get(MORE_MODELS)
+    for path in sorted(Path(folder).rglob("*.xml")) if folder else ():
+        if max(one.stat().st_size for one in (path, path.with_suffix(".bin")) if one.exists()) < LARGEST_SAMPLE:
+            found[str(path.relative_to(folder or ""))] = partial(_in_folder, path)
     return found
+
+
+def _in_folder(path: Path) -> Files:
+    weights = path.with_suffix(".bin")
+    return Files(path.read_bytes(), weights.read_bytes() if weights.exists() else b"")
+
+
+def _of_text(make: Callable[[], tuple[str, bytes]]) -> Files:
+    text, weights = make()
+    return Files(text.encode(), weights)

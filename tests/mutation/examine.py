@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import traceback
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,6 +38,13 @@ class Outcome:
     @property
     def is_fault(self) -> bool:
         return self.kind not in ("ran", "refused", "too large", "unclear")
+
+    def unless_fault(self, follows: Callable[[], Outcome]) -> Outcome:
+        """Return the outcome of what follows if that is a fault and this one is none."""
+        if self.is_fault:
+            return self
+        other = follows()
+        return other if other.is_fault else self
 
 
 def examine(path: Path) -> Outcome:

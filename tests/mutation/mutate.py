@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 from lxml import etree
 
@@ -21,6 +22,7 @@ NUMBERS = [
     *("0", "-1", "1", "2", "-2", "3", "5", "7", "64", "100", "1000", "65536", "100000", "1000000", "2147483647"),
     *("2147483648", "-2147483648", "4294967296", "9223372036854775807", "9223372036854775808", "-9223372036854775808"),
     *("100000000000000000000", "", " ", "abc", "1.5", "-0.0", "1e9", "1e400", "nan", "inf", " 4 ", "0x10", "١", "1,2"),
+    "9" * 5000,
 ]
 SHAPES = [
     *("", "0", "1", "3", "?", "-1", "...", "1,1", "2,0,3", "4,2", "?,?", "1..3", "5..", "..7", "8..2", "1,,2", "a"),
@@ -42,6 +44,13 @@ class Files:
 
     xml: bytes
     weights: bytes
+
+    def write(self, folder: Path) -> Path:
+        """Write both into the folder; the path of the .xml."""
+        path = folder / "model.xml"
+        path.write_bytes(self.xml)
+        path.with_suffix(".bin").write_bytes(self.weights)
+        return path
 
 
 def mutated(files: Files, seed: int) -> tuple[Files, list[str]]:

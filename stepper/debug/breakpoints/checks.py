@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from stepper.debug.causes.cause import Cause
 from stepper.engine.frames import Frame
-from stepper.engine.program import CompiledModel, LoopPlan, Program
+from stepper.engine.program import CompiledModel, LoopPlan, Program, host_of
 from stepper.ir.model import Layer
 
 BEGUN: Final = -1
@@ -71,14 +71,16 @@ def body_of(layer: Layer, compiled: CompiledModel) -> Program:
 
 
 def bodies(compiled: CompiledModel) -> list[Program]:
-    """Return the bodies of all loops."""
-    return [program for program in compiled.programs if is_body(program)]
+    """Return the bodies of all loops that a Result needs."""
+    needed = {id(plan.program) for outer in compiled.programs for one in outer.operations for plan in one.plans}
+    return [program for program in compiled.programs if is_body(program) and id(program) in needed]
 
 
 def plan_of(program: Program, compiled: CompiledModel) -> LoopPlan:
-    """Return the plan of the loop whose body this is."""
-    plans = (plan for outer in compiled.programs for operation in outer.operations for plan in operation.plans)
-    return next(plan for plan in plans if isinstance(plan, LoopPlan) and plan.program is program)
+    """Return the plan of the loop whose body this is. UsageError if no Result needs it."""
+    plan = host_of(compiled, program)[1]
+    assert isinstance(plan, LoopPlan)
+    return plan
 
 
 def iteration_in(frame: Frame) -> int:

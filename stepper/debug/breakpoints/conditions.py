@@ -267,7 +267,7 @@ def _visible(address: Address, compiled: CompiledModel, program: Program, index:
     limit = index
     if target.program is not program:
         inner = program.path[depth]
-        limit = target.program.indices[inner.id] - 1
+        limit = target.program.indices.get(inner.id, 0) - 1
     if index < closed(program) and target.program.computed_at.get(target.slot, BEGUN) > limit:
         raise UsageError(f"'{address}' is computed later than this place, so it has no value here yet")
     return target

@@ -260,7 +260,7 @@ class _Entry(Struct, frozen=True, eq=False):
         if len(frames) != self.around + 1 or frames[-1].program is not parent or not _fits(frames, self.outer):
             return False
         frame, now = frames[-1], iteration_of(frames[-1])
-        index = next(at for at, one in enumerate(parent.operations) if one.layer is self.body.path[-1])
+        index = parent.indices.get(self.body.path[-1].id, -1)  # what no output needs is left out
         if self.iteration is not None and now != self.iteration:
             return now is None or now < self.iteration
         return frame.phase is Phase.RUNNING and frame.pc <= index

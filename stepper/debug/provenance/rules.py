@@ -16,7 +16,7 @@ import numpy as np
 from stepper.element_types import FLOATING, Array
 from stepper.engine.program import Operation, OpKind, Value
 from stepper.ops.families import FAMILY_OF
-from stepper.ops.operands import normalize_axis
+from stepper.ops.operands import broadcast_shape, normalize_axis
 
 MOST_RUNS: Final = 4_000
 """Kernel runs for which the perturbation of one operation is continued; groups that are left count as a whole."""
@@ -124,7 +124,7 @@ def _any(mask: Array, axis: tuple[int, ...], *, keepdims: bool = False) -> Array
 def unbroadcast(mask: Array, shape: tuple[int, ...]) -> Array:
     """Return the elements of a tensor of this shape that are broadcast to any of the mask. ValueError if it is not."""
     extra = mask.ndim - len(shape)
-    if extra < 0 or np.broadcast_shapes(shape, mask.shape) != mask.shape:
+    if extra < 0 or broadcast_shape(shape, mask.shape) != mask.shape:
         raise ValueError(shape)
     found = _any(mask, tuple(range(extra))) if extra else mask
     kept = tuple(axis for axis, size in enumerate(shape) if size == 1 and found.shape[axis] != 1)

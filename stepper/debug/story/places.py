@@ -163,7 +163,10 @@ def _program_of(compiled: CompiledModel, path: tuple[Layer, ...]) -> Program:
 
 
 def _index_of(frame: Frame, layer: Layer) -> int:
-    return frame.program.indices[layer.id]
+    index = frame.program.indices.get(layer.id)
+    if index is None:
+        raise NoValueYet(f"{layer} is never computed: no Result needs it")
+    return index
 
 
 def _ensure_ran(frames: EarlierFrames, seat: Seat, index: int) -> None:

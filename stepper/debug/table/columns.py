@@ -12,10 +12,11 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from stepper.debug.breakpoints.checks import bodies, plan_of
 from stepper.debug.iterations.loop_runs import Outer, address_in_run, loop_around, outer_iterations
 from stepper.debug.scopes import loop_depth, target_in
 from stepper.debug.timeline import Timeline
-from stepper.engine.program import CompiledModel, LoopPlan, Program
+from stepper.engine.program import CompiledModel, Program
 from stepper.errors import UsageError
 from stepper.query.address_resolution import ResolutionError, Target, moment_address, resolve, resolve_all
 from stepper.query.address_syntax import (
@@ -220,11 +221,11 @@ def _carried(timeline: Timeline) -> SheetTopic:
     """Return what the innermost loop carries that runs here; else that of the first loop of the model."""
     machine = timeline.machine
     running = [frame.program for frame in machine.stack if frame.program.path and frame.program.path[-1].is_loop]
-    inside = [program for program in machine.compiled.programs if program.path and program.path[-1].is_loop]
+    inside = bodies(machine.compiled)
     if not inside:
         raise UsageError("the model has no loop, so no value has iterations")
     body = running[-1] if running else min(inside, key=lambda program: len(program.path))
-    plan = _plan_of(body, machine.compiled)
+    plan = plan_of(body, machine.compiled)
     names = short_names_of(body.graph)
     values = []
     for entry in plan.merged:
@@ -240,7 +241,7 @@ def _carried(timeline: Timeline) -> SheetTopic:
 
 def carried_in(body: Program, outer: Outer, compiled: CompiledModel) -> str:
     """Return what a run of the loop with this body carries, as a text for `topic_of`; empty where that is nothing."""
-    places = [target_in(body, entry.parameter) for entry in _plan_of(body, compiled).merged]
+    places = [target_in(body, entry.parameter) for entry in plan_of(body, compiled).merged]
     return ", ".join(str(address_in_run(moment_address(one, compiled), body, outer, None)) for one in places)
 
 
@@ -257,15 +258,8 @@ def made_by_iteration(target: Target, compiled: CompiledModel) -> Target:
     body = target.program
     if target.layer.type != "Parameter" or not (body.path and body.path[-1].is_loop):
         return target
-    entry = next((one for one in _plan_of(body, compiled).merged if one.parameter == target.slot), None)
+    entry = next((one for one in plan_of(body, compiled).merged if one.parameter == target.slot), None)
     return target if entry is None else replace(target_in(body, entry.result), iterations=target.iterations)
-
-
-def _plan_of(body: Program, compiled: CompiledModel) -> LoopPlan:
-    plans = (plan for program in compiled.programs for one in program.operations for plan in one.plans)
-    plan = next(plan for plan in plans if plan.program is body)
-    assert isinstance(plan, LoopPlan)
-    return plan
 
 
 def _range(asked: list[Any]) -> tuple[int, int | None]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from time import thread_time
 from typing import Final
 
+import numpy as np
 from msgspec import Struct
 
 from stepper.debug.debugger import Debugger
@@ -83,7 +84,10 @@ def findings_of_facts(model: Model, overview: Overview) -> tuple[Finding, ...]:
 
 def _found(subject: RunSubject) -> tuple[Finding, ...]:
     file = str(subject.model.path)
-    return ranked(finding_of(one.rule, file, hit) for one in rule_finders(SubjectKind.RUN) for hit in one.find(subject))
+    with np.errstate(all="ignore"):
+        return ranked(
+            finding_of(one.rule, file, hit) for one in rule_finders(SubjectKind.RUN) for hit in one.find(subject)
+        )
 
 
 def ranked(findings: Iterable[Finding], *, first: str = "") -> tuple[Finding, ...]:

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+import numpy as np
+
 from stepper.collector import collector_off
 from stepper.diagnosis.findings import GRAVITY, FilePart, Finding, Part, Severity
 from stepper.diagnosis.lint.kinds import LayerKinds
@@ -40,7 +42,7 @@ def lint(path: str | Path) -> tuple[Finding, ...]:
             raise
         return (_fault(str(path), None, error),)
     stumbled: list[Exception] = []
-    with collector_off():
+    with collector_off(), np.errstate(all="ignore"):
         found = [*(_fault(str(path), model, fault) for fault in faults), *_hits(model, stumbled)]
     if stumbled and not any(one.severity is Severity.ERROR for one in found):
         raise stumbled[0]
@@ -81,7 +83,10 @@ def _around(model: Model, line: int) -> tuple[LayerSite, ...]:
 def _hits(model: Model, stumbled: list[Exception]) -> Iterator[Finding]:
     """Yield what rules find. Of a broken file a rule may miss what it takes for given: such errors are kept."""
     for search in rule_finders(SubjectKind.MODEL):
-        yield from (_finding(search.rule, facts, hit) for facts, hit in search.find(ModelSubject(model)))
+        try:
+            yield from (_finding(search.rule, facts, hit) for facts, hit in search.find(ModelSubject(model)))
+        except Exception as error:
+            stumbled.append(error)
     layers = LayerKinds(model)
     for search in rule_finders(SubjectKind.LAYER):
         for facts in _asked(layers, search, stumbled):
@@ -107,7 +112,7 @@ def _asked(layers: LayerKinds, search: RuleFinder, stumbled: list[Exception]) ->
         try:
             if search.suspects(first):
                 yield from alike
-        except (LookupError, ValueError) as error:
+        except Exception as error:
             stumbled.append(error)
 
 
@@ -115,7 +120,7 @@ def _of(search: RuleFinder, facts: LayerSubject, stumbled: list[Exception]) -> I
     try:
         for hit in search.find(facts):
             yield _finding(search.rule, facts, hit)
-    except (LookupError, ValueError) as error:
+    except Exception as error:
         stumbled.append(error)
 
 

@@ -35,6 +35,7 @@ from stepper.ir.model import (
 )
 from stepper.ir.shapes import Dimension, PartialShape
 from stepper.ir.xml import EXECUTION_CONDITION, FilePlace
+from stepper.ops.registry import read_attribute
 
 PASSING: Final = (*SHAPING, "Convert")
 """Operations that give the elements of their first input, one for one."""
@@ -43,6 +44,15 @@ REAL: Final = ("f16", "bf16", "f32", "f64")
 """Types of real numbers."""
 _MOST_LOOKED_THROUGH: Final = 1_000_000
 _SMALL: Final = 256
+
+
+def integer_attribute(layer: Layer, name: str, default: str = "") -> int | None:
+    """Return an attribute that is an integer of 64 bits; None for any other text."""
+    try:
+        found: int = read_attribute(name, layer.attributes.get(name, default), int)
+    except KernelError:
+        return None
+    return found
 
 
 class LayerSubject:
@@ -193,7 +203,7 @@ def of_parameter(layer: Layer) -> Declared:
 
 
 def known_value(model: Model, graph: Graph, source: Source | None) -> Array | None:
-    """Return a value that is a Constant, or one that only changed its type or shape; None for any other."""
+    """Return numbers that are a Constant, or that only changed their type or shape; None for any other value."""
     found = known_chain(graph, source)
     if found is None:
         return None
@@ -207,10 +217,14 @@ def known_value(model: Model, graph: Graph, source: Source | None) -> Array | No
             return None
     for layer in reversed(chain):
         target = layer.outputs[0].element_type
-        if layer.type == "Convert" and target is not None:
+        if layer.type == "Convert" and target is not None and _are_numbers(value.dtype) and _are_numbers(target.dtype):
             with np.errstate(all="ignore"):
                 value = np.asarray(value).astype(target.dtype)
-    return value
+    return value if _are_numbers(value.dtype) else None
+
+
+def _are_numbers(dtype: np.dtype[Any]) -> bool:
+    return dtype.kind != "T" and dtype.names is None
 
 
 def known_chain(graph: Graph, source: Source | None) -> tuple[Layer, tuple[Layer, ...]] | None:

@@ -262,7 +262,10 @@ class _Compiler:
         """Return the kernel as a function of the first input alone, if the others are constants and it pays."""
         if len(inputs) < 2 or not self.constant.issuperset(inputs[1:]):
             return None
-        settled = kernel.settle(layer.attributes, [self.template[slot] for slot in inputs[1:]])
+        try:
+            settled = kernel.settle(layer.attributes, [self.template[slot] for slot in inputs[1:]])
+        except Exception:  # the kernel itself refuses these constants, when the run gets there
+            return None
         if settled is None or self.rules is Rules.SPEC:
             return settled
         return arithmetic.as_the_plugin(lambda _attributes: settled, layer, stateful=False)

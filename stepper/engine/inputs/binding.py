@@ -13,7 +13,7 @@ from stepper import element_types
 from stepper.arguments import mapping
 from stepper.element_types import STRING_DTYPE, Array, ElementType
 from stepper.engine.inputs.array_files import StoredArray
-from stepper.errors import InputError, MissingInputs, TensorFacts, UsageError
+from stepper.errors import InputError, LimitReached, MissingInputs, TensorFacts, UsageError, memory_reason
 from stepper.ir.model import Layer, parameter_shape, parameter_type
 from stepper.ir.opening import ModelSource, opened
 from stepper.ops.operands import shape_text
@@ -140,6 +140,13 @@ def _more(count: int) -> list[str]:
 
 def converted(parameter: Layer, value: Any) -> Array:
     """Return the value as an array of the Parameter's type; InputError where that loses something, or does not fit."""
+    try:
+        return _converted(parameter, value)
+    except MemoryError as error:
+        raise LimitReached(f"input '{parameter.name}': {memory_reason(error)}") from None
+
+
+def _converted(parameter: Layer, value: Any) -> Array:
     element_type = parameter_type(parameter)
     if isinstance(value, StoredArray):
         ensure_form(parameter, value)

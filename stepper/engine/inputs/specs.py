@@ -15,7 +15,7 @@ from stepper.arguments import LARGEST_SEED
 from stepper.element_types import F32, STRING_DTYPE, Array, ElementType
 from stepper.engine.inputs.array_files import ReadProgress, StoredArray, member_of, read_array
 from stepper.engine.inputs.binding import input_names
-from stepper.errors import TensorTooLarge, UsageError
+from stepper.errors import KernelError, LimitReached, UsageError, memory_reason
 from stepper.ir.model import Layer, parameter_shape, parameter_type
 from stepper.ops.operands import ensure_allocatable
 from stepper.wording import counted, json_fault
@@ -180,9 +180,12 @@ def _filled(parameter: Layer, kind: str, argument: str, shape: tuple[int, ...] |
     element_type = parameter_type(parameter) or F32
     try:
         ensure_allocatable(size, element_type.dtype)
-    except TensorTooLarge as error:
+    except KernelError as error:
         raise UsageError(f"{_called(parameter)}: {error}") from None
-    return _FILLERS[kind](parameter, argument, size, element_type)
+    try:
+        return _FILLERS[kind](parameter, argument, size, element_type)
+    except MemoryError as error:
+        raise LimitReached(f"{_called(parameter)}: {memory_reason(error)}") from None
 
 
 def _ones(parameter: Layer, _argument: str, shape: tuple[int, ...], element_type: ElementType) -> Array:

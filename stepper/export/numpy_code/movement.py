@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from stepper.element_types import ElementType
+from stepper.element_types import LARGEST_RANK, ElementType
 from stepper.errors import UsageError
 from stepper.export.numpy_code.arithmetic import converted
 from stepper.export.numpy_code.emit_context import EmitContext, Emitted, Emitter
@@ -16,19 +16,18 @@ from stepper.export.numpy_code.literals import dtype_text, shape_text
 from stepper.ops.registry import read_attribute
 
 _UNBOUNDED: Final = 2**31 - 1
-_HIGHEST_RANK: Final = 64  # of numpy
 
 
 def _axis(axis: int, rank: int | None) -> int | None:
     """Return an axis counted from the start; None where the rank that this needs is not known."""
     position = axis if axis >= 0 else -1 if rank is None else axis + rank
-    return position if 0 <= position < _HIGHEST_RANK else None
+    return position if 0 <= position < LARGEST_RANK else None
 
 
 def along(axis: int, index: str) -> str:
     """Return the index that takes `index` along an axis: `:, 3`. Raise UsageError for an axis that no tensor has."""
-    if not -_HIGHEST_RANK <= axis < _HIGHEST_RANK:
-        raise UsageError(f"there is no axis {axis}: a tensor has at most {_HIGHEST_RANK}")
+    if not -LARGEST_RANK <= axis < LARGEST_RANK:
+        raise UsageError(f"there is no axis {axis}: a tensor has at most {LARGEST_RANK}")
     return ":, " * axis + index if axis >= 0 else "..., " + index + ", :" * (-axis - 1)
 
 

@@ -92,7 +92,7 @@ def _given(compiled: CompiledModel, word: NonFiniteKind) -> list[tuple[Program, 
 
     known = {id(compiled.main): Given(constants(compiled.main).union(compiled.main.parameters))}
     for program in sorted(compiled.programs, key=lambda program: len(program.path)):
-        for operation in program.operations:
+        for operation in program.operations if id(program) in known else ():  # else in a loop that no output needs
             for plan in operation.plans:
                 always, at_first = _passed_on(operation, plan, known[id(program)].always)
                 known[id(plan.program)] = Given(always | constants(plan.program), at_first)

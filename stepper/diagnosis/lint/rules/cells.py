@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from stepper.diagnosis.findings import Severity
-from stepper.diagnosis.lint.subjects import LayerSubject
+from stepper.diagnosis.lint.subjects import LayerSubject, integer_attribute
 from stepper.diagnosis.rule import Example, Rule, RuleHit, SubjectKind, found_by, outside
 from stepper.errors import KernelError
 from stepper.ops.recurrent import activations_of_gates
@@ -34,11 +34,11 @@ class _OperandSizes(NamedTuple):
 def _weights(facts: LayerSubject) -> list[_OperandSizes]:
     """Return what a cell or a sequence must be given; nothing where that cannot be told."""
     kind = facts.layer.type.removesuffix("Cell").removesuffix("Sequence")
-    is_sequence, text = facts.layer.type.endswith("Sequence"), facts.layer.attributes.get("hidden_size", "")
+    is_sequence, hidden = facts.layer.type.endswith("Sequence"), integer_attribute(facts.layer, "hidden_size")
     first = 2 + (kind == "LSTM") + is_sequence
-    if not text.isdecimal() or len(facts.layer.inputs) != first + 3:
+    if hidden is None or len(facts.layer.inputs) != first + 3:
         return []
-    hidden, rows = int(text), _ROWS[kind] * int(text)
+    rows = _ROWS[kind] * hidden
     biases = rows + hidden * (kind == "GRU" and facts.layer.is_set("linear_before_reset"))
     both = facts.layer.attributes.get("direction") == "bidirectional"
     directions: tuple[int | None, ...] = (1 + both,) if is_sequence else ()

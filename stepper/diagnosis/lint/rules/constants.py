@@ -129,7 +129,7 @@ def constants_overlap(model: ModelSubject) -> Iterator[tuple[LayerSubject, RuleH
 def _bytes(constant: Layer) -> tuple[int, int] | None:
     """Return where the bytes of a Constant begin and end; None for a single one, as what is empty is written."""
     offset, size = constant.attributes.get("offset", ""), constant.attributes.get("size", "")
-    if not offset.isdecimal() or not size.isdecimal() or int(size) < 2:
+    if not (offset.isdecimal() and size.isdecimal()) or max(len(offset), len(size)) > 19 or int(size) < 2:
         return None
     return int(offset), int(offset) + int(size)
 

@@ -41,7 +41,7 @@ for _id, _name, _means, _do, _source, _example in (
         "F106",
         "malformed-parameter",
         _STOPS,
-        "give element_type and shape",
+        "give element_type and shape, and no input",
         "semantics 5.6",
         Example(
             "counting",
@@ -53,7 +53,7 @@ for _id, _name, _means, _do, _source, _example in (
         "F107",
         "malformed-result",
         _STOPS,
-        "give the Result one input",
+        "give the Result one input and at most one output",
         "semantics 5.2",
         Example(
             "counting",

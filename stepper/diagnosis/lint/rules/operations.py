@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from stepper.diagnosis.findings import Severity
-from stepper.diagnosis.lint.subjects import LayerSubject, known_chain, known_value, of_port
+from stepper.diagnosis.lint.subjects import LayerSubject, integer_attribute, known_chain, known_value, of_port
 from stepper.diagnosis.lint.trials import DECIDING, refusal
 from stepper.diagnosis.rule import Example, Rule, RuleHit, SubjectKind, found_by, outside
 from stepper.ir.constants import constant_shape, constant_type
@@ -71,8 +71,8 @@ def _foreign_axis(facts: LayerSubject) -> tuple[int, int] | None:
         value = facts.constant(where)
         axes = [] if value is None or value.dtype.kind not in "iu" else value.reshape(-1)[:64].tolist()
     else:
-        text = facts.layer.attributes.get(where, "")
-        axes = [int(text)] if text.strip().lstrip("+-").isdecimal() else []
+        axis = integer_attribute(facts.layer, where)
+        axes = [] if axis is None else [axis]
     return next(((axis, rank) for axis in axes if not -max(rank, 1) <= axis < max(rank, 1)), None)
 
 

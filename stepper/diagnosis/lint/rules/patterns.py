@@ -9,7 +9,7 @@ from typing import Final
 
 from stepper.diagnosis.findings import Severity
 from stepper.diagnosis.lint.kinds import reads
-from stepper.diagnosis.lint.subjects import ELEMENTWISE, Declared, LayerSubject, LoopSubject
+from stepper.diagnosis.lint.subjects import ELEMENTWISE, Declared, LayerSubject, LoopSubject, integer_attribute
 from stepper.diagnosis.rule import At, Example, Rule, RuleHit, SubjectKind, found_by, inside, outside
 from stepper.element_types import Array
 from stepper.ir.model import Layer
@@ -93,10 +93,10 @@ def softmax_along_another_axis(facts: LayerSubject) -> Iterator[RuleHit]:
     if softmax is None or softmax.type not in _SOFTMAX or not _is_score(facts, _maker(facts, softmax, 0)):
         return
     weights = facts.tensor(0)
-    rank, text = weights.rank, softmax.attributes.get("axis", "1").strip()
-    if rank is None or rank < 2 or not text.lstrip("+-").isdecimal():
+    rank, axis = weights.rank, integer_attribute(softmax, "axis", "1")
+    if rank is None or rank < 2 or axis is None:
         return
-    axis, summed = int(text) % rank, rank - (2 if facts.layer.is_set("transpose_a") else 1)
+    axis, summed = axis % rank, rank - (2 if facts.layer.is_set("transpose_a") else 1)
     if axis != summed and weights.size(summed) != 1:
         names = {"softmax": facts.site(softmax), "layer": facts.site(facts.layer)}
         yield outside(softmax, axis=axis, summed=summed, rank=rank, **names)

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from stepper.diagnosis.findings import Severity
-from stepper.diagnosis.lint.subjects import LayerSubject, LoopSubject, known_value, of_parameter
+from stepper.diagnosis.lint.subjects import LayerSubject, LoopSubject, integer_attribute, known_value, of_parameter
 from stepper.diagnosis.rule import Example, Rule, RuleHit, SubjectKind, found_by, inside, outside
-from stepper.ir.constants import constant_shape
+from stepper.ir.constants import constant_shape, constant_type
 from stepper.ir.model import BackEdge, Source
 from stepper.wording import enumerated
 
@@ -113,16 +113,12 @@ def _change_of_shape(loop: LoopSubject, parameter: int, result: int) -> tuple[st
     entry = next(one for one in loop.roles.merged if one.parameter == parameter)
     outer, source = loop.outer(entry), loop.origin(loop.given_to(result))
     layer = None if source is None else loop.inner.by_id[source.layer]
-    if (
-        layer is None
-        or layer.type != "Concat"
-        or not (axis := layer.attributes.get("axis", "")).lstrip("-").isdecimal()
-    ):
+    if layer is None or layer.type != "Concat" or (axis := integer_attribute(layer, "axis")) is None:
         return None
     parts = [loop.origin(one) for one in loop.inner.sources[layer.id]]
     grows = len(parts) > 1 and any(part is not None and part.layer == parameter for part in parts)
     # What begins with size 0 is known to the plugin as open.
-    if not grows or not outer.size(int(axis)):
+    if not grows or not outer.size(axis):
         return None
     return str(outer.shape), f"one that is longer along axis {axis} in each iteration"
 
@@ -189,7 +185,7 @@ def nested_tensor_iterator(loop: LoopSubject) -> Iterator[RuleHit]:
 
 def _is_beyond_int32(facts: LayerSubject) -> bool:
     """Return True for one whole number of a body that does not fit into 32 bits."""
-    kind = facts.layer.outputs[0].element_type if facts.path and facts.layer.outputs else None
+    kind = constant_type(facts.layer) if facts.path and facts.layer.outputs else None
     value = known_value(facts.model, facts.graph, Source(facts.layer.id, 0)) if kind and kind.name in _LONG else None
     return value is not None and value.size == 1 and int(value.reshape(-1)[0]) not in _INT32
 

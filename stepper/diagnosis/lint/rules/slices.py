@@ -685,7 +685,7 @@ def trip_count_of_another_axis(loop: LoopSubject) -> Iterator[RuleHit]:
     if gather is None or given is None or given[0] is None:
         return
     shape, which = loop.graph.by_id[given[0].layer], known_value(loop.model, loop.graph, given[1])
-    if shape.type != "ShapeOf" or which is None or which.size != 1:
+    if shape.type != "ShapeOf" or which is None or which.size != 1 or which.dtype.kind not in "iu":
         return
     of = loop.graph.sources[shape.id][0]
     mine = [entry for entry in _sliced(loop) if entry.input is not None and loop.source(entry.input) == of]

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-import numpy as np
-
 from stepper.diagnosis.findings import Severity
-from stepper.diagnosis.lint.subjects import ELEMENTWISE, LayerSubject, LoopSubject, declared, of_port
+from stepper.diagnosis.lint.subjects import ELEMENTWISE, LayerSubject, LoopSubject, declared, integer_attribute, of_port
 from stepper.diagnosis.rule import Example, Rule, RuleHit, SubjectKind, found_by, outside
 from stepper.ir.model import Port, Source
+from stepper.ops.operands import broadcast_shape
 from stepper.wording import enumerated
 
 _OF_TWO: Final = ("Subtract", "Divide", "Less", "LessEqual", "Greater", "GreaterEqual", "SquaredDifference", "Mod")
@@ -119,7 +118,7 @@ def operands_do_not_broadcast(facts: LayerSubject) -> Iterator[RuleHit]:
     if first is None or second is None:
         return
     try:
-        spread = np.broadcast_shapes(first, second)
+        spread = broadcast_shape(first, second)
     except ValueError:
         spread = None
     if spread is None or (broadcast == "none" and first != second):
@@ -266,7 +265,9 @@ def index_out_of_range(facts: LayerSubject) -> Iterator[RuleHit]:
     if len(facts.layer.inputs) != 3:
         return
     indices, axes = facts.constant(1), facts.constant(2)
-    if indices is None or axes is None or axes.size != 1 or not indices.size or indices.dtype.kind not in "iu":
+    if indices is None or axes is None or axes.size != 1 or not indices.size:
+        return
+    if not {indices.dtype.kind, axes.dtype.kind} <= {"i", "u"}:
         return
     axis = int(axes.reshape(-1)[0])
     size = facts.tensor(0).size(axis)
@@ -305,10 +306,9 @@ def index_out_of_range(facts: LayerSubject) -> Iterator[RuleHit]:
 )
 def softmax_of_one(facts: LayerSubject) -> Iterator[RuleHit]:
     """Softmax along an axis of one element."""
-    text = facts.layer.attributes.get("axis", "1")
-    found = facts.tensor(0)
-    if text.lstrip("-").isdecimal() and found.size(int(text)) == 1:
-        yield outside(facts.layer, layer=facts.site(facts.layer), axis=int(text))
+    axis = integer_attribute(facts.layer, "axis", "1")
+    if axis is not None and facts.tensor(0).size(axis) == 1:
+        yield outside(facts.layer, layer=facts.site(facts.layer), axis=axis)
 
 
 @found_by(
