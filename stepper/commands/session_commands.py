@@ -20,7 +20,7 @@ from stepper.debug.stop import Mark, Reason
 from stepper.errors import StepperError, UsageError
 from stepper.files.kinds import ARRAY, COMMANDS
 from stepper.files.output import OutputFile, ProtectedFiles
-from stepper.files.written_files import replacing_own
+from stepper.files.own_files import replacing_own
 from stepper.plain_values import storable
 from stepper.session.autosave import distrusted_lines
 

@@ -9,7 +9,6 @@ finds one's own nodes. Integer divisions of ONNX are corrected: Div truncates, w
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import re
 import tempfile
@@ -24,7 +23,8 @@ from lxml import etree
 
 from stepper.errors import ModelError, UsageError
 from stepper.files.kinds import CONVERTED, WEIGHTS_BESIDE, ensure_no_pipe
-from stepper.files.user_cache import roomy, user_cache
+from stepper.files.own_files import is_own, note_own
+from stepper.files.user_cache import user_cache
 from stepper.openvino import runtime
 from stepper.openvino.acts import Convert, FindNode, OpenVINOAct, Rewrite
 from stepper.openvino.onnx_files import NodeFacts, Replacements
@@ -37,8 +37,6 @@ from stepper.wording import excerpt, reason_of
 T = TypeVar("T")
 
 FOLDER: Final = ".stepper"
-_RECORDS: Final = "conversions"
-_LARGEST_RECORDS: Final = 2**20
 _TFLITE: Final = b"TFL3"
 
 _REVISION: Final = b"2"
@@ -80,7 +78,7 @@ def converted(
                 truncate_divisions(Path(folder) / "model.xml")
             for suffix in (".bin", ".xml"):  # the .xml last: where it stands, all is there
                 (Path(folder) / f"model{suffix}").replace(place / f"{name}{suffix}")
-            _record(place / f"{name}.xml")
+            note_own(place / f"{name}.xml", place / f"{name}.bin")
         if told is not None:
             also = f"; {', '.join(replaced)} as a convolution" if replaced else ""
             told(f"converted {path} with OpenVINO, kept as {place / name}.xml{also}")
@@ -96,23 +94,8 @@ def _kept(places: Sequence[Path], names: Sequence[str]) -> Path | None:
 
 def _is_own(path: Path) -> bool:
     """True if a conversion is there whole, and is the one that was made here."""
-    try:
-        stamp = _stamp(path)
-        return path.parent == user_cache() or (user_cache() / _RECORDS / path.name).read_text() == stamp
-    except OSError:
-        return False
-
-
-def _record(path: Path) -> None:
-    """Note that a conversion was made here; where that cannot be noted it is made again each time."""
-    with contextlib.suppress(OSError):
-        if (records := roomy(user_cache() / _RECORDS, _LARGEST_RECORDS)) is not None:
-            (records / path.name).write_text(_stamp(path))
-
-
-def _stamp(path: Path) -> str:
-    found = [path.with_suffix(suffix).stat() for suffix in (".xml", ".bin")]
-    return " ".join(f"{one.st_size} {one.st_mtime_ns}" for one in found)
+    weights = path.with_suffix(".bin")
+    return path.is_file() and weights.is_file() and (path.parent == user_cache() or is_own(path, weights))
 
 
 def _convert(path: Path, target: Path, timeout: float | None, shapes: dict[str, tuple[int, ...]]) -> tuple[str, ...]:

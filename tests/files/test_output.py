@@ -21,7 +21,7 @@ from stepper.cli import main
 from stepper.errors import OutputError
 from stepper.files.kinds import ARRAYS, COMMANDS, SVG
 from stepper.files.output import OutputFile, ProtectedFiles, writing_all
-from stepper.files.written_files import replacing_own
+from stepper.files.own_files import replacing_own
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "sample_models" / "for_loop"
@@ -434,6 +434,7 @@ WRITERS = {
     "stepper/files/output.py": "the one place",
     "stepper/recording/files.py": "SQLite writes recordings and sessions; targets are checked before",
     "stepper/files/locks.py": "locks beside the files",
+    "stepper/integrations/dap/tokens.py": "a token that the user alone may read, from the first moment",
     "stepper/plain_values.py": "members of an archive, whose file comes from the one place",
     "stepper/cli/program.py": "the null device in place of a stream that is closed",
     "stepper/compare/passes/plugin_operations.py": "models for the runtime, in a temporary folder",

@@ -15,6 +15,7 @@ from stepper.cli import main
 from stepper.compare.references.onnx_worker import OnnxPeer, tensors_by_name
 from stepper.errors import ModelError, UsageError
 from stepper.files.kinds import is_model_path
+from stepper.files.own_files import note_own
 from stepper.openvino import conversion
 from stepper.openvino.conversion import converted
 from stepper.openvino.opening import open_model
@@ -45,7 +46,7 @@ def kept_conversion(model: Path, folder: Path) -> Path:
     folder.mkdir(parents=True)
     for suffix in (".xml", ".bin"):
         shutil.copy(SAMPLE / f"model{suffix}", folder / f"{name}{suffix}")
-    conversion._record(folder / f"{name}.xml")
+    note_own(folder / f"{name}.xml", folder / f"{name}.bin")
     return folder / f"{name}.xml"
 
 

@@ -1,0 +1,57 @@
+"""Files that this user's stepper wrote: a note in the user's cache says which, so that no other file is taken for one.
+
+A folder may come from anywhere, with a file under any name. Where the cache cannot be written, no file is our own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Final
+
+from stepper.errors import OutputError
+from stepper.files.kinds import FileKind
+from stepper.files.output import OutputFile
+from stepper.files.user_cache import roomy, user_cache
+
+_KIND: Final = FileKind("a note", ("",))
+_FOLDER: Final = "own"
+_ROOM_BYTES: Final = 2**20
+
+
+def note_own(*paths: Path) -> None:
+    """Note that these files, which belong together, were written here."""
+    with contextlib.suppress(OSError, OutputError):
+        if (folder := roomy(user_cache() / _FOLDER, _ROOM_BYTES)) is not None:
+            OutputFile(folder / _name(paths[0]), _KIND).write(_stamp(paths).encode())
+
+
+def is_own(*paths: Path) -> bool:
+    """Return True if these files were written here, and have not changed since."""
+    try:
+        return (user_cache() / _FOLDER / _name(paths[0])).read_text(encoding="ascii") == _stamp(paths)
+    except (OSError, ValueError):
+        return False
+
+
+@contextlib.contextmanager
+def replacing_own(target: OutputFile) -> Iterator[IO[bytes]]:
+    """Yield the file of a target, as `writing` does. Raise OutputError where it would replace a file not our own."""
+    target.check()
+    if target.path.is_file() and not is_own(target.path):
+        raise OutputError(f"{target}: that file is not one that this command wrote; choose another name")
+    with target.writing() as file:
+        yield file
+    note_own(target.path)
+
+
+def _name(path: Path) -> str:
+    return hashlib.sha256(os.fsencode(os.path.realpath(path))).hexdigest()
+
+
+def _stamp(paths: tuple[Path, ...]) -> str:
+    found = [path.stat() for path in paths]
+    return " ".join(f"{one.st_size} {one.st_mtime_ns}" for one in found)
