@@ -321,6 +321,13 @@ def test_levels_that_cannot_be_are_no_reference(interrupted: Path, layers: str) 
         RecordingReference(path, given.compiled, given.inputs)
 
 
+def test_a_form_that_is_missing_hides_no_values_from_a_comparison(interrupted: Path) -> None:
+    path = changed(interrupted, lambda connection: connection.execute("UPDATE forms SET id = id + 100"))
+    given = sample("nested_loop")
+    with pytest.raises(SessionError, match=f"^{path}: refers to a form that is missing$"):
+        RecordingReference(path, given.compiled, given.inputs)
+
+
 def test_a_text_that_is_no_utf_8_is_damage(interrupted: Path) -> None:
     path = changed(interrupted, lambda connection: connection.execute("UPDATE ports SET name = CAST(x'41ff' AS TEXT)"))
     with (
