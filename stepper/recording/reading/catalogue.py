@@ -63,10 +63,10 @@ class Catalogue:
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
-        self._file = str(recording.origin.model_path(recording.path.parent))
         self.computed_by: dict[int, str] = {}
         """Of each port the partner that computed it, in words; those of numpy are not there."""
         with recording.reading():
+            self._file = str(recording.origin.model_path(recording.path.parent))
             levels = _levels(recording)
             self.positions = _add_ports(recording, levels, self.computed_by)
             """Of each port the index of its operation, -1: a Parameter."""
