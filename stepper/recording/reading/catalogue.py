@@ -268,6 +268,9 @@ def _compiled(recording: Recording, levels: list[_GraphRecord]) -> CompiledModel
         graph = graphs[level.number] = _graph(level)
         if level.parent is not None:
             around = levels[level.parent]
+            roles = {other.role for other in around.bodies.get(level.layer, ())}
+            if level.role in roles or (level.type == "If") is (level.role == "body"):
+                raise SessionError("is damaged (its levels)")
             body = Body(cast("BodyRole", level.role), graph, (), (), (), first_draft=False, line=0)
             around.bodies.setdefault(level.layer, []).insert(0, body)
             around.layers[level.layer] = (level.type, level.name)
