@@ -21,6 +21,7 @@ from stepper.debug.results import Which
 from stepper.engine import Every
 from stepper.errors import SessionError, StepperError
 from stepper.recording import Pace, open_recording, resume, schema
+from stepper.recording.reading.lookup import select
 from stepper.recording.reading.non_finite import find_non_finite
 from stepper.recording.reading.search import find_recorded
 from stepper.recording.snapshots import checksum
@@ -318,6 +319,24 @@ def test_levels_that_cannot_be_are_no_reference(interrupted: Path, layers: str) 
 
     path, given = changed(interrupted, change), sample("nested_loop")
     with pytest.raises(SessionError, match=f"^{path}: "):
+        RecordingReference(path, given.compiled, given.inputs)
+
+
+def test_a_loop_that_has_the_role_of_a_branch_is_damage(interrupted: Path) -> None:
+    def change(connection: sqlite3.Connection) -> None:
+        connection.execute("UPDATE levels SET role = 'then_body', type = 'If' WHERE id = 1")
+        connection.execute("UPDATE levels SET role = 'then_body' WHERE id = 2")
+        seal(connection)
+
+    path = changed(interrupted, change)
+    with pytest.raises(SessionError, match=rf"^{path}: is damaged \(its levels\)$"), open_recording(path) as recording:
+        select(recording, ["*"])
+
+
+def test_a_form_that_is_missing_hides_no_values_from_a_comparison(interrupted: Path) -> None:
+    path = changed(interrupted, lambda connection: connection.execute("UPDATE forms SET id = id + 100"))
+    given = sample("nested_loop")
+    with pytest.raises(SessionError, match=f"^{path}: refers to a form that is missing$"):
         RecordingReference(path, given.compiled, given.inputs)
 
 

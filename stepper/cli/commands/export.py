@@ -50,7 +50,6 @@ from stepper.files.kinds import (
 from stepper.files.output import OutputFile
 from stepper.ir.model import Model
 from stepper.ir.opening import open_sequences
-from stepper.ir.reader import read
 from stepper.openvino.partner import OpenVINOPartner
 from stepper.plain_values import write_arrays
 from stepper.query.address_resolution import resolve
@@ -164,7 +163,7 @@ def _recorded(options: argparse.Namespace) -> Subject:
     if own or options.open_sequences or options.calls or options.carry or not is_usual(options):
         raise UsageError("a recording has its own inputs and its own way of running")
     with open_recording(options.model) as recording:
-        opened = recording.origin.in_form(read(recording.model_path(options.model_path)))
+        opened = recording.model(options.model_path)
         inputs = bound_inputs(opened, dict(enumerate(recording.inputs().values())))
         options.rules = recording.origin.rules
         options.partner = OpenVINOPartner.described(recording.origin.engine, options.extension)

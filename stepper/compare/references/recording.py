@@ -15,6 +15,7 @@ from stepper.compare.references.protocol import LoopOutcome, PlacedFrame, Placed
 from stepper.debug.reference_values import GraphPath
 from stepper.element_types import Array
 from stepper.engine.program import CompiledModel
+from stepper.errors import SessionError
 from stepper.ir.model import Layer
 from stepper.recording.reading.recording import Recording
 
@@ -129,11 +130,13 @@ class RecordingReference(PlacedRun):
         found: dict[int, tuple[list[int], list[Stack]]] = {}
         for port, *stack in self._recording.query(
             "SELECT s.port, s.first, s.count, s.repeated, s.blob, f.shape, s.start FROM stacks AS s "
-            "JOIN forms AS f ON f.id = s.form ORDER BY s.port, s.first"
+            "LEFT JOIN forms AS f ON f.id = s.form ORDER BY s.port, s.first"
         ):
+            if stack[4] is None:
+                raise SessionError("refers to a form that is missing")
             firsts, stacks = found.setdefault(port, ([], []))
             firsts.append(stack[0])
-            stacks.append((stack[0], stack[1], stack[2], stack[3], str(stack[4]), stack[5]))
+            stacks.append((stack[0], stack[1], stack[2], stack[3], stack[4], stack[5]))
         return found
 
     def _read_activations(self) -> dict[Any, tuple[int, int | None, str | None]]:

@@ -63,10 +63,10 @@ class Catalogue:
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
-        self._file = str(recording.origin.model_path(recording.path.parent))
         self.computed_by: dict[int, str] = {}
         """Of each port the partner that computed it, in words; those of numpy are not there."""
         with recording.reading():
+            self._file = str(recording.origin.model_path(recording.path.parent))
             levels = _levels(recording)
             self.positions = _add_ports(recording, levels, self.computed_by)
             """Of each port the index of its operation, -1: a Parameter."""
@@ -268,6 +268,9 @@ def _compiled(recording: Recording, levels: list[_GraphRecord]) -> CompiledModel
         graph = graphs[level.number] = _graph(level)
         if level.parent is not None:
             around = levels[level.parent]
+            roles = {other.role for other in around.bodies.get(level.layer, ())}
+            if level.role in roles or (level.type == "If") is (level.role == "body"):
+                raise SessionError("is damaged (its levels)")
             body = Body(cast("BodyRole", level.role), graph, (), (), (), first_draft=False, line=0)
             around.bodies.setdefault(level.layer, []).insert(0, body)
             around.layers[level.layer] = (level.type, level.name)

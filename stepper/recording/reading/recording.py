@@ -190,7 +190,8 @@ class Recording:
 
     def model(self, path: str | Path | None = None) -> Model:
         """Return the model as it was run, over its calls, with its sequences opened. SessionError for another model."""
-        return self.origin.in_form(read(self.model_path(path)))
+        with self.reading():
+            return self.origin.in_form(read(self.model_path(path)))
 
     def _compiled(self, path: str | Path | None, partner: Partner | None) -> CompiledModel:
         compiled = compile_model(self.model(path), Rules(self.origin.rules), partner)
