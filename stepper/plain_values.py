@@ -11,7 +11,6 @@ import numpy as np
 
 from stepper import element_types
 from stepper.element_types import STRING_DTYPE, Array, is_of_numpy
-from stepper.wording import printable
 
 SCHEMA: Final = 1
 """The version of the shapes of all answers as JSON; it grows where a key goes or means something else."""
@@ -56,8 +55,8 @@ def json_text(content: Any, indent: int | None = None, *, plain: bool = False) -
 
 
 def cell(text: str) -> str:
-    """Return a text as a cell of CSV: no spreadsheet takes it for a formula, no terminal obeys it."""
-    return printable(f"'{text}" if text.startswith(_FORMULA) else text)
+    """Return a text as a cell of CSV that no spreadsheet takes for a formula; it is exact otherwise."""
+    return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def _plain(value: Any) -> Any:

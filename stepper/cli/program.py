@@ -50,7 +50,7 @@ def _exit_code(arguments: Sequence[str] | None, interrupts: contextlib.ExitStack
         code = _executed(words, interrupts, is_program=arguments is None)
         sys.stdout.flush()
     except StepperError as error:
-        return _failed(words, str(error), error.exit_code, error)
+        return _failed(words, _with_line(error), error.exit_code, error)
     except (KeyboardInterrupt, Ended, MemoryError, ImportError) as error:
         return _failed(words, *_end_of(error))
     except BrokenPipeError:
@@ -109,6 +109,12 @@ def _failed(words: Sequence[str], message: str, code: int, error: StepperError |
         elif not error.answered:
             print_json({"error": error_data(error)}, in_a_line="debug" in words[:1])
     return code
+
+
+def _with_line(error: StepperError) -> str:
+    """Return the message with file and line of the layer that it names."""
+    place = f"{error.place.file}:{error.place.line}" if error.place is not None and error.place.line else ""
+    return f"{error} ({place})" if place not in str(error) else str(error)
 
 
 def _say(message: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -75,9 +76,13 @@ def test_json_has_the_same_values_and_nothing_that_a_terminal_obeys(call: Call, 
 
 
 @pytest.mark.usefixtures("folder")
-def test_rows_of_a_recording_hold_no_formula_and_keep_their_numbers(call: Call) -> None:
+def test_rows_of_a_recording_hold_no_formula_and_keep_their_numbers(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert call("run", "model.xml", "--inputs", "x.npz", "--trace", "run.sqlite", "-q").code == 0
     rows = list(csv.DictReader(io.StringIO(call("print", "run.sqlite", "*", "--csv").out)))
     values = [(row["address"], row["value"]) for row in rows]
-    assert ("model::x", "-1.0") in values and ("model::`=cmd  `", "-2.0") in values
-    assert ("model::texts", "'-1+2") in values and ("model::texts", "b ") in values
+    assert ("model::x", "-1.0") in values and (f"model::`{NAME}`", "-2.0") in values
+    assert ("model::texts", "'-1+2") in values and ("model::texts", "b\x9b") in values
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert call("print", "run.sqlite", "*", "--csv").out.replace("\n", "").isprintable()

@@ -29,6 +29,7 @@ from stepper.recording.reading.recording import Recording
 from stepper.tensors.statistics import RECORDED
 from stepper.tensors.summaries import Summary
 from stepper.terminal import say
+from stepper.wording import printable
 
 _MOST_SHOWN: Final = 100
 _MOST_IN_REPORT: Final = 10_000
@@ -184,7 +185,7 @@ def _write_rows(selections: list[ValueSelection], options: argparse.Namespace) -
             if heading:
                 write(heading)
                 heading = []
-            begin = [cell(selection.name), found.at, "" if found.tick is None else found.tick]
+            begin = [_cell(selection.name), found.at, "" if found.tick is None else found.tick]
             if options.stats:
                 write([*begin, *_statistics_row(found, options.digits)])
                 continue
@@ -201,7 +202,11 @@ def _statistics_row(found: RecordedValue, digits: int | None) -> list[Any]:
 
 def _element_text(number: Any, digits: int | None) -> str:
     is_float = isinstance(number, float | np.floating)
-    return f"{number:.{digits}g}" if digits and is_float else cell(number) if isinstance(number, str) else str(number)
+    return f"{number:.{digits}g}" if digits and is_float else _cell(number) if isinstance(number, str) else str(number)
+
+
+def _cell(text: str) -> str:
+    return cell(printable(text) if sys.stdout.isatty() else text)
 
 
 def _ensure_recorded(found: RecordedValue, selection: ValueSelection) -> None:

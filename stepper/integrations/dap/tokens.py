@@ -16,12 +16,13 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from stepper.files.user_cache import user_cache
+from stepper.files.user_cache import roomy, user_cache
 from stepper.integrations.dap.messages import Request
 
 CHOSEN: Final = "STEPPER_DAP_TOKEN"
 """The variable of the environment that has the token where its user chooses it."""
 _FOLDER: Final = "ports"
+_MOST_KEPT: Final = 4096
 NO_TOKEN: Final = (
     'this port asks for its token: "token": "..." among the arguments of launch or attach; stepper dap --port prints it'
 )
@@ -50,10 +51,9 @@ def has_token(message: bytes, token: str) -> bool:
 def keep(port: int, token: str) -> None:
     """Keep the token of a port for adapters of the same user; where it cannot be kept, they must be told."""
     forget(port)
-    with contextlib.suppress(OSError):
-        _file(port).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with open(_file(port), "x", opener=_private, encoding="utf-8") as file:  # which takes an opener
-            file.write(token)
+    roomy(_file(port).parent, _MOST_KEPT)  # those of programs that were killed go
+    with contextlib.suppress(OSError), open(_file(port), "x", opener=_private) as file:
+        file.write(token)
 
 
 def _private(path: str, flags: int) -> int:
