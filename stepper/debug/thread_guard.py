@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
+import numpy as np
+
 from stepper.errors import UsageError
 
 _ELSEWHERE: Final = (
@@ -40,7 +42,8 @@ class ThreadGuard:
         self._worker = me
         self._pause(False)
         try:
-            yield
+            with np.errstate(all="ignore"):  # values of a run are looked at as they are, NaN and Inf among them
+                yield
         finally:
             self._pause(False)
             self._worker = None

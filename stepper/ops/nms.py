@@ -16,7 +16,7 @@ from msgspec import Struct
 from stepper.element_types import I64, Array, ElementType
 from stepper.errors import KernelError
 from stepper.ops.boxes import corners, overlaps, rotated_overlaps
-from stepper.ops.operands import shape_text
+from stepper.ops.operands import form_text, shape_text
 from stepper.ops.registry import attributes_of, kernel
 
 BoxEncoding = Literal["corner", "center"]
@@ -169,9 +169,10 @@ def _rules(
 
 def _single(value: Any) -> Any:
     """Return the number in a rank-0 or one-element tensor, thresholds of whatever float type as f32."""
-    if np.size(value) != 1:
-        raise KernelError(f"a limit or threshold must be one number, it has shape {shape_text(np.shape(value))}")
-    number = np.ravel(value)[0]
+    array = np.asarray(value)
+    if array.size != 1 or array.dtype.kind == "T":
+        raise KernelError(f"a limit or threshold must be one number, it is {form_text(array)}")
+    number = array.reshape(-1)[0]
     return int(number) if number.dtype.kind in "iu" else np.float32(number)
 
 

@@ -9,6 +9,7 @@ import argparse
 import os
 import sys
 import time
+from importlib.util import find_spec
 
 from tests.mutation.bases import MORE_MODELS
 from tests.mutation.workers import WHAT, Series, counted, describe
@@ -16,7 +17,12 @@ from tests.mutation.workers import WHAT, Series, counted, describe
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--what", choices=WHAT, default="models", help="what is damaged")
+    parser.add_argument(
+        "--what",
+        choices=[one for one in WHAT if find_spec(f"tests.mutation.{one}")],
+        default="models",
+        help="what is damaged",
+    )
     parser.add_argument("--count", type=int, default=5000)
     parser.add_argument("--seed", type=int, default=0, help="the first seed; one alone: --count 1")
     parser.add_argument("--processes", type=int, default=2)

@@ -313,3 +313,19 @@ def test_breakpoints_for_all_loops_pass_over_one_that_never_runs(tmp_path: Path,
     with contextlib.suppress(UsageError):  # that there is no loop to look at
         Interpreter(debugger).execute(f"break {kind}")
     debugger.continue_()
+
+
+def test_a_debugger_warns_nobody_of_values_that_overflow(tmp_path: Path) -> None:
+    """A state of f32 gets an f64 that it holds as Inf alone."""
+    net = Graph()
+    body = net.body()
+    state = body.parameter("state")
+    wide = body.apply("Convert", state, destination_type="f64")
+    result = body.result(body.apply("Multiply", wide, body.constant(1e300, np.float64), name="huge"))
+    net.result(net.loop("l", body, 3, True, [carried(net.constant(1.0), state, result)], [last(result)])[0])
+    interpreter = Interpreter(stepper.Debugger(net.read(tmp_path), {}))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for line in ("step 4", "info edges"):
+            answer = interpreter.execute(line)
+    assert any("huge" in line or "state" in line for line in answer.lines)

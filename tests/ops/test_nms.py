@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from stepper.element_types import STRING_DTYPE
 from stepper.errors import KernelError
 from stepper.ops.boxes import corners, overlaps, rotated_overlaps, surviving
 from stepper.ops.multiclass_nms import matrix_nms, multiclass_nms
@@ -85,6 +86,11 @@ def test_scores_come_out_in_f32(dtype: type) -> None:
 def test_inputs_that_do_not_fit_are_refused(boxes: tuple[int, ...], scores: tuple[int, ...], limit: object) -> None:
     with pytest.raises(KernelError, match=r"expected|one number"):
         non_max_suppression(np.zeros(boxes, np.float32), np.zeros(scores, np.float32), np.array(limit))
+
+
+def test_a_threshold_that_is_a_text_is_refused() -> None:
+    with pytest.raises(KernelError, match=r"must be one number, it is string\[1\]"):
+        non_max_suppression(ROW_BOXES, ROW_SCORES, np.array([2]), np.array(["a"], STRING_DTYPE))
 
 
 def test_a_square_turned_by_an_eighth_shares_an_octagon() -> None:
