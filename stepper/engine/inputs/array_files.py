@@ -31,8 +31,8 @@ T = TypeVar("T")
 MOST_READ: Final = 2**30
 """Bytes of an array that a ReadProgress reads into memory; a .npy of the input's own type is mapped, however large."""
 _PIECE: Final = 2**18
-_SMALL: Final = 2**13
-"""Bytes of a member that is read with its header, for opening it twice would take longer."""
+_SMALL: Final = 2**14
+"""Bytes of an archive that is read as it is, for opening it for each of its arrays would take longer."""
 _LONGEST_HEADER: Final = 10_000
 _MOST_AXES: Final = 64
 _HEADERS: Final = {
@@ -102,7 +102,6 @@ class StoredArray:
 
     def __init__(self, archive: _Archive, key: str, member: zipfile.ZipInfo) -> None:
         self._archive, self._key, self._member = archive, key, member
-        self._whole: BytesIO | None = None
 
     @cached_property
     def _header(self) -> Header:
@@ -137,10 +136,7 @@ class StoredArray:
         return array if dtype is None else array.astype(dtype)
 
     def _read_header(self, file: IO[bytes]) -> Header:
-        there = self._member.file_size
-        if there <= _SMALL:
-            file = self._whole = BytesIO(file.read())
-        header = header_of(file)
+        header, there = header_of(file), self._member.file_size
         if header.size + header.bytes != there:
             sizes = f"{size_text(header.size + header.bytes)}, it has {size_text(there)}"
             raise ValueError(f"its header promises {sizes}")
@@ -148,9 +144,6 @@ class StoredArray:
 
     def _used(self, use: Callable[[IO[bytes]], T]) -> T:
         def used() -> T:
-            if self._whole is not None:
-                self._whole.seek(0)
-                return use(self._whole)
             if self._member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                 raise ValueError("it is compressed in a way that numpy never writes")
             with self._archive.opened(self._member) as file:
@@ -245,8 +238,9 @@ class _Archive:
         self._file = _OpenedAgain(path)
         ensure_no_pipe(path)
         try:
-            self._file.tell()  # an OSError of its own
-            self._members = zipfile.ZipFile(self._file)
+            is_small = self._file.seek(0, 2) <= _SMALL
+            self._file.seek(0)
+            self._members = zipfile.ZipFile(BytesIO(self._file.read()) if is_small else self._file)
         except zipfile.BadZipFile:
             raise ValueError("it is not an archive of arrays") from None
         finally:
