@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from stepper.element_types import LARGEST_RANK
 from stepper.engine.loops import in_axis_order
 from stepper.engine.rules import Rules
 from stepper.errors import KernelError
@@ -205,7 +206,7 @@ class Scan:
         parts: list[Array] = []
         for part in self.parts(begin, end):
             whole = _stack(part) if type(part) is list else part
-            parts += [piece[np.newaxis] for piece in part] if whole is None else [whole]
+            parts += [_alone(piece) for piece in part] if whole is None else [whole]
         for _, alike in groupby(parts, key=lambda one: (one.shape[1:], one.dtype)):
             together = list(alike)
             yield together[0] if len(together) == 1 else np.concatenate(together)
@@ -275,6 +276,14 @@ def _joinable(pieces: list[Array], axis: int, slicing: Slicing, rules: Rules, no
     largest = np.max([piece.shape for piece in pieces], axis=0)
     ensure_allocatable((len(pieces), *largest.tolist()), pieces[0].dtype)
     return [_filled_up(piece, axis, largest) for piece in in_axis_order(pieces, slicing)]
+
+
+def _alone(piece: Any) -> Array:
+    """Return a piece with a new axis first. Of 64 dimensions the last two become one: numpy has no 65th."""
+    if np.ndim(piece) == LARGEST_RANK:
+        piece = piece.reshape(*piece.shape[:-2], -1)
+    found: Array = piece[np.newaxis]
+    return found
 
 
 def _ensure_joins(shape: tuple[int, ...], first: tuple[int, ...], axis: int, size: int, iteration: int) -> None:

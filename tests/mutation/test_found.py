@@ -14,6 +14,7 @@ import pytest
 
 import stepper
 from stepper.commands.interpreter import Interpreter
+from stepper.diagnosis.check.checking import check_run
 from stepper.diagnosis.lint.linting import lint
 from stepper.engine.inputs.specs import value_of
 from stepper.engine.roles import control
@@ -23,7 +24,7 @@ from stepper.ops.operands import LARGEST_TENSOR
 from tests.ir import tiny_models
 from tests.ir.texts import Blob, binary, edges, layer, net, parameter, port, result, write
 from tests.ir.tiny_models import Texts
-from tests.models import Graph, carried, last
+from tests.models import Graph, carried, joined, last
 from tests.mutation.bases import growing
 
 
@@ -329,3 +330,12 @@ def test_a_debugger_warns_nobody_of_values_that_overflow(tmp_path: Path) -> None
         for line in ("step 4", "info edges"):
             answer = interpreter.execute(line)
     assert any("huge" in line or "state" in line for line in answer.lines)
+
+
+def test_check_looks_at_pieces_of_as_many_dimensions_as_numpy_has(tmp_path: Path) -> None:
+    net = Graph()
+    body = net.body()
+    state = body.parameter("state")
+    result = body.result(body.apply("Add", state, body.constant(np.ones((1,) * 64, np.float32))))
+    net.result(net.loop("l", body, 3, True, [carried(net.constant(1.0), state, result)], [joined(result)])[0])
+    assert check_run(stepper.Debugger(net.read(tmp_path), {})).overview.loops
