@@ -356,8 +356,13 @@ def lay_out(base: Base, folder: Path) -> Path:
 # --- reading it -----------------------------------------------------------------------------------------------------
 
 
-def outcome(seed: int, folder: Path) -> Outcome:
+def outcome(seed: int) -> Outcome:
     """Make the mutant of this seed and read it with some of the commands: the first fault, or what came of it."""
+    with tempfile.TemporaryDirectory() as folder:
+        return _outcome(seed, Path(folder))
+
+
+def _outcome(seed: int, folder: Path) -> Outcome:
     name, kinds, chance = _plan(seed)
     path, base = make(seed, folder), bases()[name]
     content = path.read_bytes()
