@@ -19,7 +19,7 @@ from typing import Final, TextIO
 from stepper.cli.parser import parsed
 from stepper.cli.presses import PRESSES, Ended, ended_in_order, interrupt_again, pressed_once
 from stepper.collector import collector_off, leave_to_the_end
-from stepper.errors import INTERRUPTED, LimitReached, StepperError, UsageError
+from stepper.errors import INTERRUPTED, LimitReached, StepperError, UsageError, memory_reason
 
 _HEAR_OF_SIGNALS: Final = ("tui", "dap")
 """Commands that handle Ctrl+C themselves."""
@@ -86,7 +86,7 @@ def _end_of(error: BaseException) -> tuple[str, int, str]:
         case Ended():
             return f"ended by {error}", error.code, "interrupted"
         case MemoryError():
-            return f"out of memory: {error}", LimitReached.exit_code, "memory"
+            return memory_reason(error), LimitReached.exit_code, "memory"
         case ImportError() if not PRESSES.came:
             raise error
         case ImportError():  # numpy takes Ctrl+C for a fault of its own

@@ -96,6 +96,7 @@ class RunOrigin(Struct, frozen=True):
         if not fits or not (limit is None or (type(limit) is int and 0 < limit < 2**63)):
             raise SessionError("has meta data of the wrong types")
         Rules(self.rules)
+        _ = self.plan_of_calls
 
     @property
     def plan_of_calls(self) -> Calls | None:

@@ -18,7 +18,7 @@ from typing import Any
 from msgspec import Struct
 
 from stepper.engine.inputs.variables import bind_states
-from stepper.errors import LimitReached, StepperError
+from stepper.errors import LimitReached, StepperError, memory_reason
 from stepper.sweep import limits, row_making
 from stepper.sweep.inputs import SweepInput
 from stepper.sweep.job import SweepJob
@@ -69,13 +69,13 @@ def _row(prepared: Prepared, judge: Judge, one: SweepInput) -> SweepRow:
     except StepperError as error:
         return row_making.error_row(name, error, reads=not isinstance(error, LimitReached))
     except MemoryError as error:
-        return row_making.limit_row(name, "memory", f"out of memory while it was read: {error}")
+        return row_making.limit_row(name, "memory", f"while it was read: {memory_reason(error)}")
     try:
         return judge.row(name, inputs, states)
     except StepperError as error:
         return row_making.error_row(name, error)
     except MemoryError as error:
-        return row_making.limit_row(name, "memory", f"out of memory: {error}")
+        return row_making.limit_row(name, "memory", memory_reason(error))
 
 
 # --- a process of its own -------------------------------------------------------------------------------------------

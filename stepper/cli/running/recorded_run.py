@@ -84,7 +84,7 @@ def origin(options: argparse.Namespace) -> tuple[Path, Mapping[str | int, Any] |
         path = recording.model_path(options.model_path)
         if not (options.input or options.inputs):
             return path, None
-        return path, given_inputs(recording.origin.in_form(read(path)), options)
+        return path, given_inputs(recording.model(options.model_path), options)
 
 
 @contextlib.contextmanager
