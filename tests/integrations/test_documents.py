@@ -76,6 +76,8 @@ def test_the_options_are_those_of_export_and_what_the_document_has_room_for(fold
         ("--help", {}, "needs a model"),
         (MODEL, {"output": "/tmp/x.svg"}, "'output' is none of"),
         (MODEL, {"frames": "there"}, "--frames is for the command line"),
+        (MODEL, {"extension": "notes.txt"}, "--extension is for the command line"),
+        (MODEL, {"device": "CPU"}, "--device is for the command line"),
         (MODEL, {"fra": "there"}, "'fra' is none of"),  # argparse takes the beginning of an option for it
         (MODEL, {"chec": "x.svg"}, "'chec' is none of"),
         (MODEL, {"vew": "rolled"}, "near is view"),
