@@ -66,7 +66,7 @@ def _exit_code(arguments: Sequence[str] | None, interrupts: contextlib.ExitStack
 def _executed(words: Sequence[str], interrupts: contextlib.ExitStack, *, is_program: bool) -> int:
     options = parsed(words)
     if is_program and os.name == "nt":
-        _say("Windows is not tested, and has no locks: let one program at a time write a session, a recording or a sweep")
+        _say("Windows is not tested and has no locks: let one program at a time write a session or a recording")
     if is_program and options.command != "capture":  # the application there has an environment of its own
         os.environ.setdefault(*_BLAS_WAITS)
     # Imported when it is called for: `stepper --help` need not wait for numpy. In a context of its own, because
