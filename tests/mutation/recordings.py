@@ -220,9 +220,11 @@ def remove_rows(chance: Chance, path: Path) -> None:
 
 
 def exchange_rows(chance: Chance, path: Path) -> None:
-    """A row takes the place of another, but for its key."""
+    """A row takes the place of another, but for its key. In a table without a key that is a row that is gone."""
     with _opened(path) as connection:
         table, row = _any_row(chance, connection)
+        if not any(column[5] for column in connection.execute(f"PRAGMA table_info({table})")):
+            return
         other = _row_of(chance, connection, table)
         names = [name for (name,) in _columns(connection, table)][1:]
         values = connection.execute(f"SELECT {', '.join(names)} FROM {table} WHERE rowid = ?", (other,)).fetchone()

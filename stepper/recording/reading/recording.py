@@ -25,7 +25,7 @@ from stepper.engine.partners import Partner
 from stepper.engine.program import CompiledModel, Operation, OpKind
 from stepper.engine.rules import Rules
 from stepper.engine.run import LoopLog, LoopSummary
-from stepper.errors import SessionError
+from stepper.errors import InputError, SessionError
 from stepper.html_tables import html_table
 from stepper.ir.model import Model
 from stepper.ir.reader import read
@@ -176,7 +176,10 @@ class Recording:
             recorded = read_tensors(self._connection, "inputs")
             if len(recorded) != len(compiled.model.graph.parameters):
                 raise SessionError("has other inputs than the model")
-            bound = bind_inputs(compiled.model, dict(enumerate(recorded.values())))
+            try:
+                bound = bind_inputs(compiled.model, dict(enumerate(recorded.values())))
+            except InputError as error:
+                raise SessionError(f"is damaged: {error}") from None
             if inputs:
                 parameters = compiled.model.graph.parameters
                 everything: dict[str | int, Any] = dict(enumerate(recorded.values()))
