@@ -78,7 +78,7 @@ def test_a_call_of_a_program_in_cpp_is_a_case(
     assert case.inputs is not None and case.outputs is not None and (case.states is not None) == is_stateful
     inputs = read_archive(case.inputs)
     assert np.array_equal(inputs["frame"], streams.frame_of(streams.BAD))
-    assert np.array_equal(read_archive(case.outputs)["out_0"][0], scores[streams.BAD - 1], equal_nan=True)
+    assert np.array_equal(read_archive(case.outputs)["out_0"].read()[0], scores[streams.BAD - 1], equal_nan=True)
     states = {} if case.states is None else read_archive(case.states)
     if states:
         whole = stepper.compile_model(stepper.read_model(folder / "model.xml"))

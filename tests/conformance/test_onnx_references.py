@@ -14,6 +14,7 @@ pytest.importorskip("onnx")
 
 import stepper
 from stepper.cli import main
+from stepper.files.own_files import note_own
 from tests.conformance import onnx_files
 from tests.conformance.onnx_files import FILES, inputs_of
 from tests.json_answers import checked
@@ -72,6 +73,7 @@ def converted_otherwise(path: Path, before: str, after: str) -> None:
     text = kept.read_text()
     assert text.count(before) == 1
     kept.write_text(text.replace(before, after))
+    note_own(kept, kept.with_suffix(".bin"))
 
 
 @pytest.mark.parametrize("evaluator", EVALUATORS)
