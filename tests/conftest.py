@@ -9,12 +9,14 @@ import gc
 import os
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from stepper.processes.cores import cores
+from tests.slow import is_slow
 
 settings.register_profile(
     "same", derandomize=True, deadline=None, database=None, max_examples=100, suppress_health_check=list(HealthCheck)
@@ -36,6 +38,16 @@ def pytest_configure() -> None:
     """Ctrl+C is heeded, here and in every program that a test starts, also where the shell had us ignore it."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(tryfirst=True)  # before marks choose among them
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark the tests that only the second part of `.ci/run` takes. Who names their files has them run."""
+    if config.option.markexpr == "not slow" and any(is_slow(one.removeprefix("tests/")) for one in config.args):
+        config.option.markexpr = ""
+    for item in items:
+        if is_slow(item.path.relative_to(Path(__file__).parent).as_posix()):
+            item.add_marker(pytest.mark.slow)
 
 
 def pytest_collection_finish() -> None:
