@@ -9,8 +9,11 @@ import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Final
 
 import pytest
+
+from tests import code_size
 
 ROOT = Path(__file__).parents[1]
 
@@ -214,3 +217,46 @@ def test_few_places_write_to_a_terminal() -> None:
             if is_stream or (is_print and not (text == "csv.writer" and "sys.stdout" not in ast.unparse(node))):
                 found.add(path.relative_to(ROOT).as_posix())
     assert found == set(WRITERS)
+
+
+MOST: Final = {
+    "tui": 281_128,
+    "debug": 229_898,
+    "export": 153_487,
+    "diagnosis": 124_854,
+    "compare": 70_910,
+    "ops": 67_506,
+    "cli": 45_756,
+    "engine": 43_694,
+    "recording": 37_108,
+    "integrations": 33_908,
+    "ir": 26_722,
+    "tensors": 25_520,
+    "openvino": 24_545,
+    "query": 18_649,
+    "sweep": 17_526,
+    "commands": 16_514,
+    "cases": 13_138,
+    "session": 11_355,
+    "processes": 8_047,
+    "files": 6_070,
+    "stepper": 5_625,
+    "(files)": 975,
+    "(repeated names)": 244,
+    "schemas": 96,
+}
+"""Code tokens of each part, files, and names of files that come again: they only go down.
+
+`python -m tests.code_size` prints them. A change that lowers one writes the lower number here; one that raises one says
+which new capability needs it.
+"""
+_SLACK: Final = 300
+"""Tokens by which a number here may be too high."""
+
+
+def test_the_program_only_becomes_smaller() -> None:
+    found = code_size.measured()
+    larger = {name: (count, MOST.get(name, 0)) for name, count in found.items() if count > MOST.get(name, 0)}
+    assert not larger, f"(now, at most): {larger}"
+    lower = {name: found[name] for name, most in MOST.items() if found[name] < most - _SLACK}
+    assert not lower, f"smaller than MOST says; write these numbers there: {lower}"
