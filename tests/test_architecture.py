@@ -236,7 +236,7 @@ MOST: Final = {
     "openvino": 24_545,
     "query": 18_649,
     "sweep": 17_526,
-    "commands": 16_514,
+    "commands": 16_537,
     "cases": 13_138,
     "session": 11_355,
     "processes": 8_047,

@@ -62,6 +62,7 @@ class Interpreter:
             commands = attached[which].commands
             if attached[which].need_trust:
                 latest.append(distrusted_text(which, commands))
+                data["notes"] = [*data.get("notes", ()), latest[-1]]
                 break
             before = debugger.stop
             lines += [] if commands[0] == SILENT else latest

@@ -461,7 +461,9 @@ def test_commands_out_of_a_file_wait_for_the_user_who_may_also_type_others(tmp_p
     again = at_prompt()
     said(again, f"session load {tmp_path}/kept")
     for number in range(2):
-        assert said(again, "continue")[-1].startswith("breakpoint 1 has commands of the file")
+        answer = again.execute("continue")
+        assert answer.lines[-1].startswith("breakpoint 1 has commands of the file")
+        assert answer.data["notes"] == [answer.lines[-1]]
         assert again.session.debugger.stop.iteration == number
     said(again, "commands 1 print iter", f"session save {tmp_path}/typed")
     assert said(again, "continue")[-1] == "2"
