@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from stepper.errors import UsageError
@@ -13,6 +15,8 @@ from stepper.wording import printable
 _SECONDS: Final = 60.0
 _SAFE: Final = ("-c", "core.fsmonitor=false", "--no-optional-locks", "--no-pager")
 """Programs that the settings of a repository name are not started, and its index is not written."""
+_NO_TRANSPORT: Final = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"}
+"""Nothing is fetched: how that is done would be a setting of the repository."""
 _FILES_ALONE: Final = ("--no-ext-diff", "--no-textconv", "--no-renames", "--ignore-submodules", "--diff-filter=d")
 
 
@@ -29,11 +33,23 @@ def changed_files(reference: str, folder: Path) -> tuple[Path, ...]:
         raise UsageError(f"--changed needs a work tree of git around {_named(folder)}; git says: {_complaint(found)}")
     top = Path(os.fsdecode(found.stdout.removesuffix(b"\n")))
     commit = _commit(reference, top)
-    differing = _names(top, "diff", "--name-only", "-z", *_FILES_ALONE, commit, "--")
+    differing = _names(top, "diff", "--name-only", "-z", *_FILES_ALONE, commit, "--", settings=_without_filters(top))
     new = _names(top, "ls-files", "-z", "--others", "--exclude-standard")
     here, root = os.path.realpath(folder), os.path.realpath(top)
     inside = [name for name in {*differing, *new} if Path(os.path.realpath(top / name)).is_relative_to(root)]
     return tuple(Path(os.path.relpath(top / name, here)) for name in sorted(inside))
+
+
+def _without_filters(top: Path) -> dict[str, str]:
+    """Return variables with which git starts no program of the filters that the repository itself sets."""
+    found = _asked(top, "config", "--show-scope", "--null", "--name-only", "--get-regexp", r"^filter\.")
+    words = found.stdout.split(b"\0")
+    scopes = zip(words[::2], words[1::2], strict=False)
+    own = {os.fsdecode(name) for scope, name in scopes if scope not in (b"global", b"system")}
+    filters = {name.rpartition(".")[0] for name in own}
+    keys = [f"{name}.{key}" for name in sorted(filters) for key in ("clean", "process", "required")]
+    values = {f"GIT_CONFIG_KEY_{number}": key for number, key in enumerate(keys)}
+    return {"GIT_CONFIG_COUNT": str(len(keys)), **values, **{name.replace("KEY", "VALUE"): "" for name in values}}
 
 
 def _commit(reference: str, top: Path) -> str:
@@ -46,17 +62,22 @@ def _commit(reference: str, top: Path) -> str:
     raise UsageError(f"--changed: git knows no commit '{printable(reference)}' here")
 
 
-def _names(top: Path, *words: str) -> list[str]:
-    found = _asked(top, *words)
+def _names(top: Path, *words: str, settings: Mapping[str, str] = MappingProxyType({})) -> list[str]:
+    found = _asked(top, *words, settings=settings)
     if found.returncode:
         raise UsageError(f"--changed: git {words[0]} failed in {_named(top)}: {_complaint(found)}")
     return [os.fsdecode(name) for name in found.stdout.split(b"\0") if name]
 
 
-def _asked(folder: Path, *words: str) -> subprocess.CompletedProcess[bytes]:
+def _asked(
+    folder: Path, *words: str, settings: Mapping[str, str] = MappingProxyType({})
+) -> subprocess.CompletedProcess[bytes]:
     command = ["git", *_SAFE, "-C", str(folder), *words]
     try:
-        return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS, check=False)
+        environment = {**os.environ, **_NO_TRANSPORT, **settings}
+        return subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS, check=False, env=environment
+        )
     except subprocess.TimeoutExpired:
         raise UsageError(f"--changed: git {words[0]} did not answer within {_SECONDS:.0f} seconds") from None
     except (OSError, ValueError) as error:

@@ -112,6 +112,19 @@ def test_links_and_pipes_are_neither_followed_out_of_the_repository_nor_waited_f
     assert call("lint", "kept.xml", "--junit", os.devnull).code == 0
 
 
+@pytest.mark.parametrize("key", ["clean", "process"])
+def test_programs_that_the_settings_of_a_repository_name_are_not_started(
+    call: Call, repository: Path, key: str
+) -> None:
+    Path(".git/info/attributes").write_text("*.xml filter=a=b.c\n")
+    git("config", f"filter.a=b.c.{key}", "touch ../started; cat")
+    git("config", "filter.a=b.c.required", "true")
+    git("config", "core.fsmonitor", "touch ../started")
+    Path("kept.xml").write_text(faulty())
+    assert files(call, "--changed") == {"kept.xml"}
+    assert not list(repository.parent.glob("**/started"))
+
+
 def test_before_the_first_commit_every_model_is_new(call: Call, repository: Path) -> None:
     git("checkout", "-q", "--orphan", "other")
     assert {"kept.xml", "inner/model.xml"} <= files(call, "--changed")
