@@ -240,7 +240,7 @@ MOST: Final = {
     "cases": 13_138,
     "session": 11_355,
     "processes": 8_047,
-    "files": 6_345,
+    "files": 6_331,
     "stepper": 5_625,
     "(files)": 975,
     "(repeated names)": 244,
