@@ -8,6 +8,7 @@ import json
 import shutil
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -53,10 +54,9 @@ def changed(path: Path, change: Change) -> Path:
     """A copy of a recording with something done to it."""
     copy = path.with_name(f"changed_{next(NUMBERS)}.sqlite")
     shutil.copy(path, copy)
-    connection = sqlite3.connect(copy)
-    change(connection)
-    connection.commit()
-    connection.close()
+    with closing(sqlite3.connect(copy)) as connection:
+        change(connection)
+        connection.commit()
     return copy
 
 
