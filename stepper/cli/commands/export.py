@@ -164,7 +164,7 @@ def _recorded(options: argparse.Namespace) -> Subject:
         raise UsageError("a recording has its own inputs and its own way of running")
     with open_recording(options.model) as recording:
         opened = recording.model(options.model_path)
-        inputs = bound_inputs(opened, dict(enumerate(recording.inputs().values())))
+        inputs = recording.bound_inputs(opened)
         options.rules = recording.origin.rules
         options.partner = OpenVINOPartner.described(recording.origin.engine, options.extension)
         options.bound_inputs = inputs

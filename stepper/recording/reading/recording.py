@@ -113,6 +113,17 @@ class Recording:
         with self.reading():
             return read_tensors(self._connection, "inputs")
 
+    def bound_inputs(self, model: Model) -> tuple[Array, ...]:
+        """Return the inputs in the order of a model's Parameters. Raise SessionError where they do not fit."""
+        with self.reading():
+            recorded = read_tensors(self._connection, "inputs")
+            if len(recorded) != len(model.graph.parameters):
+                raise SessionError("has other inputs than the model")
+            try:
+                return tuple(bind_inputs(model, dict(enumerate(recorded.values()))))
+            except InputError as error:
+                raise SessionError(f"is damaged: {error}") from None
+
     def states(self) -> dict[str, Array]:
         """Return the variables of an earlier run that this one began with, by name."""
         with self.reading():
@@ -174,12 +185,7 @@ class Recording:
         with self.reading():
             compiled = self._compiled(model, partner)
             recorded = read_tensors(self._connection, "inputs")
-            if len(recorded) != len(compiled.model.graph.parameters):
-                raise SessionError("has other inputs than the model")
-            try:
-                bound = bind_inputs(compiled.model, dict(enumerate(recorded.values())))
-            except InputError as error:
-                raise SessionError(f"is damaged: {error}") from None
+            bound = self.bound_inputs(compiled.model)
             if inputs:
                 parameters = compiled.model.graph.parameters
                 everything: dict[str | int, Any] = dict(enumerate(recorded.values()))
