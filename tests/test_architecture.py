@@ -223,7 +223,7 @@ def test_few_places_write_to_a_terminal() -> None:
 MOST: Final = {
     "tui": 281_128,
     "debug": 229_898,
-    "export": 153_487,
+    "export": 153_497,
     "diagnosis": 124_854,
     "compare": 70_910,
     "ops": 67_506,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import re
 import tracemalloc
 import warnings
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 import stepper
 from stepper.commands.interpreter import Interpreter
@@ -20,6 +22,7 @@ from stepper.engine.inputs.specs import value_of
 from stepper.engine.roles import control
 from stepper.engine.rules import Rules
 from stepper.errors import ExecutionError, LimitReached, ModelError, UsageError
+from stepper.export.figures import loop_facts
 from stepper.ops.operands import LARGEST_TENSOR
 from tests.ir import tiny_models
 from tests.ir.texts import Blob, binary, edges, layer, net, parameter, port, result, write
@@ -339,3 +342,14 @@ def test_check_looks_at_pieces_of_as_many_dimensions_as_numpy_has(tmp_path: Path
     result = body.result(body.apply("Add", state, body.constant(np.ones((1,) * 64, np.float32))))
     net.result(net.loop("l", body, 3, True, [carried(net.constant(1.0), state, result)], [joined(result)])[0])
     assert check_run(stepper.Debugger(net.read(tmp_path), {})).overview.loops
+
+
+@pytest.mark.parametrize("count", [float("inf"), float("nan")])
+def test_a_trip_count_that_is_no_number_is_named_in_a_figure(count: float) -> None:
+    model = stepper.read_model(Path(__file__).parents[2] / "sample_models" / "for_loop" / "model.xml")
+    (loop,) = (one for one in model.graph.layers if one.type == "Loop")
+    found = control(model, model.graph, loop).trip_count
+    assert found is not None and found.value == 10
+    text = loop_facts._limit(replace(found, value=count), "at most ")
+    named = "at most as many iterations as trip_count (Constant) = inf says"
+    assert text == ("no limit on iterations" if math.isnan(count) else named)

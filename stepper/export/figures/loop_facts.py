@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
@@ -157,7 +158,7 @@ def _limit(trip_count: ControlOrigin | None, most: str) -> str:
     if trip_count is None or not has_limit(trip_count):
         return "no limit on iterations"
     count = trip_count.value
-    if count is None:
+    if count is None or not math.isfinite(count):
         return f"{most}as many iterations as {_named(trip_count)} says"
     return f"{most}{counted(int(count), 'iteration')}"
 
