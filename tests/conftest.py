@@ -42,7 +42,7 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before marks choose among them
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark the tests that only the second part of `.ci/run` takes. Who names their files has them run."""
+    """Mark the tests that only the second part of `.ci/run` takes. Tests run if the command line names their files."""
     if config.option.markexpr == "not slow" and any(is_slow(one.removeprefix("tests/")) for one in config.args):
         config.option.markexpr = ""
     for item in items:

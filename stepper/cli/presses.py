@@ -48,20 +48,20 @@ PRESSES: Final = _Presses()
 
 
 def end_at_once() -> None:
-    """Have Ctrl+C end this process without a word, as long as nothing has begun that is to end in order."""
+    """Let Ctrl+C kill this process without a message, while the program loads."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def interrupt_again() -> None:
-    """Have Ctrl+C raise KeyboardInterrupt, as Python begins."""
+    """Let Ctrl+C raise KeyboardInterrupt, which is Python's default."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @contextmanager
 def ended_in_order() -> Iterator[None]:
-    """Have SIGTERM and SIGHUP raise Ended in a block, so that no temporary folder stays. Others' handlers stay."""
+    """Let SIGTERM and SIGHUP raise Ended in a block, so that temporary folders are removed. Other handlers stay."""
     ours = [number for number in ENDING if _is_main() and signal.getsignal(number) is signal.SIG_DFL]
     for number in ours:
         signal.signal(number, _end)

@@ -218,7 +218,7 @@ def _is_still_there(place: Path, handle: int) -> bool:
 
 
 def _check_ours(path: Path, place: Path, handle: int) -> None:
-    """Raise OutputError for a file that no lock has written: it would be written over, and deleted at the end."""
+    """Raise OutputError for a file that is not a lock. A lock would overwrite it, and delete it at the end."""
     status = os.fstat(handle)
     if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1 or status.st_size > _LARGEST_FILE:
         is_ours = False

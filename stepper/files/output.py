@@ -175,10 +175,10 @@ def writing_all(targets: Iterable[OutputFile]) -> Iterator[tuple[IO[bytes], ...]
 
 
 def _commit(parts: Sequence[_Part]) -> None:
-    """Put all in their places. A fault puts back what was there.
+    """Put all files in their places. A fault puts the old files back.
 
-    Of several files the first one comes last: where the process is killed in between, it is missing, and files of two
-    runs never look like one set. What was there is then kept under a hidden name.
+    The first file takes its place last. If the process is killed before that, the first file is missing, so files of
+    two runs never look like one set, and the old files are kept under hidden names.
     """
     if len(parts) == 1:
         parts[0].commit()
@@ -204,7 +204,7 @@ class _Part:
         self._is_new = False
 
     def complete(self) -> None:
-        """All is written: have it on the disk, with the rights of the file that is there."""
+        """Flush the file to the disk, with the rights of the file that it replaces."""
         self.file.flush()
         if self._temporary is not None:
             os.fsync(self.file.fileno())
@@ -212,7 +212,7 @@ class _Part:
             self._temporary.chmod(mode)
 
     def set_aside(self) -> None:
-        """Move away the file that is there."""
+        """Move the old file away."""
         if self._temporary is not None:
             aside = self._temporary.with_suffix(_ASIDE)
             with _errors(self.path), contextlib.suppress(FileNotFoundError):
@@ -235,7 +235,7 @@ class _Part:
             _sync_folder(self._target.parent)
 
     def put_back(self) -> None:
-        """Have the file that was there in its place again."""
+        """Restore the old file."""
         with contextlib.suppress(OSError):
             if self._aside is not None:
                 self._aside.replace(self._target)
@@ -243,7 +243,7 @@ class _Part:
                 self._target.unlink()
 
     def drop_aside(self) -> None:
-        """Remove the file that was there."""
+        """Remove the old file."""
         if self._aside is not None:
             with contextlib.suppress(OSError):
                 self._aside.unlink()
@@ -280,7 +280,7 @@ def _closed(file: IO[bytes]) -> None:
 
 
 def _remove_leftovers(folder: Path, prefix: str) -> None:
-    """Remove what killed processes have not finished; a living one has a lock on its file, soon after it is made."""
+    """Remove unfinished files of killed processes. A living process locks its file soon after it makes it."""
     import time
 
     with contextlib.suppress(OSError):

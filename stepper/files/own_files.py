@@ -1,6 +1,6 @@
-"""Files that this user's stepper wrote: a note in the user's cache says which, so that no other file is taken for one.
+"""Files that this user's stepper wrote, as notes in the user's cache say.
 
-A folder may come from anywhere, with a file under any name. Where the cache cannot be written, no file is our own.
+A folder of a stranger may hold a file with any name. If the cache cannot be written, no file is our own.
 """
 
 from __future__ import annotations

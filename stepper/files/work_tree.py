@@ -16,7 +16,7 @@ _SECONDS: Final = 60.0
 _SAFE: Final = ("-c", "core.fsmonitor=false", "--no-optional-locks", "--no-pager")
 """Programs that the settings of a repository name are not started, and its index is not written."""
 _NO_TRANSPORT: Final = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"}
-"""Nothing is fetched: how that is done would be a setting of the repository."""
+"""git fetches nothing, because the repository could name the program that fetches."""
 _FILES_ALONE: Final = ("--no-ext-diff", "--no-textconv", "--no-renames", "--ignore-submodules", "--diff-filter=d")
 
 
@@ -41,7 +41,7 @@ def changed_files(reference: str, folder: Path) -> tuple[Path, ...]:
 
 
 def _without_filters(top: Path) -> dict[str, str]:
-    """Return variables with which git starts no program of the filters that the repository itself sets."""
+    """Return variables that switch off the filters which the repository itself defines."""
     found = _asked(top, "config", "--show-scope", "--null", "--name-only", "--get-regexp", r"^filter\.")
     words = found.stdout.split(b"\0")
     scopes = zip(words[::2], words[1::2], strict=False)

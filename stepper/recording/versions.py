@@ -27,7 +27,7 @@ _MOST_SHOWN: Final = 3
 
 
 class Step(NamedTuple):
-    """One version of the schema to the next.
+    """A step from one version of the schema to the next.
 
     `before` are the definitions of the tables that the next version changes, as they were; None for a new table.
     `selects` give the rows of the next version, without checksums, from `{table}`: a table of the version before.

@@ -32,7 +32,7 @@ MOST_READ: Final = 2**30
 """Bytes of an array that a ReadProgress reads into memory; a .npy of the input's own type is mapped, however large."""
 _PIECE: Final = 2**18
 _SMALL: Final = 2**14
-"""Bytes of an archive that is read as it is, for opening it for each of its arrays would take longer."""
+"""Bytes of an archive that is read at once, because opening it for each of its arrays takes longer."""
 _LONGEST_HEADER: Final = 10_000
 _MOST_AXES: Final = 64
 _HEADERS: Final = {
