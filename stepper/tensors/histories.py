@@ -20,6 +20,7 @@ from msgspec import Struct
 from msgspec.structs import astuple, replace
 
 from stepper import element_types
+from stepper.element_types import is_of_numpy
 from stepper.plain_values import storable
 from stepper.records import Brief
 
@@ -393,9 +394,7 @@ def numbers_of(value: Any) -> Array | None:
     with np.errstate(all="ignore"):
         if array.size <= MOST_ELEMENTS:
             return plain_numbers(array.reshape(1, -1))
-        if array.size > _LARGE:
-            return _large_statistics(array.reshape(-1))
-        return bucket_statistics(plain_numbers(array.reshape(1, -1)), bucket_begins(array.size))[:, 0]
+        return bucket_statistics(_row_numbers(array.reshape(1, -1)), bucket_begins(array.size))[:, 0]
 
 
 def numbers_of_all(values: Sequence[Any]) -> Array | None:
@@ -420,11 +419,15 @@ def bits_of(value: Any) -> tuple[str, bytes]:
     return element_types.name_of(array.dtype), array.tobytes() if is_told else b""
 
 
-def _large_statistics(flat: Array) -> Array:
+def _row_numbers(stack: Array) -> Array:
+    """Return values [iteration, element] for `bucket_statistics`, which converts one large value part by part."""
+    return stack if len(stack) == 1 and stack.shape[1] > _LARGE and is_of_numpy(stack.dtype) else plain_numbers(stack)
+
+
+def _large_statistics(flat: Array, begins: Array) -> Array:
     """Return the statistics of one large value, looking at some elements at a time."""
-    begins = [*bucket_begins(flat.size).tolist(), flat.size]
-    found = np.empty((3, len(begins) - 1))
-    for bucket, (begin, end) in enumerate(pairwise(begins)):
+    found = np.empty((3, len(begins)))
+    for bucket, (begin, end) in enumerate(pairwise([*begins.tolist(), flat.size])):
         parts, sizes = [], []
         for at in range(begin, end, _LARGE):
             part = flat[at : min(at + _LARGE, end)]
@@ -454,9 +457,11 @@ def summary(numbers: Array) -> Array:
 
 def bucket_statistics(stack: Array, begins: Array) -> Array:
     """Return the numbers [statistic, iteration, bucket] of values [iteration, element]."""
+    dtype = np.float32 if stack.dtype in (np.float16, np.float32) else np.float64
+    if len(stack) == 1 and stack.shape[1] > _LARGE:
+        return _large_statistics(stack[0], begins)[:, None].astype(dtype)
     if stack.dtype == np.float16:
         stack = stack.astype(np.float32)
-    dtype = stack.dtype if stack.dtype == np.float32 else np.float64
     numbers = np.empty((3, len(stack), len(begins)), dtype)
     many = max(1, _IN_CACHE // max(stack.shape[1], 1))
     each, larger = divmod(stack.shape[1], len(begins))
@@ -524,6 +529,8 @@ def _stacked(values: Sequence[Any]) -> Array | None:
     """Return values of one shape and type as [iteration, element] of that type; None where they differ."""
     first = values[0]
     joined: Array
+    if len(values) == 1:
+        return np.asarray(first).reshape(1, -1)
     try:
         if first.ndim == 0:
             joined = np.array(values, first.dtype)
@@ -737,7 +744,7 @@ class HistoryRecorder:
         if self.checksum is not None and stack.shape[1] <= LARGEST_COMPARED:
             self.checksum = zlib.crc32(np.ascontiguousarray(stack).data, self.checksum)
         self._note_changes(stack, sample)
-        numbers = plain_numbers(stack)
+        numbers = _row_numbers(stack)
         if self._changes is not None:
             self._follow(numbers)
         if numbers.shape[1]:
@@ -810,7 +817,7 @@ class HistoryRecorder:
         else:
             if self._previous is not None and not np.array_equal(self._previous, bits[0]):
                 self._unchanged_since = self.count
-        self._previous = bits[-1].copy()
+        self._previous = bits[-1].copy() if len(bits) > 1 else bits[-1]
 
     def _note_numbers(self, numbers: Array, kept: Array) -> None:
         if numbers.dtype.kind == "f":

@@ -14,7 +14,6 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
-from stepper.ops.operands import LARGEST_TENSOR
 from tests.mutation.examine import Outcome
 
 WHAT = ("models", "operands", "recordings", "archives")
@@ -35,7 +34,6 @@ def describe(what: str, seed: int) -> str:
 def _work(connection: Connection, folder: str, what: str) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    LARGEST_TENSOR.set(LARGEST_RESIDENT * 2**10 // 16)  # a comparison holds two runs, each with several such tensors
     module = importlib.import_module(f"tests.mutation.{what}")
     with (Path(folder) / "stack.txt").open("w+") as stack:
         faulthandler.enable(stack)

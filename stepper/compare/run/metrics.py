@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -15,6 +16,8 @@ from stepper.tensors.closeness import agree_exactly
 from stepper.tensors.tolerances import Tolerance
 
 _LARGEST_RATIO: Final = 1e30
+_PART: Final = 2**20
+"""Elements measured together, so that what is computed on the way takes no multiple of a large tensor."""
 _LARGEST_F32: Final = float(np.finfo(np.float32).max)
 
 
@@ -76,6 +79,48 @@ def _incomparable(ours: Any, theirs: Any, problem: str) -> Distance:
 
 
 def _numbers(ours: Array, theirs: Array, tolerance: Tolerance, extra: Array | None) -> Distance | None:
+    flat, other = ours.reshape(-1), theirs.reshape(-1)
+    each = None if extra is None else np.broadcast_to(extra, ours.shape).reshape(-1)
+    found = [
+        _part(begin, flat[begin:end], other[begin:end], tolerance, None if each is None else each[begin:end])
+        for begin, end in ((begin, begin + _PART) for begin in range(0, flat.size, _PART))
+    ]
+    if not any(part.differs for part in found):
+        return None
+    is_outside = any(part.outside for part in found)
+    worst = max((part for part in found if part.outside or not is_outside), key=lambda part: part.worst)
+    steps = [part.steps for part in found if part.steps is not None]
+    return Distance(
+        absolute=max(part.absolute for part in found),
+        relative=min(max(part.relative for part in found), _LARGEST_RATIO),
+        ulp=max(steps) if steps else None,
+        cosine=_cosine([part.dots for part in found]),
+        outside=sum(part.outside for part in found),
+        size=int(ours.size),
+        ratio=min(max(part.ratio for part in found), _LARGEST_RATIO),
+        index=tuple(int(place) for place in np.unravel_index(worst.place, ours.shape)),
+        ours=flat[worst.place],
+        theirs=other[worst.place],
+        ours_special=sum(part.ours_special for part in found),
+    )
+
+
+class _PartDistance(NamedTuple):
+    """The distance of some elements; `worst` is the ratio of the one at `place`, of those outside if there are any."""
+
+    differs: bool
+    absolute: float
+    relative: float
+    steps: int | None
+    dots: tuple[float, float, float] | None
+    outside: int
+    ratio: float
+    worst: float
+    place: int
+    ours_special: int
+
+
+def _part(begin: int, ours: Array, theirs: Array, tolerance: Tolerance, extra: Array | None) -> _PartDistance:
     a, b = _wide(ours), _wide(theirs)
     if tolerance.saturates and ours.dtype == theirs.dtype == np.float32:
         a, b = _saturated(a), _saturated(b)
@@ -83,8 +128,6 @@ def _numbers(ours: Array, theirs: Array, tolerance: Tolerance, extra: Array | No
         # As they are: a 64-bit integer is more exact than a float.
         plain = (storable(ours) == storable(theirs)) if ours.dtype == theirs.dtype else a == b
         same = plain | (a == b) & (ours.dtype.kind not in "iu") | ((a != a) & (b != b))
-        if bool(same.all()):
-            return None
         finite = np.isfinite(a) & np.isfinite(b)
         gap = np.where(same, 0.0, np.where(finite, _gap(ours, theirs, a, b), np.inf))
         allowed = tolerance.absolute + tolerance.relative * np.where(finite, np.abs(b), 0.0)
@@ -95,23 +138,20 @@ def _numbers(ours: Array, theirs: Array, tolerance: Tolerance, extra: Array | No
         if tolerance.ulp and steps is not None:
             outside &= ~finite | (steps > tolerance.ulp)
         excess = np.where(same, 0.0, np.where(allowed > 0, gap / np.where(allowed > 0, allowed, 1.0), gap * 1e30))
-        worst = np.unravel_index(int(np.argmax(np.where(outside, excess, 0.0) if outside.any() else excess)), a.shape)
+        index = int(np.argmax(np.where(outside, excess, 0.0) if outside.any() else excess))
         relative = np.where(same, 0.0, gap / np.maximum(np.abs(np.where(finite, b, 1.0)), np.finfo(np.float64).tiny))
-        finite_steps = None if steps is None else int(np.max(np.where(finite, steps, 0), initial=0))
-    index = tuple(int(position) for position in worst)
-    return Distance(
-        absolute=float(gap.max()),
-        relative=float(min(relative.max(), _LARGEST_RATIO)),
-        ulp=finite_steps,
-        cosine=_cosine(a, b),
-        outside=int(outside.sum()),
-        size=int(a.size),
-        ratio=float(min(excess.max(), _LARGEST_RATIO)),
-        index=index,
-        ours=ours[index] if index else ours.reshape(-1)[0],
-        theirs=theirs[index] if index else theirs.reshape(-1)[0],
-        ours_special=int((~np.isfinite(a) & np.isfinite(b)).sum()),
-    )
+        return _PartDistance(
+            differs=not same.all(),
+            absolute=float(gap.max()),
+            relative=float(relative.max()),
+            steps=None if steps is None else int(np.max(np.where(finite, steps, 0))),
+            dots=(float(a @ b), float(a @ a), float(b @ b)) if np.isfinite(a).all() and np.isfinite(b).all() else None,
+            outside=int(outside.sum()),
+            ratio=float(excess.max()),
+            worst=float(excess[index]),
+            place=begin + index,
+            ours_special=int((~np.isfinite(a) & np.isfinite(b)).sum()),
+        )
 
 
 def _saturated(value: Array) -> Array:
@@ -148,10 +188,11 @@ def _gap(ours: Array, theirs: Array, a: Array, b: Array) -> Any:
     return np.abs(a - b)
 
 
-def _cosine(a: Array, b: Array) -> float | None:
-    x, y = a.reshape(-1), b.reshape(-1)
-    if not (np.isfinite(x).all() and np.isfinite(y).all()):
+def _cosine(dots: Sequence[tuple[float, float, float] | None]) -> float | None:
+    """Return the cosine from the dot products of the parts: a b, a a, b b; None for zeros and what is not finite."""
+    known = [part for part in dots if part is not None]
+    if len(known) < len(dots):
         return None
-    with np.errstate(all="ignore"):
-        norm = float(np.linalg.norm(x) * np.linalg.norm(y))
-        return float(np.clip(float(np.dot(x, y)) / norm, -1.0, 1.0)) if 0 < norm < math.inf else None
+    product, a, b = (math.fsum(column) for column in zip(*known, strict=True))
+    norm = math.sqrt(a) * math.sqrt(b)
+    return max(-1.0, min(1.0, product / norm)) if 0 < norm < math.inf else None

@@ -27,6 +27,8 @@ from stepper.tensors.tolerances import Tolerance
 
 _SHIFT: Final = 0.03125
 _TIMES_OURS: Final = 3.0
+_LARGEST_REPEATED: Final = 2**27
+"""Bytes of outputs: what is held of two runs with larger ones takes a multiple of the largest tensor."""
 _NEAR: Final = Tolerance(1e-3, 1e-5)
 REAL: Final = ("f16", "bf16", "f32", "f64")
 
@@ -109,9 +111,9 @@ class RunSubject:
 
     @cached_property
     def is_probed(self) -> bool:
-        """True if the run was short enough, and ended as it should, to be made once or twice more."""
+        """True if the run was short and small enough, and ended as it should, to be made once or twice more."""
         overview = self.overview
-        if self._debugger is None:
+        if self._debugger is None or sum(one.nbytes for one in self.outputs or ()) > _LARGEST_REPEATED:
             return False
         return overview.state is RunState.FINISHED and not overview.births
 
