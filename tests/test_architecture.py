@@ -227,7 +227,7 @@ MOST: Final = {
     "diagnosis": 124_880,
     "compare": 71_283,
     "ops": 67_506,
-    "cli": 45_742,
+    "cli": 45_759,
     "engine": 43_694,
     "recording": 37_150,
     "integrations": 33_908,

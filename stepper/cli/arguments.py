@@ -74,7 +74,7 @@ def add_states(command: Parser) -> None:
 
 
 def add_rules(command: Parser, default: str | None = "spec") -> None:
-    """Add the rule book (None: that of a session, where there is one), and a limit of iterations."""
+    """Add the rule book (None: that of a session, where there is one), and limits of iterations and of a tensor."""
     command.add_argument(
         "--rules",
         choices=("spec", "openvino"),
@@ -84,6 +84,8 @@ def add_rules(command: Parser, default: str | None = "spec") -> None:
     command.add_argument(
         "--max-iterations", type=positive, metavar="N", help="stop with exit code 4 where a loop needs more iterations"
     )
+    largest = "the largest tensor that one operation may make, such as 2GB (200MB)"
+    command.add_argument("--largest-tensor", type=size, metavar="SIZE", help=largest)
 
 
 def add_engine(command: Parser) -> None:

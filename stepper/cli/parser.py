@@ -82,8 +82,6 @@ def _add_run(run: Parser) -> None:
     add("--outputs", "-o", metavar="FILE.npz", help="write the outputs there (- for stdout), in their order")
     add("--save-states", metavar="FILE.npz", help="write the variables there as the run leaves them")
     arguments.add_rules(run)
-    memory = "the largest tensor that one operation may make, such as 2GB (400MB)"
-    add("--memory", type=arguments.size, metavar="SIZE", help=memory)
     arguments.add_open_sequences(
         run, "the same results, slower, but the report counts its steps and a failure names one"
     )

@@ -78,7 +78,10 @@ def _executed(words: Sequence[str], interrupts: contextlib.ExitStack, *, is_prog
     else:
         interrupts.enter_context(pressed_once(until_the_end=is_program))
         interrupts.enter_context(ended_in_order())
-    code: int = contextvars.copy_context().run(execute, options)
+    context = contextvars.copy_context()
+    if (largest := getattr(options, "largest_tensor", None)) is not None:
+        context.run(import_module("stepper.ops.operands").LARGEST_TENSOR.set, largest)
+    code: int = context.run(execute, options)
     return code
 
 

@@ -92,8 +92,11 @@ def check_positive(**attributes: float | tuple[float, ...]) -> None:
                 raise KernelError(f"the attribute '{name}' must be positive, it is {number}")
 
 
-LARGEST_TENSOR: Final[ContextVar[int]] = ContextVar("LARGEST_TENSOR", default=400 * 2**20)
-"""The largest tensor in bytes that an operation whose output's size is a number in its input may allocate."""
+LARGEST_TENSOR: Final[ContextVar[int]] = ContextVar("LARGEST_TENSOR", default=200 * 2**20)
+"""The largest tensor in bytes that an operation whose output's size is a number in its input may allocate.
+
+A run holds some four such tensors at once, a comparison twice as many: 2 GB in all.
+"""
 
 _WIDEST: Final = 128
 """No element takes more bytes than these, whatever its type."""
@@ -118,5 +121,5 @@ def ensure_allocatable(shape: Sequence[int], dtype: np.dtype[Any] | type = np.ui
     size = min(math.prod(dim or 1 for dim in shape) * (np.dtype(dtype).itemsize or 16), _ENDLESS)
     if size > limit:
         raise TensorTooLarge(
-            f"a tensor of shape {shape_text(shape)} takes {size_text(size)}, the limit is {size_text(limit)}"
+            f"a tensor of shape {shape_text(shape)} takes {size_text(size)}, the limit is {size_text(limit)} (--largest-tensor)"
         )

@@ -92,7 +92,11 @@ CASES = [
     ("find run.sqlite nan frist", 2, "which: 'frist' is none of first, last and all; near is first"),
     ("run model.xml --max-iterations 0", 2, "--max-iterations: '0' is not a positive integer"),
     ("run model.xml --max-iterations many", 2, "--max-iterations: 'many' is not a positive integer"),
-    ("run model.xml --memory much", 2, "--memory: 'much' is not a size; write for example 512MB or 2GB"),
+    (
+        "run model.xml --largest-tensor much",
+        2,
+        "--largest-tensor: 'much' is not a size; write for example 512MB or 2GB",
+    ),
     ("compare model.xml --rtol -1", 2, "--rtol: '-1' is not a tolerance; write for example 1e-4"),
     ("hunt", 2, "-o/--output is missing"),
     ("hunt -o cases --profile all", 2, "--profile"),
@@ -264,7 +268,7 @@ CASES = [
     (f"run model.xml {GIVEN} --device CPU", 2, "--device is for OpenVINO; give it operations with --engine or "),
     (f"run model.xml {GIVEN} --engine-for MatMul", 2, "--engine-for 'MatMul' is not PATTERN=ENGINE, such as MatMul="),
     (
-        f"run model.xml {GIVEN} --memory 10",
+        f"run model.xml {GIVEN} --largest-tensor 10",
         4,
         "model > Loop 'years' #0: a tensor of shape [12] takes 12 bytes, the limit is 10 bytes",
     ),

@@ -152,7 +152,7 @@ def test_so_many_parts_that_their_list_alone_is_too_large_are_refused(tmp_path: 
         result(5, "out"),
     ]
     text = net(layers, edges("0:0 3:0", "1:0 3:1", "3:2 4:0", "2:0 4:1", "4:2 5:0"))
-    with pytest.raises(LimitReached, match=r"Split 'parts': a tensor of shape \[300000000\] .* the limit is 400 MB"):
+    with pytest.raises(LimitReached, match=r"Split 'parts': a tensor of shape \[300000000\] .* the limit is 200 MB"):
         stepper.run(stepper.read_model(write(tmp_path, text, blob.content)), {})
 
 

@@ -12,7 +12,7 @@ from tests.ops.bound import i64, kernel
 
 @pytest.mark.parametrize("shape", [[2**62], [2**31, 2**31], [0, 2**62], [2**62, 0, 4]])
 def test_a_shape_is_refused_also_where_a_dimension_is_0(shape: list[int]) -> None:
-    with pytest.raises(TensorTooLarge, match=r"[KMGTPE]B, the limit is 400 MB"):
+    with pytest.raises(TensorTooLarge, match=r"[KMGTPE]B, the limit is 200 MB"):
         ensure_allocatable(shape, np.float32)
 
 

@@ -27,7 +27,7 @@ from stepper.errors import FINDING, OutputError, UsageError
 from stepper.files.kinds import ARRAYS, RECORDING
 from stepper.files.output import RECORDING_FILE, OutputFile, ProtectedFiles
 from stepper.ir.opening import open_sequences
-from stepper.ops.operands import LARGEST_TENSOR, form_text
+from stepper.ops.operands import form_text
 from stepper.records import as_data
 from stepper.terminal import say
 from stepper.wording import counted
@@ -44,8 +44,6 @@ def execute(options: argparse.Namespace) -> int:
     target, states = _targets(options)
     options.troubles = []
     outputs: Outputs | None
-    if options.memory is not None:
-        LARGEST_TENSOR.set(options.memory)
     if options.breaks:
         from stepper.cli.running import watched_run
 

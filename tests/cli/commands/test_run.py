@@ -182,13 +182,13 @@ def test_the_limit_on_tensors_ends_a_run_with_code_4_and_holds_for_that_run_alon
     size = net.parameter("size", "i64", (1,))
     net.result(net.apply("Broadcast", net.constant(1.0), size, dims=(-1,), version="opset3", mode="numpy", name="wide"))
     path = net.write(tmp_path)
-    called = call("run", path, "--input", "size=[300000]", "--memory", "1MB")
+    called = call("run", path, "--input", "size=[300000]", "--largest-tensor", "1MB")
     assert (
         called.code == 4
         and "model > Broadcast 'wide': a tensor of shape [300000] takes 1.1 MB, the limit is 1 MB" in called.err
     )
     assert call("run", path, "--input", "size=[300000]").code == 0
-    assert call("run", path, "--input", "size=[300000]", "--memory", "2 mb").code == 0
+    assert call("run", path, "--input", "size=[300000]", "--largest-tensor", "2 mb").code == 0
 
 
 def test_an_operation_without_a_kernel_ends_a_run_with_code_5(call: Call, tmp_path: Path) -> None:
