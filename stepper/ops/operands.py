@@ -121,5 +121,6 @@ def ensure_allocatable(shape: Sequence[int], dtype: np.dtype[Any] | type = np.ui
     size = min(math.prod(dim or 1 for dim in shape) * (np.dtype(dtype).itemsize or 16), _ENDLESS)
     if size > limit:
         raise TensorTooLarge(
-            f"a tensor of shape {shape_text(shape)} takes {size_text(size)}, the limit is {size_text(limit)} (--largest-tensor)"
+            f"a tensor of shape {shape_text(shape)} takes {size_text(size)}, "
+            f"the limit is {size_text(limit)} (--largest-tensor)"
         )
