@@ -21,6 +21,8 @@ WHAT = ("models", "operands", "recordings", "archives")
 ADDRESS_SPACE = 3 * 2**30
 LARGEST_RESIDENT = 2 * 2**20  # KB, as getrusage counts
 SECONDS = 20.0
+"""Processor time of a hang: a busy machine makes none."""
+PATIENCE = 10 * SECONDS
 
 _CONTEXT = multiprocessing.get_context("spawn")
 
@@ -40,9 +42,12 @@ def _work(connection: Connection, folder: str, what: str) -> None:
         while (seed := connection.recv()) is not None:
             stack.seek(0)
             stack.truncate()
-            faulthandler.dump_traceback_later(SECONDS * 0.9, file=stack)
+            faulthandler.dump_traceback_later(PATIENCE * 0.9, file=stack)
+            begin = time.process_time()
             outcome = module.outcome(seed)
             faulthandler.cancel_dump_traceback_later()
+            if (took := time.process_time() - begin) > SECONDS:
+                outcome = Outcome("hang", f"{took:.0f} s; {outcome.kind}: {outcome.text}")
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
             if peak > LARGEST_RESIDENT:
                 outcome = Outcome("memory", f"{peak // 1024} MB; {outcome.kind}: {outcome.text}")
@@ -64,7 +69,7 @@ class _Worker:
         self.deadline = float("inf")
 
     def give(self, seed: int) -> None:
-        self.seed, self.deadline = seed, time.monotonic() + SECONDS
+        self.seed, self.deadline = seed, time.monotonic() + PATIENCE
         self.connection.send(seed)
 
     def stack(self) -> str:
