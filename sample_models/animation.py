@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 from xml.etree import ElementTree
 
-from stepper.export.steps.motion import motion_rules, visible_times
+from stepper.export.stepping import motion_rules, visible_times
 
 _ROW: Final = 24.4
 """Height of a row of the terminal in Textual's pictures."""

@@ -19,16 +19,14 @@ from stepper.debug.story.facts import Story
 from stepper.engine.machine import Machine
 from stepper.engine.partners import Partner, default_partner
 from stepper.errors import OutputError, StepperError, UsageError
-from stepper.export.blocks.drawn_once import LARGE
-from stepper.export.drawing.shapes import POINTS
-from stepper.export.drawing.story import story_drawing
+from stepper.export.drawing.explain import story_drawing, story_figure
+from stepper.export.drawing.styles import POINTS
+from stepper.export.figures.builder import legend_of
 from stepper.export.figures.content import FigureContent
-from stepper.export.figures.legend import legend_of
 from stepper.export.figures.loop_facts import differences_within, loop_facts
-from stepper.export.figures.loop_paths import LoopPath, find_loop, loops_of
-from stepper.export.figures.loop_trace import WHOLE, LoopTrace, Tracer, split_activation
+from stepper.export.figures.loop_trace import WHOLE, LoopPath, LoopTrace, Tracer, find_loop, loops_of, split_activation
 from stepper.export.fitting import SLIDE, fitted, on_page, room_of
-from stepper.export.loops.observed_run import observed_run
+from stepper.export.fold_blocks import LARGE
 from stepper.export.options import (
     BlockStyle,
     ConstantStyle,
@@ -41,17 +39,14 @@ from stepper.export.options import (
 from stepper.export.parting.comparing import compared
 from stepper.export.parting.run_differences import RunDifferences
 from stepper.export.parting.states import compared_with
+from stepper.export.parts import prepared, usual_view, zoomed
 from stepper.export.picture import FigureRequest, FileContent, Picture, unheard, writer_of
-from stepper.export.steps.stepping import steps_of
+from stepper.export.places import USUAL_HOPS, Zoom, smaller_parts, zoom_around, zoom_named
+from stepper.export.stepping import steps_of
 from stepper.export.textbook.lanes import textbook
 from stepper.export.textbook.page import MOST_SHOWN, ON_SCREEN, ON_SLIDE, ends_of, textbook_page
-from stepper.export.views.not_begun import not_begun_figure
-from stepper.export.views.ports import ports_figure
-from stepper.export.views.static import model_figure, rolled_figure
-from stepper.export.views.story import story_figure
-from stepper.export.views.unrolled import unrolled_figure
-from stepper.export.zooms.places import USUAL_HOPS, Zoom, smaller_parts, zoom_around, zoom_named
-from stepper.export.zooms.zoomed import prepared, usual_view, zoomed
+from stepper.export.views.static import model_figure, observed_run, ports_figure, rolled_figure
+from stepper.export.views.unrolled import not_begun_figure, unrolled_figure
 from stepper.files.kinds import ARRAYS, FigureFormat, FormatSubject
 from stepper.files.output import OutputFile, writing_all
 from stepper.ir.model import Model

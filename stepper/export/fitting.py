@@ -11,8 +11,10 @@ from msgspec.structs import replace
 
 from stepper.errors import UsageError
 from stepper.export.drawing.composing import MARGIN, PageForm, composed, shortened_heading
-from stepper.export.drawing.shapes import POINTS, PageDrawing, Rectangle
+from stepper.export.drawing.styles import POINTS, PageDrawing, Rectangle
+from stepper.export.figures.builder import legend_of
 from stepper.export.figures.content import FigureContent
+from stepper.export.figures.drawn_graph import shortened
 from stepper.export.figures.figure import (
     BACKWARD,
     Arrangement,
@@ -23,14 +25,12 @@ from stepper.export.figures.figure import (
     FigureNode,
     NodeKind,
 )
-from stepper.export.figures.labels import shortened
-from stepper.export.figures.legend import legend_of
 from stepper.export.fonts import LABEL_SIZE, SLIDE_SIZE, SMALL_SIZE, advance, wrapped
-from stepper.export.layout.arrangement import arranged
 from stepper.export.layout.figure_layout import FigureLayout
+from stepper.export.layout.ports_in_boxes import arranged
 from stepper.export.options import FigureView, Preset
 from stepper.export.picture import FigureRequest, Picture
-from stepper.export.views.cell import WHOLE_LABEL
+from stepper.export.views.static import WHOLE_LABEL
 from stepper.wording import counted
 
 MILLIMETRE: Final = 96 / 25.4

@@ -15,14 +15,12 @@ from stepper.element_types import Array
 from stepper.engine.machine import Machine
 from stepper.engine.rules import Rules
 from stepper.errors import UsageError
-from stepper.export.drawing.shapes import PageDrawing
-from stepper.export.drawing.timing import StepTimes
+from stepper.export.drawing.styles import PageDrawing, StepTimes
 from stepper.export.figures.content import FigureContent
 from stepper.export.figures.figure import Figure
-from stepper.export.figures.loop_paths import LoopPath
-from stepper.export.figures.loop_trace import LoopTrace
+from stepper.export.figures.loop_trace import LoopPath, LoopTrace
 from stepper.export.options import FigureView, LayoutEngine, Preset, Theme, TimeDirection
-from stepper.export.zooms.places import Zoom
+from stepper.export.places import Zoom
 from stepper.files.kinds import FigureFormat, FormatSubject, figure_format
 from stepper.plain_values import json_text
 from stepper.wording import excerpt

@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 
 from stepper.errors import StepperError
-from stepper.export.drawing.shapes import Group, PageDrawing, Shape, TextLine
-from stepper.export.drawing.styles import PALETTES, properties_of
+from stepper.export.drawing.styles import PALETTES, Group, PageDrawing, Shape, TextLine, properties_of
 from stepper.export.exporter import draw, opened
 from stepper.export.fonts import advance
 from stepper.export.options import Theme

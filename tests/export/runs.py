@@ -12,8 +12,7 @@ from stepper.engine.machine import Machine
 from stepper.export.exporter import draw
 from stepper.export.figures.content import FigureContent
 from stepper.export.figures.figure import Figure
-from stepper.export.figures.loop_paths import find_loop
-from stepper.export.figures.loop_trace import LoopTrace, Tracer, split_activation
+from stepper.export.figures.loop_trace import LoopTrace, Tracer, find_loop, split_activation
 from stepper.export.options import ValueDetail
 from stepper.export.picture import Picture
 from stepper.export.views.unrolled import unrolled_figure

@@ -15,9 +15,16 @@ from hypothesis import strategies as st
 
 import stepper
 from stepper.export.exporter import draw
-from stepper.export.figures.drawn_graph import EVERYTHING_DRAWN, WHOLE_EXPRESSIONS, FoldingOptions, drawn_graph
+from stepper.export.figures.drawn_graph import (
+    EVERYTHING_DRAWN,
+    WHOLE_EXPRESSIONS,
+    FoldingOptions,
+    drawn_graph,
+    labels_of,
+    shortened,
+    shortened_names,
+)
 from stepper.export.figures.figure import NodeKind
-from stepper.export.figures.labels import labels_of, shortened, shortened_names
 from stepper.export.layout.layered import lay_out
 from stepper.ir.model import Body, Graph
 from stepper.query import short_names

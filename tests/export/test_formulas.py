@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 import stepper
-from stepper.export.drawing.shapes import Group
+from stepper.export.drawing.styles import Group
+from stepper.export.equations import equations
 from stepper.export.exporter import draw
 from stepper.export.figures.content import FigureContent
 from stepper.export.figures.figure import EdgeKind, NodeKind
-from stepper.export.figures.loop_paths import loops_of
+from stepper.export.figures.loop_trace import loops_of
 from stepper.export.fitting import FORMS, narrowed
-from stepper.export.formulas.equations import equations
-from stepper.export.views.cell import cell_figure
+from stepper.export.views.static import cell_figure
 from tests.export.runs import SAMPLES, sample
 from tests.models import Graph, carried, invariant, joined, last, sliced
 

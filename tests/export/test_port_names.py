@@ -10,8 +10,8 @@ import pytest
 import stepper
 from stepper.export.exporter import draw
 from stepper.export.figures.content import FigureContent
-from stepper.export.figures.loop_paths import find_loop, loops_of
-from stepper.export.views.cell import cell_figure
+from stepper.export.figures.loop_trace import find_loop, loops_of
+from stepper.export.views.static import cell_figure
 from stepper.ir.model import Model
 from tests.export.runs import NAMES, SAMPLES, sample
 from tests.models import Graph, carried, invariant, joined, last, sliced

@@ -11,8 +11,8 @@ import pytest
 
 from stepper.cli.program import main
 from stepper.errors import UsageError
-from stepper.export.drawing.shapes import Group, Rectangle
-from stepper.export.drawing.shapes import Path as Lines
+from stepper.export.drawing.styles import Group, Rectangle
+from stepper.export.drawing.styles import Path as Lines
 from stepper.export.exporter import draw
 from stepper.export.picture import Picture
 from tests.export.reading_back import geometry

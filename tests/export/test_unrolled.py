@@ -14,9 +14,9 @@ from stepper.errors import UsageError
 from stepper.export.exporter import draw
 from stepper.export.figures.content import FigureContent
 from stepper.export.figures.figure import BodyEnds, EdgeKind, Figure, NodeKind
-from stepper.export.layout.arrangement import arranged
 from stepper.export.layout.figure_layout import FigureLayout
 from stepper.export.layout.iterations import arrange_iterations
+from stepper.export.layout.ports_in_boxes import arranged
 from stepper.export.options import ValueDetail
 from tests.export.drawings import cells_of
 from tests.export.runs import NAMES, sample, trace, unrolled
@@ -263,7 +263,7 @@ def test_an_if_has_no_iterations_to_unroll() -> None:
 
 
 def test_names_that_mean_nothing_or_too_much_list_what_there_is() -> None:
-    from stepper.export.figures.loop_paths import find_loop
+    from stepper.export.figures.loop_trace import find_loop
 
     with pytest.raises(UsageError, match=r"'passes', 'passes::pairs_of_neighbours'"):
         find_loop(sample("nested_loop"), "nothing")

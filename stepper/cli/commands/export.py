@@ -33,10 +33,10 @@ from stepper.export.options import (
     TimeDirection,
     ValueDetail,
 )
+from stepper.export.parts import usual_view
 from stepper.export.picture import FigureRequest, FileContent
-from stepper.export.steps.frames import check_format, frames, made_folder, other_frames
-from stepper.export.zooms.places import USUAL_HOPS, Zoom, zoom_named
-from stepper.export.zooms.zoomed import usual_view
+from stepper.export.places import USUAL_HOPS, Zoom, zoom_named
+from stepper.export.stepping import check_format, frames, made_folder, other_frames
 from stepper.files.kinds import (
     ARRAYS,
     FORMATS,

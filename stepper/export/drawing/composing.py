@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from stepper.export.drawing.crossings import Gaps, gaps_of, parted
-from stepper.export.drawing.formulas import FormulaForm, formula_line, formula_width
-from stepper.export.drawing.legend import legend_drawn, legend_width, samples_of, torn_edge
-from stepper.export.drawing.shapes import Disc, Group, PageDrawing, Path, Point, Rectangle, Shape, TextLine
-from stepper.export.drawing.styles import ROUNDED, classes_of
-from stepper.export.figures.figure import Figure, FigureNode, NodeKind, Thumbnail
-from stepper.export.figures.labels import shortened
+from stepper.export.drawing.styles import (
+    ROUNDED,
+    Disc,
+    Group,
+    PageDrawing,
+    Path,
+    Point,
+    Rectangle,
+    Shape,
+    TextLine,
+    classes_of,
+)
+from stepper.export.figures.drawn_graph import shortened
+from stepper.export.figures.figure import (
+    BACKWARD,
+    EdgeKind,
+    Figure,
+    FigureNode,
+    LegendEntry,
+    LegendSign,
+    NodeKind,
+    Thumbnail,
+)
 from stepper.export.fonts import HEADING_SIZE, LABEL_SIZE, SLIDE_SIZE, SMALL_SIZE, advance, wrapped
-from stepper.export.layout.arrangement import arranged
 from stepper.export.layout.figure_layout import (
     CELL,
     BoxShape,
@@ -26,7 +43,245 @@ from stepper.export.layout.figure_layout import (
     Text,
 )
 from stepper.export.layout.geometry import Segment
+from stepper.export.layout.ports_in_boxes import arranged
 from stepper.export.picture import Picture
+
+_WITH_GAPS = (*BACKWARD, EdgeKind.CARRIED)
+
+Gaps = Mapping[Segment, tuple[int, ...]]
+"""The segments of a line, those that touch as one; the columns (of an upright one: the rows) of the gaps, in order."""
+
+
+def gaps_of(lines: Sequence[Polyline]) -> list[Gaps]:
+    """Return the gaps of each back edge, where it crosses another wire; of two back edges the level one has it.
+
+    Nothing for other lines.
+    """
+    upright: dict[int, list[tuple[int, int, int]]] = {}  # by column: line, and its rows from and to
+    level: dict[int, list[tuple[int, int, int]]] = {}
+    for index, line in enumerate(lines):
+        for column, y0, y1 in _whole((one.x0, one.y0, one.y1) for one in line.segments if one.x0 == one.x1):
+            upright.setdefault(column, []).append((index, y0, y1))
+        for row, x0, x1 in _whole((one.y0, one.x0, one.x1) for one in line.segments if one.y0 == one.y1):
+            level.setdefault(row, []).append((index, x0, x1))
+    columns, rows = sorted(upright), sorted(level)
+    found: list[Gaps] = []
+    for index, line in enumerate(lines):
+        gaps: dict[Segment, tuple[int, ...]] = {}
+        if line.kind in _WITH_GAPS:
+            for row, x0, x1 in _whole((one.y0, one.x0, one.x1) for one in line.segments if one.y0 == one.y1):
+                between = columns[bisect_right(columns, x0) : bisect_left(columns, x1)]
+                crossed = (at for at in between if any(k != index and a < row < b for k, a, b in upright[at]))
+                gaps[Segment(x0, row, x1, row)] = tuple(crossed)
+            for column, y0, y1 in _whole((one.x0, one.y0, one.y1) for one in line.segments if one.x0 == one.x1):
+                between = rows[bisect_right(rows, y0) : bisect_left(rows, y1)]
+                gaps[Segment(column, y0, column, y1)] = tuple(
+                    at
+                    for at in between
+                    if any(lines[k].kind not in _WITH_GAPS and a < column < b for k, a, b in level[at])
+                )
+        found.append(gaps)
+    return found
+
+
+def _whole(parts: Iterable[tuple[int, int, int]]) -> Iterator[tuple[int, int, int]]:
+    """Yield strokes on a line, given by it and their ends; those that touch as one."""
+    now: tuple[int, int, int] | None = None
+    for line, begin, end in sorted(parts):
+        if begin == end:
+            continue
+        if now is not None and now[0] == line and begin <= now[2]:
+            now = line, now[1], max(now[2], end)
+        else:
+            if now is not None:
+                yield now
+            now = line, begin, end
+    if now is not None:
+        yield now
+
+
+def parted(begin: float, end: float, gaps: Iterable[float], half: float) -> Iterator[tuple[float, float]]:
+    """Yield what is left of a stretch without its gaps, given by their middles in order, and by half their width."""
+    at = begin
+    for middle in gaps:
+        if middle - half > at:
+            yield at, middle - half
+        at = middle + half
+    if end > at:
+        yield at, end
+
+
+_INDEX: Final = re.compile(r"_(?:\{([^{}]*)\}|(t)(?!\w))")
+"""An index in the notation of formulas: `h_t`, `h_{t−1}`."""
+
+
+class FormulaForm(NamedTuple):
+    """Styles of letters and of indices with their sizes, how far indices are lowered, and from line to line."""
+
+    style: str
+    index_style: str
+    size: float
+    index_size: float
+    lowered: float
+    line: float
+
+
+class _FormulaPiece(NamedTuple):
+    text: str
+    is_index: bool
+
+
+def formula_line(x: float, base: float, text: str, form: FormulaForm, *, is_centred: bool = False) -> Group:
+    """Return a line of a formula that begins at `x`, or has its middle there; its title is the whole text."""
+    pieces = list(_pieces(text))
+    left = x - sum(_width(piece, form) for piece in pieces) / 2 if is_centred else x
+    lines = []
+    for piece in pieces:
+        style, lower = (form.index_style, form.lowered) if piece.is_index else (form.style, 0.0)
+        if piece.text.strip():
+            indent = len(piece.text) - len(piece.text.lstrip())  # spaces at the beginning are not drawn by all
+            at = left + advance(" ", form.size) * indent
+            lines.append(TextLine(style, at, base + lower, piece.text.strip()))
+        left += _width(piece, form)
+    return Group(tuple(lines), title=text)
+
+
+def formula_width(text: str, form: FormulaForm) -> float:
+    """Return the width of a line of a formula."""
+    return sum(_width(piece, form) for piece in _pieces(text))
+
+
+def _width(piece: _FormulaPiece, form: FormulaForm) -> float:
+    return advance(piece.text, form.index_size if piece.is_index else form.size)
+
+
+def _pieces(text: str) -> Iterator[_FormulaPiece]:
+    """Yield letters and indices in turn."""
+    at = 0
+    for found in _INDEX.finditer(text):
+        yield _FormulaPiece(text[at : found.start()], is_index=False)
+        yield _FormulaPiece(found[1] or found[2], is_index=True)
+        at = found.end()
+    yield _FormulaPiece(text[at:], is_index=False)
+
+
+LEGEND_ROW: Final = 18
+_WIDE: Final = 26.0
+_LEGEND_GAP: Final = 6.0
+_BETWEEN: Final = 20.0
+_BOXES: Final = {
+    LegendSign.PARAMETER: ("parameter", 5),
+    LegendSign.MERGED: ("parameter merged", 5),
+    LegendSign.RESULT: ("result", 5),
+    LegendSign.CONDITION: ("result condition", 5),
+    LegendSign.GROUP: ("group", 2),
+    LegendSign.ACCUMULATOR: ("accumulator", 2),
+    LegendSign.IDLE: ("idle", 2),
+}
+"""Classes and corners of boxes."""
+_SIGNS: Final = {LegendSign.OPERAND: "·", LegendSign.STEP: "S[k]"}
+"""Signs that are text."""
+_WIDTHS: Final = {LegendSign.PORTS: 9.0, **{sign: advance(text, SMALL_SIZE) for sign, text in _SIGNS.items()}}
+
+
+class Sample(NamedTuple):
+    """An entry as it is drawn: its width, what draws it from a point of the base line on, and its words."""
+
+    width: float
+    drawn: Callable[[float, float], Sequence[Shape]]
+    words: str
+
+
+class LegendForm(NamedTuple):
+    """Measures of a legend: style and size of its words, the height of a row, and the gaps."""
+
+    style: str = "small"
+    size: float = SMALL_SIZE
+    row: float = LEGEND_ROW
+    gap: float = _LEGEND_GAP
+    between: float = _BETWEEN
+
+
+def legend_drawn(
+    samples: Sequence[Sample], x: float, y: float, width: float, form: LegendForm | None = None
+) -> tuple[list[Shape], float]:
+    """Return a legend as a group, in rows of at most that width, and where the next thing below may begin."""
+    form = LegendForm() if form is None else form
+    items: list[Shape] = []
+    at, base = x, y + form.row * 0.75
+    for sample in samples:
+        words = advance(sample.words, form.size)
+        wide = sample.width + (form.gap if sample.width else 0) + words
+        if at > x and at + wide > x + width:
+            at, base = x, base + form.row
+        items += sample.drawn(at, base)
+        items.append(TextLine(form.style, at + wide - words, base, sample.words))
+        at += wide + form.between
+    return ([Group(tuple(items), "legend")], base + form.row * 0.25) if samples else ([], y)
+
+
+def legend_width(samples: Sequence[Sample]) -> float:
+    """Return the width of a legend in one row."""
+    texts = sum(sample.width + _LEGEND_GAP + advance(sample.words, SMALL_SIZE) for sample in samples)
+    return texts + _BETWEEN * max(len(samples) - 1, 0)
+
+
+def samples_of(entries: Sequence[LegendEntry]) -> list[Sample]:
+    """Return the entries of a figure's legend as samples of what is drawn."""
+    return [Sample(_WIDTHS.get(entry.sign, _WIDE), _drawer(entry.sign), entry.words) for entry in entries]
+
+
+def torn_edge(x: float, width: float, y: float) -> Path:
+    """Return a torn edge: a zigzag line of as many teeth as there is room for."""
+    teeth = max(2, round(width / 12))
+    step = width / (2 * teeth)
+    return Path("tear", (tuple((x + step * at, y + (2.5 if at % 2 else -2.5)) for at in range(2 * teeth + 1)),))
+
+
+def torn_edge_down(x: float, y: float, height: float) -> Path:
+    """Return an upright torn edge."""
+    teeth = max(2, round(height / 12))
+    step = height / (2 * teeth)
+    return Path("tear", (tuple((x + (2.5 if at % 2 else -2.5), y + step * at) for at in range(2 * teeth + 1)),))
+
+
+def _drawer(sign: LegendSign) -> Callable[[float, float], Sequence[Shape]]:
+    def draw(x: float, base: float) -> Sequence[Shape]:
+        middle = base - 4
+        if sign in _SIGNS:
+            return [TextLine("small", x, base, _SIGNS[sign])]
+        if sign is LegendSign.CUT:
+            return [torn_edge(x, _WIDE, middle)]
+        if sign is LegendSign.PORTS:
+            return [Group((Rectangle("square", x, base - 8, 8, 8),), sign)]
+        if sign is LegendSign.BLOCK:
+            pile = (Rectangle("frame", x + 1 + at, base - 9 + at, _WIDE - 5, 8, 2) for at in (4, 2, 0))
+            return [Group(tuple(pile), sign)]
+        if sign in _BOXES:
+            classes, corner = _BOXES[sign]
+            style = "frame" if sign is LegendSign.IDLE else "box"
+            return [Group((Rectangle(style, x + 1, base - 9, _WIDE - 2, 10, corner),), classes)]
+        if sign is LegendSign.ENDS:
+            line = Path("wire", (((x, middle), (x + _WIDE - 9, middle)),))
+            edges = [("thin", _WIDE - 6), ("bar", _WIDE - 2)]
+            marks = [Path(style, (((x + at, base - 10), (x + at, base + 2)),)) for style, at in edges]
+            return [Group((line,), sign), *marks]
+        tip = x + _WIDE
+        half = x + _WIDE / 2 - 4
+        crosses = (((half - 4, middle - 4), (half + 4, middle + 4)), ((half - 4, middle + 4), (half + 4, middle - 4)))
+        return [
+            Group(
+                (
+                    Path("wire", (((x, middle), (tip - 7, middle)),)),
+                    Path("tip", (((tip, middle), (tip - 8, middle - 4), (tip - 8, middle + 4)),), closed=True),
+                    *((Path("cross", crosses),) if sign is LegendSign.NO_EFFECT else ()),
+                ),
+                sign,
+            )
+        ]
+
+    return draw
+
 
 ROW: Final = 16
 MARGIN: Final = 14

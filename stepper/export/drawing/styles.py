@@ -7,10 +7,13 @@ that nothing is lost in grey), for light and for dark pages, and for the colour 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import cache
 from types import MappingProxyType
 from typing import Final, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from stepper.export.figures.figure import Cluster, FigureNode, NodeKind
 from stepper.export.fonts import FAMILY, HEADING_SIZE, LABEL_SIZE, SLIDE_SIZE, SMALL_SIZE
@@ -297,3 +300,193 @@ def _css(rule: _Rule, scope: str) -> str:
 def _value(name: str, value: str, colours: Mapping[str, str]) -> str:
     """Return a property's value; the colours of the table are names of the palette."""
     return colours.get(value, value) if name in _COLOURS else value
+
+
+Point = tuple[float, float]
+
+POINTS: Final = 0.75
+"""Points a pixel: 96 pixels are an inch of 72 points."""
+
+
+class Rectangle(Struct, frozen=True):
+    """A rectangle with corners of a radius; `opacity` is that of its fill, from 0 to 1 (None: 1)."""
+
+    style: str
+    x: float
+    y: float
+    width: float
+    height: float
+    corner: float = 0
+    opacity: float | None = None
+
+
+class Path(Struct, frozen=True):
+    """Lines from point to point; each part is a line of its own, closed where `closed`."""
+
+    style: str
+    parts: tuple[tuple[Point, ...], ...]
+    closed: bool = False
+
+
+class Disc(Struct, frozen=True):
+    """A filled circle."""
+
+    style: str
+    x: float
+    y: float
+    radius: float
+
+
+class TextLine(Struct, frozen=True):
+    """A line of text on its base line; `anchor` is start, middle or end. `hidden`: readers aloud leave it out."""
+
+    style: str
+    x: float
+    y: float
+    text: str
+    anchor: str = "start"
+    hidden: bool = False
+
+
+class Group(Struct, frozen=True):
+    """Shapes that are one thing: the classes that choose their styles, an id, a title that is shown on demand.
+
+    `area` (x, y, width, height) is where a picture stands whose shapes a script replaces.
+    """
+
+    items: tuple[Shape, ...]
+    classes: str = ""
+    id: str = ""
+    title: str = ""
+    area: tuple[float, float, float, float] | None = None
+
+
+Shape = Rectangle | Path | Disc | TextLine | Group
+
+
+class PageDrawing(Struct, frozen=True):
+    """Everything on the page in the order of painting; `title` and `description` are its text for readers aloud.
+
+    `points` is how many points (1/72 inch) a unit is: 0.75 where units are pixels, 1 where they are points.
+    """
+
+    width: float
+    height: float
+    title: str
+    description: str
+    items: tuple[Shape, ...]
+    points: float = POINTS
+
+
+COMING: Final = "coming"
+"""Class of groups of shapes that are still to come."""
+_PICTURES: Final = frozenset(
+    ["shade", "spark", "mark", "input-shade", "output-shade", "fault-shade", "input-frame", "output-frame", "picture"]
+)
+"""Styles of shapes that show values."""
+_NAMES: Final = frozenset({"label", "title", "back", "halo"})
+"""Styles of texts that are names."""
+
+
+class DrawnStep(Struct, frozen=True):
+    """An iteration, or a range [begin, end) of iterations that are not drawn; empty: the run had none."""
+
+    begin: int
+    end: int
+    is_gap: bool = False
+
+    @property
+    def name(self) -> str:
+        """Such as `iteration 3`, or `iterations 3 to 108`."""
+        if self.end == self.begin:
+            return "no iteration"
+        one = self.end == self.begin + 1
+        return f"iteration {self.begin}" if one else f"iterations {self.begin} to {self.end - 1}"
+
+    @property
+    def label(self) -> str:
+        """The name, with a word that it is not drawn where it is not."""
+        return self.name + (" (not drawn)" if self.is_gap else "")
+
+
+NOT_BEGUN: Final = DrawnStep(0, 0)
+"""The one step of a run without iterations."""
+
+
+class MadeShapes(Struct, frozen=True):
+    """The items [first, behind) of a drawing, which come to be in a step; `known`: their texts are known before."""
+
+    first: int
+    behind: int
+    step: int
+    known: bool = False
+
+
+class StepTimes(Struct, frozen=True):
+    """The steps of a drawing, when its items come to be (those that are not named are always there), its bands."""
+
+    steps: tuple[DrawnStep, ...]
+    made: tuple[MadeShapes, ...]
+    bands: tuple[Rectangle, ...]
+
+
+class TimedShape(Struct, frozen=True):
+    """A shape that is there in the steps [begin, end); the step after the last one is the whole, when all is done."""
+
+    shape: Shape
+    begin: int
+    end: int
+
+
+class SteppedDrawing(Struct, frozen=True):
+    """A drawing with the shapes of all steps, in the order of painting; `page` is the whole."""
+
+    page: PageDrawing
+    steps: tuple[DrawnStep, ...]
+    shapes: tuple[TimedShape, ...]
+
+    def at(self, step: int) -> PageDrawing:
+        """Return the page of a step; its title and description say which."""
+        if self.steps == (NOT_BEGUN,):  # the page itself says that nothing ran
+            return self.page
+        here = f"{self.steps[step].name} of 0..{self.steps[-1].end - 1}"
+        return replace(
+            self.page,
+            title=f"{self.page.title}: {here}",
+            description=f"{self.page.description} Shown is {here}; what is to come is grey and has no values.",
+            items=tuple(one.shape for one in self.shapes if one.begin <= step < one.end),
+        )
+
+
+def stepped(page: PageDrawing, times: StepTimes) -> SteppedDrawing:
+    """Return a drawing in steps; bands stand directly on the page, its first item."""
+    return SteppedDrawing(page, times.steps, tuple(_timed(page.items, times)))
+
+
+def _timed(items: Sequence[Shape], times: StepTimes) -> Iterator[TimedShape]:
+    whole = len(times.steps) + 1
+    yield TimedShape(items[0], 0, whole)
+    for index, band in enumerate(times.bands):
+        yield TimedShape(band, index, index + 1)
+    at = 1
+    for made in sorted(times.made, key=lambda one: one.first):
+        yield from (TimedShape(item, 0, whole) for item in items[at : made.first])
+        shapes = tuple(items[made.first : made.behind])
+        if made.step and shapes:
+            yield TimedShape(Group(tuple(coming(shapes, known=made.known)), COMING), 0, made.step)
+            yield TimedShape(Group(shapes), made.step, whole)
+        else:
+            yield from (TimedShape(item, 0, whole) for item in shapes)
+        at = max(at, made.behind)
+    yield from (TimedShape(item, 0, whole) for item in items[at:])
+
+
+def coming(shapes: Sequence[Shape], *, known: bool = False) -> Iterator[Shape]:
+    """Yield what is there of shapes before they come to be: no values, and of texts names alone, unless `known`."""
+    for shape in shapes:
+        if isinstance(shape, Group):
+            if known or shape.classes not in _PICTURES:
+                inside = tuple(coming(shape.items, known=known))
+                yield replace(shape, items=inside, classes=f"{shape.classes} {COMING}", id="")
+        elif known or (shape.style in _NAMES if isinstance(shape, TextLine) else shape.style not in _PICTURES):
+            yield shape

@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from stepper.engine.loops import is_backward, whole_axis
-from stepper.engine.roles import Role, RoleError, output_role, roles_of
+from stepper.engine.roles import Control, ControlOrigin, Role, RoleError, control, control_inputs, output_role, roles_of
 from stepper.export.figures.content import FigureContent
-from stepper.export.figures.drawn_graph import DrawnGraph, DrawnNode, drawn_graph
-from stepper.export.figures.figure import (
-    SIDES,
-    Cluster,
-    EdgeKind,
-    FigureEdge,
-    FigureNode,
-    FigureSite,
-    FramePort,
-    InnerBody,
-    NodeKind,
-    PortRole,
-    prefix_of,
-)
-from stepper.export.figures.labels import (
+from stepper.export.figures.drawn_graph import (
+    DrawnGraph,
+    DrawnNode,
+    drawn_graph,
     output_name,
     reader_names,
     readers_of,
@@ -35,9 +25,30 @@ from stepper.export.figures.labels import (
     shortened,
     type_and_name,
 )
-from stepper.export.figures.loop_facts import differences_within, edges_without_effect, loop_course, loop_facts
+from stepper.export.figures.figure import (
+    SIDES,
+    Cluster,
+    EdgeKind,
+    Figure,
+    FigureEdge,
+    FigureNode,
+    FigureSite,
+    FramePort,
+    InnerBody,
+    LegendEntry,
+    LegendSign,
+    NodeKind,
+    PortRole,
+    prefix_of,
+)
+from stepper.export.figures.loop_facts import (
+    differences_within,
+    edges_without_effect,
+    has_limit,
+    loop_course,
+    loop_facts,
+)
 from stepper.export.figures.operands import constant_text, operands_text
-from stepper.export.loops.frame_ports import FramePorts
 from stepper.export.options import ConstantStyle, ValueDetail
 from stepper.export.parting.states import over_all, over_body
 from stepper.ir.model import Body, Graph, InputMapping, Layer, OutputMapping, Port, Slicing, Source
@@ -46,6 +57,103 @@ from stepper.operation_types import NO_OPERATIONS
 from stepper.ops.operands import shape_text
 from stepper.query.short_names import is_automatic, short_names_of
 from stepper.wording import counted, excerpt
+
+_LONGEST = 20
+
+
+class WayToEnd(NamedTuple):
+    """An input that ends a loop: its trip count, or slices, which are used up."""
+
+    input: int
+    words: str
+
+
+class FramePorts:
+    """The ports of one layer with bodies that stands in the graph `outer`."""
+
+    def __init__(self, content: FigureContent, layer: Layer, outer: Graph) -> None:
+        self._content, self._layer, self._outer = content, layer, outer
+        self._names = references_of(outer)
+        found = Control() if content.model is None else control(content.model, outer, layer)
+        self._controls: dict[int, tuple[str, ControlOrigin | None]] = {}
+        if layer.type == "Loop":
+            trip_count, condition = control_inputs(layer, layer.bodies[0], outer)
+            if trip_count is not None:
+                self._controls[trip_count] = "trip count", found.trip_count
+            if condition is not None:
+                self._controls[condition] = "condition", found.condition
+        elif layer.type == "If":
+            self._controls[0] = "condition", found.condition
+        self._slices = found.slices_of
+
+    @property
+    def ways_to_end(self) -> tuple[WayToEnd, ...]:
+        """The inputs that end the loop."""
+        for index, (word, origin) in self._controls.items():
+            if word == "trip count" and has_limit(origin):
+                return (WayToEnd(index, "count reached: ends"),)
+        return tuple(WayToEnd(index, "last slice: ends") for index in self._slices[:1])
+
+    def drawn(self, inner: Callable[[Body, int], str], marks: Mapping[int, tuple[str, ...]]) -> tuple[FramePort, ...]:
+        """Return all ports; `inner` gives the box of a Parameter or Result, `marks` the end marks by input."""
+        return (*self._inputs(inner, marks), *self._outputs(inner))
+
+    def to_mark(self, way: WayToEnd, mark: str) -> FramePort:
+        """Return the port of an input that ends the loop, from which a wire leads to the mark alone."""
+        source = self._outer.sources[self._layer.id][way.input]
+        words = () if source is None else tuple(self._words(way.input, source))
+        return FramePort(way.input, words, (mark,))
+
+    def _inputs(self, inner: Callable[[Body, int], str], marks: Mapping[int, tuple[str, ...]]) -> Iterator[FramePort]:
+        for index, source in enumerate(self._outer.sources[self._layer.id]):
+            ends = [
+                inner(body, entry.parameter)
+                for body in self._layer.bodies
+                for entry in body.inputs
+                if entry.input == index
+            ]
+            ends += marks.get(index, ())
+            if source is not None and (ends or self._is_drawn(index)):
+                yield FramePort(index, tuple(self._words(index, source)), tuple(dict.fromkeys(ends)))
+
+    def _is_drawn(self, index: int) -> bool:
+        """True for a control input that is not the usual constant: no limit, or true."""
+        if index not in self._controls:
+            return False
+        word, origin = self._controls[index]
+        if word == "trip count":
+            return origin is not None and origin.value is None
+        return origin is None or origin.value is not True
+
+    def _words(self, index: int, source: Source) -> Iterator[str]:
+        producer = self._outer.by_id[source.layer]
+        written = producer.type == "Constant" and self._content.constants is not ConstantStyle.BOX
+        if index in self._controls:
+            word, origin = self._controls[index]
+            value = "" if not written or origin is None or origin.value is None else f" {str(origin.value).lower()}"
+            yield word + value
+            return
+        port = f"input {index}"
+        model = self._content.model
+        if written and model is not None and self._content.constants is ConstantStyle.INLINE:
+            yield f"{port} = {constant_text(model, producer)}"
+            yield f"{port} = {constant_text(model, producer, names=False)}"
+        elif not written:
+            yield f"{port} '{shortened(excerpt(self._names[producer.id]), _LONGEST)}'"
+        yield port
+        yield str(index)
+
+    def _outputs(self, inner: Callable[[Body, int], str]) -> Iterator[FramePort]:
+        for index in range(len(self._layer.outputs)):
+            ends = [
+                inner(body, entry.result)
+                for body in self._layer.bodies
+                for entry in body.outputs
+                if entry.output == index
+            ]
+            if ends:
+                yield FramePort(index, (f"output {index}", str(index)), tuple(dict.fromkeys(ends)), is_output=True)
+
 
 _MOST_CLOSED: Final = 4
 """Loops drawn as boxes of which a figure says what begins and ends them."""
@@ -477,3 +585,83 @@ def node_title(graph: Graph, node: DrawnNode) -> str:
         shown.append(f"and {len(node.layers) - 12} more")
     constants = [f"Constant '{excerpt(graph.by_id[key].name)}'" for key in node.constants[:6]]
     return "; ".join(shown) + (f"; reads {', '.join(constants)}" if constants else "")
+
+
+_WORDS: Final = MappingProxyType({
+    LegendSign.VALUE: ("line", "value"),
+    LegendSign.SLICE: ("blue line", "slice of an input"),
+    LegendSign.BACK: ("dashed line", "back edge: the value in the next iteration"),
+    LegendSign.NO_EFFECT: ("crossed line", "back edge without effect"),
+    LegendSign.CARRIED: ("orange line", "carried from iteration to iteration"),
+    LegendSign.PIECE: ("green line", "piece of an output"),
+    LegendSign.ENDS: ("dotted line", "what ends the loop"),
+    LegendSign.PORTS: ("square", "port of a frame"),
+    LegendSign.MERGED: ("orange box", "carried Parameter"),
+    LegendSign.PARAMETER: ("blue box", "input, other Parameter"),
+    LegendSign.RESULT: ("green box", "Result, output"),
+    LegendSign.CONDITION: ("white round box", "goes on? true or false"),
+    LegendSign.GROUP: ("dashed box", "several operations"),
+    LegendSign.ACCUMULATOR: ("orange box", "grows in each iteration"),
+    LegendSign.BLOCK: ("pile", "block that repeats"),
+    LegendSign.IDLE: ("pale box", "did not run"),
+    LegendSign.OPERAND: ("·", "an operand that comes by wire, left to right"),
+    LegendSign.STEP: ("S[k]", "piece of iteration k"),
+    LegendSign.CUT: ("…", "the rest was cut off"),
+})  # fmt: skip
+"""How each sign looks, for formats of text, and what it means."""
+_BOXES: Final = MappingProxyType({
+    NodeKind.PARAMETER: LegendSign.PARAMETER,
+    NodeKind.INPUT: LegendSign.PARAMETER,
+    NodeKind.RESULT: LegendSign.RESULT,
+    NodeKind.OUTPUT: LegendSign.RESULT,
+    NodeKind.CONCATENATION: LegendSign.RESULT,
+    NodeKind.GROUP: LegendSign.GROUP,
+    NodeKind.SHAPES: LegendSign.GROUP,
+    NodeKind.CUT_ABOVE: LegendSign.CUT,
+    NodeKind.CUT_BELOW: LegendSign.CUT,
+})  # fmt: skip
+_ROLES: Final = MappingProxyType({PortRole.CARRIED: LegendSign.MERGED, PortRole.CONDITION: LegendSign.CONDITION})
+_LINES: Final = MappingProxyType({
+    EdgeKind.DATA: LegendSign.VALUE,
+    EdgeKind.PORT: LegendSign.VALUE,
+    EdgeKind.SLICE: LegendSign.SLICE,
+    EdgeKind.PIECE: LegendSign.PIECE,
+    EdgeKind.BACK: LegendSign.BACK,
+    EdgeKind.NO_EFFECT: LegendSign.NO_EFFECT,
+    EdgeKind.CARRIED: LegendSign.CARRIED,
+    EdgeKind.ENDS: LegendSign.ENDS,
+})  # fmt: skip
+
+
+def legend_of(figure: Figure) -> tuple[LegendEntry, ...]:
+    """Return the entries for what occurs in a figure, lines first."""
+    found = set(_signs(figure))
+    return tuple(LegendEntry(sign, *_WORDS[sign]) for sign in LegendSign if sign in found)
+
+
+def _signs(figure: Figure) -> Iterator[LegendSign]:
+    yield from (_LINES[edge.kind] for edge in figure.edges if edge.source != edge.target)  # else it is not drawn
+    for node in figure.nodes:
+        yield from _signs_of_node(node)
+    for frame in figure.clusters:
+        if frame.idle:
+            yield LegendSign.IDLE
+        if frame.ports:
+            yield LegendSign.PORTS
+        if frame.kind is NodeKind.BLOCK:
+            yield LegendSign.BLOCK
+
+
+def _signs_of_node(node: FigureNode) -> Iterator[LegendSign]:
+    if node.kind is NodeKind.END:
+        yield LegendSign.ENDS
+    if node.brief:  # then the label is a formula
+        yield LegendSign.OPERAND
+    if node.joins and node.lines:
+        yield LegendSign.STEP
+    if node.idle:
+        yield LegendSign.IDLE
+    elif node.kind is NodeKind.ACCUMULATOR:
+        yield LegendSign.ACCUMULATOR
+    elif node.kind in _BOXES and node.role is not PortRole.COMPUTED:
+        yield _ROLES.get(node.role, _BOXES[node.kind])

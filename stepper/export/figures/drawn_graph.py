@@ -5,21 +5,309 @@ Boxes are known by a layer's id (`DrawnNode.key`): their own, or that of the lay
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
+import numpy as np
 from msgspec import Struct
 
-from stepper.export.figures.figure import NodeKind
+from stepper import element_types
+from stepper.element_types import STRING_DTYPE, Array
+from stepper.export.figures.figure import NodeKind, Thumbnail
 from stepper.export.figures.folding import accumulators, expressions, groups_of, shape_groups
-from stepper.export.figures.labels import labels_of, told_apart
 from stepper.export.layout.geometry import LayoutEdge
+from stepper.export.options import ValueDetail
 from stepper.ir.growth import Growth
-from stepper.ir.model import Body, Graph, Layer, Source
+from stepper.ir.model import Body, Graph, Layer, Source, kept_with_graph
 from stepper.operation_types import NO_OPERATIONS
+from stepper.ops.operands import shape_text
+from stepper.plain_values import storable
+from stepper.query.short_names import is_automatic, short_names_of
+from stepper.tensors.statistics import Statistics, statistics
 from stepper.wording import counted, excerpt
+
+LONGEST: Final = 28
+_BETWEEN_WORDS: Final = re.compile(r"[._:…-]+")
+_LETTER: Final = re.compile(r"[^\W\d_]")
+
+
+@kept_with_graph
+def labels_of(graph: Graph) -> Mapping[int, str]:
+    """Return a label for every layer, no two alike.
+
+    An operation that only a converter has named has the name of the one Constant that it reads behind its own, where
+    that is the only one of its name.
+    """
+    names, constants = short_names_of(graph), _constant_names(graph)
+    labels = {}
+    for layer in graph.layers:
+        operands = (
+            [] if layer.bodies or layer.type in NO_OPERATIONS or not is_automatic(layer) else graph.sources[layer.id]
+        )
+        read = [constants[source.layer] for source in operands if source is not None and source.layer in constants]
+        operand = f" ({read[0]})" if len(read) == 1 and read[0] else ""
+        labels[layer.id] = shortened(named_with_type(layer, names[layer.id]) + operand)
+    return told_apart(labels)
+
+
+@kept_with_graph
+def references_of(graph: Graph) -> Mapping[int, str]:
+    """Return for every layer what a text calls it: its short name, of an operation without the type.
+
+    One whose name is a converter's number alone has its type before that. All views call the Parameters and Results of
+    a body so, and what is outside of it.
+    """
+    names, labels = short_names_of(graph), labels_of(graph)
+    short = shortened_names(names.values())
+    return told_apart(
+        {
+            layer.id: short[names[layer.id]]
+            if layer.type not in NO_OPERATIONS and _LETTER.search(names[layer.id])
+            else labels[layer.id]
+            for layer in graph.layers
+        }
+    )
+
+
+def readers_of(outer: Graph, layer: Layer, output: int) -> tuple[Layer, ...]:
+    """Return what reads an output of a loop or If in the graph around it, Results first: these are what it becomes."""
+    wanted = Source(layer.id, output)
+    found = (one for one in outer.layers if wanted in outer.sources[one.id])
+    return tuple(sorted(found, key=lambda one: one.type != "Result"))
+
+
+def reader_names(outer: Graph, layer: Layer, output: int, longest: int = LONGEST) -> tuple[str, ...]:
+    """Return what reads an output of a loop or If in the graph around it, by name."""
+    names = references_of(outer)
+    return tuple(shortened(excerpt(names[one.id]), longest) for one in readers_of(outer, layer, output))
+
+
+def output_name(outer: Graph, layer: Layer, output: int, longest: int = LONGEST) -> str:
+    """Return what an output of a loop or If is called around it: as the Result that it becomes, else as its tensor.
+
+    Empty where it has no name of its own; what an operation computes from it is another value.
+    """
+    results = [one for one in readers_of(outer, layer, output) if one.type == "Result"]
+    tensors = [name for name in layer.outputs[output].names if _LETTER.search(name)]
+    found = references_of(outer)[results[0].id] if results else tensors[0] if tensors else ""
+    return shortened(excerpt(found), longest)
+
+
+def type_and_name(layer: Layer, name: str) -> tuple[str, str]:
+    """Return the two lines of an operation's box: its type and its name, or the name alone where that says the type."""
+    if says_type(layer, name):
+        return shortened(excerpt(name)), ""
+    return excerpt(layer.type), shortened(excerpt(name))
+
+
+def _constant_names(graph: Graph) -> dict[int, str]:
+    """Return the last part of each Constant's name; empty for one that only a converter has named, or of several."""
+    layers = [layer for layer in graph.layers if layer.type == "Constant"]
+    names = {layer.id: re.split(r"[/.:]", layer.name)[-1] for layer in layers}
+    count = Counter(names.values())
+    return {
+        layer.id: name if count[name] == 1 and _LETTER.match(name) and not is_automatic(layer) else ""
+        for layer, name in zip(layers, names.values(), strict=True)
+    }
+
+
+def shortened(text: str, longest: int = LONGEST) -> str:
+    """Return a text of at most that many characters: a longer one loses its middle, never the number at its end."""
+    if len(text) <= longest:
+        return text
+    tail = (longest - 1) * 2 // 3
+    return f"{text[: longest - 1 - tail].rstrip('…')}…{text[-tail:].lstrip('…')}"
+
+
+def shortened_names(names: Iterable[str], longest: int = LONGEST) -> dict[str, str]:
+    """Return for each name one of at most that many characters: of a long one its last words, `…function_state_in`.
+
+    Where these tell nothing, or fit another name as well, it loses its middle.
+    """
+    ends = {name: _last_words(name, longest) for name in names}
+    count = Counter(ends.values()) + Counter(name for name in ends if len(name) <= longest)
+    return {name: f"…{end}" if end and count[end] == 1 else shortened(name, longest) for name, end in ends.items()}
+
+
+def _last_words(name: str, longest: int) -> str:
+    """Return the end of a long name at which a word begins; empty for a short one, and where that would say little."""
+    if len(name) <= longest:
+        return ""
+    scoped = "/" in name or " " in name  # it has a scope, or a type, because its end does not tell
+    ends = () if scoped else (name[found.end() :] for found in _BETWEEN_WORDS.finditer(name))
+    fitting = next((end for end in ends if len(end) < longest), "")
+    return fitting if len(fitting) >= longest // 3 and _LETTER.search(fitting) else ""
+
+
+def named_with_type(layer: Layer, name: str) -> str:
+    """Return a name for a layer, with its type where the name does not say that."""
+    if layer.type in NO_OPERATIONS and _LETTER.search(name):
+        return name
+    return name if says_type(layer, name) else f"{layer.type} {name}".rstrip()
+
+
+def says_type(layer: Layer, name: str) -> bool:
+    """True if the type of the layer is in a name."""
+    return layer.type.lower() in name.lower()
+
+
+def told_apart(labels: Mapping[int, str]) -> dict[int, str]:
+    """Return the labels, with the layer's id after those that are still alike."""
+    count = Counter(labels.values())
+    return {key: f"{label} #{key}" if count[label] > 1 else label for key, label in labels.items()}
+
+
+MOST_ELEMENTS: Final = 12
+"""Elements of a tensor that is written out."""
+
+_THUMBNAIL: Final = (6, 24)
+_LONGEST: Final = 60
+
+Grid = tuple[tuple[float, ...], ...]
+
+
+class ValueMark(NamedTuple):
+    """An anomaly of a value: `word` is NaN, Inf or shape; of how many elements, or what the shape was before."""
+
+    word: str
+    elements: int = 0
+    before: tuple[int, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.elements} {self.word}" if self.elements else f"{self.word} was {shape_text(self.before)}"
+
+
+class ValueSummary(Struct, frozen=True):
+    """One value: type and shape, statistics where they were asked for, all numbers where they are few.
+
+    `marks` are its anomalies. `grid` has the cells of a thumbnail.
+    """
+
+    type: str
+    shape: tuple[int, ...]
+    marks: tuple[ValueMark, ...]
+    statistics: Statistics | None = None
+    numbers: str = ""
+    grid: Grid | None = None
+
+    @property
+    def described(self) -> str:
+        """Such as `f32[1,16]`."""
+        return f"{self.type}{shape_text(self.shape)}"
+
+
+def summary(value: Any, before: Any, values: ValueDetail, *, measured: bool = False) -> ValueSummary:
+    """Return the summary of a value; `before` is the value of the iteration before (None: there was none).
+
+    `measured`: with statistics, whatever is shown.
+    """
+    array = np.asarray(value)
+    found = statistics(array) if measured or values in (ValueDetail.STATS, ValueDetail.FULL) else None
+    small = array.size <= MOST_ELEMENTS and (
+        measured or values in (ValueDetail.STATS, ValueDetail.FULL, ValueDetail.THUMBNAILS)
+    )
+    return ValueSummary(
+        type=element_types.name_of(array.dtype),
+        shape=array.shape,
+        marks=tuple(_marks(array, before, found)),
+        statistics=found,
+        numbers=number_text(array) if small else "",
+        grid=_grid(array) if values is ValueDetail.THUMBNAILS and array.size > 1 else None,
+    )
+
+
+def _marks(array: Array, before: Any, found: Statistics | None) -> Iterable[ValueMark]:
+    if array.dtype != STRING_DTYPE and element_types.is_floating(array.dtype):
+        if found is None and array.size and not bool(np.isfinite(array).all()):
+            found = statistics(array)
+        if found is not None and found.nan:
+            yield ValueMark("NaN", found.nan)
+        if found is not None and found.infinite:
+            yield ValueMark("Inf", found.infinite)
+    if before is not None and np.shape(before) != array.shape:
+        yield ValueMark("shape", before=np.shape(before))
+
+
+def value_lines(value: ValueSummary, values: ValueDetail) -> tuple[str, ...]:
+    """Return the lines that stand in the value's box."""
+    if values is ValueDetail.NONE:
+        return ()
+    if values is ValueDetail.SHAPE:
+        return (value.described,)
+    scalar = all(size == 1 for size in value.shape)
+    if value.numbers and (scalar or values is ValueDetail.FULL):
+        return (f"{value.described} {value.numbers}",) if scalar else (value.described, value.numbers)
+    if values is ValueDetail.THUMBNAILS or value.statistics is None:
+        return (value.described,)
+    return (value.described, statistics_text(value.statistics))
+
+
+def statistics_text(found: Statistics) -> str:
+    """Return a text such as `-0.93 to 0.71, mean 0.02`, or `all 0`, on the finite elements."""
+    if found.min is None or found.max is None or found.mean is None:
+        return "no finite element" if found.size else "empty"
+    if found.min == found.max:
+        return f"all {_number(found.min)}"
+    return f"{_number(found.min)} to {_number(found.max)}, mean {_number(found.mean)}"
+
+
+def number_text(array: Array) -> str:
+    """Return all numbers of a small tensor, rows in brackets."""
+    plain = storable(array)
+    return _elided(_nested(plain.reshape(()).tolist() if plain.size == 1 else plain.tolist()))
+
+
+def _elided(text: str) -> str:
+    """Return a text of numbers that is not too long: whole ones are left out of its middle, none is cut."""
+    words = text.split(" ")
+    if len(text) <= _LONGEST or max(map(len, words)) > _LONGEST // 3:
+        return excerpt(text, _LONGEST)
+    kept = len(words) - 1
+    while len(" ".join((*words[: (kept + 1) // 2], "…", *words[len(words) - kept // 2 :]))) > _LONGEST:
+        kept -= 1
+    return " ".join((*words[: (kept + 1) // 2], "…", *words[len(words) - kept // 2 :]))
+
+
+def _nested(item: Any) -> str:
+    return f"[{' '.join(map(_nested, item))}]" if isinstance(item, list) else _number(item)
+
+
+def _number(item: Any) -> str:
+    if isinstance(item, bool):
+        return str(item).lower()
+    return f"{item:.4g}" if isinstance(item, float) else repr(item) if isinstance(item, str) else str(item)
+
+
+def _grid(array: Array) -> Grid | None:
+    """Return at most as many cells as a thumbnail has, each the mean of a part of the tensor."""
+    if array.dtype == STRING_DTYPE:
+        return None
+    plain = storable(array).astype(np.float64)
+    flat = (
+        plain.reshape(1, -1)
+        if plain.ndim == 1 or max(plain.shape) == plain.size
+        else plain.reshape(-1, plain.shape[-1])
+    )
+    rows, columns = (min(most, size) for most, size in zip(_THUMBNAIL, flat.shape, strict=True))
+    parts = [np.array_split(part.mean(axis=0), columns) for part in np.array_split(flat, rows)]
+    return tuple(tuple(float(cell.mean()) for cell in row) for row in parts)
+
+
+def thumbnails(grids: Iterable[Grid | None]) -> list[Thumbnail | None]:
+    """Return the thumbnails of one value over the iterations, shades on one scale."""
+    kept = list(grids)
+    numbers = [cell for grid in kept if grid is not None for row in grid for cell in row if np.isfinite(cell)]
+    low, high = (min(numbers), max(numbers)) if numbers else (0.0, 0.0)
+    span = high - low or 1.0
+
+    def shade(cell: float) -> float | None:
+        return (cell - low) / span if np.isfinite(cell) else None
+
+    return [None if grid is None else Thumbnail(tuple(tuple(map(shade, row)) for row in grid)) for grid in kept]
 
 
 class FoldingOptions(Struct, frozen=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from typing import Final
 
-from stepper.export.layout.ranking import topological_order
+from stepper.export.layout.layered import topological_order
 from stepper.ir.growth import Growth, growth_of
 from stepper.ir.model import Graph, Layer
 from stepper.operation_types import NO_OPERATIONS

@@ -9,8 +9,8 @@ from typing import Final, NamedTuple
 from stepper.debug.inspection.views import ConditionLimit
 from stepper.engine.compilation.plans import static_notes
 from stepper.engine.roles import Control, ControlOrigin, NoEffect, RoleError, control, roles_of, without_effect
-from stepper.export.figures.labels import references_of
-from stepper.export.formulas.conditions import condition_text
+from stepper.export.equations import condition_text
+from stepper.export.figures.drawn_graph import references_of
 from stepper.ir.model import Graph, Layer, Model
 from stepper.wording import counted, enumerated, excerpt
 

@@ -6,14 +6,15 @@ import re
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, field
 
 from stepper.debug.causes.verdict_facts import Verdict
 from stepper.debug.causes.verdicts import Verdicts, verdict_text
 from stepper.debug.inspection.condition_limits import condition_limit
+from stepper.debug.inspection.inside import body_of
 from stepper.debug.inspection.inspect import inspect_loop
 from stepper.debug.inspection.views import ConditionLimit, LoopView
 from stepper.engine.events import EventKind, Every
@@ -22,14 +23,120 @@ from stepper.engine.loops import EndReason
 from stepper.engine.machine import Machine
 from stepper.engine.program import LoopPlan, Program
 from stepper.errors import ExecutionError, LimitReached, UnsupportedOperation, UsageError
+from stepper.export.figures.drawn_graph import ValueSummary, number_text, summary
 from stepper.export.figures.figure import InnerBody
-from stepper.export.figures.inner_activations import InnerActivations
-from stepper.export.figures.loop_paths import LoopPath
-from stepper.export.figures.value_summaries import ValueSummary, number_text, summary
 from stepper.export.options import ValueDetail
+from stepper.ir.lowering import unopened
+from stepper.ir.model import Body, Graph, Layer, Model
 from stepper.ops.operands import form_text
 from stepper.recording.options import Iterations
-from stepper.wording import counted
+from stepper.wording import counted, excerpt, near_text
+
+
+class LoopPath(Struct, frozen=True):
+    """A TensorIterator, Loop or If: the layers round it, itself, and the graph in which it stands."""
+
+    around: tuple[Layer, ...]
+    layer: Layer
+    outer: Graph
+
+    @property
+    def name(self) -> str:
+        """The names of all layers that lead to it, joined by slashes."""
+        return "/".join(layer.name for layer in (*self.around, self.layer))
+
+    @property
+    def address(self) -> str:
+        """The names as an address of the debugger joins them."""
+        return "::".join(layer.name for layer in (*self.around, self.layer))
+
+    @property
+    def body(self) -> Body:
+        """The loop's body (of an If the then side)."""
+        return self.layer.bodies[0]
+
+    @property
+    def title(self) -> str:
+        """Such as `Loop 'decoder'`, with the layers around it."""
+        return " > ".join(f"{layer.type} '{excerpt(layer.name)}'" for layer in (*self.around, self.layer))
+
+
+def loops_of(model: Model) -> list[LoopPath]:
+    """Return every layer with a body, outer before inner."""
+    return [LoopPath(path, layer, graph) for path, graph in model.graphs() for layer in graph.layers if layer.bodies]
+
+
+def find_loop(model: Model, name: str | None) -> LoopPath:
+    """Return the loop of that name (or of the end of its path); without a name the only one of the outermost.
+
+    Raises UsageError, with those that there are, where that is none or several.
+    """
+    places = loops_of(model)
+    if not places:
+        hint = f"; {said}" if (said := unopened(model)) else ""
+        raise UsageError(f"this model has no TensorIterator, Loop or If; --view model draws it as it is{hint}")
+    if name is None:
+        outermost = min(len(place.around) for place in places)
+        found = [place for place in places if len(place.around) == outermost]
+        loops = [place for place in found if place.layer.is_loop]
+        found = loops or found
+    else:
+        found = [place for place in places if name in (place.layer.name, place.name, place.address)]
+        found = found or [place for place in places if place.address.endswith(f"::{name}")]
+    if len(found) == 1:
+        return found[0]
+    listed = ", ".join(f"'{excerpt(place.address)}'" for place in (found or places)[:20])
+    if not found:
+        near = near_text(str(name), [one for place in places for one in (place.address, place.name)])
+        are = "is" if len(places) == 1 else "are"
+        raise UsageError(f"no loop is called '{name}'; {f'{near}; ' if near else ''}there {are} {listed}")
+    raise UsageError(f"which loop? Name one with --loop: {listed}")
+
+
+V = TypeVar("V")
+
+
+class BranchValues(Struct, frozen=True):
+    """A side of an If at its end: references to its values, by slot."""
+
+    program: Program
+    frame_values: list[Any]
+
+
+class InnerActivations(Struct):
+    """`sides` are the sides that ran, `loops` how many iterations a loop did, while one iteration goes on."""
+
+    sides: dict[tuple[InnerBody, ...], BranchValues] = field(default_factory=dict)
+    loops: dict[tuple[InnerBody, ...], int] = field(default_factory=dict)
+
+    def note(self, left: Frame, around: list[Frame]) -> None:
+        """Note that a frame was left; `around` are the frames from the iteration's own to it, outer first."""
+        if any(_body(frame).runs_often for frame in around):
+            return  # inside of a loop, which runs it often
+        inside = (*map(_body, around), _body(left))
+        activation = left.activation
+        assert activation is not None
+        if inside[-1].runs_often:
+            self.loops[inside] = activation.iteration + 1
+        else:
+            self.sides[inside] = BranchValues(left.program, list(left.values))
+
+
+def _body(frame: Frame) -> InnerBody:
+    """Return the body that a frame runs."""
+    assert frame.activation is not None
+    return InnerBody(frame.activation.operation.layer.id, body_of(frame).role)
+
+
+def is_idle(inside: tuple[InnerBody, ...], ran: Mapping[tuple[InnerBody, ...], V]) -> bool:
+    """True if a body is in a side that did not run, or is one; inside of a loop that is not known."""
+    for depth, body in enumerate(inside, 1):
+        if body.runs_often:
+            return False
+        if inside[:depth] not in ran:
+            return True
+    return False
+
 
 WHOLE: Final = 8
 """Runs of so many iterations are shown whole if nothing else is asked for; of longer ones the first and the last."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from stepper.element_types import FLOATING, Array
 from stepper.errors import StepperError
-from stepper.export.figures.labels import shortened
+from stepper.export.figures.drawn_graph import shortened
 from stepper.ir.constants import constant_shape, constant_type, constant_value
 from stepper.ir.model import Graph, Layer, Model
 from stepper.ops.operands import shape_text

@@ -15,7 +15,6 @@ from msgspec.structs import replace
 
 from stepper.export.figures.figure import Cluster, EdgeKind, Figure, FigureEdge, FramePort, NodeKind
 from stepper.export.fonts import SMALL_SIZE
-from stepper.export.layout.channels import tracks
 from stepper.export.layout.figure_layout import (
     BoxShape,
     EndMark,
@@ -28,7 +27,7 @@ from stepper.export.layout.figure_layout import (
 )
 from stepper.export.layout.geometry import Box, Pins, Segment, Wire
 from stepper.export.layout.layered import LANE_STEP
-from stepper.export.layout.routing import draw_bend
+from stepper.export.layout.routing import draw_bend, tracks
 
 SIDE: Final = 2
 _TITLE: Final = 2

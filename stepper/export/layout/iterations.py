@@ -12,7 +12,6 @@ from msgspec import Struct, field
 
 from stepper.export.figures.figure import Cluster, EdgeKind, Figure, FigureEdge, FigureNode, NodeKind
 from stepper.export.fonts import SMALL_SIZE
-from stepper.export.layout.channels import Bend, tracks
 from stepper.export.layout.compound import arrange_level
 from stepper.export.layout.figure_layout import (
     BoxShape,
@@ -26,6 +25,7 @@ from stepper.export.layout.figure_layout import (
 )
 from stepper.export.layout.frames import SIDE, title_width
 from stepper.export.layout.geometry import Segment
+from stepper.export.layout.routing import Bend, tracks
 
 BUS_STEP = 3
 ELLIPSIS_HEIGHT = 2

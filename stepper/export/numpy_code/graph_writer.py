@@ -10,18 +10,28 @@ from typing import Any, Final
 from stepper.element_types import Array, is_of_numpy
 from stepper.engine.program import BranchPlan, Operation, OpKind, Program
 from stepper.errors import UsageError
-from stepper.export.numpy_code import arithmetic as numpy_arithmetic
-from stepper.export.numpy_code import cells as numpy_cells
-from stepper.export.numpy_code import movement as numpy_movement
-from stepper.export.numpy_code.calls import kernel_call, kernel_of, module_names, outputs_given
-from stepper.export.numpy_code.emit_context import CodeValue, EmitContext
-from stepper.export.numpy_code.expressions import CodeExpression, literal
-from stepper.export.numpy_code.identifiers import Identifiers, described, identifier, name_for
-from stepper.export.numpy_code.literals import dtype_text, is_writable, text, typed
+from stepper.export.numpy_code import operations as numpy_arithmetic
+from stepper.export.numpy_code import operations as numpy_cells
+from stepper.export.numpy_code import operations as numpy_movement
+from stepper.export.numpy_code.operations import kernel_call, kernel_of, module_names, outputs_given
+from stepper.export.numpy_code.write_graph import (
+    CodeExpression,
+    CodeValue,
+    EmitContext,
+    Identifiers,
+    described,
+    dtype_text,
+    identifier,
+    is_writable,
+    literal,
+    name_for,
+    text,
+    typed,
+)
 from stepper.ir.model import Layer, Port
 from stepper.query.short_names import is_automatic
 
-EMITTERS: Final = {**numpy_arithmetic.EMITTERS, **numpy_movement.EMITTERS, **numpy_cells.EMITTERS}
+EMITTERS: Final = {**numpy_arithmetic.EMITTERS, **numpy_movement.MOVEMENT_EMITTERS, **numpy_cells.CELLS_EMITTERS}
 
 _DEEPEST: Final = 95
 _DEEPEST_LOOPS: Final = 20

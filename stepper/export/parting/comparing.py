@@ -8,8 +8,7 @@ from msgspec.structs import replace
 
 from stepper.engine.machine import Machine
 from stepper.errors import UsageError
-from stepper.export.figures.loop_paths import LoopPath, find_loop, loops_of
-from stepper.export.figures.loop_trace import ELIDED, WHOLE, split_activation
+from stepper.export.figures.loop_trace import ELIDED, WHOLE, LoopPath, find_loop, loops_of, split_activation
 from stepper.export.options import FigureView, TimeDirection, ValueDetail
 from stepper.export.parting.run_differences import Numbers, RunDifferences, compare_runs
 from stepper.export.parting.states import graphs_within

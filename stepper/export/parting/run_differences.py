@@ -19,7 +19,7 @@ from stepper.engine.frames import Frame
 from stepper.engine.machine import Machine
 from stepper.engine.program import LoopPlan, Program
 from stepper.errors import StepperError
-from stepper.export.figures.value_summaries import MOST_ELEMENTS, ValueSummary, number_text, summary
+from stepper.export.figures.drawn_graph import MOST_ELEMENTS, ValueSummary, number_text, summary
 from stepper.export.options import ValueDetail
 from stepper.ir.model import Graph
 from stepper.tensors.tolerances import Tolerances

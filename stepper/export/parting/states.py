@@ -9,9 +9,8 @@ from msgspec.structs import replace
 
 from stepper.debug.moments.difference import Change
 from stepper.debug.moments.texts import difference_text
-from stepper.export.figures.drawn_graph import DrawnNode
+from stepper.export.figures.drawn_graph import DrawnNode, value_lines
 from stepper.export.figures.figure import Cluster, Figure, FigureNode, ValueState
-from stepper.export.figures.value_summaries import value_lines
 from stepper.export.options import ValueDetail
 from stepper.export.parting.run_differences import (
     DifferenceTally,

@@ -15,16 +15,37 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper.errors import UsageError
-from stepper.export.drawing.composing import shortened_heading
-from stepper.export.drawing.formulas import FormulaForm, formula_line, formula_width
-from stepper.export.drawing.legend import LegendForm, Sample, legend_drawn
-from stepper.export.drawing.shapes import PageDrawing, Path, Point, Rectangle, Shape, TextLine
-from stepper.export.drawing.timing import DrawnStep, MadeShapes, StepTimes
-from stepper.export.figures.labels import shortened, shortened_names
-from stepper.export.figures.value_summaries import ValueSummary
+from stepper.export.drawing.composing import (
+    FormulaForm,
+    LegendForm,
+    Sample,
+    formula_line,
+    formula_width,
+    legend_drawn,
+    shortened_heading,
+)
+from stepper.export.drawing.styles import (
+    DrawnStep,
+    MadeShapes,
+    PageDrawing,
+    Path,
+    Point,
+    Rectangle,
+    Shape,
+    StepTimes,
+    TextLine,
+)
+from stepper.export.figures.drawn_graph import ValueSummary, shortened, shortened_names
 from stepper.export.fonts import advance, wrapped
-from stepper.export.textbook.cell_texts import NUMBER_ALONE, CellText, cell_texts, formula_text
-from stepper.export.textbook.lanes import LaneKind, Textbook, ValueLane
+from stepper.export.textbook.lanes import (
+    NUMBER_ALONE,
+    CellText,
+    LaneKind,
+    Textbook,
+    ValueLane,
+    cell_texts,
+    formula_text,
+)
 from stepper.ops.operands import shape_text
 from stepper.wording import counted, enumerated
 

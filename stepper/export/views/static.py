@@ -2,18 +2,224 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
 from msgspec.structs import replace
 
-from stepper.export.blocks.drawn_once import LARGE, drawn_once
-from stepper.export.figures.builder import FigureBuilder, loop_label
+from stepper.engine.events import EventKind, Every
+from stepper.engine.machine import Machine
+from stepper.engine.program import Program
+from stepper.engine.roles import NoEffect, OutputRole, Role, RoleError, output_role, roles_of
+from stepper.errors import ExecutionError, LimitReached, ModelError, UnsupportedOperation
+from stepper.export.equations import equations
+from stepper.export.figures.builder import (
+    FigureBuilder,
+    FramePorts,
+    declared_text,
+    input_role,
+    kind_of,
+    loop_label,
+    origin_role,
+    port_roles,
+)
 from stepper.export.figures.content import FigureContent
-from stepper.export.figures.figure import EdgeKind, Figure
-from stepper.export.figures.loop_facts import loop_facts
-from stepper.export.figures.loop_paths import LoopPath, loops_of
+from stepper.export.figures.drawn_graph import reader_names, references_of, shortened
+from stepper.export.figures.figure import (
+    SIDES,
+    Arrangement,
+    Cluster,
+    EdgeKind,
+    Figure,
+    FigureEdge,
+    FigureNode,
+    NodeKind,
+    PortRole,
+)
+from stepper.export.figures.loop_facts import (
+    EdgeWithoutEffect,
+    condition_effect,
+    differences_within,
+    edges_without_effect,
+    loop_facts,
+)
+from stepper.export.figures.loop_trace import LoopPath, loops_of
+from stepper.export.fold_blocks import LARGE, drawn_once
 from stepper.export.options import BlockStyle
-from stepper.export.views.cell import cell_figure
-from stepper.ir.model import Model
+from stepper.ir.model import Body, Graph, InputMapping, Layer, Model, Slicing
+from stepper.query.short_names import is_automatic
 from stepper.wording import counted, enumerated, excerpt
+
+_MOST_NAMES: Final = 4
+"""Names that a box has at most."""
+_MOST_TYPES: Final = 3
+_LONGEST: Final = 20
+WHOLE_LABEL: Final = 44
+"""Letters of the label of a frame that has a page of 84 mm for itself."""
+
+
+def cell_figure(model: Model, loop: LoopPath, content: FigureContent) -> Figure:
+    """Return the body of a loop, or the sides of an If, as one box each."""
+    layer = loop.layer
+    facts = loop_facts(model, loop.outer, layer, content.limit_of(loop.outer, layer))
+    inner = tuple(note for body in layer.bodies for note in differences_within(body.graph))
+    id = f"c{layer.id}"
+    frame = _titled(Cluster(id, kind_of(layer), layer.type), layer)
+    formula = equations(model, layer) if layer.is_loop and content.formula else ()
+    made = Figure(f"{loop.title}, rolled", "", (), (), (frame,), equations=formula, facts=(*facts, *inner))
+    made = (
+        _with_cell(made, loop, id, FramePorts(content, layer, loop.outer))
+        if layer.is_loop
+        else _with_sides(made, loop, id)
+    )
+    count = sum(len(body.graph.layers) for body in layer.bodies)
+    description = (
+        f"The body of {loop.title} as one box of {counted(count, 'layer')}, between what goes in and what comes out. "
+        f"{'; '.join((*formula, *facts))}."
+    )
+    return replace(made, description=description)
+
+
+def _titled(frame: Cluster, layer: Layer) -> Cluster:
+    """Return the frame with a label that is not cut on narrow pages: a long name stands below the type."""
+    label = loop_label(layer)
+    if len(label) > WHOLE_LABEL:
+        return replace(frame, label=layer.type, lines=(shortened(excerpt(layer.name), WHOLE_LABEL),))
+    longer = f"{label}, one iteration" if layer.is_loop else label
+    return replace(frame, label=longer if len(longer) <= WHOLE_LABEL else label)
+
+
+def _with_cell(figure: Figure, loop: LoopPath, frame: str, ports: FramePorts) -> Figure:
+    """Return the figure with the cell of a loop and its roles, back edges without effect, and a mark for each end."""
+    body, roles = loop.body, roles_of(loop.layer)
+    names = _names_of(body.graph)
+    carried = [names[parameter] for parameter in roles.merged_from]
+    lost = edges_without_effect(loop.layer)
+    inputs = _told(
+        {
+            "sliced": [_with_origin(loop, entry, names) for entry in roles.sliced],
+            "the same each time": [_with_origin(loop, entry, names) for entry in roles.invariant],
+            "iteration number": [names[parameter] for parameter in roles.current_iteration],
+            "not fed": [names[one.parameter] for one in lost if one.reason is NoEffect.NOT_FED],
+        }
+    )
+    cell = _cell(body.graph, "cell", frame)
+    nodes, edges = [cell], []
+    if inputs:
+        nodes.append(FigureNode("inputs", NodeKind.PARAMETER, "inputs", inputs, cluster=frame))
+        edges.append(FigureEdge("inputs", cell.id, EdgeKind.DATA))
+    if carried:
+        now = FigureNode("carried", NodeKind.PARAMETER, "carried", (_listed(carried),), cluster=frame)
+        nodes.append(replace(now, role=PortRole.CARRIED))
+        edges.append(FigureEdge("carried", cell.id, EdgeKind.DATA))
+    if carried or lost:
+        nodes.append(FigureNode("next", NodeKind.RESULT, "next", cluster=frame))
+        edges.append(FigureEdge(cell.id, "next", EdgeKind.DATA))
+    if carried:
+        edges.append(FigureEdge("next", "carried", EdgeKind.BACK, counted(len(carried), "carried value")))
+    for head in ("carried", "inputs"):
+        here = [one for one in lost if (one.reason is NoEffect.EARLIER) == (head == "carried")]
+        if here and any(node.id == head for node in nodes):
+            edges.append(_without_effect(head, here))
+    outputs = _outputs(loop)
+    if outputs:
+        nodes.append(FigureNode("outputs", NodeKind.RESULT, "outputs", outputs, cluster=frame))
+        edges.append(FigureEdge(cell.id, "outputs", EdgeKind.DATA))
+    if _can_end(body):
+        goes_on = FigureNode("condition", NodeKind.RESULT, "goes on?", cluster=frame, role=PortRole.CONDITION)
+        nodes += [goes_on, FigureNode("end", NodeKind.END, "false: ends", cluster=frame)]
+        edges += [FigureEdge(cell.id, "condition", EdgeKind.DATA), FigureEdge("condition", "end", EdgeKind.ENDS)]
+    for way in ports.ways_to_end:
+        nodes.append(FigureNode("count", NodeKind.END, way.words, cluster=frame))
+    found = tuple(ports.to_mark(way, "count") for way in ports.ways_to_end)
+    clusters = tuple(replace(one, ports=found) for one in figure.clusters)
+    return replace(figure, nodes=tuple(nodes), edges=tuple(edges), clusters=clusters)
+
+
+def _without_effect(head: str, lost: Sequence[EdgeWithoutEffect]) -> FigureEdge:
+    """Return the edge for back edges without effect; where there are several, their reasons are told below."""
+    told = lost[0].told if len(lost) == 1 else (f"{len(lost)} back edges,", "as told below")
+    label = f"{counted(len(lost), 'back edge')}: no effect"
+    return FigureEdge("next", head, EdgeKind.NO_EFFECT, label, details=told)
+
+
+def _with_origin(loop: LoopPath, entry: InputMapping, names: Mapping[int, str]) -> str:
+    """Return the name of a Parameter; of one that a converter has numbered also that of what it gets."""
+    name, source = names[entry.parameter], None
+    if entry.input is not None and is_automatic(loop.body.graph.by_id[entry.parameter]):
+        source = loop.outer.sources[loop.layer.id][entry.input]
+    return name if source is None else f"{name} ← {_names_of(loop.outer)[source.layer]}"
+
+
+def _can_end(body: Body) -> bool:
+    """True if the body has a condition that is no Constant."""
+    result = next((entry.result for entry in body.outputs if output_role(entry).is_condition), None)
+    source = None if result is None else body.graph.sources[result][0]
+    return source is not None and body.graph.by_id[source.layer].type != "Constant"
+
+
+def _with_sides(figure: Figure, loop: LoopPath, frame: str) -> Figure:
+    """Return the figure with a cell for each side of an If."""
+    sides = [(f"{frame}.{SIDES[body.role]}", body) for body in loop.layer.bodies]
+    frames = [Cluster(id, NodeKind.SIDE, SIDES[body.role], frame, level=1) for id, body in sides]
+    cells = [_side(loop, body, id) for id, body in sides]
+    return replace(figure, clusters=(*figure.clusters, *frames), nodes=tuple(cells))
+
+
+def _side(loop: LoopPath, body: Body, frame: str) -> FigureNode:
+    names = _names_of(body.graph)
+    told = _told(
+        {
+            "reads": [names[entry.parameter] for entry in body.inputs],
+            "gives": [f"output {entry.output}" for entry in body.outputs if entry.output is not None],
+        }
+    )
+    cell = _cell(body.graph, f"{frame}.cell", frame)
+    return replace(cell, lines=(*cell.lines, *told))
+
+
+def _cell(graph: Graph, id: str, frame: str) -> FigureNode:
+    """Return the box of all operations of a graph, with the types that are there most often."""
+    types = Counter(layer.type for layer in graph.operations)
+    count = types.total()
+    often = [
+        f"{excerpt(type)}×{number}" if number > 1 else excerpt(type) for type, number in types.most_common(_MOST_TYPES)
+    ]
+    rest = count - sum(number for _, number in types.most_common(_MOST_TYPES))
+    lines = (", ".join([*often, *([f"{rest} more"] if rest else [])]),) if count > 1 else ()
+    return FigureNode(id, NodeKind.GROUP, counted(count, "operation"), lines, cluster=frame)
+
+
+def _outputs(loop: LoopPath) -> tuple[str, ...]:
+    """Return the outputs of a loop by role, each with the first that reads it."""
+    found: dict[str, list[str]] = {}
+    for entry in loop.body.outputs:
+        if entry.output is None:
+            continue
+        readers = reader_names(loop.outer, loop.layer, entry.output, _LONGEST - 2)
+        named = f"→{readers[0]}" if readers else ""
+        role = "pieces" if output_role(entry).is_concatenated else "last value"
+        found.setdefault(role, []).append(f"{entry.output}{named}")
+    return _told(found)
+
+
+def _told(groups: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """Return the groups that have members in a line; none where all are empty."""
+    text = "; ".join(f"{word}: {_listed(members)}" for word, members in groups.items() if members)
+    return (text,) if text else ()
+
+
+def _names_of(graph: Graph) -> Mapping[int, str]:
+    """Return the names of layers as they have room here."""
+    return {key: shortened(excerpt(name), _LONGEST) for key, name in references_of(graph).items()}
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(
+        [*names[:_MOST_NAMES], *([f"{len(names) - _MOST_NAMES} more"] if len(names) > _MOST_NAMES else [])]
+    )
 
 
 def model_figure(model: Model, content: FigureContent) -> Figure:
@@ -81,3 +287,290 @@ def _with_blocks(figure: Figure, parts: FigureBuilder, model: Model) -> Figure:
     if blocks is None:
         blocks = BlockStyle.ONCE if len(figure.nodes) > LARGE else BlockStyle.ALL
     return drawn_once(figure, parts, model) if blocks is BlockStyle.ONCE else figure
+
+
+BODY = "body"
+_WHEN = {"then": "runs if input 0 is true", "else": "runs if input 0 is false"}
+
+
+def ports_figure(model: Model, loop: LoopPath, content: FigureContent) -> Figure:
+    """Return the port map of a loop: inputs, carried values, outputs; of an If those of both sides."""
+    if loop.layer.is_loop:
+        return _loop_ports(model, loop, content)
+    return _branch_ports(loop)
+
+
+def _loop_ports(model: Model, loop: LoopPath, content: FigureContent) -> Figure:
+    ports = _LoopPorts(loop)
+    ports.add_inputs()
+    ports.add_results(condition_effect(model, loop.outer, loop.layer))
+    return Figure(
+        title=f"{loop.title}, port map",
+        description=(
+            f"What the port map of {loop.title} says: on the left what is outside, in the middle the body's "
+            "Parameters and Results, on the right the loop's outputs and, dashed, the Parameters of the next iteration."
+        ),
+        nodes=tuple(ports.nodes),
+        edges=tuple(ports.edges),
+        clusters=(Cluster(BODY, NodeKind.LOOP, "body"),),
+        arrangement=Arrangement.PORT_MAP,
+        facts=loop_facts(model, loop.outer, loop.layer, content.limit_of(loop.outer, loop.layer)),
+    )
+
+
+def _branch_ports(loop: LoopPath) -> Figure:
+    ports = _Ports(loop)
+    sides = [SIDES[body.role] for body in loop.layer.bodies]
+    for side, body in zip(sides, loop.layer.bodies, strict=True):
+        _add_side(ports, side, body)
+    decides = loop.outer.sources[loop.layer.id][0]
+    condition = "not connected" if decides is None else str(loop.outer.by_id[decides.layer])
+    return Figure(
+        title=f"{loop.title}, port maps",
+        description=(
+            f"What the port maps of {loop.title} say: on the left its inputs, in the middle the Parameters and "
+            "Results of both sides, on the right its outputs. An output is a Result of the side that ran."
+        ),
+        nodes=tuple(ports.nodes),
+        edges=tuple(ports.edges),
+        clusters=tuple(Cluster(side, NodeKind.SIDE, f"{side}: {_WHEN[side]}") for side in sides),
+        arrangement=Arrangement.PORT_MAP,
+        facts=(f"condition: input 0, {excerpt(condition)}",),
+    )
+
+
+class _Ports:
+    """Nodes and edges of a port map, those outside of the bodies each once."""
+
+    def __init__(self, loop: LoopPath) -> None:
+        self.loop, self.layer = loop, loop.layer
+        self.outer = references_of(loop.outer)
+        self.nodes: list[FigureNode] = []
+        self.edges: list[FigureEdge] = []
+
+    def add_input(self, index: int) -> None:
+        """Add the box of an input, once."""
+        id = f"in{index}"
+        if any(node.id == id for node in self.nodes):
+            return
+        source = self.loop.outer.sources[self.layer.id][index]
+        if source is None:
+            self.nodes.append(FigureNode(id, NodeKind.INPUT, f"input {index}", ("not connected",)))
+            return
+        producer = self.loop.outer.by_id[source.layer]
+        lines = (f"input {index}: {declared_text(producer.outputs[source.output])}",)
+        label, role = excerpt(self.outer[producer.id]), origin_role(self.loop.outer, source)
+        self.nodes.append(FigureNode(id, NodeKind.INPUT, label, lines, title=str(producer), role=role))
+
+    def add_output(self, output: int) -> None:
+        """Add the box of an output, once."""
+        id = f"out{output}"
+        if any(node.id == id for node in self.nodes):
+            return
+        readers = reader_names(self.loop.outer, self.layer, output, 24)
+        label = f"output {output} → {readers[0]}" if readers else f"output {output}"
+        lines = (declared_text(self.layer.outputs[output]),)
+        self.nodes.append(FigureNode(id, NodeKind.OUTPUT, excerpt(label), lines))
+
+    def add_port(self, id: str, layer: Layer, name: str, cluster: str, *lines: str) -> None:
+        """Add the box of a Parameter or Result of a body."""
+        kind, port = NodeKind.PARAMETER, layer.outputs[:1]
+        if layer.type == "Result":
+            kind, port = NodeKind.RESULT, layer.inputs[:1]
+        texts = (declared_text(port[0]), *lines)
+        self.nodes.append(FigureNode(id, kind, excerpt(name), texts, title=str(layer), cluster=cluster))
+
+    def add_operations(self, id: str, body: Body, cluster: str) -> None:
+        """Add a box that counts the operations of a body."""
+        text = counted(len(body.graph.operations), "operation")
+        self.nodes.append(FigureNode(id, NodeKind.GROUP, text, cluster=cluster))
+
+
+def _add_side(ports: _Ports, side: str, body: Body) -> None:
+    names = references_of(body.graph)
+    inputs = {entry.parameter: entry.input for entry in body.inputs}
+    for parameter in body.graph.parameters:
+        index = inputs.get(parameter.id)
+        ports.add_port(f"{side}.n{parameter.id}", parameter, names[parameter.id], side)
+        if index is not None:
+            ports.add_input(index)
+            ports.edges.append(FigureEdge(f"in{index}", f"{side}.n{parameter.id}", EdgeKind.PORT, ""))
+    ports.add_operations(f"{side}.operations", body, side)
+    for result in body.graph.results:
+        ports.add_port(f"{side}.n{result.id}", result, names[result.id], side)
+        for entry in body.outputs:
+            if entry.result == result.id and entry.output is not None:
+                ports.add_output(entry.output)
+                ends = f"{side}.n{result.id}", f"out{entry.output}"
+                ports.edges.append(FigureEdge(*ends, EdgeKind.PORT, f"if {side} ran"))
+
+
+def _details(slicing: Slicing | None) -> tuple[str, ...]:
+    """Return how an entry of a port map cuts or joins."""
+    return () if slicing is None else (str(slicing),)
+
+
+class _LoopPorts(_Ports):
+    """Nodes and edges of the port map of a loop."""
+
+    def __init__(self, loop: LoopPath) -> None:
+        super().__init__(loop)
+        self.body, self.inner = loop.body, references_of(loop.body.graph)
+        try:
+            self.roles = roles_of(loop.layer)
+        except RoleError as error:
+            raise ModelError(f"{error.line}: {loop.title} has no port map that could be drawn: {error}") from None
+
+    def add_inputs(self) -> None:
+        """Add every input entry, then the Parameters without a source, and the operations in between."""
+        entered: set[int] = set()
+        for entry in self.body.inputs:
+            role = input_role(self.layer, entry)
+            if entry.parameter not in entered:
+                self._add_parameter(self.body.graph.by_id[entry.parameter])
+            entered.add(entry.parameter)
+            if entry.input is None:
+                continue
+            self.add_input(entry.input)
+            kind = EdgeKind.SLICE if role == Role.SLICED else EdgeKind.PORT
+            text = f"{role}, initial value" if role == Role.MERGED else role
+            ends = f"in{entry.input}", f"n{entry.parameter}"
+            self.edges.append(FigureEdge(*ends, kind, text, details=_details(entry.slicing)))
+        for parameter in self.body.graph.parameters:
+            if parameter.id not in entered:
+                self._add_parameter(parameter)
+        self.add_operations("operations", self.body, BODY)
+
+    def _add_parameter(self, layer: Layer) -> None:
+        lines = ["current iteration"] if layer.id in self.roles.current_iteration else []
+        if not lines and any(layer.id == unfed.id for unfed in self.roles.unfed):
+            lines = ["not connected"]
+        role = PortRole.CARRIED if layer.id in self.roles.merged_from else PortRole.NONE
+        self.add_port(f"n{layer.id}", layer, self.inner[layer.id], BODY, *lines)
+        self.nodes[-1] = replace(self.nodes[-1], role=role)
+
+    def add_results(self, condition: str) -> None:
+        """Add every Result with its targets: outputs of the loop, Parameters of the next iteration, the condition.
+
+        `condition` says what that means for the loop.
+        """
+        roles = port_roles(self.layer, self.body)
+        for result in self.body.graph.results:
+            self.add_port(f"n{result.id}", result, self.inner[result.id], BODY)
+            self.nodes[-1] = replace(self.nodes[-1], role=roles.get(result.id, PortRole.NONE))
+            for entry in self.body.outputs:
+                if entry.result != result.id:
+                    continue
+                text = str(output_role(entry))
+                if output_role(entry) is OutputRole.NOT_CONNECTED:
+                    continue
+                if entry.output is None:
+                    self.nodes.append(FigureNode(f"condition{result.id}", NodeKind.END, condition))
+                    self.edges.append(FigureEdge(f"n{result.id}", f"condition{result.id}", EdgeKind.ENDS, text))
+                    continue
+                self.add_output(entry.output)
+                kind = EdgeKind.PORT if entry.slicing is None else EdgeKind.PIECE
+                ends = f"n{result.id}", f"out{entry.output}"
+                self.edges.append(FigureEdge(*ends, kind, text, details=_details(entry.slicing)))
+            for parameter, source in self.roles.merged_from.items():
+                if source == result.id:
+                    self._add_next(parameter, result, EdgeKind.BACK, "back edge")
+            for edge in edges_without_effect(self.layer):
+                if edge.result == result.id:
+                    self._add_next(edge.parameter, result, EdgeKind.NO_EFFECT, "back edge: no effect", edge.told)
+
+    def _add_next(
+        self, parameter: int, result: Layer, kind: EdgeKind, label: str, details: tuple[str, ...] = ()
+    ) -> None:
+        layer, id = self.body.graph.by_id[parameter], f"next{parameter}"
+        name = excerpt(self.inner[layer.id])
+        if all(node.id != id for node in self.nodes):
+            role = PortRole.CARRIED if parameter in self.roles.merged_from else PortRole.NONE
+            node = FigureNode(id, NodeKind.PARAMETER, name, ("in the next iteration",), title=str(layer), role=role)
+            self.nodes.append(node)
+        self.edges.append(FigureEdge(f"n{result.id}", id, kind, label, details=details))
+
+
+_MOST_EVENTS: Final = 200_000
+"""Events that are looked at; a run that is longer has shown nothing of what it had not entered by then."""
+_MOST_VALUES: Final = 2_000_000
+"""Values of which the sizes are looked at; a run that has more of them shows none."""
+
+Sizes = Mapping[tuple[int, int, int], tuple[int, ...]]
+"""Sizes of a value in a run, by id() of the graph, id of the layer and output; -1: not always the same."""
+
+
+class LoopObservation(NamedTuple):
+    """Facts of a run. `never_begun` are loops that did no iteration, by id() of the graph around them and their id.
+
+    `sizes` are those of values of which the file leaves one open.
+    """
+
+    never_begun: frozenset[tuple[int, int]]
+    sizes: Sizes
+
+
+def observed_run(machine: Machine) -> LoopObservation:
+    """Run a machine to its end, or to where it fails: what it showed before is true."""
+    entered: set[tuple[int, int]] = set()
+    begun: set[tuple[int, int]] = set()
+    seen = _SeenSizes()
+    try:
+        for count, event in enumerate(machine.run(Every.ITERATION)):
+            frame, activation = event.frame, event.frame.activation
+            if count > _MOST_EVENTS:
+                break
+            if event.kind is not EventKind.ENTERED:
+                seen.look(frame.program, frame.values)
+            if activation is None or not activation.operation.layer.is_loop:
+                continue
+            if event.kind is EventKind.ENTERED:
+                entered.add((id(machine.stack[-2].program.graph), activation.operation.layer.id))
+            elif event.kind is EventKind.ITERATION:
+                begun.add((id(machine.stack[-2].program.graph), activation.operation.layer.id))
+    except (ExecutionError, LimitReached, UnsupportedOperation):
+        for frame in machine.stack:
+            seen.look(frame.program, frame.values)
+    return LoopObservation(frozenset(entered - begun), seen.sizes)
+
+
+class _SeenSizes:
+    """Sizes of the values seen so far."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[int, int, int], tuple[int, ...] | None] = {}
+        self._open: dict[int, list[tuple[tuple[int, int, int], int]]] = {}
+        self._count = 0
+
+    @property
+    def sizes(self) -> Sizes:
+        """The sizes of all values of one rank; none where there were too many values."""
+        if self._count > _MOST_VALUES:
+            return {}
+        return {key: sizes for key, sizes in self._found.items() if sizes is not None}
+
+    def look(self, program: Program, values: Sequence[Any]) -> None:
+        """Look at the values of a frame."""
+        if self._count > _MOST_VALUES:
+            return
+        for key, slot in self._slots_of(program):
+            value = values[slot]
+            if value is None:
+                continue
+            self._count += 1
+            shape = np.shape(value)
+            known = self._found.setdefault(key, shape)
+            if known is not None and known != shape:
+                pairs = zip(known, shape, strict=True) if len(known) == len(shape) else None
+                self._found[key] = None if pairs is None else tuple(a if a == b else -1 for a, b in pairs)
+
+    def _slots_of(self, program: Program) -> list[tuple[tuple[int, int, int], int]]:
+        """Return the slots of values of which the file leaves a size open."""
+        if id(program) not in self._open:
+            graph = program.graph
+            self._open[id(program)] = [
+                ((id(graph), layer, output), slot)
+                for (layer, output), slot in program.slots.items()
+                if any(min(port.dims, default=0) < 0 for port in graph.by_id[layer].outputs[output : output + 1])
+            ]
+        return self._open[id(program)]

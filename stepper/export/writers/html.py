@@ -16,16 +16,15 @@ from msgspec.structs import replace
 
 from stepper.errors import UsageError
 from stepper.export.drawing.composing import line_class
-from stepper.export.drawing.styles import classes_of, style_sheet, variables
-from stepper.export.drawing.timing import SteppedDrawing, stepped
+from stepper.export.drawing.styles import SteppedDrawing, classes_of, stepped, style_sheet, variables
+from stepper.export.figures.builder import legend_of
 from stepper.export.figures.figure import Cluster, Figure, FigureNode, Thumbnail
-from stepper.export.figures.legend import legend_of
 from stepper.export.figures.loop_trace import LoopTrace
 from stepper.export.fonts import FAMILY
-from stepper.export.layout.arrangement import arranged
+from stepper.export.layout.ports_in_boxes import arranged
 from stepper.export.options import Theme
 from stepper.export.picture import Picture
-from stepper.export.steps.bodies import BodyLayout
+from stepper.export.stepping import BodyLayout
 from stepper.export.textbook.lanes import textbook
 from stepper.export.textbook.page import MOST_SHOWN, ends_of, textbook_page
 from stepper.export.views.unrolled import iteration_figures

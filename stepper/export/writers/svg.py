@@ -14,16 +14,27 @@ from msgspec.structs import replace
 
 from stepper.errors import UsageError
 from stepper.export.drawing.composing import composed_alone, drawn
-from stepper.export.drawing.shapes import POINTS, Disc, Group, PageDrawing, Path, Rectangle, Shape, TextLine
-from stepper.export.drawing.styles import Paint, overrides, painted, unpainted
-from stepper.export.drawing.timing import SteppedDrawing
+from stepper.export.drawing.styles import (
+    POINTS,
+    Disc,
+    Group,
+    PageDrawing,
+    Paint,
+    Path,
+    Rectangle,
+    Shape,
+    SteppedDrawing,
+    TextLine,
+    overrides,
+    painted,
+    unpainted,
+)
 from stepper.export.figures.figure import Figure
 from stepper.export.fonts import FAMILY, LABEL_SIZE
 from stepper.export.layout.figure_layout import FigureLayout
 from stepper.export.options import LayoutEngine, Theme
 from stepper.export.picture import FigureRequest, Picture
-from stepper.export.steps.motion import motion_rules, visible_times
-from stepper.export.steps.stepping import steps_of
+from stepper.export.stepping import motion_rules, steps_of, visible_times
 from stepper.export.writers.graphviz import laid_out_by_dot
 
 SMALLEST_TEXT: Final = 6.0

@@ -9,8 +9,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from stepper.export.drawing.composing import drawn
-from stepper.export.drawing.shapes import POINTS, Disc, Group, PageDrawing, Path, Rectangle, Shape, TextLine
-from stepper.export.drawing.styles import Palette, palette, properties_of
+from stepper.export.drawing.styles import (
+    POINTS,
+    Disc,
+    Group,
+    PageDrawing,
+    Palette,
+    Path,
+    Rectangle,
+    Shape,
+    TextLine,
+    palette,
+    properties_of,
+)
 from stepper.export.fonts import advance
 from stepper.export.picture import Picture
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from stepper.engine.roles import output_role, roles_of
 from stepper.export.figures.content import FigureContent
+from stepper.export.figures.drawn_graph import ValueSummary
 from stepper.export.figures.loop_trace import IterationTrace, LoopTrace
-from stepper.export.figures.value_summaries import ValueSummary
 from stepper.export.picture import Picture
 from stepper.ir.model import Layer, layer_site
 from stepper.plain_values import answer_json, cell, json_number, json_text

@@ -7,9 +7,9 @@ import time
 
 import pytest
 
-from stepper.export.layout.channels import tracks
 from stepper.export.layout.geometry import LayeredLayout, LayoutEdge
 from stepper.export.layout.layered import back_lanes, lay_out
+from stepper.export.layout.routing import tracks
 from tests.export.drawings import cells_of, faults, random_body, random_dag, segment_of
 
 

@@ -19,7 +19,7 @@ from stepper.export.figures.figure import Figure, FigureNode, NodeKind, ValueSta
 from stepper.export.fonts import SMALL_SIZE
 from stepper.export.options import FigureView
 from stepper.export.picture import FigureRequest
-from stepper.export.zooms.places import FigurePlace, Zoom, ZoomKind, smaller_parts
+from stepper.export.places import FigurePlace, Zoom, ZoomKind, smaller_parts
 from stepper.ir.model import Model
 from tests.export.reading_back.drawing import Drawing
 from tests.export.runs import sample

@@ -14,7 +14,7 @@ from stepper.export.exporter import picture
 from stepper.export.figures.content import FigureContent
 from stepper.export.options import FigureView, ValueDetail
 from stepper.export.picture import FigureRequest
-from stepper.export.steps.stepping import steps_of
+from stepper.export.stepping import steps_of
 from stepper.export.writers.svg import svg
 from stepper.ir.model import Model
 from tests.export.reading_back import truth

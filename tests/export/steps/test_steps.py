@@ -18,13 +18,12 @@ from msgspec.structs import replace
 
 from stepper.cli import main
 from stepper.errors import UsageError
-from stepper.export.drawing.shapes import Group, PageDrawing, Rectangle, Shape, TextLine
-from stepper.export.drawing.timing import SteppedDrawing
+from stepper.export.drawing.styles import Group, PageDrawing, Rectangle, Shape, SteppedDrawing, TextLine
 from stepper.export.exporter import draw, picture
 from stepper.export.figures.content import FigureContent
 from stepper.export.options import FigureView, TimeDirection, ValueDetail
 from stepper.export.picture import FigureRequest
-from stepper.export.steps.stepping import steps_of
+from stepper.export.stepping import steps_of
 from stepper.export.writers.svg import animated_svg
 from tests.export.runs import SAMPLES, machine, sample
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from stepper.errors import UsageError
-from stepper.export.drawing.shapes import Group, Rectangle
+from stepper.export.drawing.styles import Group, Rectangle
 from stepper.export.exporter import draw
 from stepper.export.figures.figure import EdgeKind, Figure, NodeKind
 from tests.export.runs import picture, sample

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from stepper.engine.program import Program
 from stepper.export.figures.drawn_graph import WHOLE_EXPRESSIONS, DrawnGraph
-from stepper.export.layout.ranking import rank_nodes
+from stepper.export.layout.layered import rank_nodes
 from tui.screens.graph.drawing import LANE, Drawing, draw, drawn, graph_of
 from tui.screens.graph.labels import label_of_folded
 from tui.screens.graph.levels import BOXES, LEVELS, LINES, MAP, NAMES, SHORT, TYPES, VALUES, Manner

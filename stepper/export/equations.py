@@ -1,19 +1,124 @@
-"""The body of a small loop as equations, in the order in which they can be computed."""
+"""Conditions as expressions of the names of what they compare: `start ≠ 1`, `i < n and error > tolerance`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Final
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
 
+from stepper.element_types import ElementType, is_floating
 from stepper.engine.roles import RoleError, output_role, roles_of
-from stepper.export.figures.labels import shortened
+from stepper.export.figures.drawn_graph import shortened
 from stepper.export.figures.operands import constant_symbol
-from stepper.export.formulas.notation import Term, cases, keeps_its_numbers, number, written
-from stepper.export.layout.ranking import topological_order
+from stepper.export.layout.layered import topological_order
+from stepper.export.numpy_code.operations import MOVEMENT_EMITTERS as MOVEMENT
 from stepper.ir.model import Body, Graph, Layer, Model, Source
-from stepper.operation_types import NO_OPERATIONS
+from stepper.operation_types import COMPARISON_SIGNS, NO_OPERATIONS
 from stepper.query.short_names import is_automatic, last_part, short_names_of
 from stepper.wording import excerpt
+
+ATOM: Final = 9
+_POWER: Final = 8
+_PRODUCT: Final = 7
+_TIMES: Final = 6
+_SIGN: Final = 5
+_SUM: Final = 4
+_COMPARED: Final = 3
+_NOT: Final = 2
+_AND: Final = 1
+CASES: Final = 0
+
+_FUNCTIONS: Final = {
+    "Tanh": "tanh", "Sigmoid": "σ", "Exp": "exp", "Log": "log", "Sin": "sin", "Cos": "cos", "Relu": "ReLU",
+    "Softmax": "softmax", "LogSoftmax": "log softmax", "Floor": "floor", "Ceiling": "ceil", "Sign": "sign",
+    "Erf": "erf", "Gelu": "GELU", "SoftPlus": "softplus", "Sqrt": "√", "Maximum": "max", "Minimum": "min",
+    "LSTMCell": "LSTM", "GRUCell": "GRU", "RNNCell": "RNN",
+}  # fmt: skip
+_SIGNS: Final = {
+    "Add": ("+", _SUM), "Subtract": ("−", _SUM), "Multiply": ("·", _TIMES), "Divide": ("/", _TIMES),
+    "FloorDivide": ("div", _SIGN), "Mod": ("rem", _SIGN), "FloorMod": ("mod", _SIGN),
+    **{type: (sign, _COMPARED) for type, sign in COMPARISON_SIGNS.items()},
+    "LogicalAnd": ("and", _AND), "LogicalOr": ("or", _AND), "LogicalXor": ("xor", _AND),
+}  # fmt: skip
+_ASSOCIATIVE: Final = ("Add", "Multiply")
+_SAME_NUMBERS: Final = ("Identity", "Reshape", "Squeeze", "Unsqueeze")
+_SQUARE: Final = "2"
+
+
+class Term(NamedTuple):
+    """A text, and how strongly it holds together: with a sign around it that binds more strongly it is in brackets."""
+
+    text: str
+    strength: int = ATOM
+
+    def within(self, strength: int) -> str:
+        """Return the text as an operand of a sign of this strength."""
+        return self.text if self.strength >= strength else f"({self.text})"
+
+
+def number(text: str) -> Term:
+    """Return a number, or a name, with a minus of the height of a plus."""
+    return Term(f"−{text[1:]}", _SIGN) if text.startswith("-") else Term(text)
+
+
+def keeps_its_numbers(layer: Layer) -> bool:
+    """True for an operation that formulas leave out: it changes the shape, or the type without rounding to integers."""
+    if layer.type != "Convert":
+        return layer.type in _SAME_NUMBERS
+    before, after = layer.inputs[0].element_type, layer.outputs[0].element_type
+    return not (_is_real(before) and not _is_real(after))
+
+
+def written(layer: Layer, operands: Sequence[Term]) -> Term:
+    """Return the first output of an operation, out of its operands."""
+    if layer.type in _SIGNS and len(operands) == 2:
+        is_whole = layer.type == "Divide" and not _is_real(layer.outputs[0].element_type)
+        return _with_sign("FloorDivide" if is_whole else layer.type, *operands)
+    if layer.type == "MatMul" and len(operands) == 2:
+        sides = zip(operands, ("transpose_a", "transpose_b"), strict=True)
+        parts = (f"{term.within(_POWER)}ᵀ" if layer.is_set(name) else term.within(_PRODUCT) for term, name in sides)
+        return Term(" ".join(parts), _PRODUCT)
+    if layer.type == "Power" and len(operands) == 2:
+        base, exponent = operands
+        raised = "²" if exponent.text == _SQUARE else f"^{exponent.within(ATOM)}"
+        return Term(f"{base.within(ATOM)}{raised}", _POWER)
+    if layer.type == "Negative":
+        return Term(f"−{operands[0].within(_TIMES)}", _SIGN)
+    if layer.type == "Abs":
+        return Term(f"|{operands[0].text}|")
+    if layer.type == "LogicalNot":
+        return Term(f"not {operands[0].within(_SIGN)}", _NOT)
+    name = _FUNCTIONS.get(layer.type, excerpt(layer.type))
+    if layer.type == "Convert":
+        kind = layer.outputs[0].element_type
+        name = "Convert" if kind is None else kind.name
+    return Term(f"{name}({', '.join(term.within(_AND) for term in operands)})")
+
+
+def cases(condition: Term, then: Term, otherwise: Term) -> Term:
+    """Return what an If gives: one term where its condition is true, else the other."""
+    if otherwise.text == "false":
+        return Term(f"{condition.within(_NOT)} and {then.within(_NOT)}", _AND)
+    if then.text == "true":
+        return Term(f"{condition.within(_NOT)} or {otherwise.within(_NOT)}", _AND)
+    return Term(f"{then.within(_AND)} if {condition.within(_AND)}, else {otherwise.text}", CASES)
+
+
+def _with_sign(type: str, a: Term, b: Term) -> Term:
+    sign, strength = _SIGNS[type]
+    if strength == _SUM and b.text.startswith("−"):  # a + −b
+        sign, b = {"+": "−", "−": "+"}[sign], Term(b.text.removeprefix("−"), max(b.strength, _TIMES))
+    if strength == _SIGN:
+        left, right = a.within(_PRODUCT), b.within(_PRODUCT)
+    else:
+        left = a.within(strength + (strength in (_COMPARED, _AND)))
+        right = b.within(strength + (type not in _ASSOCIATIVE))
+    return Term(f"{left} {sign} {right}", strength)
+
+
+def _is_real(kind: ElementType | None) -> bool:
+    return kind is not None and is_floating(kind.dtype)
+
 
 MOST_OPERATIONS: Final = 16
 """Operations of a body of which a formula is written; a longer one explains nothing."""
@@ -204,3 +309,81 @@ class _Equations:
         if name.isdigit():  # it would be read as a number
             raise _NoFormula
         return shortened(excerpt(name).replace(" ", "_"), _LONGEST_NAME)
+
+
+_CELLS: Final = ("LSTMCell", "GRUCell", "RNNCell")
+_HEAVY: Final = ("MatMul", "Einsum", "ScaledDotProductAttention")
+_HEAVY_ENDS: Final = ("Cell", "Sequence", "Convolution", "ConvolutionBackpropData")
+_ARITHMETIC: Final = ("Add", "Subtract", "Multiply", "Divide", "Mod", "FloorMod", "Power", "Negative", "Abs", "Select")
+_TRUE_OR_FALSE: Final = ("Equal", "NotEqual", "Less", "LessEqual", "Greater", "GreaterEqual", "LogicalAnd", "LogicalOr")
+_MOVING: Final = frozenset((*MOVEMENT, "Convert"))
+
+
+class RecurrentCell(NamedTuple):
+    """Cell that a body is built round: its type, and how many units it has."""
+
+    type: str
+    units: int
+
+
+def recurrent_cell(graph: Graph) -> RecurrentCell | None:
+    """Return the cell of a body that has just one; None of another body."""
+    found = [layer for layer in graph.operations if layer.type in _CELLS]
+    units = found[0].attributes.get("hidden_size", "") if len(found) == 1 else ""
+    return RecurrentCell(found[0].type, int(units)) if units.isdigit() else None
+
+
+def main_types(layers: Iterable[Layer]) -> tuple[tuple[str, int], ...]:
+    """Return the types of operations with their counts: those that cost most first, then the most frequent.
+
+    What only moves or converts numbers is left out, unless there is nothing else.
+    """
+    counts = Counter(layer.type for layer in layers)
+    told = {type: count for type, count in counts.items() if type not in _MOVING} or counts
+    return tuple(sorted(told.items(), key=lambda one: (_place(one[0]), -one[1])))
+
+
+def _place(type: str) -> int:
+    if type in _HEAVY or type.endswith(_HEAVY_ENDS) or type in ("If", "Loop", "TensorIterator"):
+        return 0
+    return 2 if type in _ARITHMETIC else 3 if type in _TRUE_OR_FALSE else 1
+
+
+_LOGICAL: Final = frozenset({"LogicalAnd", "LogicalOr", "LogicalXor", "LogicalNot"})
+_CONDITIONS_ARITHMETIC: Final = frozenset({"Add", "Subtract", "Multiply", "Abs", "Negative"})
+_DEEPEST: Final = 3
+_LONGEST: Final = 44
+_CONDITIONS_LONGEST_NAME: Final = 20
+
+
+def condition_text(model: Model, graph: Graph, layer: Layer) -> str:
+    """Return the condition that a layer gives as an expression; empty where it compares nothing, or is too long."""
+    root = _numbers_of(graph, layer)
+    if root is None or not (root.type in COMPARISON_SIGNS or root.type in _LOGICAL):
+        return ""
+    text = _term(model, graph, root, _DEEPEST).text
+    return text if len(text) <= _LONGEST else ""
+
+
+def _term(model: Model, graph: Graph, layer: Layer, depth: int) -> Term:
+    """Return what a layer gives: what it compares, or its name; arithmetic that only a converter has named as it is."""
+    if layer.type == "Constant":
+        return number(constant_symbol(model, layer))
+    is_expression = layer.type in COMPARISON_SIGNS or layer.type in _LOGICAL
+    is_written = is_expression or (layer.type in _CONDITIONS_ARITHMETIC and is_automatic(layer))
+    sources = graph.sources[layer.id]
+    read = [None if one is None else _numbers_of(graph, graph.by_id[one.layer]) for one in sources]
+    operands = [one for one in read if one is not None]
+    if not (is_written and depth and operands and len(operands) == len(read)):
+        return Term(shortened(excerpt(last_part(short_names_of(graph)[layer.id])), _CONDITIONS_LONGEST_NAME))
+    return written(layer, [_term(model, graph, one, depth - 1) for one in operands])
+
+
+def _numbers_of(graph: Graph, layer: Layer) -> Layer | None:
+    """Return the layer that computes the numbers that a layer gives; None where nothing is connected."""
+    while keeps_its_numbers(layer):
+        before = graph.sources[layer.id][0]
+        if before is None:
+            return None
+        layer = graph.by_id[before.layer]
+    return layer

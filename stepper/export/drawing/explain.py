@@ -1,37 +1,154 @@
-"""The strip of a story as a drawing: chips are rectangles, wires are paths with round corners, text stays text."""
+"""The story of a value, or of the end of a loop: its strip as a drawing, and as a graph for formats of text."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
-from itertools import pairwise
-from typing import Final
+from itertools import islice, pairwise
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
 from stepper.debug.causes.cause import Scalar
-from stepper.debug.story.facts import Story
-from stepper.debug.story.shortening import CutEdge
+from stepper.debug.causes.texts import element_text
+from stepper.debug.story.facts import LinkRole, Story, StoryColumn
+from stepper.debug.story.shortening import (
+    CutEdge,
+    KeptColumns,
+    ShortStory,
+    kept_columns,
+    last_links,
+    part_of_story,
+    shortened_story,
+)
 from stepper.debug.story.strip.layout import (
     CHIP,
     LABEL_AT,
     TORN,
+    Options,
     PlacedChip,
     PlacedColumn,
     PlacedText,
     PlacedWire,
+    Placement,
     Tone,
+    place,
     wire_text,
 )
-from stepper.debug.story.texts import extent, title, verdict
-from stepper.export.drawing.legend import Sample, legend_drawn, torn_edge_down
-from stepper.export.drawing.shapes import Group, PageDrawing, Path, Point, Rectangle, Shape, TextLine
-from stepper.export.drawing.story_bands import StoryBand, story_forms
-from stepper.export.figures.labels import shortened
+from stepper.debug.story.texts import column_text, entry_text, extent, number, reason, title, value_text, verdict
+from stepper.export.drawing.composing import Sample, legend_drawn, torn_edge_down
+from stepper.export.drawing.styles import Group, PageDrawing, Path, Point, Rectangle, Shape, TextLine
+from stepper.export.figures.drawn_graph import shortened
+from stepper.export.figures.figure import Cluster, EdgeKind, Figure, FigureEdge, FigureNode, NodeKind
 from stepper.export.fonts import HEADING_SIZE, LABEL_SIZE, SMALL_SIZE, advance, wrapped
 from stepper.export.layout.figure_layout import CELL
 from stepper.wording import counted, printable
+
+_SHORT_NAMES: Final = (10, 8)
+_LEAST_WITH_REASONS: Final = 4
+_USUAL_HEIGHT: Final = 20
+"""Lines of bands on a page that has no height."""
+_LEAD: Final = 4
+"""Free cells before the first column of a band that goes on from the one above."""
+
+
+class StoryBand(NamedTuple):
+    """Columns of a story that stand side by side, and where they lie."""
+
+    short: ShortStory
+    placement: Placement
+
+
+def story_forms(
+    story: Story, room: int, *, is_usual: bool, height: float | None, measure: Callable[[str, Tone], int]
+) -> Iterator[tuple[StoryBand, ...]]:
+    """Yield a story with fewer and fewer columns and less beside them; `room` is in cells, `height` in lines.
+
+    Columns stand in bands one below the other where the page has a height, or where few have room side by side.
+    """
+    whole = Options(width=None if is_usual else max(60, room), now=False, measure=measure)
+    plain = Options(now=False, histories=False, context=False, measure=measure)
+    narrow = plain._replace(width=room)
+    dense = narrow._replace(height=1)  # no free lines between the rows
+    short = dense._replace(names=_SHORT_NAMES[0])
+    total = len(story.columns)
+    counts = range(total - 1, _LEAST_WITH_REASONS - 1, -1)  # as long as so many have room their reasons are whole
+    yield (_band(ShortStory(story), whole),)
+    if height is not None:
+        yield from _in_bands(story, [total], plain, room, height)
+        yield (_band(ShortStory(story), dense),)
+        yield from _in_bands(story, range(2, total), plain, room, height)
+    yield from ((_band(shortened_story(story, count), plain),) for count in counts)
+    if height is None:
+        for options in (plain, plain._replace(height=1), short):
+            yield from _in_bands(story, range(2, total + 1), options, room, _USUAL_HEIGHT)
+    for options in (narrow, *(narrow._replace(names=letters) for letters in _SHORT_NAMES), dense):
+        yield from ((_band(shortened_story(story, count), options),) for count in range(total, 0, -1))
+    for count in range(len(story.links) - 1, 0, -1):
+        short_story = last_links(story, count)
+        yield (_band(short_story, narrow),)
+        yield (_band(short_story, narrow._replace(names=_SHORT_NAMES[-1])),)
+
+
+def _band(short: ShortStory, options: Options) -> StoryBand:
+    return StoryBand(short, place(short.story, options._replace(torn=short.torn)))
+
+
+def _in_bands(
+    story: Story, counts: Iterable[int], options: Options, room: int, height: float
+) -> Iterator[tuple[StoryBand, ...]]:
+    """Yield a story in bands, each as full as may be, with as many of its columns as these numbers say, most first."""
+    found = list[tuple[StoryBand, ...]]()
+    for count in counts:
+        kept = kept_columns(story, count)
+        made = _banded(story, kept, options, room, height)
+        if not made:
+            break
+        if len(made) > 1 and story.links[story.asked].column in kept.columns and _goes_on(story, kept.columns, made):
+            found.append(made)
+    yield from reversed(found)
+
+
+def _banded(story: Story, kept: KeptColumns, options: Options, room: int, height: float) -> tuple[StoryBand, ...]:
+    """Return columns in bands; none where they have no room."""
+    bands = list[StoryBand]()
+    rest = kept
+    while rest.columns:
+        made = _widest(story, rest, options._replace(lead=_LEAD if bands else 0), room)
+        height -= math.inf if made is None else made.placement.height
+        if made is None or height < 0:
+            return ()
+        bands.append(made)
+        rest = KeptColumns(rest.columns[len(made.short.story.columns) :])
+    return tuple(bands)
+
+
+def _widest(story: Story, rest: KeptColumns, options: Options, room: int) -> StoryBand | None:
+    """Return the band of as many of the first columns as have room; None where not even those around a gap have."""
+    found = None
+    for size in range(1 if rest.torn is None else rest.torn + 2, len(rest.columns) + 1):
+        made = _band(part_of_story(story, rest._replace(columns=rest.columns[:size])), options)
+        if made.placement.width > room:
+            break
+        found = made
+    return found
+
+
+def _goes_on(story: Story, columns: tuple[int, ...], bands: tuple[StoryBand, ...]) -> bool:
+    """True if what leads from a band to another one leads from its last column to the first one of the next."""
+    parts = iter(columns)
+    band = {
+        column: number for number, made in enumerate(bands) for column in islice(parts, len(made.short.story.columns))
+    }
+    ways = {(a, b) for a, b in pairwise(columns) if band[a] != band[b]}
+    for edge in story.edges:
+        source, target = story.links[edge.source].column, story.links[edge.target].column
+        is_apart = source in band and target in band and band[source] != band[target]
+        if is_apart and (source, target) not in ways:
+            return False
+    return True
+
 
 ROW: Final = 17
 MARGIN: Final = 16
@@ -430,3 +547,67 @@ def _measured(value: Scalar | None) -> float | None:
     if value is None:
         return None
     return math.nan if isinstance(value, str) else float(value)
+
+
+def story_figure(story: Story, model: str, notes: tuple[str, ...] = ()) -> Figure:
+    """Return a story as nodes `op@iteration` in a cluster for each iteration; `model` is the name of the model.
+
+    `notes` stand below.
+    """
+    told, more = verdict(story)
+    return Figure(
+        title=f"why {title(story)}",
+        description=f"{told}{more}. {extent(story)}.",
+        nodes=tuple(_nodes(story)),
+        edges=tuple(_edges(story)),
+        clusters=tuple(
+            Cluster(f"c{place}", NodeKind.ITERATION, _head(column)) for place, column in enumerate(story.columns)
+        ),
+        facts=(*((model,) if model else ()), *notes),
+    )
+
+
+def _head(column: StoryColumn) -> str:
+    if not column.path:
+        return "model" if not column.phase else f"model, {'before' if column.phase < 0 else 'after'} the loop"
+    outer = f"{'>'.join(map(str, column.path[:-1]))}>" if len(column.path) > 1 else ""
+    when = "" if not column.phase else ", before" if column.phase < 0 else ", after"
+    return f"iteration {outer}{column_text(column)}{when}"
+
+
+def _nodes(story: Story) -> list[FigureNode]:
+    nodes = []
+    for at, link in enumerate(story.links):
+        row = story.rows[link.row]
+        words = [word for word in (reason(link),) if word]
+        if link.entry is not None:
+            nodes.append(
+                FigureNode(f"e{at}", NodeKind.INPUT, entry_text(link.entry), cluster="", title=str(link.entry.layer))
+            )
+        nodes.append(
+            FigureNode(
+                id=f"n{at}",
+                kind=NodeKind.OPERATION,
+                label=f"{row.name}{element_text(link.element)} = {value_text(link)}",
+                lines=tuple(words),
+                marks=("born here",) if link.role is LinkRole.BORN else (),
+                title=f"{row.layer}, line {row.layer.line}",
+                cluster=f"c{link.column}",
+                highlighted=link.role is LinkRole.ASKED,
+            )
+        )
+    return nodes
+
+
+def _edges(story: Story) -> list[FigureEdge]:
+    edges = [
+        FigureEdge(f"e{place}", f"n{place}", EdgeKind.SLICE)
+        for place, link in enumerate(story.links)
+        if link.entry is not None
+    ]
+    for edge in story.edges:
+        back = edge.back
+        kind = EdgeKind.DATA if back is None else EdgeKind.CARRIED
+        label = "" if back is None else f"{back.name} {number(story.links[edge.source].value)}"
+        edges.append(FigureEdge(f"n{edge.source}", f"n{edge.target}", kind, label))
+    return edges

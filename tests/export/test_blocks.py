@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 from stepper.errors import UsageError
-from stepper.export.blocks.finding import repeats_of
-from stepper.export.blocks.names import block_name, shared_name
 from stepper.export.exporter import draw
 from stepper.export.figures.figure import EdgeKind, NodeKind
+from stepper.export.fold_blocks import block_name, repeats_of, shared_name
 from stepper.ir.model import Model
-from tests.export.blocks.nets import Net, experts, resnet, transformer
+from tests.export.nets import Net, experts, resnet, transformer
 from tests.export.reading_back import geometry
 from tests.export.reading_back.drawing import Drawing
 from tests.models import Graph, Value, carried, joined, last, sliced

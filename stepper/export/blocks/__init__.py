@@ -1,1 +1,0 @@
-"""Blocks that repeat in a graph: found by its structure, and drawn once with a count."""

@@ -1,0 +1,764 @@
+"""A figure with its repeating blocks drawn once: a frame with a count, its boxes named for all copies."""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping, Sequence, Set
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from stepper.element_types import Array
+from stepper.errors import StepperError
+from stepper.export.figures.builder import DrawnLevel, FigureBuilder
+from stepper.export.figures.drawn_graph import DrawnGraph, named_with_type, shortened
+from stepper.export.figures.figure import Cluster, EdgeKind, Figure, FigureEdge, FigureNode, FramePort, NodeKind
+from stepper.export.layout.layered import topological_order
+from stepper.ir.constants import constant_shape, constant_type, constant_value
+from stepper.ir.model import Body, Graph, Layer, Model, Port
+from stepper.query.short_names import short_names_of
+from stepper.wording import excerpt
+
+LEAST_SAVED: Final = 6
+"""Nodes that are left out at least where a block is drawn once."""
+_LEAST_SIZE: Final = 3
+_MOST_PERIODS: Final = 48
+"""Periods that are tried, the most promising ones."""
+_MOST_TRIES: Final = 400
+"""Parts of the sequence that are checked."""
+_MOST_CUTS: Final = 4
+_MOST_ROUNDS: Final = 64
+
+Read = tuple[int, int]
+"""What a node reads: the node, and which output of it."""
+
+
+class RepeatedBlock(Struct, frozen=True):
+    """Copies of one block, each with its nodes in one order; in a row where each copy reads the one before."""
+
+    copies: tuple[tuple[int, ...], ...]
+    is_row: bool
+
+    @property
+    def saved(self) -> int:
+        """How many nodes need not be drawn."""
+        return len(self.copies[0]) * (len(self.copies) - 1)
+
+
+def repeats_of(
+    inputs: Mapping[int, Sequence[Read]], looks: Mapping[int, Hashable], fixed: Set[int] = frozenset()
+) -> tuple[RepeatedBlock, ...]:
+    """Return the blocks that repeat, the largest saving first; no node is in two of them.
+
+    `inputs` are those of each node in their order, without cycles; two nodes of one look can stand for each other.
+    Nodes that are `fixed` are in no block.
+    """
+    return tuple(_Finder(inputs, looks, fixed).found())
+
+
+class _SourcePlace(NamedTuple):
+    """Position of a source seen from a reader in a copy: `back` copies before; `at` is the place in the block.
+
+    Outside of all copies `back` is -1, and `at` the node.
+    """
+
+    back: int
+    at: int
+    output: int
+
+
+class _Finder:
+    """The graph in the order of its structure, and which nodes are in a block already."""
+
+    def __init__(self, inputs: Mapping[int, Sequence[Read]], looks: Mapping[int, Hashable], fixed: Set[int]) -> None:
+        self._inputs = inputs
+        self._readers: dict[int, list[tuple[int, int]]] = {node: [] for node in inputs}
+        for node, read in inputs.items():
+            for index, (source, _) in enumerate(read):
+                self._readers[source].append((node, index))
+        known: dict[Hashable, int] = {}
+        self._look = {
+            node: known.setdefault((looks[node], tuple(output for _, output in read)), len(known))
+            for node, read in inputs.items()
+        }
+        self._order = [node for node in _structural_order(inputs, self._readers) if node not in fixed]
+        self._place = {node: at for at, node in enumerate(self._order)}
+        self._used = np.zeros(len(self._order), bool)
+        self._frame: dict[int, int] = {}
+
+    def found(self) -> Iterator[RepeatedBlock]:
+        """Yield the blocks, those that save the most first."""
+        looks = np.array([self._look[node] for node in self._order], np.int64)
+        crossing = self._crossing()
+        waiting = [(-saved, period, begin, length) for saved, period, begin, length in _periodic(looks)]
+        heapq.heapify(waiting)
+        for _ in range(_MOST_TRIES):
+            if not waiting:
+                return
+            _, period, begin, length = heapq.heappop(waiting)
+            free = list(_free_parts(self._used, begin, begin + length))
+            if free != [(begin, begin + length)]:
+                for start, end in free:
+                    self._push(waiting, period, start, end - start)
+                continue
+            made = self._checked(begin, length, period, crossing)
+            if made is None or made.saved < LEAST_SAVED or not self._is_apart(made):
+                continue
+            number = len(self._frame) + 1
+            for copy in made.copies:
+                for node in copy:
+                    self._used[self._place[node]] = True
+                    self._frame[node] = -number
+            yield made
+
+    @staticmethod
+    def _push(waiting: list[tuple[int, int, int, int]], period: int, begin: int, length: int) -> None:
+        saved = period * (length // period - 1)
+        if saved >= LEAST_SAVED:
+            heapq.heappush(waiting, (-saved, period, begin, length))
+
+    def _crossing(self) -> tuple[Array, Array]:
+        """Return for each place of the order how many nodes before it are read at or behind it, and how often."""
+        nodes, reads = np.zeros((2, len(self._order) + 2), np.int64)
+        for at, node in enumerate(self._order):
+            places = [self._place[reader] for reader, _ in self._readers[node] if reader in self._place]
+            for place in places:
+                reads[at + 1] += 1
+                reads[place + 1] -= 1
+            if places:
+                nodes[at + 1] += 1
+                nodes[max(places) + 1] -= 1
+        return np.cumsum(nodes), np.cumsum(reads)
+
+    # --- one part of the sequence ----------------------------------------------------------------------------------
+
+    def _checked(self, begin: int, length: int, period: int, crossing: tuple[Array, Array]) -> RepeatedBlock | None:
+        """Return the copies in a part of the order; None where they differ.
+
+        They are cut where the fewest tensors cross, best of all where these fork; of several cuts the one that saves
+        most.
+        """
+        (nodes, reads), inner = crossing, begin + period
+        slack = length % period
+        key = {at: (int(nodes[inner + at]), -int(reads[inner + at]), at > slack) for at in range(period)}
+        least = min(key.values())[0]
+        offsets = sorted((at for at in range(period) if key[at][0] == least), key=lambda at: (*key[at], at))
+        found: list[RepeatedBlock] = []
+        for offset in offsets[:_MOST_CUTS]:
+            starts = range(begin + offset, begin + length - period + 1, period)
+            alike = self._alike([tuple(self._order[at : at + period]) for at in starts])
+            if len(alike) < 2:
+                continue
+            grown = self._grown(self._extended(alike))
+            if len(grown[0]) >= _LEAST_SIZE:
+                found.append(RepeatedBlock(tuple(grown), self._is_row(grown)))
+        return max(found, key=lambda one: one.saved, default=None)
+
+    def _alike(self, copies: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
+        """Return the longest stretch of copies of which each is wired as the one before."""
+        where = {node: (copy, at) for copy, nodes in enumerate(copies) for at, node in enumerate(nodes)}
+        refs = [[self._refs(node, copy, where) for node in nodes] for copy, nodes in enumerate(copies)]
+        best, start = (0, 0), 0
+        for copy in range(1, len(copies) + 1):
+            is_first = copy - 1 == start
+            if copy == len(copies) or not self._is_alike(refs[copy - 1], refs[copy], may_enter=is_first):
+                best = max(best, (start, copy), key=lambda part: part[1] - part[0])
+                lenient = copy < len(copies) and self._is_alike(refs[copy - 1], refs[copy], may_enter=True)
+                start = copy - 1 if lenient else copy
+        return list(copies[best[0] : best[1]])
+
+    def _refs(self, node: int, copy: int, where: Mapping[int, tuple[int, int]]) -> list[_SourcePlace]:
+        found = []
+        for source, output in self._inputs[node]:
+            place = where.get(source)
+            inside = place is not None and place[0] <= copy
+            found.append(
+                _SourcePlace(copy - place[0], place[1], output)
+                if place is not None and inside
+                else _SourcePlace(-1, source, output)
+            )
+        return found
+
+    def _is_alike(self, one: list[list[_SourcePlace]], other: list[list[_SourcePlace]], *, may_enter: bool) -> bool:
+        """True if two copies are wired alike; the first of a row may read what is before it wherever that is."""
+        for mine, theirs in zip(one, other, strict=True):
+            if len(mine) != len(theirs):
+                return False
+            for a, b in zip(mine, theirs, strict=True):
+                if a == b or (may_enter and a.back < 0 and b.back == 1):
+                    continue
+                if a.back < 0 and b.back < 0 and self._look[a.at] == self._look[b.at] and a.output == b.output:
+                    continue
+                return False
+        return True
+
+    def _is_row(self, copies: Sequence[tuple[int, ...]]) -> bool:
+        before = set(copies[0])
+        return any(source in before for node in copies[1] for source, _ in self._inputs[node])
+
+    # --- further copies at both ends -------------------------------------------------------------------------------
+
+    def _extended(self, copies: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
+        """Return the copies with those before and behind them that are wired alike."""
+        taken = {node for copy in copies for node in copy}
+        while (before := self._matched(copies, self._seeds_before(copies), taken, is_before=True)) is not None:
+            taken.update(before)
+            copies = [before, *copies]
+        while (behind := self._matched(copies, self._seeds_behind(copies, taken), taken, is_before=False)) is not None:
+            taken.update(behind)
+            copies = [*copies, behind]
+        return copies
+
+    def _seeds_before(self, copies: Sequence[tuple[int, ...]]) -> dict[int, int]:
+        """Return what the first copy reads where the second reads the first, by the place in the block."""
+        places = {node: at for at, node in enumerate(copies[0])}
+        seeds: dict[int, int] = {}
+        for first, second in zip(copies[0], copies[1], strict=True):
+            for (mine, _), (theirs, _) in zip(self._inputs[first], self._inputs[second], strict=True):
+                if theirs in places and seeds.setdefault(places[theirs], mine) != mine:
+                    return {}
+        return seeds
+
+    def _seeds_behind(self, copies: Sequence[tuple[int, ...]], taken: Set[int]) -> dict[int, int]:
+        """Return what reads the last copy as that reads the one before, by the place in the block."""
+        places = {node: at for at, node in enumerate(copies[-2])}
+        seeds: dict[int, int] = {}
+        for at, node in enumerate(copies[-1]):
+            for index, (source, _) in enumerate(self._inputs[node]):
+                if source not in places:
+                    continue
+                found = [one for one in self._like(copies[-1][places[source]], index, node) if one not in taken]
+                if len(found) != 1 or seeds.setdefault(at, found[0]) != found[0]:
+                    return {}
+        return seeds
+
+    def _like(self, source: int, index: int, pattern: int) -> list[int]:
+        """Return what reads a node with this input and looks as the pattern."""
+        look = self._look[pattern]
+        return [reader for reader, slot in self._readers[source] if slot == index and self._look[reader] == look]
+
+    def _matched(
+        self, copies: Sequence[tuple[int, ...]], seeds: Mapping[int, int], taken: Set[int], *, is_before: bool
+    ) -> tuple[int, ...] | None:
+        """Return another copy that has these nodes at these places, found along its edges; None where there is none."""
+        model = copies[1]
+        places = {node: at for at, node in enumerate(model)}
+        found, waiting, done = dict(seeds), list(seeds), set[int]()
+        while waiting:
+            at = waiting.pop()
+            if at in done:
+                continue
+            done.add(at)
+            node, pattern = found[at], model[at]
+            if self._look[node] != self._look[pattern] or node in taken or not self._is_free(node):
+                return None
+            steps = [
+                (places[theirs], mine)
+                for (mine, _), (theirs, _) in zip(self._inputs[node], self._inputs[pattern], strict=True)
+                if theirs in places
+            ]
+            for reader, index in self._readers[pattern]:
+                if reader in places and places[reader] not in found:
+                    fitting = self._like(node, index, reader)
+                    steps += [(places[reader], fitting[0])] if len(fitting) == 1 else []
+            for place, candidate in steps:
+                if found.setdefault(place, candidate) != candidate:
+                    return None
+                waiting.append(place)
+        if len(found) < len(model) or len(set(found.values())) < len(model):
+            return None
+        made = tuple(found[at] for at in range(len(model)))
+        pair = [made, copies[0]] if is_before else [copies[-1], made]
+        where = {node: (copy, at) for copy, nodes in enumerate(pair) for at, node in enumerate(nodes)}
+        one, other = ([self._refs(node, copy, where) for node in nodes] for copy, nodes in enumerate(pair))
+        return made if self._is_alike(one, other, may_enter=True) else None
+
+    # --- nodes beside the copies -----------------------------------------------------------------------------------
+
+    def _grown(self, copies: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
+        """Return the copies with the nodes around them of which each copy has one of its own."""
+        columns = list(zip(*copies, strict=True))
+        copy_of = {node: copy for copy, nodes in enumerate(copies) for node in nodes}
+        new = columns
+        for _ in range(_MOST_ROUNDS):
+            beside = [found for column in new for found in (*self._sources(column), *self._sinks(column, copy_of))]
+            new = []
+            for column in beside:
+                if all(self._belongs(node, copy, copy_of) for copy, node in enumerate(column)):
+                    copy_of.update((node, copy) for copy, node in enumerate(column))
+                    new.append(column)
+            if not new:
+                break
+            columns += new
+        return list(zip(*columns, strict=True))
+
+    def _sources(self, column: Sequence[int]) -> Iterator[tuple[int, ...]]:
+        for read in zip(*(self._inputs[node] for node in column), strict=True):
+            yield tuple(source for source, _ in read)
+
+    def _sinks(self, column: Sequence[int], copy_of: Mapping[int, int]) -> Iterator[tuple[int, ...]]:
+        """Yield what reads each copy's node, and nothing but its copy and what all share."""
+        for pattern, index in self._readers[column[0]]:
+            found = [[one for one in self._like(node, index, pattern) if one not in copy_of] for node in column]
+            if all(len(fitting) == 1 for fitting in found):
+                readers = tuple(fitting[0] for fitting in found)
+                others = zip(*(self._inputs[node] for node in readers), strict=True)
+                if all(len(set(read)) == 1 or self._is_own(read, copy_of) for read in others):
+                    yield readers
+
+    @staticmethod
+    def _is_own(read: Sequence[Read], copy_of: Mapping[int, int]) -> bool:
+        return all(copy_of.get(source) == copy for copy, (source, _) in enumerate(read))
+
+    def _belongs(self, node: int, copy: int, copy_of: Mapping[int, int]) -> bool:
+        """True if a node is free, and nothing but its own copy reads it."""
+        if node in copy_of or not self._is_free(node):
+            return False
+        return all(copy_of.get(reader) == copy for reader, _ in self._readers[node])
+
+    def _is_free(self, node: int) -> bool:
+        return node in self._place and not self._used[self._place[node]]
+
+    def _is_apart(self, made: RepeatedBlock) -> bool:
+        """True if the block can be one box: nothing that reads it is read by it."""
+        frame = {**self._frame, **{node: -len(self._frame) - 1 for copy in made.copies for node in copy}}
+        links: dict[int, set[int]] = {}
+        for node, read in self._inputs.items():
+            here = links.setdefault(frame.get(node, node), set())
+            here.update(frame.get(source, source) for source, _ in read)
+        for key, sources in links.items():
+            sources.discard(key)
+        try:
+            return len(topological_order({key: list(sources) for key, sources in links.items()})) == len(links)
+        except ValueError:
+            return False
+
+
+def _structural_order(
+    inputs: Mapping[int, Sequence[Read]], readers: Mapping[int, Sequence[tuple[int, int]]]
+) -> Iterator[int]:
+    """Yield the nodes, each after its inputs, from the deepest end backwards, of several inputs the deepest first."""
+    depth: dict[int, int] = {}
+    for node in topological_order({node: [source for source, _ in read] for node, read in inputs.items()}):
+        depth[node] = 1 + max((depth[source] for source, _ in inputs[node]), default=0)
+    done: set[int] = set()
+
+    def deepest(node: int) -> Iterator[int]:
+        sources = dict.fromkeys(source for source, _ in inputs[node])
+        return iter(sorted(sources, key=lambda source: -depth[source]))
+
+    for end in sorted((node for node in inputs if not readers[node]), key=lambda node: -depth[node]):
+        stack = [(end, deepest(end))]
+        while stack:
+            node, rest = stack[-1]
+            source = next((one for one in rest if one not in done), None)
+            if source is not None:
+                stack.append((source, deepest(source)))
+                continue
+            stack.pop()
+            if node not in done:
+                done.add(node)
+                yield node
+
+
+def _periodic(looks: Array) -> Iterator[tuple[int, int, int, int]]:
+    """Yield the parts that have a period, twice at least: what it saves, the period, where it begins, its length."""
+    order = np.argsort(looks, kind="stable")
+    gaps = np.diff(order)[np.diff(looks[order]) == 0]
+    periods, counts = np.unique(gaps[gaps >= _LEAST_SIZE], return_counts=True)
+    for at in np.argsort(-periods * counts, kind="stable")[:_MOST_PERIODS]:
+        period = int(periods[at])
+        same = np.concatenate(([False], looks[:-period] == looks[period:], [False]))
+        edges = np.flatnonzero(np.diff(same.astype(np.int8)))
+        for begin, end in zip(edges[::2], edges[1::2], strict=True):
+            length = int(end - begin) + period
+            saved = period * (length // period - 1)
+            if end - begin >= period and saved >= LEAST_SAVED:
+                yield saved, period, int(begin), length
+
+
+def _free_parts(used: Array, begin: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield the parts of a range in which nothing is used."""
+    free = np.concatenate(([False], ~used[begin:end], [False]))
+    edges = np.flatnonzero(np.diff(free.astype(np.int8)))
+    for one, other in zip(edges[::2], edges[1::2], strict=True):
+        yield begin + int(one), begin + int(other)
+
+
+_NAMES: Final = frozenset({"variable_id", "variable", "friendly_name"})
+"""Attributes that are names."""
+_MOST: Final = 16
+"""Elements of an integer constant that is compared by value."""
+
+
+def inputs_of(drawn: DrawnGraph) -> dict[int, list[Read]]:
+    """Return what each box reads, by its key."""
+    found: dict[int, list[Read]] = {node.key: [] for node in drawn.nodes}
+    for edge in drawn.edges:
+        found[edge.target].append((edge.source, edge.output))
+    return found
+
+
+class StructuralLooks:
+    """Looks of the boxes of a model's graphs; bodies are compared whole."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._bodies: dict[int, Hashable] = {}
+        self._known: dict[Hashable, int] = {}
+
+    def of(self, graph: Graph, drawn: DrawnGraph) -> dict[int, Hashable]:
+        """Return a look for each box, by its key."""
+        return {
+            node.key: (node.kind, tuple(sorted(self._number(self._layer(graph, key)) for key in node.layers)))
+            for node in drawn.nodes
+        }
+
+    def _layer(self, graph: Graph, key: int) -> Hashable:
+        layer = graph.by_id[key]
+        attributes = frozenset((name, text) for name, text in layer.attributes.items() if name not in _NAMES)
+        if layer.type == "Constant":
+            return self._constant(layer)
+        bodies = tuple((body.role, self._body(body.graph), _ports(body)) for body in layer.bodies)
+        ports = tuple(map(_form, layer.inputs)), tuple(map(_form, layer.outputs))
+        return layer.type, layer.definition, attributes, ports, bodies, tuple(self._operands(graph, layer))
+
+    def _operands(self, graph: Graph, layer: Layer) -> Iterator[Hashable]:
+        """Yield the constants that it reads, and of wires which of them are the same."""
+        sources = graph.sources[layer.id]
+        for source in sources:
+            if source is None or graph.by_id[source.layer].type != "Constant":
+                yield sources.index(source)
+            else:
+                yield self._constant(graph.by_id[source.layer])
+
+    def _constant(self, layer: Layer) -> Hashable:
+        type_, shape = constant_type(layer), constant_shape(layer)
+        form = None if type_ is None else type_.name, shape
+        if shape is None or type_ is None or int(np.prod(shape)) > _MOST:
+            return form
+        try:
+            value = constant_value(self._model, layer)
+        except StepperError:
+            return form
+        return (*form, tuple(value.reshape(-1).tolist())) if value.dtype.kind in "iub" else form
+
+    def _body(self, graph: Graph) -> Hashable:
+        """Return what a whole graph looks like: that of its ends, each with all that it follows from."""
+        if id(graph) not in self._bodies:
+            looks: dict[int, int] = {}
+            sources = {key: [one.layer for one in read if one is not None] for key, read in graph.sources.items()}
+            for key in topological_order(sources):
+                read = tuple(
+                    None if source is None else (looks[source.layer], source.output) for source in graph.sources[key]
+                )
+                looks[key] = self._number((self._layer(graph, key), read))
+            self._bodies[id(graph)] = tuple(sorted(looks.values()))
+        return self._bodies[id(graph)]
+
+    def _number(self, look: Hashable) -> int:
+        return self._known.setdefault(look, len(self._known))
+
+
+def _form(port: Port) -> Hashable:
+    return None if port.element_type is None else port.element_type.name, port.dims
+
+
+def _ports(body: Body) -> Hashable:
+    """Return the port map without ids of layers."""
+    inputs = tuple((entry.input, entry.slicing, entry.purpose) for entry in body.inputs)
+    return inputs, tuple((entry.output, entry.slicing, entry.purpose) for entry in body.outputs), len(body.back_edges)
+
+
+_TOKENS: Final = re.compile(r"\d+|\D+")
+_NUMBERED: Final = re.compile(r"(?:^|[./_])\d{1,9}(?=[./_]|$)")
+_MOST_LISTED: Final = 4
+
+
+def shared_name(names: Sequence[str]) -> str:
+    """Return one name for several; the numbers in which they differ as a range, or what else differs as `…`."""
+    if len(set(names)) == 1:
+        return names[0]
+    tokens = [_TOKENS.findall(name) for name in names]
+    if all(len(found) == len(tokens[0]) for found in tokens):
+        columns = list(zip(*tokens, strict=True))
+        if all(len(set(column)) == 1 or all(map(_is_number, column)) for column in columns):
+            return "".join(column[0] if len(set(column)) == 1 else _range(column) for column in columns)
+    begin = _beginning(names)
+    end = _beginning([name[len(begin) :][::-1] for name in names])[::-1]
+    return f"{begin}…{end}" if begin or end else f"{names[0]}, …"
+
+
+def block_name(members: Sequence[Sequence[str]]) -> str:
+    """Return the name of a block, of which each copy has members of these names; "" where they share no number.
+
+    It is what most members have in common up to the number that counts the copies.
+    """
+    found: Counter[str] = Counter()
+    for names in zip(*members, strict=True):
+        for ends in zip(*([match.end() for match in _NUMBERED.finditer(name)] for name in names), strict=False):
+            shared = shared_name([name[:end] for name, end in zip(names, ends, strict=True)])
+            if shared.endswith("}") and shared.count("{") == 1 and "…" not in shared:
+                found[shared] += 1
+                break
+    if not found:
+        return ""
+    name, count = max(found.items(), key=lambda item: (item[1], -len(item[0])))
+    return name if 2 * count > len(members[0]) // 2 else ""
+
+
+def _beginning(names: Sequence[str]) -> str:
+    """Return what all begin with."""
+    low, high = min(names), max(names)
+    same = next((at for at, (one, other) in enumerate(zip(low, high, strict=False)) if one != other), len(low))
+    return low[:same]
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit()
+
+
+def _range(column: Sequence[str]) -> str:
+    numbers = [int(text) for text in column]
+    if all(after == before + 1 for before, after in pairwise(numbers)):
+        return f"{{{column[0]}..{column[-1]}}}"
+    if len(column) <= _MOST_LISTED:
+        return f"{{{','.join(column)}}}"
+    return f"{{{column[0]},{column[1]}..{column[-1]}}}"
+
+
+LARGE: Final = 100
+"""Boxes above which blocks are drawn once where nothing else is said."""
+_LONGEST: Final = 44
+_FIXED: Final = (NodeKind.PARAMETER, NodeKind.RESULT, NodeKind.ACCUMULATOR)
+"""Kinds of boxes of a body at which back edges and port maps end."""
+
+
+def drawn_once(figure: Figure, parts: FigureBuilder, model: Model) -> Figure:
+    """Return the figure with each block that repeats drawn once; the same figure where none does."""
+    made, looks = _Once(figure), StructuralLooks(model)
+    for level in parts.levels:
+        kinds = {node.key: node.kind for node in level.drawn.nodes}
+        fixed = frozenset(key for key, kind in kinds.items() if level.prefix and kind in _FIXED)
+        for repeats in repeats_of(inputs_of(level.drawn), looks.of(level.graph, level.drawn), fixed):
+            made.fold(level, repeats)
+    return made.figure()
+
+
+class _Copies(Struct, frozen=True):
+    """Copies of a block in a figure: for each copy the ids of its boxes, and of what is open the frames."""
+
+    level: DrawnLevel
+    repeats: RepeatedBlock
+    frame: str
+    units: tuple[tuple[str, ...], ...]
+
+
+class _Once:
+    """A figure in which copies become their first one."""
+
+    def __init__(self, figure: Figure) -> None:
+        self._whole = figure
+        self._stands_for: dict[str, str] = {}
+        self._frames: list[Cluster] = []
+        self._frame_of: dict[str, str] = {}
+        self._changed: dict[str, FigureNode] = {}
+        self._titles: dict[str, str] = {}
+        self._entries: list[FigureNode] = []
+        self._entry_of: dict[tuple[str, str], str] = {}
+        self._home: dict[str, str] = {}
+
+    def fold(self, level: DrawnLevel, repeats: RepeatedBlock) -> None:
+        """Fold the copies of a block of one graph into the first, unless the graph itself is in a copy of another."""
+        if self._owner(level.cluster):
+            return
+        units = tuple(tuple(self._unit(level, key) for key in copy) for copy in repeats.copies)
+        copies = _Copies(level, repeats, f"{level.prefix}b{repeats.copies[0][0]}", units)
+        names = [[level.graph.by_id[key].name for key in copy] for copy in repeats.copies]
+        name, count = block_name(names), len(units)
+        how = "in a row, each reads the one before" if repeats.is_row else "side by side"
+        title = shortened(excerpt(name), _LONGEST) or f"block of {len(units[0]):,} boxes"
+        lines = (f"{count} alike {how}",)
+        self._frames.append(Cluster(copies.frame, NodeKind.BLOCK, f"{title}  × {count}", level.cluster, lines))
+        for at, unit in enumerate(units[0]):
+            others = [copy[at] for copy in units]
+            self._frame_of.update(dict.fromkeys(others, copies.frame))
+            self._home.update(dict.fromkeys(others, level.cluster))
+            self._stands_for.update(dict.fromkeys(others[1:], unit))
+            self._name(copies, at, name)
+        self._add_entries(copies)
+
+    def _unit(self, level: DrawnLevel, key: int) -> str:
+        box = f"{level.prefix}n{key}"
+        return box if box in self._whole.by_id else f"{level.prefix}c{key}"
+
+    def _owner(self, id: str) -> str:
+        """Return the copy that a box or a frame is in, but for first copies; "" where it is in none."""
+        while id and id not in self._stands_for:
+            id = self._whole.parent(id)
+        return id
+
+    # --- names -----------------------------------------------------------------------------------------------------
+
+    def _name(self, copies: _Copies, at: int, block: str) -> None:
+        """Give a box of the first copy the name of all that it stands for, within the block."""
+        unit, others = copies.units[0][at], [copy[at] for copy in copies.units]
+        if unit not in self._whole.by_id:
+            labels = [self._whole.clusters_by_id[other].label for other in others]
+            self._titles[unit] = shortened(shared_name(labels), _LONGEST)
+            return
+        nodes = [self._whole.by_id[other] for other in others]
+        first, layer = nodes[0], copies.level.graph.by_id[copies.repeats.copies[0][at]]
+        label, name = shared_name([node.label for node in nodes]), first.name
+        if first.kind not in (NodeKind.GROUP, NodeKind.SHAPES):
+            own = self._within(copies, at, block)
+            name, label = (own, label) if name else ("", named_with_type(layer, own))
+        else:
+            label = shared_name([copies.level.drawn.node(copy[at]).name for copy in copies.repeats.copies])
+        self._changed[unit] = replace(
+            first,
+            label=shortened(excerpt(label), _LONGEST),
+            name=shortened(excerpt(name), _LONGEST),
+            title=f"{first.title}; and {len(nodes) - 1} alike",
+            lines=tuple(shared_name(lines) for lines in zip(*(node.lines for node in nodes), strict=False)),
+            marks=tuple(dict.fromkeys(mark for node in nodes for mark in node.marks)),
+            computed_by=tuple(dict.fromkeys(who for node in nodes for who in node.computed_by)),
+            highlighted=any(node.highlighted for node in nodes),
+        )
+
+    def _within(self, copies: _Copies, at: int, block: str) -> str:
+        """Return the name of what is at a place in the block, without that of the block."""
+        graph, keys = copies.level.graph, [copy[at] for copy in copies.repeats.copies]
+        whole = shared_name([graph.by_id[key].name for key in keys])
+        if block and whole.startswith(block):
+            return whole.removeprefix(block).lstrip("./_")
+        short = short_names_of(graph)
+        return shared_name([short[key] for key in keys])
+
+    # --- what comes in ---------------------------------------------------------------------------------------------
+
+    def _add_entries(self, copies: _Copies) -> None:
+        """Add a box inside of the frame for each tensor that comes from outside of the first copy."""
+        level, reads = copies.level, inputs_of(copies.level.drawn)
+        place = {key: (copy, at) for copy, keys in enumerate(copies.repeats.copies) for at, key in enumerate(keys)}
+        entries: dict[tuple[int, int], str] = {}
+        for at, key in enumerate(copies.repeats.copies[0]):
+            for index, (source, output) in enumerate(reads[key]):
+                if source in place and place[source][0] == 0:
+                    continue
+                if (source, output) not in entries:
+                    id = f"{copies.frame}in{len(entries)}"
+                    entries[source, output] = id
+                    sources = [reads[copy[at]][index][0] for copy in copies.repeats.copies]
+                    node = self._entry(copies, sources, place)
+                    self._entries.append(replace(node, id=id, cluster=copies.frame))
+                for copy, units in enumerate(copies.units):
+                    other = reads[copies.repeats.copies[copy][at]][index][0]
+                    self._entry_of[units[at], self._unit(level, other)] = entries[source, output]
+
+    def _entry(self, copies: _Copies, sources: Sequence[int], place: Mapping[int, tuple[int, int]]) -> FigureNode:
+        names = short_names_of(copies.level.graph)
+        before = place.get(sources[1])
+        if before is not None and before[0] == 0:
+            first = copies.repeats.copies[0]
+            box = self._changed.get(self._unit(copies.level, first[before[1]]))
+            then = names[sources[1]] if box is None else box.name or box.label
+            return FigureNode("", NodeKind.INPUT, excerpt(names[sources[0]]), (f"then {then} of the one before",))
+        is_same = len(set(sources)) == 1
+        label = names[sources[0]] if is_same else shared_name([names[source] for source in sources])
+        line = "the same for all" if is_same else "one for each"
+        return FigureNode("", NodeKind.INPUT, shortened(excerpt(label), _LONGEST), (line,))
+
+    # --- the figure ------------------------------------------------------------------------------------------------
+
+    def figure(self) -> Figure:
+        """Return the figure."""
+        if not self._frames:
+            return self._whole
+        nodes = [self._changed.get(node.id, node) for node in self._whole.nodes if not self._owner(node.id)]
+        clusters = [
+            replace(one, label=self._titles.get(one.id, one.label), parent=self._frame_of.get(one.id, one.parent))
+            for one in self._whole.clusters
+            if not self._owner(one.id)
+        ]
+        shown = f"{len(self._whole.nodes):,} boxes, drawn as {len(nodes):,}"
+        note = f"{shown}: blocks that repeat are drawn once (--blocks all draws each)"
+        made = replace(
+            self._whole,
+            nodes=(*(replace(one, cluster=self._frame_of.get(one.id, one.cluster)) for one in nodes), *self._entries),
+            edges=self._edges(),
+            clusters=(*clusters, *self._frames),
+            notes=(*self._whole.notes, note),
+        )
+        for frame in self._frames:
+            made = _with_ports(made, frame.id)
+        return made
+
+    def _edges(self) -> tuple[FigureEdge, ...]:
+        """Return the edges, those of all copies as those of the first; none from copy to copy."""
+        found: dict[FigureEdge, None] = {}
+        for edge in self._whole.edges:
+            source, target = self._member(edge.source), self._member(edge.target)
+            blocks = self._frame_of.get(source, ""), self._frame_of.get(target, "")
+            if blocks[0] == blocks[1]:
+                if not blocks[0] or not (self._owner(edge.source) or self._owner(edge.target)):
+                    found[edge] = None
+                continue
+            begin, copied = self._stands_for.get(source, edge.source), target in self._stands_for
+            entry = self._entry_of.get((target, self._beside(edge.source, target))) if blocks[1] else None
+            if entry is None:
+                found[replace(edge, source=begin, target=self._stands_for.get(target, edge.target))] = None
+                continue
+            found[FigureEdge(begin, entry, EdgeKind.DATA, output=edge.output)] = None
+            if not copied:
+                found[replace(edge, source=entry, output=0)] = None
+        return tuple(found)
+
+    def _member(self, id: str) -> str:
+        """Return the member of a block, in any copy, that a box or a frame is, or is in; "" where it is in none."""
+        while id and id not in self._frame_of:
+            id = self._whole.parent(id)
+        return id
+
+    def _beside(self, id: str, unit: str) -> str:
+        """Return what stands in the graph of a member of a block, and is this box or has it inside."""
+        home = self._home[unit]
+        while id and self._whole.parent(id) != home:
+            id = self._whole.parent(id)
+        return id
+
+
+def _with_ports(figure: Figure, block: str) -> Figure:
+    """Return the figure with ports on the frame of a block, so that wires go through to its boxes and from them.
+
+    A side from which something leads into, or out of, an inner frame has none.
+    """
+    inside = {node.id for node in figure.nodes_in[block]}
+    within = figure.within(block)
+    into = [edge for edge in figure.edges if edge.target in within and edge.source not in within]
+    out = [edge for edge in figure.edges if edge.source in within and edge.target not in within]
+    entered = list(dict.fromkeys(edge.target for edge in into))
+    left = list(dict.fromkeys((edge.source, edge.output) for edge in out))
+    if not inside.issuperset(entered) or any(edge.enters >= 0 for edge in into):
+        entered = []
+    if not inside.issuperset(source for source, _ in left) or any(edge.leaves >= 0 for edge in out):
+        left = []
+    moved = {}
+    for edge in into if entered else ():
+        moved[edge] = replace(edge, enters=entered.index(edge.target))
+    for edge in out if left else ():
+        moved[edge] = replace(edge, leaves=left.index((edge.source, edge.output)))
+    ports = (
+        *(FramePort(index, (), (end,)) for index, end in enumerate(entered)),
+        *(FramePort(index, (), (end,), is_output=True) for index, (end, _) in enumerate(left)),
+    )
+    return replace(
+        figure,
+        edges=tuple(moved.get(edge, edge) for edge in figure.edges),
+        clusters=tuple(replace(one, ports=ports) if one.id == block else one for one in figure.clusters),
+    )

@@ -1,1 +1,0 @@
-"""Loops and Ifs as frames: their ports, and what is particular about them."""

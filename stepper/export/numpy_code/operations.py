@@ -1,0 +1,720 @@
+"""An operation as a call of the product's own kernel: what serves where nothing shorter says the same."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import typing
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from stepper import ops
+from stepper.element_types import LARGEST_RANK, ElementType, is_floating, is_of_numpy
+from stepper.errors import UsageError
+from stepper.export.numpy_code.write_graph import (
+    CodeExpression,
+    EmitContext,
+    Emitted,
+    Emitter,
+    attribute,
+    call,
+    dtype_text,
+    infix,
+    item,
+    literal,
+    method,
+    name_for,
+    prefix,
+    shape_argument,
+)
+from stepper.ir.model import Layer
+from stepper.ops.families import FAMILIES
+from stepper.ops.registry import Kernel, read_attribute
+
+_ONE: Final = literal("1")
+
+
+def _pair(context: EmitContext) -> tuple[CodeExpression, CodeExpression] | None:
+    """Return both inputs of an operation that broadcasts as numpy does."""
+    if context.attribute("auto_broadcast", "numpy") not in ("numpy", "none"):
+        return None
+    return context.factor(0, 1), context.factor(1, 0)
+
+
+def _binary(code: str, accepts: Callable[[EmitContext], bool]) -> Emitter:
+    """Return the emitter of an operator, or of a function of numpy, for the element types that it accepts."""
+
+    def emit(context: EmitContext) -> Emitted:
+        pair = _pair(context) if accepts(context) else None
+        if pair is None:
+            return None
+        return call(code, *pair) if code.startswith("np.") else infix(pair[0], code, pair[1])
+
+    return emit
+
+
+def _are_numbers(context: EmitContext) -> bool:
+    dtype = context.dtype(0)
+    return dtype is not None and (is_floating(dtype) or dtype.kind in "iu") and dtype == context.dtype(1)
+
+
+def _are_alike(context: EmitContext) -> bool:
+    return context.dtype(0) is not None and context.dtype(0) == context.dtype(1)
+
+
+def _are_booleans(context: EmitContext) -> bool:
+    return context.dtype(0) == context.dtype(1) == np.dtype(np.bool_)
+
+
+def _are_of_numpy(context: EmitContext) -> bool:
+    dtype = context.dtype(0)
+    return dtype is not None and is_of_numpy(dtype) and dtype == context.dtype(1)
+
+
+def _are_common_numbers(context: EmitContext) -> bool:
+    return context.is_common and _are_numbers(context)
+
+
+def _are_real_numbers(context: EmitContext) -> bool:
+    return context.is_real and _are_numbers(context)
+
+
+def _not(context: EmitContext) -> Emitted:
+    return prefix("~", context.at(0)) if context.dtype(0) == np.dtype(np.bool_) else None
+
+
+def _divide(context: EmitContext) -> Emitted:
+    dtype = context.dtype(0)
+    if dtype is None or not (is_floating(dtype) or context.flag("m_pythondiv", otherwise=True)):
+        return None
+    return _binary("/" if is_floating(dtype) else "//", _are_numbers)(context)
+
+
+def _squared_difference(context: EmitContext) -> Emitted:
+    difference = _binary("-", _are_common_numbers)(context)
+    return None if difference is None else call("np.square", difference)
+
+
+def _select(context: EmitContext) -> Emitted:
+    if context.attribute("auto_broadcast", "numpy") not in ("numpy", "none") or context.dtype(1) is None:
+        return None
+    return call("np.where", context.at(0), context.factor(1, 2), context.factor(2, 1))
+
+
+def _of_reals(function: str) -> Emitter:
+    return lambda context: call(function, context.at(0)) if context.is_real else None
+
+
+def _of_numbers(function: str) -> Emitter:
+    return lambda context: call(function, context.at(0)) if context.is_common else None
+
+
+def _negative(context: EmitContext) -> Emitted:
+    return prefix("-", context.at(0)) if context.is_common else None
+
+
+def _round(context: EmitContext) -> Emitted:
+    return call("np.rint", context.at(0)) if context.is_real and "away" not in context.attribute("mode") else None
+
+
+def _relu(context: EmitContext) -> Emitted:
+    return call("np.maximum", context.at(0), _ONE._replace(text="0")) if context.is_common else None
+
+
+def _sigmoid(context: EmitContext) -> Emitted:
+    if not context.is_real:
+        return None
+    context.needs.add("sigmoid")
+    return call("sigmoid", context.at(0))
+
+
+def _softmax(context: EmitContext) -> Emitted:
+    if not context.is_real:
+        return None
+    context.needs.add("softmax")
+    return call("softmax", context.at(0), axis=str(context.integer("axis", 1)))
+
+
+def _swish(context: EmitContext) -> Emitted:
+    if not context.is_real or len(context) > 1:
+        return None
+    context.needs.add("sigmoid")
+    x = context.named(0)
+    return infix(x, "*", call("sigmoid", x))
+
+
+def _clamp(context: EmitContext) -> Emitted:
+    low, high = float(context.attribute("min", "0")), float(context.attribute("max", "0"))
+    if not context.is_real or not np.isfinite([low, high]).all() or not low <= high:
+        return None
+    return call("np.clip", context.at(0), repr(low), repr(high))
+
+
+# --- reductions ------------------------------------------------------------------------------------------------------
+
+
+def _reduction(function: str, *, types: str, widens: bool = False) -> Emitter:
+    """Return the emitter of a reduction; `types` are the kinds that numpy reduces as the specification does."""
+
+    def emit(context: EmitContext) -> Emitted:
+        axes, dtype = context.numbers(1), context.dtype(0)
+        if axes is None or dtype is None or not is_of_numpy(dtype) or dtype.kind not in types or dtype == np.float16:
+            return None
+        if 0 in context.dims(0):
+            return None  # what numpy says of nothing is not what the specification says
+        keywords = {"axis": str(axes[0]) if len(axes) == 1 else str(tuple(axes))}
+        if widens and dtype.kind in "iu" and dtype.itemsize < 8:
+            keywords["dtype"] = dtype_text(dtype)
+        if context.flag("keep_dims"):
+            keywords["keepdims"] = "True"
+        return call(function, context.at(0), **keywords)
+
+    return emit
+
+
+def _norm(of: Callable[[CodeExpression], CodeExpression], *, root: bool) -> Emitter:
+    def emit(context: EmitContext) -> Emitted:
+        total = _reduction("np.sum", types="f")(context)
+        if total is None:
+            return None
+        x = context.named(0)
+        total = total._replace(text=total.text.replace(x.text, of(x).text, 1))
+        return call("np.sqrt", total) if root else total
+
+    return emit
+
+
+def _top(context: EmitContext) -> Emitted:
+    """Return the largest or smallest element with its index."""
+    count, index_type = context.numbers(1), context.layer.attributes.get("index_element_type", "i32")
+    if count != [1] or not context.is_real or index_type not in ("i32", "i64"):
+        return None
+    x, axis = context.named(0), str(context.integer("axis"))
+    is_least = context.attribute("mode") == "min"
+    position = call("np.argmin" if is_least else "np.argmax", x, axis=axis, keepdims="True")
+    if index_type == "i32":
+        position = CodeExpression(f"{position.text}.astype(np.int32)")
+    context.results = [call("np.min" if is_least else "np.max", x, axis=axis, keepdims="True"), position]
+    return context.results[0]
+
+
+def _cumulative(context: EmitContext) -> Emitted:
+    axis = context.numbers(1)
+    if axis is None or len(axis) != 1 or not context.is_common or context.flag("exclusive") or context.flag("reverse"):
+        return None
+    dtype = context.dtype(0)
+    assert dtype is not None
+    keywords = {"dtype": dtype_text(dtype)} if dtype.kind in "iu" and dtype.itemsize < 8 else {}
+    return call("np.cumsum", context.at(0), axis=str(axis[0]), **keywords)
+
+
+# --- products --------------------------------------------------------------------------------------------------------
+
+
+def _matmul(context: EmitContext) -> Emitted:
+    if not context.is_common or not context.is_real:
+        return None
+    sides = [_turned(context, index, name) for index, name in enumerate(("transpose_a", "transpose_b"))]
+    if sides[0] is None or sides[1] is None:
+        return None
+    return infix(sides[0], "@", sides[1])
+
+
+def _turned(context: EmitContext, index: int, attribute: str) -> Emitted:
+    if not context.flag(attribute):
+        return context.at(index)
+    rank = context.rank(index)
+    if rank is None:
+        return None
+    if rank == 1:
+        return context.at(index)
+    return CodeExpression(f"{context.at(index).atom}{'.T' if rank == 2 else '.swapaxes(-1, -2)'}")
+
+
+# --- types -----------------------------------------------------------------------------------------------------------
+
+
+def converts_plainly(source: np.dtype[Any] | None, target: np.dtype[Any]) -> bool:
+    """True if `astype` does what Convert does: not where a float becomes a narrow integer, or a narrow float twice."""
+    if source is None or not is_of_numpy(source) or source.kind not in "biuf":
+        return False
+    if not is_of_numpy(target):
+        return is_floating(target) and target.itemsize == 2 and source == np.float32
+    if target.kind == "f":
+        return target.itemsize >= 4 or source.kind == "f"
+    return source.kind != "f" or target in (np.dtype(np.int32), np.dtype(np.int64))
+
+
+def _convert(context: EmitContext) -> Emitted:
+    target = _destination(context.layer.attributes.get("destination_type", ""))
+    return None if target is None else converted(context, target)
+
+
+def converted(context: EmitContext, target: np.dtype[Any]) -> Emitted:
+    """Return the first input in another type."""
+    source = context.dtype(0)
+    if source == target:
+        return context.at(0)
+    if source is None or not (converts_plainly(source, target) or target == np.dtype(np.bool_)):
+        return None
+    if target == np.dtype(np.bool_):
+        return infix(context.at(0), "!=", literal("0")) if is_of_numpy(source) else None
+    if not is_of_numpy(target):
+        context.needs.add("ml_dtypes")
+    return CodeExpression(f"{context.at(0).atom}.astype({dtype_text(target)})")
+
+
+def _destination(text: str) -> np.dtype[Any] | None:
+    found = read_attribute("destination_type", text, ElementType | None)
+    return None if found is None else found.dtype
+
+
+_BINARY: Final = {
+    _are_numbers: {
+        "Add": "+", "Subtract": "-", "Multiply": "*", "Mod": "np.fmod",
+        "Maximum": "np.maximum", "Minimum": "np.minimum",
+    },
+    _are_common_numbers: {"FloorMod": "%"},
+    _are_real_numbers: {"Power": "**"},
+    _are_alike: {
+        "Equal": "==", "NotEqual": "!=", "Less": "<", "LessEqual": "<=", "Greater": ">", "GreaterEqual": ">=",
+    },
+    _are_booleans: {"LogicalAnd": "&", "LogicalOr": "|", "LogicalXor": "^"},
+    _are_of_numpy: {"BitwiseAnd": "&", "BitwiseOr": "|", "BitwiseXor": "^"},
+}  # fmt: skip
+_OF_REALS: Final = {
+    "Floor": "floor", "Ceiling": "ceil", "Sqrt": "sqrt", "Exp": "exp", "Log": "log", "Sin": "sin", "Cos": "cos",
+    "Tan": "tan", "Asin": "arcsin", "Acos": "arccos", "Atan": "arctan", "Sinh": "sinh", "Cosh": "cosh", "Tanh": "tanh",
+    "Asinh": "arcsinh", "Acosh": "arccosh", "Atanh": "arctanh", "IsNaN": "isnan", "IsFinite": "isfinite",
+}  # fmt: skip
+
+EMITTERS: Final[dict[str, Emitter]] = {
+    **{type: _binary(code, accepts) for accepts, codes in _BINARY.items() for type, code in codes.items()},
+    **{type: _of_reals(f"np.{function}") for type, function in _OF_REALS.items()},
+    "Divide": _divide, "SquaredDifference": _squared_difference, "Select": _select, "LogicalNot": _not,
+    "BitwiseNot": _not, "Abs": _of_numbers("np.abs"), "Negative": _negative, "Sign": _of_numbers("np.sign"),
+    "Round": _round, "Relu": _relu, "Sigmoid": _sigmoid, "Softmax": _softmax, "Swish": _swish, "Clamp": _clamp,
+    "ReduceSum": _reduction("np.sum", types="iuf", widens=True), "ReduceMean": _reduction("np.mean", types="f"),
+    "ReduceMax": _reduction("np.max", types="iuf"), "ReduceMin": _reduction("np.min", types="iuf"),
+    "ReduceProd": _reduction("np.prod", types="iuf", widens=True),
+    "ReduceLogicalAnd": _reduction("np.all", types="b"), "ReduceLogicalOr": _reduction("np.any", types="b"),
+    "ReduceL1": _norm(lambda x: call("np.abs", x), root=False), "TopK": _top,
+    "ReduceL2": _norm(lambda x: call("np.square", x), root=True),
+    "CumSum": _cumulative, "MatMul": _matmul, "Convert": _convert,
+}  # fmt: skip
+"""By operation type. Where an emitter returns None, the operation is a call of its kernel."""
+
+
+_UNBOUNDED: Final = 2**31 - 1
+
+
+def _axis(axis: int, rank: int | None) -> int | None:
+    """Return an axis counted from the start; None where the rank that this needs is not known."""
+    position = axis if axis >= 0 else -1 if rank is None else axis + rank
+    return position if 0 <= position < LARGEST_RANK else None
+
+
+def along(axis: int, index: str) -> str:
+    """Return the index that takes `index` along an axis: `:, 3`. Raise UsageError for an axis that no tensor has."""
+    if not -LARGEST_RANK <= axis < LARGEST_RANK:
+        raise UsageError(f"there is no axis {axis}: a tensor has at most {LARGEST_RANK}")
+    return ":, " * axis + index if axis >= 0 else "..., " + index + ", :" * (-axis - 1)
+
+
+def _reshape(context: EmitContext) -> Emitted:
+    pattern = context.numbers(1)
+    copies = context.flag("special_zero")
+    if pattern is None:
+        return None if copies else method(context.at(0), "reshape", context.at(1))
+    if pattern == [-1]:
+        return method(context.at(0), "ravel")
+    if not (copies and 0 in pattern):
+        return method(context.at(0), "reshape", *(map(str, pattern) if pattern else ["()"]))
+    x = context.named(0)
+    dims = [f"{x.atom}.shape[{axis}]" if dim == 0 else str(dim) for axis, dim in enumerate(pattern)]
+    return method(x, "reshape", *dims)
+
+
+def _squeeze(context: EmitContext) -> Emitted:
+    if not context.has(1):
+        return call("np.squeeze", context.at(0))
+    axes, dims = context.numbers(1), context.dims(0)
+    if (
+        not axes
+        or not dims
+        or len(set(axes)) < len(axes)
+        or any(not -len(dims) <= axis < len(dims) or dims[axis] != 1 for axis in axes)
+    ):
+        return None
+    return call("np.squeeze", context.at(0), axis=_axes_text(axes))
+
+
+def _unsqueeze(context: EmitContext) -> Emitted:
+    axes = context.numbers(1)
+    return None if not axes else call("np.expand_dims", context.at(0), _axes_text(axes))
+
+
+def _axes_text(axes: list[int]) -> str:
+    return str(axes[0]) if len(axes) == 1 else str(tuple(axes))
+
+
+def _transpose(context: EmitContext) -> Emitted:
+    order = context.numbers(1)
+    if order is None:
+        return None
+    if order in ([1, 0], []):
+        return CodeExpression(f"{context.at(0).atom}.T")
+    return method(context.at(0), "transpose", *map(str, order))
+
+
+def _concat(context: EmitContext) -> Emitted:
+    axis = context.integer("axis")
+    parts = ", ".join(context.at(index).text for index in range(len(context)))
+    return call("np.concatenate", f"[{parts}]", *([f"axis={axis}"] if axis else []))
+
+
+def _gather(context: EmitContext) -> Emitted:
+    axis = context.numbers(2)
+    if context.integer("batch_dims") or axis is None or len(axis) != 1 or _is_string(context):
+        return None
+    index = context.value(1)
+    if index is not None and index.ndim == 0 and (position := _axis(axis[0], context.rank(0))) is not None:
+        return item(context.at(0), along(position, str(int(index))))
+    if axis[0] == 0 and context.rank(0) and index is None:
+        return item(context.at(0), context.at(1).text)
+    return call("np.take", context.at(0), context.argument(1), axis=str(axis[0]))
+
+
+def _is_string(context: EmitContext) -> bool:
+    dtype = context.dtype(0)
+    return dtype is None or dtype.kind == "T"
+
+
+def _gather_elements(context: EmitContext) -> Emitted:
+    return call("np.take_along_axis", context.at(0), context.at(1), axis=str(context.integer("axis")))
+
+
+def _scatter_update(context: EmitContext) -> Emitted:
+    """Return a copy with some elements along an axis replaced."""
+    axis = context.numbers(3)
+    if axis is None or len(axis) != 1 or axis[0] < 0 or not context.rank(0):
+        return None
+    data, indices, updates = (context.named(index).text for index in range(3))
+    copy = context.temporary(name_for(context.layer))
+    context.lines += [f"{copy} = {data}.copy()", f"{copy}[{along(axis[0], indices)}] = {updates}"]
+    return CodeExpression(copy)
+
+
+def _split(context: EmitContext) -> Emitted:
+    axis = context.numbers(1)
+    count = context.integer("num_splits")
+    if axis is None or len(axis) != 1 or count < 2:
+        return None
+    return call("np.split", context.at(0), str(count), axis=str(axis[0]))
+
+
+def _variadic_split(context: EmitContext) -> Emitted:
+    axis, lengths = context.numbers(1), context.numbers(2)
+    if axis is None or len(axis) != 1 or lengths is None or len(lengths) < 2 or lengths.count(-1) > 1:
+        return None
+    rest = lengths.index(-1) if -1 in lengths else len(lengths)
+    bounds = [sum(lengths[: index + 1]) for index in range(min(rest, len(lengths) - 1))]
+    bounds += [-sum(lengths[index + 1 :]) for index in range(rest, len(lengths) - 1)]
+    if 0 in bounds[rest:]:
+        return None
+    return call("np.split", context.at(0), str(bounds), axis=str(axis[0]))
+
+
+def _shape_of(context: EmitContext) -> Emitted:
+    output = context.layer.attributes.get("output_type")
+    dtype = np.dtype(np.int64)
+    if output is not None and (found := read_attribute("output_type", output, ElementType | None)) is not None:
+        dtype = found.dtype
+    return call("np.array", f"{context.at(0).atom}.shape", dtype_text(dtype))
+
+
+def _slice(context: EmitContext) -> Emitted:
+    steps, rank = context.numbers(3), context.rank(0)
+    if steps is None or 0 in steps or not steps:
+        return None
+    axes = context.numbers(4) if context.has(4) else list(range(len(steps)))
+    starts, stops = _bounds(context, 1, len(steps)), _bounds(context, 2, len(steps))
+    positions = [_axis(axis, rank) for axis in axes or ()]
+    if starts is None or stops is None or None in positions or not len(set(positions)) == len(axes or ()) == len(steps):
+        return None
+    texts = [_range_text(*bounds) for bounds in zip(starts, stops, steps, strict=True)]
+    ranges = {position: text for position, text in zip(positions, texts, strict=True) if position is not None}
+    return item(context.at(0), ", ".join(ranges.get(axis, ":") for axis in range(max(ranges) + 1)))
+
+
+def _bounds(context: EmitContext, index: int, count: int) -> list[int | str] | None:
+    """Return the constants of an input, or the one that is computed; None where that would be several."""
+    numbers = context.numbers(index)
+    if numbers is not None:
+        return list(numbers) if len(numbers) == count else None
+    return [f"{context.at(index).atom}.item()"] if count == 1 else None
+
+
+def _range_text(start: int | str | None, stop: int | str | None, step: int) -> str:
+    """Return a slice as short as it can be written; a bound beyond any tensor is none."""
+    if isinstance(start, int) and (start == 0 if step > 0 else start >= _UNBOUNDED):
+        start = None
+    if isinstance(stop, int) and (stop >= _UNBOUNDED if step > 0 else stop <= -_UNBOUNDED):
+        stop = None
+    space = " " if isinstance(start, str) or isinstance(stop, str) else ""
+    ends = f"{'' if start is None else start}{space}:{space}{'' if stop is None else stop}".strip()
+    return ends if step == 1 else f"{ends}{space}:{space}{step}"
+
+
+def _strided_slice(context: EmitContext) -> Emitted:
+    begins, ends = context.numbers(1), context.numbers(2)
+    steps = context.numbers(3) if context.has(3) else [1] * len(begins or ())
+    if begins is None or ends is None or steps is None or not len(begins) == len(ends) == len(steps) or 0 in steps:
+        return None
+    masks = [_mask(context, name, len(begins)) for name in ("begin", "end", "shrink_axis", "new_axis", "ellipsis")]
+    parts = []
+    for begin, end, step, (first, last, single, new, dots) in zip(
+        begins, ends, steps, zip(*masks, strict=True), strict=True
+    ):
+        if dots or new:
+            parts.append("..." if dots else "np.newaxis")
+        elif single:
+            parts.append("0" if first else str(begin))
+        else:
+            parts.append(_range_text(None if first else begin, None if last else end, step))
+    while parts and parts[-1] == ":":
+        parts.pop()
+    return item(context.at(0), ", ".join(parts)) if parts else context.at(0)
+
+
+def _mask(context: EmitContext, name: str, length: int) -> list[bool]:
+    texts = [text.strip() for text in context.attribute(f"{name}_mask").split(",") if text.strip()]
+    flags = [text not in ("0", "false") for text in texts][:length]
+    return flags + [False] * (length - len(flags))
+
+
+def _broadcast(context: EmitContext) -> Emitted:
+    mode = context.attribute("mode", "numpy" if context.layer.definition != 1 else "explicit")
+    if mode != "numpy" or len(context) > 2:
+        return None
+    target = context.numbers(1)
+    return call("np.broadcast_to", context.at(0), context.at(1) if target is None else shape_argument(tuple(target)))
+
+
+def _range(context: EmitContext) -> Emitted:
+    text = context.layer.attributes.get("output_type")
+    found = None if text is None else read_attribute("output_type", text, ElementType | None)
+    dtype = context.dtype(0) if found is None else found.dtype
+    types = [context.dtype(index) for index in range(3)]
+    if any(context.rank(index) for index in range(3)):
+        return None
+    if any(type is None or type.kind not in "iu" for type in types):
+        return None
+    if dtype is None or dtype not in (np.dtype(np.int32), np.dtype(np.int64)):
+        return None
+    start, stop, step = (_number(context, index) for index in range(3))
+    bounds = [stop] if (start, step) == ("0", "1") else [start, stop] if step == "1" else [start, stop, step]
+    return call("np.arange", *bounds, dtype=dtype_text(dtype))
+
+
+def _number(context: EmitContext, index: int) -> str:
+    value: Any = context.value(index)
+    return context.at(index).text if value is None or value.size != 1 else str(int(value.reshape(())))
+
+
+def _tile(context: EmitContext) -> Emitted:
+    repeats = context.numbers(1)
+    if not repeats or min(repeats) < 0:
+        return None
+    return call("np.tile", context.at(0), str(tuple(repeats)))
+
+
+def _pad(context: EmitContext) -> Emitted:
+    before, after = context.numbers(1), context.numbers(2)
+    value = context.value(3) if context.has(3) else None
+    if context.attribute("pad_mode", "constant") != "constant" or before is None or after is None:
+        return None
+    if min([*before, *after], default=-1) < 0 or not context.is_common or (context.has(3) and value is None):
+        return None
+    widths = ", ".join(f"({first}, {last})" for first, last in zip(before, after, strict=True))
+    keywords = {} if value is None or not value.any() else {"constant_values": str(value.reshape(()).item())}
+    return call("np.pad", context.at(0), f"[{widths}]", **keywords)
+
+
+def _convert_like(context: EmitContext) -> Emitted:
+    target = context.dtype(1)
+    return None if target is None else converted(context, target)
+
+
+MOVEMENT_EMITTERS: Final[dict[str, Emitter]] = {
+    "Reshape": _reshape, "Squeeze": _squeeze, "Unsqueeze": _unsqueeze, "Transpose": _transpose, "Concat": _concat,
+    "Gather": _gather, "GatherElements": _gather_elements, "ScatterUpdate": _scatter_update, "Split": _split,
+    "VariadicSplit": _variadic_split,
+    "ShapeOf": _shape_of, "Slice": _slice, "StridedSlice": _strided_slice, "Broadcast": _broadcast, "Range": _range,
+    "Tile": _tile, "Pad": _pad, "Identity": lambda context: context.at(0), "ConvertLike": _convert_like,
+}  # fmt: skip
+"""By operation type. Where an emitter returns None, the operation is a call of its kernel."""
+
+
+_SUM: Final = 11
+_PRODUCT: Final = 12
+
+
+def _is_plain(context: EmitContext, activations: tuple[str, ...], weights: int) -> bool:
+    """True if the cell has the default activations, no clipping, and two separate matrices of weights."""
+    chosen = tuple(part.strip() for part in context.attribute("activations", ",".join(activations)).split(","))
+    alone = chosen in (activations, ("",)) and not float(context.attribute("clip", "0") or 0)
+    return (
+        alone
+        and context.is_real
+        and context.has(weights + 1)
+        and context.rank(weights) == context.rank(weights + 1) == 2
+    )
+
+
+def _cells_sigmoid(context: EmitContext, text: str) -> str:
+    context.needs.add("sigmoid")
+    return f"sigmoid({text})"
+
+
+def _affine(x: CodeExpression, weights: CodeExpression, h: CodeExpression, recurrent: CodeExpression) -> CodeExpression:
+    first = infix(x, "@", CodeExpression(f"{weights.atom}.T"))
+    return infix(first, "+", infix(h, "@", CodeExpression(f"{recurrent.atom}.T")))
+
+
+def _with_bias(context: EmitContext, index: int, total: CodeExpression) -> CodeExpression:
+    return infix(total, "+", context.named(index)) if context.has(index) else total
+
+
+def _lstm(context: EmitContext) -> Emitted:
+    merged = len(context) == 5 and context.is_real and context.rank(3) == 2 and context.rank(4) == 1
+    is_plain = _is_plain(context, ("sigmoid", "tanh", "tanh"), 3)
+    clean = not context.flag("input_forget") and not context.has(6) and not float(context.attribute("clip", "0") or 0)
+    if not clean or not (is_plain or (merged and not context.attribute("activations"))):
+        return None
+    x, h, c = (context.named(index) for index in range(3))
+    if merged:
+        joined = call("np.concatenate", f"[{x.text}, {h.text}]", axis="1")
+        total = infix(infix(joined, "@", CodeExpression(f"{context.named(3).atom}.T")), "+", context.named(4))
+    else:
+        total = _with_bias(context, 5, _affine(x, context.named(3), h, context.named(4)))
+    gates, f, i, g, o, cell = (
+        context.temporary(name) for name in ("gates", "forget_gate", "input_gate", "candidate", "output_gate", "cell")
+    )
+    context.lines += [
+        f"{gates} = {total.text}",
+        f"{f}, {i}, {g}, {o} = np.split({gates}, 4, axis=1)",
+        f"{cell} = {_cells_sigmoid(context, f)} * {c.text} + {_cells_sigmoid(context, i)} * np.tanh({g})",
+    ]
+    context.results = [
+        CodeExpression(f"{_cells_sigmoid(context, o)} * np.tanh({cell})", _PRODUCT),
+        CodeExpression(cell),
+    ]
+    return context.results[0]
+
+
+def _gru(context: EmitContext) -> Emitted:
+    """Emit a GRU; with linear_before_reset the reset gate comes after the recurrent product.
+
+    That product then has a bias of its own, the last quarter of B.
+    """
+    resets_late = context.flag("linear_before_reset")
+    if not _is_plain(context, ("sigmoid", "tanh"), 2) or (resets_late and not context.has(4)):
+        return None
+    x, h, weights, recurrent = (context.named(index) for index in range(4))
+    z, r, g = (context.temporary(name) for name in ("update_gate", "reset_gate", "candidate"))
+    x_parts = [context.temporary(f"x_{gate}") for gate in "zrh"]
+    if resets_late:
+        bias, last = context.temporary("B_zrh"), context.temporary("B_of_h")
+        h_parts = [context.temporary(f"h_{gate}") for gate in "zrh"]
+        context.lines += [
+            f"{bias}, {last} = np.split({context.named(4).text}, [{weights.atom}.shape[0]])",
+            f"{', '.join(x_parts)} = np.split({x.text} @ {weights.atom}.T + {bias}, 3, axis=1)",
+            f"{', '.join(h_parts)} = np.split({h.text} @ {recurrent.atom}.T, 3, axis=1)",
+        ]
+        candidate = f"{r} * ({h_parts[2]} + {last})"
+    else:
+        total = _with_bias(context, 4, infix(x, "@", CodeExpression(f"{weights.atom}.T")))
+        parts = [context.temporary(f"R_{gate}") for gate in "zrh"]
+        context.lines += [
+            f"{', '.join(x_parts)} = np.split({total.text}, 3, axis=1)",
+            f"{', '.join(parts)} = np.split({recurrent.text}, 3)",
+        ]
+        h_parts = [f"{h.text} @ {part}.T" for part in parts]
+        candidate = f"({r} * {h.text}) @ {parts[2]}.T"
+    context.lines += [
+        f"{z} = {_cells_sigmoid(context, f'{x_parts[0]} + {h_parts[0]}')}",
+        f"{r} = {_cells_sigmoid(context, f'{x_parts[1]} + {h_parts[1]}')}",
+        f"{g} = np.tanh({x_parts[2]} + {candidate})",
+    ]
+    return CodeExpression(f"(1 - {z}) * {g} + {z} * {h.text}", _SUM)
+
+
+def _rnn(context: EmitContext) -> Emitted:
+    if not _is_plain(context, ("tanh",), 2):
+        return None
+    x, h, weights, recurrent = (context.named(index) for index in range(4))
+    return call("np.tanh", _with_bias(context, 4, _affine(x, weights, h, recurrent)))
+
+
+CELLS_EMITTERS: Final[dict[str, Emitter]] = {"LSTMCell": _lstm, "GRUCell": _gru, "RNNCell": _rnn}
+"""By operation type. Where an emitter returns None, the operation is a call of its kernel."""
+
+
+PACKAGE: Final = "stepper.ops"
+
+
+def kernel_of(layer: Layer) -> Kernel:
+    """Return the kernel of a layer. UsageError where there is none."""
+    found = None if layer.definition is None else ops.find(layer.type, layer.definition)
+    if found is None:
+        raise UsageError(
+            f"{layer} has no kernel, so there is no numpy code for it; in a run a partner such as OpenVINO computes it"
+        )
+    return found
+
+
+def kernel_call(context: EmitContext, kernel: Kernel, *state: str) -> CodeExpression:
+    """Return the call, the attributes that differ from their defaults as keywords; `state` goes before the inputs."""
+    module, name = _place(kernel)
+    context.needs.add(f"{PACKAGE}.{module}")
+    arguments = [context.argument(index).text if context.has(index) else "None" for index in range(len(context))]
+    while arguments and arguments[-1] == "None":
+        arguments.pop()
+    keywords = {name: attribute(value) for name, value in kernel.changed(context.layer.attributes).items()}
+    if any("ELEMENT_TYPES" in text for text in keywords.values()):
+        context.needs.add("ELEMENT_TYPES")
+    return call(f"{module}.{name}", *state, *arguments, **keywords)
+
+
+def outputs_given(kernel: Kernel) -> int | None:
+    """Return the number of outputs of the kernel; None where it is that of the layer."""
+    hint = typing.get_type_hints(kernel.function)["return"]
+    parts = typing.get_args(hint)
+    return None if Ellipsis in parts or typing.get_origin(hint) is not tuple else len(parts)
+
+
+def _place(kernel: Kernel) -> tuple[str, str]:
+    """Return the module and the name by which the kernel's function can be called."""
+    prefix = f"{PACKAGE}."
+    return _places(tuple(sorted(name for name in sys.modules if name.startswith(prefix))))[id(kernel.function)]
+
+
+@functools.lru_cache(maxsize=1)
+def _places(loaded: tuple[str, ...]) -> dict[int, tuple[str, str]]:
+    """Return module and name of each function in the loaded modules; families of kernels are loaded on first use."""
+    found: dict[int, tuple[str, str]] = {}
+    for name in loaded:
+        for attribute_name, value in vars(sys.modules[name]).items():
+            if callable(value) and not attribute_name.startswith("_"):
+                own = getattr(value, "__module__", None) == name
+                if own or id(value) not in found:
+                    found[id(value)] = (name.removeprefix(f"{PACKAGE}."), attribute_name)
+    return found
+
+
+def module_names() -> list[str]:
+    """Return the names by which modules with kernels are imported; no variable may have them."""
+    return sorted(FAMILIES)

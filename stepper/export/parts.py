@@ -1,0 +1,596 @@
+"""From a request with a zoom to the figure of the part: which view it is of, how deep, and what stays of it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from stepper.errors import UsageError
+from stepper.export.drawing.composing import composed_alone, legend_drawn, samples_of, shapes_of
+from stepper.export.drawing.styles import ROUNDED, Group, PageDrawing, Path, Rectangle, Shape, TextLine, classes_of
+from stepper.export.figures.builder import legend_of
+from stepper.export.figures.content import FigureContent, Highlight
+from stepper.export.figures.drawn_graph import shortened
+from stepper.export.figures.figure import (
+    BACKWARD,
+    BodyEnds,
+    Cluster,
+    EdgeKind,
+    Figure,
+    FigureEdge,
+    FigureNode,
+    FigureSite,
+    FramePort,
+    InnerBody,
+    IterationPlace,
+    NodeKind,
+    ValueState,
+)
+from stepper.export.figures.loop_trace import LoopPath, find_loop, split_activation
+from stepper.export.fonts import HEADING_SIZE, SMALL_SIZE, advance
+from stepper.export.layout.figure_layout import CELL, FigureLayout
+from stepper.export.layout.ports_in_boxes import arranged
+from stepper.export.options import BlockStyle, FigureView, TimeDirection
+from stepper.export.picture import FigureRequest, Picture
+from stepper.export.places import OPTIONS, Zoom, ZoomKind
+from stepper.export.views.static import rolled_figure
+from stepper.ir.model import Model
+from stepper.wording import counted, enumerated
+
+_MARGIN: Final = 14
+_HEADING: Final = 30
+_LINE: Final = 16
+_ROW: Final = 16
+_WIDEST: Final = 320
+_LOWEST: Final = 260
+"""Height of the overview, in pixels, beside a detail that is lower."""
+_APART: Final = 56
+_LEAST: Final = 7.0
+"""Pixels of the marked region, at least."""
+
+
+def inset_page(whole: Figure, part: Figure) -> PageDrawing:
+    """Return the page; `part` has the title and the notes, its boxes are some of those of `whole`."""
+    detail, overview = arranged(part), arranged(whole)
+    size = composed_alone(replace(part, legend=()), detail)
+    samples = samples_of(part.legend)
+    height = max(size.height, _LOWEST)
+    factor = min(0.5, _WIDEST / (overview.width * CELL), height / (overview.height * _ROW))
+    wide, high = overview.width * CELL * factor, overview.height * _ROW * factor
+    top = _MARGIN + (_HEADING if part.title else 0)
+    left = _MARGIN + wide + _APART
+    region = _region(overview, {node.id for node in part.nodes}, factor, _MARGIN, top)
+    panel = Rectangle("region", left, top, size.width, size.height, 8)
+    below = top + max(high + _LINE + 4, size.height) + 20
+    texts = [advance(part.title, HEADING_SIZE, bold=True), *(advance(line, SMALL_SIZE) for line in part.below)]
+    width = round(max(left + size.width, *(_MARGIN + text for text in texts))) + _MARGIN
+    text_end = below + _LINE * (len(part.below) - 1) + 4 if part.below else below - _LINE
+    legend, bottom = legend_drawn(samples, _MARGIN, text_end + 10, width - 2 * _MARGIN)
+    height = (bottom if legend else text_end) + _MARGIN
+    caption = f"the whole, {len(whole.nodes):,} boxes" if len(whole.nodes) != 1 else "the whole, one box"
+    items: list[Shape] = [
+        Rectangle("page", 0, 0, width, height),
+        *((TextLine("heading", _MARGIN, _MARGIN + 10, part.title),) if part.title else ()),
+        *_small(overview, part, factor, _MARGIN, top),
+        _sight(region, panel),
+        region,
+        Rectangle("panel", panel.x, panel.y, panel.width, panel.height, 8),
+        *shapes_of(detail, left + _MARGIN, top + _MARGIN),
+        panel,
+        TextLine("small", _MARGIN, top + high + _LINE, caption),
+        *(TextLine("small", _MARGIN, below + _LINE * at, line) for at, line in enumerate(part.below)),
+        *legend,
+    ]
+    return PageDrawing(width, height, part.title, part.description, tuple(items))
+
+
+def _small(layout: FigureLayout, part: Figure, factor: float, dx: float, dy: float) -> Iterator[Group]:
+    """Yield frames, wires and boxes without their texts; the boxes of the part are bright."""
+    x, y = CELL * factor, _ROW * factor
+    for frame in layout.frames:
+        corner = Rectangle("frame", dx + frame.x * x, dy + frame.y * y, frame.width * x, frame.height * y, 8 * factor)
+        yield Group((corner,), f"{classes_of(frame.cluster)} far")
+    for line in layout.lines:
+        parts = tuple(
+            ((dx + (a + 0.5) * x, dy + (b + 0.5) * y), (dx + (c + 0.5) * x, dy + (d + 0.5) * y))
+            for a, b, c, d in line.segments
+        )
+        yield Group((Path("wire", parts),), f"{line.kind}{' idle' if line.idle else ''} far")
+    for box in layout.boxes:
+        round_ = 13 * factor if box.node.kind in ROUNDED else 4 * factor
+        if box.node.kind is NodeKind.END:
+            continue
+        shape = Rectangle("box", dx + box.x * x, dy + (box.y + 0.1) * y, box.width * x, (box.height - 0.2) * y, round_)
+        bright = " highlighted" if box.node.id in part.by_id else ""
+        yield Group((shape,), f"{box.node.kind}{bright} far")
+
+
+def _region(layout: FigureLayout, kept: Collection[str], factor: float, dx: float, dy: float) -> Rectangle:
+    """Return the rectangle around the boxes of the part, where the whole is small."""
+    boxes = [box for box in layout.boxes if box.node.id in kept]
+    left, top = min(box.x for box in boxes) * CELL, min(box.y for box in boxes) * _ROW
+    right, bottom = max((box.x + box.width) * CELL for box in boxes), max((box.y + box.height) * _ROW for box in boxes)
+    width, height = max((right - left) * factor, _LEAST) + 6, max((bottom - top) * factor, _LEAST) + 6
+    middle, centre = dx + (left + right) / 2 * factor, dy + (top + bottom) / 2 * factor
+    return Rectangle("region", middle - width / 2, centre - height / 2, width, height, 2)
+
+
+def _sight(region: Rectangle, panel: Rectangle) -> Path:
+    """Return the two lines that lead from the region to the detail."""
+    edge = region.x + region.width
+    return Path(
+        "sight",
+        (
+            ((edge, region.y), (panel.x, panel.y + 4)),
+            ((edge, region.y + region.height), (panel.x, panel.y + panel.height - 4)),
+        ),
+    )
+
+
+def around(figure: Figure, centre: str, hops: int) -> Collection[str]:
+    """Return the boxes within so many edges of one, back edges among them, against their direction too.
+
+    Loops and Ifs that are open beside it count as one box, and stay whole; what is around its own graph is left out.
+    """
+    beside: dict[str, dict[str, None]] = {}
+    unit = _units(figure, centre)
+    for edge in figure.edges:
+        source, target = unit.get(edge.source), unit.get(edge.target)
+        if (
+            edge.kind not in (EdgeKind.ENDS, EdgeKind.NO_EFFECT)
+            and source is not None
+            and target is not None
+            and source != target
+        ):
+            beside.setdefault(source, {})[target] = None
+            beside.setdefault(target, {})[source] = None
+    reached, last = {centre}, {centre}
+    for _ in range(hops):
+        last = {other for one in last for other in beside.get(one, ())} - reached
+        reached |= last
+    return {node.id for node in figure.nodes if unit.get(node.id) in reached}
+
+
+def _units(figure: Figure, centre: str) -> dict[str, str]:
+    """Return, by id, the boxes of the centre's graph, and for what is in an open frame beside it that frame."""
+    home, frames = figure.parent(centre), {frame.id: frame.parent for frame in figure.clusters}
+    found: dict[str, str] = {}
+    for id in (*figure.by_id, *frames):
+        way = [id, *figure.frames_around(id)]
+        if home in ("", *way[1:]) and id != home:
+            found[id] = way[-1] if home == "" else way[way.index(home) - 1]
+    return found
+
+
+class Cut(Struct, frozen=True):
+    """Boxes that were left out beside some others: their inputs, or their readers, in the frame `cluster`.
+
+    `edges` are one for each of the `boxes` that lost them.
+    """
+
+    boxes: tuple[str, ...]
+    edges: tuple[FigureEdge, ...]
+    beyond: tuple[str, ...]
+    cluster: str
+    is_above: bool
+    more: bool
+
+
+def selected(figure: Figure, kept: Collection[str], *, marked: bool, bright: Collection[str] = ()) -> Figure:
+    """Return the figure with the kept boxes alone, in their frames; with marks for what was cut off, if wanted.
+
+    What stands in a frame that is kept as a whole stays. `bright` are the boxes and frames to be highlighted.
+    """
+    frames = _frames(figure, kept)
+    nodes = [node for node in figure.nodes if node.id in kept]
+    edges = [edge for edge in figure.edges if _stays(edge.source, kept, frames) and _stays(edge.target, kept, frames)]
+    found = [replace(node, highlighted=True) if node.id in bright else node for node in nodes]
+    if marked:
+        found = _with_back_edges(figure, found)
+        for number, cut in enumerate(_cuts(figure, kept, frames)):
+            node = _mark(figure, cut, f"cut{number}")
+            found.append(node)
+            edges += [
+                replace(edge, source=node.id) if cut.is_above else replace(edge, target=node.id) for edge in cut.edges
+            ]
+    return replace(
+        figure,
+        nodes=tuple(found),
+        edges=tuple(edges),
+        clusters=tuple(
+            replace(
+                frame,
+                highlighted=frame.highlighted or frame.id in bright,
+                ports=_ports(frame, kept, edges, all_that_stay=marked),
+            )
+            for frame in figure.clusters
+            if frame.id in frames
+        ),
+    )
+
+
+def _frames(figure: Figure, kept: Collection[str]) -> Mapping[str, Cluster]:
+    ids = {frame for id in kept for frame in figure.frames_around(id)}
+    return {cluster.id: cluster for cluster in figure.clusters if cluster.id in ids}
+
+
+def _ports(
+    frame: Cluster, kept: Collection[str], edges: Sequence[FigureEdge], *, all_that_stay: bool
+) -> tuple[FramePort, ...]:
+    """Return the ports that edges go through; all that lead to what stays, or from it, if wanted."""
+    through = {(edge.source, edge.leaves, True) for edge in edges} | {
+        (edge.target, edge.enters, False) for edge in edges
+    }
+    left = ((port, tuple(end for end in port.ends if end in kept)) for port in frame.ports)
+    return tuple(
+        replace(port, ends=ends)
+        for port, ends in left
+        if (all_that_stay and ends)
+        or any((end, port.index, port.is_output) in through for end in (*ends, *(() if port.ends else (frame.id,))))
+    )
+
+
+def _stays(end: str, kept: Collection[str], frames: Collection[str]) -> bool:
+    return end in kept or end in frames
+
+
+def _cuts(figure: Figure, kept: Collection[str], frames: Collection[str]) -> Iterator[Cut]:
+    """Yield what was cut off; boxes that lost the same have one mark."""
+    lost: dict[tuple[str, bool], dict[str, FigureEdge]] = {}
+    left: set[tuple[str, bool]] = set()
+    for edge in figure.edges:
+        if edge.kind in (*BACKWARD, EdgeKind.ENDS):
+            continue
+        for mine, other, is_above in ((edge.target, edge.source, True), (edge.source, edge.target, False)):
+            if mine not in kept:
+                continue
+            if other in kept or other in frames:
+                left.add((mine, is_above))
+            else:
+                lost.setdefault((mine, is_above), {}).setdefault(other, edge)
+    alike: dict[tuple[tuple[str, ...], str, bool, bool], list[str]] = {}
+    for (mine, is_above), others in lost.items():
+        cluster = _shared_frame(figure, mine, next(iter(others)))
+        key = tuple(others), cluster, is_above, (mine, is_above) in left
+        alike.setdefault(key, []).append(mine)
+    for (others_, cluster, is_above, more), boxes in alike.items():
+        edges = tuple(lost[box, is_above][others_[0]] for box in boxes)
+        yield Cut(tuple(boxes), edges, others_, cluster, is_above, more)
+
+
+def _shared_frame(figure: Figure, mine: str, other: str) -> str:
+    around = {*figure.frames_around(other), ""}
+    return next((frame for frame in figure.frames_around(mine) if frame in around), "")
+
+
+def _mark(figure: Figure, cut: Cut, tail: str) -> FigureNode:
+    names = [figure.name_of(id) for id in cut.beyond]
+    if len(names) == 1:
+        label = f"… {shortened(names[0], 24)}"
+    else:
+        word = "input" if cut.is_above else "reader"
+        label = f"… {counted(len(names), f'more {word}' if cut.more else word)}"
+    box = figure.by_id[cut.boxes[0]]
+    site = FigureSite(box.site.inside if cut.cluster == box.cluster else (), tail)
+    kind = NodeKind.CUT_ABOVE if cut.is_above else NodeKind.CUT_BELOW
+    return FigureNode(site.id, kind, label, title=", ".join(names), cluster=cut.cluster, site=site)
+
+
+def _with_back_edges(figure: Figure, nodes: Sequence[FigureNode]) -> list[FigureNode]:
+    """Return the boxes, those that lost the other end of a back edge with a line that names it."""
+    kept = {node.id for node in nodes}
+    lines: dict[str, list[str]] = {}
+    for edge in figure.edges:
+        if edge.kind not in BACKWARD or (edge.source in kept) == (edge.target in kept):
+            continue
+        if edge.source in kept:
+            lines.setdefault(edge.source, []).append(f"… then {shortened(figure.name_of(edge.target), 24)}")
+        else:
+            lines.setdefault(edge.target, []).append(f"… after {shortened(figure.name_of(edge.source), 24)}")
+    return [replace(node, lines=(*node.lines, *lines[node.id])) if node.id in lines else node for node in nodes]
+
+
+def in_iterations(figure: Figure, part: Figure, loop: int) -> Figure:
+    """Return an unrolled figure with the boxes alone that `part` has, which is of the rolled body of the same loop.
+
+    Inputs and outputs of the loop stay where they are connected to what stays, and so does the end.
+    """
+    return _Selection(figure, part, InnerBody(loop, "body")).figure()
+
+
+class _Selection:
+    """Boxes of the iterations by the part of their ids that all iterations share; `body` is that of the loop."""
+
+    def __init__(self, figure: Figure, part: Figure, body: InnerBody) -> None:
+        self._figure, self._part = figure, part
+        self._stages = [one for one in figure.clusters if not one.parent]
+        own = [node for node in part.nodes if node.site.inside[:1] == (body,)]
+        frames = [frame for frame in part.clusters if frame.site.inside[:1] == (body,)]
+        self._within = {node.id: node.site.within for node in own} | {frame.id: frame.site.within for frame in frames}
+        self._tails = {self._within[node.id] for node in own}
+        self._bright = {self._within[node.id] for node in own if node.highlighted}
+        self._marks = [node for node in own if node.kind in (NodeKind.CUT_ABOVE, NodeKind.CUT_BELOW)]
+
+    def figure(self) -> Figure:
+        """Return the figure."""
+        inside = [node for node in self._figure.nodes if node.place is not None and node.place.within in self._tails]
+        is_bright = not any(node.highlighted for node in inside)
+        inside = [
+            replace(node, highlighted=node.highlighted or (is_bright and node.place.within in self._bright))
+            for node in inside
+            if node.place is not None
+        ]
+        edges = list(self._edges({node.id for node in inside}))
+        touched = {end for edge in edges for end in (edge.source, edge.target)}
+        outside = [node for node in self._figure.nodes if not node.cluster and node.id in touched]
+        marks, mark_edges = self._all_marks()
+        kept = {node.id for node in inside}
+        frames = {frame for id in kept for frame in self._figure.frames_around(id)} | {one.id for one in self._stages}
+        return replace(
+            self._figure,
+            nodes=(*outside, *inside, *marks),
+            edges=(*edges, *mark_edges),
+            clusters=tuple(cluster for cluster in self._figure.clusters if cluster.id in frames),
+        )
+
+    def _edges(self, kept: Collection[str]) -> Iterator[FigureEdge]:
+        """Yield the edges that stay; one to an iteration as a whole is that of the boxes that its back edge names."""
+        stages = {stage.id for stage in self._stages}
+        for edge in self._figure.edges:
+            ends = edge.body or BodyEnds()
+            goes = self._has(edge.source, kept, ends.result)
+            if edge.kind is EdgeKind.ENDS and edge.target in self._figure.by_id and not goes:
+                stage = [edge.source, *self._figure.frames_around(edge.source)][-1]
+                yield replace(edge, source=stage)
+            elif edge.kind is EdgeKind.PORT and edge.target in stages and edge.body is None:
+                continue  # trip count and condition are not of the part
+            elif goes and self._has(edge.target, kept, ends.parameter):
+                yield edge
+
+    def _has(self, end: str, kept: Collection[str], layer: int | None) -> bool:
+        if end in self._figure.by_id:
+            return end in kept or not self._figure.by_id[end].cluster
+        return layer is None or f"n{layer}" in self._tails
+
+    def _all_marks(self) -> tuple[list[FigureNode], list[FigureEdge]]:
+        """Return the marks of cuts, and their edges, for each iteration that is drawn."""
+        nodes, edges = [], []
+        ids = {node.id for node in self._marks}
+        for stage in self._stages:
+            if stage.kind is NodeKind.ITERATION:
+                nodes += [
+                    replace(
+                        one,
+                        id=self._moved(one.id, stage),
+                        cluster=self._moved(one.cluster, stage),
+                        place=IterationPlace(stage.id, self._within[one.id]),
+                    )
+                    for one in self._marks
+                ]
+                edges += [
+                    replace(edge, source=self._moved(edge.source, stage), target=self._moved(edge.target, stage))
+                    for edge in self._part.edges
+                    if edge.source in ids or edge.target in ids
+                ]
+        return nodes, edges
+
+    def _moved(self, id: str, stage: Cluster) -> str:
+        """Return what is a box or frame of the body in an iteration; the frame of the loop is that of the iteration."""
+        return f"{stage.id}.{self._within[id]}" if id in self._within else stage.id
+
+
+_MOST_NAMED: Final = 8
+"""Boxes that a message lists."""
+
+_Links = Mapping[str, Collection[str]]
+
+
+def between(figure: Figure, begin: str, end: str) -> Collection[str]:
+    """Return the boxes on all ways from one box or frame to another, both among them; from itself to itself: cycles.
+
+    Raise UsageError, with what can be reached, where there is none.
+    """
+    forward, backward = _links(figure)
+    first, last = figure.within(begin), figure.within(end)
+    if begin != end:  # a way begins where it last leaves the one, and ends where it first comes to the other
+        forward.update(dict.fromkeys(last, ()))
+        backward.update(dict.fromkeys(first, ()))
+    below, above = _reached(forward, first), _reached(backward, last)
+    if below.keys().isdisjoint(last):
+        raise UsageError(_no_way(figure, begin, end))
+    return {*first, *last, *(box for box in below if box in above)}
+
+
+def _links(figure: Figure) -> tuple[dict[str, Collection[str]], dict[str, Collection[str]]]:
+    """Return what follows from each box, and from what it follows: from the condition of an If what it gives."""
+    forward: dict[str, dict[str, None]] = {}
+    backward: dict[str, dict[str, None]] = {}
+    for edge in figure.edges:
+        if edge.kind in (EdgeKind.ENDS, EdgeKind.NO_EFFECT) or edge.source not in figure.by_id:
+            continue
+        for target in (edge.target,) if edge.target in figure.by_id else _chosen(figure, edge.target):
+            forward.setdefault(edge.source, {})[target] = None
+            backward.setdefault(target, {})[edge.source] = None
+    return dict(forward), dict(backward)
+
+
+def _chosen(figure: Figure, frame: str) -> list[str]:
+    """Return the boxes in an If from which its outputs come; none of a loop."""
+    if figure.clusters_by_id[frame].kind is not NodeKind.BRANCH:
+        return []
+    inside = figure.within(frame)
+    return [edge.source for edge in figure.edges if edge.source in inside and edge.target not in inside]
+
+
+def _reached(links: _Links, begin: Collection[str]) -> dict[str, None]:
+    """Return what can be reached over at least one edge, the nearest first."""
+    found: dict[str, None] = {}
+    waiting = [box for one in begin for box in links.get(one, ())]
+    for box in waiting:
+        if box not in found:
+            found[box] = None
+            waiting += links.get(box, ())
+    return found
+
+
+def _no_way(figure: Figure, begin: str, end: str) -> str:
+    """Return that there is none, what there is in its place, and whether a loop's control depends on it."""
+    forward, _ = _links(figure)
+    first, last = figure.within(begin), figure.within(end)
+    one, other = _quoted(figure, begin), _quoted(figure, end)
+    below = _reached(forward, first)
+    sentences = [f"there is no way from {one} to {other}"]
+    if begin == end:
+        sentences = [f"there is no way from {one} back to itself: no back edge carries what follows from it"]
+    elif not _reached(forward, last).keys().isdisjoint(first):
+        sentences.append(f"but there is one from {other} to {one}")
+    controls = _controlled(figure, {*first, *below}, end)
+    if controls:
+        sentences.append(f"but it decides how {enumerated(controls)} runs, which is around {other}")
+    names = [_quoted(figure, box) for box in below if box not in first]
+    if names:
+        more = f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
+        sentences.append(f"from {one} the ways lead to {', '.join(names[:_MOST_NAMED])}{more}")
+    else:
+        sentences.append(f"nothing that is drawn reads {one}")
+    return "; ".join(sentences)
+
+
+def _quoted(figure: Figure, id: str) -> str:
+    return f"'{figure.name_of(id)}'" if id in figure.by_id else figure.name_of(id)
+
+
+def _controlled(figure: Figure, sources: Collection[str], end: str) -> list[str]:
+    """Return the frames around a box whose trip count or condition comes from one of these."""
+    frames = set()
+    frame = figure.parent(end)
+    while frame:
+        frames.add(frame)
+        frame = figure.parent(frame)
+    found = (
+        frame
+        for edge in figure.edges
+        if edge.enters >= 0 and edge.source in sources
+        for frame in (edge.target if edge.kind is not EdgeKind.ENDS else figure.parent(edge.target),)
+        if frame in frames
+    )
+    return [figure.clusters_by_id[id].label for id in dict.fromkeys(found)]
+
+
+_ALL_LEVELS = 1_000
+
+
+def usual_view(zoom: Zoom, *, has_inputs: bool) -> FigureView:
+    """Return the view that a part is of where none is named."""
+    runs = has_inputs and zoom.loop is not None and zoom.kind is not ZoomKind.DETAIL
+    return FigureView.UNROLLED if runs else FigureView.MODEL
+
+
+def prepared(model: Model, request: FigureRequest, zoom: Zoom, view: FigureView) -> FigureRequest:
+    """Return the request with what the part needs: its loop, the depth, the iteration that was named, the highlight.
+
+    Raise UsageError for a view that has no parts.
+    """
+    _refuse(zoom, view, request)
+    root = _root(model, request, zoom, view)
+    content = request.content
+    depth = max(place.depth_in(root) for place in zoom.places)
+    if zoom.kind is ZoomKind.BETWEEN:
+        depth = _ALL_LEVELS
+    if zoom.depth is not None:
+        depth = max(depth if zoom.kind is not ZoomKind.BETWEEN else 0, zoom.depth)
+    highlight = content.highlight
+    if highlight is None and zoom.kind is not ZoomKind.BETWEEN and content.differences is None:
+        highlight = Highlight(zoom.place.graph, zoom.place.layer.id, zoom.place.iteration)
+    iterations = request.iterations
+    number = next((place.iteration for place in zoom.places if place.iteration is not None), None)
+    if iterations is None and number is not None and view is FigureView.UNROLLED:
+        iterations = f"{max(number - 1, 0)}:{number + 2}" if number >= 0 else f"{number}:"
+    loop = request.loop if request.loop is not None or root is None else root.address
+    content = replace(content, depth=depth, highlight=highlight, blocks=BlockStyle.ALL)
+    return replace(request, view=view, loop=loop, iterations=iterations, content=content)
+
+
+def zoomed(model: Model, picture: Picture, zoom: Zoom) -> Picture:
+    """Return the picture with the part of its figure alone. Raise UsageError where there is no way between two."""
+    content = picture.request.content
+    if picture.trace is None:
+        part = _part(picture.figure, zoom, picture.loop, content)
+        figure = _told(part, picture.figure, zoom, _share(part, picture.figure))
+        page = _inset(picture, figure) if zoom.kind is ZoomKind.DETAIL else None
+        return replace(picture, figure=figure, page=page)
+    assert picture.loop is not None, "a run of a loop"
+    content = replace(content, fold_accumulators=False)
+    body = rolled_figure(model, picture.loop, content)
+    part = _part(body, zoom, picture.loop, content)
+    figure = in_iterations(picture.figure, part, picture.loop.layer.id)
+    return replace(picture, figure=_told(figure, picture.figure, zoom, _share(part, body)))
+
+
+def _inset(picture: Picture, figure: Figure) -> PageDrawing:
+    request = picture.request
+    title = figure.title if request.title is None else request.title
+    return inset_page(picture.figure, replace(figure, title=title, legend=legend_of(figure) if request.legend else ()))
+
+
+def _share(part: Figure, whole: Figure) -> str:
+    return f"{len(part.by_id.keys() & whole.by_id.keys()):,} of {len(whole.nodes):,} boxes"
+
+
+def _part(figure: Figure, zoom: Zoom, root: LoopPath | None, content: FigureContent) -> Figure:
+    """Return the part of a figure of the model, or of the body of `root`."""
+    shapes = []
+    for place in zoom.places:
+        box, frame = place.shapes_in(root, content)
+        if box not in figure.by_id and frame not in figure.clusters_by_id:
+            depth = place.depth_in(root)
+            raise UsageError(f"'{place.address}' has no box in this figure; --depth {depth} opens its frame")
+        shapes.append(box if box in figure.by_id else frame)
+    if zoom.kind is ZoomKind.BETWEEN:
+        return selected(figure, between(figure, *shapes), marked=False, bright=shapes)
+    kept = around(figure, shapes[0], zoom.hops)
+    if zoom.differing:
+        kept = {id for id in kept if id == shapes[0] or figure.by_id[id].state is not ValueState.ALIKE}
+    return selected(figure, kept, marked=True)
+
+
+def _told(figure: Figure, whole: Figure, zoom: Zoom, boxes: str) -> Figure:
+    """Return the part with a title and a note of what it is a part of."""
+    addresses = [place.address for place in zoom.places]
+    if zoom.kind is ZoomKind.BETWEEN:
+        what = f"all ways from '{addresses[0]}' to '{addresses[1]}'"
+        boxes = f"{boxes}; other inputs and readers of these operations are left out"
+    else:
+        what = f"'{addresses[0]}' within {counted(zoom.hops, 'hop')}"
+    return replace(
+        figure,
+        title=f"{whole.title}: {what}",
+        description=f"A part of a figure, {what}: {boxes}. {whole.description}",
+        notes=(*whole.notes, f"{what}: {boxes}"),
+    )
+
+
+def _root(model: Model, request: FigureRequest, zoom: Zoom, view: FigureView) -> LoopPath | None:
+    """Return the loop whose body is drawn, None where it is the model."""
+    if view is FigureView.MODEL:
+        return None
+    if request.loop is not None:
+        return find_loop(model, split_activation(request.loop)[0])
+    if zoom.loop is None:
+        names = " and ".join(f"'{place.address}'" for place in zoom.places)
+        are = "are in no loop together" if len(zoom.places) > 1 else "is in no loop"
+        raise UsageError(f"{names} {are}, so there is no body to draw {view}; use --view model")
+    return zoom.loop
+
+
+def _refuse(zoom: Zoom, view: FigureView, request: FigureRequest) -> None:
+    option = OPTIONS[zoom.kind]
+    runs = (FigureView.UNROLLED,) if zoom.kind is not ZoomKind.DETAIL else ()
+    fitting = (FigureView.MODEL, FigureView.ROLLED, *runs)
+    if view not in fitting:
+        raise UsageError(f"{option} draws a part of the views {', '.join(fitting)}; --view {view} has none")
+    if request.direction is TimeDirection.RIGHT:
+        raise UsageError(f"{option} draws iterations one below the other; leave --direction right and its presets out")

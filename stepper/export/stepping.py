@@ -1,0 +1,330 @@
+"""Frames: a file for each step of a run, all of one size, named by the iteration: `0000.svg`, `0001.svg`, ..."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from msgspec.structs import replace
+
+from stepper.errors import OutputError, UsageError
+from stepper.export.drawing.composing import MARGIN, composed, drawn
+from stepper.export.drawing.styles import (
+    COMING,
+    NOT_BEGUN,
+    DrawnStep,
+    Group,
+    MadeShapes,
+    PageDrawing,
+    Rectangle,
+    Shape,
+    SteppedDrawing,
+    StepTimes,
+    TextLine,
+    TimedShape,
+    stepped,
+)
+from stepper.export.figures.figure import EdgeKind, Figure, FigureNode, NodeKind, Thumbnail
+from stepper.export.figures.loop_trace import LoopTrace
+from stepper.export.fitting import on_page, room_of
+from stepper.export.fonts import SMALL_SIZE, advance
+from stepper.export.layout.compound import arrange_level
+from stepper.export.layout.figure_layout import CELL, FigureLayout, Polyline, largest, size_of
+from stepper.export.layout.frames import title_width
+from stepper.export.layout.ports_in_boxes import arranged
+from stepper.export.options import FigureView
+from stepper.export.picture import Picture
+from stepper.export.views.unrolled import iteration_figures
+from stepper.files.kinds import FORMATS, FigureFormat
+from stepper.wording import enumerated
+
+_TRACK: Final = 20
+"""Height of the cells of the track."""
+_CELL: Final = 32
+_LEAST_CELL: Final = 6
+
+
+class BodyLayout:
+    """One layout of a body for all iterations, with room for the texts of each."""
+
+    def __init__(self, figures: Sequence[Figure]) -> None:
+        self.figures = tuple(figures)
+        first = figures[0]
+        sizes = {node.id: largest(size_of(figure.by_id[node.id]) for figure in figures) for node in first.nodes}
+        for frame in first.clusters:
+            sizes[frame.id] = largest((title_width(figure.clusters_by_id[frame.id]), 0) for figure in figures)
+        self._layout = arrange_level(first, "", sizes)
+        self._lines = {node.id: max(len(figure.by_id[node.id].texts) for figure in figures) for node in first.nodes}
+        self._pictured = {
+            node.id: max((figure.by_id[node.id].thumbnail for figure in figures), key=_height) for node in first.nodes
+        }
+
+    def of(self, figure: Figure) -> FigureLayout:
+        """Return the layout with the texts of one iteration."""
+        nodes = {node.id: self._padded(node) for node in figure.nodes}
+        return self._layout.renamed(nodes, dict(figure.clusters_by_id))
+
+    def padded(self) -> FigureLayout:
+        """Return the layout with as many lines, and a picture as high, in each box as it has in some iteration."""
+        last = self.figures[-1]
+        nodes = {
+            node.id: replace(self._padded(node), thumbnail=node.thumbnail or self._pictured[node.id])
+            for node in last.nodes
+        }
+        made = self._layout.renamed(nodes, dict(last.clusters_by_id))
+        made.lines = [line._replace(idle=False) for line in made.lines]  # they stay while the sides of Ifs take turns
+        return made
+
+    def _padded(self, node: FigureNode) -> FigureNode:
+        return replace(node, lines=(*node.lines, *[""] * (self._lines[node.id] - len(node.texts))))
+
+
+def _height(picture: Thumbnail | None) -> int:
+    return 0 if picture is None else picture.height
+
+
+def stepped_body(picture: Picture) -> SteppedDrawing:
+    """Return the rolled body with the values of the iterations of its trace; the whole is the last one."""
+    trace = picture.trace
+    assert trace is not None
+    figures = iteration_figures(trace, picture.request.content, picture.loop_facts)
+    layout = BodyLayout(figures)
+    track = _StepTrack(trace)
+    pages = []
+    for step, figure in enumerate(figures):
+        titled = replace(figure, title=picture.figure.title, notes=(), legend=picture.figure.legend)
+        pages.append(track.below(composed(titled, layout.of(titled)), step))
+    whole = replace(pages[-1], description=picture.figure.description)
+    return SteppedDrawing(whole, track.steps, tuple(_merged(pages)))
+
+
+class _StepTrack:
+    """The row of iterations below a body: those that were, the one that is shown, those to come, and gaps."""
+
+    def __init__(self, trace: LoopTrace) -> None:
+        self.steps = tuple(DrawnStep(one.number, one.number + 1) for one in trace.iterations)
+        gaps = (DrawnStep(begin, end, is_gap=True) for begin, end in trace.left_out)
+        self._cells = sorted((*self.steps, *gaps), key=lambda step: step.begin)
+        self._last = trace.count - 1
+
+    def below(self, page: PageDrawing, at: int) -> PageDrawing:
+        """Return a page with the track of a step below it."""
+        step = self.steps[at]
+        top = page.height - 4
+        ground, *items = page.items
+        assert isinstance(ground, Rectangle)
+        items.append(TextLine("label", MARGIN, top + 8, f"{step.name} of 0..{self._last}"))
+        wide = min(_CELL, (page.width - 2 * MARGIN) / len(self._cells))
+        if wide >= _LEAST_CELL:
+            items += self._drawn(wide, top + 16, step)
+        else:
+            wide *= len(self._cells)
+            items.append(Rectangle("cell", MARGIN, top + 16, wide, _TRACK, 3))
+            x = MARGIN + (wide - _LEAST_CELL) * self._cells.index(step) / max(len(self._cells) - 1, 1)
+            items.append(Rectangle("band", x, top + 13, _LEAST_CELL, _TRACK + 6, 2))
+        height = page.height + 16 + _TRACK + MARGIN - 4
+        return replace(page, height=height, items=(replace(ground, height=height), *items))
+
+    def _drawn(self, wide: float, y: float, now: DrawnStep) -> Iterator[Shape]:
+        for index, cell in enumerate(self._cells):
+            x = MARGIN + index * wide
+            text = "…" if cell.is_gap else str(cell.begin)
+            shapes: list[Shape] = [Rectangle("cell", x, y, wide, _TRACK, 3)]
+            if cell == now:
+                shapes.append(Rectangle("band", x, y, wide, _TRACK, 3))
+            if advance(text, SMALL_SIZE) + 2 <= wide:
+                shapes.append(TextLine("small", x + wide / 2, y + 14, text, "middle"))
+            yield Group(tuple(shapes), COMING) if cell.begin > now.begin else Group(tuple(shapes))
+
+
+def _merged(pages: Sequence[PageDrawing]) -> Iterator[TimedShape]:
+    """Yield the shapes of pages of one layout, those that stay for several steps once; the last ones are the whole."""
+    for states in zip(*(page.items for page in pages), strict=True):
+        begin = 0
+        for step in range(1, len(states) + 1):
+            if step == len(states):
+                yield TimedShape(states[begin], begin, step + 1)
+            elif states[step] != states[begin]:
+                yield TimedShape(states[begin], begin, step)
+                begin = step
+
+
+_LEAVING = (EdgeKind.PIECE, EdgeKind.ENDS)
+
+
+def stepped_iterations(figure: Figure, trace: LoopTrace) -> SteppedDrawing:
+    """Return the unrolled figure of a trace in steps."""
+    layout = arranged(figure)
+    page = composed(figure, layout)
+    drawn = [DrawnStep(one.number, one.number + 1) for one in trace.iterations]
+    steps = sorted((*drawn, *(DrawnStep(*gap, is_gap=True) for gap in trace.left_out)), key=lambda step: step.begin)
+    stack = _Stack(figure, layout)
+    first = next(at for at, item in enumerate(page.items) if isinstance(item, Group))
+    found = enumerate(stack.steps(layout), first)
+    made = tuple(MadeShapes(at, at + 1, step) for at, step in found if step is not None)
+    stages = {item.id: item.items[0] for item in page.items if isinstance(item, Group)}
+    bands = tuple(_band(stages[id], wide) for id, wide in zip(stack.ids, stack.widths(layout), strict=True))
+    return stepped(page, StepTimes(tuple(steps), made, bands))
+
+
+def _band(stage: Shape, behind: int) -> Rectangle:
+    """Return the band of an iteration or a gap, across the lines before it and so many cells behind it."""
+    assert isinstance(stage, Rectangle)
+    return Rectangle("band", 4, stage.y - 6, stage.x + stage.width + behind * CELL + 4, stage.height + 12, 8)
+
+
+class _Stack:
+    """The rows of the iterations and gaps of a layout, from the top."""
+
+    def __init__(self, figure: Figure, layout: FigureLayout) -> None:
+        stages = {cluster.id for cluster in figure.clusters_in[""]}
+        frames = [(frame.y, frame.y + frame.height) for frame in layout.frames if frame.cluster.id in stages]
+        gaps = [(box.y, box.y + box.height) for box in layout.boxes if box.node.kind is NodeKind.ELLIPSIS]
+        self.rows = sorted((*frames, *gaps))
+        self.ids = [cluster.id for cluster in figure.clusters_in[""]]
+        self._edge = max(
+            [frame.x + frame.width for frame in layout.frames if frame.cluster.id in stages]
+            + [box.x + box.width for box in layout.boxes if box.node.kind is NodeKind.ELLIPSIS]
+        )
+
+    def widths(self, layout: FigureLayout) -> list[int]:
+        """Return how many cells lines beside each iteration or gap reach behind it."""
+        found = [0] * len(self.rows)
+        for line in layout.lines:
+            for part in line.segments:
+                at = self._leaving(part.y0)
+                if part.y0 < self.rows[at][1]:
+                    found[at] = max(found[at], part.x1 + 1 - self._edge)
+        return found
+
+    def steps(self, layout: FigureLayout) -> list[int | None]:
+        """Return the step of each shape of the layout in the order of painting; None for those always there."""
+        found: list[int | None] = [self._at(frame.y) for frame in layout.frames]
+        found += [self._line(line) for line in layout.lines]
+        found += [self._at(box.y) for box in layout.boxes]
+        return found
+
+    def _at(self, row: int) -> int | None:
+        """Return the step of what begins in a row: above the stack none, below it the last."""
+        if row < self.rows[0][0]:
+            return None
+        return self._leaving(row)
+
+    def _line(self, line: Polyline) -> int:
+        """Return the step of a line: of the iteration that it enters, or of the one that adds it to an output."""
+        top, bottom = min(part.y0 for part in line.segments), max(part.y1 for part in line.segments)
+        return self._leaving(top) if line.kind in _LEAVING else self._entering(bottom)
+
+    def _leaving(self, row: int) -> int:
+        return max((at for at, (begin, _) in enumerate(self.rows) if begin <= row), default=0)
+
+    def _entering(self, row: int) -> int:
+        return next((at for at, (_, end) in enumerate(self.rows) if row < end), len(self.rows) - 1)
+
+
+MOVING: Final = "@media screen and (prefers-reduced-motion: no-preference)"
+"""The readers for whom pictures move."""
+
+
+class VisibleTimes(NamedTuple):
+    """When the shapes of a class are visible: changes at times, as parts of the whole time, the first at 0."""
+
+    name: str
+    changes: tuple[tuple[float, bool], ...]
+
+
+def visible_times(name: str, shown: Iterable[int], seconds: Sequence[float]) -> VisibleTimes:
+    """Return the times of what is shown in some of the steps, which last so many seconds each."""
+    total, chosen, changes, at, before = sum(seconds), set(shown), [], 0.0, None
+    for index, duration in enumerate(seconds):
+        now = index in chosen
+        if now is not before:
+            changes.append((at / total, now))
+        at, before = at + duration, now
+    return VisibleTimes(name, tuple(changes))
+
+
+def motion_rules(times: Iterable[VisibleTimes], seconds: float, scope: str = "") -> str:
+    """Return the style sheet that plays them for so many seconds, again and again; `scope` is a class ("": none).
+
+    Names of its rules begin with the scope, so that several pictures can stand in one page.
+    """
+    frames, rules = [], []
+    prefix, within = (f"{scope}-", f".{scope} ") if scope else ("", "")
+    for one in times:
+        steps = " ".join(f"{at:.3%} {{ visibility: {'visible' if on else 'hidden'} }}" for at, on in one.changes)
+        frames.append(f"@keyframes {prefix}{one.name} {{ {steps} }}")
+        rules.append(f"{within}.{one.name} {{ animation: {prefix}{one.name} {seconds:g}s step-end infinite }}")
+    return "\n".join([*frames, f"{MOVING} {{", *rules, "}", ""])
+
+
+def steps_of(picture: Picture) -> SteppedDrawing:
+    """Return a picture in steps. Raise UsageError where it shows no run, none of its iterations, or has no room."""
+    trace = picture.trace
+    if trace is None:
+        raise UsageError("steps are those of a run: --view unrolled or rolled, with inputs")
+    if not trace.count:
+        page = drawn(picture)
+        return SteppedDrawing(page, (NOT_BEGUN,), tuple(TimedShape(item, 0, 2) for item in page.items))
+    if not trace.iterations:
+        raise UsageError(f"none of the iterations that are chosen ran ({trace.ended}), so there are no steps")
+    if picture.page is not None and picture.times is not None:
+        return stepped(picture.page, picture.times)
+    is_body = picture.request.view is FigureView.ROLLED
+    drawing = stepped_body(picture) if is_body else stepped_iterations(picture.figure, trace)
+    room = room_of(picture.request)
+    if room is None:
+        return drawing
+    page = on_page(drawing.page, room)
+    ground, *shapes = drawing.shapes
+    return SteppedDrawing(page, drawing.steps, (replace(ground, shape=page.items[0]), *shapes))
+
+
+_FRAME: Final = re.compile(r"[0-9]{4,}")
+
+
+def check_format(format: FigureFormat) -> None:
+    """Raise UsageError for a format that is no drawing."""
+    if not format.is_drawing:
+        drawings = enumerated([one.name for one in FORMATS.values() if one.is_drawing])
+        raise UsageError(f"frames are drawings: {drawings}, not {format.name}")
+
+
+def frames(picture: Picture, format: FigureFormat) -> Iterator[tuple[str, bytes]]:
+    """Yield the names and contents of the files, one at a time. Raise UsageError where there are no steps."""
+    drawing = steps_of(picture)
+    for index, step in enumerate(drawing.steps):
+        page = replace(picture, page=drawing.at(index))
+        if index:  # what is to be said of all was said of the first
+            page = replace(page, request=replace(page.request, warn=_ignore))
+        yield frame_name(step, drawing.steps, format), page.written(format.name)
+
+
+def _ignore(_text: str) -> None:
+    """Drop a note."""
+
+
+def frame_name(step: DrawnStep, steps: Sequence[DrawnStep], format: FigureFormat) -> str:
+    """Return the name of a step's file; so many digits that names sort as steps do."""
+    digits = max(4, len(str(steps[-1].begin)))
+    return f"{step.begin:0{digits}}{format.kind.suffixes[0]}"
+
+
+def other_frames(folder: Path, names: Sequence[str]) -> list[str]:
+    """Return the files of a folder that are named as frames of this kind but are none of these: of an earlier run."""
+    suffix = Path(names[0]).suffix
+    found = (one.name for one in folder.iterdir() if one.suffix == suffix and _FRAME.fullmatch(one.stem))
+    return sorted(set(found) - set(names))
+
+
+def made_folder(path: Path) -> Path:
+    """Return the folder, which is made where there is none. Raise OutputError where that cannot be."""
+    try:
+        path.mkdir(exist_ok=True)
+    except FileExistsError:
+        raise OutputError(f"--frames {path}: that is a file, and frames are put into a folder") from None
+    except OSError as error:
+        raise OutputError(f"--frames {path}: the folder cannot be made: {error.strerror}") from None
+    return path
