@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from stepper.engine.program import CompiledModel, Program
 from stepper.errors import AddressCandidate, UsageError
-from stepper.ir.model import Layer
+from stepper.ir.model import BackEdge, Layer
 from stepper.name_patterns import PatternError, glob, regex
 from stepper.query.address_syntax import Address, AddressError, Iterations, Level, Name, NameKind, exact_name
 from stepper.query.atlas import Atlas, all_names
@@ -128,6 +128,8 @@ def resolve_all(
     alive = [hit for hit in hits if (hit.layer.id, 0) in hit.program.slots]
     if not alive:
         raise ResolutionError((why_absent or _no_value)(hits[0].layer))
+    if address.operation.is_next:
+        alive = _next_values(alive, address.operation)
     found: dict[tuple[int, int], Target] = {}
     for hit in alive:
         target = _target(hit, address, asked)
@@ -347,6 +349,26 @@ def _search(rings: list[list[Program]], rules: list[Rule]) -> list[_Hit]:
 
 
 # --- targets --------------------------------------------------------------------------------------------------------
+
+
+def _next_values(hits: Sequence[_Hit], name: Name) -> list[_Hit]:
+    """Return the Results that become these carried values in the next iteration."""
+    found = []
+    for hit in hits:
+        results = {edge.to_layer: edge.from_layer for edge in _back_edges(hit.program)}
+        if hit.layer.id in results:
+            found.append(_Hit(hit.program, hit.program.graph.by_id[results[hit.layer.id]]))
+    if found:
+        return found
+    programs = {id(hit.program): hit.program for hit in hits}.values()
+    carried = [short_names_of(one.graph)[edge.to_layer] for one in programs for edge in _back_edges(one)]
+    known = ", ".join(f"{excerpt(str(exact_name(text)))}'" for text in carried[:_MOST_LISTED])
+    text = f"{excerpt(str(name))} names what an iteration carries to the next one, and {hits[0].layer} is not carried"
+    raise ResolutionError(f"{text}; carried are {known}" if known else f"{text}; nothing is")
+
+
+def _back_edges(program: Program) -> tuple[BackEdge, ...]:
+    return program.path[-1].bodies[0].back_edges if program.path and program.path[-1].is_loop else ()
 
 
 def _target(hit: _Hit, address: Address, asked: list[tuple[Layer, Iterations]]) -> Target:

@@ -1,6 +1,7 @@
 """Syntax of addresses: `LEVEL::OP:PORT@ITER[SLICE]`, any part may be left out.
 
     h_next                   here and now
+    h'                       what the iteration carries to the next one in place of h
     h_next@7   @-1   @2:5   @*         an iteration, the last, several (as Python counts them), all
     my_loop::h_next:0@7[0,:8]          output 0 of h_next in the body of my_loop, iteration 7, a part of it
     h_next[0,3]@7                      the same as h_next@7[0,3]
@@ -78,18 +79,27 @@ class NameKind(Enum):
 
 
 class Name(Struct, frozen=True):
-    """A name as written; `text` is without backquotes, `id=` or slashes."""
+    """A name as written; `text` is without backquotes, `id=` or slashes.
+
+    `is_next`: not the carried value that an iteration reads, but the one that it carries to the next iteration (`h'`).
+    """
 
     kind: NameKind
     text: str
+    is_next: bool = False
 
     def __str__(self) -> str:
+        mark = "'" if self.is_next else ""
         if self.kind is NameKind.REGEX:
-            return f"/{self.text}/"
+            return f"/{self.text}/{mark}"
         if self.kind is NameKind.ID:
-            return f"id={self.text}"
+            return f"id={self.text}{mark}"
         plain = _PLAIN.fullmatch(self.text) is not None and _kind_of_plain(self.text) is self.kind
-        return self.text if plain else f"`{self.text.replace('`', '``')}`"
+        return f"{self.text if plain else _quoted(self.text)}{mark}"
+
+
+def _quoted(text: str) -> str:
+    return f"`{text.replace('`', '``')}`"
 
 
 def exact_name(text: str) -> Name:
@@ -230,9 +240,9 @@ def address_given(address: str | Address) -> Address:
     return parse_address(text_of("address", address, "a str or an Address"))
 
 
-_REGEX = re.compile(r"/((?:\\.|[^/\\])+)/(?=$|[@:\[])")
-_ID = re.compile(r"id=([0-9]{1,18})(?=$|[@:\[])")
-_PLAIN = re.compile(r"[^\s`@:\[\]]+")
+_REGEX = re.compile(r"/((?:\\.|[^/\\])+)/(?=$|['@:\[])")
+_ID = re.compile(r"id=([0-9]{1,18})(?=$|['@:\[])")
+_PLAIN = re.compile(r"[^\s`@:\[\]]*[^\s`@:\[\]']")
 _QUOTED = re.compile(QUOTED)
 _ITERATIONS = re.compile(ITERATIONS)
 _PORT = re.compile(r":([0-9]{1,9})(?![0-9])")
@@ -267,11 +277,15 @@ class _Reader:
         levels: list[Level] = []
         while True:
             start, name = self.position, self.name()
+            is_next = name is not None and self.text.startswith("'", self.position)
+            self.position += is_next
             port, iterations = self.port(), self.iterations()
             if not self.text.startswith("::", self.position):
                 break
             if name is None:
                 self.fail("expected the name of a loop or an If before '::'", start)
+            if is_next:
+                self.fail("a level carries nothing: expected a name without ' before '::'", start)
             if port is not None:
                 self.fail("a level has no port: expected the name of a loop or an If before '::'", start)
             levels.append(Level(name, iterations))
@@ -280,6 +294,10 @@ class _Reader:
                 self.fail(f"an address has at most {MOST_LEVELS} levels")
         if name is None and (port is not None or iterations is None):
             self.fail(f"expected a name, found {self.found()}", start)
+        if name is not None and is_next:
+            if port is not None:
+                self.fail("what an iteration carries has no port: leave ':PORT' out", start)
+            name = replace(name, is_next=True)
         index = self.index()
         if index and iterations is None:
             iterations = self.iterations()

@@ -71,7 +71,7 @@ class Atlas:
             count = next((count for count in range(len(rest), 1, -1) if _is_one_name(rest[:count], names)), 1)
             text = "::".join(level.name.text for level in rest[:count])
             kind = rest[0].name.kind
-            joined.append(Level(Name(kind, text), rest[count - 1].iterations))
+            joined.append(Level(Name(kind, text, rest[count - 1].name.is_next), rest[count - 1].iterations))
             del rest[:count]
         return replace(address, levels=tuple(joined[:-1]), operation=joined[-1].name)
 

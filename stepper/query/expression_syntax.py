@@ -56,7 +56,7 @@ _SEGMENT = rf"(?:{QUOTED}|id=[0-9]+|{SIMPLE_NAME})"
 _TOKEN = re.compile(
     rf"""\s*(?:
       (?P<number>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)
-    | (?P<name>(?:{_SEGMENT}(?:{ITERATIONS})?::)*{_SEGMENT}(?::(?!:)[0-9]+)?(?:{ITERATIONS})?)
+    | (?P<name>(?:{_SEGMENT}(?:{ITERATIONS})?::)*{_SEGMENT}(?:'|:(?!:)[0-9]+)?(?:{ITERATIONS})?)
     | (?P<sign>\.\.\.|==|!=|<=|>=|//|\*\*|[<>+\-*/%()\[\],:])
     )""",
     re.VERBOSE,

@@ -9,7 +9,7 @@ import pytest
 
 from stepper import compile_model, read_model
 from stepper.engine.program import CompiledModel, Program
-from stepper.query.address_resolution import ResolutionError, Target, address_of, resolve, resolve_all
+from stepper.query.address_resolution import ResolutionError, Target, address_of, layer_address, resolve, resolve_all
 from stepper.query.address_syntax import (
     ALL_ITERATIONS,
     Address,
@@ -57,6 +57,15 @@ def plain(text: str) -> Name:
         ("while/LoopCond/Iterator_/h.1", Address((), plain("while/LoopCond/Iterator_/h.1"))),
         ("`odd name:0@[``]`@1", Address((), Name(NameKind.QUOTED, "odd name:0@[`]"), None, 1)),
         ("38", Address((), plain("38"))),
+        ("h'", Address((), Name(NameKind.PLAIN, "h", is_next=True))),
+        (
+            "loop@1::h'@7[0]",
+            Address((Level(plain("loop"), 1),), Name(NameKind.PLAIN, "h", is_next=True), None, 7, (0,)),
+        ),
+        ("`odd name`'@1", Address((), Name(NameKind.QUOTED, "odd name", is_next=True), None, 1)),
+        ("id=3'", Address((), Name(NameKind.ID, "3", is_next=True))),
+        ("`h'`", Address((), Name(NameKind.QUOTED, "h'"))),
+        ("h'x", Address((), plain("h'x"))),
         (" x[-1, ..., ::2, 1:-1] ", Address((), plain("x"), index=(-1, ..., Range(None, None, 2), Range(1, -1, None)))),
         ("größe", Address((), plain("größe"))),
     ],
@@ -137,6 +146,9 @@ def test_random_texts_are_addresses_or_refused() -> None:
         ("a@1[0]@2", 6, "found '@'"),
         ("`a", 0, "closing backquote"),
         ("a b", 1, "found white space .*backquotes"),
+        ("a'::b", 0, "a level carries nothing"),
+        ("a':0", 0, "has no port"),
+        ("a''", 2, 'found "\'"'),
         ("x" * 1001, 1000, "at most 1000"),
         ("a::" * 40 + "a", 99, "at most 32 levels"),
     ],
@@ -318,6 +330,25 @@ def test_every_place_of_a_sample_is_found_again_by_its_address(path: Path) -> No
             target = resolve(parse_address(str(address)), compiled)
             assert target.program is program, str(address)
             assert (target.layer, target.slot) == (layer, slot), str(address)
+
+
+@pytest.mark.parametrize("path", sorted(SAMPLES.glob("*/model.xml")), ids=lambda path: path.parent.name)
+def test_a_name_with_a_prime_means_the_result_that_the_back_edge_of_the_file_names(path: Path) -> None:
+    compiled = compile_model(read_model(path))
+    for program in compiled.programs:
+        edges = program.path[-1].bodies[0].back_edges if program.path and program.path[-1].is_loop else ()
+        for edge in edges:
+            parameter, result = (program.graph.by_id[id] for id in (edge.to_layer, edge.from_layer))
+            address = str(
+                address_of(Target(program, parameter, 0, program.slots[parameter.id, 0], parameter, ()), compiled)
+            )
+            found = resolve(parse_address(f"{address}'"), compiled)
+            assert found.program is program
+            assert (found.named, found.slot) == (result, program.slots[result.id, 0])
+        for layer in program.graph.layers:
+            if layer.id not in {edge.to_layer for edge in edges} and (layer.id, 0) in program.slots:
+                with pytest.raises(ResolutionError, match=r"is not carried; (carried are .*'|nothing is)$"):
+                    resolve(parse_address(f"{layer_address(layer, program, compiled)}'"), compiled)
 
 
 @pytest.mark.parametrize(("text", "depth"), [("wkv", 0), ("wkv@5", 1), ("/^wkv$/@5", 1), ("wkv@5[0,3]", 1)])
