@@ -244,6 +244,7 @@ _REGEX = re.compile(r"/((?:\\.|[^/\\])+)/(?=$|['@:\[])")
 _ID = re.compile(r"id=([0-9]{1,18})(?=$|['@:\[])")
 _PLAIN = re.compile(r"[^\s`@:\[\]]*[^\s`@:\[\]']")
 _QUOTED = re.compile(QUOTED)
+_PRIME = re.compile("'")
 _ITERATIONS = re.compile(ITERATIONS)
 _PORT = re.compile(r":([0-9]{1,9})(?![0-9])")
 _NUMBER = re.compile(r"-?[0-9]{1,18}")
@@ -277,27 +278,19 @@ class _Reader:
         levels: list[Level] = []
         while True:
             start, name = self.position, self.name()
-            is_next = name is not None and self.text.startswith("'", self.position)
-            self.position += is_next
             port, iterations = self.port(), self.iterations()
             if not self.text.startswith("::", self.position):
                 break
             if name is None:
                 self.fail("expected the name of a loop or an If before '::'", start)
-            if is_next:
-                self.fail("a level carries nothing: expected a name without ' before '::'", start)
-            if port is not None:
-                self.fail("a level has no port: expected the name of a loop or an If before '::'", start)
+            if port is not None or name.is_next:
+                self.fail("a level has no port and no ': expected the name of a loop or an If before '::'", start)
             levels.append(Level(name, iterations))
             self.position += 2
             if len(levels) > MOST_LEVELS:
                 self.fail(f"an address has at most {MOST_LEVELS} levels")
         if name is None and (port is not None or iterations is None):
             self.fail(f"expected a name, found {self.found()}", start)
-        if name is not None and is_next:
-            if port is not None:
-                self.fail("what an iteration carries has no port: leave ':PORT' out", start)
-            name = replace(name, is_next=True)
         index = self.index()
         if index and iterations is None:
             iterations = self.iterations()
@@ -318,6 +311,14 @@ class _Reader:
         return match
 
     def name(self) -> Name | None:
+        found = self.plain_name()
+        if found is None or self.take(_PRIME) is None:
+            return found
+        if _PORT.match(self.text, self.position, self.end):
+            self.fail("what an iteration carries has no port: leave ':PORT' out")
+        return replace(found, is_next=True)
+
+    def plain_name(self) -> Name | None:
         if self.text.startswith("`", self.position):
             quoted = self.take(_QUOTED)
             if quoted is None:

@@ -1,4 +1,4 @@
-"""`x` is what an iteration reads, `x'` what it carries to the next one: in values, expressions, breakpoints and find."""
+"""`x` is what an iteration reads, `x'` what it carries to the next one: in values, expressions and breakpoints."""
 
 from __future__ import annotations
 
