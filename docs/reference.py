@@ -42,7 +42,7 @@ from stepper.diagnosis.rule import SubjectKind
 from stepper.files.kinds import FORMATS
 from stepper.operation_types import DEFINITIONS
 from stepper.ops import all_kernels, departures
-from stepper.ops.families import FAMILY_OF, STRUCTURAL
+from stepper.ops.families import FILE_OF, STRUCTURAL
 from stepper.recording import schema
 from stepper.tensors.tolerances import COARSE, OTHER_KERNELS, SAME_KERNELS
 from tui.keys.key_files import PANES, chosen_keys
@@ -313,7 +313,7 @@ def operations() -> Lines:
     rows = []
     for type_, versions in DEFINITIONS.items():
         having = [version for version in versions if (type_, version) in kernels]
-        where = "the engine" if type_ in STRUCTURAL else code(f"stepper/ops/{FAMILY_OF[type_]}.py") if having else ""
+        where = "the engine" if type_ in STRUCTURAL else code(f"stepper/ops/{FILE_OF[type_]}.py") if having else ""
         rows.append((code(type_), ", ".join(map(str, having if having else versions)), where))
     yield from (f"{len(rows)} types of operations.", "")
     yield from table(("operation", "opset of the definition", "where"), rows)

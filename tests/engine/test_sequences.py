@@ -24,7 +24,7 @@ from stepper.ir.connections import sources_of
 from stepper.ir.lowering import sequences_of, unopened, without_loops
 from stepper.ir.model import Layer, Model
 from stepper.ir.xml import FilePlace
-from stepper.ops import sequences
+from stepper.ops import recurrent
 from tests.engine.recurrences import HIDDEN, INPUT, TIME, Recurrence
 from tests.ir import texts
 from tests.last_digits import difference
@@ -84,7 +84,7 @@ def test_the_loop_gives_what_kernel_and_formula_give(
 def test_products_of_several_blocks_of_steps_give_what_the_formula_gives(
     tmp_path: Path, type: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sequences, "_ELEMENTS_AT_ONCE", 1)
+    monkeypatch.setattr(recurrent, "_ELEMENTS_AT_ONCE", 1)
     subject = Recurrence(type, "bidirectional", (3, 0, TIME, 1))
     outputs = stepper.run(subject.graph().read(tmp_path), subject.fed())
     for value, expected in zip(outputs.values(), subject.expected(), strict=True):

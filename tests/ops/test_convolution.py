@@ -16,9 +16,9 @@ from stepper.ops.convolution import (
     binary_convolution,
     convolution,
     convolution_backprop_data,
+    deformable_convolution,
     group_convolution_backprop_data,
 )
-from stepper.ops.deformable import deformable_convolution
 from tests.ops.recording import Case, cases
 from tests.ops.test_recorded import check
 

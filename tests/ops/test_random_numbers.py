@@ -10,7 +10,7 @@ import pytest
 from stepper import ops
 from stepper.element_types import ELEMENT_TYPES, Array
 from stepper.errors import KernelError, TensorTooLarge
-from stepper.ops.random_numbers import multinomial, random_uniform
+from stepper.ops.stateful import multinomial, random_uniform
 
 REALS = ("f16", "bf16", "f32", "f64")
 ROWS = np.array([[0.1, 0.6, 0.3], [5.0, 0.0, 5.0]], np.float32)

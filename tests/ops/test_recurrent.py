@@ -10,8 +10,15 @@ import pytest
 
 from stepper import ops
 from stepper.errors import KernelError
-from stepper.ops.recurrent import activations_of_gates, gru_cell, lstm_cell, rnn_cell
-from stepper.ops.sequences import gru_sequence, lstm_sequence, rnn_sequence
+from stepper.ops.recurrent import (
+    activations_of_gates,
+    gru_cell,
+    gru_sequence,
+    lstm_cell,
+    lstm_sequence,
+    rnn_cell,
+    rnn_sequence,
+)
 
 RANDOM = np.random.default_rng(0)
 B, I, H, T = 3, 2, 4, 5  # noqa: E741 - batch, input, hidden, time

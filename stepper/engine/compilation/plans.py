@@ -150,7 +150,7 @@ def _rigid(
 
 
 _NEVER_LARGER_FAMILIES: Final = (
-    "elementwise comparison bitwise unary error_function activation reduction normalization convert quantize recurrent"
+    "elementwise comparison bitwise unary activation reduction normalization convert quantize recurrent"
 )
 _NEVER_LARGER: Final = frozenset(["Reshape", "Squeeze", "Unsqueeze", "Transpose"]).union(
     *(FAMILIES[name].split() for name in _NEVER_LARGER_FAMILIES.split())

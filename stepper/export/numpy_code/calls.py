@@ -13,7 +13,7 @@ from stepper.export.numpy_code.emit_context import EmitContext
 from stepper.export.numpy_code.expressions import CodeExpression, call
 from stepper.export.numpy_code.literals import attribute
 from stepper.ir.model import Layer
-from stepper.ops.families import FAMILIES
+from stepper.ops.families import FILE_OF
 from stepper.ops.registry import Kernel
 
 PACKAGE: Final = "stepper.ops"
@@ -70,4 +70,4 @@ def _places(loaded: tuple[str, ...]) -> dict[int, tuple[str, str]]:
 
 def module_names() -> list[str]:
     """Return the names by which modules with kernels are imported; no variable may have them."""
-    return sorted(FAMILIES)
+    return sorted(set(FILE_OF.values()))

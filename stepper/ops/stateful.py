@@ -1,10 +1,4 @@
-"""Random numbers from seeds.
-
-Source: the operation sets' pages RandomUniform and Multinomial. RandomUniform draws from Philox 4x32-10 (Salmon et al.,
-2011) as TensorFlow does, or from the Mersenne Twister as PyTorch does. For Multinomial, whose page leaves the generator
-open, it is the Mersenne Twister of C++ seeded by `std::seed_seq`, as in the runtime. Seeds of 0 and 0, which ask for an
-unpredictable sequence, are taken as they are: a debugger should do the same twice.
-"""
+"""Operations with a state: variables and random numbers."""
 
 from __future__ import annotations
 
@@ -13,7 +7,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from stepper import element_types
-from stepper.element_types import Array, ElementType, is_floating
+from stepper.element_types import F32, Array, ElementType, is_floating
 from stepper.errors import KernelError
 from stepper.ops.operands import ensure_allocatable, integers, shape_text
 from stepper.ops.precision import narrowed, widened
@@ -191,3 +185,40 @@ def _seed_sequence(seeds: list[int], length: int) -> list[int]:
 
 def _mixed(word: int) -> int:
     return word ^ (word >> 27)
+
+
+# ReadValue and Assign: variables that live from one inference to the next.
+
+
+@kernel("ReadValue", 3, stateful=True)
+def read_value_3(state: Array | None, initial: Array, *, variable_id: str) -> tuple[Array, Array]:
+    """Return the variable's value; at the first inference the initial one."""
+    value = initial if state is None else state
+    return value, value
+
+
+@kernel("ReadValue", 6, stateful=True)
+def read_value_6(
+    state: Array | None,
+    initial: Array | None = None,
+    *,
+    variable_id: str,
+    variable_shape: tuple[str, ...] = (),
+    variable_type: ElementType | None = None,
+) -> tuple[Array, Array]:
+    """Return the variable's value; at first the initial one, or zeros (unknown dimensions 0)."""
+    if state is not None:
+        return state, state
+    if initial is None:
+        if any(not size.isdecimal() and size not in ("?", "-1") for size in variable_shape):
+            raise KernelError(f"the shape of variable '{variable_id}' is {','.join(variable_shape)}, no list of sizes")
+        shape = [int(size) if size.isdecimal() else 0 for size in variable_shape]
+        ensure_allocatable(shape, (variable_type or F32).dtype)
+        initial = np.zeros(shape, (variable_type or F32).dtype)
+    return initial, initial
+
+
+@kernel("Assign", 3, 6, stateful=True)
+def assign(state: Array | None, value: Array, *, variable_id: str) -> tuple[Array, Array]:
+    """Give the variable a new value, which the next inference reads; the value passes through."""
+    return value, value
