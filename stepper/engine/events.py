@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from stepper.engine.straight.function import NUMPY_FALSE
+import numpy as np
 
 if TYPE_CHECKING:
     from stepper.engine.frames import Activation, Frame
@@ -64,13 +64,16 @@ class Watcher(Protocol):
         """Take note of a closed iteration of a loop. Return True to stop."""
 
 
+_NUMPY_FALSE: Final = np.False_
+"""What comparisons of numpy's scalars give where they do not hold; there is one such object."""
+
+
 @dataclass(frozen=True, slots=True)
 class ValueWatch:
     """An iteration watch that has to be asked only where some values say so.
 
     `read` gets the values in a tuple, in the order of `slots`, and after them the number of the iteration. The watch
     need not be asked where that gives False, or what it gives is judged false; it is where either raises an exception.
-    A straight body that runs as a function leaves it for nothing else, so its values need not be put into the frame.
     """
 
     ask: Callable[[Frame], bool]
@@ -83,7 +86,7 @@ class ValueWatch:
         assert frame.activation is not None
         try:
             value = self.read((*map(frame.values.__getitem__, self.slots), frame.activation.iteration))
-            return value is not NUMPY_FALSE and value is not False and self.judged(value)
+            return value is not _NUMPY_FALSE and value is not False and self.judged(value)
         except Exception:  # it says itself what is wrong
             return True
 

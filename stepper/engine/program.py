@@ -17,8 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper.element_types import F32
-from stepper.engine.straight.function import Forms, ensure_enough
-from stepper.errors import UsageError
+from stepper.errors import KernelError, UsageError
 from stepper.ir.growth import Growth, growth_of
 from stepper.ir.model import Graph, Layer, Model, Source, path_text
 from stepper.records import Immutable
@@ -129,16 +128,6 @@ class Operation(Immutable, Struct, frozen=True):
 
     def __repr__(self) -> str:
         return f"<Operation {self.layer.type} '{excerpt(self.layer.name)}' (id {self.layer.id})>"
-
-
-_VIEWS: Final = frozenset({"Unsqueeze", "Squeeze", "Reshape"})
-
-
-def _is_view(operation: Operation) -> bool:
-    """Return whether the output is the first input in a shape that follows from that input's shape alone."""
-    if operation.computed_by or operation.several_outputs:
-        return False
-    return operation.layer.type == "Identity" or (operation.layer.type in _VIEWS and operation.settled is not None)
 
 
 def _described(parts: tuple[Any, ...], shown: dict[str, Any]) -> Operation:
@@ -268,16 +257,6 @@ class Program(Immutable, Struct, frozen=True, dict=True, weakref=True):
         return port.dims or layer.inputs[0].dims, element_type.dtype
 
     @cached_property
-    def forms(self) -> Forms:
-        """The functions that were written of it, where it is a straight body that ran for long."""
-        return Forms([step[1:] for step in self.code])
-
-    @cached_property
-    def slots_read(self) -> frozenset[int]:
-        """The slots that an operation, a back edge, the condition or an output reads."""
-        return frozenset(self.results).union(*(operation.inputs for operation in self.operations))
-
-    @cached_property
     def computed_at(self) -> Mapping[int, int]:
         """The index of the operation that computes the value of a slot; for the slots that operations compute."""
         return {slot: index for index, operation in enumerate(self.operations) for slot in operation.outputs}
@@ -290,34 +269,6 @@ class Program(Immutable, Struct, frozen=True, dict=True, weakref=True):
             for slot in dict.fromkeys(operation.inputs):
                 found.setdefault(slot, []).append(index)
         return {slot: tuple(indices) for slot, indices in found.items()}
-
-    def _is_read_once(self, operation: Operation) -> bool:
-        """Return whether one operation or one Result reads an output, and nothing else."""
-        (slot,) = operation.outputs
-        return len(self.readers.get(slot, ())) + self.results.count(slot) == 1
-
-    def views_before(self, result: int) -> tuple[int, ...]:
-        """Return the operations that give the value of a Result its shape alone, by index: one directly after another.
-
-        Each reads what the one before gives, and nothing else does. None where another Result has this slot, too.
-        """
-        return self._views.get(result, ())
-
-    @cached_property
-    def _views(self) -> Mapping[int, tuple[int, ...]]:
-        found: dict[int, tuple[int, ...]] = {}
-        for result in self.results:
-            views: list[int] = []
-            index = self.computed_at.get(result, -1)
-            while index >= 0 and _is_view(operation := self.operations[index]) and self._is_read_once(operation):
-                views.insert(0, index)
-                index = index - 1 if self.computed_at.get(operation.inputs[0]) == index - 1 else -1
-            # What is in front of the first one must be computed directly before it, too.
-            while views and self.computed_at.get(self.operations[views[0]].inputs[0]) != views[0] - 1:
-                del views[0]
-            if views:
-                found[result] = tuple(views)
-        return found
 
     @cached_property
     def indices(self) -> Mapping[int, int]:
@@ -533,3 +484,9 @@ def execute_any(function: Callable[..., Any], slots: tuple[tuple[int, ...], Any]
         ensure_enough(result, len(outputs))
         for slot, value in zip(outputs, result, strict=False):
             values[slot] = value
+
+
+def ensure_enough(results: Sequence[Any], count: int) -> None:
+    """Raise KernelError where an operation gives fewer tensors than the file has output ports for it."""
+    if len(results) < count:
+        raise KernelError(f"gives {len(results)} outputs, but the file has {count} output ports for it")

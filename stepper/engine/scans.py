@@ -82,32 +82,7 @@ class Scan:
         # A view would keep all of the tensor alive of which it shows a part.
         waiting.append(piece if base is None or getattr(base, "size", 0) == piece.size else piece.copy())
         if len(waiting) >= self._batch:
-            self._close_block(waiting)
-
-    @property
-    def room(self) -> int:
-        """The number of pieces that `extend` may take at once."""
-        return max(1, self._batch - len(self._waiting))
-
-    @property
-    def batch(self) -> int:
-        """The number of pieces that `extend` may take at once where none wait."""
-        return self._batch
-
-    def extend(self, pieces: list[Any]) -> None:
-        """Add the Results of several more iterations, of as many elements as the first; it keeps the list.
-
-        None may be a view of more than it shows. They take the shape of the first piece. TensorTooLarge as `append`:
-        the last piece is then not added.
-        """
-        shape = self.first_shape
-        assert shape is not None and len(pieces) <= self.room
-        if not self._waiting and len(pieces) >= self._batch:
-            self._close_block(pieces, shape)
-            return
-        self._waiting += pieces if pieces[0].shape == shape else [piece.reshape(shape) for piece in pieces]
-        if len(self._waiting) >= self._batch:
-            self._close_block(self._waiting)
+            self._close_block()
 
     @property
     def first_shape(self) -> tuple[int, ...] | None:
@@ -125,16 +100,13 @@ class Scan:
         if -len(first) <= slicing.axis < len(first):
             _ensure_joins(shape, first, slicing.axis % len(first), abs(slicing.stride), self.length)
 
-    def _close_block(self, pieces: list[Any], shape: tuple[int, ...] | None = None) -> None:
-        """Make a block of all pieces that wait, or of these, which are to have a shape."""
+    def _close_block(self) -> None:
+        """Make a block of all pieces that wait."""
+        pieces = self._waiting
         stack, count = _stack(pieces), len(pieces)
-        if shape is not None and pieces[0].shape != shape:
-            stack = None if stack is None else stack.reshape(count, *shape)
-            pieces = [piece.reshape(shape) for piece in pieces] if stack is None else pieces
         size = sum(piece.nbytes for piece in pieces) if stack is None else stack.nbytes
         if self._bytes + size > self._limit:
             pieces.pop()  # the one that is too much was not added
-            self._waiting = pieces if shape is None else [piece.reshape(shape) for piece in pieces]
             ensure_allocatable((self._bytes + size,))
         if len(self._blocks) != self._block_count:
             self._blocks = self._blocks[: self._block_count]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -16,7 +16,6 @@ from stepper.engine.loops import EndReason
 from stepper.engine.program import BranchPlan, LoopPlan, Operation, Value
 from stepper.engine.rules import Rules
 from stepper.engine.scans import Scan
-from stepper.engine.straight.function import MANY_ELEMENTS, refuse_giant
 from stepper.errors import KernelError
 from stepper.ir.model import parameter_shape, parameter_type
 from stepper.ops.operands import ensure_allocatable, shape_text
@@ -24,6 +23,8 @@ from stepper.ops.operands import ensure_allocatable, shape_text
 Note = Callable[[str], None]
 
 _BOOLEAN = np.dtype(np.bool_)
+_MANY_ELEMENTS: Final = 2**20
+"""Carried values of more elements than these are looked at in each iteration, where the body can make them grow."""
 
 # Each look-up of an Enum's member takes as long as a quarter of a numpy operation; these are made in every iteration.
 _BETWEEN, _RUNNING, _LEAVING = Phase.BETWEEN, Phase.RUNNING, Phase.LEAVING
@@ -149,8 +150,8 @@ def only_carries(activation: Activation) -> bool:
 def _refuse_giants(plan: LoopPlan, values: list[Value]) -> None:
     for parameter, _result in plan.carried:
         value = values[parameter]
-        if value.size > MANY_ELEMENTS:
-            refuse_giant(value)
+        if value.size > _MANY_ELEMENTS:
+            ensure_allocatable(value.shape, value.dtype)
 
 
 def _carry_at_once(plan: LoopPlan, values: list[Value]) -> None:
