@@ -25,8 +25,7 @@ from stepper.diagnosis.hunt.hunting import FaultCount
 from stepper.diagnosis.reduce.conditions import FaultKind
 from stepper.diagnosis.rule import Rule
 from stepper.engine.loops import EndReason
-from stepper.engine.outline import LoopOutline, TensorOutline, WithoutKernel
-from stepper.engine.run import ComputedElsewhere
+from stepper.engine.run import ComputedElsewhere, LoopOutline, TensorOutline, WithoutKernel
 from stepper.ir.model import LayerSite, Slicing
 from stepper.ops.departures import Departure
 from stepper.recording.reading.non_finite import NonFiniteValue

@@ -115,7 +115,7 @@ def _outputs(model: Model) -> Iterable[str]:
 
 
 def _variables(model: Model) -> Iterable[str]:
-    from stepper.engine.inputs.variables import variables_of  # with numpy
+    from stepper.engine.inputs import variables_of  # with numpy
 
     return (variable.name for variable in variables_of(model))
 

@@ -21,9 +21,8 @@ from stepper.compare.references.onnx_worker import EVALUATORS, OnnxPeer
 from stepper.debug.breakpoints.syntax import break_description
 from stepper.debug.debugger import Debugger
 from stepper.element_types import F32
-from stepper.engine.compilation.compiler import compile_model
-from stepper.engine.inputs.binding import converted
-from stepper.engine.inputs.variables import bind_states
+from stepper.engine.compiler import compile_model
+from stepper.engine.inputs import bind_states, converted
 from stepper.engine.machine import Machine
 from stepper.errors import UsageError
 from stepper.files.kinds import ARRAYS, is_model_path

@@ -25,10 +25,22 @@ import numpy as np
 from stepper import element_types
 from stepper.arguments import instance, whole_number
 from stepper.element_types import Array
-from stepper.engine import arithmetic, interventions, outcomes, transitions
-from stepper.engine.events import Event, EventKind, Every, RunObserver, Watcher
-from stepper.engine.frames import Activation, Constants, Frame, Phase, Snapshot, error_place, place
-from stepper.engine.inputs.binding import owned
+from stepper.engine import arithmetic, transitions
+from stepper.engine.frames import (
+    Activation,
+    Constants,
+    Event,
+    EventKind,
+    Every,
+    Frame,
+    Phase,
+    RunObserver,
+    Snapshot,
+    Watcher,
+    error_place,
+    place,
+)
+from stepper.engine.inputs import owned
 from stepper.engine.program import (
     CompiledModel,
     LoopPlan,
@@ -184,9 +196,9 @@ class Machine:
 
     def set_constant(self, program: Program, slot: int, value: Value) -> None:
         """Compute with another value of a constant from now on, also in bodies that are entered later. KernelError."""
-        changed = interventions.with_constant(program, self.constants.get(id(program)), slot, value)
+        changed = transitions.with_constant(program, self.constants.get(id(program)), slot, value)
         self.constants = {**self.constants, id(program): changed}
-        interventions.put_constants(self.stack, self.constants)
+        transitions.put_constants(self.stack, self.constants)
 
     # --- moves ---------------------------------------------------------------------------------------------------
 
@@ -436,7 +448,7 @@ class Machine:
         assert inner.activation is not None
         inner.activation.entered = self.tick + 1
         if self.constants:
-            interventions.put_constants((inner,), self.constants)
+            transitions.put_constants((inner,), self.constants)
         self.stack.append(inner)
         for observer in self.observers:
             observer.entered(self.stack)
@@ -469,7 +481,7 @@ class Machine:
         def note(text: str) -> None:
             self.notes.add(place(self.stack[:-1], operation, iterations=False), text)
 
-        found = self._guarded(frame, outcomes.outputs, frame, self.rules, note)
+        found = self._guarded(frame, transitions.outputs, frame, self.rules, note)
         for output, value in found.items():
             outer.values[operation.outputs[output]] = value
         self.stack.pop()

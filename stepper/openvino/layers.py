@@ -15,7 +15,7 @@ import numpy as np
 
 from stepper import element_types
 from stepper.element_types import STRING_DTYPE, Array
-from stepper.engine.partners import no_kernel
+from stepper.engine.program import no_kernel
 from stepper.errors import KernelError, UnsupportedOperation
 from stepper.ir import packing
 from stepper.ir.model import Layer

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final
 
 from stepper.element_types import Array
-from stepper.engine.partners import no_kernel, set_default_partner
+from stepper.engine.program import no_kernel, set_default_partner
 from stepper.errors import KernelError, UnsupportedOperation, UsageError
 from stepper.ir.model import Layer, Model
 from stepper.openvino.program import OPENVINO as OPENVINO

@@ -16,11 +16,10 @@ from stepper.debug.breakpoints.breakpoint import BreakDescription, Breakpoint
 from stepper.debug.breakpoints.watcher import BreakpointWatcher
 from stepper.debug.debugger import DEFAULT_MEMORY, Debugger
 from stepper.debug.stop import Stop
-from stepper.engine.events import Event
-from stepper.engine.frames import Frame
-from stepper.engine.inputs.binding import bind_inputs
+from stepper.engine.frames import Event, Frame
+from stepper.engine.inputs import bind_inputs
 from stepper.engine.machine import Machine
-from stepper.engine.partners import Partner
+from stepper.engine.program import Partner
 from stepper.engine.run import LoopLog
 from stepper.errors import StepperError
 from stepper.recording.opening import open_recording, resume

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from stepper.element_types import Array
 from stepper.engine.machine import Machine
-from stepper.engine.partners import Partner
+from stepper.engine.program import Partner
 from stepper.engine.run import LoopLog
 from stepper.files.kinds import RECORDING
 from stepper.files.locks import FileLock, lock

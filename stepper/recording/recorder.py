@@ -19,8 +19,7 @@ from typing import Final
 from msgspec import Struct
 
 from stepper.element_types import Array
-from stepper.engine.events import Event, EventKind, Every, RunObserver, Taps
-from stepper.engine.frames import Frame, Phase
+from stepper.engine.frames import Event, EventKind, Every, Frame, Phase, RunObserver, Taps
 from stepper.engine.machine import Machine
 from stepper.engine.program import BranchPlan, LoopPlan
 from stepper.engine.run import output_names

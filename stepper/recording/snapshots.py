@@ -10,8 +10,8 @@ from typing import Any, Final
 import numpy as np
 
 from stepper.element_types import Array
+from stepper.engine.loops import Scan
 from stepper.engine.machine import Machine
-from stepper.engine.scans import Scan
 from stepper.errors import SessionError
 from stepper.recording.blobs import OF_STATES, RECORDED, BlobReader, BlobWriter, Reference
 from stepper.recording.hashes import content_hash

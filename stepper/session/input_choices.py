@@ -18,7 +18,7 @@ from msgspec import Struct, field
 from stepper import element_types
 from stepper.debug.debugger import Debugger
 from stepper.element_types import Array
-from stepper.engine.inputs.specs import file_of
+from stepper.engine.inputs import file_of
 from stepper.errors import UsageError
 from stepper.files.output import ProtectedFile, ProtectedFiles
 from stepper.ir.model import Layer, Model, parameter_shape, parameter_type

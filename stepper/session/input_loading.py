@@ -13,9 +13,8 @@ from typing import Final
 from msgspec import Struct, field
 
 from stepper.element_types import Array
-from stepper.engine.inputs.array_files import ReadingStopped, ReadProgress
-from stepper.engine.inputs.binding import converted, ensure_shape
-from stepper.engine.inputs.specs import value_of
+from stepper.engine.array_files import ReadingStopped, ReadProgress
+from stepper.engine.inputs import converted, ensure_shape, value_of
 from stepper.errors import StepperError
 from stepper.ir.model import Layer, parameter_shape, parameter_type
 

@@ -15,9 +15,8 @@ import numpy as np
 from msgspec import Struct
 
 from stepper import element_types
-from stepper.engine.inputs.array_files import header_of, read_archive
-from stepper.engine.inputs.binding import converted
-from stepper.engine.inputs.specs import value_of
+from stepper.engine.array_files import header_of, read_archive
+from stepper.engine.inputs import converted, value_of
 from stepper.errors import InputError, StepperError
 from stepper.ir.model import Layer, parameter_shape, parameter_type
 

@@ -18,9 +18,8 @@ from msgspec import Struct
 from stepper.arguments import LARGEST_SEED
 from stepper.cases.case import cases_in
 from stepper.element_types import Array
-from stepper.engine.inputs.array_files import MOST_READ, read_archive
-from stepper.engine.inputs.binding import bind_inputs, positions_of_keys
-from stepper.engine.inputs.specs import value_of
+from stepper.engine.array_files import MOST_READ, read_archive
+from stepper.engine.inputs import bind_inputs, positions_of_keys, value_of
 from stepper.errors import InputError, UsageError
 from stepper.files.kinds import ARRAYS, CASE_INPUTS, is_case
 from stepper.ir.model import Model

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from stepper.element_types import Array
-from stepper.engine.compilation.compiler import compile_model
-from stepper.engine.events import Every
+from stepper.engine.compiler import compile_model
+from stepper.engine.frames import Every
 from stepper.engine.machine import Machine
 from stepper.ir.model import Model
 from stepper.ir.opening import open_sequences

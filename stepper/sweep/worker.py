@@ -17,7 +17,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from stepper.engine.inputs.variables import bind_states
+from stepper.engine.inputs import bind_states
 from stepper.errors import LimitReached, StepperError, memory_reason
 from stepper.sweep import limits, row_making
 from stepper.sweep.inputs import SweepInput

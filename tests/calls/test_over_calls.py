@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import stepper
-from stepper.engine.inputs.calls import PartsOfCalls
+from stepper.engine.run import PartsOfCalls
 from stepper.errors import InputError, UsageError
 from stepper.ir.calls.plan import CallParts, Calls, CarriedOutput
 from stepper.ir.calls.wrapping import with_calls

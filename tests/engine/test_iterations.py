@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from stepper.engine import EventKind, Every, Machine, Rules, compile_model
-from stepper.engine.events import ValueWatch
-from stepper.engine.frames import Frame, place
-from stepper.engine.inputs.binding import bind_inputs
+from stepper.engine.frames import Frame, ValueWatch, place
+from stepper.engine.inputs import bind_inputs
 from stepper.errors import ExecutionError, StepperError
 from stepper.ops.operands import LARGEST_TENSOR
 from tests.engine.straight_loops import StraightLoop, straight_loop

@@ -15,7 +15,7 @@ import pytest
 import stepper
 from stepper.cli import main
 from stepper.element_types import ELEMENT_TYPES
-from stepper.engine.events import Event, EventKind, Every
+from stepper.engine.frames import Event, EventKind, Every
 from stepper.engine.program import LoopPlan
 from stepper.engine.run import Outputs
 from stepper.errors import StepperError

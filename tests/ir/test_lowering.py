@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import stepper
-from stepper.engine.outline import outline
+from stepper.engine.run import outline
 from stepper.errors import KernelError, ModelError
 from stepper.ir import lowering
 from stepper.ir.graph_builder import GraphBuilder, Tensor

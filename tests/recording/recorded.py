@@ -13,7 +13,7 @@ import numpy as np
 
 import stepper
 from stepper.element_types import Array
-from stepper.engine.events import EventKind, Every
+from stepper.engine.frames import EventKind, Every
 from stepper.engine.machine import Machine
 from stepper.engine.program import CompiledModel
 from stepper.engine.rules import Rules

@@ -12,7 +12,7 @@ import pytest
 import stepper
 from stepper import ops
 from stepper.debug.causes.cause import NonFiniteKind
-from stepper.engine.events import Every
+from stepper.engine.frames import Every
 from stepper.engine.machine import Machine
 from stepper.sweep.judges.screen import KEEPS_NAN, KEEPS_NON_FINITE, Screen, ScreenedRun
 from tests.models import Graph, carried, joined, last, sliced

@@ -16,10 +16,9 @@ from stepper.cli.printing import Progress
 from stepper.cli.running import recorded_run
 from stepper.cli.values import as_json, excerpt, print_json
 from stepper.element_types import Array
-from stepper.engine.compilation.compiler import compile_model
-from stepper.engine.events import Every
-from stepper.engine.frames import place
-from stepper.engine.inputs.variables import bind_states
+from stepper.engine.compiler import compile_model
+from stepper.engine.frames import Every, place
+from stepper.engine.inputs import bind_states
 from stepper.engine.machine import Machine
 from stepper.engine.rules import Rules
 from stepper.engine.run import LoopLog, LoopSummary, Outputs, collect

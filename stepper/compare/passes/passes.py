@@ -21,11 +21,9 @@ from stepper.compare.files.constant_differences import number
 from stepper.compare.passes.plugin_operations import PluginOperations, make_readable
 from stepper.compare.run.metrics import measure
 from stepper.element_types import Array, is_floating
-from stepper.engine.compilation.compiler import compile_model
-from stepper.engine.events import Every, LoopEndObserver
-from stepper.engine.frames import Activation, Frame
-from stepper.engine.inputs.binding import bind_inputs
-from stepper.engine.inputs.variables import bind_states, variables_alone, variables_of
+from stepper.engine.compiler import compile_model
+from stepper.engine.frames import Activation, Every, Frame, LoopEndObserver
+from stepper.engine.inputs import bind_inputs, bind_states, variables_alone, variables_of
 from stepper.engine.machine import Machine
 from stepper.engine.program import LoopPlan
 from stepper.engine.rules import Rules

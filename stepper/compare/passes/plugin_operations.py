@@ -15,7 +15,7 @@ from lxml import etree
 
 from stepper import element_types, ops
 from stepper.element_types import Array, ElementType
-from stepper.engine.partners import Function
+from stepper.engine.program import Function
 from stepper.ir import xml
 from stepper.ir.model import Layer
 from stepper.ir.xml import Element

@@ -17,9 +17,9 @@ from msgspec import Struct
 from stepper.compare.references.protocol import RepeatableRun
 from stepper.compare.run.metrics import measure
 from stepper.element_types import Array
-from stepper.engine.compilation.compiler import compile_model
-from stepper.engine.events import Every
-from stepper.engine.inputs.binding import bind_inputs
+from stepper.engine.compiler import compile_model
+from stepper.engine.frames import Every
+from stepper.engine.inputs import bind_inputs
 from stepper.engine.machine import Machine
 from stepper.engine.program import CompiledModel
 from stepper.errors import KernelError, StepperError

@@ -17,8 +17,7 @@ from stepper.records import Brief, as_data
 if TYPE_CHECKING:
     from stepper.debug.inspection.run_views import Glance
     from stepper.debug.inspection.views import ConditionLimit, SliceView
-    from stepper.engine.loops import EndReason
-    from stepper.engine.roles import Control
+    from stepper.engine.loops import Control, EndReason
     from stepper.errors import ErrorPlace
     from stepper.ir.model import LayerSite, Slicing
     from stepper.tensors.histories import ValueHistory

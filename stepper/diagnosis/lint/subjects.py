@@ -14,9 +14,8 @@ import numpy as np
 
 from stepper.diagnosis.lint.trials import LayerOutcome, outcome
 from stepper.element_types import Array, ElementType
-from stepper.engine.compilation.changing import SHAPING, ancestors, can_change, shaped_from
-from stepper.engine.loops import slice_walk
-from stepper.engine.roles import Control, RoleError, Roles, control, control_inputs, roles_of
+from stepper.engine.compiler import SHAPING, ancestors, can_change, shaped_from
+from stepper.engine.loops import Control, RoleError, Roles, control, control_inputs, roles_of, slice_walk
 from stepper.engine.rules import Rules
 from stepper.errors import KernelError, ModelError
 from stepper.ir.constants import check_constant, constant_shape, constant_type, constant_value, small_constant

@@ -12,8 +12,7 @@ import numpy as np
 
 from stepper import ops
 from stepper.element_types import Array, is_floating
-from stepper.engine.partners import Partner
-from stepper.engine.program import CompiledModel, Operation
+from stepper.engine.program import CompiledModel, Operation, Partner
 from stepper.ir.model import Graph, Layer, Model
 from stepper.openvino.partner import NUMPY_BF16, NUMPY_F16, OpenVINOPartner
 from stepper.ops.emulation import EMULATED, rounded

@@ -33,8 +33,8 @@ from stepper.diagnosis.reduce.reducing import Reduction
 from stepper.diagnosis.reduce.trial_acts import RunSettings
 from stepper.diagnosis.reduce.writing import ir_files
 from stepper.element_types import STRING_DTYPE, Array, is_floating
-from stepper.engine.inputs.array_files import read_archive
-from stepper.engine.inputs.binding import bind_inputs
+from stepper.engine.array_files import read_archive
+from stepper.engine.inputs import bind_inputs
 from stepper.errors import StepperError
 from stepper.files.kinds import ARRAYS, IR, IR_WEIGHTS, FileKind
 from stepper.files.output import OutputFile, ProtectedFiles, writing_all

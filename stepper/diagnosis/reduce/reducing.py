@@ -30,9 +30,8 @@ from stepper.diagnosis.reduce.draft import DraftLayer, DraftModel, LayerAddress,
 from stepper.diagnosis.reduce.trial_acts import ChosenKernel, RunSettings
 from stepper.diagnosis.reduce.trying import ObservedRun, Pair, TrialOutcome, TrialRunner
 from stepper.element_types import STRING_DTYPE, Array, is_floating
-from stepper.engine.compilation.compiler import compile_model
-from stepper.engine.inputs.binding import bind_inputs
-from stepper.engine.inputs.variables import bind_states
+from stepper.engine.compiler import compile_model
+from stepper.engine.inputs import bind_inputs, bind_states
 from stepper.engine.rules import Rules
 from stepper.ir.opening import ModelSource, opened
 

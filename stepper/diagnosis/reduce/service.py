@@ -45,10 +45,9 @@ from stepper.diagnosis.reduce.trial_acts import (
     TryModel,
 )
 from stepper.element_types import Array, is_floating
-from stepper.engine.compilation.compiler import compile_model
-from stepper.engine.events import Event, EventKind, Every
-from stepper.engine.frames import Frame
-from stepper.engine.inputs.binding import bind_inputs
+from stepper.engine.compiler import compile_model
+from stepper.engine.frames import Event, EventKind, Every, Frame
+from stepper.engine.inputs import bind_inputs
 from stepper.engine.machine import Machine
 from stepper.engine.program import CompiledModel, Program
 from stepper.engine.rules import Rules

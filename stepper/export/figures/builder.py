@@ -9,8 +9,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from stepper.engine.loops import is_backward, whole_axis
-from stepper.engine.roles import Role, RoleError, output_role, roles_of
+from stepper.engine.loops import Role, RoleError, is_backward, output_role, roles_of, whole_axis
 from stepper.export.figures.content import FigureContent
 from stepper.export.figures.drawn_graph import DrawnGraph, DrawnNode, drawn_graph
 from stepper.export.figures.figure import (

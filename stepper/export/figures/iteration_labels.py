@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from stepper.engine.roles import output_role, roles_of
+from stepper.engine.loops import output_role, roles_of
 from stepper.export.figures.builder import DrawnBox, constant_lines
 from stepper.export.figures.content import FigureContent
 from stepper.export.figures.figure import SIDES, Cluster, FigureNode, InnerBody, NodeKind, Thumbnail, ValueState

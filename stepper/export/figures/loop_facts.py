@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from stepper.debug.inspection.views import ConditionLimit
-from stepper.engine.compilation.plans import static_notes
-from stepper.engine.roles import Control, ControlOrigin, NoEffect, RoleError, control, roles_of, without_effect
+from stepper.engine.compiler import static_notes
+from stepper.engine.loops import Control, ControlOrigin, NoEffect, RoleError, control, roles_of, without_effect
 from stepper.export.figures.labels import references_of
 from stepper.export.formulas.conditions import condition_text
 from stepper.ir.model import Graph, Layer, Model

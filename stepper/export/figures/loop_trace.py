@@ -16,8 +16,7 @@ from stepper.debug.causes.verdicts import Verdicts, verdict_text
 from stepper.debug.inspection.condition_limits import condition_limit
 from stepper.debug.inspection.inspect import inspect_loop
 from stepper.debug.inspection.views import ConditionLimit, LoopView
-from stepper.engine.events import EventKind, Every
-from stepper.engine.frames import Frame
+from stepper.engine.frames import EventKind, Every, Frame
 from stepper.engine.loops import EndReason
 from stepper.engine.machine import Machine
 from stepper.engine.program import LoopPlan, Program

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from stepper.engine.roles import RoleError, output_role, roles_of
+from stepper.engine.loops import RoleError, output_role, roles_of
 from stepper.export.figures.labels import shortened
 from stepper.export.figures.operands import constant_symbol
 from stepper.export.formulas.notation import Term, cases, keeps_its_numbers, number, written

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from stepper.engine.roles import Control, ControlOrigin, control, control_inputs
+from stepper.engine.loops import Control, ControlOrigin, control, control_inputs
 from stepper.export.figures.content import FigureContent
 from stepper.export.figures.figure import FramePort
 from stepper.export.figures.labels import references_of, shortened

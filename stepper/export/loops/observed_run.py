@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from stepper.engine.events import EventKind, Every
+from stepper.engine.frames import EventKind, Every
 from stepper.engine.machine import Machine
 from stepper.engine.program import Program
 from stepper.errors import ExecutionError, LimitReached, UnsupportedOperation

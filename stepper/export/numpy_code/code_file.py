@@ -18,7 +18,7 @@ from msgspec import Struct, field
 
 from stepper import __version__
 from stepper.element_types import Array, is_of_numpy, name_of
-from stepper.engine.compilation.compiler import compile_model
+from stepper.engine.compiler import compile_model
 from stepper.engine.program import CompiledModel, Operation, OpKind, Program
 from stepper.engine.rules import Rules
 from stepper.engine.run import output_names

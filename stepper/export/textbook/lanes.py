@@ -11,8 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper.debug.causes.verdicts import compared_text
-from stepper.engine.loops import in_axis_order, is_backward
-from stepper.engine.roles import Roles, output_role, roles_of
+from stepper.engine.loops import Roles, in_axis_order, is_backward, output_role, roles_of
 from stepper.export.figures.figure import SIDES, InnerBody
 from stepper.export.figures.labels import references_of, shortened_names
 from stepper.export.figures.loop_facts import (

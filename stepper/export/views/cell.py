@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from stepper.engine.roles import NoEffect, output_role, roles_of
+from stepper.engine.loops import NoEffect, output_role, roles_of
 from stepper.export.figures.builder import kind_of, loop_label
 from stepper.export.figures.content import FigureContent
 from stepper.export.figures.figure import SIDES, Cluster, EdgeKind, Figure, FigureEdge, FigureNode, NodeKind, PortRole

@@ -6,8 +6,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from stepper.engine.loops import EndReason
-from stepper.engine.roles import roles_of
+from stepper.engine.loops import EndReason, roles_of
 from stepper.export.figures.builder import loop_label, origin_role
 from stepper.export.figures.figure import (
     Cluster,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from stepper.engine.roles import OutputRole, Role, RoleError, output_role, roles_of
+from stepper.engine.loops import OutputRole, Role, RoleError, output_role, roles_of
 from stepper.errors import ModelError
 from stepper.export.figures.builder import declared_text, input_role, origin_role, port_roles
 from stepper.export.figures.content import FigureContent

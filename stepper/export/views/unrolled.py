@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper.debug.inspection.views import LoopView, ScanView
-from stepper.engine.roles import Role, Roles, roles_of
+from stepper.engine.loops import Role, Roles, roles_of
 from stepper.export.figures.builder import DrawnBox, FigureBuilder, axis_text, loop_label, origin_role, port_roles
 from stepper.export.figures.content import FigureContent
 from stepper.export.figures.drawn_graph import DrawnBackEdge, DrawnGraph, drawn_graph

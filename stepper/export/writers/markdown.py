@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from stepper.engine.roles import output_role, roles_of
+from stepper.engine.loops import output_role, roles_of
 from stepper.export.figures.loop_trace import IterationTrace, LoopTrace
 from stepper.export.figures.value_summaries import statistics_text
 from stepper.export.picture import Picture

@@ -8,7 +8,7 @@ from pathlib import Path
 from stepper.compare.references.opening import open_reference
 from stepper.compare.report.text import text_lines
 from stepper.compare.run.comparison import RunComparison, compare_models, compare_with
-from stepper.engine.compilation.compiler import compile_model
+from stepper.engine.compiler import compile_model
 from stepper.engine.machine import Machine
 from stepper.errors import UsageError
 from stepper.files.kinds import RECORDING, is_model_path

@@ -13,8 +13,8 @@ import pytest
 
 from stepper.debug.debugger import Debugger
 from stepper.element_types import Array
-from stepper.engine.inputs.array_files import read_archive
-from stepper.engine.inputs.binding import bind_inputs, positions_of_keys
+from stepper.engine.array_files import read_archive
+from stepper.engine.inputs import bind_inputs, positions_of_keys
 from stepper.errors import StepperError
 from stepper.files.kinds import ARRAYS, CASE_INPUTS, CASE_STATES
 from stepper.files.output import OutputFile, ProtectedFiles

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from msgspec import Struct
 
-from stepper.engine.roles import roles_of
+from stepper.engine.loops import roles_of
 from stepper.errors import SessionError, StepperError, UsageError
 from stepper.ir.constants import constant_value
 from stepper.ir.model import Graph, Layer, Model

@@ -16,13 +16,11 @@ from typing import Any, Final
 from msgspec import Struct
 
 from stepper.element_types import Array
-from stepper.engine.compilation.compiler import compile_model
-from stepper.engine.inputs.binding import bind_inputs, position_of
-from stepper.engine.inputs.variables import bind_states
+from stepper.engine.compiler import compile_model
+from stepper.engine.inputs import bind_inputs, bind_states, position_of
 from stepper.engine.loops import EndReason
 from stepper.engine.machine import Machine
-from stepper.engine.partners import Partner
-from stepper.engine.program import CompiledModel, Operation, OpKind
+from stepper.engine.program import CompiledModel, Operation, OpKind, Partner
 from stepper.engine.rules import Rules
 from stepper.engine.run import LoopLog, LoopSummary
 from stepper.errors import InputError, SessionError

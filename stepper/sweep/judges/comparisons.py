@@ -18,8 +18,8 @@ from stepper.compare.report.words import named
 from stepper.compare.run.comparison import RunComparison, compare_models, compare_with, machine_beside
 from stepper.compare.run.walk import LockstepWalk
 from stepper.element_types import Array
-from stepper.engine.compilation.compiler import compile_model
-from stepper.engine.inputs.variables import variables_alone
+from stepper.engine.compiler import compile_model
+from stepper.engine.inputs import variables_alone
 from stepper.engine.rules import Rules
 from stepper.engine.run import LoopLog
 from stepper.errors import ExecutionError

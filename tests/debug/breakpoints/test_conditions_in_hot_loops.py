@@ -8,7 +8,7 @@ import pytest
 
 from stepper.debug.breakpoints import watcher
 from stepper.debug.debugger import Debugger
-from stepper.engine.events import ValueWatch
+from stepper.engine.frames import ValueWatch
 from tests.models import Graph, carried, joined, last
 
 CONDITIONS = [

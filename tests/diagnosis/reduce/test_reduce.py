@@ -27,7 +27,7 @@ from stepper.diagnosis.reduce.reducing import Reduction, ReductionProgress, redu
 from stepper.diagnosis.reduce.service import TrialService
 from stepper.diagnosis.reduce.trial_acts import RunSettings, TryModel
 from stepper.diagnosis.reduce.writing import ir_files
-from stepper.engine.inputs.binding import bind_inputs
+from stepper.engine.inputs import bind_inputs
 from tests.debug.debugged import SAMPLES
 from tests.engine.subjects import endless
 from tests.json_answers import checked

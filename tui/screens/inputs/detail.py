@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar, Final
 
-from stepper.engine.inputs.specs import file_of
+from stepper.engine.inputs import file_of
 from stepper.session.input_choices import InputChoices, InputSource, described
 from stepper.session.near_files import Near
 from tui.paint.pane import Host, Pane

@@ -27,6 +27,7 @@ from stepper.wording import excerpt, near_text, reason_of, size_text
 if TYPE_CHECKING:
     from stepper.element_types import Array
 
+
 T = TypeVar("T")
 MOST_READ: Final = 2**30
 """Bytes of an array that a ReadProgress reads into memory; a .npy of the input's own type is mapped, however large."""
