@@ -80,7 +80,7 @@ if _TYPE_CHECKING:
     from stepper.errors import UnsupportedOperation as UnsupportedOperation
     from stepper.errors import UsageError as UsageError
     from stepper.export.exporter import draw as draw
-    from stepper.ir.opening import open_sequences as open_sequences
+    from stepper.ir.reader import open_sequences as open_sequences
     from stepper.ir.reader import read as read_model
     from stepper.openvino.opening import open_model as open_model
     from stepper.openvino.partner import OpenVINOPartner as OpenVINOPartner
@@ -91,7 +91,7 @@ _HOMES = {
     "read_model": ("stepper.ir.reader", "read"),
     "run": ("stepper.engine.run", "run"),
     "compile_model": ("stepper.engine.compiler", "compile_model"),
-    "open_sequences": ("stepper.ir.opening", "open_sequences"),
+    "open_sequences": ("stepper.ir.reader", "open_sequences"),
     "over_calls": ("stepper.engine.run", "over_calls"),
     "bind_inputs": ("stepper.engine.inputs", "bind_inputs"),
     "Machine": ("stepper.engine.machine", "Machine"),
@@ -185,7 +185,7 @@ def _open_seams() -> None:
     """Once: a model keeps what was compiled for a partner."""
     # The engine itself knows of no OpenVINO and of no other format; it hears of them here.
     import_module("stepper.openvino.partner").install_default()
-    import_module("stepper.ir.opening").set_opener(_open)
+    import_module("stepper.ir.reader").set_opener(_open)
 
 
 def _open(source: _Any) -> _Any:

@@ -24,7 +24,7 @@ from stepper.engine.rules import Rules
 from stepper.errors import UsageError
 from stepper.files.kinds import is_model_path
 from stepper.ir.model import Model
-from stepper.ir.opening import open_sequences
+from stepper.ir.reader import open_sequences
 from stepper.openvino.partner import EMULATES, OPENVINO
 from stepper.tensors.tolerances import OTHER_KERNELS, Tolerances, parse_tolerance
 from stepper.terminal import say

@@ -28,8 +28,7 @@ from stepper.errors import UsageError
 from stepper.files.kinds import ARRAYS, is_model_path
 from stepper.files.output import OutputFile, ProtectedFiles
 from stepper.ir.model import parameter_shape, parameter_type
-from stepper.ir.opening import open_sequences
-from stepper.ir.reader import read
+from stepper.ir.reader import open_sequences, read
 from stepper.openvino.partner import OPENVINO
 from stepper.openvino.runtime import ensure_installed
 from stepper.sweep.executors import Workers, workers_of

@@ -52,7 +52,7 @@ from stepper.errors import Paused, StepperError, UsageError
 from stepper.files.output import ProtectedFiles
 from stepper.ir.lowering import without_loops
 from stepper.ir.model import Model
-from stepper.ir.opening import ModelSource, opened
+from stepper.ir.reader import ModelSource, opened
 from stepper.query.address_syntax import Address
 from stepper.wording import counted, excerpt
 

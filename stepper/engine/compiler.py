@@ -61,7 +61,7 @@ from stepper.ir.model import (
     parameter_shape,
     parameter_type,
 )
-from stepper.ir.opening import ModelSource, opened
+from stepper.ir.reader import ModelSource, opened
 from stepper.ir.xml import EXECUTION_CONDITION, FilePlace
 from stepper.operation_types import NO_OPERATIONS
 from stepper.ops.families import FAMILIES

@@ -28,9 +28,8 @@ from stepper.errors import (
     UsageError,
     memory_reason,
 )
-from stepper.ir.model import Layer, Model, Port, parameter_shape, parameter_type
-from stepper.ir.opening import ModelSource, opened
-from stepper.ir.shapes import PartialShape
+from stepper.ir.model import Layer, Model, PartialShape, Port, parameter_shape, parameter_type
+from stepper.ir.reader import ModelSource, opened
 from stepper.ops.operands import ensure_allocatable, shape_text
 from stepper.wording import counted, excerpt, json_fault, near_text
 

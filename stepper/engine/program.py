@@ -19,8 +19,7 @@ from msgspec.structs import replace
 
 from stepper.element_types import F32, Array
 from stepper.errors import KernelError, UsageError
-from stepper.ir.growth import Growth, growth_of
-from stepper.ir.model import Graph, Layer, Model, Source, path_text
+from stepper.ir.model import Graph, Growth, Layer, Model, Source, growth_of, path_text
 from stepper.records import Immutable
 from stepper.wording import excerpt
 

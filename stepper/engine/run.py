@@ -22,16 +22,19 @@ from stepper.engine.machine import Machine
 from stepper.engine.program import CompiledModel, Operation, Partner, computed_elsewhere, operations_elsewhere
 from stepper.engine.rules import Note, Rules
 from stepper.errors import InputError, UsageError
-from stepper.ir.calls.plan import CallParts, Calls, CarriedOutput
-from stepper.ir.calls.wrapping import with_calls
+from stepper.ir.calls import with_calls
 from stepper.ir.lowering import sequences_of
 from stepper.ir.model import (
     Body,
+    CallParts,
+    Calls,
+    CarriedOutput,
     Graph,
     InputMapping,
     Layer,
     LayerSite,
     Model,
+    PartialShape,
     Slicing,
     Source,
     layer_site,
@@ -39,8 +42,7 @@ from stepper.ir.model import (
     parameter_type,
     path_text,
 )
-from stepper.ir.opening import ModelSource, opened
-from stepper.ir.shapes import PartialShape
+from stepper.ir.reader import ModelSource, opened
 from stepper.ops.departures import Departure, Use, departures
 from stepper.ops.operands import HasForm, form_text, shape_text
 from stepper.wording import counted, near_text

@@ -55,7 +55,7 @@ from stepper.export.zooms.zoomed import prepared, usual_view, zoomed
 from stepper.files.kinds import ARRAYS, FigureFormat, FormatSubject
 from stepper.files.output import OutputFile, writing_all
 from stepper.ir.model import Model
-from stepper.ir.opening import ModelSource, opened
+from stepper.ir.reader import ModelSource, opened
 from stepper.plain_values import write_arrays
 from stepper.recording.options import Iterations
 from stepper.wording import counted

@@ -26,8 +26,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper.element_types import BOOLEAN, F32, I64, ElementType, is_floating
-from stepper.ir.graph_builder import GraphBuilder, Tensor
-from stepper.ir.lowering import lowering
+from stepper.ir.lowering import GraphBuilder, Tensor, lowering
 from stepper.ir.model import BackEdge, Body, InputMapping, Layer, OutputMapping, Slicing
 
 TIME: Final = 1

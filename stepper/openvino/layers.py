@@ -17,7 +17,7 @@ from stepper import element_types
 from stepper.element_types import STRING_DTYPE, Array
 from stepper.engine.program import no_kernel
 from stepper.errors import KernelError, UnsupportedOperation
-from stepper.ir import packing
+from stepper.ir import weights
 from stepper.ir.model import Layer
 from stepper.openvino.runtime import Runtime, complaint
 from stepper.openvino.tensors import feed, to_array, to_tensor
@@ -187,7 +187,7 @@ class LayerInOpenVINO:
         blob = b""
         for index, number in enumerate(constants):
             if number is not None and number.size <= _MOST_NUMBERS and number.dtype != STRING_DTYPE:
-                content = packing.content(np.asarray(number))
+                content = weights.content(np.asarray(number))
                 inputs[index] = inputs[index]._replace(offset=len(blob), size=len(content))
                 blob, constants[index] = blob + content, None
         text = layer_text(self._layer, inputs)

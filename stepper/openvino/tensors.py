@@ -14,7 +14,7 @@ import numpy as np
 from stepper import element_types
 from stepper.element_types import STRING, STRING_DTYPE, Array, ElementType
 from stepper.errors import KernelError
-from stepper.ir import packing
+from stepper.ir import weights
 
 if TYPE_CHECKING:
     import openvino
@@ -41,7 +41,7 @@ def fill(tensor: openvino.Tensor, array: Any) -> None:
     if not array.size:
         return
     if element_type.bits < 8:
-        tensor.data[...] = packing.pack(np.asarray(array), element_type).view(tensor.data.dtype)
+        tensor.data[...] = weights.pack(np.asarray(array), element_type).view(tensor.data.dtype)
     else:
         tensor.data.view(element_type.dtype)[...] = array
 
@@ -80,7 +80,7 @@ def to_array(tensor: openvino.Tensor) -> Array:
     if 0 in shape:
         return np.empty(shape, element_type.dtype)
     raw = np.ascontiguousarray(tensor.data).view(np.uint8).reshape(-1)
-    return packing.unpack(raw, element_type, int(np.prod(shape))).reshape(shape)
+    return weights.unpack(raw, element_type, int(np.prod(shape))).reshape(shape)
 
 
 def shape_of(tensor: openvino.Tensor) -> tuple[int, ...]:

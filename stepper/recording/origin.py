@@ -18,11 +18,10 @@ from stepper.element_types import Array
 from stepper.engine.machine import Machine
 from stepper.engine.rules import Rules
 from stepper.errors import SessionError, UsageError
-from stepper.ir.calls.plan import Calls
-from stepper.ir.calls.wrapping import with_calls
+from stepper.ir.calls import with_calls
 from stepper.ir.lowering import has_opened
-from stepper.ir.model import Model
-from stepper.ir.opening import open_sequences
+from stepper.ir.model import Calls, Model
+from stepper.ir.reader import open_sequences
 from stepper.ops.operands import form_text
 from stepper.recording import schema
 from stepper.recording.blobs import RECORDED, BlobReader, BlobWriter, Reference

@@ -10,8 +10,7 @@ from stepper.engine.compiler import compile_model
 from stepper.engine.frames import Every
 from stepper.engine.machine import Machine
 from stepper.ir.model import Model
-from stepper.ir.opening import open_sequences
-from stepper.ir.reader import read
+from stepper.ir.reader import open_sequences, read
 from stepper.sweep.job import SweepJob
 from stepper.sweep.limits import limited, overdue
 

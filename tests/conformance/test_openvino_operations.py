@@ -17,7 +17,7 @@ from stepper.element_types import ELEMENT_TYPES
 from stepper.engine import Machine, compile_model
 from stepper.errors import UnsupportedOperation, UsageError
 from stepper.ir.model import Layer, Port
-from stepper.ir.packing import packed_size, unpack
+from stepper.ir.weights import packed_size, unpack
 from stepper.openvino.layers import LayerInOpenVINO
 from stepper.openvino.partner import OpenVINOPartner
 from stepper.openvino.peer import OpenVINOPeer

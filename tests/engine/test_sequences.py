@@ -19,10 +19,10 @@ from stepper.engine.frames import Event, EventKind, Every
 from stepper.engine.program import LoopPlan
 from stepper.engine.run import Outputs
 from stepper.errors import StepperError
-from stepper.ir import checks
-from stepper.ir.connections import sources_of
+from stepper.ir import reader
 from stepper.ir.lowering import sequences_of, unopened, without_loops
 from stepper.ir.model import Layer, Model
+from stepper.ir.reader import sources_of
 from stepper.ir.xml import FilePlace
 from stepper.ops import recurrent
 from tests.engine.recurrences import HIDDEN, INPUT, TIME, Recurrence
@@ -51,7 +51,7 @@ def opened(model: Model) -> Model:
     """The model with its sequences opened, found to be as sound as one that was read."""
     result = stepper.open_sequences(model)
     assert not [layer for layer in layers(result) if layer.type in TYPES]
-    checks.check(result)
+    reader.check(result)
     for _path, graph in result.graphs():
         assert len(graph.by_id) == len(graph.layers)
         assert sources_of(FilePlace(result.path), graph.by_id, graph.edges) == graph.sources

@@ -13,7 +13,7 @@ import stepper
 from stepper.engine.run import outline
 from stepper.errors import KernelError, ModelError
 from stepper.ir import lowering
-from stepper.ir.graph_builder import GraphBuilder, Tensor
+from stepper.ir.lowering import GraphBuilder, Tensor
 from stepper.ir.model import BackEdge, Body, InputMapping, Layer, Model, OutputMapping, Slicing
 from tests.debug.debugged import at_iteration
 from tests.models import Graph

@@ -17,7 +17,7 @@ import pytest
 
 from stepper.element_types import ELEMENT_TYPES
 from stepper.errors import ExecutionError, LimitReached, StepperError, UsageError
-from stepper.ir.packing import packed_size, unpack
+from stepper.ir.weights import packed_size, unpack
 from stepper.processes import messages, starting
 from stepper.processes.endings import WorkerEnded, WorkerLimit
 from stepper.processes.functions import RemoteFunction

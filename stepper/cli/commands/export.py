@@ -49,7 +49,7 @@ from stepper.files.kinds import (
 )
 from stepper.files.output import OutputFile
 from stepper.ir.model import Model
-from stepper.ir.opening import open_sequences
+from stepper.ir.reader import open_sequences
 from stepper.openvino.partner import OpenVINOPartner
 from stepper.plain_values import write_arrays
 from stepper.query.address_resolution import resolve

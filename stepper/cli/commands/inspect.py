@@ -13,7 +13,7 @@ from stepper.engine.program import mark_of
 from stepper.engine.run import LoopOutline, Outline, PortEntry, TensorOutline, WithoutKernel, outline
 from stepper.errors import UsageError
 from stepper.ir.model import LayerSite
-from stepper.ir.opening import open_sequences
+from stepper.ir.reader import open_sequences
 from stepper.openvino.program import is_installed
 from stepper.openvino.runtime import INSTALL, Runtime
 from stepper.operation_types import NO_OPERATIONS

@@ -25,7 +25,7 @@ from stepper.engine.run import LoopLog, LoopSummary, Outputs, collect
 from stepper.errors import FINDING, OutputError, UsageError
 from stepper.files.kinds import ARRAYS, RECORDING
 from stepper.files.output import RECORDING_FILE, OutputFile, ProtectedFiles
-from stepper.ir.opening import open_sequences
+from stepper.ir.reader import open_sequences
 from stepper.ops.operands import LARGEST_TENSOR, form_text
 from stepper.records import as_data
 from stepper.terminal import say

@@ -13,8 +13,7 @@ from stepper.engine.inputs import file_of, is_filler, plain_key, position_of, va
 from stepper.engine.run import PartsOfCalls, output_position, over_calls
 from stepper.errors import InputError, UsageError
 from stepper.files.output import ProtectedFiles
-from stepper.ir.calls.plan import MOST_CALLS
-from stepper.ir.model import Model, parameter_shape
+from stepper.ir.model import MOST_CALLS, Model, parameter_shape
 
 _MOST_FILES: Final = 100_000
 _ALONG: Final = re.compile(r"(.+?):axis([0-9]{1,2})(?::([0-9]{1,18}))?", re.DOTALL)

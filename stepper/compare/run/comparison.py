@@ -30,7 +30,7 @@ from stepper.engine.program import CompiledModel, Partner, operations_elsewhere
 from stepper.engine.rules import Rules, rules_called
 from stepper.errors import ModelError
 from stepper.ir.model import Layer, Model
-from stepper.ir.opening import ModelSource, opened
+from stepper.ir.reader import ModelSource, opened
 from stepper.ops.emulation import emulated_dtype
 from stepper.tensors.tolerances import Tolerances
 from stepper.wording import excerpt

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from stepper.debug.causes.cause import NonFinite, NonFiniteKind, Scalar, TensorBrief, cause_data
 from stepper.debug.causes.verdict_facts import Verdict
-from stepper.ir.calls.plan import CALLS, iteration_word
+from stepper.ir.model import CALLS, iteration_word
 from stepper.plain_values import json_number
 from stepper.records import Brief, as_data
 

@@ -21,18 +21,19 @@ from stepper.errors import KernelError, ModelError
 from stepper.ir.constants import check_constant, constant_shape, constant_type, constant_value, small_constant
 from stepper.ir.model import (
     Body,
+    Dimension,
     Graph,
     InputMapping,
     Layer,
     LayerSite,
     Model,
+    PartialShape,
     Port,
     Source,
     layer_site,
     parameter_shape,
     parameter_type,
 )
-from stepper.ir.shapes import Dimension, PartialShape
 from stepper.ir.xml import EXECUTION_CONDITION, FilePlace
 from stepper.ops.registry import read_attribute
 

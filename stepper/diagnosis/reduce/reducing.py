@@ -33,7 +33,7 @@ from stepper.element_types import STRING_DTYPE, Array, is_floating
 from stepper.engine.compiler import compile_model
 from stepper.engine.inputs import bind_inputs, bind_states
 from stepper.engine.rules import Rules
-from stepper.ir.opening import ModelSource, opened
+from stepper.ir.reader import ModelSource, opened
 
 SECONDS: Final = 300.0
 """Seconds that a reduction may take, unless another number is asked for."""

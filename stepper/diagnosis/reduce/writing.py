@@ -11,7 +11,7 @@ from lxml import etree
 from stepper import element_types
 from stepper.diagnosis.reduce.draft import DraftBody, DraftGraph, DraftLayer, DraftModel
 from stepper.element_types import STRING_DTYPE, Array, ElementType
-from stepper.ir import packing
+from stepper.ir import weights
 from stepper.ir.model import Slicing
 from stepper.ir.xml import Element
 
@@ -133,7 +133,7 @@ def _purpose(purpose: str | None) -> dict[str, str]:
 
 def _content(value: Array, element_type: ElementType) -> bytes:
     if element_type.dtype != STRING_DTYPE:
-        return packing.content(value) if element_type.bits >= 8 else packing.pack(value, element_type).tobytes()
+        return weights.content(value) if element_type.bits >= 8 else weights.pack(value, element_type).tobytes()
     texts = [str(text).encode() for text in value.reshape(-1).tolist()]
     offsets = [0, *itertools.accumulate(map(len, texts))]
     return np.array([len(texts), *offsets], "<i4").tobytes() + b"".join(texts)

@@ -16,8 +16,7 @@ from stepper.export.figures.figure import NodeKind
 from stepper.export.figures.folding import accumulators, expressions, groups_of, shape_groups
 from stepper.export.figures.labels import labels_of, told_apart
 from stepper.export.layout.geometry import LayoutEdge
-from stepper.ir.growth import Growth
-from stepper.ir.model import Body, Graph, Layer, Source
+from stepper.ir.model import Body, Graph, Growth, Layer, Source
 from stepper.operation_types import NO_OPERATIONS
 from stepper.wording import counted, excerpt
 

@@ -26,8 +26,7 @@ from stepper.export.figures.value_summaries import ValueSummary
 from stepper.export.formulas.equations import equations
 from stepper.export.formulas.main_operations import main_types, recurrent_cell
 from stepper.export.textbook.cell_texts import BodyWork
-from stepper.ir.growth import Growth, growth_of
-from stepper.ir.model import Graph, Model, Slicing
+from stepper.ir.model import Graph, Growth, Model, Slicing, growth_of
 from stepper.ops.operands import form_text, shape_text
 from stepper.wording import counted, excerpt
 

@@ -15,7 +15,7 @@ from stepper.files.kinds import RECORDING, is_model_path
 from stepper.files.output import OutputFile, ProtectedFiles
 from stepper.integrations.pytest_plugin.failing import FixtureOfRuns, GivenInputs, KeptRun, failing
 from stepper.ir.model import Model
-from stepper.ir.opening import ModelSource
+from stepper.ir.reader import ModelSource
 from stepper.tensors.tolerances import Tolerances
 
 

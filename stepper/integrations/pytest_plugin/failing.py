@@ -19,7 +19,7 @@ from stepper.errors import StepperError
 from stepper.files.kinds import ARRAYS, CASE_INPUTS, CASE_STATES
 from stepper.files.output import OutputFile, ProtectedFiles
 from stepper.ir.model import Model
-from stepper.ir.opening import ModelSource, opened
+from stepper.ir.reader import ModelSource, opened
 from stepper.plain_values import write_arrays
 
 _LONGEST_NAME: Final = 100

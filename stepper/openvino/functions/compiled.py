@@ -10,7 +10,7 @@ import numpy as np
 from stepper import element_types
 from stepper.element_types import Array
 from stepper.errors import KernelError
-from stepper.ir.calls.plan import Calls
+from stepper.ir.model import Calls
 from stepper.openvino.layers import PreparedRequest
 from stepper.openvino.runtime import Runtime
 from stepper.openvino.tensors import to_array, to_tensor

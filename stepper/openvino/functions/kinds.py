@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from stepper.ir.calls.plan import Calls
+from stepper.ir.model import Calls
 from stepper.tensors.tolerances import Tolerance
 
 

@@ -23,8 +23,7 @@ from stepper.engine.inputs import variables_alone
 from stepper.engine.rules import Rules
 from stepper.engine.run import LoopLog
 from stepper.errors import ExecutionError
-from stepper.ir.opening import open_sequences
-from stepper.ir.reader import read
+from stepper.ir.reader import open_sequences, read
 from stepper.openvino.partner import OPENVINO
 from stepper.openvino.peer import OpenVINOPeer
 from stepper.sweep import row_making
