@@ -27,7 +27,7 @@ from stepper.cases.request_values import memory_of, names_of, output_tensors_of,
 from stepper.cases.sources import ModelSource
 from stepper.element_types import Array
 from stepper.errors import UsageError
-from stepper.openvino.tensors import to_array
+from stepper.openvino.runtime import to_array
 
 if TYPE_CHECKING:
     import openvino

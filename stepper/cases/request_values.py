@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from stepper.element_types import Array
-from stepper.openvino.tensors import to_array
+from stepper.openvino.runtime import to_array
 
 if TYPE_CHECKING:
     import openvino

@@ -30,7 +30,7 @@ Reference = dict[str, Any]
 In a state also `recorded`: the blob is one of the table `blobs`, not of `state_values`.
 """
 
-RECORDED: Final = "blobs"
+OF_RECORDING: Final = "blobs"
 OF_STATES: Final = "state_values"
 
 _REMEMBERED: Final = 4096
@@ -40,7 +40,7 @@ class BlobWriter:
     """Stores tensors in one of the two tables of blobs."""
 
     def __init__(self, connection: sqlite3.Connection, table: str) -> None:
-        assert table in (RECORDED, OF_STATES), "names of tables cannot be bound to a statement"
+        assert table in (OF_RECORDING, OF_STATES), "names of tables cannot be bound to a statement"
         self._connection = connection
         self._find = f"SELECT id, content FROM {table} WHERE hash = ?"
         self._add = f"INSERT INTO {table} (hash, content) VALUES (?, ?)"
@@ -90,7 +90,7 @@ class BlobReader:
     """Reads tensors from one of the two tables of blobs; each once, however often it is named."""
 
     def __init__(self, connection: sqlite3.Connection, table: str) -> None:
-        assert table in (RECORDED, OF_STATES), "names of tables cannot be bound to a statement"
+        assert table in (OF_RECORDING, OF_STATES), "names of tables cannot be bound to a statement"
         self._connection = connection
         self._find = f"SELECT hash, content FROM {table} WHERE id = ?"
         self._known: dict[int, Array] = {}

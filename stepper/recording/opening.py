@@ -16,7 +16,7 @@ from stepper.files.kinds import RECORDING
 from stepper.files.locks import FileLock, lock
 from stepper.files.output import OutputFile, ProtectedFiles
 from stepper.recording import files
-from stepper.recording.blobs import RECORDED, BlobWriter, Reference
+from stepper.recording.blobs import OF_RECORDING, BlobWriter, Reference
 from stepper.recording.hashes import with_checksum
 from stepper.recording.iterations.activations import CLOSE, Activations
 from stepper.recording.iterations.batches import insert_many
@@ -171,7 +171,7 @@ def _fill(
 ) -> Beginning:
     RunOrigin.of(machine, options, path.parent).write(connection)
     names = [layer.name for layer in machine.compiled.model.graph.parameters]
-    blobs = BlobWriter(connection, RECORDED)
+    blobs = BlobWriter(connection, OF_RECORDING)
     references = write_tensors(connection, "inputs", names, inputs, blobs)
     write_states(connection, machine.initial_states, blobs)
     levels = levels_of(machine.compiled, options)

@@ -24,7 +24,7 @@ from stepper.ir.model import Calls, Model
 from stepper.ir.reader import open_sequences
 from stepper.ops.operands import form_text
 from stepper.recording import schema
-from stepper.recording.blobs import RECORDED, BlobReader, BlobWriter, Reference
+from stepper.recording.blobs import OF_RECORDING, BlobReader, BlobWriter, Reference
 from stepper.recording.hashes import content_hash, file_hashes, with_checksum
 from stepper.recording.options import RecordingOptions
 from stepper.records import as_data
@@ -204,7 +204,7 @@ def write_states(connection: sqlite3.Connection, states: Mapping[str, Any], blob
 
 def read_states(connection: sqlite3.Connection) -> dict[str, Array]:
     """Return the variables that a run began with, by name."""
-    reader = BlobReader(connection, RECORDED)
+    reader = BlobReader(connection, OF_RECORDING)
     rows = connection.execute("SELECT name, value FROM inputs WHERE position < 0 ORDER BY position DESC")
     return {str(name): np.asarray(reader.value(json.loads(text))) for name, text in rows.fetchall()}
 
@@ -222,7 +222,7 @@ def check_states(recorded: Mapping[str, Array], states: Mapping[str, Any]) -> No
 def read_tensors(connection: sqlite3.Connection, table: str) -> dict[str, Array]:
     """Return the tensors of inputs or outputs by name, in order."""
     assert table in ("inputs", "outputs"), "names of tables cannot be bound to a statement"
-    reader = BlobReader(connection, RECORDED)
+    reader = BlobReader(connection, OF_RECORDING)
     rows = connection.execute(f"SELECT name, value FROM {table} WHERE position >= 0 ORDER BY position")
     return {str(name): np.asarray(reader.value(json.loads(text))) for name, text in rows.fetchall()}
 
@@ -233,7 +233,7 @@ def read_tensor(connection: sqlite3.Connection, table: str, position: int) -> Ar
     row = connection.execute(f"SELECT value FROM {table} WHERE position = ?", (position,)).fetchone()
     if row is None:
         raise SessionError(f"has no {position}th of its {table}")
-    return np.asarray(BlobReader(connection, RECORDED).value(json.loads(row[0])))
+    return np.asarray(BlobReader(connection, OF_RECORDING).value(json.loads(row[0])))
 
 
 def check_inputs(model: Model, recorded: Mapping[str, Array], given: Sequence[Array]) -> None:

@@ -12,7 +12,7 @@ from stepper.element_types import Array
 from stepper.engine.machine import Machine
 from stepper.errors import SessionError
 from stepper.recording import files
-from stepper.recording.blobs import RECORDED, BlobWriter
+from stepper.recording.blobs import OF_RECORDING, BlobWriter
 from stepper.recording.hashes import with_checksum
 from stepper.recording.options import Amount, RecordingOptions
 from stepper.recording.origin import RunOrigin, write_states, write_tensors
@@ -53,7 +53,7 @@ def create(path: Path, machine: Machine, inputs: Sequence[Array], rows: Callable
     with files.new_file(path) as connection:
         RunOrigin.of(machine, RecordingOptions(Amount.NONE), path.parent).write(connection)
         names = [layer.name for layer in machine.compiled.model.graph.parameters]
-        blobs = BlobWriter(connection, RECORDED)
+        blobs = BlobWriter(connection, OF_RECORDING)
         write_tensors(connection, "inputs", names, inputs, blobs)
         write_states(connection, machine.initial_states, blobs)
         _write(connection, rows(blobs))
@@ -65,7 +65,7 @@ def update(path: Path, rows: Callable[[BlobWriter], Rows]) -> None:
         connection = files.connect(path, writable=True)
         try:
             connection.execute("BEGIN IMMEDIATE")
-            kept = rows(BlobWriter(connection, RECORDED))
+            kept = rows(BlobWriter(connection, OF_RECORDING))
             _write(connection, kept)
             _forget_values(connection, kept)
             connection.execute("COMMIT")

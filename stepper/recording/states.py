@@ -25,7 +25,7 @@ from stepper.engine.loops import EndReason
 from stepper.engine.machine import Machine
 from stepper.engine.program import LoopPlan, Operation, OpKind
 from stepper.errors import SessionError
-from stepper.recording.blobs import OF_STATES, RECORDED, BlobReader, BlobWriter
+from stepper.recording.blobs import OF_STATES, OF_RECORDING, BlobReader, BlobWriter
 
 State = dict[str, Any]
 Pieces = Callable[[int, int, int], Iterable[Any]]
@@ -109,7 +109,7 @@ def restore(machine: Machine, text: str, connection: sqlite3.Connection, pieces:
 class _Restoring:
     def __init__(self, machine: Machine, connection: sqlite3.Connection, pieces: Pieces) -> None:
         self.machine, self.pieces = machine, pieces
-        self.readers = {False: BlobReader(connection, OF_STATES), True: BlobReader(connection, RECORDED)}
+        self.readers = {False: BlobReader(connection, OF_STATES), True: BlobReader(connection, OF_RECORDING)}
         self.numbers: list[int] = []
 
     def restore(self, state: State) -> list[int]:

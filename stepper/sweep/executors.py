@@ -22,9 +22,8 @@ from types import TracebackType
 from typing import Any, Final, Protocol, Self
 
 from stepper.errors import ExecutionError, UsageError
-from stepper.processes.children import environment_with
-from stepper.processes.cores import cores
-from stepper.processes.endings import signal_name
+from stepper.processes.messages import signal_name
+from stepper.processes.starting import cores, environment_with
 from stepper.sweep.limits import OVERDUE
 from stepper.sweep.worker import begin_process, ready
 from stepper.wording import excerpt

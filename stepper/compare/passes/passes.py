@@ -31,7 +31,7 @@ from stepper.engine.run import LoopLog, output_names
 from stepper.errors import LimitReached, StepperError
 from stepper.ir.model import Model, parameter_type
 from stepper.ir.reader import read
-from stepper.openvino.pass_trace import TracedPass, traced_passes
+from stepper.openvino.partner import TracedPass, traced_passes
 from stepper.ops.operands import shape_text
 from stepper.tensors.tolerances import EXACT, OTHER_KERNELS, Tolerance
 

@@ -17,7 +17,7 @@ from stepper.engine.frames import Frame
 from stepper.engine.program import Operation, OpKind, Program
 from stepper.errors import KernelError, StepperError
 from stepper.ir.model import Graph, Layer, Source
-from stepper.openvino.together import RANDOM, JointOperations, OperationRefused
+from stepper.openvino.peer import RANDOM, JointOperations, OperationRefused
 from stepper.tensors.tolerances import Tolerance, Tolerances
 
 _MOST_BYTES: Final = 2**26

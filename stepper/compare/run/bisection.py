@@ -103,10 +103,10 @@ class _Trial:
 
     def distance(self, count: int) -> float | None:
         """Return the outputs' distance after so many iterations; None within the tolerance (then `last` has it)."""
-        from stepper.openvino.texts import native_text, trials
+        from stepper.openvino import native_text
 
         self.runs += 1
-        model = trials.shortened(self._compiled.model, self._loop, count, self._folder)
+        model = native_text.shortened(self._compiled.model, self._loop, count, self._folder)
         given = list(self._inputs)
         if len(model.graph.parameters) > len(given):
             given.append(np.zeros(count, np.uint8))

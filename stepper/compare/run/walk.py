@@ -62,7 +62,7 @@ from stepper.engine.program import LoopPlan, Operation, Program
 from stepper.engine.run import output_names
 from stepper.errors import InputError, SessionError, StepperError
 from stepper.ir.model import Layer, Source
-from stepper.processes.endings import ended_at_its_start
+from stepper.processes.messages import ended_at_its_start
 from stepper.tensors.closeness import agree_exactly, agreeing, rough_ratio
 from stepper.tensors.tolerances import Tolerance, Tolerances
 

@@ -26,7 +26,7 @@ from stepper.diagnosis.hunt.seeds import MEMORY, SeedHunter, TriedSeed
 from stepper.diagnosis.reduce.case import case_targets, write_case
 from stepper.files.locks import lock
 from stepper.files.output import ProtectedFiles
-from stepper.processes.cores import cores
+from stepper.processes.starting import cores
 
 _CASES: Final = "cases"
 _UNNAMED: Final = "unnamed"

@@ -21,7 +21,7 @@ from stepper.diagnosis.reduce.trial_acts import TrialFacts, TryModel, trial_work
 from stepper.diagnosis.reduce.trying import ended_fault
 from stepper.element_types import Array
 from stepper.errors import UsageError
-from stepper.processes.endings import ENDED
+from stepper.processes.messages import ENDED
 from stepper.processes.worker import Limits
 
 CASES: Final = Path(__file__).parent / "cases"

@@ -28,8 +28,7 @@ from stepper.diagnosis.reduce.writing import ir_files
 from stepper.element_types import Array
 from stepper.errors import StepperError
 from stepper.ir.reader import read
-from stepper.processes.endings import ENDED
-from stepper.processes.messages import LOADING
+from stepper.processes.messages import ENDED, LOADING
 from stepper.processes.worker import Limits, Worker
 
 MEMORY: Final = 2 * 2**30

@@ -41,7 +41,7 @@ from stepper.files.output import OutputFile, ProtectedFiles, writing_all
 from stepper.ir.reader import read
 from stepper.openvino.partner import NUMPY
 from stepper.openvino.program import is_installed
-from stepper.processes.children import script_command
+from stepper.processes.starting import script_command
 from stepper.wording import counted
 
 _SCRIPT: Final = FileKind("a script", (".py",))

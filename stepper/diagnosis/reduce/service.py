@@ -55,12 +55,11 @@ from stepper.engine.run import LoopLog
 from stepper.errors import KernelError, LimitReached, StepperError
 from stepper.ir.model import Model
 from stepper.ir.reader import read
-from stepper.openvino import runtime
-from stepper.openvino.functions.compiled import CompiledText
+from stepper.openvino import native_text, runtime
+from stepper.openvino.layers import CompiledText
 from stepper.openvino.partner import NUMPY, OpenVINOPartner
 from stepper.openvino.program import is_installed
 from stepper.openvino.runtime import Runtime, complaint
-from stepper.openvino.texts import native_text
 from stepper.ops.operands import LARGEST_TENSOR
 from stepper.processes.messages import Definition
 from stepper.processes.server import Announce, is_out_of_memory, serve

@@ -8,7 +8,7 @@ from typing import Final
 from msgspec import Struct
 
 from stepper.diagnosis.reduce.conditions import FaultCondition, FoundFault
-from stepper.processes.programs import WorkerProgram
+from stepper.processes.starting import WorkerProgram
 from stepper.processes.worker import Worker
 from stepper.tensors.tolerances import Tolerances
 

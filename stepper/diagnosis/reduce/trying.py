@@ -28,7 +28,7 @@ from stepper.diagnosis.reduce.trial_acts import (
 from stepper.diagnosis.reduce.writing import IRFiles, ir_files
 from stepper.element_types import STRING_DTYPE, Array
 from stepper.errors import StepperError
-from stepper.processes.endings import ENDED, EndKind, ProcessEnd
+from stepper.processes.messages import ENDED, EndKind, ProcessEnd
 from stepper.processes.worker import Limits
 
 MEMORY: Final = 4 * 2**30

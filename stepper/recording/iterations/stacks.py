@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import operator
+from operator import attrgetter
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
@@ -67,7 +68,7 @@ def _alike(column: Sequence[Any]) -> Array | None:
     return None
 
 
-_SHAPE: Final = operator.attrgetter("shape")
+_SHAPE: Final = attrgetter("shape")
 _WORTH_IT: Final = 2**10
 """Bytes from which on a stack is compared with others."""
 _GLIMPSE: Final = 8

@@ -29,7 +29,7 @@ from stepper.ir.model import Model
 from stepper.ir.reader import read
 from stepper.ops.operands import form_text
 from stepper.recording import files, schema, versions
-from stepper.recording.blobs import RECORDED, BlobReader
+from stepper.recording.blobs import OF_RECORDING, BlobReader
 from stepper.recording.options import RecordingOptions
 from stepper.recording.origin import RunOrigin, check_inputs, check_states, read_states, read_tensor, read_tensors
 from stepper.recording.session_rows import read_kept
@@ -104,7 +104,7 @@ class Recording:
     def tensor(self, blob: Any) -> Array:
         """Return the tensor of a blob."""
         with self.reading():
-            return BlobReader(self._connection, RECORDED).tensor(blob)
+            return BlobReader(self._connection, OF_RECORDING).tensor(blob)
 
     def inputs(self) -> dict[str, Array]:
         """Return the model's inputs by the names of its Parameters."""
@@ -145,7 +145,7 @@ class Recording:
     def kept_value(self, reference: Any) -> Any:
         """Return the tensor that a kept row names, as a machine has it."""
         with self.reading():
-            return BlobReader(self._connection, RECORDED).value(reference)
+            return BlobReader(self._connection, OF_RECORDING).value(reference)
 
     def check_run(self, machine: Machine, inputs: Sequence[Array]) -> None:
         """Raise SessionError where a machine on these inputs does another run than this; the message says which."""
