@@ -28,7 +28,7 @@ from stepper.engine.loops import EndReason
 from stepper.engine.run import ComputedElsewhere, LoopOutline, TensorOutline, WithoutKernel
 from stepper.ir.model import LayerSite, Slicing
 from stepper.ops.departures import Departure
-from stepper.recording.reading.non_finite import NonFiniteValue
+from stepper.recording.queries import NonFiniteValue
 from stepper.sweep.rows import SweepOutcome
 from stepper.sweep.summary import LoopSpread, PlaceCount
 

@@ -43,7 +43,7 @@ from stepper.files.kinds import FORMATS
 from stepper.operation_types import DEFINITIONS
 from stepper.ops import all_kernels, departures
 from stepper.ops.families import FILE_OF, STRUCTURAL
-from stepper.recording import schema
+from stepper.recording import file
 from stepper.tensors.tolerances import COARSE, OTHER_KERNELS, SAME_KERNELS
 from tui.keys.key_files import PANES, chosen_keys
 from tui.keys.keymap import names_of
@@ -189,9 +189,7 @@ def screens() -> Lines:
 def recording_tables() -> Lines:
     """Return the tables of a recording: what they hold, and how tables and views are made."""
     rows: list[list[str]] = []
-    for line in (
-        inspect.cleandoc(schema.__doc__ or "").partition("Below them:\n\n")[2].partition("\n\n")[0].splitlines()
-    ):
+    for line in inspect.cleandoc(file.__doc__ or "").partition("Below them:\n\n")[2].partition("\n\n")[0].splitlines():
         names, text = line[:16].strip(), line[16:].strip()
         if names:
             rows.append([", ".join(map(code, names.split(", "))), text])
@@ -199,18 +197,18 @@ def recording_tables() -> Lines:
             rows[-1][1] += f" {text}"
     yield from table(("table", "what it holds"), ((names, cell(text)) for names, text in rows))
     yield from ("## As SQL", "", "```sql")
-    for name, columns in schema.TABLES.items():
+    for name, columns in file.TABLES.items():
         yield from textwrap.wrap(f"CREATE TABLE {name} ({folded(columns)});", 110, subsequent_indent="    ")
-    yield from (f"CREATE VIEW {name} AS{text};" for name, text in schema.VIEWS.items() if name != "statistics")
+    yield from (f"CREATE VIEW {name} AS{text};" for name, text in file.VIEWS.items() if name != "statistics")
     yield from ("```", "")
 
 
 def recording_views() -> Lines:
     """Return the views of a recording with their columns."""
     connection = sqlite3.connect(":memory:")
-    schema.create(connection)
+    file.create(connection)
     rows = []
-    for name in schema.VIEWS:
+    for name in file.VIEWS:
         columns = [column[0] for column in connection.execute(f"SELECT * FROM {name}").description]
         rows.append((code(name), ", ".join(map(code, columns))))
     yield from table(("view", "columns"), rows)

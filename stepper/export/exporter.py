@@ -57,7 +57,7 @@ from stepper.files.output import OutputFile, writing_all
 from stepper.ir.model import Model
 from stepper.ir.reader import ModelSource, opened
 from stepper.plain_values import write_arrays
-from stepper.recording.options import Iterations
+from stepper.recording.origin import Iterations
 from stepper.wording import counted
 
 S = TypeVar("S", bound=StrEnum)

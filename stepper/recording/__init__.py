@@ -15,10 +15,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from stepper.recording.opening import open_recording, record, resume
-    from stepper.recording.options import Amount, Iterations, RecordingOptions
-    from stepper.recording.reading.recording import Recording
-    from stepper.recording.recorder import Pace, Recorder
+    from stepper.recording.origin import Amount, Iterations, RecordingOptions
+    from stepper.recording.reading import Recording
+    from stepper.recording.recorder import Pace, Recorder, open_recording, record, resume
 
 __all__ = [
     "Amount",

@@ -17,7 +17,7 @@ from stepper.files.kinds import is_model_path
 from stepper.ir.model import Model
 from stepper.openvino.partner import NUMPY, OpenVINOPartner
 from stepper.openvino.runtime import Runtime
-from stepper.recording.hashes import content_hash, file_hashes
+from stepper.recording.blobs import content_hash, file_hashes
 from stepper.sweep.functions import function_hash
 from stepper.sweep.inputs import InputReader
 from stepper.tensors.tolerances import Tolerances

@@ -432,7 +432,7 @@ def test_a_file_that_may_not_be_written_is_not_replaced(tmp_path: Path, monkeypa
 
 WRITERS = {
     "stepper/files/output.py": "the one place",
-    "stepper/recording/files.py": "SQLite writes recordings and sessions; targets are checked before",
+    "stepper/recording/file.py": "SQLite writes recordings and sessions; targets are checked before",
     "stepper/files/locks.py": "locks beside the files",
     "stepper/integrations/dap/tokens.py": "a token that the user alone may read, from the first moment",
     "stepper/plain_values.py": "members of an archive, whose file comes from the one place",

@@ -22,7 +22,7 @@ from stepper.engine.array_files import read_archive
 from stepper.engine.inputs import bind_inputs, bind_states, value_of
 from stepper.engine.run import over_calls
 from stepper.errors import StepperError
-from stepper.session.near_files import near_files
+from stepper.session.input_choices import near_files
 from stepper.sweep.inputs import FileInput, InputReader, files_inputs
 from tests.models import Graph
 from tests.mutation.examine import LONGEST_MESSAGE, Outcome

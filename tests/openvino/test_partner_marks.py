@@ -20,7 +20,7 @@ from stepper.errors import UsageError
 from stepper.export.exporter import draw
 from stepper.openvino.partner import OpenVINOPartner
 from stepper.recording import RecordingOptions, open_recording, record
-from stepper.recording.reading.lookup import select
+from stepper.recording.queries import select
 from tests.openvino.partners import TRIPLES, Tripling, read
 from tests.tui.driven import Driven, drive
 

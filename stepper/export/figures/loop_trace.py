@@ -27,7 +27,7 @@ from stepper.export.figures.loop_paths import LoopPath
 from stepper.export.figures.value_summaries import ValueSummary, number_text, summary
 from stepper.export.options import ValueDetail
 from stepper.ops.operands import form_text
-from stepper.recording.options import Iterations
+from stepper.recording.origin import Iterations
 from stepper.wording import counted
 
 WHOLE: Final = 8

@@ -141,7 +141,7 @@ class CheckFailed(StepperError):
 def _record(debugger: Debugger, file: Path) -> None:
     """Run again, recorded up to where it stops; the file of an earlier run of the test goes."""
     from stepper.recording import record
-    from stepper.recording.debugging import continue_recorded, recorded
+    from stepper.recording.recorder import continue_recorded, recorded
 
     file.unlink(missing_ok=True)
     recorder = record(debugger.machine, debugger.inputs, file)
