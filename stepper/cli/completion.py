@@ -121,7 +121,7 @@ def _variables(model: Model) -> Iterable[str]:
 
 
 def _triggers(**_asked: Any) -> Iterable[str]:
-    from stepper.cases.triggers import WORDS  # with numpy
+    from stepper.cases.case import WORDS  # with numpy
 
     return WORDS
 

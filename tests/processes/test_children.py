@@ -79,7 +79,7 @@ STARTERS = {
     "stepper/processes/starting.py": "the one place",
     "stepper/sweep/executors.py": "multiprocessing, in the environment of the one place",
     "stepper/sweep/worker.py": "looks at its parent",
-    "stepper/cases/process.py": "hooks into the application's own processes",
+    "stepper/cases/capture.py": "hooks into the application's own processes",
     "stepper/diagnosis/reduce/scripts.py": "texts of scripts for the user",
 }
 

@@ -6,8 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any, Final
 
-from stepper.cases.case import Case, cases_in
-from stepper.cases.texts import trigger_text
+from stepper.cases.case import Case, cases_in, trigger_text
 from stepper.cli.values import print_json
 from stepper.engine.array_files import read_archive
 from stepper.errors import FINDING, InputError, UsageError
