@@ -29,8 +29,7 @@ from stepper.engine.run import ComputedElsewhere, LoopOutline, TensorOutline, Wi
 from stepper.ir.model import LayerSite, Slicing
 from stepper.ops.departures import Departure
 from stepper.recording.queries import NonFiniteValue
-from stepper.sweep.rows import SweepOutcome
-from stepper.sweep.summary import LoopSpread, PlaceCount
+from stepper.sweep.results import LoopSpread, PlaceCount, SweepOutcome
 
 Real = float | Literal["NaN", "Infinity", "-Infinity"]
 """A number; what JSON lacks stands as text."""

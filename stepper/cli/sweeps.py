@@ -31,21 +31,25 @@ from stepper.ir.model import parameter_shape, parameter_type
 from stepper.ir.reader import open_sequences, read
 from stepper.openvino.partner import OPENVINO
 from stepper.openvino.runtime import ensure_installed
-from stepper.sweep.executors import Workers, workers_of
-from stepper.sweep.functions import check_function, load_function
 from stepper.sweep.inputs import (
     CallInput,
+    EngineChoice,
     FileInput,
     InputReader,
     SeedInput,
     SweepInput,
+    SweepJob,
     called_inputs,
+    check_function,
     files_inputs,
+    identity,
+    keyed,
+    load_function,
     random_inputs,
     stamp,
 )
-from stepper.sweep.job import EngineChoice, SweepJob, identity, keyed
-from stepper.sweep.table_file import StoredRow, SweepAbout, SweepOptions
+from stepper.sweep.results import StoredRow, SweepAbout, SweepOptions
+from stepper.sweep.sweeping import Workers, workers_of
 
 if TYPE_CHECKING:
     from stepper.element_types import Array
