@@ -10,7 +10,7 @@ import pytest
 
 import stepper
 from stepper.diagnosis.hunt.faults import FAULTS
-from stepper.diagnosis.hunt.known_cases import CASES
+from stepper.diagnosis.hunt.hunting import CASES
 from stepper.engine import EventKind, Every, Machine, compile_model
 from stepper.engine.frames import Frame
 from stepper.engine.inputs import bind_inputs
