@@ -22,7 +22,7 @@ from stepper.debug.stop import Mark, Reason, SearchedRange
 from stepper.debug.story.forms import PartRole
 from stepper.diagnosis.findings import Part, Severity
 from stepper.diagnosis.hunt.hunting import FaultCount
-from stepper.diagnosis.reduce.conditions import FaultKind
+from stepper.diagnosis.reduce.trials import FaultKind
 from stepper.diagnosis.rule import Rule
 from stepper.engine.loops import EndReason
 from stepper.engine.run import ComputedElsewhere, LoopOutline, TensorOutline, WithoutKernel

@@ -594,7 +594,7 @@ def _program(graph: Graph, path: tuple[Layer, ...], slots: dict[tuple[int, int],
 # The recorded values of one output over the moments of its graph, read from front to back.
 
 _NUMBERS: Final = ", ".join(f"n{k}" for k in range(RUN_LENGTH))
-_FIRST_COUNTED: Final = f"max(s.first, s.first + n.id * {RUN_LENGTH} - s.start)"
+_BEGIN: Final = f"max(s.first, s.first + n.id * {RUN_LENGTH} - s.start)"
 _END: Final = f"min(s.first + s.count, s.first + (n.id + 1) * {RUN_LENGTH} - s.start)"
 """Of the iterations whose numbers are in a row."""
 _MOST_DIMENSIONS: Final = 64
@@ -615,7 +615,7 @@ class Column:
         self._forms = lru_cache(maxsize=1024)(partial(form_of, recording))
         stacks = "SELECT first, count, repeated, blob, form, start FROM stacks WHERE port = ?"
         self._stacks = _Runs(recording, stacks, port)
-        numbers = f"SELECT {_FIRST_COUNTED}, {_END} - {_FIRST_COUNTED}, form, {_NUMBERS}, {_FIRST_COUNTED} - s.first + s.start - n.id * "
+        numbers = f"SELECT {_BEGIN}, {_END} - {_BEGIN}, form, {_NUMBERS}, {_BEGIN} - s.first + s.start - n.id * "
         numbers += f"{RUN_LENGTH} FROM {NUMBERS_OF_SERIES} WHERE s.port = ?"
         self._numbers = _Runs(recording, numbers, port)
         tensors = f"SELECT s.first + t.id - s.start, 1, form, {', '.join(RECORDED)} FROM {TENSORS_OF_SERIES}"

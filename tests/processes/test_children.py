@@ -77,10 +77,9 @@ def test_python_m_stepper_leaves_the_working_folder_out(folders: tuple[Path, Pat
 
 STARTERS = {
     "stepper/processes/starting.py": "the one place",
-    "stepper/sweep/sweeping.py": "multiprocessing, in the environment of the one place",
-    "stepper/sweep/sweeping.py": "looks at its parent",
+    "stepper/sweep/sweeping.py": "multiprocessing, in the environment of the one place; looks at its parent",
     "stepper/cases/capture.py": "hooks into the application's own processes",
-    "stepper/diagnosis/reduce/scripts.py": "texts of scripts for the user",
+    "stepper/diagnosis/reduce/case.py": "texts of scripts for the user",
 }
 
 

@@ -18,7 +18,7 @@ from stepper.diagnosis.hunt.hunting import (
     run_case,
 )
 from stepper.diagnosis.hunt.profiles import Profile
-from stepper.diagnosis.reduce.listing import fault_text, value_text
+from stepper.diagnosis.reduce.case import fault_text, value_text
 from stepper.errors import FINDING, INTERRUPTED, UsageError
 from stepper.openvino.runtime import ensure_installed
 from stepper.records import as_data

@@ -10,9 +10,8 @@ from typing import Final
 from msgspec import Struct
 
 from stepper.diagnosis.reduce.case import first_changing_pass
-from stepper.diagnosis.reduce.conditions import FaultKind, FoundFault
 from stepper.diagnosis.reduce.draft import DraftBody, DraftGraph, DraftLayer, DraftModel
-from stepper.diagnosis.reduce.trial_acts import RunSettings
+from stepper.diagnosis.reduce.trials import FaultKind, FoundFault, RunSettings
 from stepper.element_types import Array
 from stepper.ir.model import Slicing, Source
 

@@ -29,14 +29,19 @@ from msgspec.structs import replace
 from stepper.diagnosis.hunt.faults import FAULTS, RuntimeFault, causes_of, features_of, recognised, shown_facts
 from stepper.diagnosis.hunt.profiles import BUILDING, BuildModel, BuiltModel, Profile, hunt_worker
 from stepper.diagnosis.lint.linting import lint
-from stepper.diagnosis.reduce.case import MODEL, case_targets, read_case, write_case
-from stepper.diagnosis.reduce.conditions import DisagreesWith, FaultKind, FoundFault
-from stepper.diagnosis.reduce.draft import DraftModel
-from stepper.diagnosis.reduce.listing import fault_text, model_lines
+from stepper.diagnosis.reduce.case import MODEL, case_targets, fault_text, model_lines, read_case, write_case
+from stepper.diagnosis.reduce.draft import DraftModel, ir_files
 from stepper.diagnosis.reduce.reducing import Reduction, reduce_model
-from stepper.diagnosis.reduce.trial_acts import RunSettings, TrialFacts, TryModel, trial_worker
-from stepper.diagnosis.reduce.trying import ended_fault
-from stepper.diagnosis.reduce.writing import ir_files
+from stepper.diagnosis.reduce.trials import (
+    DisagreesWith,
+    FaultKind,
+    FoundFault,
+    RunSettings,
+    TrialFacts,
+    TryModel,
+    ended_fault,
+    trial_worker,
+)
 from stepper.element_types import Array
 from stepper.errors import OutputError, StepperError, UsageError
 from stepper.files.locks import lock

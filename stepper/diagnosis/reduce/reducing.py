@@ -25,10 +25,21 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper.diagnosis.reduce import edits
-from stepper.diagnosis.reduce.conditions import OPENVINO, AnyFault, DisagreesWith, FaultCondition, FaultKind, FoundFault
 from stepper.diagnosis.reduce.draft import DraftLayer, DraftModel, LayerAddress, Scope
-from stepper.diagnosis.reduce.trial_acts import ChosenKernel, RunSettings
-from stepper.diagnosis.reduce.trying import ObservedRun, Pair, TrialOutcome, TrialRunner
+from stepper.diagnosis.reduce.trials import (
+    OPENVINO,
+    AnyFault,
+    ChosenKernel,
+    DisagreesWith,
+    FaultCondition,
+    FaultKind,
+    FoundFault,
+    ObservedRun,
+    Pair,
+    RunSettings,
+    TrialOutcome,
+    TrialRunner,
+)
 from stepper.element_types import STRING_DTYPE, Array, is_floating
 from stepper.engine.compiler import compile_model
 from stepper.engine.inputs import bind_inputs, bind_states
@@ -510,7 +521,7 @@ class _Reducer:
 
 
 def _condition_of(fault: FoundFault) -> FaultCondition:
-    from stepper.diagnosis.reduce.conditions import EndsInError, StopsAt
+    from stepper.diagnosis.reduce.trials import EndsInError, StopsAt
 
     if fault.kind is FaultKind.STOP:
         return StopsAt("nan")

@@ -20,26 +20,24 @@ from stepper.debug.causes.cause import NonFinite
 from stepper.debug.causes.texts import sentences
 from stepper.debug.debugger import Debugger
 from stepper.debug.stop import Reason
-from stepper.diagnosis.reduce.conditions import (
+from stepper.diagnosis.reduce.trials import (
     OPENVINO,
+    STEPPING,
+    WITH_OPENVINO,
     AnyFault,
+    ChosenKernel,
     DisagreesWith,
     EndsInError,
     FaultCondition,
     FaultKind,
     FoundFault,
-    StopsAt,
-)
-from stepper.diagnosis.reduce.trial_acts import (
-    STEPPING,
-    WITH_OPENVINO,
-    ChosenKernel,
     KernelFacts,
     NameKernels,
     ObservedFacts,
     ObservedKey,
     ObserveValues,
     RunSettings,
+    StopsAt,
     TrialAct,
     TrialFacts,
     TryModel,

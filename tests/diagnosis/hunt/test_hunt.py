@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from stepper.cli import main
 from stepper.diagnosis.hunt.faults import ModelFeature, ShownFacts, recognised
 from stepper.diagnosis.hunt.hunting import CASES
-from stepper.diagnosis.reduce.conditions import FaultKind, FoundFault
+from stepper.diagnosis.reduce.trials import FaultKind, FoundFault
 
 pytest.importorskip("openvino")
 
@@ -93,8 +93,8 @@ def test_a_model_that_both_refuse_is_no_disagreement(tmp_path: Path) -> None:
     import openvino
     import openvino.opset13 as ops
 
-    from stepper.diagnosis.reduce.conditions import DisagreesWith
     from stepper.diagnosis.reduce.reducing import reduce_model
+    from stepper.diagnosis.reduce.trials import DisagreesWith
 
     x = ops.parameter([1], np.float32)
     model = openvino.Model([ops.reshape(x, ops.constant(np.array([1], np.int64)), False)], [x], "reshaped")

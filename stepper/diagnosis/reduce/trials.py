@@ -4,32 +4,201 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import sys
 import tempfile
 from collections.abc import Mapping
+from enum import StrEnum
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-from stepper.diagnosis.reduce.conditions import OPENVINO, DisagreesWith, FaultCondition, FaultKind, FoundFault, StopsAt
-from stepper.diagnosis.reduce.draft import DraftModel, LayerAddress
-from stepper.diagnosis.reduce.trial_acts import (
-    STEPPING,
-    ChosenKernel,
-    KernelFacts,
-    NameKernels,
-    ObservedFacts,
-    ObserveValues,
-    RunSettings,
-    TrialFacts,
-    TryModel,
-    trial_worker,
-)
-from stepper.diagnosis.reduce.writing import IRFiles, ir_files
+from stepper.diagnosis.reduce.draft import DraftModel, IRFiles, LayerAddress, ir_files
 from stepper.element_types import STRING_DTYPE, Array
 from stepper.errors import StepperError
 from stepper.processes.messages import ENDED, EndKind, ProcessEnd
-from stepper.processes.worker import Limits
+from stepper.processes.starting import WorkerProgram
+from stepper.processes.worker import Limits, Worker
+from stepper.tensors.tolerances import Tolerances
+
+# Which fault is to be kept: the condition that a user gives, and the fault that a trial finds.
+
+OPENVINO: Final = "openvino"
+_LARGE: Final = 100.0
+"""Times the tolerance from which a disagreement is a large one, which is not to become a small one."""
+
+
+class StopsAt(Struct, frozen=True, tag="break"):
+    """The run stops at a breakpoint: `--break nan`."""
+
+    spec: str
+
+
+class EndsInError(Struct, frozen=True, tag="error"):
+    """The run ends in an error; where ours does not, OpenVINO refuses the model, fails or crashes: `--error`."""
+
+
+class DisagreesWith(Struct, frozen=True, tag="differs"):
+    """The outputs differ from those of OpenVINO, or of another model, by its path: `--differs`.
+
+    Beside OpenVINO: or one of the two refuses, fails or crashes where the other computes.
+    """
+
+    reference: str = OPENVINO
+
+
+class AnyFault(Struct, frozen=True, tag="any"):
+    """Whichever of these holds: an error, another result than OpenVINO's, a NaN."""
+
+
+FaultCondition = StopsAt | EndsInError | DisagreesWith | AnyFault
+
+
+class FaultKind(StrEnum):
+    """Kind of a fault."""
+
+    STOP = "stop"
+    ERROR = "error"
+    REFUSED = "refused"
+    ENDED = "ended"
+    VALUES = "values"
+    SHAPES = "shapes"
+
+
+class FoundFault(Struct, frozen=True):
+    """A fault as a trial finds it; `program` is what has it: stepper, OpenVINO, or the path of a reference.
+
+    `what` is the class of the error, the place in OpenVINO's sources that refuses, the signal, or which numbers differ;
+    `layer_type` that of the operation where it stops. `message` is for people. `ratio` is how many times the tolerance
+    is exceeded, most of all in the output of this index. `skips_a_loop`: a loop ran no iteration in our run. `is_seen`:
+    an output of the run that stops at a NaN or Inf is not finite, so that other programs show it.
+    """
+
+    kind: FaultKind
+    program: str
+    what: str = ""
+    layer_type: str = ""
+    message: str = ""
+    ratio: float = 0.0
+    output: int = 0
+    skips_a_loop: bool = False
+    is_seen: bool = False
+
+    def is_same(self, other: FoundFault) -> bool:
+        """True if another is the same fault, and as clear as this one."""
+        mine, theirs = ((one.kind, one.program, one.what, one.layer_type) for one in (self, other))
+        if other.skips_a_loop and not self.skips_a_loop:  # what is undefined there is another matter
+            return False
+        if self.is_seen and not other.is_seen:
+            return False
+        return mine == theirs and other.ratio >= min(self.ratio / 10, _LARGE)
+
+
+# Acts of the process in which candidates are tried, and the worker that runs it.
+
+PROGRAM: Final = WorkerProgram("the trial", "stepper.diagnosis.reduce.service")
+STEPPING: Final = "stepping through"
+"""The stage in which our own engine runs."""
+
+
+class RunSettings(Struct, frozen=True):
+    """How a candidate is run: rule book, the most iterations and moves, device and precision of OpenVINO.
+
+    `engine` and `choices` (pattern and engine) say who computes our run, `extensions` are libraries with operations for
+    OpenVINO. `relative` and `absolute` are tolerances of floats, instead of those of the element type.
+    """
+
+    rules: str = "spec"
+    max_iterations: int | None = None
+    most_moves: int = sys.maxsize
+    device: str = "CPU"
+    precision: str = "f32"
+    engine: str = "numpy"
+    choices: tuple[tuple[str, str], ...] = ()
+    extensions: tuple[str, ...] = ()
+    relative: float | None = None
+    absolute: float | None = None
+
+    def tolerances(self, *, exact: bool) -> Tolerances:
+        """Return the tolerances; `exact`: both sides compute with the same kernels."""
+        return Tolerances(exact, self.relative, self.absolute)
+
+
+class TryModel(Struct, frozen=True, tag=True):
+    """Run the model of a file on the arrays of the message; `twin` is the reference's file, reduced alike (or empty).
+
+    `wants_outputs`: the arrays of the answer are the outputs that were expected, and then those that were given.
+    """
+
+    path: str
+    settings: RunSettings
+    condition: FaultCondition
+    twin: str = ""
+    wants_outputs: bool = False
+
+
+class ObserveValues(Struct, frozen=True, tag=True):
+    """Run the model and send the first value of each operation, and the last where it is another one."""
+
+    path: str
+    settings: RunSettings
+
+
+class NameKernels(Struct, frozen=True, tag=True):
+    """Compile the model of a file in OpenVINO, and name the kernels that it chose."""
+
+    path: str
+    settings: RunSettings
+
+
+class ChosenKernel(Struct, frozen=True):
+    """A node of the compiled model: what it is there, its kernel, and the layers that it stands for."""
+
+    type: str
+    kernel: str
+    layers: str
+
+
+class KernelFacts(Struct, frozen=True):
+    """The kernels of a compiled model, in the order in which they run."""
+
+    kernels: tuple[ChosenKernel, ...]
+
+
+TrialAct = TryModel | ObserveValues | NameKernels
+
+
+class TrialFacts(Struct, frozen=True):
+    """Result of a trial: the fault, None for none; how many of the arrays are expected outputs; moves of our run."""
+
+    fault: FoundFault | None
+    expected: int = 0
+    moves: int = 0
+
+
+class ObservedKey(Struct, frozen=True, array_like=True):
+    """An array of the answer: an output of a layer, its value at the first or at the last time."""
+
+    scope: tuple[tuple[int, str], ...]
+    layer: int
+    output: int
+    is_last: bool
+
+
+class ObservedFacts(Struct, frozen=True):
+    """The keys of the arrays, in their order."""
+
+    keys: tuple[ObservedKey, ...]
+
+
+WITH_OPENVINO: Final = "STEPPER_TRIALS_WITH_OPENVINO"
+"""A variable of the process: it loads OpenVINO at once."""
+
+
+def trial_worker(memory: int, *, with_openvino: bool) -> Worker:
+    """Return a process for trials that may use so many bytes."""
+    return Worker(PROGRAM, {WITH_OPENVINO: "1"} if with_openvino else {}, memory)
+
 
 MEMORY: Final = 4 * 2**30
 """Bytes that a trial may use."""
