@@ -41,8 +41,8 @@ from stepper.diagnosis.registry import rules
 from stepper.diagnosis.rule import SubjectKind
 from stepper.files.kinds import FORMATS
 from stepper.operation_types import DEFINITIONS
-from stepper.ops import all_kernels, departures
-from stepper.ops.families import FILE_OF, STRUCTURAL
+from stepper.ops import departures
+from stepper.ops.registry import FILE_OF, STRUCTURAL, all_kernels
 from stepper.recording import file
 from stepper.tensors.tolerances import COARSE, OTHER_KERNELS, SAME_KERNELS
 from tui.keys.key_files import PANES, chosen_keys

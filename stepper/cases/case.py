@@ -303,7 +303,10 @@ class ModelSource:
         xml, weights = target.with_suffix(IR_SUFFIX), target.with_suffix(WEIGHTS_SUFFIX)
         if self._written is not None and self._written.xml.is_file() and self._written.bin.is_file():
             for old, new in ((self._written.xml, xml), (self._written.bin, weights)):
-                _link(old, new)
+                try:
+                    new.hardlink_to(old)
+                except OSError:
+                    shutil.copyfile(old, new)
             return self._written
         is_as_read = self._write(xml, weights, core, read)
         self._written = ModelFiles(xml, weights, model_hash(xml, weights), is_as_read)
@@ -400,13 +403,6 @@ def _stamp_of(path: Path) -> _FileStamp | None:
     except (OSError, ValueError):
         return None
     return found.st_size, found.st_mtime_ns, found.st_ino
-
-
-def _link(old: Path, new: Path) -> None:
-    try:
-        new.hardlink_to(old)
-    except OSError:
-        shutil.copyfile(old, new)
 
 
 def model_hash(*paths: Path) -> str:

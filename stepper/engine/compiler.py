@@ -15,7 +15,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stepper import element_types, ops
+from stepper import element_types
 from stepper.element_types import Array
 from stepper.engine import arithmetic
 from stepper.engine.loops import (
@@ -63,13 +63,11 @@ from stepper.ir.model import (
 )
 from stepper.ir.reader import ModelSource, opened
 from stepper.ir.xml import EXECUTION_CONDITION, FilePlace
-from stepper.operation_types import NO_OPERATIONS
-from stepper.ops.families import FAMILIES
+from stepper.operation_types import NO_OPERATIONS, VIEWS
+from stepper.ops.registry import FAMILIES, Kernel, find
 
 # Values of a body that may be another in each iteration, and those that cannot, as the file says.
 
-SHAPING: Final = ("Squeeze", "Unsqueeze", "Reshape")
-"""Operations that give their first input in another shape."""
 _REMEMBERING: Final = frozenset({"RandomUniform", "Multinomial", "ReadValue"})
 """Operations that may give another value for the same inputs."""
 
@@ -92,7 +90,7 @@ def shaped_from(graph: Graph, source: Source | None) -> Source | None:
     while source is not None and source.layer not in seen:
         seen.add(source.layer)
         layer = graph.by_id.get(source.layer)
-        if layer is None or layer.type not in SHAPING or not graph.sources[layer.id]:
+        if layer is None or layer.type not in VIEWS or not graph.sources[layer.id]:
             return source
         source = graph.sources[layer.id][0]
     return source
@@ -266,7 +264,7 @@ def _rigid(
 _NEVER_LARGER_FAMILIES: Final = (
     "elementwise comparison bitwise unary activation reduction normalization convert quantize recurrent"
 )
-_NEVER_LARGER: Final = frozenset(["Reshape", "Squeeze", "Unsqueeze", "Transpose"]).union(
+_NEVER_LARGER: Final = frozenset([*VIEWS, "Transpose"]).union(
     *(FAMILIES[name].split() for name in _NEVER_LARGER_FAMILIES.split())
 )
 """Operations that, again and again, cannot make a tensor grow without bound."""
@@ -322,15 +320,12 @@ def _check_inputs(layer: Layer, roles: Roles, outer: Graph, rules: Rules, note: 
     _note_aliasing(layer.bodies[0].graph, roles, note)
 
 
-_IN_PLACE = frozenset({"Reshape", "Squeeze", "Unsqueeze", "Identity"})
-
-
 def _note_aliasing(graph: Graph, roles: Roles, note: Note) -> None:
     """Note where the plugin's back edges, which copy in turn, would read what they overwrote (semantics 4.2)."""
     overwritten = {entry.parameter for entry in (*roles.sliced, *roles.merged)}
     for target, result in roles.merged_from.items():
         layer = graph.by_id[result]
-        while layer.type in _IN_PLACE or layer.type == "Result":
+        while layer.type in (*VIEWS, "Identity", "Result"):
             source = graph.sources[layer.id][0]
             assert source is not None, "the reader has seen to it"
             layer = graph.by_id[source.layer]
@@ -518,15 +513,15 @@ def given_away(model: Model, partner: Partner | None) -> dict[tuple[int, int], s
     return found
 
 
-def _is_claimed(partner: Partner, layer: Layer, kernel: ops.Kernel | None) -> bool:
+def _is_claimed(partner: Partner, layer: Layer, kernel: Kernel | None) -> bool:
     """Return True if the partner computes a layer without bodies; what has state or computes nothing stays."""
     if layer.type in NO_OPERATIONS or (kernel is not None and kernel.stateful):
         return False
     return partner.computes(layer, has_kernel=kernel is not None)
 
 
-def _kernel_of(layer: Layer) -> ops.Kernel | None:
-    return None if layer.definition is None else ops.find(layer.type, layer.definition)
+def _kernel_of(layer: Layer) -> Kernel | None:
+    return None if layer.definition is None else find(layer.type, layer.definition)
 
 
 class _Compiler:
@@ -641,7 +636,7 @@ class _Compiler:
         convert = self._converts.get(inputs[1]) if len(inputs) > 1 else None
         return None if convert is None else self.template[convert]
 
-    def _bound(self, layer: Layer, kernel: ops.Kernel, inputs: int) -> Callable[..., Any]:
+    def _bound(self, layer: Layer, kernel: Kernel, inputs: int) -> Callable[..., Any]:
         least, most = kernel.accepted_inputs()
         if inputs < least or (most is not None and inputs > most):
             expected = str(least) if least == most else f"{least} or more" if most is None else f"{least} to {most}"
@@ -657,7 +652,7 @@ class _Compiler:
         except KernelError as error:
             self._fail(layer, str(error))
 
-    def _settled(self, layer: Layer, kernel: ops.Kernel, inputs: tuple[int, ...]) -> Callable[..., Any] | None:
+    def _settled(self, layer: Layer, kernel: Kernel, inputs: tuple[int, ...]) -> Callable[..., Any] | None:
         """Return the kernel as a function of the first input alone, if the others are constants and it pays."""
         if len(inputs) < 2 or not self.constant.issuperset(inputs[1:]):
             return None

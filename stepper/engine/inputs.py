@@ -30,6 +30,7 @@ from stepper.errors import (
 )
 from stepper.ir.model import Layer, Model, PartialShape, Port, parameter_shape, parameter_type
 from stepper.ir.reader import ModelSource, opened
+from stepper.operation_types import VARIABLES
 from stepper.ops.operands import ensure_allocatable, shape_text
 from stepper.wording import counted, excerpt, json_fault, near_text
 
@@ -484,7 +485,6 @@ _FILLERS: Final[Mapping[str, Callable[[Layer, str, tuple[int, ...], ElementType]
 
 # Variables of a model (ReadValue and Assign): which there are, and values for them from an earlier run.
 
-_TYPES: Final = ("ReadValue", "Assign")
 _MOST_LISTED: Final = 20
 _LONGEST: Final = 200
 
@@ -521,7 +521,7 @@ def variables_of(model: Model) -> tuple[Variable, ...]:
     users: dict[str, list[tuple[tuple[Layer, ...], Layer]]] = {}
     for path, graph in model.graphs():
         for layer in graph.layers:
-            if layer.type in _TYPES and (name := layer.attributes.get("variable_id")):
+            if layer.type in VARIABLES and (name := layer.attributes.get("variable_id")):
                 users.setdefault(name, []).append((path, layer))
     return tuple(_declared(name, found) for name, found in users.items())
 
@@ -571,7 +571,7 @@ def variables_alone(model: Model, states: Mapping[str, Any] | None) -> dict[str,
 def random_streams(compiled: CompiledModel) -> set[str]:
     """Return the keys of the states that are not variables: how far the stream of each random operation has come."""
     operations = [operation for program in compiled.programs for operation in program.operations]
-    return {one.state_key for one in operations if one.state_key and one.layer.type not in _TYPES}
+    return {one.state_key for one in operations if one.state_key and one.layer.type not in VARIABLES}
 
 
 def _plain(value: Any) -> Any:

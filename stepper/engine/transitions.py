@@ -149,7 +149,12 @@ def enter_loop(operation: Operation, outer: list[Value], rules: Rules, note: Not
     for index, slot in fed:
         values[slot] = _fitted(plan, slot, outer[operation.inputs[index]], rules)
     for slot in plan.unfed:
-        values[slot] = _zeros(plan, slot)
+        parameter = plan.program.parameter(slot)
+        declared = parameter_type(parameter)
+        shape = parameter_shape(parameter).static
+        dtype = np.dtype(np.float32) if declared is None else declared.dtype
+        ensure_allocatable(shape or (), dtype)
+        values[slot] = np.zeros(shape or (), dtype)
     slices = tuple(_slices(plan, entry, outer[operation.inputs[entry.input]], rules) for entry in plan.sliced)
     activation = Activation(operation, plan, slices=slices, scans=[Scan(entry.result) for entry in plan.concatenated])
     activation.slice_count = min((taken.walk.count for taken in slices), default=sys.maxsize)
@@ -209,15 +214,6 @@ def _fitted(plan: LoopPlan, slot: int, value: Value, rules: Rules) -> Value:
     if declared is None or declared.dtype == value.dtype:
         return value
     raise KernelError(f"the body's {parameter} is declared {declared} and gets {name_of(value.dtype)}")
-
-
-def _zeros(plan: LoopPlan, slot: int) -> Value:
-    parameter = plan.program.parameter(slot)
-    declared = parameter_type(parameter)
-    shape = parameter_shape(parameter).static
-    dtype = np.dtype(np.float32) if declared is None else declared.dtype
-    ensure_allocatable(shape or (), dtype)
-    return np.zeros(shape or (), dtype)
 
 
 def begin_iteration(frame: Frame) -> None:

@@ -45,10 +45,9 @@ from stepper.ir.model import (
 )
 from stepper.ir.reader import ModelSource, opened
 from stepper.ir.xml import CURRENT_ITERATION, EXECUTION_CONDITION
+from stepper.operation_types import STATEFUL, VARIABLES
 
 # The graph of a model as the body of the loop over calls: its variables carried, its inputs cut, its condition.
-
-_OF_VARIABLES: Final = ("ReadValue", "Assign")
 
 
 class DeclaredVariable(Struct, frozen=True):
@@ -66,7 +65,7 @@ def carried_variables(graph: Graph) -> list[DeclaredVariable]:
     """
     users: dict[str, list[Layer]] = {}
     for layer in graph.layers:
-        if layer.type in _OF_VARIABLES and (name := layer.attributes.get("variable_id")):
+        if layer.type in VARIABLES and (name := layer.attributes.get("variable_id")):
             users.setdefault(name, []).append(layer)
     nested = set(_used_within(graph))
     found = []
@@ -96,9 +95,8 @@ def needed_for(graph: Graph, layer: Layer) -> list[Layer]:
 def _can_begin(graph: Graph, reader: Layer) -> bool:
     needed = needed_for(graph, reader)
     nested = [one for layer in needed for body in layer.bodies for one in body.graph.layers]
-    own_state = (*_OF_VARIABLES, "RandomUniform", "Multinomial")
-    return not any(one.type in own_state or one.bodies for one in nested) and not any(
-        one.type in own_state for one in needed
+    return not any(one.type in STATEFUL or one.bodies for one in nested) and not any(
+        one.type in STATEFUL for one in needed
     )
 
 
@@ -109,7 +107,7 @@ def _used_within(graph: Graph) -> list[str]:
     while waiting:
         inner = waiting.pop()
         for layer in inner.layers:
-            found += [layer.attributes.get("variable_id", "")] if layer.type in _OF_VARIABLES else []
+            found += [layer.attributes.get("variable_id", "")] if layer.type in VARIABLES else []
             waiting += [body.graph for body in layer.bodies]
     return found
 

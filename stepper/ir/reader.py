@@ -244,7 +244,13 @@ def _port(place: FilePlace, element: Element, *, is_output: bool) -> Port:
     written, names = element.get("precision"), element.get("names") if is_output else None
     element_type = None if written is None else element_types.by_precision(written)
     if element_type is None:
-        _check_precision(place, element, written, is_output=is_output)
+        # Raise ModelError unless a missing or unknown element type is allowed here.
+        if written is None and is_output:
+            place.at(element).fail("an output port has no attribute 'precision', which is mandatory", _MALFORMED_PORT)
+        if written is not None and written.lower() not in element_types.UNKNOWN_NAMES:
+            place.at(element).fail(
+                f"the precision '{written}' is not an element type (FP32, I64, BOOL, ...)", _MALFORMED_PORT
+            )
     identity = xml.integer(place, element, "id")
     if not 0 <= identity < 10**9:
         place.at(element).fail(
@@ -252,16 +258,6 @@ def _port(place: FilePlace, element: Element, *, is_output: bool) -> Port:
         )
     port_names = split_names(names) if names else ()
     return Port(identity, element_type, _dims(place, element, identity), port_names, xml.line_of(element))
-
-
-def _check_precision(place: FilePlace, element: Element, written: str | None, *, is_output: bool) -> None:
-    """Raise ModelError unless a missing or unknown element type is allowed here."""
-    if written is None and is_output:
-        place.at(element).fail("an output port has no attribute 'precision', which is mandatory", _MALFORMED_PORT)
-    if written is not None and written.lower() not in element_types.UNKNOWN_NAMES:
-        place.at(element).fail(
-            f"the precision '{written}' is not an element type (FP32, I64, BOOL, ...)", _MALFORMED_PORT
-        )
 
 
 def _dims(place: FilePlace, element: Element, identity: int) -> tuple[int, ...]:

@@ -80,7 +80,11 @@ def find_node(path: str, output: str) -> NodeFacts | None:
         return None
     for scopes, graphs, node in _nodes(model.graph):
         if output == node.name or output in node.output:
-            open_inputs = tuple(one.name for one in model.graph.input if _has_open_size(one))
+            open_inputs = tuple(
+                one.name
+                for one in model.graph.input
+                if any(not size.HasField("dim_value") or size.dim_value <= 0 for size in one.type.tensor_type.shape.dim)
+            )
             return NodeFacts(node.op_type, node.name or output, scopes, _decided_by(graphs, node), open_inputs)
     return None
 
@@ -96,10 +100,6 @@ def _nodes(
             if attribute.HasField("g"):
                 holder = NodeScope(node.op_type, node.name, attribute.name)
                 yield from _nodes(attribute.g, (*scopes, holder), graphs)
-
-
-def _has_open_size(value: Any) -> bool:
-    return any(not size.HasField("dim_value") or size.dim_value <= 0 for size in value.type.tensor_type.shape.dim)
 
 
 def _decided_by(graphs: Sequence[Any], node: Any) -> str | None:
@@ -418,8 +418,15 @@ def conversion_complaint(
             "convert it with an extension that has them (openvino.convert_model) and open the .xml"
         )
     assert failed is not None
-    message = _first_message(text)
-    node, why = _NODE.search(message), _reason(message)
+    begins = [match.end() for match in _MESSAGE.finditer(text)]
+    messages = [text[begin:end] for begin, end in zip(begins, [*begins[1:], len(text)], strict=True)] or [text]
+    message = next((message for message in messages if _FOLLOWS not in message), messages[0])
+    lines = (line.strip() for line in _DETAILS.sub("", message).splitlines())
+    said = [line for line in lines if line and not line.startswith(_FRAME)]
+    node, why = (
+        _NODE.search(message),
+        (excerpt(said[-1].rstrip("."), _LONGEST_REASON) if said else "it gives no reason"),
+    )
     if node is None:
         return f"OpenVINO cannot convert {excerpt(failed[1].strip(), _LONGEST_NAMES)}: {why}; {_CORRECT}"
     facts = None if find is None else find(node[2])
@@ -438,20 +445,6 @@ def conversion_complaint(
         f"OpenVINO cannot convert {which}: {why}{decided}; give the inputs the sizes that the file leaves open, as "
         f"`stepper run` takes them ({sizes}; in Python: open_model with shapes)"
     )
-
-
-def _first_message(text: str) -> str:
-    """Return what is said of the first node that fails by itself: others lack a type since one before them failed."""
-    begins = [match.end() for match in _MESSAGE.finditer(text)]
-    messages = [text[begin:end] for begin, end in zip(begins, [*begins[1:], len(text)], strict=True)] or [text]
-    return next((message for message in messages if _FOLLOWS not in message), messages[0])
-
-
-def _reason(message: str) -> str:
-    """Return the last words of what is said of a node."""
-    lines = (line.strip() for line in _DETAILS.sub("", message).splitlines())
-    said = [line for line in lines if line and not line.startswith(_FRAME)]
-    return excerpt(said[-1].rstrip("."), _LONGEST_REASON) if said else "it gives no reason"
 
 
 def truncate_divisions(path: Path) -> None:

@@ -264,17 +264,14 @@ class PreparedRequest:
         """
         with self._lock:
             if lends and not self._lent and not self._skipped and _can_be_lent(inputs):
-                self._lend(inputs)
+                import openvino
+
+                self._lent = [openvino.Tensor(array, shared_memory=True) for array in inputs]
+                for index, tensor in enumerate(self._lent):
+                    self._request.set_input_tensor(index, tensor)
+                self._has_lent = True
                 return self._inferred()
             return self._computed(inputs)
-
-    def _lend(self, inputs: Sequence[Any]) -> None:
-        import openvino
-
-        self._lent = [openvino.Tensor(array, shared_memory=True) for array in inputs]
-        for index, tensor in enumerate(self._lent):
-            self._request.set_input_tensor(index, tensor)
-        self._has_lent = True
 
     def _take_back(self) -> None:
         """Give the request tensors of its own in the place of those that were lent."""
@@ -462,7 +459,11 @@ class CompiledText:
             self._check_types(inputs)
             self._taken = given
         if self._has_variables:
-            self._set_variables(request)
+            # Have variables not go on from the call before.
+            request.forget()
+            for variable in request.variables():
+                if variable.name in self._states:
+                    variable.state = to_tensor(self._states[variable.name])
         return request
 
     def going_on(self, calls: Iterable[Sequence[Any]]) -> Iterator[tuple[Array, ...]]:
@@ -486,7 +487,13 @@ class CompiledText:
         """Return a request for these shapes; for those before, too, unless OpenVINO refuses that."""
         if self._shapes:
             try:
-                return self._compiled_for(_opened(self._shapes, shapes))
+                # Shapes with -1 for each dimension that is open already, or was another one.
+                found = []
+                for before, shape in zip(self._shapes, shapes, strict=True):
+                    same = before.rank.is_static and len(before) == len(shape)
+                    dims = zip(before, shape, strict=True) if same else ()
+                    found.append([size if dim == size else -1 for dim, size in dims] if same else list(shape))
+                return self._compiled_for(found)
             except RuntimeError:
                 pass
         return self._compiled_for(shapes)
@@ -502,13 +509,6 @@ class CompiledText:
         model = self._runtime.read(*self._text, is_kept=True)
         fit(model, shapes)
         return model
-
-    def _set_variables(self, request: PreparedRequest) -> None:
-        """Have variables not go on from the call before."""
-        request.forget()
-        for variable in request.variables():
-            if variable.name in self._states:
-                variable.state = to_tensor(self._states[variable.name])
 
     def _takes(self, shapes: Sequence[tuple[int, ...]]) -> bool:
         import openvino
@@ -552,16 +552,6 @@ class CalledText:
 
 def _can_join(pieces: Sequence[Array]) -> bool:
     return len(pieces) > 1 and len({(piece.ndim, piece.shape[1:]) for piece in pieces}) == 1
-
-
-def _opened(earlier: Sequence[openvino.PartialShape], shapes: Sequence[tuple[int, ...]]) -> list[list[int]]:
-    """Return shapes with -1 for each dimension that is open already, or was another one."""
-    found = []
-    for before, shape in zip(earlier, shapes, strict=True):
-        same = before.rank.is_static and len(before) == len(shape)
-        dims = zip(before, shape, strict=True) if same else ()
-        found.append([size if dim == size else -1 for dim, size in dims] if same else list(shape))
-    return found
 
 
 def fit(model: openvino.Model, shapes: Sequence[Sequence[int]]) -> None:

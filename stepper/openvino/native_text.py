@@ -183,7 +183,7 @@ def body(model: Model, graph: Graph) -> NativeText:
     place = _place_of(model, graph)
     if model.calls is not None:  # the loop over calls is none of the file: its body is the file's whole graph
         place = place[1:]
-        if not place and _is_other(graph):
+        if not place and any(layer.opened_from is not None for layer in graph.layers if not layer.is_loop):
             raise UsageError("the body has variables and parts of calls that the file has otherwise")
     element = graph_at(xml.parse(model.path), place)
     if element is None:
@@ -234,11 +234,6 @@ def _place_of(model: Model, graph: Graph) -> tuple[Step, ...]:
     raise UsageError("the graph is not a body of the model")
 
 
-def _is_other(graph: Graph) -> bool:
-    """Return True if the body of a loop over calls takes or gives something else than the file's graph."""
-    return any(layer.opened_from is not None for layer in graph.layers if not layer.is_loop)
-
-
 def _ways(model: Model) -> Iterator[Way]:
     """To each loop that is read, outer before inner."""
     stack: list[tuple[Way, Graph]] = [((), model.graph)]
@@ -246,7 +241,15 @@ def _ways(model: Model) -> Iterator[Way]:
         way, graph = stack.pop()
         inner: list[tuple[Way, Graph]] = []
         for layer in graph.layers:
-            if not layer.bodies or layer.opened_from is not None or not _is_needed(graph, layer):
+            if (
+                not layer.bodies
+                or layer.opened_from is not None
+                or not any(
+                    source is not None and source.layer == layer.id
+                    for found in graph.sources.values()
+                    for source in found
+                )
+            ):
                 continue
             if layer.is_loop:
                 yield (*way, (layer.id, "body"))
@@ -257,11 +260,6 @@ def _ways(model: Model) -> Iterator[Way]:
 def _key(way: Way) -> LoopKey:
     steps = ((identity,) if role == "body" else (identity, role) for identity, role in way)
     return tuple(part for step in steps for part in step)
-
-
-def _is_needed(graph: Graph, layer: Layer) -> bool:
-    """Return True if anything reads it; OpenVINO drops what nothing reads, and would run it for its count alone."""
-    return any(source is not None and source.layer == layer.id for found in graph.sources.values() for source in found)
 
 
 # --- counting --------------------------------------------------------------------------------------------------------
@@ -287,7 +285,11 @@ def _count(root: Element, way: Way, zero: int, one: int) -> tuple[int, int]:
         if role == "body":
             port = _sum(graph, layer, body, zeros[depth], added)
         else:
-            port = _handed_on(graph, layer, role, body, zeros[depth], added)
+            other = "else_body" if role == "then_body" else "then_body"
+            elsewhere = layer.find(other)
+            assert elsewhere is not None
+            nothing = _invariant(graph, layer, other, elsewhere, zeros[depth])
+            port = map_output(layer, {role: new_result(body, *added), other: new_result(elsewhere, nothing, 0)})
         added = (identity, port)
     return added
 
@@ -310,15 +312,6 @@ def _sum(graph: Element, loop: Element, body: Element, zero: int, added: tuple[i
     edges = part(loop, "back_edges")
     etree.SubElement(edges, "edge", {"from-layer": str(result), "to-layer": str(parameter)})
     return map_output(loop, {"body": result})
-
-
-def _handed_on(graph: Element, branch: Element, role: str, body: Element, zero: int, added: tuple[int, int]) -> int:
-    """Give out of an If what the one branch has, or 0 from the other; the port of the If where it comes out."""
-    other = "else_body" if role == "then_body" else "then_body"
-    elsewhere = branch.find(other)
-    assert elsewhere is not None
-    nothing = _invariant(graph, branch, other, elsewhere, zero)
-    return map_output(branch, {role: new_result(body, *added), other: new_result(elsewhere, nothing, 0)})
 
 
 def _map_input(graph: Element, layer: Element, role: str, source: int, parameter: int) -> None:
@@ -389,7 +382,12 @@ def shortened(model: Model, loop: Layer, count: int, folder: Path) -> Model:
     if loop.type == "TensorIterator":
         for entry in layer.iterfind("port_map/input"):
             if entry.get("axis") is not None:
-                entry.set("end", str(_end(entry, count)))
+                # The `end` of a sliced input after so many slices.
+                start, stride = int(entry.get("start", "0")), int(entry.get("stride", "1"))
+                end = start + count * stride
+                if (start < 0) != (end < 0):
+                    raise ModelError(f"slices that begin at {start} cannot be limited to {count}")
+                entry.set("end", str(end))
     else:
         _limit_trips(root, layer, count)
     for port in layer.findall("output/port"):
@@ -398,7 +396,11 @@ def shortened(model: Model, loop: Layer, count: int, folder: Path) -> Model:
     path = folder / f"first_{count}.xml"
     path.write_bytes(etree.tostring(root))
     if model.weights is not None:
-        _link(model.weights.path, path.with_suffix(".bin"))
+        target = path.with_suffix(".bin")
+        try:
+            target.symlink_to(Path(model.weights.path).resolve())
+        except OSError:  # a system without links, or one that does not allow them
+            shutil.copyfile(model.weights.path, target)
     return read(path)
 
 
@@ -420,15 +422,6 @@ def _keep_what_leads_to(root: Element, layer: Element) -> None:
     for edge in list(edges):
         if edge.get("to-layer") not in kept or edge.get("from-layer") not in kept:
             edges.remove(edge)
-
-
-def _end(entry: Element, count: int) -> int:
-    """Return the `end` of a sliced input after so many slices."""
-    start, stride = int(entry.get("start", "0")), int(entry.get("stride", "1"))
-    end = start + count * stride
-    if (start < 0) != (end < 0):
-        raise ModelError(f"slices that begin at {start} cannot be limited to {count}")
-    return end
 
 
 def _limit_trips(root: Element, layer: Element, count: int) -> None:
@@ -461,10 +454,3 @@ def _declare(layer: Element, port: Element, *sides: str) -> None:
                 one.remove(dim)
             for dim in port.findall("dim"):
                 etree.SubElement(one, "dim").text = dim.text
-
-
-def _link(weights: str | Path, target: Path) -> None:
-    try:
-        target.symlink_to(Path(weights).resolve())
-    except OSError:  # a system without links, or one that does not allow them
-        shutil.copyfile(weights, target)

@@ -34,7 +34,7 @@ from stepper.processes.worker import LONGEST, Limits, RemoteFunction, Worker
 from stepper.wording import excerpt
 
 if TYPE_CHECKING:
-    from stepper.ops import Kernel
+    from stepper.ops.registry import Kernel
 
 
 NUMPY: Final = "numpy"
@@ -117,10 +117,10 @@ class OpenVINOPartner:
 
     def bind(self, layer: Layer, constants: Sequence[Array | None]) -> tuple[Callable[..., tuple[Any, ...]], str]:
         """Return the function that computes the layer; without OpenVINO, one that says so when the run gets there."""
-        from stepper import ops
+        from stepper.ops import registry
 
         narrow = EMULATES.get(self._engine_of(layer))
-        kernel = None if layer.definition is None else ops.find(layer.type, layer.definition)
+        kernel = None if layer.definition is None else registry.find(layer.type, layer.definition)
         if narrow is not None and kernel is not None:
             from stepper.ops.emulation import emulation
 

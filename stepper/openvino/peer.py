@@ -51,15 +51,13 @@ from stepper.openvino.runtime import (
     complaint,
     ensure_installed,
 )
+from stepper.operation_types import STATEFUL
 from stepper.processes.messages import ENDED, WorkerLimit
 from stepper.processes.worker import RemoteFunction
 from stepper.tensors.tolerances import Tolerance
 from stepper.wording import excerpt
 
 # Operations of one graph in one model, each on its own: nothing flows from one to another.
-
-RANDOM: Final = frozenset({"RandomUniform", "Multinomial", "ReadValue", "Assign"})
-"""Types whose outputs do not follow from their inputs."""
 
 _OPEN: Final = "?"
 _DEEPEST: Final = 16
@@ -153,7 +151,7 @@ class SeparateText:
                 found = "offset" in layer.attributes and self._model.weights is not None
             elif self._is_rank(layer):
                 found = True
-            elif depth == _DEEPEST or not sources or layer.bodies or layer.type in RANDOM:
+            elif depth == _DEEPEST or not sources or layer.bodies or layer.type in STATEFUL:
                 found = False
             else:
                 found = all(one is not None and self._is_constant(one.layer, depth + 1) for one in sources)

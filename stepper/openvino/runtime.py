@@ -142,11 +142,6 @@ class Runtime:
         return all(isinstance(extension, (str, Path)) for extension in self.extensions)
 
     @property
-    def _is_everywhere(self) -> bool:
-        """True for what every OpenVINO computes with."""
-        return self.device.upper() == "CPU" and self.precision == PRECISIONS[0] and not self.extensions
-
-    @property
     def facts(self) -> RuntimeFacts:
         """The settings with which another process computes as this one does."""
 
@@ -160,7 +155,7 @@ class Runtime:
         ensure_installed(f"computing with {self}")
         if not self.is_remote:
             self.check_here()
-        elif waits or not self._is_everywhere:
+        elif waits or not (self.device.upper() == "CPU" and self.precision == PRECISIONS[0] and not self.extensions):
             from stepper.openvino.program import shared_worker
 
             shared_worker().ask(CheckDevice(self.facts), subject=f"the device {self.device}", limits=self.limits)
@@ -191,14 +186,11 @@ class Runtime:
                 core.add_extension(extension)
             except RuntimeError as error:
                 raise UsageError(f"{extension}: cannot be loaded as an extension: {complaint(error)}") from None
-        self._check_device(core)
-        return core
-
-    def _check_device(self, core: openvino.Core) -> None:
         kind = re.split(r"[:.(]", self.device)[0].upper()
         available = list(core.available_devices)
         if kind not in _VIRTUAL_DEVICES and kind not in {re.split(r"[:.(]", name)[0] for name in available}:
             raise UsageError(f"OpenVINO finds no device '{self.device}' here, only {', '.join(available)}")
+        return core
 
     def read(self, text: str, weights: Array | None = None, *, is_kept: bool) -> openvino.Model:
         """Return a model from the text of an IR and the bytes of its .bin.

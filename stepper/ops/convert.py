@@ -76,7 +76,8 @@ def convert_promote_types(
     if first == second or BOOLEAN in (first, second):
         common: ElementType | None = second if first == BOOLEAN else first
     elif is_floating(first.dtype) != is_floating(second.dtype):
-        common = _floating_of(first, second, promote_unsafe)
+        real, integer = (first, second) if is_floating(first.dtype) else (second, first)
+        common = real if promote_unsafe or real.bits >= 2 * integer.bits else None
     elif scalar_gives_way:
         common = _dimensioned(*((second, first) if a.ndim == 0 else (first, second)), promote_unsafe)
     elif is_floating(first.dtype):
@@ -86,12 +87,6 @@ def convert_promote_types(
     if common is None:
         raise KernelError(f"{first} and {second} have no common type that is safe, and promote_unsafe is false")
     return converted(a, common.dtype), converted(b, common.dtype)
-
-
-def _floating_of(first: ElementType, second: ElementType, unsafe: bool) -> ElementType | None:
-    """Return of a float and an integer type the float; it is safe if twice as wide."""
-    real, integer = (first, second) if is_floating(first.dtype) else (second, first)
-    return real if unsafe or real.bits >= 2 * integer.bits else None
 
 
 def _dimensioned(tensor: ElementType, scalar: ElementType, unsafe: bool) -> ElementType | None:

@@ -110,7 +110,8 @@ def lstm_step(
     """Return the hidden and the cell state after X Wᵀ, which is written over; without R it has H Rᵀ in it."""
     f, g, h = activations_of_gates(activations, activations_alpha, activations_beta, 3)
     gates = _with_recurrence(from_input, H, R, B, 4)
-    _check_cell_state(C, H)
+    if C.shape != H.shape:
+        raise KernelError(f"a cell state of shape {shape_text(C.shape)} beside a hidden one of {shape_text(H.shape)}")
     if input_forget or (P is not None and P.any()):
         return _lstm_with_peepholes(C, gates, _peepholes(P, H), (f, g, h), clip, input_forget)
     clip_in_place(gates, clip)
@@ -277,11 +278,6 @@ def check_shapes(X: Array, H: Array, W: Array, R: Array, gates: int, hidden_size
             return
     shapes = ", ".join(f"{name} {shape_text(x.shape)}" for name, x in zip("XHWR", (X, H, W, R), strict=True))
     raise KernelError(f"inputs of shapes {shapes} do not fit a cell of {gates} gate(s) and hidden_size {hidden_size}")
-
-
-def _check_cell_state(C: Array, H: Array) -> None:
-    if C.shape != H.shape:
-        raise KernelError(f"a cell state of shape {shape_text(C.shape)} beside a hidden one of {shape_text(H.shape)}")
 
 
 def _peepholes(P: Array | None, H: Array) -> list[Array]:

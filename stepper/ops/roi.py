@@ -172,7 +172,13 @@ def roi_pooling(
     output, features = np.zeros(shape, np.float32), widened(data)
     for number, batch, box in regions_of_batch(data, rois):
         if method == "max":
-            output[number] = _bin_maxima(features[batch], box * np.float32(spatial_scale), pooled_h, pooled_w)
+            # The greatest element of each bin; 0 for an empty one.
+            x1, y1, x2, y2 = np.clip(
+                np.nan_to_num(round_half_away(box * np.float32(spatial_scale))), -(2**30), 2**30
+            ).astype(np.int64)
+            rows = _greatest(features[batch], 1, int(y1), int(y2), pooled_h)
+            maxima = _greatest(rows, 2, int(x1), int(x2), pooled_w)
+            output[number] = np.where(np.isneginf(maxima), 0, maxima)
         else:
             output[number] = _read_at_grid(features[batch], box, pooled_h, pooled_w)
     return narrowed(output, data.dtype)
@@ -217,14 +223,6 @@ def _pooled(
     shape = (len(rois), data.shape[1], *size)
     ensure_allocatable((*shape, max(sampling_ratio, 1) ** 2), np.float32)
     return np.empty(shape, np.float32)
-
-
-def _bin_maxima(features: Array, box: Array, pooled_h: int, pooled_w: int) -> Array:
-    """Return the greatest element of each bin; 0 for an empty one."""
-    x1, y1, x2, y2 = np.clip(np.nan_to_num(round_half_away(box)), -(2**30), 2**30).astype(np.int64)
-    rows = _greatest(features, 1, int(y1), int(y2), pooled_h)
-    maxima = _greatest(rows, 2, int(x1), int(x2), pooled_w)
-    return np.where(np.isneginf(maxima), 0, maxima)
 
 
 def _greatest(features: Array, axis: int, first: int, last: int, bins: int) -> Array:

@@ -47,7 +47,8 @@ def random_uniform(
     if alignment == "tensorflow":
         words = philox(global_seed, op_seed, start, count * words_each)
     else:
-        words = _mersenne_twister(global_seed, count * words_each)
+        raw = np.random.RandomState(global_seed & 0xFFFFFFFF).bytes(4 * (count * words_each))
+        words = np.frombuffer(raw, "<u4").astype(np.uint64)
     convert = _to_real if is_floating(dtype) else _to_integer
     numbers = convert(words.reshape(-1, words_each), low.reshape(()), high.reshape(()), dtype, alignment)
     return numbers.reshape(dims), start + _RESERVED_PER_NUMBER * count
@@ -104,12 +105,6 @@ def _halves(value: int) -> tuple[int, int]:
     return value & 0xFFFFFFFF, (value >> 32) & 0xFFFFFFFF
 
 
-def _mersenne_twister(seed: int, count: int) -> Array:
-    """Return the first words of the Mersenne Twister in its classical seeding, which RandomState has."""
-    raw = np.random.RandomState(seed & 0xFFFFFFFF).bytes(4 * count)
-    return np.frombuffer(raw, "<u4").astype(np.uint64)
-
-
 @kernel("Multinomial", 13)
 def multinomial(
     probabilities: Array,
@@ -132,7 +127,13 @@ def multinomial(
     wide = widened(probabilities)
     distribution = np.cumsum(np.exp(wide) if log_probs else wide, axis=1, dtype=wide.dtype)
     distribution /= np.maximum(distribution[:, -1:], np.finfo(wide.dtype).tiny)
-    draws = _seeded_reals((global_seed, op_seed), rows * count).reshape(rows, count)
+    # F32 numbers from [0, 1] out of the Mersenne Twister of C++ with these seeds.
+    generator = np.random.MT19937()
+    key = np.array(_seed_sequence([seed & 0xFFFFFFFF for seed in (global_seed, op_seed)], 624), np.uint32)
+    generator.state = {"bit_generator": "MT19937", "state": {"key": key, "pos": 624}}
+    draws = np.divide(generator.random_raw(rows * count).astype(np.float32), np.float32(0xFFFFFFFF)).reshape(
+        rows, count
+    )
     chosen = (_with_replacement if with_replacement else _without_replacement)(distribution, draws)
     return chosen.astype(convert_type.dtype)
 
@@ -154,14 +155,6 @@ def _without_replacement(distribution: Array, draws: Array) -> Array:
         probability = (distribution[rows, choice] - before)[:, None].astype(distribution.dtype)
         distribution = (distribution - probability * (classes >= choice[:, None])) / (1 - probability)
     return chosen
-
-
-def _seeded_reals(seeds: tuple[int, ...], count: int) -> Array:
-    """Return f32 numbers from [0, 1] out of the Mersenne Twister of C++ with these seeds."""
-    generator = np.random.MT19937()
-    key = np.array(_seed_sequence([seed & 0xFFFFFFFF for seed in seeds], 624), np.uint32)
-    generator.state = {"bit_generator": "MT19937", "state": {"key": key, "pos": 624}}
-    return np.divide(generator.random_raw(count).astype(np.float32), np.float32(0xFFFFFFFF))
 
 
 def _seed_sequence(seeds: list[int], length: int) -> list[int]:

@@ -132,7 +132,11 @@ def serve(make: type[Service], *, in_children: bool = False) -> NoReturn:
     """
     answers = os.fdopen(os.dup(1), "wb")
     requests = os.fdopen(os.dup(0), "rb")
-    _keep_libraries_off_the_pipes()
+    # Libraries that print must not write into an answer.
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
     for name in ("SIGINT", "SIGHUP"):
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_IGN)
@@ -160,14 +164,6 @@ def _go_on_in_children(requests: IO[bytes], answers: IO[bytes]) -> None:
 def is_out_of_memory(error: BaseException) -> bool:
     """True if an exception of a runtime says that memory did not suffice."""
     return isinstance(error, MemoryError) or any(words in str(error) for words in _OUT_OF_MEMORY)
-
-
-def _keep_libraries_off_the_pipes() -> None:
-    """Libraries that print must not write into an answer."""
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
-    os.dup2(2, 1)
 
 
 def _limit_memory(size: int) -> None:

@@ -119,17 +119,12 @@ def _begun(program: WorkerProgram, environment: Mapping[str, str], memory: int) 
         **_in_a_group_of_its_own(),
     )
     for stream in (process.stdin, process.stdout):
-        _widen(stream)
+        if stream is not None and sys.platform == "linux":
+            import fcntl
+
+            with contextlib.suppress(OSError):  # a user may have so much of them only
+                fcntl.fcntl(stream.fileno(), fcntl.F_SETPIPE_SZ, _WIDE)
     return StartedProcess(process, messages)
-
-
-def _widen(pipe: IO[bytes] | None) -> None:
-    """Let a pipe hold more than the usual 64 KiB, so that both processes change less often over large arrays."""
-    if pipe is not None and sys.platform == "linux":
-        import fcntl
-
-        with contextlib.suppress(OSError):  # a user may have so much of them only
-            fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, _WIDE)
 
 
 def _in_a_group_of_its_own() -> dict[str, Any]:

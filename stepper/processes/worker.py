@@ -387,18 +387,15 @@ class _Process:
             case _:
                 self.has_answered = True
                 return found
-        printed, kind = self._printed(), EndKind.SIGNAL if code < 0 else EndKind.EXIT
-        if code < 0 and "bad_alloc" in printed:
-            raise _Ended(EndKind.MEMORY)
-        raise _Ended(kind, abs(code), printed_of_end(kind, printed))
-
-    def _printed(self) -> str:
-        """Return the end of what it has printed since the last time."""
+        # The end of what it has printed since the last time.
         self._messages.seek(0, os.SEEK_END)
         self._messages.seek(max(self._heard, self._messages.tell() - 4000))
         said = self._messages.read()
         self._heard = self._messages.tell()
-        return said.decode(errors="replace")
+        printed, kind = said.decode(errors="replace"), EndKind.SIGNAL if code < 0 else EndKind.EXIT
+        if code < 0 and "bad_alloc" in printed:
+            raise _Ended(EndKind.MEMORY)
+        raise _Ended(kind, abs(code), printed_of_end(kind, printed))
 
     def end(self) -> None:
         """Kill it, with its children, and wait until it is gone."""
@@ -501,7 +498,9 @@ class RemoteFunction:
 
     def _called(self, inputs: tuple[Any, ...], *, wanted: bool) -> tuple[Array, ...]:
         if (earlier := self._earlier_end(inputs)) is not None:
-            raise _again(earlier)
+            copy = type(earlier)(str(earlier))
+            copy.end = earlier.end  # type: ignore[attr-defined]  # each of ENDED has one
+            raise copy
         try:
             with self._worker.locked():
                 self._ensure_defined()
@@ -528,10 +527,3 @@ class RemoteFunction:
 
 def _signature(inputs: Sequence[Any]) -> Any:
     return tuple((array.dtype, array.shape) for array in inputs)
-
-
-def _again(error: StepperError) -> StepperError:
-    """Return the exception once more, without the trace of the first time."""
-    copy = type(error)(str(error))
-    copy.end = error.end  # type: ignore[attr-defined]  # each of ENDED has one
-    return copy

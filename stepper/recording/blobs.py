@@ -289,7 +289,12 @@ def layout_of(value: Any) -> MemoryLayout:
     item = value.dtype.itemsize
     strides = tuple(stride // item for stride in value.strides)
     if any(stride % item for stride in value.strides) or not _is_near(value.shape, strides):
-        strides = _closed_up(value.shape, strides)
+        found, step = [0] * len(value.shape), 1
+        for axis in sorted(range(len(value.shape)), key=lambda axis: (abs(strides[axis]), -axis)):
+            if strides[axis]:
+                found[axis] = step if strides[axis] > 0 else -step
+                step *= value.shape[axis]
+        strides = tuple(found)
     return MemoryLayout(False, strides)
 
 
@@ -337,12 +342,3 @@ def _span(shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
 
 def _is_near(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
     return _span(shape, strides) <= _WIDEST * math.prod(shape) + _SMALL_SPAN
-
-
-def _closed_up(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...]:
-    found, step = [0] * len(shape), 1
-    for axis in sorted(range(len(shape)), key=lambda axis: (abs(strides[axis]), -axis)):
-        if strides[axis]:
-            found[axis] = step if strides[axis] > 0 else -step
-            step *= shape[axis]
-    return tuple(found)

@@ -498,10 +498,16 @@ def connect(path: Path, *, writable: bool) -> CheckedConnection:
             factory=CheckedConnection,
         )
         try:
-            _limit(connection)
+            connection.setlimit(sqlite3.SQLITE_LIMIT_SQL_LENGTH, _LONGEST_STATEMENT)
+            connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+            connection.setlimit(sqlite3.SQLITE_LIMIT_WORKER_THREADS, 0)
+            for pragma in ("trusted_schema = OFF", "cell_size_check = ON", "mmap_size = 0", "recursive_triggers = OFF"):
+                connection.execute(f"PRAGMA {pragma}")
             if not writable:
                 # No value is longer than the file, whatever it says.
-                connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _length_with_log(path))
+                log = path.with_name(path.name + "-wal")
+                length = path.stat().st_size + (log.stat().st_size if log.exists() else 0)
+                connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, min(max(length, _LEAST_LENGTH), 10**9))
             version = check(connection)
             if writable:
                 prepare_writing(connection, version)
@@ -541,20 +547,6 @@ def _check_beginning(path: Path) -> None:
         raise SessionError(
             "is not a recording of a run (it is not an SQLite database); stepper run MODEL --trace FILE makes one"
         )
-
-
-def _length_with_log(path: Path) -> int:
-    log = path.with_name(path.name + "-wal")
-    length = path.stat().st_size + (log.stat().st_size if log.exists() else 0)
-    return min(max(length, _LEAST_LENGTH), 10**9)
-
-
-def _limit(connection: sqlite3.Connection) -> None:
-    connection.setlimit(sqlite3.SQLITE_LIMIT_SQL_LENGTH, _LONGEST_STATEMENT)
-    connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
-    connection.setlimit(sqlite3.SQLITE_LIMIT_WORKER_THREADS, 0)
-    for pragma in ("trusted_schema = OFF", "cell_size_check = ON", "mmap_size = 0", "recursive_triggers = OFF"):
-        connection.execute(f"PRAGMA {pragma}")
 
 
 @contextlib.contextmanager

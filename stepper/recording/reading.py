@@ -399,7 +399,9 @@ class Catalogue:
         path: list[Enclosure] = []
         program = target.program
         for number in reversed(numbers):
-            path.insert(0, _enclosure(program, number, self._file))
+            layer = program.path[-1]
+            role = next(body.role for body in layer.bodies if body.graph is program.graph)
+            path.insert(0, Enclosure(layer_site(layer, self._file), role, number))
             parent = self._levels[id(program)].parent
             assert parent is not None, "only the model's own graph has none"
             program = self.compiled.programs[parent]
@@ -460,12 +462,6 @@ class Catalogue:
         program = self.compiled.programs[level]
         named = program.graph.by_id[layer]
         return Target(program, named, output, number, named, (None,) * len(program.path))
-
-
-def _enclosure(program: Program, number: int | None, file: str) -> Enclosure:
-    layer = program.path[-1]
-    role = next(body.role for body in layer.bodies if body.graph is program.graph)
-    return Enclosure(layer_site(layer, file), role, number)
 
 
 def place_text(path: Sequence[Layer], numbers: Sequence[int | None]) -> str:

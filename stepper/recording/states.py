@@ -119,18 +119,15 @@ class _Restoring:
             frames.append(self._frame(_object(data), frames[-1] if frames else None))
         states = {str(key): self._variable(value) for key, value in _object(state["states"]).items()}
         outputs = None if state["outputs"] is None else tuple(map(self._output, _list(state["outputs"])))
-        self._check_end(frames, outputs)
+        if (outputs is None) != bool(frames):
+            raise SessionError("its state is neither at the end nor inside of a graph")
+        if outputs is not None and len(outputs) != len(self.machine.compiled.main.results):
+            raise SessionError("its state has another number of outputs than the model")
         for place, text in _list(state["notes"])[:_MOST_NOTES]:
             self.machine.notes.add(str(place)[:_LONGEST_TEXT], str(text)[:_LONGEST_TEXT])
         tick = _integer(state["tick"], "tick", 0, _LARGEST)
         self.machine.restore(Snapshot(tick, tuple(frames), states, outputs))
         return self.numbers
-
-    def _check_end(self, frames: list[Frame], outputs: tuple[Array, ...] | None) -> None:
-        if (outputs is None) != bool(frames):
-            raise SessionError("its state is neither at the end nor inside of a graph")
-        if outputs is not None and len(outputs) != len(self.machine.compiled.main.results):
-            raise SessionError("its state has another number of outputs than the model")
 
     def _frame(self, data: State, outer: Frame | None) -> Frame:
         if outer is None:

@@ -343,17 +343,13 @@ def _check_branches(kept: SavedSession) -> None:
     if len(original) != 1 or original[0].edits:
         raise SessionError("keeps edits of the original branch, which has none")
     for branch in kept.branches:
-        _check_descent(branch, {one.name: one.parent for one in kept.branches})
-
-
-def _check_descent(branch: SavedBranch, parents: dict[str, str]) -> None:
-    """Check that a branch descends from the original; a session of an earlier version does not say from which."""
-    name, seen = branch.name, set()
-    while name and name != ORIGINAL:
-        if name in seen or name not in parents:
-            raise SessionError("keeps branches that descend from none")
-        seen.add(name)
-        name = parents[name]
+        parents = {one.name: one.parent for one in kept.branches}
+        name, seen = branch.name, set()
+        while name and name != ORIGINAL:
+            if name in seen or name not in parents:
+                raise SessionError("keeps branches that descend from none")
+            seen.add(name)
+            name = parents[name]
 
 
 def _breakpoint(row: dict[str, Any], compiled: CompiledModel, *, is_own: bool) -> SavedBreakpoint:
@@ -477,7 +473,12 @@ def save_session(
     SessionError where it is of another run.
     """
     path, machine = Path(path), debugger.machine
-    _check_layout(layout)
+    try:
+        length = 0 if layout is None else len(json.dumps(dict(layout), allow_nan=False))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise UsageError(f"a layout is what JSON can write: {error}") from None
+    if length > LARGEST_LAYOUT:
+        raise UsageError(f"a layout has at most {LARGEST_LAYOUT} characters as JSON, this one {length}")
     session_target(path, debugger.protected).check()
 
     def rows(blobs: BlobWriter) -> origin.Rows:
@@ -498,15 +499,6 @@ def save_session(
 def session_target(path: Path, protected: ProtectedFiles) -> OutputFile:
     """Return a file as target of a session: none that the run reads, unless it is a session or a recording."""
     return OutputFile(path, SESSION, protected.but(SESSION_FILE, RECORDING_FILE, REFERENCE_FILE))
-
-
-def _check_layout(layout: Mapping[str, Any] | None) -> None:
-    try:
-        length = 0 if layout is None else len(json.dumps(dict(layout), allow_nan=False))
-    except (TypeError, ValueError, RecursionError) as error:
-        raise UsageError(f"a layout is what JSON can write: {error}") from None
-    if length > LARGEST_LAYOUT:
-        raise UsageError(f"a layout has at most {LARGEST_LAYOUT} characters as JSON, this one {length}")
 
 
 # --- restoring ------------------------------------------------------------------------------------------------------
@@ -605,7 +597,11 @@ def _fitting(recording: Recording, compiled: CompiledModel, *, is_own: bool) -> 
 
 
 def _put_back(debugger: Debugger, saved: SavedSession, progress: Progress | None) -> None:
-    _clear(debugger)
+    debugger.breakpoints.clear()
+    debugger.watches.clear()
+    debugger.marks.clear()
+    debugger.branches.leave_all()
+    debugger.timeline.goto(0)
     machine, branches, timeline = debugger.machine, debugger.branches, debugger.timeline
     if machine.max_iterations is None:
         machine.max_iterations = saved.max_iterations
@@ -651,14 +647,6 @@ def _put_labels(debugger: Debugger, labels: tuple[SavedLabels, ...]) -> None:
     debugger.labels.clear()
     for one in labels:
         debugger.labels.put(one.target, one.labels)
-
-
-def _clear(debugger: Debugger) -> None:
-    debugger.breakpoints.clear()
-    debugger.watches.clear()
-    debugger.marks.clear()
-    debugger.branches.leave_all()
-    debugger.timeline.goto(0)
 
 
 class _Journey:

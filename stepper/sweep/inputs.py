@@ -78,20 +78,16 @@ def limited(machine: Machine, seconds: float) -> Iterator[LimitedRun]:
     watched = LimitedRun(machine, time.monotonic() + seconds)
     key = threading.get_ident()
     if not _thread:
-        _begin_watching()
+        with _watching:
+            if not _thread:
+                thread = threading.Thread(target=_watch, name="limits of a sweep", daemon=True)
+                _thread.append(thread)
+                thread.start()
     _watched[key] = watched
     try:
         yield watched
     finally:
         del _watched[key]
-
-
-def _begin_watching() -> None:
-    with _watching:
-        if not _thread:
-            thread = threading.Thread(target=_watch, name="limits of a sweep", daemon=True)
-            _thread.append(thread)
-            thread.start()
 
 
 def _watch() -> None:

@@ -172,7 +172,14 @@ class SweepWriter:
             with _errors(path):
                 is_new = not path.exists() or path.stat().st_size == 0
                 if not is_new:
-                    _check_same(read_about(path), about, path)
+                    had = read_about(path)
+                    for field, words in _SEVERAL.items():
+                        was = getattr(had.identity, field)
+                        if was != getattr(about.identity, field):
+                            why = words.format(had=excerpt(was))
+                            raise UsageError(
+                                f"{path} has another sweep: {why}; choose another file with --out, or remove that one"
+                            )
                 self._connection = sqlite3.connect(path, isolation_level=None)
                 self._prepare(about, is_new=is_new)
         except BaseException:
@@ -271,14 +278,6 @@ def _values(stored: StoredRow) -> tuple[str | int | None, ...]:
         msgspec.json.encode(stored.input).decode(),
         stored.stamp,
     )
-
-
-def _check_same(had: SweepAbout, now: SweepAbout, path: Path) -> None:
-    for field, words in _SEVERAL.items():
-        was = getattr(had.identity, field)
-        if was != getattr(now.identity, field):
-            why = words.format(had=excerpt(was))
-            raise UsageError(f"{path} has another sweep: {why}; choose another file with --out, or remove that one")
 
 
 # --- reading --------------------------------------------------------------------------------------------------------

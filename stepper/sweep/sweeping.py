@@ -441,16 +441,13 @@ class Sweep:
             size = self._chunk_size()
             numbers = [self._waiting.popleft() for _ in range(min(size, len(self._waiting)))]
             try:
-                self._at_work[self._submitted(numbers)] = numbers
+                chunk = [self._inputs[number - 1] for number in numbers]
+                self._at_work[self._workers.executor.submit(sweep_chunk, self._job, chunk)] = numbers
             except Exception as error:  # of a pool that broke in between
                 if not self._workers.is_lost(error):
                     raise
                 self._waiting.extendleft(reversed(numbers))
                 return
-
-    def _submitted(self, numbers: Sequence[int]) -> Future[ChunkResult]:
-        chunk = [self._inputs[number - 1] for number in numbers]
-        return self._workers.executor.submit(sweep_chunk, self._job, chunk)
 
     def _chunk_size(self) -> int:
         """Return how many inputs take as long as a chunk should; at the end all workers get a share of the rest."""

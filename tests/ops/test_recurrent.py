@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stepper import ops
 from stepper.errors import KernelError
+from stepper.ops import registry
 from stepper.ops.recurrent import (
     activations_of_gates,
     gru_cell,
@@ -141,7 +141,7 @@ def test_a_hidden_size_that_contradicts_the_shapes_is_refused() -> None:
 
 @pytest.mark.parametrize("version", [1, 4])
 def test_the_registered_cells_take_five_inputs_and_more(version: int) -> None:
-    kernel = ops.find("LSTMCell", version)
+    kernel = registry.find("LSTMCell", version)
     assert kernel is not None
     assert kernel.accepted_inputs() == (5, 7 if version == 1 else 6)
 

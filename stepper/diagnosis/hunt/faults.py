@@ -14,11 +14,11 @@ from stepper.diagnosis.reduce.draft import DraftBody, DraftGraph, DraftLayer, Dr
 from stepper.diagnosis.reduce.trials import FaultKind, FoundFault, RunSettings
 from stepper.element_types import Array
 from stepper.ir.model import Slicing, Source
+from stepper.operation_types import VIEWS
 
 # Features of a model by which known faults of the runtime are recognised, and which a reduction may not bring in.
 
-_VIEWS: Final = ("Reshape", "Squeeze", "Unsqueeze")
-_IN_PLACE: Final = (*_VIEWS, "Abs", "Add", "Clamp", "LogicalNot", "Multiply", "Negative", "Relu", "Softmax", "Tanh")
+_IN_PLACE: Final = (*VIEWS, "Abs", "Add", "Clamp", "LogicalNot", "Multiply", "Negative", "Relu", "Softmax", "Tanh")
 _LOOPS: Final = ("TensorIterator", "Loop")
 _BOUNDS: Final = ("Maximum", "Minimum")
 _DIVISIONS: Final = ("Divide", "Mod", "FloorMod")
@@ -92,7 +92,7 @@ def _of_an_operation(graph: DraftGraph, layer: DraftLayer, *, in_a_body: bool) -
         return
     if in_a_body and layer.type == "Softmax" and read[0].type == "Constant":
         yield ModelFeature.CONSTANT_SOFTMAX
-    if layer.type in _VIEWS:
+    if layer.type in VIEWS:
         if in_a_body and read[0].type == "Constant":
             yield ModelFeature.VIEWED_CONSTANT
         if layer.outputs[0].dims == () and _is_of_product(graph, layer.sources[0]):
@@ -217,9 +217,9 @@ def _of_parameters(graph: DraftGraph, layer: DraftLayer, body: DraftBody) -> Ite
         yield ModelFeature.SLICES_UNNEEDED
     invariants = _invariants(body)
     for one in inner.layers.values():
-        source = one.sources[0] if one.type in (*_VIEWS, "Softmax") else None
+        source = one.sources[0] if one.type in (*VIEWS, "Softmax") else None
         if source is not None and source.layer in invariants:
-            yield ModelFeature.VIEWED_INVARIANT if one.type in _VIEWS else ModelFeature.INVARIANT_SOFTMAX
+            yield ModelFeature.VIEWED_INVARIANT if one.type in VIEWS else ModelFeature.INVARIANT_SOFTMAX
     counter = next((one.parameter for one in body.inputs if one.purpose == "current_iteration"), None)
     if counter is None:
         return
@@ -299,8 +299,8 @@ def _in_place_of(graph: DraftGraph, source: Source) -> Iterator[int]:
             if key == source.layer or through_view:
                 yield key
         elif layer.type in _IN_PLACE:
-            read = layer.sources[:1] if layer.type in _VIEWS else layer.sources
-            seen = through_view or layer.type in _VIEWS
+            read = layer.sources[:1] if layer.type in VIEWS else layer.sources
+            seen = through_view or layer.type in VIEWS
             waiting += [(one.layer, seen) for one in read if one is not None]
 
 

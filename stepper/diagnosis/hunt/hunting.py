@@ -202,7 +202,9 @@ class SeedHunter:
         if not built.description:
             return TriedSeed(SeedRecord(seed, SeedOutcome.NOT_BUILT))
         fault = self._fault(seed, path, inputs)
-        if fault is None or (fault.skips_a_loop and _is_undefined(path)):
+        if fault is None or (
+            fault.skips_a_loop and any(finding.rule == "undefined-without-iterations" for finding in lint(path))
+        ):
             return TriedSeed(SeedRecord(seed, SeedOutcome.AGREES))
         reduction, admits = None, _stays(path, inputs, fault)
         with contextlib.suppress(StepperError):
@@ -271,8 +273,17 @@ def _named(seed: int, fault: FoundFault, small: DraftModel, path: Path) -> SeedR
 def _new(seed: int, fault: FoundFault, types: Iterable[str], operations: int, place: str) -> SeedRecord:
     """Return the record of a disagreement that no known fault explains."""
     is_ours = fault.kind is FaultKind.ERROR
+    shown = [str(fault.kind), Path(fault.what).stem if fault.kind is FaultKind.REFUSED else fault.what]
+    shown += sorted(types)[:6] if fault.kind is not FaultKind.REFUSED else []
     return SeedRecord(
-        seed, SeedOutcome.DIFFERS, _name(fault, types), False, is_ours, operations, fault_text(fault), place
+        seed,
+        SeedOutcome.DIFFERS,
+        re.sub(r"[^a-z0-9]+", "-", " ".join(shown).lower()).strip("-")[:80],
+        False,
+        is_ours,
+        operations,
+        fault_text(fault),
+        place,
     )
 
 
@@ -281,17 +292,6 @@ def _place(fault: FoundFault, changed_by: str) -> str:
     if changed_by:
         return f"the pass {changed_by}"
     return fault.what if fault.kind is FaultKind.REFUSED else ""
-
-
-def _is_undefined(path: Path) -> bool:
-    return any(finding.rule == "undefined-without-iterations" for finding in lint(path))
-
-
-def _name(fault: FoundFault, types: Iterable[str]) -> str:
-    """Return a name for a new fault, made of what it shows."""
-    shown = [str(fault.kind), Path(fault.what).stem if fault.kind is FaultKind.REFUSED else fault.what]
-    shown += sorted(types)[:6] if fault.kind is not FaultKind.REFUSED else []
-    return re.sub(r"[^a-z0-9]+", "-", " ".join(shown).lower()).strip("-")[:80]
 
 
 def _delete(path: Path) -> None:
@@ -386,7 +386,7 @@ def report_of(journal: Journal, *, is_interrupted: bool, seconds: float) -> Hunt
 
 
 def _counted(records: list[SeedRecord]) -> FaultCount:
-    least = _smallest(records)
+    least = min(records, key=lambda record: (not record.operations, record.operations, record.seed))
     seeds = tuple(record.seed for record in records)
     case = _case(least) if least.operations else ""
     return FaultCount(
@@ -397,17 +397,6 @@ def _counted(records: list[SeedRecord]) -> FaultCount:
 def _case(record: SeedRecord) -> str:
     """Return the folder of the case of a seed: a known fault has one, others have one for each seed."""
     return f"{_CASES}/{record.fault}" if record.is_known else f"{_UNNAMED}/seed{record.seed}"
-
-
-def _smallest(records: Iterable[SeedRecord]) -> SeedRecord:
-    return min(records, key=lambda record: (not record.operations, record.operations, record.seed))
-
-
-def _unnamed(journal: Journal) -> list[SeedRecord]:
-    """Return the disagreements that the catalogue of today does not have by the name that they have."""
-    known = {fault.id for fault in FAULTS}
-    differing = (record for record in journal.records.values() if record.outcome is SeedOutcome.DIFFERS)
-    return sorted((one for one in differing if not one.is_known or one.fault not in known), key=lambda one: one.seed)
 
 
 class _Hunt:
@@ -422,7 +411,13 @@ class _Hunt:
 
     def run(self, seed: int, count: int | None, seconds: float | None, workers: int) -> HuntReport:
         deadline = None if seconds is None else self._began + seconds
-        seeds = itertools.chain(_unnamed(self._journal), self._seeds(seed, count, deadline))
+        known = {fault.id for fault in FAULTS}
+        differing = (record for record in self._journal.records.values() if record.outcome is SeedOutcome.DIFFERS)
+        # The disagreements that the catalogue of today does not have by the name that they have are tried again.
+        unnamed = sorted(
+            (one for one in differing if not one.is_known or one.fault not in known), key=lambda one: one.seed
+        )
+        seeds = itertools.chain(unnamed, self._seeds(seed, count, deadline))
         threads = [threading.Thread(target=self._work, args=(seeds,), daemon=True) for _ in range(workers)]
         is_interrupted = False
         try:

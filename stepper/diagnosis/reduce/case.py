@@ -223,7 +223,12 @@ def _filled(text: str, facts: ScriptFacts, needs: str) -> str:
         what=f"{what[:1].upper()}{what[1:]}"[:400].rstrip('"'),
         needs=needs,
         inputs=_listed([_text(one) for one in facts.inputs]),
-        expected="EXPECTED = " + _listed([_output(one) for one in facts.outputs]) if text is _OPENVINO else "",
+        expected="EXPECTED = "
+        + _listed(
+            [f"({_text(one.tensor)}, {one.tolerance.relative!r}, {one.tolerance.absolute!r})" for one in facts.outputs]
+        )
+        if text is _OPENVINO
+        else "",
         extensions="\n".join(said),
         device=repr(facts.device),
         precision=repr(facts.precision),
@@ -236,10 +241,6 @@ def _filled(text: str, facts: ScriptFacts, needs: str) -> str:
 
 def _listed(items: Sequence[str]) -> str:
     return f"[{''.join(f'{chr(10)}    {item},' for item in items)}{chr(10) if items else ''}]"
-
-
-def _output(one: ScriptOutput) -> str:
-    return f"({_text(one.tensor)}, {one.tolerance.relative!r}, {one.tolerance.absolute!r})"
 
 
 def _text(tensor: ScriptTensor) -> str:

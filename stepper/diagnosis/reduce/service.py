@@ -117,7 +117,7 @@ class TrialService:
         except StepperError as error:
             has_fault = isinstance(condition, EndsInError | AnyFault) or self._runs(act, arrays)
             if condition == DisagreesWith() and not isinstance(error, LimitReached):
-                has_fault = _computes(model, arrays, act)
+                has_fault = is_installed() and not isinstance(_from_openvino(model, arrays, act.settings), Exception)
             return (_error(error, act.path) if has_fault else None), (), ()
         if isinstance(condition, DisagreesWith) and condition.reference != OPENVINO:
             return self._beside_a_model(act, condition.reference, arrays, expected)
@@ -228,11 +228,6 @@ def _error(error: StepperError, path: str) -> FoundFault:
     text = str(error).replace(path, "model.xml")
     layer = None if error.place is None else error.place.layer
     return FoundFault(FaultKind.ERROR, "stepper", type(error).__name__, "" if layer is None else layer.type, text)
-
-
-def _computes(model: Model, arrays: Arrays, act: TryModel) -> bool:
-    """Return True if OpenVINO computes what our engine does not."""
-    return is_installed() and not isinstance(_from_openvino(model, arrays, act.settings), Exception)
 
 
 def _beside_openvino(model: Model, arrays: Arrays, expected: Arrays, settings: RunSettings) -> Found:

@@ -8,8 +8,8 @@ from typing import Final, NamedTuple
 
 from stepper.export.numpy_code.movement import EMITTERS as MOVEMENT
 from stepper.ir.model import Graph, Layer
+from stepper.operation_types import CELLS
 
-_CELLS: Final = ("LSTMCell", "GRUCell", "RNNCell")
 _HEAVY: Final = ("MatMul", "Einsum", "ScaledDotProductAttention")
 _HEAVY_ENDS: Final = ("Cell", "Sequence", "Convolution", "ConvolutionBackpropData")
 _ARITHMETIC: Final = ("Add", "Subtract", "Multiply", "Divide", "Mod", "FloorMod", "Power", "Negative", "Abs", "Select")
@@ -26,7 +26,7 @@ class RecurrentCell(NamedTuple):
 
 def recurrent_cell(graph: Graph) -> RecurrentCell | None:
     """Return the cell of a body that has just one; None of another body."""
-    found = [layer for layer in graph.operations if layer.type in _CELLS]
+    found = [layer for layer in graph.operations if layer.type in CELLS]
     units = found[0].attributes.get("hidden_size", "") if len(found) == 1 else ""
     return RecurrentCell(found[0].type, int(units)) if units.isdigit() else None
 

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from stepper.element_types import ElementType, is_floating
 from stepper.ir.model import Layer
-from stepper.operation_types import COMPARISON_SIGNS
+from stepper.operation_types import COMPARISON_SIGNS, VIEWS
 from stepper.wording import excerpt
 
 ATOM: Final = 9
@@ -34,7 +34,6 @@ _SIGNS: Final = {
     "LogicalAnd": ("and", _AND), "LogicalOr": ("or", _AND), "LogicalXor": ("xor", _AND),
 }  # fmt: skip
 _ASSOCIATIVE: Final = ("Add", "Multiply")
-_SAME_NUMBERS: Final = ("Identity", "Reshape", "Squeeze", "Unsqueeze")
 _SQUARE: Final = "2"
 
 
@@ -57,7 +56,7 @@ def number(text: str) -> Term:
 def keeps_its_numbers(layer: Layer) -> bool:
     """True for an operation that formulas leave out: it changes the shape, or the type without rounding to integers."""
     if layer.type != "Convert":
-        return layer.type in _SAME_NUMBERS
+        return layer.type in (*VIEWS, "Identity")
     before, after = layer.inputs[0].element_type, layer.outputs[0].element_type
     return not (_is_real(before) and not _is_real(after))
 

@@ -7,21 +7,20 @@ import sys
 import typing
 from typing import Final
 
-from stepper import ops
 from stepper.errors import UsageError
 from stepper.export.numpy_code.emit_context import EmitContext
 from stepper.export.numpy_code.expressions import CodeExpression, call
 from stepper.export.numpy_code.literals import attribute
 from stepper.ir.model import Layer
-from stepper.ops.families import FILE_OF
-from stepper.ops.registry import Kernel
+from stepper.ops import registry
+from stepper.ops.registry import FILE_OF, Kernel
 
 PACKAGE: Final = "stepper.ops"
 
 
 def kernel_of(layer: Layer) -> Kernel:
     """Return the kernel of a layer. UsageError where there is none."""
-    found = None if layer.definition is None else ops.find(layer.type, layer.definition)
+    found = None if layer.definition is None else registry.find(layer.type, layer.definition)
     if found is None:
         raise UsageError(
             f"{layer} has no kernel, so there is no numpy code for it; in a run a partner such as OpenVINO computes it"
