@@ -40,6 +40,8 @@ from stepper.plain_values import write_arrays
 from stepper.terminal import say
 
 # The last calls of each stream of calls, in order: what a case of many calls is made of.
+#
+# A stream is what goes through one infer request; of a queue of requests without variables, all that goes through it.
 
 _MOST_STREAMS: Final = 256
 
@@ -414,6 +416,9 @@ def _facts(
 
 
 # The capture of a whole process, which `stepper capture -- COMMAND` begins in each process of Python that it starts.
+#
+# The settings come in the environment; what each process has counted goes into a file in the folder of the cases, from
+# where the command reads it.
 
 VARIABLE: Final = "STEPPER_CAPTURE"
 STARTUP: Final = Path(__file__).parent / "startup"

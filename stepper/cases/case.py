@@ -242,6 +242,9 @@ def _read_facts(path: Path) -> CaseFacts | None:
 
 
 # Models that an application compiles, kept so that a case can be written later: as they were when they were compiled.
+#
+# A model in memory is cloned, which shares its weights; of a file, its size and time are kept. Nothing is written
+# before a case is.
 
 _PIECE: Final = 2**20
 _FileStamp = tuple[int, int, int]

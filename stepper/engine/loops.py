@@ -277,6 +277,12 @@ def empty_concatenation(axis: int, shape: tuple[int, ...], dtype: np.dtype[Any])
 
 # Roles of the inputs of a loop's port map (sliced, merged, invariant, the iteration number), and what controls a
 # loop.
+#
+# Its trip count, initial condition and the body's condition decide when it begins and ends. All is read off the file
+# alone, so that it can be shown for a model that cannot run.
+#
+# Which of several claims to one Parameter counts follows semantics 3.11 and 4.3; the first draft's marks semantics
+# 5.16.
 
 
 class RoleError(ValueError):

@@ -486,6 +486,9 @@ def ensure_enough(results: Sequence[Any], count: int) -> None:
 
 
 # Products with a large matrix in a narrow type, by blocks: each is converted when it is its turn, and none is kept.
+#
+# A run that keeps all values converts the whole matrix, and has the same numbers to the last bit: its products are made
+# by the same blocks.
 
 _LARGE: Final = 2**24
 """Elements of a matrix above which products are made by blocks."""
@@ -526,6 +529,9 @@ def by_blocks(layer: Layer, function: Callable[..., Any], converted: Array | Non
 
 
 # The seam to another runtime: who computes an operation that no kernel serves, or that the user gives away.
+#
+# The engine knows a partner by this protocol alone. A loop, a branch, a variable and a random stream are never given
+# away: they are what can be stepped through, gone back in and resumed, which only state in a machine can.
 
 Function = Callable[..., tuple[Any, ...]]
 """From the values of a layer's inputs, in port order, to those of its outputs."""

@@ -207,6 +207,13 @@ def output_names(model: Model) -> list[str]:
 
 
 # From arrays of many calls to a model that is a loop over them, and its inputs.
+#
+#     model, inputs = stepper.over_calls("model.xml", {"x": frames}, carry={"hn": "h"})
+#     debugger = stepper.Debugger(model, {**inputs, "h": zeros})
+#
+# What an array is follows from what the model takes in a call, which has rank r: of rank r + 1 it has an axis of calls
+# (the first one, where nothing else is said); of rank r it has the parts of the calls one behind the other along an
+# axis.
 
 
 class PartsOfCalls(Struct, frozen=True, eq=False):
@@ -414,6 +421,8 @@ def _joined(parameter: Layer, position: int, arrays: Sequence[Array | StoredArra
 
 
 # Outline of a model without a run: inputs, outputs, loops and their port maps, operations, missing kernels.
+#
+# Plain data for `stepper inspect` and for whoever wants to show a model; needs no .bin, but says more with one.
 
 
 class TensorOutline(Struct, frozen=True):

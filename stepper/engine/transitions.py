@@ -19,6 +19,9 @@ from stepper.ir.model import parameter_shape, parameter_type
 from stepper.ops.operands import ensure_allocatable, shape_text
 
 # Changes of a run beside its values: the trip count and condition of a loop that runs, and constants.
+#
+# Everything here changes the state of a machine at a moment, and nothing else: whoever makes a change again at the same
+# moment of a replay gets the same run.
 
 TRIP_COUNT: Final = "trip count"
 CONDITION: Final = "condition"

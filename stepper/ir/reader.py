@@ -61,6 +61,8 @@ from stepper.ir.xml import (
 )
 
 # Connections of layers: ports, edges, and the port maps and back edges of TensorIterator, Loop and If.
+#
+# Ports and edges in plain form come from plain.py, all others from the tree; names may be those of the first draft.
 
 UNKNOWN_OUTER_PORT: Final = "unknown-outer-port"
 UNKNOWN_BODY_LAYER: Final = "unknown-body-layer"
@@ -771,6 +773,9 @@ def _unusual_definition(place: FilePlace, type: str, version: str) -> int | None
 
 
 # A model where one is expected: the model itself, or the path of one, of any format that can be opened.
+#
+# This package reads the .xml of an IR. For everything else there is an opener, which the public names of the package
+# set; nothing here knows of a runtime.
 
 ModelSource: TypeAlias = Model | str | Path | Any
 """A model, the path of one, or a live `openvino.Model`."""

@@ -24,6 +24,15 @@ from stepper.ir.model import BODIES, NO_ATTRIBUTES, Layer, Port, new
 from stepper.wording import excerpt, reason_of
 
 # Ports, edges and layers in the plain form in which nearly all files write them, read before the XML is parsed.
+#
+# They are the most of a large file, and as elements of a tree they would cost more time than all the rest. The parser
+# is given the same file with a mark in place of each such list of `<port>` or `<edge>`, and of each row of layers that
+# have nothing else in them: a text that stands for it, of as many lines, so that every line number stays. What is
+# written in any other way is left as it is and read from the tree.
+#
+# A list is taken only if it is whole and well-formed in itself: so the rest is well-formed exactly if the file is, and
+# a mark that is found as the text of an `<input>`, `<output>` or `<edges>`, or between layers, stands for what was in
+# it.
 
 PlainPort = tuple[int, ElementType, tuple[int, ...], tuple[str, ...], int]
 """The parts of a Port, but its line is counted from that of the `<input>` or `<output>`."""

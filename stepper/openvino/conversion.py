@@ -35,6 +35,10 @@ from stepper.processes.messages import CONVERTING, ConversionEnded
 from stepper.wording import excerpt, reason_of
 
 # Looking into ONNX files that OpenVINO does not convert, and writing them so that it does; in the worker process.
+#
+# `find_node` says where a node is: in which branch of which If. `rewritten` puts operations that the converter has in
+# the place of an STFT, which the converter takes only with all sizes fixed: a convolution with the waves of its window.
+# Needs the package `onnx`.
 
 _LARGEST_WINDOW: Final = 8192
 """Of an STFT that becomes a convolution: the filters grow with its square."""

@@ -568,6 +568,8 @@ def fit(model: openvino.Model, shapes: Sequence[Sequence[int]]) -> None:
 
 
 # A model on many sets of inputs with one call: as the body of a Loop of OpenVINO's own, one set for each iteration.
+#
+# Each set is computed as it would be alone, for its own shapes: nothing is carried from one to the next.
 
 
 class IteratedText:

@@ -324,6 +324,10 @@ def _map_input(graph: Element, layer: Element, role: str, source: int, parameter
 
 
 # A model changed so that it means the same, or runs a loop less often: whether the runtime then agrees tells why not.
+#
+# unshared(model, (), 7)                  # MatMul 7 of the main graph gets a copy of its constant
+# with_used_slices(model, ((3, "body"),)) # the sliced inputs of loop 3 come out of the model, so that they are kept
+# shortened(model, loop, 5, folder)       # the model up to the loop, which runs 5 iterations; its outputs alone
 
 TRIPS = "stepper_trips"
 """The Parameter of a shortened Loop whose size is the trip count; its values are not read."""

@@ -195,6 +195,10 @@ def remote_layer(
 
 
 # Passes of OpenVINO over a model: its own serialisation of the model after each transformation.
+#
+# The runtime writes a whole model after every pass, some hundreds of them, into the folder where it runs. So it has a
+# process for this alone, in a temporary folder, and is stopped (not ended) while more is there than the limit; whoever
+# takes the passes deletes them by taking the next.
 
 _MOST_BYTES: Final = 2**31
 _EACH: Final = 0.02

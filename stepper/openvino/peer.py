@@ -58,6 +58,9 @@ from stepper.tensors.tolerances import Tolerance
 from stepper.wording import excerpt
 
 # Operations of one graph in one model, each on its own: nothing flows from one to another.
+#
+# Each gets its inputs from Parameters, and all that it gives are Results. What OpenVINO makes of each alone is so known
+# after one compilation, not after hundreds; nothing can be fused, and no error is carried from one to the next.
 
 _OPEN: Final = "?"
 _DEEPEST: Final = 16

@@ -412,6 +412,9 @@ def layer_of(facts: LayerFacts) -> Layer:
 
 
 # Arrays to OpenVINO's tensors and back, of every element type, bit for bit.
+#
+# numpy lacks some of the types: there OpenVINO shows the bytes, half-byte types several values to a byte. openvino is
+# imported by the first call.
 
 
 def to_tensor(array: Any) -> openvino.Tensor:

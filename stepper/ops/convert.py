@@ -215,6 +215,8 @@ def _to_f8e8m0(x: Any) -> Any:
 
 
 # Quantisation and back within one operation: what a low-precision type would make of the values.
+#
+# Source: the operation sets' pages FakeQuantize and FakeConvert.
 
 # the type and its greatest number
 _F8 = {"f8e4m3": (ml_dtypes.float8_e4m3fn, 448), "f8e5m2": (ml_dtypes.float8_e5m2, 57344)}
@@ -264,6 +266,8 @@ def _through_f8(x: Array, name: str) -> Array:
 
 
 # String tensors as three numeric ones and back: where each string begins and ends among the bytes of all, in UTF-8.
+#
+# Source: the operation sets' pages of StringTensorPack and StringTensorUnpack.
 
 
 @kernel("StringTensorPack", 15)

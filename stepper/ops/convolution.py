@@ -20,6 +20,9 @@ from stepper.ops.precision import narrowed, widened
 from stepper.ops.registry import attributes_of, kernel
 
 # Windows that slide over the spatial axes of [N, C, ...]: their counts, their padding, the elements under them.
+#
+# Source: the attributes strides, dilations, pads_begin, pads_end, auto_pad and rounding_type of convolution and
+# pooling.
 
 AutoPad = Literal["explicit", "same_upper", "same_lower", "valid"]
 Rounding = Literal["floor", "ceil", "ceil_torch"]
@@ -356,6 +359,8 @@ def _check_ranks(data: Array, filters: Array, filters_rank: int) -> None:
 
 
 # DeformableConvolution: a convolution whose windows' elements are moved, each by its own offset.
+#
+# Source: the pages DeformableConvolution-1 and -8.
 
 
 @kernel("DeformableConvolution", 1, without=("mask", "bilinear_interpolation_pad"))
@@ -442,6 +447,8 @@ def _sampled(images: Array, y: Array, x: Array, zeros_around: bool) -> Array:
 
 
 # Pooling: AvgPool, MaxPool, AdaptiveAvgPool, AdaptiveMaxPool.
+#
+# Source: the operation sets' pages of the category Pooling. Windows are boxes, so one axis is pooled after the other.
 
 IndexType = Literal["i64", "i32"]
 

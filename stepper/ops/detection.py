@@ -260,6 +260,9 @@ def _top(best: Array, settings: _DetectionSettings) -> Array:
 
 
 # The operations of Detectron's two-stage detectors.
+#
+# Source: the pages ExperimentalDetectronDetectionOutput-6, ExperimentalDetectronROIFeatureExtractor-6 and
+# ExperimentalDetectronTopKROIs-6.
 
 _CANONICAL_SIZE: Final = np.float32(224)
 _CANONICAL_LEVEL: Final = 2
@@ -373,6 +376,8 @@ def _check_pyramid(rois: Array, pyramid: tuple[Array, ...], scales: tuple[int, .
 
 
 # Prior boxes: boxes of given sizes about every position of a feature map.
+#
+# Source: the pages PriorBox-1, -8, PriorBoxClustered-1 and ExperimentalDetectronPriorGridGenerator-6.
 
 Floats = tuple[float, ...]
 
@@ -587,6 +592,8 @@ def _with_variances(boxes: Array, variance: Floats) -> Array:
 
 
 # Region proposals: anchors moved by predicted deltas, the best of those that overlap kept.
+#
+# Source: the pages Proposal-1, -4, GenerateProposals-9 and ExperimentalDetectronGenerateProposalsSingleImage-6.
 
 _GREATEST_LOG: Final = math.log(1000 / 16)
 """The predicted logarithm of a size is cut here in the operations that come from Detectron."""

@@ -135,6 +135,8 @@ def select(condition: Array, then: Array, otherwise: Array, *, auto_broadcast: A
 
 
 # Element-wise comparison and logic: what they return is boolean.
+#
+# Source: the operation sets' pages of each operation (categories Comparison and Logical). NaN compares as in IEEE 754.
 
 equal = binary("Equal", 1, np.equal, "Return True if a = b.")
 not_equal = binary("NotEqual", 1, np.not_equal, "Return True if a ≠ b.")
@@ -168,6 +170,8 @@ def is_inf(x: Array, *, detect_negative: bool = True, detect_positive: bool = Tr
 
 
 # Element-wise logic and shifts of the bits of integers (and of booleans).
+#
+# Source: the operation sets' pages of the Bitwise operations. A shift by the type's width or more leaves only the sign.
 
 bitwise_and = binary("BitwiseAnd", 13, np.bitwise_and, "Return the bits set in both.")
 bitwise_or = binary("BitwiseOr", 13, np.bitwise_or, "Return the bits set in at least one.")
@@ -182,6 +186,8 @@ bitwise_right_shift = binary(
 
 
 # Element-wise functions of one tensor: signs, rounding, roots, exponentials, circular and hyperbolic functions.
+#
+# Source: the operation sets' pages of each operation (category Arithmetic). Integers give the nearest integer.
 
 abs = kernel("Abs", 1, direct=np.absolute)(plain(np.absolute, "|x|."))
 negative = kernel("Negative", 1, direct=np.negative)(plain(np.negative, "-x."))
@@ -230,6 +236,10 @@ atanh = _real("Atanh", 4, np.arctanh, "The number whose hyperbolic tangent is x;
 
 
 # The Gauss error function and its inverse, which numpy lacks.
+#
+# Source: the operation sets' pages Erf and Erfinv. In f32 a rational approximation fitted to a relative error of 3e-8;
+# in f64 the two classical expansions of Abramowitz and Stegun: the series of positive terms (7.1.6) near zero, the
+# continued fraction (7.1.14) farther out.
 
 # erf(x) / x as a quotient of two polynomials of x², lowest power first, on [0, 4]; beyond it erf is 1 in f32
 _NUMERATOR: Final = (1.12837914, 0.193532204, 0.0530997509, 0.00388270991, 0.000284538407, 1.98671234e-06)

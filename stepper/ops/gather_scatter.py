@@ -230,6 +230,8 @@ def _reduced(data: Array, index: Index, updates: Array, reduction: str, use_init
 
 
 # Rows reduced by segment: maxima, sums of embedding vectors in bags, and a sparse tensor's empty rows.
+#
+# Source: the operation sets' pages of SegmentMax, SparseFillEmptyRows and the EmbeddingBag and EmbeddingSegments types.
 
 
 @kernel("SegmentMax", 16)

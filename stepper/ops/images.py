@@ -17,6 +17,9 @@ from stepper.ops.precision import narrowed, widened
 from stepper.ops.registry import attributes_of, kernel
 
 # Resizing one axis: which input elements make an output element, with which weights; pixels at places in between.
+#
+# Source: Interpolate's pages (modes, coordinate transformations, the rounding of the nearest element), and those of
+# GridSample and DeformableConvolution.
 
 Mode = Literal["nearest", "linear", "linear_onnx", "cubic", "area", "bilinear_pillow", "bicubic_pillow"]
 Coordinates = Literal["half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_for_nn", "align_corners"]
@@ -427,6 +430,8 @@ def _reflected(index: Array, size: int, around_elements: bool) -> Array:
 
 
 # Conversion of camera images, whose colour has half the resolution of their brightness, to RGB and BGR.
+#
+# Source: the pages NV12toRGB-8, NV12toBGR-8, I420toRGB-8 and I420toBGR-8; in u8 the result is rounded to the nearest.
 
 
 @kernel("NV12toRGB", 8)

@@ -20,6 +20,9 @@ from stepper.ops.precision import narrowed, widened
 from stepper.ops.registry import kernel
 
 # Products of matrices by the BLAS of numpy: on one thread where they are small, the matrix of weights first.
+#
+# numpy multiplies integers without it, thirty times slower. Where no sum can be larger than what a float holds exactly,
+# as in what is quantised to 8 bits, they are multiplied as floats.
 
 _SMALL: Final = 2**18
 """Multiplications that OpenBLAS does on one thread by itself; for so few it has code of its own for a transposed matrix

@@ -322,6 +322,8 @@ def one_hot(
 
 
 # Slices of a tensor by ranges of indices along its axes, read and written.
+#
+# Source: the operation sets' pages of Slice, StridedSlice and SliceScatter. Bounds are clamped as Python's slices do.
 
 Mask = tuple[int, ...]
 

@@ -20,6 +20,11 @@ from stepper.ops.precision import narrowed, widened
 from stepper.ops.registry import attributes_of, kernel
 
 # Boxes as [x1, y1, x2, y2]: how much they overlap, and which of them survive the stronger ones.
+#
+# Source: the pages of the non-maximum suppressions and of the detection operations, which share these two steps.
+# `pixel` is 1 where a coordinate names a whole pixel, so that a box from 3 to 3 is one wide, and 0 otherwise. Rotated
+# boxes are [x_center, y_center, width, height, angle] (NMSRotated-13): the angle is in radians, y points down, so that
+# a turn from x to y is clockwise.
 
 
 def areas(boxes: Array, pixel: float = 0.0) -> Array:
@@ -300,6 +305,8 @@ def _check(boxes: Array, scores: Array, size: int) -> None:
 
 
 # Non-maximum suppression of all classes of an image together, the best boxes of any class kept.
+#
+# Source: the pages MulticlassNonMaxSuppression-8, -9 and MatrixNonMaxSuppression-8 (in an IR MulticlassNms, MatrixNms).
 
 SortResult = Literal["none", "score", "classid"]
 OfClass = Callable[[Array, Array], tuple[Array, Array]]

@@ -291,6 +291,9 @@ def _peepholes(P: Array | None, H: Array) -> list[Array]:
 
 
 # Recurrent sequences: LSTMSequence, GRUSequence, RNNSequence, which step the cells of `recurrent` over time.
+#
+# Source: the sequences' pages (category Sequence processing). Y is zero after a sequence's length, and so are the last
+# states of a sequence of length 0.
 
 Direction = Literal["forward", "reverse", "bidirectional"]
 _ELEMENTS_AT_ONCE: Final = 2**22
@@ -444,6 +447,8 @@ def _lengths(
 
 
 # Connectionist temporal classification: the best path of class scores as a text, and the loss of a wanted one.
+#
+# Source: the pages CTCGreedyDecoder-1, CTCGreedyDecoderSeqLen-6 and CTCLoss-4.
 
 
 @kernel("CTCGreedyDecoder", 1)

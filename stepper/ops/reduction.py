@@ -136,6 +136,8 @@ def _moved_by_one(sums: Array, axis: int) -> Array:
 
 
 # Order among elements: the largest ones, the distinct ones, those that are not zero, and places in a sorted sequence.
+#
+# Source: the operation sets' pages of TopK, Unique, NonZero, SearchSorted and Bucketize.
 
 
 @kernel("TopK", 1, 3, without=("stable",))

@@ -17,6 +17,8 @@ from stepper.ops.precision import narrowed, widened
 from stepper.ops.registry import kernel
 
 # Sampling of regions of interest: reading a feature map between its elements, and the list of regions.
+#
+# Source: the pages of the ROI operations (bilinear interpolation between the four nearest elements).
 
 
 def interpolated(planes: Array, plane: Array, y: Array, x: Array) -> Array:
@@ -260,6 +262,8 @@ def _grid(start: Any, end: Any, points: int, size: int) -> Array:
 
 
 # Position-sensitive pooling: each bin of a region of interest is taken from channels of its own.
+#
+# Source: the pages PSROIPooling-1 and DeformablePSROIPooling-1.
 
 
 @kernel("PSROIPooling", 1)

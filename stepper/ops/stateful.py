@@ -181,6 +181,9 @@ def _mixed(word: int) -> int:
 
 
 # ReadValue and Assign: variables that live from one inference to the next.
+#
+# Source: the operation sets' pages of ReadValue-3, ReadValue-6, Assign-3 and Assign-6. The machine keeps the state
+# under the attribute `variable_id`; a variable begins as ReadValue's input, or (ReadValue-6 without one) as zeros.
 
 
 @kernel("ReadValue", 3, stateful=True)

@@ -17,6 +17,11 @@ from pathlib import Path
 from typing import IO, Any, Final, NamedTuple
 
 # Commands that start Python as a child process. No file of the working folder is a module for such a process.
+#
+#     subprocess.run(python_command("import json; print(json.dumps(1))"))
+#     with environment_with({}): ...                       # multiprocessing starts Python itself
+#
+# With `-c` and `-m`, Python searches the working folder for modules first, and a stranger's `json.py` may lie there.
 
 _SAFE: Final = "-P"
 _SAFE_VARIABLE: Final = ("PYTHONSAFEPATH", "1")

@@ -434,6 +434,10 @@ def close_all() -> None:
 
 
 # Functions from arrays to arrays that are defined in a worker process.
+#
+# layer = RemoteFunction(worker, define, "MatMul 'proj' (layer 3)", limits)
+# layer(x)                                           # defined anew where the process had to be started again
+# outputs = layer.begin(x); ...; outputs()           # beside others, and beside what goes on here
 
 _MOST_CRASHES: Final = 3
 

@@ -1,4 +1,52 @@
-"""Opening the SQLite file of a recording so that nothing in it does harm, and saying in a sentence what is wrong."""
+"""The tables of a recording: one SQLite file that anyone may query.
+
+Two views answer most questions:
+
+    SELECT iteration, min, max FROM statistics WHERE name = 'h_next' AND nan > 0 ORDER BY tick
+    SELECT * FROM events ORDER BY tick
+
+`statistics` has one row for each recorded value: tick, activation, iteration, loop (the path of the graph in which it
+is), port, layer (its id), name, type, output, dtype, shape; min, max, mean, std of its finite elements (NULL where
+there are none); nan, inf, zero (how many elements are that); computed_by (who computed it instead of numpy, or '').
+`events` has tick, kind, path, depth, iteration.
+
+Below them:
+
+meta            name, value (as JSON): schema, product, numpy, model (a path, seen from this file), hashes of .xml and
+                .bin, rules, max_iterations, what else a run depends on, and a checksum of all the others
+inputs, outputs the tensors of the model's Parameters and Results; `value` is JSON that names a blob (see states.py).
+                Inputs with negative positions are the variables that the run began with
+levels          the graphs of the model: 0 is its own, the others are bodies; `path` in words, `layers` as ids; the
+                level in which the loop or If is (`parent`), where in its order of execution (`position`), its type and
+                name, and which of its bodies this is (`role`)
+ports           the recorded outputs of the layers of each level; `position` in its order of execution (-1: Parameters),
+                the tensor `names` of the output and the `results` that it feeds ([id, name]) as JSON; who computed it
+                instead of numpy, in words (`computed_by`, '' for numpy)
+forms           an element type with a shape
+activations     each time that a body began: the activation and iteration around it, ticks, iterations, why it ended
+runs            recorded iterations that follow one another: `count` of them, the first with this id, number and tick,
+                each `step` ticks after the one before; of a branch its one run, without a number. The view `iterations`
+                has a row for each: id (which counts them), activation, iteration, tick
+numbers         values of one element, 64 in a row: the number 130 is `n2` of the row with the id 2; NULL is NaN. So a
+                loop over numbers takes a few bytes for each
+tensors         the statistics of one value of any other size
+number_series   values of a port: those of `count` iterations from the id `first` on are the numbers from `start` on
+tensor_series   their statistics: the rows of `tensors` from the id `start` on. What leaves an iteration is what enters
+                the next one, and has the same rows; as other values have that are the same
+stacks          values: those of `count` iterations from the id `first` on, one after the other in the tensor of a blob
+                (each of the shape that `form` says) from the index `start` on; with `repeated` the one tensor that all
+                of them are
+blobs           tensors as .npy (see blobs.py), each content once; `hash` is of 16 bytes (see blobs.py)
+scan_pieces     the pieces of concatenated outputs as far as snapshots need them, each row with a checksum
+snapshots       the state of the run at a tick (see states.py), from which it can go on
+state_values    what snapshots hold; goes with them, in the form of blobs
+kept            a debugging session: breakpoints, watches, marks, branches, ... (see origin.py): JSON, in order
+
+Each row of most tables has a `checksum`: the CRC-32 of its other columns, in their order, as a MessagePack array. A
+changed bit in a row is found when the row is read (see below).
+
+A file that holds a debugging session and no run has the same tables, of which meta, inputs and kept are filled.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +67,6 @@ from stepper.files.output import cannot_be_written, usual_mode
 from stepper.recording.blobs import row_checksum
 from stepper.tensors.statistics import RECORDED
 from stepper.wording import excerpt, no_such_file, printable
-
-# The tables of a recording: one SQLite file that anyone may query.
 
 VERSION: Final = 6
 APPLICATION_ID: Final = 0x53545052
@@ -155,6 +201,13 @@ def create(connection: sqlite3.Connection) -> None:
 
 
 # Versions of the schema: reading a recording of an earlier one, and the check of every row that is read.
+#
+# A step of STEPS makes the tables of a version from those of the version before, by SELECTs. A file that is only read
+# stays as it is: temporary views stand in front of its tables. A file that is written to is upgraded in one
+# transaction.
+#
+# A new version is a new VERSION, a step here, and files that the code before it made in
+# tests/recording/versions.
 
 _MOST_KINDS: Final = 1000
 _MOST_SHOWN: Final = 3

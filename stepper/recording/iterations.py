@@ -147,6 +147,12 @@ def _stored_slots(plan: LoopPlan | BranchPlan, amount: Amount) -> set[int] | Non
 
 
 # Forms in which the iterations of a body without nested graphs are kept until they are written.
+#
+# Where a body computes nothing but single numbers, an iteration is kept as their few bytes. That takes a fraction of
+# the time and memory of keeping the tensors. It needs to be certain that no value changes its type or shape: so it is
+# in a body whose operations derive these from those of their inputs alone, as soon as an iteration leaves what is
+# carried in the types and shapes in which it came. All that follow are then the same. Other values are kept as they
+# are.
 
 _OF_ELEMENTS: Final = frozenset((
     "Abs", "Acos", "Acosh", "Add", "Asin", "Asinh", "Atan", "Atanh", "Ceiling", "Clamp", "Convert", "Cos", "Cosh",

@@ -254,6 +254,11 @@ def _is_that(value: Any, known: Summary) -> bool:
 
 
 # The recorded moments at which an expression holds: `find` without the run.
+#
+# As in a run, the expression is asked once in each iteration (of a branch: each time it ran) of the innermost graph
+# that it names a value of, with values that belong together. What was not recorded cannot be asked for: such moments
+# are counted, and the first reason is kept. Of a value of which only statistics were recorded, max, min, mean, std,
+# shape and the like, and any(isnan(x)) are known all the same.
 
 
 def find_recorded(recording: Recording, text: str, which: Which, limit: int) -> Found:

@@ -101,7 +101,7 @@ class Recording:
     # --- looking -------------------------------------------------------------------------------------------------
 
     def query(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Return the rows of a SELECT over the tables and views that schema.py describes; a million at most."""
+        """Return the rows of a SELECT over the tables and views that file.py describes; a million at most."""
         with self.reading():
             if not self._is_checked and _OF_VIEW.search(statement):
                 file.check_all(self._connection)
@@ -306,6 +306,10 @@ def _loop_of(compiled: CompiledModel, level: Any) -> Operation:
 
 
 # Names in a recording, in the form in which addresses are resolved: a compiled model that only has names.
+#
+# The file knows the model's graphs, and the layers of which something was recorded. From that a `CompiledModel` is put
+# together that nothing can run: its slots are the ids of ports, and in the model's own graph the inputs and outputs. So
+# an address means in a recording what it means in the model, and no model is needed.
 
 _MOST_LEVELS: Final = 10_000
 _MOST_PORTS: Final = 1_000_000
@@ -588,6 +592,8 @@ def _program(graph: Graph, path: tuple[Layer, ...], slots: dict[tuple[int, int],
 
 
 # The recorded values of one output over the moments of its graph, read from front to back.
+#
+# A value is in a stack of values, or it is one number; where it is neither, there are its statistics.
 
 _NUMBERS: Final = ", ".join(f"n{k}" for k in range(RUN_LENGTH))
 _BEGIN: Final = f"max(s.first, s.first + n.id * {RUN_LENGTH} - s.start)"
@@ -729,6 +735,9 @@ def summary_of(value: Any) -> Summary:
 
 
 # The recorded moments of one graph, in the order of time: each iteration of a loop, each run of a branch.
+#
+# A moment is one of the iterations of a row of the table `runs`; those of the loops around it are found by way of the
+# activations. Nothing is held but the row that is looked at, however long the recording is.
 
 _MOST_UNFINISHED: Final = 64
 _LONGEST_RUN: Final = 2**20

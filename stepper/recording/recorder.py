@@ -518,6 +518,10 @@ def _fill(
 
 
 # A debugged run that is recorded: stops at breakpoints, and the file ends where it stopped.
+#
+# A machine has one watcher. The `RecordingWatcher` is both: it asks about breakpoints first and hands on to the
+# recorder what lies at or before the stop. For a breakpoint may be asked late, when the iteration in which it stops has
+# been closed already; the run then goes back to the stop, and what came after it has not happened and is in no file.
 
 
 class RecordingWatcher(BreakpointWatcher):

@@ -137,6 +137,8 @@ def _span(array: Array) -> tuple[float, float] | None:
 
 
 # Values near to what was typed: files in the folder that the path names, and a literal in more brackets.
+#
+# Of a file only the header is read. At most so many files are looked at; whatever is damaged is left out.
 
 _MOST_ENTRIES: Final = 500
 _MOST_FILES: Final = 24

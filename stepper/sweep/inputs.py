@@ -50,6 +50,9 @@ from stepper.tensors.tolerances import Tolerances
 from stepper.wording import excerpt, printable, reason_of, size_text
 
 # Limits of time for runs: one thread of a process pauses each machine that takes too long.
+#
+# An operation that does not come to its end cannot be paused. A process that does nothing but sweep then ends itself.
+# What is not ours is called in another thread, which is left to itself where it does not return.
 
 OVERDUE: Final = 76
 """The exit code of a process that an operation kept for longer than the limit of time allows."""
@@ -179,6 +182,8 @@ _helpers = threading.local()
 
 
 # Functions that the user names, `pkg.module:function`: each call gives the arrays of an input, by name or position.
+#
+# They are the user's own, and may print, raise, leave and hang.
 
 _FUNCTION: Final = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 _LONGEST_REASON: Final = 300

@@ -534,6 +534,8 @@ def _spreads(rows: Sequence[StoredRow]) -> tuple[LoopSpread, ...]:
 
 
 # The table of a sweep as a list: its columns, sorted by one of them, and filtered.
+#
+# SweepListing(rows).shown(sort="iteration", filter="outcome=stopped iteration>7 wkv")
 
 Cell = str | int | None
 

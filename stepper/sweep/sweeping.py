@@ -46,6 +46,9 @@ from stepper.sweep.results import (
 from stepper.wording import counted, excerpt
 
 # The work of a sweep: inputs in, rows out. A pure function, for whatever process or machine is to carry it out.
+#
+# The model is compiled once a process. An input runs on a plain machine first, with a debugger only where that gives
+# cause; with which rows come out the same as with a debugger for each.
 
 
 class ChunkResult(Struct, frozen=True):
@@ -121,6 +124,8 @@ def _end_with(parent: Any) -> None:
 
 
 # Where the work of a sweep is done: in processes of this machine, or on the workers of Dask.
+#
+# Both are a `concurrent.futures.Executor`. A sweep asks for another one where the processes of one are lost.
 
 DASK: Final = "dask://"
 _THREADS: Final = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")

@@ -505,6 +505,8 @@ class _Hunt:
 
 
 # The smallest known case of each fault of the runtime, which comes with the program: does it show here?
+#
+# A case is a folder of its own with the model and its inputs, as a reduction has left them.
 
 CASES: Final = Path(__file__).parent / "cases"
 ALL: Final = "all"

@@ -472,6 +472,8 @@ def make_dynamic(scope: ModelScope, model: ov.Model) -> None:
 
 
 # Layers of networks with weights of their own: convolutions, pooling, recurrent cells and sequences.
+#
+# Each takes a slice x [2, width], and a state of the same shape, and is told in words.
 
 ROWS: Final = 2
 

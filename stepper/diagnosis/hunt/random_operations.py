@@ -46,6 +46,10 @@ PORT_MAPS: Final = Freedom(idle=0.2, in_place=0.05, order=0.3, slices=0.5)
 
 
 # Values of a graph under construction, and the scope in which new ones are derived from them.
+#
+# Every value carries what the generator has to know so that a model cannot leave safe ground: its shape, a bound on its
+# magnitude, whether arithmetic stands between it and a Parameter, whether half precision has touched it, and on
+# which Parameters its elements depend.
 
 FLOATS = ("f32", "f16")
 INTEGERS = ("i32", "i64")

@@ -45,6 +45,8 @@ from stepper.tensors.tolerances import Tolerance
 from stepper.wording import counted
 
 # The scripts of a case: one that shows the fault, and one for pytest.
+#
+# Where OpenVINO shows it, the script needs that and numpy alone, and has inputs and expected outputs in itself.
 
 MOST_NUMBERS: Final = 1000
 """Elements of a tensor that stand in the script; those of a larger one are in a file."""
