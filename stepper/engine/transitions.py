@@ -229,7 +229,9 @@ def begin_iteration(frame: Frame) -> None:
         raise KernelError(_missing_slice(activation, iteration))
     if iteration:
         if plan.passes_on:
-            _carry_at_once(plan, values)
+            carried = [values[result] for _parameter, result in plan.carried]
+            for (parameter, _result), value in zip(plan.carried, carried, strict=True):
+                values[parameter] = value
         else:
             for parameter, result in plan.carried:
                 values[parameter] = values[result]
@@ -258,12 +260,6 @@ def _refuse_giants(plan: LoopPlan, values: list[Value]) -> None:
         value = values[parameter]
         if value.size > _MANY_ELEMENTS:
             ensure_allocatable(value.shape, value.dtype)
-
-
-def _carry_at_once(plan: LoopPlan, values: list[Value]) -> None:
-    carried = [values[result] for _parameter, result in plan.carried]
-    for (parameter, _result), value in zip(plan.carried, carried, strict=True):
-        values[parameter] = value
 
 
 def _missing_slice(activation: Activation, iteration: int) -> str:

@@ -456,7 +456,9 @@ class CompiledText:
                 self._request = None  # one at a time: a model may be large
                 self._request = request = self._compiled(shapes)
                 self._has_variables = bool(request.variables())
-            self._check_types(inputs)
+            for wanted, array in zip(self._types, inputs, strict=True):
+                if element_types.of(array).name != wanted:
+                    raise KernelError(f"OpenVINO expects {wanted}, not {element_types.of(array)}")
             self._taken = given
         if self._has_variables:
             # Have variables not go on from the call before.
@@ -477,11 +479,6 @@ class CompiledText:
                     self._states = {one.name: np.array(to_array(one.state)) for one in self._request.variables()}
         finally:
             self._states = first
-
-    def _check_types(self, inputs: Sequence[Any]) -> None:
-        for wanted, array in zip(self._types, inputs, strict=True):
-            if element_types.of(array).name != wanted:
-                raise KernelError(f"OpenVINO expects {wanted}, not {element_types.of(array)}")
 
     def _compiled(self, shapes: Sequence[tuple[int, ...]]) -> PreparedRequest:
         """Return a request for these shapes; for those before, too, unless OpenVINO refuses that."""

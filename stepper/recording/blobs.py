@@ -49,11 +49,6 @@ def quick_hash(content: bytes) -> bytes:
     return zlib.crc32(content).to_bytes(4, "little") + total.to_bytes(8, "little") + len(content).to_bytes(4, "little")
 
 
-def is_hash_of(digest: object, content: bytes) -> bool:
-    """True if this is one of both hashes of a content."""
-    return digest == quick_hash(content) or digest == content_hash(content)
-
-
 def with_checksum(row: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return a row of a table with its checksum behind it. SQLite keeps a NaN as NULL, which is None here."""
     return *row, zlib.crc32(_PACKED(row))
@@ -173,7 +168,7 @@ class BlobReader:
             if row is None:
                 raise SessionError(f"the blob {identity} is missing")
             digest, content = row
-            if not isinstance(content, bytes) or not is_hash_of(digest, content):
+            if not isinstance(content, bytes) or not (digest == quick_hash(content) or digest == content_hash(content)):
                 raise SessionError(f"the blob {identity} is damaged")
             self._known[identity] = decoded(content)
         return self._known[identity]

@@ -509,15 +509,10 @@ def errors_named(path: Path, connection: CheckedConnection | None = None) -> Ite
             raise SessionError(f"{path}: {damage}") from None
         if _IN_FUNCTION in str(error):  # before the check of a row, which gets its texts from SQLite
             raise SessionError(f"{path}: is damaged: a text is not UTF-8") from None
-        if is_about_writing(error):
+        code = getattr(error, "sqlite_errorcode", None)  # None: of Python's own checks
+        if code is not None and code & 0xFF in _WRITING and code not in _READING:
             raise cannot_be_written(path, writing_reason(error)) from None
         raise SessionError(f"{path}: cannot be read as a recording: {_reason(error)}") from None
-
-
-def is_about_writing(error: Exception) -> bool:
-    """True for an error of SQLite that comes of the disk rather than of what is in the file."""
-    code = getattr(error, "sqlite_errorcode", None)  # None: of Python's own checks
-    return code is not None and code & 0xFF in _WRITING and code not in _READING
 
 
 def writing_error(path: Path, error: sqlite3.Error) -> StepperError:

@@ -233,11 +233,6 @@ def number_rows(
     return NumberRows(types, shapes)
 
 
-def keeps_shapes(program: Program) -> bool:
-    """Return True if types and shapes of a body's values follow from those of its Parameters alone."""
-    return all(_keeps_shapes(program, operation) for operation in program.operations)
-
-
 def _keeps_shapes(program: Program, operation: Operation) -> bool:
     if operation.kind is not OpKind.KERNEL:
         return False
@@ -460,7 +455,7 @@ class Batch:
         self.taps: list[tuple[Callable[[Any], object], int]] = []
         """(function, slot) pairs."""
         self._changes = 0
-        self._keeps_shapes = keeps_shapes(level.program)
+        self._keeps_shapes = all(_keeps_shapes(level.program, operation) for operation in level.program.operations)
         self.full = 1
         """How many rows may come before `is_full` is to be asked."""
 

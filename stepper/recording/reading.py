@@ -363,11 +363,6 @@ class Catalogue:
         self._levels = {id(program): level for program, level in zip(self.compiled.programs, levels, strict=True)}
         self._ports = {slot: (number, key) for number, level in enumerate(levels) for key, slot in level.slots.items()}
 
-    @property
-    def is_empty(self) -> bool:
-        """True if nothing of what the bodies compute was recorded."""
-        return not self.positions
-
     # --- addresses -----------------------------------------------------------------------------------------------
 
     def targets(self, text: str) -> list[Target]:
@@ -421,7 +416,7 @@ class Catalogue:
 
     def _hint(self) -> str:
         options = self._recording.options()
-        if self.is_empty:
+        if not self.positions:
             return "\nnothing of what its bodies compute was recorded; stepper run --record carried|stats|all does"
         if options.operations is not None:
             pattern = excerpt(options.operations.text)

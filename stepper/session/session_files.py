@@ -38,7 +38,7 @@ from stepper.engine.program import CompiledModel, Program
 from stepper.errors import Paused, SessionError, UsageError
 from stepper.files.kinds import SESSION
 from stepper.files.locks import lock
-from stepper.files.output import RECORDING_FILE, REFERENCE_FILE, SESSION_FILE, OutputFile, ProtectedFiles
+from stepper.files.output import RECORDING_FILE, REFERENCE_FILE, SESSION_FILE, OutputFile
 from stepper.query.address_resolution import Target, address_of, resolve
 from stepper.query.address_syntax import parse_address
 from stepper.query.formats import ensure_format
@@ -479,7 +479,7 @@ def save_session(
         raise UsageError(f"a layout is what JSON can write: {error}") from None
     if length > LARGEST_LAYOUT:
         raise UsageError(f"a layout has at most {LARGEST_LAYOUT} characters as JSON, this one {length}")
-    session_target(path, debugger.protected).check()
+    OutputFile(path, SESSION, debugger.protected.but(SESSION_FILE, RECORDING_FILE, REFERENCE_FILE)).check()
 
     def rows(blobs: BlobWriter) -> origin.Rows:
         found = to_rows(present(debugger), machine.compiled, blobs)
@@ -494,11 +494,6 @@ def save_session(
         else:
             origin.create(path, machine, debugger.inputs, rows)
     debugger.branches.keep_edits()
-
-
-def session_target(path: Path, protected: ProtectedFiles) -> OutputFile:
-    """Return a file as target of a session: none that the run reads, unless it is a session or a recording."""
-    return OutputFile(path, SESSION, protected.but(SESSION_FILE, RECORDING_FILE, REFERENCE_FILE))
 
 
 # --- restoring ------------------------------------------------------------------------------------------------------

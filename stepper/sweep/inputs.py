@@ -170,14 +170,6 @@ class Helper:
             ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread.ident), ctypes.py_object(SystemExit))
 
 
-def helper_of_this_thread() -> Helper:
-    """Return the helper of the calling thread: the same one as long as its functions return."""
-    found: Helper | None = getattr(_helpers, "helper", None)
-    if found is None or found.is_left:
-        found = _helpers.helper = Helper()
-    return found
-
-
 _helpers = threading.local()
 
 
@@ -219,7 +211,11 @@ def arrays_called(text: str, number: int, seconds: float | None = None) -> dict[
 
 def _returned_within(seconds: float, text: str, number: int) -> Any:
     """Return what a function returns, which is given so many seconds; importing its module is not."""
-    helper = helper_of_this_thread()
+    # The helper of the calling thread: the same one as long as its functions return.
+    found: Helper | None = getattr(_helpers, "helper", None)
+    if found is None or found.is_left:
+        found = _helpers.helper = Helper()
+    helper = found
     return helper.returned(seconds, helper.returned(None, _function, text), number)
 
 

@@ -13,7 +13,7 @@ from stepper.diagnosis.reduce.case import first_changing_pass
 from stepper.diagnosis.reduce.draft import DraftBody, DraftGraph, DraftLayer, DraftModel
 from stepper.diagnosis.reduce.trials import FaultKind, FoundFault, RunSettings
 from stepper.element_types import Array
-from stepper.ir.model import Slicing, Source
+from stepper.ir.model import Source
 from stepper.operation_types import VIEWS
 
 # Features of a model by which known faults of the runtime are recognised, and which a reduction may not bring in.
@@ -242,22 +242,19 @@ def _of_results(graph: DraftGraph, layer: DraftLayer, body: DraftBody) -> Iterat
         is_read = any(True for _ in graph.readers(Source(layer.id, entry.output)))
         of_result.setdefault(entry.result, []).append(is_read)
         if entry.slicing is not None:
-            yield from _of_a_piece(inner.layers[made.layer].outputs[made.output].dims, entry.slicing)
+            dims = inner.layers[made.layer].outputs[made.output].dims
+            if dims == ():
+                yield ModelFeature.SCALAR_JOINED
+            elif -len(dims) <= entry.slicing.axis < len(dims):
+                size = dims[entry.slicing.axis]
+                if size not in (-1, abs(entry.slicing.stride)):
+                    yield ModelFeature.PIECES_BESIDE_STRIDE
     for result, reads in of_result.items():
         if len(reads) > 1 and any(reads) and not all(reads):
             yield ModelFeature.HALF_READ_RESULT
         made = inner.layers[result].sources[0]
         if len(reads) > 1 and made is not None and inner.layers[made.layer].type == "Parameter":
             yield ModelFeature.PASSED_TO_OUTPUTS
-
-
-def _of_a_piece(dims: tuple[int, ...], joined: Slicing) -> Iterator[ModelFeature]:
-    if dims == ():
-        yield ModelFeature.SCALAR_JOINED
-    elif -len(dims) <= joined.axis < len(dims):
-        size = dims[joined.axis]
-        if size not in (-1, abs(joined.stride)):
-            yield ModelFeature.PIECES_BESIDE_STRIDE
 
 
 def _of_back_edges(body: DraftBody) -> Iterator[ModelFeature]:

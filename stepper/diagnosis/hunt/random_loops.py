@@ -342,24 +342,16 @@ def fill(scope: GraphScope, steps: int) -> None:
     for _ in range(steps):
         depth = len(scope.path)
         if depth < DEEPEST and scope.chance(SUBGRAPH_CHANCE[depth]):
-            add_subgraph(scope)
+            # An If or a loop inside a body; all its outputs go into one value of known shape.
+            # The subgraph operations that may stand here: the runtime refuses a TensorIterator in a TensorIterator.
+            allowed: list[Subgraph] = [add_if, add_loop]
+            if "TensorIterator" not in scope.path:
+                allowed.append(add_tensor_iterator)
+            add = scope.rng.choice(allowed)
+            if values := [settled(scope, value) for value in add(scope)]:
+                scope.keep(joined(scope, values))
         else:
             scope.rng.choices(operations, weights)[0](scope)
-
-
-def subgraph_operations(scope: GraphScope) -> list[Subgraph]:
-    """The subgraph operations that may stand here: the runtime refuses a TensorIterator in a TensorIterator."""
-    allowed: list[Subgraph] = [add_if, add_loop]
-    if "TensorIterator" not in scope.path:
-        allowed.append(add_tensor_iterator)
-    return allowed
-
-
-def add_subgraph(scope: GraphScope) -> None:
-    """An If or a loop inside a body; all its outputs go into one value of known shape."""
-    add = scope.rng.choice(subgraph_operations(scope))
-    if values := [settled(scope, value) for value in add(scope)]:
-        scope.keep(joined(scope, values))
 
 
 def joined(scope: GraphScope, values: list[Value]) -> Value:
@@ -483,11 +475,6 @@ class DrawnLayer(NamedTuple):
 
     make: Callable[[Any, Any], Any]
     title: str
-
-
-def drawn_layer(family: str, seed: int, rng: random.Random, width: int, dtype: type[np.floating[Any]]) -> DrawnLayer:
-    """Return a random layer of a family (`convolution`, `pooling`, `recurrent`) for slices of this width."""
-    return _FAMILIES[family](rng, _Weights(seed, dtype), width)
 
 
 class _Weights:
@@ -645,7 +632,7 @@ def build_operation(seed: int) -> RandomLoop:
     family = rng.choice(("unary", "binary", "compared", "reduced", "moved", "power", "product", *LAYER_FAMILIES))
     if family in LAYER_FAMILIES:
         kind, width = rng.choice(("f32", "f32", "f16")), rng.choice((3, 4, 7, 8))
-        layer = drawn_layer(family, seed, rng, width, np.float16 if kind == "f16" else np.float32)
+        layer = _FAMILIES[family](rng, _Weights(seed, np.float16 if kind == "f16" else np.float32), width)
         return _around(seed, rng, layer.make, kind, (-2.0, 2.0), layer.title, width)
     types: tuple[str, ...] = ANY
     low, high = -5.0, 5.0

@@ -235,7 +235,9 @@ def add_carried(port_map: PortMapDraft) -> None:
     shape = random_shape(rng, rng.randint(0, 3))
     role = rng.choice(("free", "free", "free", "sum", "swap", "fan", "recurrent"))
     if role == "sum" and element_type in NUMBERS:
-        add_sum(port_map, element_type, shape)
+        bound = USUAL_BOUND[element_type]
+        initial = port_map.outer.obtain(element_type, shape, bound)
+        add_state(port_map, initial, bound * (port_map.iterations + 1), "sum")
     elif role in ("swap", "fan") and port_map.runs:
         add_pair(port_map, [fresh_state(port_map, element_type, shape, role) for _ in range(2)], role)
     elif role == "recurrent":
@@ -254,13 +256,6 @@ def add_pair(port_map: PortMapDraft, pair: list[CarriedState], role: str) -> Non
         return
     first.following = touched(port_map.body, second.parameter)
     second.following = touched(port_map.body, first.parameter)
-
-
-def add_sum(port_map: PortMapDraft, element_type: str, shape: tuple[int, ...]) -> None:
-    """A state to which something from the body is added in each iteration."""
-    bound = USUAL_BOUND[element_type]
-    initial = port_map.outer.obtain(element_type, shape, bound)
-    add_state(port_map, initial, bound * (port_map.iterations + 1), "sum")
 
 
 def add_counter(port_map: PortMapDraft, step: int = 1) -> CarriedState:
@@ -690,7 +685,13 @@ def body_condition(port_map: PortMapDraft, control: LoopControl) -> Value:
         last = scalar(body, port_map.iterations - 1, iteration)
         return body.derive(ops.less(iteration.output, last.output), (iteration,), 1)
     if control.stop == "counter":
-        return counter_condition(port_map, control)
+        # True if the counter is still below what it reaches in the last planned iteration.
+        state = control.watched
+        assert state is not None and state.following is not None
+        highest = scalar(port_map.body, int(state.parameter.bound), state.parameter)
+        compare = ops.less if port_map.outer.chance(0.5) else ops.not_equal
+        node = compare(state.following.output, highest.output)
+        return port_map.body.derive(node, (state.following,), 1)
     if control.stop == "total":
         return total_condition(port_map, control)
     if control.stop == "flags":
@@ -700,16 +701,6 @@ def body_condition(port_map: PortMapDraft, control: LoopControl) -> Value:
     if control.stop == "carried condition":
         return carried_condition(port_map, control)
     return body.constant_of(np.full(rng.choice(((), (1,))), control.stop != "once"))
-
-
-def counter_condition(port_map: PortMapDraft, control: LoopControl) -> Value:
-    """True if the counter is still below what it reaches in the last planned iteration."""
-    state = control.watched
-    assert state is not None and state.following is not None
-    highest = scalar(port_map.body, int(state.parameter.bound), state.parameter)
-    compare = ops.less if port_map.outer.chance(0.5) else ops.not_equal
-    node = compare(state.following.output, highest.output)
-    return port_map.body.derive(node, (state.following,), 1)
 
 
 def total_condition(port_map: PortMapDraft, control: LoopControl) -> Value:
@@ -746,16 +737,11 @@ def name_of(parameter: Value) -> str:
     return str(parameter.output.get_node().get_name())
 
 
-def roots_of(values: Iterable[Value]) -> set[str]:
-    """The Parameters on whose elements the values depend."""
-    return {root for value in values for root in value.roots}
-
-
 def live_roots(chosen: BodyResults, more: list[Value]) -> set[str]:
     """The Parameters that matter for the outputs and `more`, in any number of iterations."""
     values = [output.value for output in chosen.outputs] + more
     while True:
-        roots = roots_of(values)
+        roots = {root for value in values for root in value.roots}
         carried = [s.following for s in chosen.port_map.carried if s.following and name_of(s.parameter) in roots]
         if all(value in values for value in carried):
             return roots

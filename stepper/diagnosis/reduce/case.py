@@ -212,12 +212,6 @@ def with_openvino(facts: ScriptFacts, *, wants_finite: bool = False) -> str:
     return _filled(_NOT_FINITE if wants_finite else _OPENVINO, facts, "openvino and numpy")
 
 
-def with_own_engine(facts: ScriptFacts, *, has_twin: bool) -> str:
-    """Return the script that runs a model in our engine: beside its twin, to a breakpoint, or to an error."""
-    text = _TWIN if has_twin else _STOP if facts.spec else _ERROR
-    return _filled(text, facts, "stepper, whose engine shows it")
-
-
 def _filled(text: str, facts: ScriptFacts, needs: str) -> str:
     what = facts.what.replace("\\", "/").replace('"""', "'''")
     said = [f"core.add_extension({one!r})" for one in facts.extensions]
@@ -423,8 +417,9 @@ def write_case(
         trial = {one: OutputFile(Path(name, one), target.kind) for one, target in targets.items()}
         _write({**contents, "reproduce.py": script.encode()}, trial)
         if not script or (reduction.fault.program != "OpenVINO" and not shows(trial["reproduce.py"].path)):
+            text = _TWIN if (reduction.twin is not None and is_of_values) else _STOP if facts.spec else _ERROR
             script, needs = (
-                with_own_engine(facts, has_twin=reduction.twin is not None and is_of_values),
+                _filled(text, facts, "stepper, whose engine shows it"),
                 "stepper, whose engine shows it",
             )
         found = responsible_pass(reduction, trial["model.xml"].path) if finds_pass else None
