@@ -22,16 +22,14 @@ from stepper.debug.stop import Mark, Reason, SearchedRange
 from stepper.debug.story.forms import PartRole
 from stepper.diagnosis.findings import Part, Severity
 from stepper.diagnosis.hunt.hunting import FaultCount
-from stepper.diagnosis.reduce.conditions import FaultKind
+from stepper.diagnosis.reduce.trials import FaultKind
 from stepper.diagnosis.rule import Rule
 from stepper.engine.loops import EndReason
-from stepper.engine.outline import LoopOutline, TensorOutline, WithoutKernel
-from stepper.engine.run import ComputedElsewhere
+from stepper.engine.run import ComputedElsewhere, LoopOutline, TensorOutline, WithoutKernel
 from stepper.ir.model import LayerSite, Slicing
 from stepper.ops.departures import Departure
-from stepper.recording.reading.non_finite import NonFiniteValue
-from stepper.sweep.rows import SweepOutcome
-from stepper.sweep.summary import LoopSpread, PlaceCount
+from stepper.recording.queries import NonFiniteValue
+from stepper.sweep.results import LoopSpread, PlaceCount, SweepOutcome
 
 Real = float | Literal["NaN", "Infinity", "-Infinity"]
 """A number; what JSON lacks stands as text."""

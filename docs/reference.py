@@ -41,9 +41,9 @@ from stepper.diagnosis.registry import rules
 from stepper.diagnosis.rule import SubjectKind
 from stepper.files.kinds import FORMATS
 from stepper.operation_types import DEFINITIONS
-from stepper.ops import all_kernels, departures
-from stepper.ops.families import FAMILY_OF, STRUCTURAL
-from stepper.recording import schema
+from stepper.ops import departures
+from stepper.ops.registry import FILE_OF, STRUCTURAL, all_kernels
+from stepper.recording import file
 from stepper.tensors.tolerances import COARSE, OTHER_KERNELS, SAME_KERNELS
 from tui.keys.key_files import PANES, chosen_keys
 from tui.keys.keymap import names_of
@@ -189,9 +189,7 @@ def screens() -> Lines:
 def recording_tables() -> Lines:
     """Return the tables of a recording: what they hold, and how tables and views are made."""
     rows: list[list[str]] = []
-    for line in (
-        inspect.cleandoc(schema.__doc__ or "").partition("Below them:\n\n")[2].partition("\n\n")[0].splitlines()
-    ):
+    for line in inspect.cleandoc(file.__doc__ or "").partition("Below them:\n\n")[2].partition("\n\n")[0].splitlines():
         names, text = line[:16].strip(), line[16:].strip()
         if names:
             rows.append([", ".join(map(code, names.split(", "))), text])
@@ -199,18 +197,18 @@ def recording_tables() -> Lines:
             rows[-1][1] += f" {text}"
     yield from table(("table", "what it holds"), ((names, cell(text)) for names, text in rows))
     yield from ("## As SQL", "", "```sql")
-    for name, columns in schema.TABLES.items():
+    for name, columns in file.TABLES.items():
         yield from textwrap.wrap(f"CREATE TABLE {name} ({folded(columns)});", 110, subsequent_indent="    ")
-    yield from (f"CREATE VIEW {name} AS{text};" for name, text in schema.VIEWS.items() if name != "statistics")
+    yield from (f"CREATE VIEW {name} AS{text};" for name, text in file.VIEWS.items() if name != "statistics")
     yield from ("```", "")
 
 
 def recording_views() -> Lines:
     """Return the views of a recording with their columns."""
     connection = sqlite3.connect(":memory:")
-    schema.create(connection)
+    file.create(connection)
     rows = []
-    for name in schema.VIEWS:
+    for name in file.VIEWS:
         columns = [column[0] for column in connection.execute(f"SELECT * FROM {name}").description]
         rows.append((code(name), ", ".join(map(code, columns))))
     yield from table(("view", "columns"), rows)
@@ -313,7 +311,7 @@ def operations() -> Lines:
     rows = []
     for type_, versions in DEFINITIONS.items():
         having = [version for version in versions if (type_, version) in kernels]
-        where = "the engine" if type_ in STRUCTURAL else code(f"stepper/ops/{FAMILY_OF[type_]}.py") if having else ""
+        where = "the engine" if type_ in STRUCTURAL else code(f"stepper/ops/{FILE_OF[type_]}.py") if having else ""
         rows.append((code(type_), ", ".join(map(str, having if having else versions)), where))
     yield from (f"{len(rows)} types of operations.", "")
     yield from table(("operation", "opset of the definition", "where"), rows)

@@ -60,12 +60,12 @@ if _TYPE_CHECKING:
     from stepper.compare.stops.comparer import StopComparer as StopComparer
     from stepper.debug.debugger import Debugger as Debugger
     from stepper.debug.debugger import open_debugger as open_debugger
-    from stepper.engine.compilation.compiler import compile_model as compile_model
-    from stepper.engine.events import Every as Every
-    from stepper.engine.inputs.binding import bind_inputs as bind_inputs
-    from stepper.engine.inputs.calls import over_calls as over_calls
+    from stepper.engine.compiler import compile_model as compile_model
+    from stepper.engine.frames import Every as Every
+    from stepper.engine.inputs import bind_inputs as bind_inputs
     from stepper.engine.machine import Machine as Machine
     from stepper.engine.run import Outputs as Outputs
+    from stepper.engine.run import over_calls as over_calls
     from stepper.engine.run import run as run
     from stepper.errors import ArgumentTypeError as ArgumentTypeError
     from stepper.errors import ExecutionError as ExecutionError
@@ -80,7 +80,7 @@ if _TYPE_CHECKING:
     from stepper.errors import UnsupportedOperation as UnsupportedOperation
     from stepper.errors import UsageError as UsageError
     from stepper.export.exporter import draw as draw
-    from stepper.ir.opening import open_sequences as open_sequences
+    from stepper.ir.reader import open_sequences as open_sequences
     from stepper.ir.reader import read as read_model
     from stepper.openvino.opening import open_model as open_model
     from stepper.openvino.partner import OpenVINOPartner as OpenVINOPartner
@@ -90,12 +90,12 @@ __version__ = "0.1.0"
 _HOMES = {
     "read_model": ("stepper.ir.reader", "read"),
     "run": ("stepper.engine.run", "run"),
-    "compile_model": ("stepper.engine.compilation.compiler", "compile_model"),
-    "open_sequences": ("stepper.ir.opening", "open_sequences"),
-    "over_calls": ("stepper.engine.inputs.calls", "over_calls"),
-    "bind_inputs": ("stepper.engine.inputs.binding", "bind_inputs"),
+    "compile_model": ("stepper.engine.compiler", "compile_model"),
+    "open_sequences": ("stepper.ir.reader", "open_sequences"),
+    "over_calls": ("stepper.engine.run", "over_calls"),
+    "bind_inputs": ("stepper.engine.inputs", "bind_inputs"),
     "Machine": ("stepper.engine.machine", "Machine"),
-    "Every": ("stepper.engine.events", "Every"),
+    "Every": ("stepper.engine.frames", "Every"),
     "Outputs": ("stepper.engine.run", "Outputs"),
     "open_model": ("stepper.openvino.opening", "open_model"),
     "open_debugger": ("stepper.debug.debugger", "open_debugger"),
@@ -185,7 +185,7 @@ def _open_seams() -> None:
     """Once: a model keeps what was compiled for a partner."""
     # The engine itself knows of no OpenVINO and of no other format; it hears of them here.
     import_module("stepper.openvino.partner").install_default()
-    import_module("stepper.ir.opening").set_opener(_open)
+    import_module("stepper.ir.reader").set_opener(_open)
 
 
 def _open(source: _Any) -> _Any:

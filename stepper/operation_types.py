@@ -12,6 +12,18 @@ from typing import Final
 NO_OPERATIONS: Final = ("Parameter", "Result", "Constant")
 """Types of layers that compute nothing: no operations, wherever operations are counted."""
 
+VIEWS: Final = ("Squeeze", "Unsqueeze", "Reshape")
+"""Operations that give their first input in another shape."""
+
+CELLS: Final = ("LSTMCell", "GRUCell", "RNNCell")
+"""Recurrent cells."""
+
+VARIABLES: Final = ("ReadValue", "Assign")
+"""Operations on a variable, which keeps its value from one call of the model to the next."""
+
+STATEFUL: Final = (*VARIABLES, "RandomUniform", "Multinomial")
+"""Operations that may give another value for the same inputs."""
+
 COMPARISON_SIGNS: Final = {
     "Equal": "=", "NotEqual": "≠", "Less": "<", "LessEqual": "≤", "Greater": ">", "GreaterEqual": "≥",
 }  # fmt: skip

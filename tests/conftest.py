@@ -15,7 +15,7 @@ from typing import Final
 import pytest
 from hypothesis import HealthCheck, settings
 
-from stepper.processes.cores import cores
+from stepper.processes.starting import cores
 from tests.slow import is_slow
 
 settings.register_profile(

@@ -11,7 +11,7 @@ from textual.message import Message
 if TYPE_CHECKING:
     from stepper.debug.overview.facts import Overview
     from stepper.errors import StepperError
-    from stepper.session.input_loading import Load, LoadOutcome
+    from stepper.session.input_choices import Load, LoadOutcome
     from tui.state import Running, State
 
 

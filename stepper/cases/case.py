@@ -15,13 +15,21 @@ files are never taken from a file of the case, and no link of it leads out of it
 
 from __future__ import annotations
 
+import hashlib
+import math
 import os
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
+import numpy as np
 from msgspec import Struct
 
+from stepper.element_types import Array
 from stepper.errors import InputError, UsageError
 from stepper.files.kinds import (
     CASE_CALLS,
@@ -33,9 +41,16 @@ from stepper.files.kinds import (
     CASE_OUTPUTS,
     CASE_STATES,
     CASE_WEIGHTS,
+    IR_SUFFIX,
+    WEIGHTS_SUFFIX,
     is_case,
 )
-from stepper.wording import reason_of
+from stepper.plain_values import storable
+from stepper.wording import excerpt, near_text, reason_of
+
+if TYPE_CHECKING:
+    import openvino
+
 
 _LARGEST_FACTS: Final = 2**20
 _FILES: Final = (
@@ -120,7 +135,6 @@ class Case(Struct, frozen=True):
     @property
     def has_another_model(self) -> bool:
         """True if the model was changed since the application ran it; reads all of it. False where nobody knows."""
-        from stepper.cases.sources import model_hash  # few commands ask
 
         known = "" if self.facts is None else self.facts.model_hash
         weights = self.folder / CASE_WEIGHTS
@@ -225,3 +239,294 @@ def _read_facts(path: Path) -> CaseFacts | None:
         raise InputError(f"{path}: cannot be read: {reason_of(path, error)}") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"{path}: does not say what a case says: {error}") from None
+
+
+# Models that an application compiles, kept so that a case can be written later: as they were when they were compiled.
+#
+# A model in memory is cloned, which shares its weights; of a file, its size and time are kept. Nothing is written
+# before a case is.
+
+_PIECE: Final = 2**20
+_FileStamp = tuple[int, int, int]
+"""Size, time and number of a file."""
+_UNTOLD: Final = {"SUPPORTED_PROPERTIES", "RUNTIME_REQUIREMENTS", "LOG_LEVEL"}
+
+
+class ModelFiles(Struct, frozen=True):
+    """The two files of a model that was written; `is_as_read`: they are those that the application read."""
+
+    xml: Path
+    bin: Path
+    hash: str
+    is_as_read: bool
+
+
+class CannotBeKept(Exception):
+    """A model cannot be written; the message says why."""
+
+
+class ModelSource:
+    """A model as an application compiled it: one in memory, or a file.
+
+    `path` is the file from which it was read ("": none is known), `device` and `properties` are those of the compiled
+    model. With `weights`, `origin` is what OpenVINO takes as the text of a model.
+    """
+
+    def __init__(self, model: Any, origin: Any, weights: Any = None) -> None:
+        self._model = None if model is None else model.clone()
+        self._origin, self._weights = origin, weights
+        self._stamp = None if origin is None or weights is not None else _stamp(str(origin))
+        self.path = "" if self._stamp is None else str(origin)
+        self._written: ModelFiles | None = None
+        self.device = ""
+        self.properties: dict[str, str] = {}
+
+    def compiled(self, compiled: openvino.CompiledModel, device: str | None) -> None:
+        """Take over what it was compiled with."""
+        found: dict[str, Any] = {}
+        for name in {str(one) for one in compiled.get_property("SUPPORTED_PROPERTIES")}:
+            try:
+                found[name] = compiled.get_property(name)
+            except (RuntimeError, TypeError):  # some have no value that Python has
+                continue
+        for one, of_device in _mapping(found.pop("DEVICE_PROPERTIES", None)).items():  # where AUTO, HETERO... chose it
+            for name, value in _mapping(of_device).items():
+                if found.setdefault(name, value) != value:
+                    found[f"{one}.{name}"] = value
+        told = sorted(name for name in found if name.rpartition(".")[2] not in _UNTOLD)
+        self.properties = {name: _property_text(found[name]) for name in told}
+        self.device = self.properties.get("EXECUTION_DEVICES") or device or "AUTO"
+
+    def write(self, folder: Path, core: openvino.Core, read: Any) -> ModelFiles:
+        """Write the model into a folder; again only as links to what was written first. Raises CannotBeKept, OSError.
+
+        `read` is `Core.read_model` as OpenVINO has it.
+        """
+        target = folder / "model"
+        xml, weights = target.with_suffix(IR_SUFFIX), target.with_suffix(WEIGHTS_SUFFIX)
+        if self._written is not None and self._written.xml.is_file() and self._written.bin.is_file():
+            for old, new in ((self._written.xml, xml), (self._written.bin, weights)):
+                try:
+                    new.hardlink_to(old)
+                except OSError:
+                    shutil.copyfile(old, new)
+            return self._written
+        is_as_read = self._write(xml, weights, core, read)
+        self._written = ModelFiles(xml, weights, model_hash(xml, weights), is_as_read)
+        return self._written
+
+    def moved(self, old: Path, new: Path) -> None:
+        """A folder in which it was written has another name now."""
+        files = self._written
+        if files is not None and files.xml.parent == old:
+            self._written = ModelFiles(new / files.xml.name, new / files.bin.name, files.hash, files.is_as_read)
+
+    def _write(self, xml: Path, weights: Path, core: openvino.Core, read: Any) -> bool:
+        import openvino
+
+        is_there = self._stamp is not None and _stamp(self.path) == self._stamp
+        is_ir = is_there and self.path.lower().endswith(IR_SUFFIX)
+        if self._model is None and self._weights is None and not is_there:
+            raise CannotBeKept(f"{self.path or 'its file'} has changed since it was compiled")
+        try:
+            model = self._model
+            if self._weights is not None:
+                text = self._origin.encode() if isinstance(self._origin, str) else self._origin
+                model = read(core, text, openvino.Tensor(np.frombuffer(self._weights, np.uint8)))
+            elif model is not None and is_ir and self._is_unchanged(read(core, self.path)):
+                model = None  # nobody changed what was read: the file itself is kept
+            elif model is None and not is_ir:
+                model = read(core, self.path)
+            if model is not None:
+                openvino.serialize(model, str(xml), str(weights))
+                return False
+        except RuntimeError as error:
+            raise CannotBeKept(f"OpenVINO cannot write the model: {str(error).splitlines()[-1]}") from None
+        shutil.copyfile(self.path, xml)
+        beside = Path(self.path).with_suffix(WEIGHTS_SUFFIX)
+        if beside.is_file():
+            shutil.copyfile(beside, weights)
+        else:
+            weights.touch()
+        return True
+
+    def _is_unchanged(self, fresh: Any) -> bool:
+        """Return True if a model that has just been read is the one that was compiled."""
+        import openvino
+
+        with tempfile.TemporaryDirectory() as name:
+            hashes = []
+            for index, model in enumerate((self._model, fresh)):
+                xml, weights = Path(name) / f"{index}.xml", Path(name) / f"{index}.bin"
+                openvino.serialize(model, str(xml), str(weights))
+                hashes.append(model_hash(xml, weights))
+        return hashes[0] == hashes[1]
+
+
+def versions() -> Mapping[str, str]:
+    """Return the versions of what computed."""
+    import platform
+
+    import openvino
+
+    import stepper
+
+    return {
+        "openvino": openvino.get_version(),
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+        "stepper": stepper.__version__,
+    }
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _property_text(value: Any) -> str:
+    if hasattr(value, "get_type_name"):
+        return str(value.get_type_name())
+    if isinstance(value, (list, tuple, set)):
+        return ", ".join(map(str, value))
+    return str(getattr(value, "name", value))
+
+
+def _stamp(path: str) -> tuple[_FileStamp | None, ...] | None:
+    """Return the stamp of a file, and of an IR those of its weights; None where there is no such file."""
+    found = _stamp_of(Path(path))
+    if found is None:
+        return None
+    is_ir = path.lower().endswith(IR_SUFFIX)
+    return (found, _stamp_of(Path(path).with_suffix(WEIGHTS_SUFFIX))) if is_ir else (found,)
+
+
+def _stamp_of(path: Path) -> _FileStamp | None:
+    try:
+        found = path.stat()
+    except (OSError, ValueError):
+        return None
+    return found.st_size, found.st_mtime_ns, found.st_ino
+
+
+def model_hash(*paths: Path) -> str:
+    """Return the SHA-256 of files, one behind the other."""
+    found = hashlib.sha256()
+    for path in paths:
+        with path.open("rb") as file:
+            while piece := file.read(_PIECE):
+                found.update(piece)
+    return found.hexdigest()
+
+
+# Conditions under which a call of an application is kept.
+
+WORDS: Final = ("nan", "inf", "error", "any")
+Condition = Callable[[Mapping[str, Array], Mapping[str, Array]], object]
+When = str | int | Condition
+_NUMBER: Final = re.compile(r"[0-9]{1,18}")
+
+
+class Triggers:
+    """Conditions of a capture; a call is kept where one of them holds.
+
+    `when` is "nan", "inf" (an output has some), "error" (the call failed), "any", the number of a call, or a function
+    of the inputs and the outputs of a call by name; or several of these.
+    """
+
+    def __init__(self, when: When | Sequence[When]) -> None:
+        several = when if isinstance(when, Sequence) and not isinstance(when, str) else (when,)
+        given = [int(one) if isinstance(one, np.integer) else one for one in several]
+        self.words = {_word(one) for one in given if isinstance(one, str) and not _NUMBER.fullmatch(one)}
+        numbers = [one for one in given if isinstance(one, int) or (isinstance(one, str) and _NUMBER.fullmatch(one))]
+        self.numbers = {_number(one) for one in numbers}
+        self.conditions = [one for one in given if callable(one)]
+        odd = [one for one in given if isinstance(one, bool) or not (isinstance(one, (str, int)) or callable(one))]
+        if odd or not given:
+            text = repr(odd[0]) if odd else repr(when)
+            raise UsageError(f"when={text}: a call is kept for {', '.join(WORDS)}, its number, or a function")
+
+    def of_error(self, number: int, message: str) -> CallTrigger | None:
+        """Return why a call that failed is kept; None where it is not."""
+        if "error" in self.words:
+            return CallTrigger("error", message=message)
+        return self._of_number(number)
+
+    def of_outputs(self, number: int, inputs: Mapping[str, Array], outputs: Mapping[str, Array]) -> CallTrigger | None:
+        """Return why a call is kept; None where it is not. Raises what a function raises."""
+        found = self._of_number(number)
+        for word, is_in, is_such in (("nan", _has_nan, np.isnan), ("inf", _has_infinity, np.isinf)):
+            for index, (name, value) in enumerate(outputs.items() if word in self.words and found is None else ()):
+                if found is None and is_in(value):
+                    places = np.argwhere(is_such(storable(value)))
+                    first = tuple(int(one) for one in places[0])
+                    found = CallTrigger(word, index, name, len(places), int(value.size), first)
+        if found is None and self.conditions:
+            given = _read_only(inputs), _read_only(outputs)
+            if any(condition(*given) for condition in self.conditions):
+                found = CallTrigger("condition")
+        return found
+
+    def _of_number(self, number: int) -> CallTrigger | None:
+        if number in self.numbers:
+            return CallTrigger("number")
+        return CallTrigger("any") if "any" in self.words else None
+
+
+def _read_only(arrays: Mapping[str, Array]) -> dict[str, Array]:
+    """Return views into which a condition cannot write: outputs are in the memory of the application."""
+    views = {name: value.view() for name, value in arrays.items()}
+    for view in views.values():
+        view.flags.writeable = False
+    return views
+
+
+def _word(word: str) -> str:
+    if word not in WORDS:
+        near = near_text(word, WORDS)
+        raise UsageError(f"a call is kept for {', '.join(WORDS)} or its number, not for '{word}'{near and f'; {near}'}")
+    return word
+
+
+def _number(text: str | int) -> int:
+    number = int(text)
+    if number < 1:
+        raise UsageError(f"calls are counted from 1; there is no call {number}")
+    return number
+
+
+def _floats(value: Array) -> Array | None:
+    """Return the numbers of a value that can be NaN or Inf; None where none can."""
+    plain = value if value.dtype.kind == "f" else storable(value)
+    return plain if plain.dtype.kind == "f" and plain.size else None
+
+
+def _has_nan(value: Array) -> bool:
+    floats = _floats(value)
+    return floats is not None and math.isnan(floats.min())  # a NaN is what the least of all is, if there is one
+
+
+def _has_infinity(value: Array) -> bool:
+    floats = _floats(value)
+    if floats is None or (math.isfinite(floats.min()) and math.isfinite(floats.max())):
+        return False
+    return bool(np.isinf(floats).any())
+
+
+# Sentences about cases.
+
+_LONGEST_MESSAGE: Final = 160
+_KINDS: Final = {"nan": "NaN", "inf": "Inf"}
+
+
+def trigger_text(trigger: CallTrigger) -> str:
+    """Return why a call was kept."""
+    if trigger.kind in _KINDS:
+        where = f"output {trigger.output} '{excerpt(trigger.name)}'"
+        place = f", first at [{','.join(map(str, trigger.first))}]" if trigger.first else ""
+        return f"{_KINDS[trigger.kind]} in {trigger.count:,} of {trigger.elements:,} elements of {where}{place}"
+    if trigger.kind == "error":
+        lines = [line.strip() for line in trigger.message.splitlines() if line.strip()]
+        return f"it failed: {excerpt(lines[-1] if lines else 'without a message', _LONGEST_MESSAGE)}"
+    return {"condition": "the condition held", "number": "its number was asked for"}.get(
+        trigger.kind, "any call is kept"
+    )

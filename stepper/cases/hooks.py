@@ -16,21 +16,159 @@ import itertools
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from enum import StrEnum
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from stepper.cases.replacing import ReplacedMethods
-from stepper.cases.request_values import memory_of, names_of, output_tensors_of, outputs_of, states_of, tensors_of
-from stepper.cases.sources import ModelSource
+from stepper.cases.case import ModelSource
 from stepper.element_types import Array
 from stepper.errors import UsageError
-from stepper.openvino.tensors import to_array
+from stepper.openvino.runtime import to_array
 
 if TYPE_CHECKING:
     import openvino
+
+
+# Methods of classes in place of which others stand for a while, also where several do and end in any order.
+
+
+class ReplacedMethods:
+    """Methods and functions that were replaced, until they are put back."""
+
+    def __init__(self) -> None:
+        self._replaced: list[_Replaced] = []
+
+    @property
+    def are_in_place(self) -> bool:
+        """Return True from the first replacement until all are put back."""
+        return bool(self._replaced)
+
+    def replace(self, holder: Any, name: str, made: Callable[..., Any]) -> None:
+        """Have a function called in place of one of a class or module, with that as its first argument."""
+        with _changing:
+            old, was_own = getattr(holder, name), name in vars(holder)
+
+            @functools.wraps(old)
+            def method(*arguments: Any, **options: Any) -> Any:
+                return made(old, *arguments, **options) if self._replaced else old(*arguments, **options)
+
+            self._replaced.append(_Replaced(holder, name, method, old, was_own))
+            setattr(holder, name, method)
+
+    def replace_setter(self, holder: Any, name: str, made: Callable[..., None]) -> None:
+        """Have a function called in place of what sets a property, with that as its first argument."""
+        with _changing:
+            old, was_own = getattr(holder, name), name in vars(holder)
+
+            def put(one: Any, value: Any) -> None:
+                if self._replaced:
+                    made(old.fset, one, value)
+                else:
+                    old.fset(one, value)
+
+            setter = property(old.fget, put, old.fdel, old.__doc__)
+            self._replaced.append(_Replaced(holder, name, setter, old, was_own))
+            setattr(holder, name, setter)
+
+    def replace_getter(self, holder: Any, name: str, made: Callable[..., Any]) -> None:
+        """Have a function called in place of what gets a property, with that as its first argument."""
+        with _changing:
+            old, was_own = getattr(holder, name), name in vars(holder)
+
+            def get(one: Any) -> Any:
+                return made(old.fget, one) if self._replaced else old.fget(one)
+
+            getter = property(get, old.fset, old.fdel, old.__doc__)
+            self._replaced.append(_Replaced(holder, name, getter, old, was_own))
+            setattr(holder, name, getter)
+
+    def put_back(self) -> None:
+        """Put the old ones in their places."""
+        replaced, self._replaced = self._replaced, []
+        with _changing:
+            for one in reversed(replaced):
+                one.put_back()
+
+
+class _Replaced(NamedTuple):
+    """A method of ours, and the one in the place of which it stands, the holder's own or inherited."""
+
+    holder: Any
+    name: str
+    method: Any
+    old: Any
+    was_own: bool
+
+    def put_back(self) -> None:
+        """Put the old one in its place; where another one stands before ours now, that does it when it goes."""
+        if vars(self.holder).get(self.name) is not self.method:
+            _left[id(self.method)] = self
+            return
+        last = self
+        while id(last.old) in _left:
+            last = _left.pop(id(last.old))
+        if last.was_own:
+            setattr(self.holder, self.name, last.old)
+        else:
+            delattr(self.holder, self.name)
+
+
+_changing = threading.Lock()
+_left: dict[int, _Replaced] = {}
+"""Methods by their id that have ended, and only hand on."""
+
+
+# Values of a request of OpenVINO: names, tensors, variables, and where in memory they are.
+
+_PLAIN: Final = frozenset({"f16", "f32", "f64", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"})
+"""Element types of which a tensor shows its numbers as they are."""
+
+
+def names_of(ports: Any) -> list[str]:
+    """Return the name of each port; of one without a name, or with one that another has, its position."""
+    names = [port.any_name if port.names else str(index) for index, port in enumerate(ports)]
+    return [name if names.index(name) == index else str(index) for index, name in enumerate(names)]
+
+
+def tensors_of(request: openvino.InferRequest, given: Any) -> list[Any]:
+    """Return the inputs that a call will see: what it is `given`, and what the request has already."""
+    ports = request.model_inputs
+    tensors = {
+        key if isinstance(key, int) else _index_of(ports, key): tensor
+        for key, tensor in (given.items() if isinstance(given, Mapping) else [(0, given)])
+    }
+    return [tensors[index] if index in tensors else request.get_input_tensor(index) for index in range(len(ports))]
+
+
+def _index_of(ports: Any, key: Any) -> int:
+    """Return the position of an input that is named, or given as a port."""
+    return next(index for index, port in enumerate(ports) if key in (port, *port.names))
+
+
+def memory_of(tensors: Sequence[Any]) -> tuple[int, ...]:
+    """Return where tensors are in memory; texts have no one place."""
+    return tuple(one.data.ctypes.data if one.element_type.get_type_name() in _PLAIN else 0 for one in tensors)
+
+
+def outputs_of(request: openvino.InferRequest, names: list[str]) -> dict[str, Array]:
+    """Return the outputs of a request, as they are now: numbers share its memory where they can."""
+    return {
+        name: tensor.data if tensor.element_type.get_type_name() in _PLAIN else to_array(tensor)
+        for name, tensor in zip(names, output_tensors_of(request), strict=True)
+    }
+
+
+def output_tensors_of(request: openvino.InferRequest) -> list[Any]:
+    """Return the outputs of a request, in order."""
+    return [request.get_output_tensor(index) for index in range(len(request.model_outputs))]
+
+
+def states_of(states: Sequence[Any]) -> dict[str, Array]:
+    """Return copies of the variables of a request, by name."""
+    return {state.name: to_array(state.state) for state in states}
+
 
 _SEAM: Final = "_data_dispatch"
 

@@ -17,14 +17,14 @@ from stepper.compare.references.archive import ArchiveReference
 from stepper.compare.references.opening import model_title, open_reference
 from stepper.compare.run.comparison import RunComparison, compare_models, compare_with
 from stepper.element_types import ELEMENT_TYPES, Array
-from stepper.engine.compilation.compiler import compile_model
-from stepper.engine.inputs.variables import bind_states
+from stepper.engine.compiler import compile_model
+from stepper.engine.inputs import bind_states
 from stepper.engine.machine import Machine
 from stepper.engine.rules import Rules
 from stepper.errors import UsageError
 from stepper.files.kinds import is_model_path
 from stepper.ir.model import Model
-from stepper.ir.opening import open_sequences
+from stepper.ir.reader import open_sequences
 from stepper.openvino.partner import EMULATES, OPENVINO
 from stepper.tensors.tolerances import OTHER_KERNELS, Tolerances, parse_tolerance
 from stepper.terminal import say

@@ -115,13 +115,13 @@ def _outputs(model: Model) -> Iterable[str]:
 
 
 def _variables(model: Model) -> Iterable[str]:
-    from stepper.engine.inputs.variables import variables_of  # with numpy
+    from stepper.engine.inputs import variables_of  # with numpy
 
     return (variable.name for variable in variables_of(model))
 
 
 def _triggers(**_asked: Any) -> Iterable[str]:
-    from stepper.cases.triggers import WORDS  # with numpy
+    from stepper.cases.case import WORDS  # with numpy
 
     return WORDS
 

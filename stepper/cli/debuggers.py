@@ -35,7 +35,7 @@ def debugger_on(model: Model, inputs: Mapping[int, Array], options: argparse.Nam
 
     partner = partner_of(options, model)
     if options.open_sequences:
-        from stepper.ir.opening import open_sequences  # few want it
+        from stepper.ir.reader import open_sequences  # few want it
 
         model = open_sequences(model)
     debugger = Debugger(

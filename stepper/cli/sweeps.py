@@ -21,33 +21,35 @@ from stepper.compare.references.onnx_worker import EVALUATORS, OnnxPeer
 from stepper.debug.breakpoints.syntax import break_description
 from stepper.debug.debugger import Debugger
 from stepper.element_types import F32
-from stepper.engine.compilation.compiler import compile_model
-from stepper.engine.inputs.binding import converted
-from stepper.engine.inputs.variables import bind_states
+from stepper.engine.compiler import compile_model
+from stepper.engine.inputs import bind_states, converted
 from stepper.engine.machine import Machine
 from stepper.errors import UsageError
 from stepper.files.kinds import ARRAYS, is_model_path
 from stepper.files.output import OutputFile, ProtectedFiles
 from stepper.ir.model import parameter_shape, parameter_type
-from stepper.ir.opening import open_sequences
-from stepper.ir.reader import read
+from stepper.ir.reader import open_sequences, read
 from stepper.openvino.partner import OPENVINO
 from stepper.openvino.runtime import ensure_installed
-from stepper.sweep.executors import Workers, workers_of
-from stepper.sweep.functions import check_function, load_function
 from stepper.sweep.inputs import (
     CallInput,
+    EngineChoice,
     FileInput,
     InputReader,
     SeedInput,
     SweepInput,
+    SweepJob,
     called_inputs,
+    check_function,
     files_inputs,
+    identity,
+    keyed,
+    load_function,
     random_inputs,
     stamp,
 )
-from stepper.sweep.job import EngineChoice, SweepJob, identity, keyed
-from stepper.sweep.table_file import StoredRow, SweepAbout, SweepOptions
+from stepper.sweep.results import StoredRow, SweepAbout, SweepOptions
+from stepper.sweep.sweeping import Workers, workers_of
 
 if TYPE_CHECKING:
     from stepper.element_types import Array

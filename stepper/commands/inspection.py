@@ -27,7 +27,7 @@ from stepper.debug.results import Series
 from stepper.debug.scopes import NotRunning, loop_depth
 from stepper.debug.stop_scope import StopScope
 from stepper.engine.frames import Frame, Phase, place
-from stepper.engine.partners import legend
+from stepper.engine.program import legend
 from stepper.errors import UsageError
 from stepper.files.output import ProtectedFiles
 from stepper.ir.model import Source, layer_data

@@ -42,20 +42,17 @@ from stepper.debug.timeline import PausedSearch, ReferenceOfTimeline, Search, Ti
 from stepper.debug.visits import PAUSED, before_iteration
 from stepper.debug.watches import Watch, Watches
 from stepper.element_types import Array
-from stepper.engine.compilation.compiler import compile_model, compiled_alike
-from stepper.engine.events import Event, EventKind, Every
-from stepper.engine.frames import Frame, Phase, loop_run
-from stepper.engine.inputs.binding import bind_inputs
-from stepper.engine.inputs.variables import bind_states
+from stepper.engine.compiler import compile_model, compiled_alike
+from stepper.engine.frames import Event, EventKind, Every, Frame, Phase, loop_run
+from stepper.engine.inputs import bind_inputs, bind_states
 from stepper.engine.machine import Machine
-from stepper.engine.partners import Partner
-from stepper.engine.program import Program
+from stepper.engine.program import Partner, Program
 from stepper.engine.rules import Rules
 from stepper.errors import Paused, StepperError, UsageError
 from stepper.files.output import ProtectedFiles
 from stepper.ir.lowering import without_loops
 from stepper.ir.model import Model
-from stepper.ir.opening import ModelSource, opened
+from stepper.ir.reader import ModelSource, opened
 from stepper.query.address_syntax import Address
 from stepper.wording import counted, excerpt
 

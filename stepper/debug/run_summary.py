@@ -8,8 +8,7 @@ from weakref import proxy
 
 from msgspec import Struct
 
-from stepper.engine.events import RunObserver
-from stepper.engine.frames import Activation, Frame, place
+from stepper.engine.frames import Activation, Frame, RunObserver, place
 from stepper.engine.loops import EndReason
 from stepper.engine.machine import Machine
 from stepper.engine.program import Operation

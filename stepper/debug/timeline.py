@@ -29,8 +29,7 @@ from stepper.debug.history import History
 from stepper.debug.reference_values import ReferenceValues
 from stepper.debug.run_summary import LoopEndLog
 from stepper.debug.stop import SearchedRange, fingerprint, is_same_state, iteration_of
-from stepper.engine.events import Event, EventKind, Every, Watcher
-from stepper.engine.frames import Snapshot, place
+from stepper.engine.frames import Event, EventKind, Every, Snapshot, Watcher, place
 from stepper.engine.machine import Machine
 from stepper.errors import Paused, StepperError
 

@@ -15,8 +15,7 @@ from msgspec import Struct
 
 from stepper.debug.stop import iteration_of
 from stepper.debug.timeline import Timeline
-from stepper.engine.events import Event, EventKind, Every
-from stepper.engine.frames import Frame, Phase, Snapshot
+from stepper.engine.frames import Event, EventKind, Every, Frame, Phase, Snapshot
 from stepper.engine.program import Program
 from stepper.errors import Paused, StepperError
 

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 if _TYPE_CHECKING:
     from typing import Any as _Any
 
-    from stepper.engine.compilation.compiler import compile_model as compile_model
-    from stepper.engine.events import Event as Event
-    from stepper.engine.events import EventKind as EventKind
-    from stepper.engine.events import Every as Every
+    from stepper.engine.compiler import compile_model as compile_model
+    from stepper.engine.frames import Event as Event
+    from stepper.engine.frames import EventKind as EventKind
+    from stepper.engine.frames import Every as Every
     from stepper.engine.machine import Machine as Machine
     from stepper.engine.rules import Rules as Rules
 
 _HOMES = {
-    "compile_model": "compilation.compiler",
-    "Event": "events",
-    "EventKind": "events",
-    "Every": "events",
+    "compile_model": "compiler",
+    "Event": "frames",
+    "EventKind": "frames",
+    "Every": "frames",
     "Machine": "machine",
     "Rules": "rules",
 }

@@ -7,17 +7,36 @@ Source: the two specifications; where they are silent or the runtime departs, se
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import bisect
+import copy
+from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
+from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from msgspec import Struct
 
-from stepper.element_types import Array, name_of
+from stepper.element_types import LARGEST_RANK, Array, name_of
 from stepper.engine.rules import Rules
-from stepper.errors import KernelError
-from stepper.ops.operands import ensure_allocatable, normalize_axis, shape_text
+from stepper.errors import KernelError, ModelError
+from stepper.ir.constants import constant_type, constant_value
+from stepper.ir.model import (
+    BackEdge,
+    Body,
+    Graph,
+    InputMapping,
+    Layer,
+    LayerSite,
+    Model,
+    OutputMapping,
+    layer_site,
+    parameter_shape,
+    parameter_type,
+)
+from stepper.ir.xml import CURRENT_ITERATION, EXECUTION_CONDITION
+from stepper.ops.operands import LARGEST_TENSOR, ensure_allocatable, normalize_axis, shape_text
 
 if TYPE_CHECKING:
     from stepper.ir.model import Slicing
@@ -254,3 +273,527 @@ def empty_concatenation(axis: int, shape: tuple[int, ...], dtype: np.dtype[Any])
     dims = [max(size, 0) for size in shape] or [0]
     dims[axis if -len(dims) <= axis < len(dims) else 0] = 0
     return np.zeros(dims, dtype)
+
+
+# Roles of the inputs of a loop's port map (sliced, merged, invariant, the iteration number), and what controls a
+# loop.
+#
+# Its trip count, initial condition and the body's condition decide when it begins and ends. All is read off the file
+# alone, so that it can be shown for a model that cannot run.
+#
+# Which of several claims to one Parameter counts follows semantics 3.11 and 4.3; the first draft's marks semantics
+# 5.16.
+
+
+class RoleError(ValueError):
+    """A port map entry that cannot play its role; `line` is its line."""
+
+    def __init__(self, message: str, line: int) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+class Role(StrEnum):
+    """Role of an input in a loop's port map; NOT_USED where another entry for the same Parameter counts.
+
+    BRANCH is an input of an If.
+    """
+
+    SLICED = "sliced"
+    MERGED = "merged"
+    INVARIANT = "invariant"
+    CURRENT_ITERATION = "current iteration"
+    NOT_CONNECTED = "not connected"
+    NOT_USED = "not used"
+    BRANCH = "input"
+
+
+class OutputRole(StrEnum):
+    """Role of an output in the port map of a loop or an If; the condition may go out of the loop as well."""
+
+    LAST_VALUE = "last value"
+    CONCATENATED = "concatenated"
+    CONDITION = "execution condition"
+    CONDITION_LAST_VALUE = "execution condition, last value"
+    CONDITION_CONCATENATED = "execution condition, concatenated"
+    NOT_CONNECTED = "not connected"
+    BRANCH = "output"
+
+    @property
+    def is_condition(self) -> bool:
+        """True if it says whether there is another iteration."""
+        return self in (self.CONDITION, self.CONDITION_LAST_VALUE, self.CONDITION_CONCATENATED)
+
+    @property
+    def is_concatenated(self) -> bool:
+        """True if the values of all iterations are joined."""
+        return self in (self.CONCATENATED, self.CONDITION_CONCATENATED)
+
+
+class Roles(Struct, frozen=True):
+    """The inputs of a loop's port map by role; `merged_from` is Parameter id -> Result id of the back edge that counts.
+
+    `current_iteration` are ids of Parameters; `unfed` are Parameters that nothing feeds.
+    """
+
+    sliced: tuple[InputMapping, ...]
+    merged: tuple[InputMapping, ...]
+    invariant: tuple[InputMapping, ...]
+    merged_from: dict[int, int]
+    current_iteration: tuple[int, ...]
+    unfed: tuple[Layer, ...]
+
+    @property
+    def fed(self) -> tuple[InputMapping, ...]:
+        """Every entry that brings an outer value in."""
+        return (*self.sliced, *self.merged, *self.invariant)
+
+    def role_of(self, entry: InputMapping) -> Role:
+        """Return the role of one entry of the port map."""
+        if entry.parameter in self.current_iteration:
+            return Role.CURRENT_ITERATION
+        groups = ((Role.SLICED, self.sliced), (Role.MERGED, self.merged), (Role.INVARIANT, self.invariant))
+        for role, group in groups:
+            if entry in group:
+                return role
+        return Role.NOT_CONNECTED if entry.input is None else Role.NOT_USED
+
+
+class NoEffect(StrEnum):
+    """Reason for which a back edge has no effect."""
+
+    EARLIER = "another back edge to the same Parameter comes first"
+    SLICED = "the Parameter is sliced, so each iteration gets its slice"
+    NUMBER = "the Parameter is the iteration number"
+    NOT_FED = "no input is led to the Parameter"
+
+
+def without_effect(body: Body, roles: Roles, edge: BackEdge) -> NoEffect | None:
+    """Return why a back edge of a loop's body has no effect; None where it has one."""
+    first = next(other for other in body.back_edges if other.to_layer == edge.to_layer)
+    if first is not edge:
+        return NoEffect.EARLIER
+    if any(entry.parameter == edge.to_layer for entry in roles.sliced):
+        return NoEffect.SLICED
+    if edge.to_layer in roles.current_iteration:
+        return NoEffect.NUMBER
+    return None if edge.to_layer in roles.merged_from else NoEffect.NOT_FED
+
+
+def output_role(entry: OutputMapping) -> OutputRole:
+    """Return the role of an output of a port map."""
+    is_joined = entry.slicing is not None
+    if entry.purpose == EXECUTION_CONDITION:
+        if entry.output is None:
+            return OutputRole.CONDITION
+        return OutputRole.CONDITION_CONCATENATED if is_joined else OutputRole.CONDITION_LAST_VALUE
+    if entry.output is None:
+        return OutputRole.NOT_CONNECTED
+    return OutputRole.CONCATENATED if is_joined else OutputRole.LAST_VALUE
+
+
+def roles_of(layer: Layer) -> Roles:
+    """Return the roles of all inputs of a TensorIterator or Loop. RoleError for an unfitting iteration number."""
+    body = layer.bodies[0]
+    iterations = _iteration_parameters(body) if layer.type == "Loop" else ()
+    entries: dict[int, InputMapping] = {}
+    for entry in body.inputs:
+        if entry.input is not None and entry.parameter not in iterations:
+            entries.setdefault(entry.parameter, entry)
+    merged_from: dict[int, int] = {}
+    for edge in body.back_edges:
+        target = entries.get(edge.to_layer)
+        if target is not None and target.slicing is None:
+            merged_from.setdefault(edge.to_layer, edge.from_layer)
+    rest = [entry for entry in entries.values() if entry.slicing is None]
+    return Roles(
+        sliced=tuple(entry for entry in entries.values() if entry.slicing is not None),
+        merged=tuple(entry for entry in rest if entry.parameter in merged_from),
+        invariant=tuple(entry for entry in rest if entry.parameter not in merged_from),
+        merged_from=merged_from,
+        current_iteration=iterations,
+        unfed=tuple(p for p in body.graph.parameters if p.id not in entries and p.id not in iterations),
+    )
+
+
+def _iteration_parameters(body: Body) -> tuple[int, ...]:
+    """Return the Parameters that get the iteration number: those marked, or (Loop-5, item 5) the one not mapped."""
+    marked = [entry for entry in body.inputs if entry.purpose == CURRENT_ITERATION]
+    for entry in marked:
+        parameter = body.graph.by_id[entry.parameter]
+        if not _fits_iteration_number(parameter):
+            message = f"the current iteration goes into {parameter}, which must be i64 or i32, a scalar or of shape [1]"
+            raise RoleError(message, entry.line)
+    if marked:
+        return tuple(entry.parameter for entry in marked)
+    mapped = {entry.parameter for entry in body.inputs if entry.input is not None}
+    free = [parameter for parameter in body.graph.parameters if parameter.id not in mapped]
+    return (free[0].id,) if len(free) == 1 and _fits_iteration_number(free[0]) else ()
+
+
+def _fits_iteration_number(parameter: Layer) -> bool:
+    element_type = parameter_type(parameter)
+    is_integer = element_type is None or element_type.name in ("i32", "i64")
+    shape = parameter_shape(parameter)
+    return is_integer and (shape.accepts(()) or shape.accepts((1,)))
+
+
+def control_inputs(layer: Layer, body: Body, outer: Graph) -> tuple[int | None, int | None]:
+    """Return the indices of a Loop's inputs that carry trip count and execution condition; None for one that is absent.
+
+    Both are mandatory today; in the first draft ports 0 and 1 may be missing, and the condition is the marked entry.
+    """
+    if not body.first_draft:
+        return 0, 1
+    connected = [source is not None for source in outer.sources[layer.id]]
+    by_port = {port.id: index for index, port in enumerate(layer.inputs) if connected[index]}
+    mapped = {entry.input: entry for entry in body.inputs if entry.input is not None}
+    condition = next((index for index, entry in mapped.items() if entry.condition), None)
+    if condition is None and 1 in by_port and by_port[1] not in mapped and _is(layer, by_port[1], outer, "boolean"):
+        condition = by_port[1]
+    trip_count = by_port.get(0)
+    if trip_count == condition:
+        return None, condition
+    if trip_count is not None and trip_count in mapped and not _is(layer, trip_count, outer, "i64", "i32"):
+        return None, condition
+    return trip_count, condition
+
+
+def _is(layer: Layer, index: int, outer: Graph, *names: str) -> bool:
+    """Return True if the input is a single element of one of these types, as far as the file says."""
+    source = outer.sources[layer.id][index]
+    assert source is not None, "only connected inputs are asked about"
+    producer = outer.by_id[source.layer]
+    port = producer.outputs[source.output]
+    element_type = constant_type(producer) if producer.type == "Constant" else port.element_type
+    if producer.type == "Parameter":
+        element_type = parameter_type(producer)
+    return element_type is not None and element_type.name in names and all(dim == 1 for dim in port.dims)
+
+
+class ControlOrigin(Struct, frozen=True):
+    """The layer that computes a value, and the value if it is a Constant whose content is known.
+
+    `output` is the index of the layer's output, None if it has only one. `value` is that of a single element; `shape`
+    stands for it if there are more.
+    """
+
+    layer: LayerSite
+    output: int | None
+    value: bool | int | float | None = None
+    shape: tuple[int, ...] | None = None
+
+
+class Control(Struct, frozen=True):
+    """Control of a loop's begin and end, or of the side of an If.
+
+    `trip_count` None: no limit. `condition` is the initial one of a Loop (None: the first iteration runs) or that of an
+    If; `goes_on` is that of a Loop's body, after each iteration. `slices_of` are the inputs whose slices a
+    TensorIterator counts.
+    """
+
+    trip_count: ControlOrigin | None = None
+    condition: ControlOrigin | None = None
+    goes_on: ControlOrigin | None = None
+    slices_of: tuple[int, ...] = ()
+
+
+def control(model: Model, graph: Graph, layer: Layer) -> Control:
+    """Return what controls a layer of `graph` that has bodies, as far as the file says."""
+    if layer.type == "If":
+        return Control(condition=_origin(model, graph, layer, 0))
+    body = layer.bodies[0]
+    if layer.type == "TensorIterator":
+        sliced = dict.fromkeys(entry.input for entry in body.inputs if entry.slicing is not None)
+        return Control(slices_of=tuple(index for index in sliced if index is not None))
+    trip_count, condition = control_inputs(layer, body, graph)
+    return Control(
+        trip_count=_origin(model, graph, layer, trip_count),
+        condition=_origin(model, graph, layer, condition),
+        goes_on=_goes_on(model, body),
+    )
+
+
+def _goes_on(model: Model, body: Body) -> ControlOrigin | None:
+    result = next((entry.result for entry in body.outputs if entry.purpose == EXECUTION_CONDITION), None)
+    layer = None if result is None else body.graph.by_id.get(result)
+    return None if layer is None else _origin(model, body.graph, layer, 0)
+
+
+def _origin(model: Model, graph: Graph, layer: Layer, index: int | None) -> ControlOrigin | None:
+    source = None if index is None or index >= len(layer.inputs) else graph.sources[layer.id][index]
+    if source is None:
+        return None
+    producer = graph.by_id[source.layer]
+    value, shape = _content(model, producer)
+    output = source.output if len(producer.outputs) > 1 else None
+    return ControlOrigin(layer_site(producer, str(model.path)), output, value, shape)
+
+
+def _content(model: Model, layer: Layer) -> tuple[bool | int | float | None, tuple[int, ...] | None]:
+    if layer.type != "Constant":
+        return None, None
+    try:
+        value: Any = constant_value(model, layer)
+    except ModelError:
+        return None, None
+    return (value.item(), None) if value.size == 1 else (None, value.shape)
+
+
+# The pieces of a concatenated (scan) output: appended in constant time, copied with a frame without being copied.
+
+Note = Callable[[str], None]
+
+_SHAPE_OF = attrgetter("shape")
+_MOST_WAITING, _BYTES_WAITING = 256, 2**20
+_SMALL_PIECE = 4096
+
+
+class Scan:
+    """The Results of the iterations so far; `result` is the slot of the body from which they come.
+
+    The newest pieces wait in a list; when there are enough of them they become one block, in which small pieces take no
+    more memory than their numbers. Copies share the blocks: each knows how many are its own, and one that is to grow
+    where another has grown already takes a list of its own first (this happens when a run goes back in time and then
+    does something else).
+    """
+
+    __slots__ = ("_batch", "_block_count", "_blocks", "_bytes", "_ends", "_first", "_limit", "_waiting", "result")
+
+    def __init__(self, result: int) -> None:
+        self.result = result
+        self._waiting: list[Any] = []
+        self._batch = 1
+        self._blocks: list[Any] = []
+        self._ends: list[int] = []
+        self._block_count = 0
+        self._bytes = 0
+        self._first: tuple[int, ...] | None = None
+        self._limit = LARGEST_TENSOR.get()
+
+    def copy(self) -> Scan:
+        """Return the same pieces; growing one of the two does not change the other."""
+        twin = copy.copy(self)
+        twin._waiting = self._waiting.copy()
+        return twin
+
+    @property
+    def length(self) -> int:
+        """The number of pieces."""
+        return self._closed + len(self._waiting)
+
+    @property
+    def _closed(self) -> int:
+        return self._ends[self._block_count - 1] if self._block_count else 0
+
+    @property
+    def identity(self) -> int:
+        """Tells the shared blocks apart: copies that share them have the same."""
+        return id(self._blocks)
+
+    @property
+    def nbytes(self) -> int:
+        """The size of the blocks, in bytes."""
+        return self._bytes
+
+    def append(self, piece: Any) -> None:
+        """Add the Result of one more iteration. TensorTooLarge where all together pass the limit."""
+        waiting = self._waiting
+        base = piece.base
+        # A view would keep all of the tensor alive of which it shows a part.
+        waiting.append(piece if base is None or getattr(base, "size", 0) == piece.size else piece.copy())
+        if len(waiting) >= self._batch:
+            self._close_block()
+
+    @property
+    def first_shape(self) -> tuple[int, ...] | None:
+        """Return the shape of the first piece; None where there is none."""
+        if self._first is None and self.length:
+            self._first = self.piece(0).shape
+        return self._first
+
+    def ensure_joins(self, piece: Any, slicing: Slicing) -> None:
+        """Raise KernelError for a piece that cannot be joined to the others, in the iteration that gives it."""
+        first = self.first_shape
+        if first is None or piece.shape == first:
+            return
+        shape, first = piece.shape or (1,), first or (1,)
+        if -len(first) <= slicing.axis < len(first):
+            _ensure_joins(shape, first, slicing.axis % len(first), abs(slicing.stride), self.length)
+
+    def _close_block(self) -> None:
+        """Make a block of all pieces that wait."""
+        pieces = self._waiting
+        stack, count = _stack(pieces), len(pieces)
+        size = sum(piece.nbytes for piece in pieces) if stack is None else stack.nbytes
+        if self._bytes + size > self._limit:
+            pieces.pop()  # the one that is too much was not added
+            ensure_allocatable((self._bytes + size,))
+        if len(self._blocks) != self._block_count:
+            self._blocks = self._blocks[: self._block_count]
+            self._ends = self._ends[: self._block_count]
+        self._ends.append(self._closed + count)
+        self._blocks.append(pieces if stack is None else stack)
+        self._block_count += 1
+        self._bytes += size
+        self._waiting = []
+        each = 1 + size // count
+        self._batch = max(1, min(_MOST_WAITING, _BYTES_WAITING // each, 1 + (self._limit - self._bytes) // each))
+
+    def piece(self, iteration: int) -> Array:
+        """Return the piece of one iteration, a read-only view."""
+        if not 0 <= iteration < self.length:
+            raise IndexError(f"iteration {iteration} has no piece, there are {self.length}")
+        if iteration >= self._closed:
+            piece = self._waiting[iteration - self._closed]
+        else:
+            index = bisect.bisect_right(self._ends, iteration, hi=self._block_count)
+            piece = self._blocks[index][iteration - (self._ends[index - 1] if index else 0)]
+        view = np.asarray(piece).view()
+        view.flags.writeable = False
+        return view
+
+    def _parts(self) -> list[Any]:
+        """Return the blocks of this copy, the pieces that still wait as the last one."""
+        return [*self._blocks[: self._block_count], *([self._waiting] if self._waiting else [])]
+
+    def shape(self, axis: int) -> tuple[int, ...] | None:
+        """Return the shape of the pieces joined along the axis; None where there is none, or they cannot be joined.
+
+        Nothing is joined for it, and of a block of like pieces only one is looked at.
+        """
+        if not self.length:
+            return None
+        first = self.piece(0).shape or (1,)
+        if not -len(first) <= axis < len(first):
+            return None
+        axis %= len(first)
+        total = 0
+        for count, shape in self._shapes():
+            if len(shape) != len(first) or _beside(shape, axis) != _beside(first, axis):
+                return None
+            total += count * shape[axis]
+        return (*first[:axis], total, *first[axis + 1 :])
+
+    def _shapes(self) -> Iterator[tuple[int, tuple[int, ...]]]:
+        """Yield how many pieces in a row have which shape; a scalar counts as [1]."""
+        for part in self._parts():
+            if type(part) is list:
+                yield from ((1, piece.shape or (1,)) for piece in part)
+            else:
+                yield len(part), part.shape[1:] or (1,)
+
+    def parts(self, begin: int, end: int | None = None) -> Iterator[Any]:
+        """Yield the pieces of the iterations [begin, end), several at a time: lists, or stacks on a leading axis."""
+        end = self.length if end is None else min(end, self.length)
+        index = bisect.bisect_right(self._ends, begin, hi=self._block_count)
+        first = self._ends[index - 1] if index else 0
+        while max(begin, first) < end:
+            part = self._blocks[index] if index < self._block_count else self._waiting
+            yield part[max(begin - first, 0) : end - first]
+            first += len(part)
+            index += 1
+
+    def stacks(self, begin: int, end: int) -> Iterator[Array]:
+        """Yield the pieces of the iterations [begin, end), a new axis first: as many together as are alike."""
+        parts: list[Array] = []
+        for part in self.parts(begin, end):
+            whole = _stack(part) if type(part) is list else part
+            parts += [_alone(piece) for piece in part] if whole is None else [whole]
+        for _, alike in groupby(parts, key=lambda one: (one.shape[1:], one.dtype)):
+            together = list(alike)
+            yield together[0] if len(together) == 1 else np.concatenate(together)
+
+    def concatenated(self, slicing: Slicing, rules: Rules, note: Note) -> Array:
+        """Return all pieces joined along the axis, in iteration order or reversed (semantics 2.2, 2.4).
+
+        A scalar piece counts as one of shape [1]. KernelError for shapes that cannot be joined, and for an axis out of
+        range. Pieces of the right length that differ elsewhere OpenVINO leaves to chance; here they are filled up with
+        zeros, and `note` is told; as it is of pieces of another length, which only OpenVINO refuses.
+        """
+        first = self.piece(0)
+        axis = normalize_axis(slicing.axis, max(first.ndim, 1))
+        if len({shape for _, shape in self._shapes()}) > 1:
+            pieces = [np.atleast_1d(piece) for part in self._parts() for piece in part]
+            return np.concatenate(_joinable(pieces, axis, slicing, rules, note), axis=axis)
+        _check_lengths([first], axis, abs(slicing.stride), rules, note)
+        parts = [_stacked(part) if type(part) is list else part for part in self._parts()]
+        stacked = in_axis_order(np.concatenate(parts), slicing)
+        if first.ndim == 0:
+            return np.ascontiguousarray(stacked)
+        shape = (*first.shape[:axis], len(stacked) * first.shape[axis], *first.shape[axis + 1 :])
+        return np.ascontiguousarray(np.moveaxis(stacked, 0, axis).reshape(shape))
+
+
+def _stack(pieces: list[Any]) -> Array | None:
+    """Small pieces of one shape as one tensor, a new axis first; None for others."""
+    first = pieces[0]
+    if first.nbytes > _SMALL_PIECE:
+        return None
+    try:
+        if len(set(map(len if first.ndim else _SHAPE_OF, pieces))) > 1:
+            return None
+        return _stacked(pieces)  # which looks at all dimensions but the first, and faster than can be done here
+    except (TypeError, ValueError):
+        return None
+
+
+def _stacked(pieces: list[Any]) -> Array:
+    """Pieces of one shape as one tensor, a new axis first; concatenate is several times as fast as stack."""
+    first = pieces[0]
+    if first.ndim == 0:
+        return np.array(pieces, first.dtype)
+    return np.concatenate(pieces).reshape(len(pieces), *first.shape)
+
+
+def _check_lengths(pieces: list[Array], axis: int, size: int, rules: Rules, note: Note) -> None:
+    """Each piece as long as the stride: the plugin refuses others, the specification does not say."""
+    lengths = (piece.shape[axis] for piece in pieces if piece.ndim > axis)
+    odd = next((length for length in lengths if length != size), size)
+    if odd != size:
+        text = f"a piece is {odd} long along axis {axis}, OpenVINO expects the stride, {size}"
+        if rules is Rules.OPENVINO:
+            raise KernelError(text)
+        note(text)
+
+
+def _joinable(pieces: list[Array], axis: int, slicing: Slicing, rules: Rules, note: Note) -> list[Array]:
+    """Return the pieces in the order of joining, filled up to one shape where they differ beside the axis."""
+    first, size = pieces[0].shape, abs(slicing.stride)
+    _check_lengths(pieces, axis, size, rules, note)
+    for iteration, piece in enumerate(pieces):
+        _ensure_joins(piece.shape, first, axis, size, iteration)
+    if len({_beside(piece.shape, axis) for piece in pieces}) == 1:
+        return in_axis_order(pieces, slicing)
+    note("its pieces differ in shape and cannot be joined: the output is undefined, shorter ones are filled with zeros")
+    largest = np.max([piece.shape for piece in pieces], axis=0)
+    ensure_allocatable((len(pieces), *largest.tolist()), pieces[0].dtype)
+    return [_filled_up(piece, axis, largest) for piece in in_axis_order(pieces, slicing)]
+
+
+def _alone(piece: Any) -> Array:
+    """Return a piece with a new axis first. Of 64 dimensions the last two become one: numpy has no 65th."""
+    if np.ndim(piece) == LARGEST_RANK:
+        piece = piece.reshape(*piece.shape[:-2], -1)
+    found: Array = piece[np.newaxis]
+    return found
+
+
+def _ensure_joins(shape: tuple[int, ...], first: tuple[int, ...], axis: int, size: int, iteration: int) -> None:
+    """Raise KernelError for a piece that can neither be joined to the first one nor be filled up."""
+    if len(shape) == len(first) and (_beside(shape, axis) == _beside(first, axis) or shape[axis] == size):
+        return
+    text = f"the piece of iteration {iteration} has shape {shape_text(shape)}"
+    raise KernelError(f"{text}, that of iteration 0 {shape_text(first)}: they cannot be joined")
+
+
+def _beside(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
+    return shape[:axis] + shape[axis + 1 :]
+
+
+def _filled_up(piece: Array, axis: int, largest: Array) -> Array:
+    shape = [int(size) for size in largest]
+    shape[axis] = piece.shape[axis]
+    whole = np.zeros(shape, piece.dtype)
+    whole[tuple(slice(size) for size in piece.shape)] = piece
+    return whole

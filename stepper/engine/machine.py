@@ -25,10 +25,22 @@ import numpy as np
 from stepper import element_types
 from stepper.arguments import instance, whole_number
 from stepper.element_types import Array
-from stepper.engine import arithmetic, interventions, outcomes, transitions
-from stepper.engine.events import Event, EventKind, Every, RunObserver, Watcher
-from stepper.engine.frames import Activation, Constants, Frame, Phase, Snapshot, error_place, place
-from stepper.engine.inputs.binding import owned
+from stepper.engine import arithmetic, transitions
+from stepper.engine.frames import (
+    Activation,
+    Constants,
+    Event,
+    EventKind,
+    Every,
+    Frame,
+    Phase,
+    RunObserver,
+    Snapshot,
+    Watcher,
+    error_place,
+    place,
+)
+from stepper.engine.inputs import owned
 from stepper.engine.program import (
     CompiledModel,
     LoopPlan,
@@ -36,12 +48,12 @@ from stepper.engine.program import (
     OpKind,
     Program,
     Value,
+    ensure_enough,
     execute,
+    execute_any,
     execute_freeing,
 )
 from stepper.engine.rules import Notes, Rules
-from stepper.engine.straight import iterations
-from stepper.engine.straight.function import ensure_enough
 from stepper.errors import ExecutionError, LimitReached, StepperError, TensorTooLarge, UsageError, memory_reason
 from stepper.ir.model import Layer
 from stepper.ops.operands import form_text
@@ -50,6 +62,7 @@ from stepper.wording import excerpt
 T = TypeVar("T")
 _LONGEST_PLACE = 400
 _LONGEST_MESSAGE = 800
+_BETWEEN, _RUNNING = Phase.BETWEEN, Phase.RUNNING  # see transitions.py
 
 
 class Machine:
@@ -183,9 +196,9 @@ class Machine:
 
     def set_constant(self, program: Program, slot: int, value: Value) -> None:
         """Compute with another value of a constant from now on, also in bodies that are entered later. KernelError."""
-        changed = interventions.with_constant(program, self.constants.get(id(program)), slot, value)
+        changed = transitions.with_constant(program, self.constants.get(id(program)), slot, value)
         self.constants = {**self.constants, id(program): changed}
-        interventions.put_constants(self.stack, self.constants)
+        transitions.put_constants(self.stack, self.constants)
 
     # --- moves ---------------------------------------------------------------------------------------------------
 
@@ -233,15 +246,15 @@ class Machine:
         assert activation is not None
         watcher = self.watcher
         watch = watcher.iteration_watch(frame) if watcher is not None and watcher.watches_iterations else None
-        cost, entered = len(frame.program.code) + 2, self.tick - iterations.moves_made(frame)
+        cost, entered = len(frame.program.code) + 2, self.tick - _moves_made(frame)
         while frame.phase is Phase.BETWEEN and self.tick + cost <= self._until and not self.pause_requested:
             try:
                 self._check_limit(activation)
-                iterations.iterate(frame, self.rules)
+                _iterate_once(frame, self.rules)
             except Exception as error:
                 raise self._failed(frame, error) from error
             finally:
-                self.tick = entered + iterations.moves_made(frame)
+                self.tick = entered + _moves_made(frame)
             for observer in self.observers:
                 observer.iteration_closed(frame)
             if watch is not None and watch(frame):
@@ -255,26 +268,89 @@ class Machine:
     def _iterate_on(self, frame: Frame, entered: int, watch: Callable[[Frame], bool] | None) -> bool:
         """Return the iterations that cannot be the last, of a loop entered at this tick; if the watcher stopped."""
         assert frame.activation is not None
-        within = iterations.iterations_within(frame.activation, self.rules, self.max_iterations)
-        room = (self._until - self.tick) // (len(frame.program.code) + 2)
+        most = [
+            _iterations_within(frame.activation, self.rules, self.max_iterations),
+            (self._until - self.tick) // (len(frame.program.code) + 2),
+        ]
         wanted = []
         for observer in self.observers:
             taps = observer.taps(frame)
             if taps is not None:
                 wanted.append(taps)
+                most.append(taps.most)
                 watch = None if id(observer) == id(self.watcher) else watch
-        most = min(within, room, *(taps.most for taps in wanted))
         try:
-            onlookers = iterations.Onlookers(self, watch, [tap for taps in wanted for tap in taps.values])
-            return iterations.iterate_on(frame, most, onlookers)
-        except iterations.WatcherRaised as raised:
-            raise raised.error from raised.error.__cause__
-        except Exception as error:
-            raise self._failed(frame, error) from error
+            return self._walk(frame, min(most), watch, [tap for taps in wanted for tap in taps.values])
         finally:
-            self.tick = entered + iterations.moves_made(frame)
+            self.tick = entered + _moves_made(frame)
             for taps in wanted:
                 taps.done()
+
+    def _walk(  # noqa: C901  # one loop: calls would be felt
+        self,
+        frame: Frame,
+        most: int,
+        watch: Callable[[Frame], bool] | None,
+        taps: Sequence[tuple[Callable[[Any], object], int]],
+    ) -> bool:
+        """Make up to `most` iterations that are neither the first nor, by their number, the last.
+
+        Return True if the watch stopped it. Each function of `taps` gets the value of its slot after each iteration.
+        Ends earlier where a pause is requested, and before the close of an iteration whose condition does not hold or
+        is none, or which gives a piece of another shape: what that means is for `close_iteration` to say. The frame is
+        at every moment as it would be had each move been made by itself, also after an exception.
+        """
+        activation, values = frame.activation, frame.values
+        assert activation is not None and activation.code is not None
+        plan: Any = activation.plan
+        code: Any = activation.code  # see Step for what is None where
+        condition, carried, plain = plan.condition_result, plan.carried, transitions.only_carries(activation)
+        shapes = [(scan.first_shape, scan.result) for scan in activation.scans]
+        scans = [*((scan.append, scan.result) for scan in activation.scans), *taps]
+        end = frame.pc = len(code)
+        cost = end + 2
+        first, running, between = activation.iteration + 1, _RUNNING, _BETWEEN
+        for iteration in range(first, first + most):
+            if self.pause_requested:
+                return False
+            try:
+                if plain:
+                    for parameter, result in carried:
+                        values[parameter] = values[result]
+                    activation.iteration = iteration
+                    frame.phase = running
+                else:
+                    transitions.begin_iteration(frame)
+                    frame.pc = end
+                try:
+                    for function, a, b, out in code:  # as `execute` does
+                        if b is not None:
+                            values[out] = function(values[a], values[b])
+                        elif out is not None:
+                            values[out] = function(values[a])
+                        else:
+                            execute_any(function, a, values)
+                except BaseException:
+                    frame.pc = code.index((function, a, b, out))
+                    raise
+                try:
+                    if condition is not None and not values[condition]:
+                        return False
+                except ValueError:
+                    return False
+                for shape, slot in shapes:
+                    if values[slot].shape != shape:
+                        return False
+                for append, slot in scans:
+                    append(values[slot])
+            except Exception as error:
+                raise self._failed(frame, error) from error
+            frame.phase = between
+            if watch is not None:
+                self.tick += cost
+                if watch(frame):
+                    return True
+        return False
 
     def _iterate_watched(self, frame: Frame, watcher: Watcher) -> EventKind | None:
         """Return one iteration of a body without nested graphs, halting after each operation that the watcher named."""
@@ -372,7 +448,7 @@ class Machine:
         assert inner.activation is not None
         inner.activation.entered = self.tick + 1
         if self.constants:
-            interventions.put_constants((inner,), self.constants)
+            transitions.put_constants((inner,), self.constants)
         self.stack.append(inner)
         for observer in self.observers:
             observer.entered(self.stack)
@@ -405,7 +481,7 @@ class Machine:
         def note(text: str) -> None:
             self.notes.add(place(self.stack[:-1], operation, iterations=False), text)
 
-        found = self._guarded(frame, outcomes.outputs, frame, self.rules, note)
+        found = self._guarded(frame, transitions.outputs, frame, self.rules, note)
         for output, value in found.items():
             outer.values[operation.outputs[output]] = value
         self.stack.pop()
@@ -472,6 +548,38 @@ class Machine:
         if isinstance(error, (TensorTooLarge, MemoryError)):
             return _with_reason(LimitReached, where, text)
         return _with_reason(ExecutionError, where, text)
+
+
+def _moves_made(frame: Frame) -> int:
+    """Return the moves since the loop was entered; of each iteration begin, operations, close."""
+    assert frame.activation is not None
+    each = len(frame.program.code) + 2
+    return frame.activation.iteration * each + (1 + frame.pc if frame.phase is _RUNNING else each)
+
+
+def _iterate_once(frame: Frame, rules: Rules) -> None:
+    """Make one iteration, whatever it brings."""
+    assert frame.activation is not None
+    # The first iteration shows the element types, and with them faster functions for some operations.
+    code = frame.activation.code or frame.code
+    transitions.begin_iteration(frame)
+    steps = iter(code)
+    try:
+        execute(steps, frame.values)
+    except BaseException:
+        frame.pc = len(code) - operator.length_hint(steps) - 1
+        raise
+    frame.pc = len(code)
+    transitions.close_iteration(frame, rules)
+
+
+def _iterations_within(activation: Activation, rules: Rules, limit: int | None) -> int:
+    """Return the number of iterations that are neither the first nor, by their count, the last (nor beyond `limit`)."""
+    plan: Any = activation.plan
+    if activation.code is None or (rules is Rules.OPENVINO and plan.rigid):
+        return 0
+    ends = [count for count in (activation.limit, limit, activation.slice_count) if count is not None]
+    return min(ends) - activation.iteration - 2
 
 
 def _with_reason(kind: type[StepperError], where: str, reason: str) -> StepperError:

@@ -7,32 +7,26 @@ left out, kernels bound to their attributes. `Code` is the same as lean tuples, 
 from __future__ import annotations
 
 import pickle
+from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from enum import Enum, auto
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stepper.element_types import F32
-from stepper.engine.straight.function import Forms, ensure_enough
-from stepper.errors import UsageError
-from stepper.ir.growth import Growth, growth_of
-from stepper.ir.model import Graph, Layer, Model, Source, path_text
+from stepper.element_types import F32, Array
+from stepper.errors import KernelError, UsageError
+from stepper.ir.model import Graph, Growth, Layer, Model, Source, growth_of, path_text
 from stepper.records import Immutable
 from stepper.wording import excerpt
 
 if TYPE_CHECKING:
-    from stepper.engine.loops import (
-        ConcatenatedOutput,
-        InvariantInput,
-        LastValueOutput,
-        MergedInput,
-        SlicedInput,
-    )
+    from stepper.engine.loops import ConcatenatedOutput, InvariantInput, LastValueOutput, MergedInput, SlicedInput
     from stepper.engine.rules import Rules
+
 
 Value = Any
 """A tensor in a slot: an ndarray, or a numpy scalar for one of rank 0; None where nothing was computed yet."""
@@ -129,16 +123,6 @@ class Operation(Immutable, Struct, frozen=True):
 
     def __repr__(self) -> str:
         return f"<Operation {self.layer.type} '{excerpt(self.layer.name)}' (id {self.layer.id})>"
-
-
-_VIEWS: Final = frozenset({"Unsqueeze", "Squeeze", "Reshape"})
-
-
-def _is_view(operation: Operation) -> bool:
-    """Return whether the output is the first input in a shape that follows from that input's shape alone."""
-    if operation.computed_by or operation.several_outputs:
-        return False
-    return operation.layer.type == "Identity" or (operation.layer.type in _VIEWS and operation.settled is not None)
 
 
 def _described(parts: tuple[Any, ...], shown: dict[str, Any]) -> Operation:
@@ -268,16 +252,6 @@ class Program(Immutable, Struct, frozen=True, dict=True, weakref=True):
         return port.dims or layer.inputs[0].dims, element_type.dtype
 
     @cached_property
-    def forms(self) -> Forms:
-        """The functions that were written of it, where it is a straight body that ran for long."""
-        return Forms([step[1:] for step in self.code])
-
-    @cached_property
-    def slots_read(self) -> frozenset[int]:
-        """The slots that an operation, a back edge, the condition or an output reads."""
-        return frozenset(self.results).union(*(operation.inputs for operation in self.operations))
-
-    @cached_property
     def computed_at(self) -> Mapping[int, int]:
         """The index of the operation that computes the value of a slot; for the slots that operations compute."""
         return {slot: index for index, operation in enumerate(self.operations) for slot in operation.outputs}
@@ -290,34 +264,6 @@ class Program(Immutable, Struct, frozen=True, dict=True, weakref=True):
             for slot in dict.fromkeys(operation.inputs):
                 found.setdefault(slot, []).append(index)
         return {slot: tuple(indices) for slot, indices in found.items()}
-
-    def _is_read_once(self, operation: Operation) -> bool:
-        """Return whether one operation or one Result reads an output, and nothing else."""
-        (slot,) = operation.outputs
-        return len(self.readers.get(slot, ())) + self.results.count(slot) == 1
-
-    def views_before(self, result: int) -> tuple[int, ...]:
-        """Return the operations that give the value of a Result its shape alone, by index: one directly after another.
-
-        Each reads what the one before gives, and nothing else does. None where another Result has this slot, too.
-        """
-        return self._views.get(result, ())
-
-    @cached_property
-    def _views(self) -> Mapping[int, tuple[int, ...]]:
-        found: dict[int, tuple[int, ...]] = {}
-        for result in self.results:
-            views: list[int] = []
-            index = self.computed_at.get(result, -1)
-            while index >= 0 and _is_view(operation := self.operations[index]) and self._is_read_once(operation):
-                views.insert(0, index)
-                index = index - 1 if self.computed_at.get(operation.inputs[0]) == index - 1 else -1
-            # What is in front of the first one must be computed directly before it, too.
-            while views and self.computed_at.get(self.operations[views[0]].inputs[0]) != views[0] - 1:
-                del views[0]
-            if views:
-                found[result] = tuple(views)
-        return found
 
     @cached_property
     def indices(self) -> Mapping[int, int]:
@@ -450,7 +396,6 @@ _NOTHING: Final[Step] = (lambda: (), ((), ()), None, None)
 
 
 def _spares(convert: Operation, table: Value, reader: Operation) -> bool:
-    from stepper.engine.compilation.blocks import ProductByBlocks  # the first picture multiplies nothing
 
     (slot,) = convert.outputs
     if reader.computed_by:
@@ -468,7 +413,6 @@ def _keeps_zero(convert: Operation, dtype: np.dtype[Any]) -> bool:
 
 def _spared(convert: Operation, reader: Operation) -> Step:
     """Return the step that does both; fails as the two do one behind the other."""
-    from stepper.engine.compilation.blocks import ProductByBlocks  # the first picture multiplies nothing
 
     to_type, function = convert.function, reader.function
     assert to_type is not None and function is not None
@@ -533,3 +477,134 @@ def execute_any(function: Callable[..., Any], slots: tuple[tuple[int, ...], Any]
         ensure_enough(result, len(outputs))
         for slot, value in zip(outputs, result, strict=False):
             values[slot] = value
+
+
+def ensure_enough(results: Sequence[Any], count: int) -> None:
+    """Raise KernelError where an operation gives fewer tensors than the file has output ports for it."""
+    if len(results) < count:
+        raise KernelError(f"gives {len(results)} outputs, but the file has {count} output ports for it")
+
+
+# Products with a large matrix in a narrow type, by blocks: each is converted when it is its turn, and none is kept.
+#
+# A run that keeps all values converts the whole matrix, and has the same numbers to the last bit: its products are made
+# by the same blocks.
+
+_LARGE: Final = 2**24
+"""Elements of a matrix above which products are made by blocks."""
+_BLOCK: Final = 2**22
+"""Elements that are converted at once: 16 MB of f32, which stay in the processor's cache until they are multiplied."""
+
+
+class ProductByBlocks:
+    """A MatMul with a large matrix on the right, by blocks of the columns of the product: `function` of each block."""
+
+    def __init__(self, function: Callable[[Array, Array], Array], *, transposed: bool) -> None:
+        self.function, self._axis = function, 0 if transposed else 1
+
+    def __call__(self, a: Array, b: Array) -> Array:
+        """Return the product of two arrays."""
+        return self.of_table(a, b, lambda block: block)
+
+    def of_table(self, a: Array, table: Array, to_type: Callable[[Array], Array]) -> Array:
+        """Return the product with a matrix that is converted block by block. Fails as that with the whole one does."""
+        try:
+            products = [self.function(a, to_type(block)) for block in self._blocks(table)]
+        except Exception:
+            return self.function(a, to_type(table))
+        return np.concatenate(products, axis=-1)
+
+    def _blocks(self, table: Array) -> Iterator[Array]:
+        columns = table.shape[self._axis]
+        each = max(_BLOCK * columns // table.size, 1)
+        for first in range(0, columns, each):
+            yield table[first : first + each] if self._axis == 0 else table[:, first : first + each]
+
+
+def by_blocks(layer: Layer, function: Callable[..., Any], converted: Array | None) -> Callable[..., Any]:
+    """Return the function of a layer; by blocks where it multiplies by a large matrix, `converted` on the way to it."""
+    if converted is None or layer.type != "MatMul" or converted.ndim != 2 or converted.size <= _LARGE:
+        return function
+    return ProductByBlocks(function, transposed=layer.is_set("transpose_b"))
+
+
+# The seam to another runtime: who computes an operation that no kernel serves, or that the user gives away.
+#
+# The engine knows a partner by this protocol alone. A loop, a branch, a variable and a random stream are never given
+# away: they are what can be stepped through, gone back in and resumed, which only state in a machine can.
+
+Function = Callable[..., tuple[Any, ...]]
+"""From the values of a layer's inputs, in port order, to those of its outputs."""
+
+
+class Partner(Protocol):
+    """Provider of single operations. It may keep what it has compiled; it keeps nothing of a run."""
+
+    @property
+    def description(self) -> str:
+        """The providers of operations in words; two runs of equal descriptions compute alike. A recording keeps it."""
+
+    def computes(self, layer: Layer, *, has_kernel: bool) -> bool:
+        """Return True if this layer is the partner's."""
+
+    def bind(self, layer: Layer, constants: Sequence[Array | None]) -> tuple[Function, str]:
+        """Return the function that computes a layer, and the provider's description for the screen.
+
+        `constants` are the inputs that never change (None: one that does). Nothing is compiled before the first call.
+        The function raises KernelError where the partner refuses the layer, UnsupportedOperation where none can.
+        """
+
+
+_MARKS: Final = {"OpenVINO": "ov"}
+
+Elsewhere = Mapping[tuple[int, int], str]
+"""Who computes a layer, in words, by the id of its graph as an object and the layer's own; numpy's are not there."""
+
+
+def mark_of(computed_by: str) -> str:
+    """Return the mark of an operation that a partner computes, on every screen and figure: two letters, empty for none.
+
+    `computed_by` is the words that the partner is known by.
+    """
+    name = computed_by.partition(" ")[0]
+    return _MARKS.get(name, name[:2].lower())
+
+
+def legend(computed_by: str) -> str:
+    """Return the meaning of a mark: `ov: computed by OpenVINO (CPU, f32)`."""
+    return f"{mark_of(computed_by)}: computed by {computed_by}"
+
+
+_default: list[Partner] = []
+
+
+def set_default_partner(partner: Partner) -> None:
+    """Set the provider of operations without a kernel, where a run names none; the package's public names do."""
+    _default[:] = [partner]
+
+
+def default_partner() -> Partner | None:
+    """Return the partner of a run that does not name one; None: an operation without a kernel ends the run."""
+    return _default[0] if _default else None
+
+
+def no_kernel(layer: Layer) -> str:
+    """Return the sentence that nothing here computes this layer, with its version and its line in the file."""
+    version = f"{layer.type}-{layer.definition}" if layer.definition else f"{layer.type} of {layer.version}"
+    return f"there is no kernel for {version} (line {layer.line} of the model)"
+
+
+def operations_elsewhere(compiled: CompiledModel) -> Iterator[tuple[Program, Operation]]:
+    """Yield the operations that a partner computes, with the graphs that they are in; those never run included."""
+    for program in compiled.programs:
+        for operation in (*program.operations, *program.folded):
+            if operation.computed_by:
+                yield program, operation
+
+
+def computed_elsewhere(compiled: CompiledModel) -> dict[str, Counter[str]]:
+    """Return the number of operations of each type that a partner computes, by its description."""
+    found: dict[str, Counter[str]] = {}
+    for _program, operation in operations_elsewhere(compiled):
+        found.setdefault(operation.computed_by, Counter())[operation.layer.type] += 1
+    return found

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from stepper.element_types import ElementType, is_floating
-from stepper.engine.roles import RoleError, output_role, roles_of
+from stepper.engine.loops import RoleError, output_role, roles_of
 from stepper.export.figures.drawn_graph import shortened
 from stepper.export.figures.operands import constant_symbol
 from stepper.export.layout.layered import topological_order
 from stepper.export.numpy_code.operations import MOVEMENT_EMITTERS as MOVEMENT
 from stepper.ir.model import Body, Graph, Layer, Model, Source
-from stepper.operation_types import COMPARISON_SIGNS, NO_OPERATIONS
+from stepper.operation_types import CELLS, COMPARISON_SIGNS, NO_OPERATIONS, VIEWS
 from stepper.query.short_names import is_automatic, last_part, short_names_of
 from stepper.wording import excerpt
 
@@ -41,7 +41,6 @@ _SIGNS: Final = {
     "LogicalAnd": ("and", _AND), "LogicalOr": ("or", _AND), "LogicalXor": ("xor", _AND),
 }  # fmt: skip
 _ASSOCIATIVE: Final = ("Add", "Multiply")
-_SAME_NUMBERS: Final = ("Identity", "Reshape", "Squeeze", "Unsqueeze")
 _SQUARE: Final = "2"
 
 
@@ -64,7 +63,7 @@ def number(text: str) -> Term:
 def keeps_its_numbers(layer: Layer) -> bool:
     """True for an operation that formulas leave out: it changes the shape, or the type without rounding to integers."""
     if layer.type != "Convert":
-        return layer.type in _SAME_NUMBERS
+        return layer.type in (*VIEWS, "Identity")
     before, after = layer.inputs[0].element_type, layer.outputs[0].element_type
     return not (_is_real(before) and not _is_real(after))
 
@@ -311,7 +310,6 @@ class _Equations:
         return shortened(excerpt(name).replace(" ", "_"), _LONGEST_NAME)
 
 
-_CELLS: Final = ("LSTMCell", "GRUCell", "RNNCell")
 _HEAVY: Final = ("MatMul", "Einsum", "ScaledDotProductAttention")
 _HEAVY_ENDS: Final = ("Cell", "Sequence", "Convolution", "ConvolutionBackpropData")
 _ARITHMETIC: Final = ("Add", "Subtract", "Multiply", "Divide", "Mod", "FloorMod", "Power", "Negative", "Abs", "Select")
@@ -328,7 +326,7 @@ class RecurrentCell(NamedTuple):
 
 def recurrent_cell(graph: Graph) -> RecurrentCell | None:
     """Return the cell of a body that has just one; None of another body."""
-    found = [layer for layer in graph.operations if layer.type in _CELLS]
+    found = [layer for layer in graph.operations if layer.type in CELLS]
     units = found[0].attributes.get("hidden_size", "") if len(found) == 1 else ""
     return RecurrentCell(found[0].type, int(units)) if units.isdigit() else None
 

@@ -17,7 +17,7 @@ from stepper.debug.inspection.views import ConditionLimit
 from stepper.debug.reference_values import ReferenceValues
 from stepper.debug.story.facts import Story
 from stepper.engine.machine import Machine
-from stepper.engine.partners import Partner, default_partner
+from stepper.engine.program import Partner, default_partner
 from stepper.errors import OutputError, StepperError, UsageError
 from stepper.export.drawing.explain import story_drawing, story_figure
 from stepper.export.drawing.styles import POINTS
@@ -50,9 +50,9 @@ from stepper.export.views.unrolled import not_begun_figure, unrolled_figure
 from stepper.files.kinds import ARRAYS, FigureFormat, FormatSubject
 from stepper.files.output import OutputFile, writing_all
 from stepper.ir.model import Model
-from stepper.ir.opening import ModelSource, opened
+from stepper.ir.reader import ModelSource, opened
 from stepper.plain_values import write_arrays
-from stepper.recording.options import Iterations
+from stepper.recording.origin import Iterations
 from stepper.wording import counted
 
 S = TypeVar("S", bound=StrEnum)
@@ -315,7 +315,7 @@ def _condition_limits(model: Model) -> Mapping[tuple[int, int], ConditionLimit]:
     if not any(layer.type == "Loop" for _, graph in model.graphs() for layer in graph.layers):
         return {}
     from stepper.debug.inspection.condition_limits import condition_limits_of
-    from stepper.engine.compilation.compiler import compile_model
+    from stepper.engine.compiler import compile_model
 
     try:
         return condition_limits_of(compile_model(model))
@@ -454,8 +454,8 @@ def draw(
     claims. `written("svg")` and the other formats give the content of a file.
     Raise the errors of stepper.errors.
     """
-    from stepper.engine.compilation.compiler import compile_model, given_away
-    from stepper.engine.inputs.binding import bind_inputs
+    from stepper.engine.compiler import compile_model, given_away
+    from stepper.engine.inputs import bind_inputs
 
     if pace is not None and not 0 < pace < float("inf"):
         raise UsageError(f"pace is seconds above 0, not {pace:g}")

@@ -14,10 +14,8 @@ import numpy as np
 from stepper import element_types
 from stepper.element_types import LARGEST_RANK, STRING_DTYPE, Array, ElementType
 from stepper.errors import LimitReached, memory_reason
-from stepper.ir.model import Layer, Model, Port
-from stepper.ir.packing import packed_size
-from stepper.ir.shapes import LARGEST_DIMENSION, PartialShape
-from stepper.ir.weights import Weights
+from stepper.ir.model import LARGEST_DIMENSION, Layer, Model, PartialShape, Port
+from stepper.ir.weights import Weights, packed_size
 from stepper.ir.xml import FilePlace
 
 _NUMBER: Final = re.compile(r"\s*[0-9]{1,19}\s*")

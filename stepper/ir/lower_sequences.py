@@ -25,9 +25,8 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stepper.element_types import BOOLEAN, F32, I64, ElementType, is_floating
-from stepper.ir.graph_builder import GraphBuilder, Tensor
-from stepper.ir.lowering import lowering
+from stepper.element_types import BOOLEAN, F32, I64, is_floating
+from stepper.ir.lowering import GraphBuilder, Tensor, lowering
 from stepper.ir.model import BackEdge, Body, InputMapping, Layer, OutputMapping, Slicing
 
 TIME: Final = 1
@@ -97,7 +96,11 @@ class _Sequence:
         self._x, self._states, self._lengths = inputs[0], inputs[1 : 1 + states], inputs[1 + states]
         self._weights = inputs[2 + states :]
         self._type = self._x.type
-        self._wide_type = F32 if _is_narrow(self._type) else None
+        self._wide_type = (
+            F32
+            if (self._type is not None and is_floating(self._type.dtype) and self._type.dtype.itemsize < 4)
+            else None
+        )
 
     def outputs(self) -> list[Tensor]:
         """Add them all and return what the sequence gives."""
@@ -193,10 +196,6 @@ class _Sequence:
         return builder.add("Concat", 1, name, parts, [(parts[0].type, dims)], {"axis": "1"})[0]
 
 
-def _is_narrow(element_type: ElementType | None) -> bool:
-    return element_type is not None and is_floating(element_type.dtype) and element_type.dtype.itemsize < 4
-
-
 def add_loop(
     builder: GraphBuilder,
     name: str,
@@ -220,7 +219,11 @@ def add_loop(
 def _body(kind: SequenceKind, attributes: Mapping[str, str], direction: Direction, line: int) -> Body:
     inner = GraphBuilder(line)
     names = ("X", "position", "sequence_lengths", *kind.states, "W", "R", "B")
-    outer = (_one_step(direction.x), Tensor(direction.positions.source, direction.positions.type, (1,)))
+    batch, _time, size = direction.x.dims
+    outer = (
+        Tensor(direction.x.source, direction.x.type, (batch, 1, size)),
+        Tensor(direction.positions.source, direction.positions.type, (1,)),
+    )
     parameters = [
         inner.parameter(name, tensor.type, tensor.dims)
         for name, tensor in zip(names, (*outer, *direction.all[2:]), strict=True)
@@ -234,11 +237,6 @@ def _body(kind: SequenceKind, attributes: Mapping[str, str], direction: Directio
     outputs += [OutputMapping(1 + k, result, None, None, line) for k, result in enumerate(carried)]
     back_edges = [BackEdge(result, ids[3 + k], line) for k, result in enumerate(carried)]
     return Body("body", inner.graph(), tuple(inputs), tuple(outputs), tuple(back_edges), False, line)
-
-
-def _one_step(x: Tensor) -> Tensor:
-    batch, _time, size = x.dims
-    return Tensor(x.source, x.type, (batch, 1, size))
 
 
 def _step(

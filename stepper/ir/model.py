@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cached_property, wraps
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, lru_cache, wraps
+from itertools import accumulate
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, TypeVar
@@ -13,12 +15,176 @@ from msgspec import Struct
 
 from stepper import element_types
 from stepper.element_types import ElementType
-from stepper.ir.calls.plan import CALLS, Calls, iteration_word
-from stepper.ir.shapes import PartialShape
+from stepper.errors import UsageError
 from stepper.ir.weights import Weights
 from stepper.operation_types import NO_OPERATIONS
 from stepper.records import Immutable, as_data
 from stepper.wording import counted, excerpt
+
+# Plan of many calls: how many, which inputs each gets a part of, which outputs come back as inputs of the next.
+
+CALLS: Final = "calls"
+"""Name of the loop, where the model has no layer of this name; and what the loop was before it was one."""
+
+MOST_CALLS: Final = 10**7
+
+
+def iteration_word(opened_from: str | None) -> str:
+    """Return what an iteration is called of a loop that stands for this: call, or iteration."""
+    return "call" if opened_from == CALLS else "iteration"
+
+
+class CallParts(Struct, frozen=True):
+    """How calls get their parts of the input at a position: one behind the other along an axis.
+
+    `lengths` is that of every part, or one for each call. With `own_axis` the axis is one of the calls alone, which
+    what a call gets does not have; each part is then 1 long.
+    """
+
+    input: int
+    axis: int
+    lengths: tuple[int, ...]
+    own_axis: bool = False
+
+    def extent(self, count: int) -> int:
+        """Return the length of the axis over so many calls."""
+        return self.lengths[0] * count if len(self.lengths) == 1 else sum(self.lengths)
+
+    def part(self, whole: Any, number: int) -> Any:
+        """Return the part of a call, of an array with the parts of all."""
+        begin = self.lengths[0] * number if len(self.lengths) == 1 else sum(self.lengths[:number])
+        along = (slice(None),) * self.axis
+        if self.own_axis:
+            return whole[(*along, begin)]
+        return whole[(*along, slice(begin, begin + self.lengths[0 if len(self.lengths) == 1 else number]))]
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """Where the part of each call ends, of parts that differ in length."""
+        return tuple(accumulate(self.lengths))
+
+
+class CarriedOutput(Struct, frozen=True):
+    """An output that is an input of the next call; by their positions."""
+
+    output: int
+    input: int
+
+
+class Calls(Struct, frozen=True):
+    """Calls of a model, one after the other; an input that is in neither list is the same for all."""
+
+    count: int
+    parts: tuple[CallParts, ...] = ()
+    carried: tuple[CarriedOutput, ...] = ()
+
+    def check(self, inputs: int, outputs: int) -> None:
+        """Raise UsageError for what cannot be of a model with so many inputs and outputs."""
+        if not 1 <= self.count <= MOST_CALLS:
+            raise UsageError(f"there are {counted(self.count, 'call')}; from 1 to {MOST_CALLS:,} can be")
+        fed = [part.input for part in self.parts] + [one.input for one in self.carried]
+        given = [one.output for one in self.carried]
+        if not all(0 <= one < inputs for one in fed) or not all(0 <= one < outputs for one in given):
+            raise UsageError("the calls name an input or an output that the model does not have")
+        if len(set(fed)) != len(fed):
+            raise UsageError("an input gets its value in two ways: parts, or what an output was, once")
+        for part in self.parts:
+            lengths = part.lengths
+            if len(lengths) not in (1, self.count) or part.axis < 0 or not all(0 <= n < 2**62 for n in lengths):
+                raise UsageError("the calls have parts that cannot be")
+            if len(lengths) == 1 and (lengths[0] < 1 or (part.own_axis and lengths[0] != 1)):
+                raise UsageError("the calls have parts that cannot be")
+
+
+# Shapes as a file declares them: `1,2`, `?,3`, `-1`, `2..8`, `..5`, `1..`, and `...` for a shape of any rank.
+
+_BOUNDS: Final = re.compile(r"(\d*)\.\.(\d*)")
+LARGEST_DIMENSION: Final = 2**63 - 1
+
+
+class Dimension(NamedTuple):
+    """The sizes that one dimension may have: from `least` to `most` (None: unbounded)."""
+
+    least: int
+    most: int | None
+
+    def __str__(self) -> str:
+        if self.least == self.most:
+            return str(self.least)
+        if self.most is None:
+            return f"{self.least}.." if self.least else "?"
+        return f"{self.least or ''}..{self.most}"
+
+
+class PartialShape(Struct, frozen=True):
+    """A shape of which dimensions, or the rank itself (`dimensions` is None), may be open."""
+
+    dimensions: tuple[Dimension, ...] | None
+
+    @staticmethod
+    def parse(text: str) -> PartialShape:
+        """Read the `shape` attribute of a Parameter; ValueError for a text that is none."""
+        return _parse(text)
+
+    @staticmethod
+    def of_dims(dims: Sequence[int]) -> PartialShape:
+        """From the <dim> numbers of a port, -1 for an open one."""
+        return _of_dims(tuple(dims))
+
+    def accepts(self, shape: Sequence[int]) -> bool:
+        """Return True if a tensor of `shape` may stand here."""
+        if self.dimensions is None:
+            return True
+        return len(shape) == len(self.dimensions) and all(
+            dimension.least <= size and (dimension.most is None or size <= dimension.most)
+            for dimension, size in zip(self.dimensions, shape, strict=True)
+        )
+
+    @property
+    def static(self) -> tuple[int, ...] | None:
+        """The shape where nothing of it is open, else None."""
+        return None if self.dimensions is None else _static(self.dimensions)
+
+    def __str__(self) -> str:
+        return "[...]" if self.dimensions is None else f"[{','.join(map(str, self.dimensions))}]"
+
+
+@lru_cache(maxsize=1024)
+def _static(dimensions: tuple[Dimension, ...]) -> tuple[int, ...] | None:
+    if any(dimension.least != dimension.most for dimension in dimensions):
+        return None
+    return tuple(dimension.least for dimension in dimensions)
+
+
+@lru_cache(maxsize=1024)
+def _of_dims(dims: tuple[int, ...]) -> PartialShape:
+    return PartialShape(tuple(Dimension(0, None) if dim < 0 else Dimension(dim, dim) for dim in dims))
+
+
+@lru_cache(maxsize=1024)
+def _parse(text: str) -> PartialShape:
+    text = text.strip().removeprefix("[").removesuffix("]").strip()
+    if text == "...":
+        return PartialShape(None)
+    return PartialShape(tuple(_dimension(part.strip()) for part in text.split(",")) if text else ())
+
+
+def _dimension(text: str) -> Dimension:
+    if text in ("?", "-1"):
+        return Dimension(0, None)
+    if match := _BOUNDS.fullmatch(text):
+        least, most = (int(part) if part else None for part in match.groups())
+        if most is not None and most < (least or 0):
+            raise ValueError(f"{text} is empty")
+        return Dimension(_checked(least or 0), None if most is None else _checked(most))
+    return Dimension(_checked(int(text)), _checked(int(text)))
+
+
+def _checked(size: int) -> int:
+    if not 0 <= size <= LARGEST_DIMENSION:
+        raise ValueError(f"{size} is not a dimension")
+    return size
+
 
 _MOST_NAMED: Final = 3
 _MOST_ROWS: Final = 50
@@ -397,3 +563,47 @@ def layer_data(layer: Layer, model: Model) -> dict[str, Any]:
     """Return a layer as JSON has it in every answer: {"id", "name", "type", "file", "line"}."""
     found: dict[str, Any] = as_data(layer_site(layer, str(model.path)))
     return found
+
+
+# Carried values that grow: a Concat joins pieces to them in each iteration.
+
+
+class Growth(NamedTuple):
+    """A Parameter to which a Concat joins `pieces` on their way to the Result that is carried back to it.
+
+    `only_collects`: nothing else reads the Parameter or the Concat, so that the value takes part in nothing. Ids are
+    those of layers.
+    """
+
+    parameter: int
+    concat: int
+    result: int
+    pieces: tuple[Source, ...]
+    only_collects: bool
+
+    @property
+    def piece(self) -> Source | None:
+        """The one piece that an iteration adds; None where there are several."""
+        return self.pieces[0] if len(self.pieces) == 1 else None
+
+    @property
+    def layers(self) -> tuple[int, ...]:
+        """The three layers, Parameter first."""
+        return (self.parameter, self.concat, self.result)
+
+
+def growth_of(graph: Graph, result: int, parameter: int) -> Growth | None:
+    """Return how the value of a back edge grows, from its Result to its Parameter; None where it does not so."""
+    source = graph.sources[result][0]
+    concat = None if source is None else graph.by_id[source.layer]
+    if concat is None or concat.type != "Concat":
+        return None
+    inputs = graph.sources[concat.id]
+    pieces = tuple(one for one in inputs if one is not None and one.layer != parameter)
+    if not pieces or len(pieces) != len(inputs) - 1:
+        return None
+    only_collects = all(
+        [reader.id for reader, _port in graph.readers.get(layer, ())] == [next_one]
+        for layer, next_one in ((parameter, concat.id), (concat.id, result))
+    )
+    return Growth(parameter, concat.id, result, pieces, only_collects)

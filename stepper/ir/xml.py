@@ -7,17 +7,240 @@ not yet called layers and the condition was marked on its Parameter.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, NamedTuple, NoReturn, TypeVar
 
 from lxml import etree
 
+from stepper import element_types, operation_types
+from stepper.element_types import ElementType
 from stepper.errors import ErrorPlace, LayerPlace, ModelError
 from stepper.files.kinds import ensure_no_pipe, folder_text
-from stepper.ir.plain import PlainLists
+from stepper.ir.model import BODIES, NO_ATTRIBUTES, Layer, Port, new
 from stepper.wording import excerpt, reason_of
+
+# Ports, edges and layers in the plain form in which nearly all files write them, read before the XML is parsed.
+#
+# They are the most of a large file, and as elements of a tree they would cost more time than all the rest. The parser
+# is given the same file with a mark in place of each such list of `<port>` or `<edge>`, and of each row of layers that
+# have nothing else in them: a text that stands for it, of as many lines, so that every line number stays. What is
+# written in any other way is left as it is and read from the tree.
+#
+# A list is taken only if it is whole and well-formed in itself: so the rest is well-formed exactly if the file is, and
+# a mark that is found as the text of an `<input>`, `<output>` or `<edges>`, or between layers, stands for what was in
+# it.
+
+PlainPort = tuple[int, ElementType, tuple[int, ...], tuple[str, ...], int]
+"""The parts of a Port, but its line is counted from that of the `<input>` or `<output>`."""
+
+_MARK: Final = b"\x7f"
+"""XML may hold this character, but hardly any file does; one that does is left as it is."""
+_MARK_BY_NUMBER: Final = re.compile(rb"&#(?:0*127|x0*7[fF]);")
+
+# Nothing here can match in two ways, and what is kept for its repetition is bounded: no file makes this slow or large.
+_SPACE: Final = rb"[ \t\n]{0,100}+"
+_DIMS: Final = rb"(?:%s<dim>(?:-1|[0-9]{1,18})</dim>){0,64}" % _SPACE
+_PORT: Final = re.compile(
+    rb'<port id="([0-9]{1,9})" precision="(\w{1,20})"(?: names="([ !#-%%\'-;=-~]*+)")? ?(?:/>|>(%s)%s</port>)'
+    % (_DIMS, _SPACE)
+)
+_PORTS: Final = re.compile(
+    rb"(?:%s%s){1,1000}%s</(in|out)" % (_SPACE, re.sub(rb"\((?!\?)", rb"(?:", _PORT.pattern), _SPACE)
+)
+_EDGE: Final = rb'<edge from-layer="N" from-port="N" to-layer="N" to-port="N" ?/>'.replace(b"N", b"[0-9]{1,15}")
+_SOME_EDGES: Final = re.compile(rb"(?:[ \t]*+\n[ \t]*+%s){1,1000}" % _EDGE)
+_VALUE: Final = rb"[ !#-%'-;=-~]*+"
+_GAP: Final = rb"[ \t\n]*+"
+_ATTRIBUTE: Final = rb' (?!xmlns)[A-Za-z_][\w.-]*+="%s"' % _VALUE
+_SIDES: Final = b"".join(rb"(?:<%s>(\x7f[0-9]+\n*+)</%s>%s)?" % (side, side, _GAP) for side in (b"input", b"output"))
+_LAYER: Final = re.compile(
+    rb'<layer id="([0-9]{1,15})" name="(%s)" type="(\w{1,99})" version="(opset[0-9]{1,4})">%s' % (_VALUE, _GAP)
+    + rb"(?:<data((?:%s)*+) ?/>%s)?%s</layer>" % (_ATTRIBUTE, _GAP, _SIDES)
+)
+_BEFORE_ROWS: Final = (b"<layers>", b"</layer>")
+_ROW: Final = re.compile("\x7fL[0-9]+")
+_DIGITS: Final = bytes(byte if byte in b"0123456789" else 32 for byte in range(256))
+_NUMBERS: Final = bytes(byte if byte in b"-0123456789" else 32 for byte in range(256))
+"""Tables for bytes.translate, which turns all other bytes into spaces."""
+
+
+class PlainLists:
+    """Lists that the marks stand for, by the text of the element in which they are."""
+
+    def __init__(self) -> None:
+        self.ports: dict[str, tuple[PlainPort, ...]] = {}
+        self.edges: dict[str, Sequence[int]] = {}
+        """The four numbers of each edge, one after another; the first stands on the line after `<edges>`, and so on."""
+        self._rows: dict[str, list[Layer]] = {}
+
+    def take_from(self, content: bytes) -> bytes:
+        """Return the file with marks, or as it is if these could be mistaken (as in UTF-16, which is full of zeros)."""
+        if _MARK in content or b"\0" in content or (b"&" in content and _MARK_BY_NUMBER.search(content)):
+            return content
+        content = self._take_edges(self._take_ports(content))
+        return content if b"<![CDATA[" in content else self._take_layers(content)
+
+    def layers(self, text: str | None) -> list[Layer]:
+        """Return the layers that stand in a text between elements of `<layers>`; they are given once."""
+        found: list[Layer] = []
+        for mark in _ROW.findall(text) if text and "\x7f" in text else ():
+            found += self._rows.pop(mark, ())  # of a mark of its own there is none
+        return found
+
+    def _take_layers(self, content: bytes) -> bytes:
+        kept: list[bytes] = []
+        row: list[Layer] = []
+        attributes = _Attributes()
+        begin = end = at = 0  # of the row, and how far lines are counted
+        line = 1
+        for match in _LAYER.finditer(content):
+            identity, name, type, version, data, *sides = match.groups()
+            known = _operation(type, version)
+            read = NO_ATTRIBUTES if data is None else attributes[data]
+            if known is None or read is None:
+                continue
+            start = match.start()
+            if not row or content[end:start].strip(b" \t\n"):
+                self._end_row(row, kept, content[begin:end])
+                row = []
+                between = content[end:start]
+                if not between[-200:].rstrip(b" \t\n").endswith(_BEFORE_ROWS):
+                    continue
+                kept.append(between)
+                begin = start
+            line += content.count(b"\n", at, start)
+            at = start
+            ports = [
+                ()
+                if mark is None
+                else ports_at(self.ports[mark.decode()], line + content.count(b"\n", at, match.start(group)))
+                for group, mark in enumerate(sides, 6)
+            ]
+            canonical, opset, definition = known
+            row.append(
+                new(Layer, (int(identity), name.decode(), canonical, opset, definition, read, *ports, (), line, None))
+            )
+            end = match.end()
+        self._end_row(row, kept, content[begin:end])
+        return b"".join((*kept, content[end:]))
+
+    def _end_row(self, row: list[Layer], kept: list[bytes], written: bytes) -> None:
+        if row:
+            mark = b"%sL%d" % (_MARK, len(self._rows))
+            self._rows[mark.decode()] = row
+            kept.append(mark + b"\n" * written.count(b"\n"))
+
+    def _take_edges(self, content: bytes) -> bytes:
+        parts = content.split(b"<edges>")
+        for index in range(1, len(parts)):
+            written, end, after = parts[index].partition(b"</edges>")
+            written = written.replace(b"\r\n", b"\n")
+            if end and _are_edges(written):
+                mark = _mark(len(self.edges), written)
+                self.edges[mark.decode()] = [int(number) for number in written.translate(_DIGITS).split()]
+                parts[index] = mark + end + after
+        return b"<edges>".join(parts)
+
+    def _take_ports(self, content: bytes) -> bytes:
+        parts = content.split(b"put>")
+        marked = _Marked(self.ports)
+        opened = False
+        for index, part in enumerate(parts):
+            if opened:
+                parts[index] = marked[part]
+            opened = part.endswith((b"<in", b"<out"))
+        return b"put>".join(parts)
+
+
+def ports_at(listed: Sequence[PlainPort], first: int) -> tuple[Port, ...]:
+    """Return the ports of an `<input>` or `<output>` that begins on the line `first`."""
+    return tuple(
+        [new(Port, (id, element_type, dims, names, first + line)) for id, element_type, dims, names, line in listed]
+    )
+
+
+@lru_cache(maxsize=1024)
+def _operation(type: bytes, version: bytes) -> tuple[str, str, int] | None:
+    """Return type, version and definition of a layer that has no bodies; None for others, and for unknown ones."""
+    canonical, opset = operation_types.canonical_type(type.decode()), operation_types.opset_number(version.decode())
+    definition = None if opset is None else operation_types.definition(canonical, opset)
+    return None if definition is None or canonical in BODIES else (canonical, version.decode(), definition)
+
+
+class _Attributes(dict[bytes, Mapping[str, str] | None]):
+    """The attributes of `<data>` by their text; None where one is there twice."""
+
+    def __missing__(self, written: bytes) -> Mapping[str, str] | None:
+        parts = written.decode().split('"')
+        values = parts[1::2]
+        read = dict(zip([part[1:-1] for part in parts[:-1:2]], values, strict=True))
+        self[written] = found = MappingProxyType(read) if len(read) == len(values) else None
+        return found
+
+
+def _are_edges(written: bytes) -> bool:
+    end = 0
+    while some := _SOME_EDGES.match(written, end):
+        end = some.end()
+    return end > 0 and not written[end:].strip(b" \t\n")
+
+
+class _Marked(dict[bytes, bytes]):
+    """Text with marks for all that stands between `<input>` and the last four letters of `</input>`.
+
+    The same list has the same mark wherever it stands: large models repeat their shapes.
+    """
+
+    def __init__(self, ports: dict[str, tuple[PlainPort, ...]]) -> None:
+        self._ports = ports
+
+    def __missing__(self, part: bytes) -> bytes:
+        given = part
+        written = part.replace(b"\r\n", b"\n")
+        if (end := _PORTS.fullmatch(written)) and (ports := _ports(written, is_output=end[1] == b"out")):
+            mark = _mark(len(self._ports), written)
+            self._ports[mark.decode()] = ports
+            given = mark + b"</" + end[1]
+        self[part] = given
+        return given
+
+
+def _mark(number: int, written: bytes) -> bytes:
+    return b"%s%d%s" % (_MARK, number, b"\n" * written.count(b"\n"))
+
+
+def _ports(written: bytes, *, is_output: bool) -> tuple[PlainPort, ...]:
+    """Return the ports of a plain list; none where one has an element type that is not known."""
+    ports: list[PlainPort] = []
+    line = end = 0
+    for port in _PORT.finditer(written):
+        identity, precision, names, dims = port.groups()
+        element_type = element_types.by_precision(precision.decode())
+        if element_type is None:
+            return ()
+        line += written.count(b"\n", end, port.start())
+        end = port.start()
+        port_names = split_names(names.decode()) if names and is_output else ()
+        ports.append((int(identity), element_type, _dims(dims or b""), port_names, line))
+    return tuple(ports)
+
+
+@lru_cache(maxsize=4096)
+def _dims(written: bytes) -> tuple[int, ...]:
+    return tuple([int(number) for number in written.translate(_NUMBERS).split()])
+
+
+def split_names(text: str) -> tuple[str, ...]:
+    """Return the tensor names of a port: separated by commas, a comma in a name escaped by a backslash."""
+    if "\\" not in text:
+        return tuple(text.split(",")) if text else ()
+    parts = text.replace("\\,", "\0").split(",")
+    return tuple(part.replace("\0", ",") for part in parts)
+
 
 FIRST_DRAFT_TAGS: Final = {"layers": "operations", "layer": "operation"}
 """Element names of the first draft by their current names."""

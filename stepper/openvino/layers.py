@@ -8,23 +8,25 @@ other arithmetic in places. A layer whose shapes keep changing all the same is c
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import numpy as np
 
 from stepper import element_types
 from stepper.element_types import STRING_DTYPE, Array
-from stepper.engine.partners import no_kernel
+from stepper.engine.program import no_kernel
 from stepper.errors import KernelError, UnsupportedOperation
-from stepper.ir import packing
-from stepper.ir.model import Layer
-from stepper.openvino.runtime import Runtime, complaint
-from stepper.openvino.tensors import feed, to_array, to_tensor
-from stepper.processes.endings import WorkerEnded
+from stepper.ir import weights
+from stepper.ir.model import Calls, Layer
+from stepper.openvino.native_text import NativeText
+from stepper.openvino.runtime import FunctionKind, Judgement, Runtime, complaint, feed, to_array, to_tensor
+from stepper.processes.messages import WorkerEnded
+from stepper.tensors.closeness import is_within
 
 if TYPE_CHECKING:
     import openvino
+
 
 _MOST_SHAPES: Final = 4
 """Compilations with fixed shapes for one layer, before one with open shapes is tried."""
@@ -187,7 +189,7 @@ class LayerInOpenVINO:
         blob = b""
         for index, number in enumerate(constants):
             if number is not None and number.size <= _MOST_NUMBERS and number.dtype != STRING_DTYPE:
-                content = packing.content(np.asarray(number))
+                content = weights.content(np.asarray(number))
                 inputs[index] = inputs[index]._replace(offset=len(blob), size=len(content))
                 blob, constants[index] = blob + content, None
         text = layer_text(self._layer, inputs)
@@ -262,17 +264,14 @@ class PreparedRequest:
         """
         with self._lock:
             if lends and not self._lent and not self._skipped and _can_be_lent(inputs):
-                self._lend(inputs)
+                import openvino
+
+                self._lent = [openvino.Tensor(array, shared_memory=True) for array in inputs]
+                for index, tensor in enumerate(self._lent):
+                    self._request.set_input_tensor(index, tensor)
+                self._has_lent = True
                 return self._inferred()
             return self._computed(inputs)
-
-    def _lend(self, inputs: Sequence[Any]) -> None:
-        import openvino
-
-        self._lent = [openvino.Tensor(array, shared_memory=True) for array in inputs]
-        for index, tensor in enumerate(self._lent):
-            self._request.set_input_tensor(index, tensor)
-        self._has_lent = True
 
     def _take_back(self) -> None:
         """Give the request tensors of its own in the place of those that were lent."""
@@ -415,3 +414,270 @@ def fatal(layer: Layer, inputs: Sequence[Any]) -> str:
     if layer.type == "AvgPool" and (layer.definition or 0) >= 16 and "dilations" not in layer.attributes:
         return "OpenVINO reads the dilations of an AvgPool that has none"
     return ""
+
+
+# A model's text in the runtime: compiled for the types and shapes of the inputs that come, and run on them.
+
+
+class CompiledText:
+    """A model as a function from its inputs to its outputs, in this process.
+
+    It is compiled for the shapes that its Parameters declare, and anew for inputs that these exclude; dimensions that
+    change from one call to another are open from then on. What has open dimensions is thus one compiled model for all
+    sizes, as the body of a loop is in the runtime: what a kernel keeps from a smaller size shows. Each call begins with
+    the variables in `states`, all others as the model has them. RuntimeError with OpenVINO's words where it refuses,
+    KernelError for inputs of other types.
+    """
+
+    def __init__(self, runtime: Runtime, text: NativeText, states: Mapping[str, Array] | None = None) -> None:
+        self._runtime, self._text = runtime, text
+        self._states: Mapping[str, Any] = dict(states or {})
+        self._request: PreparedRequest | None = None
+        self._shapes: list[openvino.PartialShape] = []
+        self._types: list[str] = []
+        self._has_variables = False
+        self._taken: list[tuple[tuple[int, ...], np.dtype[Any]]] = []
+
+    def __call__(self, *inputs: Any) -> tuple[Array, ...]:
+        """Return the outputs, in the order of the model's Results."""
+        return self._ready(inputs).infer(inputs)
+
+    def views(self, *inputs: Any, lends: bool = False) -> Sequence[Array]:
+        """Return the same, good until the next call; `lends`: nobody else has the inputs."""
+        return self._ready(inputs).views(inputs, lends=lends)
+
+    def _ready(self, inputs: Sequence[Any]) -> PreparedRequest:
+        """Return a request for these inputs, with the variables that they begin with."""
+        given = [(array.shape, array.dtype) for array in inputs]
+        request = self._request
+        if request is None or given != self._taken:
+            shapes = [array.shape for array in inputs]
+            if request is None or not self._takes(shapes):
+                self._request = None  # one at a time: a model may be large
+                self._request = request = self._compiled(shapes)
+                self._has_variables = bool(request.variables())
+            for wanted, array in zip(self._types, inputs, strict=True):
+                if element_types.of(array).name != wanted:
+                    raise KernelError(f"OpenVINO expects {wanted}, not {element_types.of(array)}")
+            self._taken = given
+        if self._has_variables:
+            # Have variables not go on from the call before.
+            request.forget()
+            for variable in request.variables():
+                if variable.name in self._states:
+                    variable.state = to_tensor(self._states[variable.name])
+        return request
+
+    def going_on(self, calls: Iterable[Sequence[Any]]) -> Iterator[tuple[Array, ...]]:
+        """Yield the outputs of calls, each of which begins with the variables as the one before has left them."""
+        first = self._states
+        try:
+            for inputs in calls:
+                yield self(*inputs)
+                if self._request is not None and self._has_variables:
+                    # a request that is compiled anew, for another shape, would have none of them
+                    self._states = {one.name: np.array(to_array(one.state)) for one in self._request.variables()}
+        finally:
+            self._states = first
+
+    def _compiled(self, shapes: Sequence[tuple[int, ...]]) -> PreparedRequest:
+        """Return a request for these shapes; for those before, too, unless OpenVINO refuses that."""
+        if self._shapes:
+            try:
+                # Shapes with -1 for each dimension that is open already, or was another one.
+                found = []
+                for before, shape in zip(self._shapes, shapes, strict=True):
+                    same = before.rank.is_static and len(before) == len(shape)
+                    dims = zip(before, shape, strict=True) if same else ()
+                    found.append([size if dim == size else -1 for dim, size in dims] if same else list(shape))
+                return self._compiled_for(found)
+            except RuntimeError:
+                pass
+        return self._compiled_for(shapes)
+
+    def _compiled_for(self, shapes: Sequence[Sequence[int]]) -> PreparedRequest:
+        model = self._read(shapes)
+        self._shapes = [port.get_partial_shape() for port in model.inputs]
+        self._types = [port.get_element_type().get_type_name() for port in model.inputs]
+        return PreparedRequest(self._runtime, model)
+
+    def _read(self, shapes: Sequence[Sequence[int]]) -> openvino.Model:
+        """Return the model for these shapes."""
+        model = self._runtime.read(*self._text, is_kept=True)
+        fit(model, shapes)
+        return model
+
+    def _takes(self, shapes: Sequence[tuple[int, ...]]) -> bool:
+        import openvino
+
+        pairs = zip(self._shapes, shapes, strict=True)
+        return all(taken.compatible(openvino.PartialShape(list(shape))) for taken, shape in pairs)
+
+
+class CalledText:
+    """A model that is called many times as a function from the inputs of its loop over calls to that loop's outputs.
+
+    `joined` are the outputs that are those of all calls, joined along the first axis.
+    """
+
+    def __init__(self, text: CompiledText, calls: Calls, joined: Sequence[int]) -> None:
+        self._text, self._calls, self._joined = text, calls, joined
+
+    def __call__(self, *inputs: Any) -> tuple[Array, ...]:
+        """Return the outputs, in the order of the model's Results."""
+        pieces: list[list[Array]] = []
+        carried: dict[int, Array] = {}
+
+        def each() -> Iterator[Sequence[Any]]:
+            for number in range(self._calls.count):
+                given = list(inputs)
+                for parts in self._calls.parts:
+                    given[parts.input] = parts.part(inputs[parts.input], number)
+                for position, value in carried.items():
+                    given[position] = value
+                yield given
+
+        for outputs in self._text.going_on(each()):
+            pieces = pieces or [[] for _ in outputs]
+            for position, (kept, value) in enumerate(zip(pieces, outputs, strict=True)):
+                if position not in self._joined:
+                    kept.clear()
+                kept.append(np.atleast_1d(value) if position in self._joined else value)
+            carried.update({one.input: outputs[one.output] for one in self._calls.carried})
+        return tuple(np.concatenate(kept) if _can_join(kept) else kept[-1] for kept in pieces)
+
+
+def _can_join(pieces: Sequence[Array]) -> bool:
+    return len(pieces) > 1 and len({(piece.ndim, piece.shape[1:]) for piece in pieces}) == 1
+
+
+def fit(model: openvino.Model, shapes: Sequence[Sequence[int]]) -> None:
+    """Let the Parameters have these shapes, where the declared ones exclude them (a body's are not binding)."""
+    import openvino
+
+    found = {}
+    for port, dims in zip(model.inputs, shapes, strict=True):
+        shape = openvino.PartialShape(list(dims))
+        if not port.get_partial_shape().compatible(shape) or -1 in dims:
+            found[port] = shape
+    if found:
+        model.reshape(found)
+
+
+# A model on many sets of inputs with one call: as the body of a Loop of OpenVINO's own, one set for each iteration.
+#
+# Each set is computed as it would be alone, for its own shapes: nothing is carried from one to the next.
+
+
+class IteratedText:
+    """A model as a function from inputs of many sets, stacked on a new first axis, to outputs that are stacked so.
+
+    `stacked` says of each input whether it is; one that is not is the same for all sets. It is compiled for the types
+    and shapes of a set, and anew for others. RuntimeError with OpenVINO's words where it refuses.
+    """
+
+    def __init__(self, runtime: Runtime, text: NativeText, stacked: Sequence[bool]) -> None:
+        self._runtime, self._text, self._stacked = runtime.for_size(0), text, tuple(stacked)
+        self._request: PreparedRequest | None = None
+        self._taken: list[tuple[tuple[int, ...], np.dtype[Any]]] = []
+
+    def __call__(self, *inputs: Any) -> tuple[Array, ...]:
+        """Return the outputs of all sets, in the order of the model's Results."""
+        request, given = self._ready(inputs)
+        return request.infer(given)
+
+    def views(self, *inputs: Any, lends: bool = False) -> Sequence[Array]:  # blocks follow each other
+        """Return the same, good until the next call."""
+        request, given = self._ready(inputs)
+        return request.views(given)
+
+    def _ready(self, inputs: Sequence[Any]) -> tuple[PreparedRequest, Sequence[Any]]:
+        """Return a request for sets of these types and shapes, and what it takes."""
+        pairs = list(zip(inputs, self._stacked, strict=True))
+        given = [(array.shape[1:] if is_stacked else array.shape, array.dtype) for array, is_stacked in pairs]
+        if self._request is None or given != self._taken:
+            self._request = None  # one at a time: a model may be large
+            model = self._runtime.read(*self._text, is_kept=True)
+            fit(model, [shape for shape, _ in given])
+            self._request, self._taken = PreparedRequest(self._runtime, _looped(model, self._stacked)), given
+        count = next(array.shape[0] for array, is_stacked in pairs if is_stacked)
+        return self._request, [*inputs, np.array(count, np.int64)]
+
+
+def _looped(model: openvino.Model, stacked: Sequence[bool]) -> openvino.Model:
+    """Return the model as the body of a Loop; its inputs, and how many sets there are."""
+    import openvino
+    from openvino import opset8
+
+    axis = opset8.constant(np.array([0], np.int64))
+    yes = opset8.constant(np.array(True))
+    count = opset8.parameter(openvino.PartialShape([]), openvino.Type.i64)
+    outer, inner = [], []
+    for parameter, is_stacked in zip(list(model.get_parameters()), stacked, strict=True):
+        shape, type = parameter.get_partial_shape(), parameter.get_element_type()
+        if not is_stacked:
+            outer.append(opset8.parameter(shape, type))
+            inner.append(parameter)
+            continue
+        outer.append(opset8.parameter(openvino.PartialShape([openvino.Dimension(), *shape]), type))
+        piece = opset8.parameter(openvino.PartialShape([openvino.Dimension(1), *shape]), type)
+        alone = opset8.squeeze(piece, axis).output(0)
+        for reader in list(parameter.output(0).get_target_inputs()):
+            reader.replace_source_output(alone)
+        inner.append(piece)
+    results = [opset8.result(opset8.unsqueeze(result.input_value(0), axis)) for result in model.get_results()]
+    loop = opset8.loop(count, yes)
+    loop.set_function(openvino.Model([*results, opset8.result(yes)], inner, "set"))
+    loop.set_special_body_ports([-1, len(results)])
+    for parameter, given, is_stacked in zip(inner, outer, stacked, strict=True):
+        if is_stacked:
+            loop.set_sliced_input(parameter, given.output(0), 0, 1, 1, -1, 0)
+        else:
+            loop.set_invariant_input(parameter, given.output(0))
+    outputs = [loop.get_concatenated_slices(result.output(0), 0, 1, 1, -1, 0) for result in results]
+    return openvino.Model([opset8.result(output) for output in outputs], [*outer, count], "sets")
+
+
+# A model whose outputs are compared where they are made, so that of what agrees nothing is handed over.
+
+
+class Viewed(Protocol):
+    """A function whose outputs may be looked at in the runtime's own memory."""
+
+    def views(self, *inputs: Any, lends: bool = False) -> Sequence[Array]:
+        """Return its outputs, good until the next call; `lends`: nobody else has the inputs."""
+
+
+class JudgedText:
+    """A function that takes `taken` arguments, and more to compare with: which outputs agree, and then the others.
+
+    `lends`: its arguments are nobody else's.
+    """
+
+    def __init__(self, text: Viewed, judged: Sequence[Judgement], taken: int, *, lends: bool) -> None:
+        self._text, self._judged, self._taken, self._lends = text, tuple(judged), taken, lends
+
+    def __call__(self, *arguments: Any) -> tuple[Array, ...]:
+        """Return booleans, True for each output that is within its tolerance, and the outputs that are not."""
+        outputs = self._text.views(*arguments[: self._taken], lends=self._lends)
+        agrees = [
+            is_within(arguments[judged.place], output, judged.tolerance)
+            for output, judged in zip(outputs, self._judged, strict=True)
+        ]
+        others = [np.array(output) for output, is_fine in zip(outputs, agrees, strict=True) if not is_fine]
+        return np.array(agrees, np.bool_), *others
+
+
+# The function of a model that is wanted, in this process.
+
+
+def function_of(
+    kind: FunctionKind, runtime: Runtime, text: NativeText, states: Mapping[str, Array], *, lends: bool = False
+) -> Callable[..., tuple[Array, ...]]:
+    """Return a function of this kind of a model's text; `lends`: arguments of its calls are nobody else's."""
+    function = IteratedText(runtime, text, kind.stacked) if kind.stacked else CompiledText(runtime, text, states)
+    if kind.judged:
+        return JudgedText(function, kind.judged, kind.taken, lends=lends)
+    if kind.calls is not None and isinstance(function, CompiledText):
+        return CalledText(function, kind.calls, kind.joined)
+    return function

@@ -12,8 +12,7 @@ from typing import Any
 from stepper.errors import ArgumentTypeError, ModelError
 from stepper.files.kinds import CONVERTED
 from stepper.ir.model import Model
-from stepper.ir.opening import ModelSource
-from stepper.ir.reader import read
+from stepper.ir.reader import ModelSource, read
 
 
 def open_model(

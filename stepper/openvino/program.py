@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from stepper.processes.programs import WorkerProgram
+from stepper.processes.starting import WorkerProgram, start_early
+
+if TYPE_CHECKING:
+    from stepper.processes.worker import Worker
 
 OPENVINO: Final = "openvino"
 """Its name where a user chooses an engine or a reference."""
@@ -21,7 +25,13 @@ def is_installed() -> bool:
 
 def start_loading() -> None:
     """Let OpenVINO load in its process from now on, where it is installed."""
-    from stepper.processes.starting import start_early  # OpenVINO's process starts no other
-
     if is_installed():
         start_early(PROGRAM)
+
+
+@functools.cache
+def shared_worker() -> Worker:
+    """Return the one worker of the program: what is asked of it is small, and starting one takes half a second."""
+    from stepper.processes.worker import Worker  # a process of OpenVINO starts early, and no other
+
+    return Worker(PROGRAM)

@@ -12,19 +12,27 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from stepper.element_types import Array
-from stepper.errors import UsageError
+import numpy as np
+from msgspec import Struct
+
+from stepper import element_types
+from stepper.element_types import STRING, STRING_DTYPE, Array, ElementType
+from stepper.errors import KernelError, UsageError
+from stepper.ir import weights
+from stepper.ir.model import Calls, Layer, Port
 from stepper.openvino.program import is_installed
-from stepper.processes.messages import COMPILING, READING, RUNNING
+from stepper.processes.messages import COMPILING, READING, RUNNING, CallFunction, Definition
+from stepper.tensors.tolerances import Tolerance
 from stepper.wording import excerpt
 
 if TYPE_CHECKING:
     import openvino
 
-    from stepper.openvino.acts import RuntimeFacts
     from stepper.processes.worker import Limits
+
 
 INSTALL: Final = "pip install 'stepper[openvino]'"
 PRECISIONS: Final = ("f32", "f16", "bf16")
@@ -91,7 +99,7 @@ class Runtime:
         """
         if self.device.upper() != "CPU":
             return self
-        from stepper.processes.cores import cores  # most runs need no other process
+        from stepper.processes.starting import cores  # most runs need no other process
 
         threads = {**_ONE_THREAD, "INFERENCE_NUM_THREADS": str(max(1, cores() // 2))}
         return Runtime(self.device, self.precision, self.extensions, {**threads, **self.properties}, self.timeout)
@@ -134,14 +142,8 @@ class Runtime:
         return all(isinstance(extension, (str, Path)) for extension in self.extensions)
 
     @property
-    def _is_everywhere(self) -> bool:
-        """True for what every OpenVINO computes with."""
-        return self.device.upper() == "CPU" and self.precision == PRECISIONS[0] and not self.extensions
-
-    @property
     def facts(self) -> RuntimeFacts:
         """The settings with which another process computes as this one does."""
-        from stepper.openvino.acts import RuntimeFacts
 
         return RuntimeFacts(self.device, self.precision, tuple(map(str, self.extensions)), self.properties)
 
@@ -153,9 +155,8 @@ class Runtime:
         ensure_installed(f"computing with {self}")
         if not self.is_remote:
             self.check_here()
-        elif waits or not self._is_everywhere:
-            from stepper.openvino.acts import CheckDevice
-            from stepper.openvino.worker import shared_worker
+        elif waits or not (self.device.upper() == "CPU" and self.precision == PRECISIONS[0] and not self.extensions):
+            from stepper.openvino.program import shared_worker
 
             shared_worker().ask(CheckDevice(self.facts), subject=f"the device {self.device}", limits=self.limits)
 
@@ -185,14 +186,11 @@ class Runtime:
                 core.add_extension(extension)
             except RuntimeError as error:
                 raise UsageError(f"{extension}: cannot be loaded as an extension: {complaint(error)}") from None
-        self._check_device(core)
-        return core
-
-    def _check_device(self, core: openvino.Core) -> None:
         kind = re.split(r"[:.(]", self.device)[0].upper()
         available = list(core.available_devices)
         if kind not in _VIRTUAL_DEVICES and kind not in {re.split(r"[:.(]", name)[0] for name in available}:
             raise UsageError(f"OpenVINO finds no device '{self.device}' here, only {', '.join(available)}")
+        return core
 
     def read(self, text: str, weights: Array | None = None, *, is_kept: bool) -> openvino.Model:
         """Return a model from the text of an IR and the bytes of its .bin.
@@ -262,3 +260,235 @@ def complaint(error: BaseException) -> str:
     said = [re.sub(r"^.*?Check '.*?' failed at [^:]*:\d+:?", "", line).strip() for line in lines]
     said = [line for line in said if line and not line.startswith(_PLACES)]
     return excerpt(" ".join(said) or str(error), _LONGEST_COMPLAINT)
+
+
+# Which function of a model is wanted, as it is said to another process.
+
+
+class Judgement(Struct, frozen=True):
+    """Of an output: which of the function's arguments it is compared with, and the tolerance."""
+
+    place: int
+    tolerance: Tolerance
+
+
+class FunctionKind(Struct, frozen=True):
+    """Of a model's text: as it is; `stacked`: of many sets of inputs, those stacked that are said to be.
+
+    `calls`: it is called so often, and gives those outputs that are `joined` of all calls.
+    `judged`: it gives booleans, for outputs within a tolerance of one of its arguments, and then those that are not;
+    of the arguments the first `taken` are its inputs.
+    """
+
+    stacked: tuple[bool, ...] = ()
+    calls: Calls | None = None
+    joined: tuple[int, ...] = ()
+    judged: tuple[Judgement, ...] = ()
+    taken: int = 0
+
+
+AS_IT_IS = FunctionKind()
+
+
+# The acts that OpenVINO performs in its worker process, as they cross to it: `worker` asks, `service` performs.
+
+
+class RuntimeFacts(Struct, frozen=True):
+    """Settings of OpenVINO: the fields of a `Runtime` that cross to another process."""
+
+    device: str
+    precision: str
+    extensions: tuple[str, ...]
+    properties: dict[str, str]
+
+
+class PortFacts(Struct, frozen=True, array_like=True):
+    """A port of a layer."""
+
+    id: int
+    element_type: str | None
+    dims: tuple[int, ...]
+
+
+class LayerFacts(Struct, frozen=True):
+    """A layer without bodies."""
+
+    id: int
+    name: str
+    type: str
+    version: str
+    definition: int | None
+    attributes: dict[str, str]
+    inputs: tuple[PortFacts, ...]
+    outputs: tuple[PortFacts, ...]
+    line: int
+
+
+class CheckDevice(Struct, frozen=True, tag=True):
+    """Refuse a device that is missing or does not compute in the precision."""
+
+    runtime: RuntimeFacts
+
+
+class Convert(Struct, frozen=True, tag=True):
+    """Read a model of any format and write it as an IR; its inputs have these shapes, where any are given."""
+
+    source: str
+    target: str
+    folder: str
+    shapes: dict[str, tuple[int, ...]]
+
+
+class FindNode(Struct, frozen=True, tag=True):
+    """Find a node of an ONNX file by its name or an output of it; the facts are `onnx_files.NodeFacts` or nothing."""
+
+    path: str
+    output: str
+
+
+class Rewrite(Struct, frozen=True, tag=True):
+    """Write an ONNX file with others in the place of operations that OpenVINO lacks; the facts are `Replacements`."""
+
+    source: str
+    target: str
+    folder: str
+
+
+class CompileFile(Struct, frozen=True, tag=True):
+    """Read and compile an IR in `folder`, for the sake of what OpenVINO writes there meanwhile."""
+
+    runtime: RuntimeFacts
+    path: str
+    folder: str
+
+
+class DefineModel(Definition, frozen=True, tag=True):
+    """A model by the text of its IR and the path of its .bin (empty: it has none).
+
+    The arrays of the message are what these variables begin with.
+    """
+
+    runtime: RuntimeFacts
+    text: str
+    weights: str
+    states: tuple[str, ...] = ()
+    kind: FunctionKind = AS_IT_IS
+
+
+class DefineLayer(Definition, frozen=True, tag=True):
+    """A layer; the arrays of the message are its constant inputs, at these places."""
+
+    runtime: RuntimeFacts
+    layer: LayerFacts
+    constants: tuple[int, ...]
+    is_last_resort: bool
+
+
+OpenVINOAct = CheckDevice | Convert | FindNode | Rewrite | CompileFile | DefineModel | DefineLayer | CallFunction
+
+
+def layer_facts(layer: Layer) -> LayerFacts:
+    """Return a layer as it crosses to another process."""
+    inputs, outputs = (tuple(map(_port_facts, ports)) for ports in (layer.inputs, layer.outputs))
+    head = (layer.id, layer.name, layer.type, layer.version, layer.definition, dict(layer.attributes))
+    return LayerFacts(*head, inputs, outputs, layer.line)
+
+
+def _port_facts(port: Port) -> PortFacts:
+    return PortFacts(port.id, None if port.element_type is None else port.element_type.name, port.dims)
+
+
+def layer_of(facts: LayerFacts) -> Layer:
+    """Return the layer again."""
+    inputs, outputs = (
+        tuple(
+            Port(port.id, element_types.by_name(port.element_type or ""), port.dims, (), facts.line) for port in ports
+        )
+        for ports in (facts.inputs, facts.outputs)
+    )
+    attributes = MappingProxyType(facts.attributes)
+    head = (facts.id, facts.name, facts.type, facts.version, facts.definition, attributes)
+    return Layer(*head, inputs, outputs, (), facts.line)
+
+
+# Arrays to OpenVINO's tensors and back, of every element type, bit for bit.
+#
+# numpy lacks some of the types: there OpenVINO shows the bytes, half-byte types several values to a byte. openvino is
+# imported by the first call.
+
+
+def to_tensor(array: Any) -> openvino.Tensor:
+    """Return a tensor of its own with what the array holds."""
+    import openvino
+
+    element_type = element_types.of(array)
+    if element_type is STRING:
+        texts = np.array(np.asarray(array).tolist(), np.str_).reshape(array.shape)
+        return openvino.Tensor(texts if texts.dtype.itemsize else texts.astype("U1"))
+    tensor = openvino.Tensor(native_type(element_type), openvino.Shape(array.shape))
+    fill(tensor, array)
+    return tensor
+
+
+def fill(tensor: openvino.Tensor, array: Any) -> None:
+    """Write the array into a tensor of its shape, of any type but strings. KernelError where the types differ."""
+    element_type, wanted = element_types.of(array), tensor.element_type.get_type_name()
+    if element_type.name != wanted:
+        raise KernelError(f"OpenVINO expects {wanted}, not {element_type}")
+    if not array.size:
+        return
+    if element_type.bits < 8:
+        tensor.data[...] = weights.pack(np.asarray(array), element_type).view(tensor.data.dtype)
+    else:
+        tensor.data.view(element_type.dtype)[...] = array
+
+
+def feed(request: openvino.InferRequest, inputs: Sequence[Any]) -> list[openvino.Tensor]:
+    """Give a request its inputs; what is returned must be kept until it gets others.
+
+    They are written into the request's own tensors wherever that can be: an output may share the memory of an input,
+    and with tensors that come and go OpenVINO writes into memory that is free again.
+    """
+    kept = []
+    for index, array in enumerate(inputs):
+        if array.dtype == STRING_DTYPE:
+            kept.append(to_tensor(array))
+            request.set_input_tensor(index, kept[-1])
+        else:
+            tensor = request.get_input_tensor(index)
+            if shape_of(tensor) != array.shape:
+                tensor.shape = list(array.shape)
+            fill(tensor, array)
+    return kept
+
+
+def to_array(tensor: openvino.Tensor) -> Array:
+    """Return a copy of what the tensor holds, in the dtype of its element type."""
+    element_type = element_types.by_name(tensor.element_type.get_type_name())
+    if element_type is None:
+        raise KernelError(
+            f"OpenVINO gives a tensor of {tensor.element_type.get_type_name()}, which is not a known type"
+        )
+    if element_type.bits >= 8 and element_type is not STRING:
+        return np.array(tensor.data.view(element_type.dtype))
+    shape = shape_of(tensor)
+    if element_type is STRING:
+        return np.array(tensor.str_data.tolist(), element_type.dtype).reshape(shape)
+    if 0 in shape:
+        return np.empty(shape, element_type.dtype)
+    raw = np.ascontiguousarray(tensor.data).view(np.uint8).reshape(-1)
+    return weights.unpack(raw, element_type, int(np.prod(shape))).reshape(shape)
+
+
+def shape_of(tensor: openvino.Tensor) -> tuple[int, ...]:
+    """Return the sizes of a tensor: by position, iterating over OpenVINO's lists takes twenty times as long."""
+    shape = tensor.shape
+    return tuple(shape[axis] for axis in range(len(shape)))
+
+
+def native_type(element_type: ElementType) -> openvino.Type:
+    """OpenVINO's own object for an element type."""
+    import openvino
+
+    native: openvino.Type = getattr(openvino.Type, element_type.name)
+    return native

@@ -14,7 +14,9 @@ import msgspec
 
 from stepper.element_types import Array
 from stepper.openvino import runtime
-from stepper.openvino.acts import (
+from stepper.openvino.layers import LayerInOpenVINO, function_of
+from stepper.openvino.native_text import NativeText, mapped
+from stepper.openvino.runtime import (
     CheckDevice,
     CompileFile,
     Convert,
@@ -23,13 +25,10 @@ from stepper.openvino.acts import (
     FindNode,
     OpenVINOAct,
     Rewrite,
+    Runtime,
     RuntimeFacts,
     layer_of,
 )
-from stepper.openvino.functions.making import function_of
-from stepper.openvino.layers import LayerInOpenVINO
-from stepper.openvino.runtime import Runtime
-from stepper.openvino.texts.model_text import NativeText, mapped
 from stepper.processes.messages import CallFunction
 from stepper.processes.server import Announce, serve
 
@@ -85,13 +84,13 @@ class OpenVINOService:
 
                 convert(act.source, act.target, act.shapes)
             case FindNode():
-                from stepper.openvino import onnx_files
+                from stepper.openvino import conversion
 
-                return onnx_files.find_node(act.path, act.output), ()
+                return conversion.find_node(act.path, act.output), ()
             case Rewrite():
-                from stepper.openvino import onnx_files
+                from stepper.openvino import conversion
 
-                return onnx_files.rewritten(act.source, act.target), ()
+                return conversion.rewritten(act.source, act.target), ()
             case CompileFile():
                 os.chdir(act.folder)
                 self._runtime(act.runtime).compile_file(act.path)

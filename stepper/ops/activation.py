@@ -13,7 +13,7 @@ import numpy as np
 
 from stepper.element_types import Array
 from stepper.errors import KernelError
-from stepper.ops.error_function import erf
+from stepper.ops.elementwise import erf
 from stepper.ops.operands import normalize_axis, shape_text
 from stepper.ops.precision import ONES, in_blocks, narrowed, of_reals
 from stepper.ops.registry import kernel

@@ -1,22 +1,29 @@
-"""Conversion of tensors from one element type to another.
-
-Source: the operation sets' pages Convert, ConvertLike and ConvertPromoteTypes. Floats lose their fraction on the way to
-an integer, integers wrap, everything but 0 is true; what the pages leave open (a float beyond the integer's range, NaN)
-is done as processors do it: by way of i32, or of i64 where i32 is too narrow.
-"""
+"""Conversion between element types: Convert, quantization, and strings from bytes."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import ml_dtypes
 import numpy as np
 
 from stepper import element_types
-from stepper.element_types import BOOLEAN, ELEMENT_TYPES, F32, Array, ElementType, is_floating, is_of_numpy
+from stepper.element_types import (
+    BOOLEAN,
+    ELEMENT_TYPES,
+    F32,
+    STRING_DTYPE,
+    Array,
+    ElementType,
+    is_floating,
+    is_of_numpy,
+)
 from stepper.errors import KernelError
+from stepper.ops.elementwise import AutoBroadcast, aligned
+from stepper.ops.operands import ensure_allocatable, integers, shape_text
+from stepper.ops.precision import narrowed, widened
 from stepper.ops.registry import kernel
 
 DType = np.dtype[Any]
@@ -69,7 +76,8 @@ def convert_promote_types(
     if first == second or BOOLEAN in (first, second):
         common: ElementType | None = second if first == BOOLEAN else first
     elif is_floating(first.dtype) != is_floating(second.dtype):
-        common = _floating_of(first, second, promote_unsafe)
+        real, integer = (first, second) if is_floating(first.dtype) else (second, first)
+        common = real if promote_unsafe or real.bits >= 2 * integer.bits else None
     elif scalar_gives_way:
         common = _dimensioned(*((second, first) if a.ndim == 0 else (first, second)), promote_unsafe)
     elif is_floating(first.dtype):
@@ -79,12 +87,6 @@ def convert_promote_types(
     if common is None:
         raise KernelError(f"{first} and {second} have no common type that is safe, and promote_unsafe is false")
     return converted(a, common.dtype), converted(b, common.dtype)
-
-
-def _floating_of(first: ElementType, second: ElementType, unsafe: bool) -> ElementType | None:
-    """Return of a float and an integer type the float; it is safe if twice as wide."""
-    real, integer = (first, second) if is_floating(first.dtype) else (second, first)
-    return real if unsafe or real.bits >= 2 * integer.bits else None
 
 
 def _dimensioned(tensor: ElementType, scalar: ElementType, unsafe: bool) -> ElementType | None:
@@ -210,3 +212,85 @@ def _to_f8e8m0(x: Any) -> Any:
     code = code + ((mantissa > 0.75) | ((mantissa == 0.75) & (code % 2 == 1)))
     code = np.where(x > 0, np.clip(np.where(np.isinf(x), 254, code), 0, 254), np.where(np.isnan(x), 255, 0))
     return code.astype(np.uint8).view(ml_dtypes.float8_e8m0fnu)
+
+
+# Quantisation and back within one operation: what a low-precision type would make of the values.
+#
+# Source: the operation sets' pages FakeQuantize and FakeConvert.
+
+# the type and its greatest number
+_F8 = {"f8e4m3": (ml_dtypes.float8_e4m3fn, 448), "f8e5m2": (ml_dtypes.float8_e5m2, 57344)}
+
+
+@kernel("FakeQuantize", 1)
+def fake_quantize(
+    x: Array,
+    input_low: Array,
+    input_high: Array,
+    output_low: Array,
+    output_high: Array,
+    *,
+    levels: int,
+    auto_broadcast: AutoBroadcast = "numpy",
+) -> Array:
+    """Return the input range in `levels` equal steps laid onto the output range; what lies outside goes to its ends."""
+    if levels < 2:
+        raise KernelError(f"FakeQuantize has {levels} levels, at least 2 are needed")
+    wide = widened(x)
+    ranges = (widened(aligned(x, each, auto_broadcast)[1]) for each in (input_low, input_high, output_low, output_high))
+    low, high, out_low, out_high = ranges
+    step = np.rint((wide - low) / (high - low) * (levels - 1)) / (levels - 1)
+    inside = step * (out_high - out_low) + out_low
+    above = np.where(wide > np.maximum(low, high), out_high, inside)
+    return narrowed(np.where(wide <= np.minimum(low, high), out_low, above), x.dtype)
+
+
+@kernel("FakeConvert", 13)
+def fake_convert(
+    x: Array,
+    scale: Array,
+    shift: Array | None = None,
+    *,
+    destination_type: Literal["f8e4m3", "f8e5m2"] = "f8e4m3",
+) -> Array:
+    """Return (f8(x scale - shift) + shift) / scale, where f8 rounds to 8-bit floats and saturates."""
+    wide_scale = widened(scale)
+    moved = widened(x) * wide_scale
+    offset = widened(shift) if shift is not None else wide_scale.dtype.type(0)
+    return narrowed((_through_f8(moved - offset, destination_type) + offset) / wide_scale, x.dtype)
+
+
+def _through_f8(x: Array, name: str) -> Array:
+    target, greatest = _F8[name]
+    return np.clip(x, -greatest, greatest).astype(target).astype(x.dtype)
+
+
+# String tensors as three numeric ones and back: where each string begins and ends among the bytes of all, in UTF-8.
+#
+# Source: the operation sets' pages of StringTensorPack and StringTensorUnpack.
+
+
+@kernel("StringTensorPack", 15)
+def string_tensor_pack(begins: Array, ends: Array, symbols: Array) -> Array:
+    """Return the strings symbols[begins[i]:ends[i]]."""
+    text, starts, stops = symbols.tobytes(), integers(begins), integers(ends)
+    if begins.shape != ends.shape:
+        raise KernelError(f"begins {shape_text(begins.shape)} and ends {shape_text(ends.shape)} differ in shape")
+    if starts and not 0 <= min(starts + stops) <= max(starts + stops) <= len(text):
+        raise KernelError(f"a string begins or ends outside the {len(text)} symbols")
+    ensure_allocatable((sum(max(0, stop - start) for start, stop in zip(starts, stops, strict=True)),))
+    try:
+        strings = [text[start:stop].decode() for start, stop in zip(starts, stops, strict=True)]
+    except UnicodeDecodeError as error:
+        raise KernelError(f"a string is not UTF-8: {error}") from None
+    return np.array(strings, STRING_DTYPE).reshape(begins.shape)
+
+
+@kernel("StringTensorUnpack", 15)
+def string_tensor_unpack(data: Array) -> tuple[Array, Array, Array]:
+    """Begins, ends (i32) and the bytes of all strings, in order."""
+    encoded = [str(string).encode() for string in data.reshape(-1)]
+    ends = np.cumsum([len(string) for string in encoded], dtype=np.int32)
+    begins = np.concatenate([np.zeros(1, np.int32), ends])[:-1]
+    symbols = np.frombuffer(b"".join(encoded), np.uint8)
+    return begins.reshape(data.shape), ends.reshape(data.shape), symbols

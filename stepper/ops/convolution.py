@@ -1,24 +1,149 @@
-"""Convolutions: plain, grouped, binary, and the transposed ones (ConvolutionBackpropData).
-
-Source: the operation sets' pages of the category Convolution. A plain convolution is a grouped one of a single group.
-"""
+"""Sliding windows: convolutions, deformable ones, and pooling."""
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, Literal
 
 import numpy as np
+from msgspec import Struct
 
-from stepper.element_types import ELEMENT_TYPES, Array
+from stepper.element_types import ELEMENT_TYPES, Array, is_floating
 from stepper.errors import KernelError
-from stepper.ops.operands import ensure_allocatable, integers, shape_text
+from stepper.ops.images import bilinear
+from stepper.ops.matmul import WORTH_THREADS, matrix_product
+from stepper.ops.operands import ensure_allocatable, integers, normalize_axis, shape_text
 from stepper.ops.precision import narrowed, widened
-from stepper.ops.products import WORTH_THREADS, matrix_product
 from stepper.ops.registry import attributes_of, kernel
-from stepper.ops.windows import AutoPad, WindowedAxis, last_axes, padded, per_axis, under_windows, windowed_axes
+
+# Windows that slide over the spatial axes of [N, C, ...]: their counts, their padding, the elements under them.
+#
+# Source: the attributes strides, dilations, pads_begin, pads_end, auto_pad and rounding_type of convolution and
+# pooling.
+
+AutoPad = Literal["explicit", "same_upper", "same_lower", "valid"]
+Rounding = Literal["floor", "ceil", "ceil_torch"]
+
+
+class WindowedAxis(Struct, frozen=True):
+    """One spatial axis: `count` windows of `kernel` elements over data padded by `begin` and `end`."""
+
+    kernel: int
+    stride: int
+    dilation: int
+    begin: int
+    end: int
+    count: int
+
+    @property
+    def extent(self) -> int:
+        """The length of a window from its first to its last element."""
+        return (self.kernel - 1) * self.dilation + 1
+
+    def under(self, at: int) -> slice:
+        """Return the elements of the padded data that lie under element `at` of each window."""
+        start = at * self.dilation
+        return slice(start, start + (self.count - 1) * self.stride + 1, self.stride)
+
+    def padded_size(self, size: int) -> int:
+        """Return the padded data's size: as far as the padding or the last window goes."""
+        return max(self.begin + size + self.end, (self.count - 1) * self.stride + self.extent)
+
+
+def windowed_axes(
+    spatial: Sequence[int],
+    kernel: Sequence[int],
+    strides: Sequence[int],
+    dilations: Sequence[int],
+    pads_begin: Sequence[int],
+    pads_end: Sequence[int],
+    auto_pad: str,
+    rounding: str = "floor",
+) -> tuple[WindowedAxis, ...]:
+    """Return the windows along each axis; an empty list of strides or dilations means ones, of pads zeros.
+
+    Raises KernelError for lists of another length, numbers out of range, or a window larger than the padded data.
+    """
+    lists = [
+        spatial,
+        per_axis("kernel", kernel, spatial, least=1),
+        per_axis("strides", strides, spatial, default=1, least=1),
+        per_axis("dilations", dilations, spatial, default=1, least=1),
+        per_axis("pads_begin", pads_begin, spatial),
+        per_axis("pads_end", pads_end, spatial),
+    ]
+    return tuple(_windowed_axis(*numbers, auto_pad=auto_pad, rounding=rounding) for numbers in zip(*lists, strict=True))
+
+
+def per_axis(
+    name: str, values: Sequence[int], spatial: Sequence[int], default: int = 0, least: int = -(2**31)
+) -> Sequence[int]:
+    """Return a list attribute with one number for each spatial axis, the default where it is empty."""
+    if not values:
+        values = (default,) * len(spatial)
+    if len(values) != len(spatial):
+        raise KernelError(f"'{name}' has {len(values)} numbers for spatial dimensions {shape_text(spatial)}")
+    if any(not least <= value < 2**31 for value in values):
+        raise KernelError(f"'{name}' is {','.join(map(str, values))}, out of range")
+    return values
+
+
+def _windowed_axis(
+    size: int, kernel: int, stride: int, dilation: int, begin: int, end: int, *, auto_pad: str, rounding: str
+) -> WindowedAxis:
+    extent = (kernel - 1) * dilation + 1
+    if auto_pad in ("same_upper", "same_lower"):
+        count = -(-size // stride)
+        total = max((count - 1) * stride + extent - size, 0)
+        begin, end = total // 2, total - total // 2
+        if auto_pad == "same_lower":
+            begin, end = end, begin
+    else:
+        if auto_pad == "valid":
+            begin = end = 0
+        room = begin + size + end - extent
+        count = (room // stride if rounding == "floor" else -(-room // stride)) + 1 if room >= 0 else 0
+        if rounding == "ceil_torch" and (count - 1) * stride >= size + begin:
+            count -= 1
+    if count < 1:
+        raise KernelError(f"a window of {extent} elements does not fit {size} padded by {begin} and {end}")
+    return WindowedAxis(kernel, stride, dilation, begin, end, count)
+
+
+def last_axes(indices: Iterable[int | slice]) -> tuple[Any, ...]:
+    """Return the index that applies `indices` to the last axes of an array."""
+    return (..., *indices)
+
+
+def padded(x: Array, axes: Sequence[WindowedAxis], value: Any) -> Array:
+    """Return `x` with `value` around its spatial axes, as far as the windows reach; negative pads crop."""
+    sizes = x.shape[-len(axes) :]
+    kept = (slice(max(-axis.begin, 0), size + min(axis.end, 0)) for axis, size in zip(axes, sizes, strict=True))
+    cropped: Array = x[last_axes(kept)]
+    shape = x.shape[: -len(axes)] + tuple(axis.padded_size(size) for axis, size in zip(axes, sizes, strict=True))
+    if cropped.shape == shape:
+        return cropped
+    ensure_allocatable(shape, x.dtype)
+    result = np.full(shape, value, x.dtype)
+    inside = zip((max(axis.begin, 0) for axis in axes), cropped.shape[-len(axes) :], strict=True)
+    result[last_axes(slice(start, start + size) for start, size in inside)] = cropped
+    return result
+
+
+def under_windows(padded_data: Array, axes: Sequence[WindowedAxis]) -> Array:
+    """Return a view [..., *kernel, *counts] of padded data [..., *spatial]."""
+    rank, lead = len(axes), padded_data.ndim - len(axes)
+    spatial = tuple(range(lead, lead + rank))
+    windows = np.lib.stride_tricks.sliding_window_view(padded_data, [axis.extent for axis in axes], spatial)
+    view: Array = windows[
+        last_axes([*(axis.under(0) for axis in axes), *(slice(None, None, axis.dilation) for axis in axes)])
+    ]
+    order = (*range(lead), *range(lead + rank, lead + 2 * rank), *spatial)
+    return view.transpose(order)
+
 
 Ints = tuple[int, ...]
 
@@ -231,3 +356,283 @@ def _check_ranks(data: Array, filters: Array, filters_rank: int) -> None:
     if data.ndim < 3 or filters.ndim != filters_rank:
         shapes = f"{shape_text(data.shape)} and {shape_text(filters.shape)}"
         raise KernelError(f"data and filters of shapes {shapes} do not have the ranks of a convolution")
+
+
+# DeformableConvolution: a convolution whose windows' elements are moved, each by its own offset.
+#
+# Source: the pages DeformableConvolution-1 and -8.
+
+
+@kernel("DeformableConvolution", 1, without=("mask", "bilinear_interpolation_pad"))
+@kernel("DeformableConvolution", 8)
+def deformable_convolution(
+    data: Array,
+    offsets: Array,
+    filters: Array,
+    mask: Array | None = None,
+    *,
+    strides: Ints = (),
+    pads_begin: Ints = (),
+    pads_end: Ints = (),
+    dilations: Ints = (),
+    auto_pad: AutoPad = "explicit",
+    group: int = 1,
+    deformable_group: int = 1,
+    bilinear_interpolation_pad: bool = False,
+) -> Array:
+    """Return filters [O, I/group, ...] over data interpolated at the windows' elements plus offsets, times the mask."""
+    if data.ndim != 4 or filters.ndim != 4 or offsets.ndim != 4:
+        shapes = ", ".join(shape_text(x.shape) for x in (data, offsets, filters))
+        raise KernelError(f"data, offsets and filters of shapes {shapes}: all have rank 4")
+    axes = windowed_axes(data.shape[2:], filters.shape[2:], strides, dilations, pads_begin, pads_end, auto_pad)
+    _check_groups(data, offsets, filters, mask, axes, group, deformable_group)
+    batch, channels = data.shape[:2]
+    images = widened(data).reshape(batch * deformable_group, channels // deformable_group, *data.shape[2:])
+    y, x = _places(widened(offsets), axes, deformable_group)
+    sampled = _sampled(images, y, x, bilinear_interpolation_pad)
+    if mask is not None:
+        sampled *= widened(mask).reshape(batch * deformable_group, 1, -1)
+    outputs, inputs, *kernel_shape = filters.shape
+    terms, counts = inputs * math.prod(kernel_shape), math.prod(axis.count for axis in axes)
+    weights = widened(filters).reshape(group, outputs // group, terms)
+    result = matrix_product(weights, sampled.reshape(batch, group, terms, counts))
+    return narrowed(result.reshape(batch, outputs, *(axis.count for axis in axes)), data.dtype)
+
+
+def _check_groups(
+    data: Array,
+    offsets: Array,
+    filters: Array,
+    mask: Array | None,
+    axes: Sequence[WindowedAxis],
+    group: int,
+    deformable_group: int,
+) -> None:
+    if group < 1 or deformable_group < 1 or data.shape[1] % deformable_group or filters.shape[0] % group:
+        raise KernelError(f"{group} group(s) and {deformable_group} deformable group(s) do not divide the channels")
+    counts = tuple(axis.count for axis in axes)
+    elements = deformable_group * math.prod(axis.kernel for axis in axes)
+    fits = offsets.shape == (data.shape[0], 2 * elements, *counts) and data.shape[1] == group * filters.shape[1]
+    if not fits or (mask is not None and mask.shape != (data.shape[0], elements, *counts)):
+        shapes = ", ".join(shape_text(x.shape) for x in (data, offsets, filters, mask) if x is not None)
+        raise KernelError(f"data, offsets, filters (and mask) of shapes {shapes} do not fit each other")
+    ensure_allocatable((data.shape[0] * data.shape[1] * elements // deformable_group, *counts), np.float32)
+
+
+def _places(offsets: Array, axes: Sequence[WindowedAxis], deformable_group: int) -> tuple[Array, Array]:
+    """Return y and x [N * deformable_group, kernel elements * windows] of what each window reads."""
+    vertical, horizontal = axes
+    shape = (-1, vertical.kernel, horizontal.kernel, 2, vertical.count, horizontal.count)
+    moved = offsets.reshape(offsets.shape[0] * deformable_group, *shape[1:])
+    y = _regular(vertical, offsets.dtype)[:, np.newaxis, :, np.newaxis] + moved[:, :, :, 0]
+    x = _regular(horizontal, offsets.dtype)[np.newaxis, :, np.newaxis, :] + moved[:, :, :, 1]
+    places = math.prod(y.shape[1:])
+    return y.reshape(len(y), places), x.reshape(len(x), places)
+
+
+def _regular(axis: WindowedAxis, dtype: np.dtype[np.floating]) -> Array:
+    """Return the places of the elements [kernel, windows] along one axis before they are moved."""
+    starts = np.arange(axis.count) * axis.stride - axis.begin
+    return (np.arange(axis.kernel)[:, np.newaxis] * axis.dilation + starts).astype(dtype)
+
+
+def _sampled(images: Array, y: Array, x: Array, zeros_around: bool) -> Array:
+    """Return the images at real places: between zeros outside, or zero outside and the last row and column beyond."""
+    if zeros_around:
+        return bilinear(images, y, x)
+    height, width = images.shape[2:]
+    inside = (y >= 0) & (y < height) & (x >= 0) & (x < width)
+    within = bilinear(images, np.minimum(y, height - 1), np.minimum(x, width - 1))
+    return np.where(inside[:, np.newaxis], within, 0).astype(images.dtype)
+
+
+# Pooling: AvgPool, MaxPool, AdaptiveAvgPool, AdaptiveMaxPool.
+#
+# Source: the operation sets' pages of the category Pooling. Windows are boxes, so one axis is pooled after the other.
+
+IndexType = Literal["i64", "i32"]
+
+_LONGEST_WINDOW: Final = 2**20
+_MOST_TERMS: Final = 2**34
+"""Beyond what an image needs; larger numbers come from a faulty attribute and would take minutes."""
+
+
+@kernel("AvgPool", 1, 14, without=("dilations",))
+@kernel("AvgPool", 16)
+def avg_pool(
+    data: Array,
+    *,
+    kernel: Ints,
+    strides: Ints,
+    pads_begin: Ints = (),
+    pads_end: Ints = (),
+    dilations: Ints = (),
+    exclude_pad: bool = True,
+    rounding_type: Rounding = "floor",
+    auto_pad: AutoPad = "explicit",
+) -> Array:
+    """Return the mean under each window, of the data alone or (without `exclude_pad`) of the padding's zeros too.
+
+    What a window has beyond the data counts only where there is padding: rounding_type=ceil alone adds no zeros.
+    """
+    axes = _pooled_axes(data, (kernel, strides, dilations, pads_begin, pads_end), auto_pad, rounding_type)
+    lead = data.ndim - len(axes)
+    of_data_alone = exclude_pad or not any(axis.begin or axis.end for axis in axes)
+    result = padded(widened(data) if is_floating(data.dtype) else data.astype(np.float64), axes, 0)
+    for number, axis in enumerate(axes):
+        result = _over_windows(np.add, result, lead + number, axis)
+        divisor = _data_under(axis, data.shape[lead + number]) if of_data_alone else np.full(axis.count, axis.kernel)
+        spread = (slice(None), *[np.newaxis] * (len(axes) - 1 - number))
+        result = result / divisor.astype(result.dtype)[spread]
+    return narrowed(result if is_floating(data.dtype) else np.rint(result), data.dtype)
+
+
+@kernel("MaxPool", 1)
+def max_pool_1(
+    data: Array,
+    *,
+    kernel: Ints,
+    strides: Ints,
+    pads_begin: Ints = (),
+    pads_end: Ints = (),
+    rounding_type: Rounding = "floor",
+    auto_pad: AutoPad = "explicit",
+) -> Array:
+    """Return the greatest element under each window."""
+    axes = _pooled_axes(data, (kernel, strides, (), pads_begin, pads_end), auto_pad, rounding_type)
+    wide = widened(data)
+    result = padded(wide, axes, _least(wide.dtype))
+    for number, axis in enumerate(axes):
+        result = _over_windows(np.maximum, result, data.ndim - len(axes) + number, axis)
+    return narrowed(result, data.dtype)
+
+
+@kernel("MaxPool", 8, 14)
+def max_pool(
+    data: Array,
+    *,
+    kernel: Ints,
+    strides: Ints,
+    dilations: Ints = (),
+    pads_begin: Ints = (),
+    pads_end: Ints = (),
+    rounding_type: Rounding = "floor",
+    auto_pad: AutoPad = "explicit",
+    index_element_type: IndexType = "i64",
+    axis: int = 0,
+) -> tuple[Array, Array]:
+    """Return the greatest element under each window and where it was first, counted in the tensor from `axis` on."""
+    axes = _pooled_axes(data, (kernel, strides, dilations, pads_begin, pads_end), auto_pad, rounding_type)
+    first = normalize_axis(axis, data.ndim)
+    wide = widened(data)
+    values = padded(wide, axes, _least(wide.dtype))
+    indices = padded(np.arange(data.size).reshape(data.shape), axes, -1)
+    for number, windowed in reversed(list(enumerate(axes))):
+        values, indices = _greatest_under(values, indices, data.ndim - len(axes) + number, windowed)
+    counted = np.maximum(indices, 0) % max(math.prod(data.shape[first:]), 1)
+    return narrowed(values, data.dtype), counted.astype(index_element_type.replace("i", "int"))
+
+
+def _pooled_axes(
+    data: Array, lists: tuple[Sequence[int], ...], auto_pad: str, rounding: str
+) -> tuple[WindowedAxis, ...]:
+    if data.ndim < 3:
+        raise KernelError(f"data of shape {shape_text(data.shape)} has no spatial axis to pool")
+    kernel, strides, dilations, begin, end = lists
+    if any(pad < 0 for pad in (*begin, *end)):
+        raise KernelError(f"pads {list(begin)} and {list(end)}: none may be negative")
+    axes = windowed_axes(data.shape[2:], kernel, strides, dilations, begin, end, auto_pad, rounding)
+    shape = (*data.shape[:2], *(axis.count for axis in axes))
+    ensure_allocatable(shape, data.dtype)
+    terms = math.prod(shape) * max(kernel)
+    if max(kernel) > _LONGEST_WINDOW or terms > _MOST_TERMS:
+        raise KernelError(f"windows of {shape_text(kernel)} for a result of shape {shape_text(shape)} are too large")
+    return axes
+
+
+def _over_windows(reduction: np.ufunc, x: Array, at: int, axis: WindowedAxis) -> Array:
+    """Return the reduction of what lies under the windows of one axis: element by element or window by window."""
+    lead = (slice(None),) * at
+    if axis.kernel <= axis.count:
+        return functools.reduce(reduction, (x[(*lead, axis.under(element))] for element in range(axis.kernel)))
+    windows = (
+        slice(start, start + axis.extent, axis.dilation) for start in range(0, axis.count * axis.stride, axis.stride)
+    )
+    return np.stack([reduction.reduce(x[(*lead, window)], axis=at) for window in windows], axis=at)
+
+
+def _data_under(axis: WindowedAxis, size: int) -> Array:
+    """Return the number of elements under each window that are data and not padding."""
+    start = np.arange(axis.count) * axis.stride - axis.begin
+    first = np.maximum(-(start // axis.dilation), 0)
+    end = np.minimum(-((start - size) // axis.dilation), axis.kernel)
+    return np.asarray(np.maximum(end - first, 0))
+
+
+def _greatest_under(values: Array, indices: Array, at: int, axis: WindowedAxis) -> tuple[Array, Array]:
+    """Return the greatest element under each window of an axis and its index; padding (-1) only if all is."""
+    lead = (slice(None),) * at
+    best, best_index = values[(*lead, axis.under(0))].copy(), indices[(*lead, axis.under(0))].copy()
+    any_nan = is_floating(values.dtype) and bool(np.isnan(values).any())
+    any_padding = bool((indices < 0).any())
+    for element in range(1, axis.kernel):
+        value, index = values[(*lead, axis.under(element))], indices[(*lead, axis.under(element))]
+        better = value > best
+        if any_padding:
+            better |= (best_index < 0) & (index >= 0)
+        if any_nan:
+            better |= np.isnan(value) & ~np.isnan(best)
+        np.copyto(best, value, where=better)
+        np.copyto(best_index, index, where=better)
+    return best, best_index
+
+
+def _least(dtype: np.dtype[Any]) -> Any:
+    """Return the least value of the type."""
+    return -np.inf if is_floating(dtype) else np.iinfo(dtype).min
+
+
+@kernel("AdaptiveAvgPool", 8)
+def adaptive_avg_pool(data: Array, output_shape: Array) -> Array:
+    """Return the mean of each of `output_shape` bins of nearly equal size."""
+    result = widened(data)
+    for axis, size in _adaptive_axes(data, output_shape):
+        index, inside = _bins(data.shape[axis], size)
+        spread = (slice(None), slice(None), *[np.newaxis] * (data.ndim - 1 - axis))
+        total = np.where(inside[spread], result.take(index, axis), 0).sum(axis=axis + 1)
+        result = total / np.count_nonzero(inside, axis=1).astype(total.dtype)[(*spread[1:],)]
+    return narrowed(result, data.dtype)
+
+
+@kernel("AdaptiveMaxPool", 8)
+def adaptive_max_pool(
+    data: Array, output_shape: Array, *, index_element_type: IndexType = "i64"
+) -> tuple[Array, Array]:
+    """Return the greatest element of each bin and where it was first, counted in the spatial axes."""
+    values = widened(data)
+    indices = np.broadcast_to(np.arange(math.prod(data.shape[2:])).reshape(data.shape[2:]), data.shape)
+    for axis, size in reversed(_adaptive_axes(data, output_shape)):
+        index, inside = _bins(data.shape[axis], size)
+        spread = (slice(None), slice(None), *[np.newaxis] * (data.ndim - 1 - axis))
+        binned = np.where(inside[spread], values.take(index, axis), np.asarray(_least(values.dtype), values.dtype))
+        at = np.expand_dims(binned.argmax(axis=axis + 1), axis + 1)
+        values = np.take_along_axis(binned, at, axis + 1).squeeze(axis + 1)
+        indices = np.take_along_axis(indices.take(index, axis), at, axis + 1).squeeze(axis + 1)
+    return narrowed(values, data.dtype), indices.astype(index_element_type.replace("i", "int"))
+
+
+def _adaptive_axes(data: Array, output_shape: Array) -> list[tuple[int, int]]:
+    """Return each spatial axis with its new size."""
+    sizes = integers(output_shape)
+    if data.ndim != len(sizes) + 2 or not sizes or min(sizes) < 1 or 0 in data.shape[2:]:
+        raise KernelError(f"data of shape {shape_text(data.shape)} cannot be pooled to {shape_text(sizes)}")
+    ensure_allocatable((*data.shape[:2], *sizes), np.int64)
+    return list(enumerate(sizes, 2))
+
+
+def _bins(size: int, count: int) -> tuple[Array, Array]:
+    """Return for each bin its elements [count, longest], and which of these it has."""
+    bins = np.arange(count)[:, np.newaxis]
+    start, end = bins * size // count, -(-(bins + 1) * size // count)
+    elements = start + np.arange(int((end - start).max()))
+    return np.minimum(elements, size - 1), elements < end

@@ -1,20 +1,17 @@
-"""Element-wise arithmetic of two tensors, and the choice between two by a third.
-
-Source: the operation sets' pages of each operation (category Arithmetic, and Select). Integers wrap. By the
-broadcast rules `pdpd` in an IR always has axis 0, that is it aligns to the left.
-"""
+"""Elementwise operations: arithmetic with broadcasting, comparisons, logic, bits, and functions of one number."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Literal
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Literal
 
 import numpy as np
 
-from stepper.element_types import F32, Array
+from stepper.element_types import F32, Array, is_floating
 from stepper.errors import KernelError
 from stepper.ops.operands import shape_text
-from stepper.ops.precision import narrowed, widened
+from stepper.ops.precision import for_every_type, in_blocks, narrowed, of_reals, plain, widened
 from stepper.ops.registry import kernel
 
 AutoBroadcast = Literal["numpy", "pdpd", "none"]
@@ -135,3 +132,186 @@ def select(condition: Array, then: Array, otherwise: Array, *, auto_broadcast: A
     """Return `then` where the condition holds, else `otherwise`."""
     then, condition = aligned(then, condition, auto_broadcast)
     return np.where(condition, *aligned(then, otherwise, auto_broadcast))
+
+
+# Element-wise comparison and logic: what they return is boolean.
+#
+# Source: the operation sets' pages of each operation (categories Comparison and Logical). NaN compares as in IEEE 754.
+
+equal = binary("Equal", 1, np.equal, "Return True if a = b.")
+not_equal = binary("NotEqual", 1, np.not_equal, "Return True if a ≠ b.")
+less = binary("Less", 1, np.less, "Return True if a < b.")
+less_equal = binary("LessEqual", 1, np.less_equal, "Return True if a ≤ b.")
+greater = binary("Greater", 1, np.greater, "Return True if a > b.")
+greater_equal = binary("GreaterEqual", 1, np.greater_equal, "Return True if a ≥ b.")
+logical_and = binary("LogicalAnd", 1, np.logical_and, "Return True if both hold.")
+logical_or = binary("LogicalOr", 1, np.logical_or, "Return True if at least one holds.")
+logical_xor = kernel("LogicalXor", 1, 2, direct=np.logical_xor)(
+    binary("Xor", 1, np.logical_xor, "Return True if exactly one holds.")
+)
+
+
+logical_not = kernel("LogicalNot", 1, direct=np.logical_not)(plain(np.logical_not, "Return True if x does not hold."))
+is_nan = kernel("IsNaN", 10, direct=np.isnan)(plain(np.isnan, "Return True if x is not a number."))
+is_finite = kernel("IsFinite", 10, direct=np.isfinite)(
+    plain(np.isfinite, "Return True if x is neither infinite nor NaN.")
+)
+
+
+@kernel("IsInf", 10, direct=np.isinf)
+def is_inf(x: Array, *, detect_negative: bool = True, detect_positive: bool = True) -> Array:
+    """Return True if x is one of the infinities asked for."""
+    infinite = np.isinf(x)
+    if not detect_negative:
+        infinite &= x > 0
+    if not detect_positive:
+        infinite &= x < 0
+    return infinite
+
+
+# Element-wise logic and shifts of the bits of integers (and of booleans).
+#
+# Source: the operation sets' pages of the Bitwise operations. A shift by the type's width or more leaves only the sign.
+
+bitwise_and = binary("BitwiseAnd", 13, np.bitwise_and, "Return the bits set in both.")
+bitwise_or = binary("BitwiseOr", 13, np.bitwise_or, "Return the bits set in at least one.")
+bitwise_xor = binary("BitwiseXor", 13, np.bitwise_xor, "Return the bits set in exactly one.")
+
+
+bitwise_not = kernel("BitwiseNot", 13, direct=np.bitwise_not)(plain(np.bitwise_not, "Return every bit inverted."))
+bitwise_left_shift = binary("BitwiseLeftShift", 15, np.left_shift, "Return the bits of a moved up by b places.")
+bitwise_right_shift = binary(
+    "BitwiseRightShift", 15, np.right_shift, "Return the bits of a moved down by b places, the sign drawn along."
+)
+
+
+# Element-wise functions of one tensor: signs, rounding, roots, exponentials, circular and hyperbolic functions.
+#
+# Source: the operation sets' pages of each operation (category Arithmetic). Integers give the nearest integer.
+
+abs = kernel("Abs", 1, direct=np.absolute)(plain(np.absolute, "|x|."))
+negative = kernel("Negative", 1, direct=np.negative)(plain(np.negative, "-x."))
+sign = kernel("Sign", 1, direct=np.sign)(plain(np.sign, "-1, 0 or 1; NaN of NaN."))
+floor = kernel("Floor", 1, direct=np.floor)(plain(np.floor, "Return the greatest integer that is not above x."))
+ceiling = kernel("Ceiling", 1, direct=np.ceil)(plain(np.ceil, "Return the least integer that is not below x."))
+_rint: Final = np.rint
+
+
+def _nearest(x: Array) -> Array:
+    y: Array = _rint(x)
+    return y if y.dtype is x.dtype or is_floating(x.dtype) else x
+
+
+@kernel("Round", 5, direct=_nearest, floating=np.rint)
+def round(x: Array, *, mode: Literal["half_to_even", "half_away_from_zero"] = "half_to_even") -> Array:
+    """Return the nearest integer; `mode` decides between two."""
+    if mode == "half_to_even":
+        return _nearest(x)
+    if x.dtype.kind in "biu":
+        return x
+    whole = np.trunc(x)
+    return np.where(np.absolute(x - whole) >= 0.5, whole + np.sign(x), whole)
+
+
+def _real(type: str, version: int, function: np.ufunc, meaning: str) -> Callable[[Array], Array]:
+    """Enter a function of real numbers as a kernel."""
+    return kernel(type, version, floating=function)(for_every_type(function, meaning))
+
+
+sqrt = _real("Sqrt", 1, np.sqrt, "√x.")
+exp = _real("Exp", 1, np.exp, "e to the power of x.")
+log = _real("Log", 1, np.log, "The natural logarithm.")
+sin = _real("Sin", 1, np.sin, "The sine.")
+cos = _real("Cos", 1, np.cos, "The cosine.")
+tan = _real("Tan", 1, np.tan, "The tangent.")
+asin = _real("Asin", 1, np.arcsin, "The angle whose sine is x; NaN outside of [-1, 1].")
+acos = _real("Acos", 1, np.arccos, "The angle whose cosine is x; NaN outside of [-1, 1].")
+atan = _real("Atan", 1, np.arctan, "The angle whose tangent is x.")
+sinh = _real("Sinh", 1, np.sinh, "The hyperbolic sine.")
+cosh = _real("Cosh", 1, np.cosh, "The hyperbolic cosine.")
+tanh = _real("Tanh", 1, np.tanh, "The hyperbolic tangent.")
+asinh = _real("Asinh", 4, np.arcsinh, "The number whose hyperbolic sine is x.")
+acosh = _real("Acosh", 4, np.arccosh, "The number ≥ 0 whose hyperbolic cosine is x; NaN below 1.")
+atanh = _real("Atanh", 4, np.arctanh, "The number whose hyperbolic tangent is x; NaN outside of [-1, 1].")
+
+
+# The Gauss error function and its inverse, which numpy lacks.
+#
+# Source: the operation sets' pages Erf and Erfinv. In f32 a rational approximation fitted to a relative error of 3e-8;
+# in f64 the two classical expansions of Abramowitz and Stegun: the series of positive terms (7.1.6) near zero, the
+# continued fraction (7.1.14) farther out.
+
+# erf(x) / x as a quotient of two polynomials of x², lowest power first, on [0, 4]; beyond it erf is 1 in f32
+_NUMERATOR: Final = (1.12837914, 0.193532204, 0.0530997509, 0.00388270991, 0.000284538407, 1.98671234e-06)
+_DENOMINATOR: Final = (1.0, 0.50484601, 0.115344419, 0.0152059935, 0.00118539245, 3.74179981e-05)
+
+_NEAR: Final = 2.0  # where the series hands over to the continued fraction
+_SERIES: Final = tuple(float(c) for c in 1 / np.cumprod(np.arange(1.0, 95.0, 2.0)))  # 1 / (2n + 1)!!
+_FRACTION_DEPTH: Final = 64
+_TWO_OVER_ROOT_PI: Final = 2 / math.sqrt(math.pi)
+
+
+@kernel("Erf", 1)
+@of_reals
+@in_blocks
+def erf(x: Array) -> Array:
+    """Return the Gauss error function, odd and between -1 and 1."""
+    if x.dtype == np.float64:
+        return np.where(np.absolute(x) < _NEAR, _series(x), np.copysign(1 - _erfc_far(np.absolute(x)), x))
+    inside = x.clip(-4, 4)
+    squared = inside * inside
+    inside = inside * _polynomial(squared, _NUMERATOR)
+    inside /= _polynomial(squared, _DENOMINATOR)
+    odd: Array = inside.clip(-1, 1)
+    return odd
+
+
+@kernel("Erfinv", 17)
+@of_reals
+@in_blocks
+def erfinv(x: Array) -> Array:
+    """Return the y with erf(y) = x, ±∞ of ±1, NaN outside: a closed approximation, then Halley's method in f64."""
+    wanted = np.absolute(x, dtype=np.float64)
+    y = _erfinv_guess(wanted)
+    for _ in range(3):
+        slope = _TWO_OVER_ROOT_PI * np.exp(-y * y)
+        error = np.where(y < _NEAR, _series(y) - wanted, (1 - wanted) - _erfc_far(y)) / slope
+        y = y - error / (1 + y * error)
+    y = np.where(wanted == 1, np.inf, np.where(wanted > 1, np.nan, y))
+    return np.copysign(y, x).astype(x.dtype)
+
+
+def _polynomial(x: Array, coefficients: Sequence[float]) -> Any:
+    """Σ coefficients[k] x^k by Horner's rule, in the type of x."""
+    total = x * coefficients[-1]
+    for coefficient in coefficients[-2:0:-1]:
+        total += coefficient
+        total *= x
+    total += coefficients[0]
+    return total
+
+
+def _series(x: Array) -> Array:
+    """Return erf for |x| < 2: 2/√π x exp(-x²) Σ (2x²)^n / (2n + 1)!!."""
+    squared = np.minimum(x * x, _NEAR * _NEAR)
+    total: Array = _TWO_OVER_ROOT_PI * x * np.exp(-squared) * _polynomial(2 * squared, _SERIES)
+    return total
+
+
+def _erfc_far(x: Array) -> Array:
+    """Return 1 - erf for x ≥ 2: exp(-x²)/√π · 1/(x + (1/2)/(x + (2/2)/(x + (3/2)/(x + …))))."""
+    x = np.maximum(x, _NEAR)
+    tail: Array = x
+    for k in range(_FRACTION_DEPTH, 0, -1):
+        tail = x + k / 2 / tail
+    outside: Array = np.exp(-x * x) / math.sqrt(math.pi) / tail
+    return outside
+
+
+def _erfinv_guess(x: Array) -> Array:
+    """Return erfinv of 0 ≤ x < 1 to some thousandths, from a closed form for erf that can be inverted (Winitzki)."""
+    a = 0.147
+    logarithm = np.log1p(-np.minimum(x * x, 1 - 1e-17))
+    half = 2 / (math.pi * a) + logarithm / 2
+    guess: Array = np.sqrt(np.sqrt(half * half - logarithm / a) - half)
+    return guess

@@ -1,17 +1,14 @@
-"""Reductions over axes, and the cumulative sum.
-
-Source: the operation sets' pages of each operation (category Reduction, CumSum). No axes reduce nothing; integers wrap.
-"""
+"""Reductions, cumulative sums, sorting and searching."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 
-from stepper.element_types import Array, is_floating
+from stepper.element_types import I32, I64, Array, ElementType, is_floating
 from stepper.errors import KernelError
-from stepper.ops.operands import normalize_axes, normalize_axis, shape_text
+from stepper.ops.operands import normalize_axes, normalize_axis, shape_text, single_integer
 from stepper.ops.precision import narrowed, widened
 from stepper.ops.registry import kernel
 
@@ -136,3 +133,130 @@ def _moved_by_one(sums: Array, axis: int) -> Array:
     before[axis], after[axis] = slice(None, -1), slice(1, None)
     moved[tuple(after)] = sums[tuple(before)]
     return moved
+
+
+# Order among elements: the largest ones, the distinct ones, those that are not zero, and places in a sorted sequence.
+#
+# Source: the operation sets' pages of TopK, Unique, NonZero, SearchSorted and Bucketize.
+
+
+@kernel("TopK", 1, 3, without=("stable",))
+@kernel("TopK", 11)
+def top_k(
+    data: Array,
+    k: Array,
+    *,
+    axis: int = 0,
+    mode: Literal["max", "min"] = "max",
+    sort: Literal["none", "value", "index"] = "none",
+    index_element_type: ElementType = I32,
+    stable: bool = False,
+) -> tuple[Array, Array]:
+    """Return the `k` largest (or smallest) elements along `axis` and their indices, by value unless sort is index.
+
+    Of equal elements always the one with the lower index counts as the larger.
+    """
+    position, count = normalize_axis(axis, data.ndim), single_integer(k, "k")
+    if not 0 <= count <= data.shape[position]:
+        raise KernelError(f"k is {count} for a dimension of {data.shape[position]}")
+    if count == 1:
+        best = np.argmax if mode == "max" else np.argmin
+        indices: Array = best(widened(data), position, keepdims=True)
+    else:
+        ranking = _descending(data, position) if mode == "max" else np.argsort(widened(data), position, kind="stable")
+        indices = ranking[(*(slice(None),) * position, slice(count))]
+    if sort == "index":
+        indices = np.sort(indices, position)
+    return np.take_along_axis(data, indices, position), indices.astype(index_element_type.dtype, copy=False)
+
+
+def _descending(data: Array, axis: int) -> Array:
+    """Return the indices from the largest element to the smallest, equal ones in their order."""
+    if is_floating(data.dtype):
+        return np.argsort(np.negative(widened(data)), axis, kind="stable")
+    from_behind: Array = np.argsort(np.flip(data, axis), axis, kind="stable")  # integers cannot all be negated
+    indices: Array = data.shape[axis] - 1 - np.flip(from_behind, axis)
+    return indices
+
+
+@kernel("NonZero", 3)
+def non_zero(data: Array, *, output_type: ElementType = I64) -> Array:
+    """Return the coordinates of the elements other than zero, a column each, row-major; a NaN is not zero."""
+    if data.ndim == 0:
+        return np.zeros((int(bool(data)),) * 2, output_type.dtype)
+    return np.array(data.nonzero(), output_type.dtype)
+
+
+@kernel("Unique", 10)
+def unique(
+    data: Array,
+    axis: Array | None = None,
+    *,
+    sorted: bool = True,
+    index_element_type: ElementType = I64,
+    count_element_type: ElementType = I64,
+) -> tuple[Array, Array, Array, Array]:
+    """Return the distinct elements (slices along `axis`), their first indices, which one each input is, their counts.
+
+    In ascending order, else (sorted is false) in the order of their first occurrence.
+    """
+    if axis is None:
+        data, position = data.reshape(-1), 0
+    else:
+        position = normalize_axis(single_integer(axis, "the axis"), data.ndim)
+    first, which, counts = _distinct(widened(data), position)
+    if not sorted:
+        order = np.argsort(first)
+        place = np.empty_like(order)
+        place[order] = np.arange(len(order))
+        first, which, counts = first[order], place[which], counts[order]
+    index, count = index_element_type.dtype, count_element_type.dtype
+    return data.take(first, position), first.astype(index), which.astype(index), counts.astype(count)
+
+
+def _distinct(data: Array, axis: int) -> tuple[Array, Array, Array]:
+    """First indices of the distinct slices, for each slice which one it is, and counts, in ascending order."""
+    if not data.size:
+        one = min(1, data.shape[axis])
+        return np.zeros(one, np.int64), np.zeros(data.shape[axis], np.int64), np.full(one, data.shape[axis])
+    along = axis if data.ndim > 1 else None
+    _, first, which, counts = np.unique(
+        data, return_index=True, return_inverse=True, return_counts=True, axis=along, equal_nan=False
+    )
+    return first, which.reshape(-1), counts
+
+
+@kernel("SearchSorted", 15)
+def search_sorted(
+    sorted_sequence: Array, values: Array, *, right_mode: bool = False, output_type: ElementType = I64
+) -> Array:
+    """Return for each value before which element of its ascending sequence it belongs; right_mode: after equal ones."""
+    sequence, wanted = widened(sorted_sequence), widened(values)
+    if sequence.ndim == 1:
+        return np.asarray(np.searchsorted(sequence, wanted, "right" if right_mode else "left"), output_type.dtype)
+    if not sequence.ndim or sequence.shape[:-1] != wanted.shape[:-1]:
+        shapes = f"{shape_text(sequence.shape)} and {shape_text(wanted.shape)}"
+        raise KernelError(f"sequences and values of the shapes {shapes} do not belong together")
+    return _places(sequence, wanted, right_mode).astype(output_type.dtype, copy=False)
+
+
+def _places(sequences: Array, values: Array, right: bool) -> Array:
+    """Binary search of each value in the sequence of its own row (the last axis), all at the same time."""
+    length = sequences.shape[-1]
+    low, high = np.zeros(values.shape, np.int64), np.full(values.shape, length)
+    for _ in range(length.bit_length()):
+        middle = (low + high) // 2
+        element = np.take_along_axis(sequences, np.minimum(middle, length - 1), -1)
+        beyond = (element <= values if right else element < values) & (low < high)
+        low, high = np.where(beyond, middle + 1, low), np.where(beyond, high, middle)
+    return low
+
+
+@kernel("Bucketize", 3)
+def bucketize(data: Array, buckets: Array, *, output_type: ElementType, with_right_bound: bool = True) -> Array:
+    """Return for each element the number of boundaries below it (with_right_bound), or not above it; a NaN is in 0."""
+    if buckets.ndim != 1:
+        raise KernelError(f"the buckets must be a tensor of rank 1, they have the shape {shape_text(buckets.shape)}")
+    elements = widened(data)
+    places = np.searchsorted(widened(buckets), elements, "left" if with_right_bound else "right")
+    return np.where(elements == elements, places, 0).astype(output_type.dtype)

@@ -8,6 +8,9 @@ signature is its description, and nothing is said twice:
 * `**attributes`, under `@attributes_of(other)`, are those of another kernel, or the fields of a record;
 * an input with a default may be absent; `*inputs` takes any number;
 * a return annotation of `tuple[...]` means several outputs, anything else exactly one.
+
+`FAMILIES` says which types are alike and where their kernels are. `TABLES` lists what else is known by type: an
+operation is added to its file in `stepper/ops`, and to those of these tables that have something to say of it.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
+from importlib import import_module
 from typing import Any, ClassVar, Final, Literal, TypeVar
 
 from msgspec import Struct
@@ -123,6 +127,98 @@ class Kernel(Brief, Struct, frozen=True, dict=True):
         return arguments
 
 
+FAMILIES: Final = {
+    "elementwise": "Add Divide FloorMod Maximum Minimum Mod Multiply Power Select SquaredDifference Subtract",
+    "comparison": (
+        "Equal Greater GreaterEqual IsFinite IsInf IsNaN Less LessEqual LogicalAnd LogicalNot LogicalOr "
+        "LogicalXor NotEqual Xor"
+    ),
+    "bitwise": "BitwiseAnd BitwiseLeftShift BitwiseNot BitwiseOr BitwiseRightShift BitwiseXor",
+    "unary": (
+        "Abs Acos Acosh Asin Asinh Atan Atanh Ceiling Cos Cosh Erf Erfinv Exp Floor Log Negative Round Sign Sin "
+        "Sinh Sqrt Tan Tanh"
+    ),
+    "activation": (
+        "Clamp Elu Gelu HSigmoid HSwish HardSigmoid Identity LogSoftmax Mish PRelu Relu Selu Sigmoid SoftPlus "
+        "SoftSign Softmax Swish"
+    ),
+    "reduction": (
+        "CumSum ReduceL1 ReduceL2 ReduceLogicalAnd ReduceLogicalOr ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum"
+    ),
+    "normalization": "BatchNormInference GRN GroupNormalization LRN MVN NormalizeL2",
+    "convert": "Convert ConvertLike ConvertPromoteTypes",
+    "quantize": "FakeConvert FakeQuantize",
+    "matmul": "Einsum GroupedMatMul Inverse MatMul ScaledDotProductAttention",
+    "recurrent": "GRUCell LSTMCell RNNCell",
+    "sequences": "CTCGreedyDecoder CTCGreedyDecoderSeqLen CTCLoss GRUSequence LSTMSequence RNNSequence",
+    "convolution": (
+        "AdaptiveAvgPool AdaptiveMaxPool AvgPool BinaryConvolution Convolution ConvolutionBackpropData "
+        "DeformableConvolution GroupConvolution GroupConvolutionBackpropData MaxPool"
+    ),
+    "nms": "MatrixNms MulticlassNms NMSRotated NonMaxSuppression",
+    "roi": "DeformablePSROIPooling PSROIPooling ROIAlign ROIAlignRotated ROIPooling",
+    "signal": "DFT IDFT IRDFT ISTFT RDFT STFT",
+    "detection": (
+        "DetectionOutput ExperimentalDetectronDetectionOutput ExperimentalDetectronGenerateProposalsSingleImage "
+        "ExperimentalDetectronPriorGridGenerator ExperimentalDetectronROIFeatureExtractor "
+        "ExperimentalDetectronTopKROIs GenerateProposals PriorBox PriorBoxClustered Proposal RegionYolo"
+    ),
+    "shape": "Eye Range Reshape ShapeOf Squeeze Transpose Unsqueeze",
+    "movement": (
+        "Broadcast Concat OneHot Pad Reverse ReverseSequence Roll Slice SliceScatter Split StridedSlice Tile "
+        "VariadicSplit"
+    ),
+    "gather_scatter": (
+        "EmbeddingBagOffsets EmbeddingBagOffsetsSum EmbeddingBagPacked EmbeddingBagPackedSum EmbeddingSegmentsSum "
+        "Gather GatherElements GatherND GatherTree ScatterElementsUpdate ScatterNDUpdate ScatterUpdate SegmentMax "
+        "SparseFillEmptyRows"
+    ),
+    "space": (
+        "BatchToSpace Col2Im DepthToSpace ExtractImagePatches ReorgYolo ShuffleChannels SpaceToBatch SpaceToDepth"
+    ),
+    "sorting": "Bucketize NonZero SearchSorted TopK Unique",
+    "strings": "StringTensorPack StringTensorUnpack",
+    "images": "GridSample I420toBGR I420toRGB Interpolate NV12toBGR NV12toRGB",
+    "stateful": "Assign Multinomial RandomUniform ReadValue",
+}
+"""Families of operation types that have a kernel."""
+
+_ELSEWHERE: Final = {
+    "comparison": "elementwise",
+    "bitwise": "elementwise",
+    "unary": "elementwise",
+    "quantize": "convert",
+    "strings": "convert",
+    "sequences": "recurrent",
+    "sorting": "reduction",
+}
+"""The file of each family that does not have a file of its own name."""
+
+FAMILY_OF: Final = {type: family for family, types in FAMILIES.items() for type in types.split()}
+"""The family of each operation type that has a kernel."""
+
+FILE_OF: Final = {type: _ELSEWHERE.get(family, family) for type, family in FAMILY_OF.items()}
+"""The module below `stepper.ops` that has the kernel of each operation type."""
+
+STRUCTURAL: Final = frozenset({"Parameter", "Constant", "Result", "If", "Loop", "TensorIterator"})
+"""Types that the engine carries out; they compute nothing of their own."""
+
+TABLES: Final = {
+    "contributions": "stepper.debug.story.making:_RULES",
+    "dependence": "stepper.debug.provenance.rules:_RULES",
+    "shape": "stepper.debug.provenance.shapes:_RULES",
+    "NaN": "stepper.debug.causes.nan_reasons:_ELEMENTWISE",
+    "rounding": "stepper.compare.run.rounding:_ARITHMETIC",
+    "summing": "stepper.compare.run.rounding:SUMS",
+    "i32": "stepper.engine.arithmetic:THROUGH_F32",
+    "numpy code": "stepper.export.numpy_code.graph_writer:EMITTERS",
+    "function in formulas": "stepper.export.formulas.notation:_FUNCTIONS",
+    "sign in formulas": "stepper.export.formulas.notation:_SIGNS",
+    "one element each": "stepper.recording.iterations:_OF_ELEMENTS",
+    "departures": "stepper.ops.departures:FACTS",
+}
+"""What is known of operations by their type, and the table that says it: a mapping or a set of types."""
+
 _KERNELS: Final[dict[tuple[str, int], Kernel]] = {}
 
 
@@ -170,12 +266,20 @@ def attributes_of(source: Function) -> Callable[[Callable[..., Result]], Callabl
 
 
 def find(type: str, version: int) -> Kernel | None:
-    """Return the kernel of the definition `version` (see operation_types.definition) of an operation type."""
+    """Return the kernel of the definition `version` (see operation_types.definition) of an operation type.
+
+    Its file is imported when the first of its types is asked for: a model names a few dozen types at most, and
+    importing every file takes longer than reading a small model.
+    """
+    if type in FILE_OF:
+        import_module(f"stepper.ops.{FILE_OF[type]}")
     return _KERNELS.get((type, version))
 
 
 def all_kernels() -> Mapping[tuple[str, int], Kernel]:
     """Return every (type, definition version) that has a kernel."""
+    for file in dict.fromkeys(FILE_OF.values()):
+        import_module(f"stepper.ops.{file}")
     return types.MappingProxyType(_KERNELS)
 
 

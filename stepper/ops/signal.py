@@ -88,7 +88,9 @@ def istft(
     signal = np.where(norm > np.finfo(np.float32).tiny, signal / norm, 0)
     start = size // 2 if center else 0
     length = full - 2 * start if signal_length is None else _positive(signal_length, "signal_length")
-    return narrowed(_cut(signal, start, length), data.dtype)
+    ensure_allocatable((*signal.shape[:-1], length), signal.dtype)
+    part = signal[..., start : start + length]
+    return narrowed(np.pad(part, [(0, 0)] * (signal.ndim - 1) + [(0, length - part.shape[-1])]), data.dtype)
 
 
 def _as_complex(data: Array) -> Array:
@@ -156,10 +158,3 @@ def _overlapped(frames: Array, step: int, length: int) -> Array:
     positions: Any = (..., np.arange(count)[:, None] * step + np.arange(size))
     np.add.at(signal, positions, frames)
     return signal
-
-
-def _cut(signal: Array, start: int, length: int) -> Array:
-    """Return `length` elements of the last axis from `start` on, zeros after its end."""
-    ensure_allocatable((*signal.shape[:-1], length), signal.dtype)
-    part = signal[..., start : start + length]
-    return np.pad(part, [(0, 0)] * (signal.ndim - 1) + [(0, length - part.shape[-1])])

@@ -19,6 +19,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import IO, Any, Final, NoReturn, Protocol
 
 import msgspec
@@ -27,7 +28,6 @@ from msgspec.structs import replace
 from stepper.element_types import Array
 from stepper.errors import KernelError, StepperError
 from stepper.processes import messages
-from stepper.processes.begun import BegunActs
 from stepper.processes.messages import (
     Completed,
     Definition,
@@ -38,6 +38,61 @@ from stepper.processes.messages import (
     StageBegan,
     WorkRequest,
 )
+
+# Acts that a worker performs beside others, each in a thread of its own.
+
+_AT_ONCE: Final = 2
+"""Acts: what is begun while others wait keeps two cores busy, and of what each needs not much is held at once."""
+
+
+class BegunActs:
+    """Those that were begun; `perform` performs one, and answers."""
+
+    def __init__(self, perform: Callable[[WorkRequest[Any], list[Array]], None]) -> None:
+        self._perform = perform
+        self._pool: ThreadPoolExecutor | None = None
+        self._acts: dict[int, Future[None]] = {}
+        self._given_up: set[int] = set()
+        self._lock = threading.Lock()
+        self._of_thread = threading.local()
+
+    @property
+    def current(self) -> WorkRequest[Any] | None:
+        """The one that this thread performs; None where it performs none."""
+        return getattr(self._of_thread, "request", None)
+
+    @property
+    def works_in_vain(self) -> bool:
+        """True while something is performed that nobody waits for any more."""
+        return bool(self._given_up)
+
+    def begin(self, request: WorkRequest[Any], arrays: list[Array]) -> None:
+        """Have a request performed as soon as a thread is free."""
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(_AT_ONCE)
+
+        def performed() -> None:
+            self._of_thread.request = request
+            try:
+                self._perform(request, arrays)
+            finally:
+                with self._lock:
+                    self._acts.pop(request.ticket, None)
+                    self._given_up.discard(request.ticket)
+
+        with self._lock:
+            self._acts[request.ticket] = self._pool.submit(performed)
+
+    def drop(self, ticket: int) -> None:
+        """Forget one that nobody waits for any more: what has not begun yet never will."""
+        with self._lock:
+            if (act := self._acts.get(ticket)) is None:
+                return
+            if act.cancel():
+                del self._acts[ticket]
+            else:
+                self._given_up.add(ticket)
+
 
 FAULT: Final = "STEPPER_FAULT"
 _OUT_OF_MEMORY: Final = ("bad_alloc", "bad allocation", "out of memory", "Cannot allocate memory", "Failed to allocate")
@@ -77,7 +132,11 @@ def serve(make: type[Service], *, in_children: bool = False) -> NoReturn:
     """
     answers = os.fdopen(os.dup(1), "wb")
     requests = os.fdopen(os.dup(0), "rb")
-    _keep_libraries_off_the_pipes()
+    # Libraries that print must not write into an answer.
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
     for name in ("SIGINT", "SIGHUP"):
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_IGN)
@@ -105,14 +164,6 @@ def _go_on_in_children(requests: IO[bytes], answers: IO[bytes]) -> None:
 def is_out_of_memory(error: BaseException) -> bool:
     """True if an exception of a runtime says that memory did not suffice."""
     return isinstance(error, MemoryError) or any(words in str(error) for words in _OUT_OF_MEMORY)
-
-
-def _keep_libraries_off_the_pipes() -> None:
-    """Libraries that print must not write into an answer."""
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
-    os.dup2(2, 1)
 
 
 def _limit_memory(size: int) -> None:

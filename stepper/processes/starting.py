@@ -11,12 +11,70 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, Final, NamedTuple
 
-from stepper.processes.children import python_command
-from stepper.processes.programs import WorkerProgram
+# Commands that start Python as a child process. No file of the working folder is a module for such a process.
+#
+#     subprocess.run(python_command("import json; print(json.dumps(1))"))
+#     with environment_with({}): ...                       # multiprocessing starts Python itself
+#
+# With `-c` and `-m`, Python searches the working folder for modules first, and a stranger's `json.py` may lie there.
+
+_SAFE: Final = "-P"
+_SAFE_VARIABLE: Final = ("PYTHONSAFEPATH", "1")
+"""Does for processes of multiprocessing what `-P` does for a command."""
+_SET_PATH: Final = "import sys; sys.path[:] = sys.argv.pop(1).split('\\n'); "
+_PACKAGES: Final = str(Path(__file__).parents[2])
+
+
+def python_command(program: str, *arguments: str, folder: Path = Path()) -> list[str]:
+    """Return the command that runs a program text with the module path of this process.
+
+    `folder` is where the process will work. It is no part of the path unless stepper itself lies there.
+    """
+    folders = {os.path.realpath("."), os.path.realpath(folder)}
+    path = [one for one in sys.path if one and "\n" not in one and os.path.realpath(one) not in folders]
+    path += [] if _PACKAGES in path else [_PACKAGES]
+    return [sys.executable, _SAFE, "-c", _SET_PATH + program, "\n".join(path), *arguments]
+
+
+def script_command(script: Path) -> list[str]:
+    """Return the command that runs a script. The folder of the script is no part of the module path."""
+    return [sys.executable, _SAFE, str(script)]
+
+
+@contextmanager
+def environment_with(variables: Mapping[str, str]) -> Iterator[None]:
+    """Set variables for the processes that begin in a block, which search the working folder for no module."""
+    variables = dict([_SAFE_VARIABLE], **variables)
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+# The programs that run in worker processes, by name: nothing of what they do is imported for it.
+
+
+class WorkerProgram(NamedTuple):
+    """A program that runs in worker processes: its name in messages, and the module whose `main()` serves.
+
+    `environment` are variables with which it always runs.
+    """
+
+    name: str
+    module: str
+    environment: tuple[tuple[str, str], ...] = ()
+
 
 _START: Final = "import gc; gc.disable(); from {module} import main; main()"
 """The collector is off until it serves: of what is imported nothing is garbage, and looking takes its time."""
@@ -66,17 +124,12 @@ def _begun(program: WorkerProgram, environment: Mapping[str, str], memory: int) 
         **_in_a_group_of_its_own(),
     )
     for stream in (process.stdin, process.stdout):
-        _widen(stream)
+        if stream is not None and sys.platform == "linux":
+            import fcntl
+
+            with contextlib.suppress(OSError):  # a user may have so much of them only
+                fcntl.fcntl(stream.fileno(), fcntl.F_SETPIPE_SZ, _WIDE)
     return StartedProcess(process, messages)
-
-
-def _widen(pipe: IO[bytes] | None) -> None:
-    """Let a pipe hold more than the usual 64 KiB, so that both processes change less often over large arrays."""
-    if pipe is not None and sys.platform == "linux":
-        import fcntl
-
-        with contextlib.suppress(OSError):  # a user may have so much of them only
-            fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, _WIDE)
 
 
 def _in_a_group_of_its_own() -> dict[str, Any]:
@@ -106,3 +159,11 @@ def end_unused() -> None:
         process.kill()
         process.wait()
         messages.close()
+
+
+# How many cores there are.
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -6,7 +6,7 @@
         recording.query("SELECT iteration, max FROM statistics WHERE name = 'h_next' ORDER BY tick")
     recorder, log = resume("run.sqlite")                          # from the last snapshot
 
-What is in the file is described in schema.py, for everybody who can write SQL.
+What is in the file is described in file.py, for everybody who can write SQL.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from stepper.recording.opening import open_recording, record, resume
-    from stepper.recording.options import Amount, Iterations, RecordingOptions
-    from stepper.recording.reading.recording import Recording
-    from stepper.recording.recorder import Pace, Recorder
+    from stepper.recording.origin import Amount, Iterations, RecordingOptions
+    from stepper.recording.reading import Recording
+    from stepper.recording.recorder import Pace, Recorder, open_recording, record, resume
 
 __all__ = [
     "Amount",
@@ -33,12 +32,11 @@ __all__ = [
 ]
 
 _HOMES: Final = {
-    **dict.fromkeys(("Amount", "RecordingOptions", "Iterations"), "options"),
-    **dict.fromkeys(("open_recording", "record", "resume"), "opening"),
-    **dict.fromkeys(("Pace", "Recorder"), "recorder"),
-    "Recording": "reading.recording",
+    **dict.fromkeys(("Amount", "RecordingOptions", "Iterations"), "origin"),
+    **dict.fromkeys(("Pace", "Recorder", "open_recording", "record", "resume"), "recorder"),
+    "Recording": "reading",
 }
-"""Loaded when they are called for: a debugger that records nothing starts without SQLite and twenty modules."""
+"""Loaded when they are called for: a debugger that records nothing starts without SQLite and these modules."""
 
 
 def __getattr__(name: str) -> Any:

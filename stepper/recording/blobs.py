@@ -10,19 +10,83 @@ machine is stored with its `MemoryLayout`, and a run that is resumed from it com
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import math
 import sqlite3
+import zlib
 from collections.abc import Sequence
+from functools import lru_cache, partial
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+import msgspec
 import numpy as np
 
 from stepper import element_types
 from stepper.element_types import STRING_DTYPE, Array, is_of_numpy
 from stepper.errors import SessionError
-from stepper.recording.hashes import content_hash, is_hash_of, quick_hash
+
+# Hashes of files, and of the contents of recordings and sessions. Needs no SQLite.
+
+_LARGE: Final = 2**24
+_PACKED: Final = msgspec.msgpack.Encoder().encode
+
+
+def content_hash(content: bytes) -> bytes:
+    """Return the BLAKE2b hash, 16 bytes, by which contents are told apart and damage is found."""
+    return hashlib.blake2b(content, digest_size=16).digest()
+
+
+def quick_hash(content: bytes) -> bytes:
+    """Return CRC-32, sum of 64-bit words and length of a content, 16 bytes: a quarter of the time of BLAKE2b.
+
+    By it damage is found, but contents only where they are compared, too: others may have the same.
+    """
+    words = np.frombuffer(content, "<u8", len(content) // 8)
+    total = int(np.add.reduce(words)) % 2**64
+    return zlib.crc32(content).to_bytes(4, "little") + total.to_bytes(8, "little") + len(content).to_bytes(4, "little")
+
+
+def with_checksum(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return a row of a table with its checksum behind it. SQLite keeps a NaN as NULL, which is None here."""
+    return *row, zlib.crc32(_PACKED(row))
+
+
+def row_checksum(row: tuple[Any, ...]) -> int:
+    """Return the CRC-32 of the columns of a row as MessagePack."""
+    return zlib.crc32(_PACKED(row))
+
+
+def file_hashes(model: Path) -> dict[str, str | None]:
+    """Return the BLAKE2b hashes of the .xml and the .bin; None for one that is missing."""
+    found: dict[str, str | None] = {}
+    for kind in ("xml", "bin"):
+        path = model.with_suffix(f".{kind}")
+        found[kind] = _file_hash(path) if path.is_file() else None
+    return found
+
+
+def _file_hash(path: Path) -> str:
+    try:
+        known = path.stat()
+        if known.st_size >= _LARGE:  # to read it again takes a while, and a session is saved again and again
+            return _large_hash(path.absolute(), known.st_ino, known.st_size, known.st_mtime_ns)
+        return _content_hash_of(path)
+    except OSError as error:
+        raise SessionError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+@lru_cache(maxsize=8)
+def _large_hash(path: Path, _inode: int, _size: int, _changed: int) -> str:
+    return _content_hash_of(path)
+
+
+def _content_hash_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, partial(hashlib.blake2b, digest_size=32)).hexdigest()
+
 
 Reference = dict[str, Any]
 """JSON that names a tensor: `blob`; `scalar` where it is a numpy scalar, `strides` where not in row-major order.
@@ -30,7 +94,7 @@ Reference = dict[str, Any]
 In a state also `recorded`: the blob is one of the table `blobs`, not of `state_values`.
 """
 
-RECORDED: Final = "blobs"
+OF_RECORDING: Final = "blobs"
 OF_STATES: Final = "state_values"
 
 _REMEMBERED: Final = 4096
@@ -40,7 +104,7 @@ class BlobWriter:
     """Stores tensors in one of the two tables of blobs."""
 
     def __init__(self, connection: sqlite3.Connection, table: str) -> None:
-        assert table in (RECORDED, OF_STATES), "names of tables cannot be bound to a statement"
+        assert table in (OF_RECORDING, OF_STATES), "names of tables cannot be bound to a statement"
         self._connection = connection
         self._find = f"SELECT id, content FROM {table} WHERE hash = ?"
         self._add = f"INSERT INTO {table} (hash, content) VALUES (?, ?)"
@@ -90,7 +154,7 @@ class BlobReader:
     """Reads tensors from one of the two tables of blobs; each once, however often it is named."""
 
     def __init__(self, connection: sqlite3.Connection, table: str) -> None:
-        assert table in (RECORDED, OF_STATES), "names of tables cannot be bound to a statement"
+        assert table in (OF_RECORDING, OF_STATES), "names of tables cannot be bound to a statement"
         self._connection = connection
         self._find = f"SELECT hash, content FROM {table} WHERE id = ?"
         self._known: dict[int, Array] = {}
@@ -104,7 +168,7 @@ class BlobReader:
             if row is None:
                 raise SessionError(f"the blob {identity} is missing")
             digest, content = row
-            if not isinstance(content, bytes) or not is_hash_of(digest, content):
+            if not isinstance(content, bytes) or not (digest == quick_hash(content) or digest == content_hash(content)):
                 raise SessionError(f"the blob {identity} is damaged")
             self._known[identity] = decoded(content)
         return self._known[identity]
@@ -220,7 +284,12 @@ def layout_of(value: Any) -> MemoryLayout:
     item = value.dtype.itemsize
     strides = tuple(stride // item for stride in value.strides)
     if any(stride % item for stride in value.strides) or not _is_near(value.shape, strides):
-        strides = _closed_up(value.shape, strides)
+        found, step = [0] * len(value.shape), 1
+        for axis in sorted(range(len(value.shape)), key=lambda axis: (abs(strides[axis]), -axis)):
+            if strides[axis]:
+                found[axis] = step if strides[axis] > 0 else -step
+                step *= value.shape[axis]
+        strides = tuple(found)
     return MemoryLayout(False, strides)
 
 
@@ -268,12 +337,3 @@ def _span(shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
 
 def _is_near(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
     return _span(shape, strides) <= _WIDEST * math.prod(shape) + _SMALL_SPAN
-
-
-def _closed_up(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...]:
-    found, step = [0] * len(shape), 1
-    for axis in sorted(range(len(shape)), key=lambda axis: (abs(strides[axis]), -axis)):
-        if strides[axis]:
-            found[axis] = step if strides[axis] > 0 else -step
-            step *= shape[axis]
-    return tuple(found)

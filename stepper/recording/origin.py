@@ -4,31 +4,168 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from enum import StrEnum
 from pathlib import Path, PurePath, PurePosixPath
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import msgspec
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, field
 
 from stepper import __version__
 from stepper.element_types import Array
 from stepper.engine.machine import Machine
 from stepper.engine.rules import Rules
 from stepper.errors import SessionError, UsageError
-from stepper.ir.calls.plan import Calls
-from stepper.ir.calls.wrapping import with_calls
+from stepper.ir.calls import with_calls
 from stepper.ir.lowering import has_opened
-from stepper.ir.model import Model
-from stepper.ir.opening import open_sequences
+from stepper.ir.model import Calls, Model
+from stepper.ir.reader import open_sequences
+from stepper.name_patterns import Pattern, PatternError, regex
 from stepper.ops.operands import form_text
-from stepper.recording import schema
-from stepper.recording.blobs import RECORDED, BlobReader, BlobWriter, Reference
-from stepper.recording.hashes import content_hash, file_hashes, with_checksum
-from stepper.recording.options import RecordingOptions
+from stepper.recording import file
+from stepper.recording.blobs import (
+    OF_RECORDING,
+    BlobReader,
+    BlobWriter,
+    Reference,
+    content_hash,
+    file_hashes,
+    with_checksum,
+)
 from stepper.records import as_data
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+# Options of a recording: how much of each value, of which operations, in which iterations.
+
+T = TypeVar("T")
+_MOST_RANGES: Final = 100
+_RANGE: Final = re.compile(r"(-?[0-9]{1,15})?(?:(:)(-?[0-9]{1,15})?)?")
+
+
+class Amount(StrEnum):
+    """How much is recorded of the values of bodies; the statistics with everything but NONE."""
+
+    ALL = "all"
+    CARRIED = "carried"
+    STATS = "stats"
+    NONE = "none"
+
+
+class Iterations(Struct, frozen=True):
+    """A choice of iterations: ranges as Python's slices, a negative bound counted from the end of the loop's run."""
+
+    text: str = ""
+    ranges: tuple[tuple[int | None, int | None], ...] = ()
+
+    @classmethod
+    def parse(cls, text: str) -> Iterations:
+        """Read ranges such as `0:10,-1`; an empty text is all. UsageError for anything else."""
+        ranges: list[tuple[int | None, int | None]] = []
+        for part in text.replace(" ", "").split(",") if text.strip() else []:
+            match = _RANGE.fullmatch(part)
+            if match is None or not part or len(ranges) == _MOST_RANGES:
+                raise UsageError(f"'{part}' is not a range of iterations; write for example 0:10,-1")
+            first = None if match[1] is None else int(match[1])
+            last = None if match[3] is None else int(match[3])
+            if match[2] is None:
+                assert first is not None, "a part without a colon is one number"
+                last = None if first == -1 else first + 1
+            if first is not None and last is not None and (first < 0) == (last < 0) and last <= first:
+                raise UsageError(f"'{part}' has no iterations: it ends before it begins")
+            ranges.append((first, last))
+        return cls(text, tuple(ranges))
+
+    @property
+    def everything(self) -> bool:
+        """True if all iterations are chosen."""
+        return not self.ranges
+
+    @property
+    def tail(self) -> int:
+        """For how many of the latest iterations it stays open whether they are chosen, until the loop has ended."""
+        return max((-bound for pair in self.ranges for bound in pair if bound is not None and bound < 0), default=0)
+
+    def includes(self, iteration: int, count: int) -> bool:
+        """Return True if an iteration of a loop that ran `count` of them is chosen."""
+        return not self.ranges or any(_within(iteration, count, *pair) for pair in self.ranges)
+
+
+def _within(iteration: int, count: int, first: int | None, last: int | None) -> bool:
+    begin = 0 if first is None else first + count if first < 0 else first
+    end = count if last is None else last + count if last < 0 else last
+    return begin <= iteration < end
+
+
+class RecordingOptions(Struct, frozen=True):
+    """Values to record. `operations` is searched for in the names of layers (None: all).
+
+    Iterations counted from the end are known only when the loop has ended: of those, a run that goes on
+    from a snapshot records what comes after it.
+    """
+
+    amount: Amount = Amount.CARRIED
+    operations: Pattern | None = None
+    iterations: Iterations = field(default_factory=Iterations)
+
+    @classmethod
+    def parse(
+        cls, amount: str = Amount.CARRIED, operations: str | None = None, iterations: str = ""
+    ) -> RecordingOptions:
+        """Read the words of the command line. UsageError."""
+        if amount not in list(Amount):
+            raise UsageError(f"there is no amount '{amount}' to record; choose {', '.join(Amount)}")
+        try:
+            pattern = None if operations is None else regex(operations)
+        except PatternError as error:
+            raise UsageError(f"'{operations}' is not a regular expression: {error}") from None
+        return cls(Amount(amount), pattern, Iterations.parse(iterations))
+
+    def names(self, layer: str) -> bool:
+        """Return True if the layer of this name is chosen."""
+        return self.operations is None or self.operations.found_in(layer)
+
+    def to_json(self) -> str:
+        """Return the text for the file."""
+        pattern = None if self.operations is None else self.operations.text
+        return json.dumps({"amount": self.amount, "operations": pattern, "iterations": self.iterations.text})
+
+    @classmethod
+    def from_json(cls, data: Any) -> RecordingOptions:
+        """Read a file's JSON; ValueError, TypeError, KeyError or UsageError for other data."""
+        return cls.parse(str(data["amount"]), data["operations"], str(data["iterations"]))
+
+
+class PendingIterations(Generic[T]):
+    """Items of the latest iterations of each activation, as long as the end of the loop may still choose them."""
+
+    def __init__(self, iterations: Iterations) -> None:
+        self._iterations, self._tail = iterations, iterations.tail
+        self._waiting: dict[int, deque[tuple[int, T]]] = {}
+
+    def decided(self, activation: int, iteration: int, item: T, *, ended: bool) -> Iterator[T]:
+        """Yield the chosen items about which this new one decides, and that the loop has `ended` with it."""
+        waiting = self._waiting.setdefault(activation, deque())
+        waiting.append((iteration, item))
+        while waiting and (ended or len(waiting) > self._tail):
+            number, oldest = waiting.popleft()
+            # Not among the last `tail`: no bound that counts from the end is reached, however long the loop goes on.
+            if self._iterations.includes(number, iteration + 1):
+                yield oldest
+        if ended:
+            del self._waiting[activation]
+
+    def is_certain(self, iteration: int | None) -> bool:
+        """True if an iteration is chosen whatever comes after it; that of no loop is."""
+        return iteration is None or self._iterations.includes(iteration, iteration + 1 + self._tail)
+
 
 _LONGEST_META: Final = 4_000_000
 
@@ -40,7 +177,7 @@ class RunOrigin(Struct, frozen=True):
     over which the model is a loop, as JSON; empty where it is the file's.
     """
 
-    schema: int
+    file: int
     product: str
     numpy: str
     model: str
@@ -61,7 +198,7 @@ class RunOrigin(Struct, frozen=True):
         opened = has_opened(model)
         hashes = file_hashes(model.path)
         return cls(
-            schema.VERSION, __version__, np.__version__, _seen_from(folder, model.path), hashes["xml"], hashes["bin"],
+            file.VERSION, __version__, np.__version__, _seen_from(folder, model.path), hashes["xml"], hashes["bin"],
             machine.rules.value, machine.max_iterations, opened, machine.keep_values, options.to_json(),
             machine.compiled.engine, _plan_text(model.calls),
         )  # fmt: skip
@@ -205,7 +342,7 @@ def write_states(connection: sqlite3.Connection, states: Mapping[str, Any], blob
 
 def read_states(connection: sqlite3.Connection) -> dict[str, Array]:
     """Return the variables that a run began with, by name."""
-    reader = BlobReader(connection, RECORDED)
+    reader = BlobReader(connection, OF_RECORDING)
     rows = connection.execute("SELECT name, value FROM inputs WHERE position < 0 ORDER BY position DESC")
     return {str(name): np.asarray(reader.value(json.loads(text))) for name, text in rows.fetchall()}
 
@@ -223,7 +360,7 @@ def check_states(recorded: Mapping[str, Array], states: Mapping[str, Any]) -> No
 def read_tensors(connection: sqlite3.Connection, table: str) -> dict[str, Array]:
     """Return the tensors of inputs or outputs by name, in order."""
     assert table in ("inputs", "outputs"), "names of tables cannot be bound to a statement"
-    reader = BlobReader(connection, RECORDED)
+    reader = BlobReader(connection, OF_RECORDING)
     rows = connection.execute(f"SELECT name, value FROM {table} WHERE position >= 0 ORDER BY position")
     return {str(name): np.asarray(reader.value(json.loads(text))) for name, text in rows.fetchall()}
 
@@ -234,7 +371,7 @@ def read_tensor(connection: sqlite3.Connection, table: str, position: int) -> Ar
     row = connection.execute(f"SELECT value FROM {table} WHERE position = ?", (position,)).fetchone()
     if row is None:
         raise SessionError(f"has no {position}th of its {table}")
-    return np.asarray(BlobReader(connection, RECORDED).value(json.loads(row[0])))
+    return np.asarray(BlobReader(connection, OF_RECORDING).value(json.loads(row[0])))
 
 
 def check_inputs(model: Model, recorded: Mapping[str, Array], given: Sequence[Array]) -> None:
@@ -256,3 +393,93 @@ def _tensor_difference(before: Array, now: Any) -> str:
     else:
         same = np.ascontiguousarray(before).tobytes() == np.ascontiguousarray(now).tobytes()
     return "" if same else "its values differ"
+
+
+# The table `kept`: what else there is to know of a run than the run itself, as rows of JSON of several kinds.
+
+MOST_ROWS: Final = 10_000
+LONGEST_ROW: Final = 2**20
+"""Characters of the JSON of one row."""
+
+Rows = Mapping[str, Sequence[Any]]
+"""By kind, what json can write."""
+
+
+def read_kept(connection: sqlite3.Connection, kind: str) -> list[Any]:
+    """Return the rows of one kind. SessionError for more, or longer ones, than anybody keeps."""
+    query = "SELECT length(content), content FROM kept WHERE kind = ? ORDER BY position"
+    rows: list[Any] = []
+    for length, content in connection.execute(f"{query} LIMIT {MOST_ROWS + 1}", (kind,)):
+        if len(rows) == MOST_ROWS or not isinstance(content, str) or length > LONGEST_ROW:
+            raise SessionError(f"keeps more of the kind {kind} than there can be")
+        rows.append(json.loads(content))
+    return rows
+
+
+def replace_kept(connection: sqlite3.Connection, kind: str, rows: Sequence[str]) -> None:
+    """Keep these rows of one kind in place of those that were there."""
+    connection.execute("DELETE FROM kept WHERE kind = ?", (kind,))
+    connection.executemany(
+        "INSERT INTO kept VALUES (?, ?, ?, ?)",
+        [with_checksum((kind, position, row)) for position, row in enumerate(rows)],
+    )
+
+
+def create(path: Path, machine: Machine, inputs: Sequence[Array], rows: Callable[[BlobWriter], Rows]) -> None:
+    """Create a file that keeps rows about a run, and nothing of the run itself but its origin. UsageError."""
+    with file.new_file(path) as connection:
+        RunOrigin.of(machine, RecordingOptions(Amount.NONE), path.parent).write(connection)
+        names = [layer.name for layer in machine.compiled.model.graph.parameters]
+        blobs = BlobWriter(connection, OF_RECORDING)
+        write_tensors(connection, "inputs", names, inputs, blobs)
+        write_states(connection, machine.initial_states, blobs)
+        _write(connection, rows(blobs))
+
+
+def update(path: Path, rows: Callable[[BlobWriter], Rows]) -> None:
+    """Keep rows in a file that is there; whether it is of the same run was seen to. SessionError."""
+    with file.errors_named(path):
+        connection = file.connect(path, writable=True)
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            kept = rows(BlobWriter(connection, OF_RECORDING))
+            _write(connection, kept)
+            _forget_values(connection, kept)
+            connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise file.writing_error(path, error) from None
+        finally:
+            connection.close()
+
+
+def _write(connection: sqlite3.Connection, rows: Rows) -> None:
+    for kind, contents in rows.items():
+        replace_kept(connection, kind, [json.dumps(content, allow_nan=False) for content in contents])
+
+
+def _forget_values(connection: sqlite3.Connection, rows: Rows) -> None:
+    """Drop values of earlier edits. Not where a run is recorded: what that has written may be the same blob."""
+    (runs,) = connection.execute(
+        "SELECT (SELECT count(*) FROM snapshots) + (SELECT count(*) FROM stacks) + (SELECT count(*) FROM outputs)"
+    ).fetchone()
+    if runs:
+        return
+    used = {int(one) for (text,) in connection.execute("SELECT value FROM inputs") for one in _blobs(json.loads(text))}
+    used |= {one for contents in rows.values() for content in contents for one in _blobs(content)}
+    present = [identity for (identity,) in connection.execute("SELECT id FROM blobs")]
+    connection.executemany("DELETE FROM blobs WHERE id = ?", [(one,) for one in present if one not in used])
+
+
+def _blobs(data: Any) -> set[int]:
+    """Return the blobs that JSON names."""
+    found: set[int] = set()
+    waiting = [data]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, dict):
+            if type(part.get("blob")) is int:
+                found.add(part["blob"])
+            waiting += part.values()
+        elif isinstance(part, list):
+            waiting += part
+    return found

@@ -9,31 +9,46 @@ from __future__ import annotations
 
 import contextlib
 import secrets
+import shutil
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from time import monotonic
 from types import MappingProxyType, TracebackType
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 
+from stepper.debug.breakpoints.breakpoint import BreakDescription, Breakpoint
+from stepper.debug.breakpoints.watcher import BreakpointWatcher
+from stepper.debug.debugger import DEFAULT_MEMORY, Debugger
+from stepper.debug.stop import Stop
 from stepper.element_types import Array
-from stepper.engine.events import Event, EventKind, Every, RunObserver, Taps
-from stepper.engine.frames import Frame, Phase
+from stepper.engine.frames import Event, EventKind, Every, Frame, Phase, RunObserver, Taps
+from stepper.engine.inputs import bind_inputs
 from stepper.engine.machine import Machine
-from stepper.engine.program import BranchPlan, LoopPlan
-from stepper.engine.run import output_names
+from stepper.engine.program import BranchPlan, LoopPlan, Partner
+from stepper.engine.run import LoopLog, output_names
 from stepper.errors import SessionError, StepperError
-from stepper.files.locks import FileLock
-from stepper.recording import files, session_rows
-from stepper.recording.blobs import RECORDED, BlobWriter, Reference
-from stepper.recording.iterations.activations import Activations, RecordedActivation
-from stepper.recording.iterations.batches import Batch, BatchWriter, Row
-from stepper.recording.iterations.levels import levels_of
-from stepper.recording.options import PendingIterations, RecordingOptions
-from stepper.recording.origin import write_tensors
-from stepper.recording.snapshots import SnapshotWriter
+from stepper.files.kinds import RECORDING
+from stepper.files.locks import FileLock, lock
+from stepper.files.output import OutputFile, ProtectedFiles
+from stepper.recording import file, origin
+from stepper.recording.blobs import OF_RECORDING, BlobWriter, Reference, with_checksum
+from stepper.recording.file import RUN_LENGTH, CheckedConnection
+from stepper.recording.iterations import (
+    CLOSE,
+    Activations,
+    Batch,
+    BatchWriter,
+    RecordedActivation,
+    Row,
+    insert_many,
+    levels_of,
+)
+from stepper.recording.origin import PendingIterations, RecordingOptions, RunOrigin, write_states, write_tensors
+from stepper.recording.reading import Recording, RestoredMachine
+from stepper.recording.states import SnapshotWriter
 
 _COST_FACTOR: Final = 20.0
 _OPERATIONS_BETWEEN_LOOKS: Final = 2**15
@@ -72,7 +87,7 @@ class Recorder(RunObserver):
         self.machine, self.path, self.options, self.pace = machine, path, options, pace
         self._connection = connection
         levels = {id(level.program): level for level in levels_of(machine.compiled, options)}
-        blobs = BlobWriter(connection, RECORDED)
+        blobs = BlobWriter(connection, OF_RECORDING)
         self._blobs = blobs
         self._batches = {key: Batch(level) for key, level in levels.items() if level.ports}
         self._rows = BatchWriter(connection, blobs, 0)
@@ -308,7 +323,7 @@ class Recorder(RunObserver):
         connection.execute("BEGIN IMMEDIATE")
         try:
             if taking:
-                session_rows.replace_kept(connection, "writer", [self._token])
+                origin.replace_kept(connection, "writer", [self._token])
             elif connection.execute("SELECT content FROM kept WHERE kind = 'writer'").fetchone() != (self._token,):
                 raise SessionError("another run has taken over the file")
             yield
@@ -324,7 +339,7 @@ class Recorder(RunObserver):
         try:
             yield
         except sqlite3.Error as error:
-            raise files.writing_error(self.path, error) from None
+            raise file.writing_error(self.path, error) from None
         except SessionError as error:
             raise SessionError(f"{self.path}: {error}") from None
 
@@ -340,3 +355,266 @@ class Recorder(RunObserver):
             with contextlib.suppress(SessionError):
                 self.flush()
         self.close()
+
+
+# Beginning a recording, opening one, and going on with one that was interrupted.
+
+Beginning = tuple[list[Reference], Activations]
+"""References to the inputs in the file, and the activations that are under way."""
+
+_LARGEST_LOG: Final = 32 * 2**20
+_SMALLEST_LOG: Final = 2**20
+_SHARE_OF_DISK: Final = 16
+"""The log beside the file is written into it when it has this part of the free space, within the bounds above."""
+
+
+def record(
+    machine: Machine,
+    inputs: Sequence[Array],
+    path: str | Path,
+    options: RecordingOptions | None = None,
+    pace: Pace | None = None,
+) -> Recorder:
+    """Begin to record the run of a machine, which got these inputs, into a new file.
+
+        with record(machine, inputs, "run.sqlite", RecordingOptions.parse("all")) as recorder:
+            recorder.run()
+
+    UsageError where the file is there already or cannot be made. Until the recorder is closed no other program can
+    go on with the file, or keep a session in it.
+    """
+    path, options = Path(path), options or RecordingOptions()
+    OutputFile(path, RECORDING, ProtectedFiles.of_model(machine.compiled.model.path)).check()
+    taken = lock(path)
+    try:
+        with file.new_file(path, file.PAGE_SIZE_OF_VALUES) as connection:
+            references, activations = _fill(connection, path, machine, inputs, options)
+        connection = _logged(path)
+        try:
+            recorder = Recorder(machine, connection, path, options, pace or Pace(), taken)
+            recorder.share(inputs, references)
+            recorder.begin(0, activations)
+        except BaseException:
+            connection.close()
+            raise
+    except BaseException:
+        taken.release()
+        raise
+    return recorder
+
+
+def open_recording(path: str | Path) -> Recording:
+    """Return a recording to look at; SessionError where it is none."""
+    return Recording(path)
+
+
+def resume(
+    path: str | Path,
+    model: str | Path | None = None,
+    inputs: Mapping[str | int, Any] | None = None,
+    *,
+    max_iterations: int | None = None,
+    pace: Pace | None = None,
+    partner: Partner | None = None,
+) -> tuple[Recorder, LoopLog]:
+    """Go on with an interrupted run from its last snapshot, in the same file; with what loops did up to there.
+
+    SessionError where the model, or an input that is given, or the `partner`, is not the one that was recorded;
+    FileInUse where another program records into the file.
+    """
+    path = Path(path)
+    taken = lock(path, advice="it goes on there; wait for its end, or end it")
+    try:
+        return _resumed(path, model, inputs, max_iterations, pace or Pace(), partner, taken)
+    except BaseException:
+        taken.release()
+        raise
+
+
+def _resumed(
+    path: Path,
+    model: str | Path | None,
+    inputs: Mapping[str | int, Any] | None,
+    max_iterations: int | None,
+    pace: Pace,
+    partner: Partner | None,
+    taken: FileLock,
+) -> tuple[Recorder, LoopLog]:
+    with Recording(path) as recording:
+        restored = recording.restored(model, inputs=inputs, max_iterations=max_iterations, partner=partner)
+        options = recording.options()
+        log = recording.loop_log(restored.machine.compiled, restored.tick)
+    connection = _logged(path)
+    try:
+        with file.errors_named(path):
+            _take_back(connection, restored)
+            recorder = Recorder(restored.machine, connection, path, options, pace, taken)
+            recorder.begin(restored.iterations, _activations(restored, options))
+    except BaseException:
+        connection.close()
+        raise
+    return recorder, log
+
+
+def _activations(restored: RestoredMachine, options: RecordingOptions) -> Activations:
+    levels = {id(level.program): level for level in levels_of(restored.machine.compiled, options)}
+    activations = Activations(levels, restored.activations)
+    activations.resume(restored.machine.stack, list(restored.numbers))
+    return activations
+
+
+def _take_back(connection: sqlite3.Connection, restored: RestoredMachine) -> None:
+    """Delete what was recorded after the snapshot: it will be recorded again."""
+    iterations, activations, tick = restored.iterations, restored.activations, restored.tick
+    connection.execute("BEGIN IMMEDIATE")
+    connection.execute("DELETE FROM runs WHERE id > ?", (iterations,))
+    for table in ("number_series", "tensor_series", "stacks"):
+        connection.execute(f"DELETE FROM {table} WHERE first > ?", (iterations,))
+    for table, series, each in (("numbers", "number_series", RUN_LENGTH), ("tensors", "tensor_series", 1)):
+        last = f"SELECT coalesce(max((start + count - 1) / {each}), -1) FROM {series}"
+        connection.execute(f"DELETE FROM {table} WHERE id > ({last})")
+    connection.execute("DELETE FROM activations WHERE id > ?", (activations,))
+    connection.execute("DELETE FROM snapshots WHERE tick > ?", (tick,))
+    reopened = connection.execute("SELECT NULL, NULL, NULL, id FROM activations WHERE closed > ?", (tick,)).fetchall()
+    connection.executemany(CLOSE, reopened)
+    connection.execute("COMMIT")
+
+
+def _logged(path: Path) -> CheckedConnection:
+    """Open a file to write ahead: what a killed process has not finished does not show, and nothing waits for the disk.
+
+    On a disk with little room the log stays small.
+    """
+    with file.errors_named(path):
+        connection = file.connect(path, writable=True)
+        free = shutil.disk_usage(path.parent).free
+        size = min(max(free // _SHARE_OF_DISK, _SMALLEST_LOG), _LARGEST_LOG)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {size // file.PAGE_SIZE_OF_VALUES}")
+        connection.execute(f"PRAGMA journal_size_limit = {size}")
+        return connection
+
+
+def _fill(
+    connection: sqlite3.Connection, path: Path, machine: Machine, inputs: Sequence[Array], options: RecordingOptions
+) -> Beginning:
+    RunOrigin.of(machine, options, path.parent).write(connection)
+    names = [layer.name for layer in machine.compiled.model.graph.parameters]
+    blobs = BlobWriter(connection, OF_RECORDING)
+    references = write_tensors(connection, "inputs", names, inputs, blobs)
+    write_states(connection, machine.initial_states, blobs)
+    levels = levels_of(machine.compiled, options)
+    for level in levels:
+        insert_many(connection, "levels", 9, [with_checksum(level.row)])
+        insert_many(connection, "ports", 11, (with_checksum(port.row(level.id)) for port in level.ports))
+    activations = Activations({id(level.program): level for level in levels})
+    activations.follow(machine.stack)
+    activations.write(connection)
+    snapshots = SnapshotWriter(connection, blobs)
+    snapshots.share(inputs, references)
+    snapshots.write(machine, activations, 0)
+    return references, activations
+
+
+# A debugged run that is recorded: stops at breakpoints, and the file ends where it stopped.
+#
+# A machine has one watcher. The `RecordingWatcher` is both: it asks about breakpoints first and hands on to the
+# recorder what lies at or before the stop. For a breakpoint may be asked late, when the iteration in which it stops has
+# been closed already; the run then goes back to the stop, and what came after it has not happened and is in no file.
+
+
+class RecordingWatcher(BreakpointWatcher):
+    """The watcher of a run that is debugged and recorded. What a replay comes by again is not recorded twice."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__(recorder.machine)
+        self._recorder = recorder
+        self._recorded = recorder.machine.tick
+
+    def watch(self, owners: Iterable[Breakpoint]) -> None:
+        """Ask about these breakpoints; every iteration is of interest to the recorder."""
+        super().watch(owners)
+        self.watches_iterations = True
+
+    def iteration_watch(self, frame: Frame) -> Callable[[Frame], bool]:
+        """Return what records an iteration; every one is of interest."""
+        return self.after_iteration
+
+    def after_iteration(self, frame: Frame) -> bool:
+        """Record an iteration that has been closed, unless the stop is before its end. Return True to stop."""
+        stops, tick = super().after_iteration(frame), self.machine.tick
+        if tick > self._recorded and (not stops or self.found_at == tick):
+            self._recorded = tick
+            self._recorder.after_iteration(frame)
+        return stops
+
+
+@contextlib.contextmanager
+def recorded(debugger: Debugger, recorder: Recorder) -> Iterator[None]:
+    """Allow `continue_recorded` in a block, and no other verb; close the file at its end."""
+    plain = debugger.watcher
+    _watch_with(debugger, RecordingWatcher(recorder))
+    try:
+        with recorder:
+            yield
+    finally:
+        _watch_with(debugger, plain)
+
+
+def _watch_with(debugger: Debugger, watcher: BreakpointWatcher) -> None:
+    debugger.watcher = debugger.timeline.watcher = debugger.machine.watcher = watcher
+    debugger.breakpoints.watched_by(watcher)
+
+
+def continue_recorded(debugger: Debugger, recorder: Recorder, *, for_good: bool = False) -> Stop:
+    """Go on to the next stop of a breakpoint, to a pause or to the end; the file then goes up to there.
+
+    `for_good`: nothing follows, and the file gets what the iterations under way have computed, too.
+    """
+
+    def hear(event: Event) -> bool:
+        recorder.after(event)
+        return False
+
+    stop = debugger.continue_(hear)
+    if debugger.machine.finished:
+        recorder.finish()
+    else:
+        recorder.halt(for_good=for_good)
+    return stop
+
+
+def resume_debugged(
+    path: str | Path,
+    breaks: Iterable[BreakDescription],
+    model: str | Path | None = None,
+    inputs: Mapping[str | int, Any] | None = None,
+    *,
+    max_iterations: int | None = None,
+    memory: int = DEFAULT_MEMORY,
+    partner: Partner | None = None,
+) -> tuple[Debugger, Recorder, LoopLog]:
+    """Resume as `resume` does, with a debugger that stands where the recording ends; its past is the whole run.
+
+    The names in breakpoints are seen from the start of the run, as when it began; their hits are counted from here.
+    """
+    with open_recording(path) as recording:
+        recorded_inputs = recording.inputs()
+    recorder, log = resume(path, model, inputs, max_iterations=max_iterations, partner=partner)
+    machine = recorder.machine
+    machine.keep_values = True  # a breakpoint may be asked when the operations after it have run
+    bound = bind_inputs(machine.compiled.model, dict(enumerate(recorded_inputs.values())))
+    present = machine.snapshot()
+    machine.restore(Machine(machine.compiled, bound, states=machine.initial_states).snapshot())
+    debugger = Debugger.of(machine, bound, memory=memory)
+    try:
+        for description in breaks:
+            debugger.breakpoints.add(description)
+    except StepperError:
+        recorder.close()
+        raise
+    debugger.timeline.stand(present)
+    debugger.watcher.counted()
+    recorder.realign()
+    return debugger, recorder, log

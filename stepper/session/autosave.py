@@ -25,7 +25,7 @@ from stepper.ir.lowering import has_opened
 if TYPE_CHECKING:
     from stepper.debug.breakpoints.breakpoints import Breakpoints
     from stepper.debug.debugger import Debugger
-    from stepper.session.content import Stamp
+    from stepper.session.session_files import Stamp
 
 MOST_KEPT: Final = 200
 """Sessions in the state folder; the oldest go first."""
@@ -271,7 +271,7 @@ def distrusted_lines(breakpoints: Breakpoints) -> list[str]:
 
 
 def _stamp(debugger: Debugger) -> Stamp:
-    from stepper.session.content import stamp  # with SQLite
+    from stepper.session.session_files import stamp  # with SQLite
 
     return stamp(debugger)
 
@@ -284,7 +284,7 @@ def _time(path: Path) -> float:
 
 
 def _model_name(debugger: Debugger) -> str:
-    from stepper.recording.hashes import content_hash, file_hashes
+    from stepper.recording.blobs import content_hash, file_hashes
 
     hashes = file_hashes(debugger.model.path)
     return content_hash(f"{hashes['xml']} {hashes['bin']}".encode()).hex()[:_LETTERS]
@@ -292,7 +292,7 @@ def _model_name(debugger: Debugger) -> str:
 
 def _run_name(debugger: Debugger) -> str:
     """Return of what else a run depends on: the inputs, the rules, whether sequences were opened, and the calls."""
-    from stepper.recording.hashes import content_hash
+    from stepper.recording.blobs import content_hash
 
     machine = debugger.machine
     parts = [str(machine.rules).encode()]

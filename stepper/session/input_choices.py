@@ -6,24 +6,259 @@ Nothing is invented: an input without a choice is not ready. The words are those
 
 from __future__ import annotations
 
+import difflib
+import math
+import os
 import shlex
-from collections.abc import Callable, Iterable, Mapping
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+import numpy as np
 from msgspec import Struct, field
 
 from stepper import element_types
 from stepper.debug.debugger import Debugger
 from stepper.element_types import Array
-from stepper.engine.inputs.specs import file_of
-from stepper.errors import UsageError
+from stepper.engine.array_files import ReadingStopped, ReadProgress, header_of, read_archive
+from stepper.engine.inputs import converted, ensure_shape, file_of, value_of
+from stepper.errors import InputError, StepperError, UsageError
 from stepper.files.output import ProtectedFile, ProtectedFiles
 from stepper.ir.model import Layer, Model, parameter_shape, parameter_type
-from stepper.session.input_loading import STOPPED, Load, Loader, LoadOutcome
-from stepper.session.near_files import fitting_values
+
+# The value of a chosen input, made at once where it is small; else in a thread, one after another, so that the screen
+# goes on. A large value can be stopped on the way, and of two for the same input only the newer one is made.
+
+SMALL: Final = 2**20
+"""Bytes of a file, or elements to fill, that do not keep anybody waiting."""
+_MOST_COMPARED: Final = 10**6
+STOPPED: Final = "stopped; Enter, Enter reads it"
+
+
+class LoadOutcome(Struct, frozen=True, eq=False):
+    """Value of a chosen input: the tensor and its least and greatest value (None: not looked for), or why there is none
+    (empty: nothing was chosen yet). `loading` is there as long as it is being made."""
+
+    array: Array | None
+    problem: str = ""
+    span: tuple[float, float] | None = None
+    loading: Load | None = None
+
+
+class Load(Struct, eq=False):
+    """A value to be made: of the input at a position, as the words say, in a shape where that is to be filled."""
+
+    position: int
+    parameter: Layer
+    spec: str
+    shape: tuple[int, ...] | None
+    reading: ReadProgress = field(default_factory=ReadProgress)
+
+    @property
+    def is_small(self) -> bool:
+        """True if it is made at once."""
+        if ".np" not in self.spec:
+            shape = parameter_shape(self.parameter).static if self.shape is None else self.shape
+            return shape is None or math.prod(shape) <= SMALL
+        return all(_size(path) <= SMALL for path in (Path(self.spec), Path(self.spec.rpartition(":")[0])))
+
+    def outcome(self) -> LoadOutcome:
+        """Make the value, however long that takes, and return it."""
+        parameter, reading = self.parameter, self.reading
+        reading.check = lambda shape: ensure_shape(parameter, shape)
+        try:
+            reading.heed(0)
+            array = value_of(parameter, self.spec, self.shape, reading)
+            element_type = parameter_type(parameter)
+            if element_type is not None and array.dtype != element_type.dtype:
+                reading.begin(array.shape, array.nbytes)  # converting makes copies of all of it
+            array = converted(parameter, array)
+            return LoadOutcome(array, span=_span(array))
+        except ReadingStopped:
+            return LoadOutcome(None, STOPPED)
+        except MemoryError:
+            return LoadOutcome(None, "there is not enough memory")
+        except StepperError as error:
+            return LoadOutcome(None, short_problem(str(error), parameter.name))
+
+
+class Loader:
+    """Makes values in a thread; `tell` is called there with each load and what came of it."""
+
+    def __init__(self, tell: Callable[[Load, LoadOutcome], object]) -> None:
+        self._tell = tell
+        self._loads: deque[Load] = deque()
+        self._lock = threading.Lock()
+        self._works = False
+
+    def begin(self, load: Load) -> None:
+        """Make it when those before are made."""
+        with self._lock:
+            self._loads.append(load)
+            if self._works:
+                return
+            self._works = True
+        threading.Thread(target=self._work, name="inputs", daemon=True).start()
+
+    def _work(self) -> None:
+        while True:
+            with self._lock:
+                if not self._loads:
+                    self._works = False
+                    return
+                load = self._loads.popleft()
+            try:
+                outcome = load.outcome()
+            except Exception as error:  # a fault must not leave an input that loads for ever
+                outcome = LoadOutcome(None, f"a fault in the program: {error!r}")
+            self._tell(load, outcome)
+
+
+def short_problem(text: str, name: str) -> str:
+    """Return the message without what stands beside it anyway."""
+    return text.splitlines()[0].removeprefix(f"input '{name}'").lstrip(": ")
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except (OSError, ValueError):
+        return 0
+
+
+def _span(array: Array) -> tuple[float, float] | None:
+    if array.dtype.kind not in "fiub" or not 0 < array.size <= _MOST_COMPARED:
+        return None
+    return float(array.min()), float(array.max())
+
+
+# Values near to what was typed: files in the folder that the path names, and a literal in more brackets.
+#
+# Of a file only the header is read. At most so many files are looked at; whatever is damaged is left out.
+
+_MOST_ENTRIES: Final = 500
+_MOST_FILES: Final = 24
+_MOST_MEMBERS: Final = 50
+
+
+class Near(Struct, frozen=True):
+    """Something that may be meant: the words for it, type and shape, bytes (0: not known), and how it fits.
+
+    `swapped` are two axes which, swapped, have the shape of the input.
+    """
+
+    spec: str
+    type: str
+    bytes: int
+    verdict: str
+    fits: bool = False
+    swapped: tuple[int, int] | None = None
+
+
+def near_files(parameter: Layer, text: str, model_folder: Path, most: int = 8) -> list[Near]:
+    """Arrays that may be meant, those that fit first, then by how alike the names are."""
+    found = [near for path in _paths(text, model_folder) for near in _arrays(parameter, path)]
+    plain = text.strip()
+    alike = {
+        near.spec: difflib.SequenceMatcher(None, plain, near.spec, autojunk=False).ratio()
+        + (1.0 if plain and near.spec.startswith(plain) else 0.0)
+        + (0.4 if near.spec.endswith(f":{parameter.name}") else 0.0)
+        for near in found
+    }
+    return sorted(found, key=lambda near: (not near.fits, -alike[near.spec], near.spec))[:most]
+
+
+def fitting_values(parameters: Sequence[Layer], model_folder: Path) -> dict[int, str]:
+    """Return a value for each input, by position, all of one .npz beside the model; empty where none has them all.
+
+    By name; in a file that is called inputs or the like an input may be the only array left that fits.
+    """
+    archives = [path for path in _paths(f"{model_folder}{os.sep}", model_folder) if path.suffix == ".npz"]
+    for path in sorted(archives, key=lambda path: ("input" not in path.stem, path.name)):
+        if found := _values_of(parameters, path, by_name="input" not in path.stem):
+            return found
+    return {}
+
+
+def _values_of(parameters: Sequence[Layer], path: Path, *, by_name: bool) -> dict[int, str]:
+    fitting = [[near.spec for near in _arrays(one, path) if near.fits] for one in parameters]
+    named = [f"{path}:{one.name}" for one in parameters]
+    found = {position: spec for position, spec in enumerate(named) if spec in fitting[position]}
+    for position, specs in enumerate(fitting):
+        if position not in found:
+            left = [spec for spec in specs if spec not in found.values()]
+            if by_name or len(left) != 1:
+                return {}
+            found[position] = left[0]
+    return found
+
+
+def near_literals(parameter: Layer, text: str) -> list[Near]:
+    """Return the same literal in more brackets, where that fits."""
+    dimensions = parameter_shape(parameter).dimensions
+    for more in range(1, len(dimensions or ()) + 1):
+        spec = f"{'[' * more}{text.strip()}{']' * more}"
+        try:
+            array = converted(parameter, value_of(parameter, spec))
+        except StepperError:
+            continue
+        return [Near(spec, _type(array.dtype, array.shape), 0, "fits")]
+    return []
+
+
+def _paths(text: str, model_folder: Path) -> list[Path]:
+    """Return the files of the folder that the text names; without one, here and beside the model."""
+    head = Path(text.strip().partition(".npz:")[0] or ".")
+    named = head if text.endswith(("/", os.sep)) else head.parent
+    folders = [named] if str(named) != "." else [Path(), model_folder]
+    found: dict[Path, Path] = {}
+    for folder in folders:
+        try:
+            with os.scandir(folder) as entries:
+                for _, entry in zip(range(_MOST_ENTRIES), entries, strict=False):
+                    if entry.name.endswith((".npy", ".npz")) and entry.is_file():
+                        path = folder / entry.name
+                        found.setdefault(path.resolve(), path)
+        except OSError:
+            continue
+    wanted = head.name
+    ranked = sorted(found.values(), key=lambda path: -difflib.SequenceMatcher(None, wanted, path.name).ratio())
+    return ranked[:_MOST_FILES]
+
+
+def _arrays(parameter: Layer, path: Path) -> Iterator[Near]:
+    try:
+        if path.suffix == ".npy":
+            with path.open("rb") as file:
+                header = header_of(file)
+            yield _near(str(path), header.bytes, parameter, header.shape, header.dtype)
+            return
+        for key, array in list(read_archive(path).items())[:_MOST_MEMBERS]:
+            yield _near(f"{path}:{key}", array.nbytes, parameter, array.shape, array.dtype)
+    except (OSError, ValueError, InputError):
+        return
+
+
+def _type(dtype: np.dtype[Any], shape: tuple[int, ...]) -> str:
+    return f"{element_types.name_of(dtype)}[{','.join(map(str, shape))}]"
+
+
+def _near(spec: str, size: int, parameter: Layer, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Near:
+    declared, type = parameter_shape(parameter), _type(dtype, shape)
+    if not declared.accepts(shape):
+        for axis in range(len(shape) - 1):
+            turned = (*shape[:axis], shape[axis + 1], shape[axis], *shape[axis + 2 :])
+            if declared.accepts(turned):
+                verdict = f"axes {axis} and {axis + 1} swapped?"
+                return Near(spec, type, size, verdict, swapped=(axis, axis + 1))
+        return Near(spec, type, size, "another shape")
+    kind = parameter_type(parameter)
+    fits = kind is None or kind.dtype == dtype
+    return Near(spec, type, size, "fits" if fits else f"is {element_types.name_of(dtype)}", fits)
 
 
 class InputSource(StrEnum):

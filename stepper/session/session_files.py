@@ -11,44 +11,434 @@ files and the inputs. Restoring runs to the places anew: that takes as long as t
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from msgspec import Struct
+import numpy as np
+from msgspec import Struct, ValidationError
 from msgspec.structs import replace
 
 from stepper.debug.branches.edit_making import condition_edit, edit_again, trip_count_edit
-from stepper.debug.branches.edits import Edit
+from stepper.debug.branches.edits import ConditionEdit, ConstantEdit, Edit, TripCountEdit, ValueEdit
 from stepper.debug.branches.names import ORIGINAL
-from stepper.debug.breakpoints.breakpoint import Counted
+from stepper.debug.breakpoints.breakpoint import BreakDescription, BreakKind, Counted, Expected
+from stepper.debug.breakpoints.breakpoints import Counts
+from stepper.debug.causes.cause import Cause, cause_data
 from stepper.debug.debugger import Debugger
-from stepper.debug.stop import describe
+from stepper.debug.scopes import target_in
+from stepper.debug.stop import Mark, Reason, describe
 from stepper.debug.timeline import Timeline
+from stepper.element_types import STRING
 from stepper.engine.machine import Machine
-from stepper.engine.program import CompiledModel
+from stepper.engine.program import CompiledModel, Program
 from stepper.errors import Paused, SessionError, UsageError
 from stepper.files.kinds import SESSION
 from stepper.files.locks import lock
-from stepper.files.output import RECORDING_FILE, REFERENCE_FILE, SESSION_FILE, OutputFile, ProtectedFiles
-from stepper.recording import open_recording, session_rows
+from stepper.files.output import RECORDING_FILE, REFERENCE_FILE, SESSION_FILE, OutputFile
+from stepper.query.address_resolution import Target, address_of, resolve
+from stepper.query.address_syntax import parse_address
+from stepper.query.formats import ensure_format
+from stepper.recording import open_recording, origin
 from stepper.recording.blobs import BlobWriter
-from stepper.recording.files import errors_named
-from stepper.recording.reading.recording import Recording
-from stepper.session.content import (
-    SavedBranch,
-    SavedEdit,
-    SavedLabels,
-    SavedLoopEdit,
-    SavedSession,
-    from_rows,
-    present,
-    stops_from_rows,
-    to_rows,
-)
+from stepper.recording.file import errors_named
+from stepper.recording.reading import Recording
+from stepper.records import as_data
+
+if TYPE_CHECKING:
+    from stepper.recording.origin import Rows
+
+
+# Content of a debugging session, resolved in its model: from a debugger, to rows of JSON, and from them.
+
+VERSION: Final = 1
+
+
+class ValueStore(Protocol):
+    """Store of the values of a session: a file's blobs."""
+
+    def refer(self, value: Any, /) -> Any:
+        """Store a value; return the JSON that refers to it."""
+
+
+_LARGEST: Final = 2**62
+_MOST_BRANCHES: Final = 1000
+
+
+class SavedEdit(Struct, frozen=True):
+    """A value that was changed at a tick: the whole of what the slot holds since."""
+
+    tick: int
+    target: Target
+    value: Any
+
+
+class SavedLoopEdit(Struct, frozen=True):
+    """A trip count (None: no limit) or a condition that was changed at a tick, of the loop that runs the body."""
+
+    tick: int
+    program: Program
+    value: int | bool | None
+
+
+class SavedBranch(Struct, frozen=True):
+    """A course of the run: where it stands, and its edits in the order of time.
+
+    `parent` is the branch that it left at the tick `parted`, empty for the original.
+    """
+
+    name: str
+    tick: int
+    edits: tuple[SavedEdit | SavedLoopEdit, ...]
+    parent: str = ""
+    parted: int = 0
+
+
+class SavedBreakpoint(Struct, frozen=True):
+    """A breakpoint with its number, the graph from which its names are seen, and what was counted."""
+
+    number: int
+    description: BreakDescription
+    where: Program
+    counts: Counts
+
+
+class SavedLabels(Struct, frozen=True):
+    """The words for the numbers of a value."""
+
+    target: Target
+    labels: tuple[str, ...]
+
+
+class SavedSession(Struct, frozen=True):
+    """A session; `branch` is the one that goes on, `reason` and `causes` say why it stands where it does."""
+
+    branch: str
+    reason: Reason
+    causes: tuple[Cause, ...]
+    max_iterations: int | None
+    breakpoints: tuple[SavedBreakpoint, ...]
+    expected: tuple[Expected, ...]
+    watches: tuple[tuple[int, str, str], ...]
+    marks: dict[str, Mark]
+    branches: tuple[SavedBranch, ...]
+    labels: tuple[SavedLabels, ...]
+    last_number: int = 0
+
+    @property
+    def original(self) -> SavedBranch:
+        """The branch without edits, with which every run begins."""
+        return next(branch for branch in self.branches if branch.name == ORIGINAL)
+
+
+# --- from a debugger ------------------------------------------------------------------------------------------------
+
+
+def present(debugger: Debugger) -> SavedSession:
+    """Return the session as it is now."""
+    branches = debugger.branches
+    return SavedSession(
+        branches.name,
+        debugger.stop.reason,
+        debugger.stop.causes,
+        debugger.machine.max_iterations,
+        tuple(SavedBreakpoint(one.number, one.description, one.where, one.counts) for one in debugger.breakpoints),
+        debugger.breakpoints.expected,
+        tuple((watch.number, watch.text, watch.format) for watch in debugger.watches),
+        dict(debugger.marks),
+        tuple(
+            SavedBranch(one.name, one.tick, tuple(_edits(debugger, one.name)), one.parent, one.parted)
+            for one in branches
+        ),
+        tuple(_labels_now(debugger)),
+        debugger.breakpoints.last_number,
+    )
+
+
+def _edits(debugger: Debugger, branch: str) -> Iterator[SavedEdit | SavedLoopEdit]:
+    for tick, edits in sorted(debugger.branches.edits(branch).items()):
+        for edit in edits:
+            if isinstance(edit, ValueEdit | ConstantEdit):
+                yield SavedEdit(tick, target_in(edit.program, edit.slot), edit.value)
+            elif isinstance(edit, TripCountEdit):
+                yield SavedLoopEdit(tick, edit.program, edit.count)
+            elif isinstance(edit, ConditionEdit):
+                yield SavedLoopEdit(tick, edit.program, edit.holds)
+
+
+def _labels_now(debugger: Debugger) -> Iterator[SavedLabels]:
+    programs = {id(program): program for program in debugger.machine.compiled.programs}
+    for (identity, slot), labels in debugger.labels.given().items():
+        yield SavedLabels(target_in(programs[identity], slot), labels)
+
+
+class Stamp(Struct, frozen=True):
+    """State of a session at a moment, to be compared with a later one.
+
+    `setup` is what the user has made of it: breakpoints, watches, marks, branches, edits; `place` all else.
+    """
+
+    setup: str
+    place: str
+    values: tuple[Any, ...]
+    """Held, because values are compared by identity."""
+
+
+def stamp(debugger: Debugger) -> Stamp:
+    """Return the session as it is now; reads no tensor."""
+    seen = _Identities()
+    rows = to_rows(present(debugger), debugger.machine.compiled, seen)
+    setup = {
+        **rows,
+        "session": [],
+        "breakpoint": [{**row, "counts": None} for row in rows["breakpoint"]],
+        "branch": [{**row, "tick": None} for row in rows["branch"]],
+    }
+    return Stamp(json.dumps(setup), json.dumps(rows), tuple(seen.values))
+
+
+class _Identities:
+    """Stands for a writer of blobs; writes nothing."""
+
+    def __init__(self) -> None:
+        self.values: list[Any] = []
+
+    def refer(self, value: Any) -> dict[str, Any]:
+        """Return a value, by its identity; labels are new each time and have their words."""
+        self.values.append(value)
+        is_text = value.dtype.kind == "T"
+        return {"value": value.tolist() if is_text else id(value)}
+
+
+# --- to rows --------------------------------------------------------------------------------------------------------
+
+
+def to_rows(kept: SavedSession, compiled: CompiledModel, blobs: ValueStore) -> Rows:
+    """Return the session as JSON, by kind; values go into blobs."""
+    numbers = {id(program): number for number, program in enumerate(compiled.programs)}
+    session = {
+        "version": VERSION,
+        "branch": kept.branch,
+        "reason": kept.reason,
+        "causes": [cause_data(cause) for cause in kept.causes],
+        "max_iterations": kept.max_iterations,
+        "last_number": kept.last_number,
+    }
+    return {
+        "session": [session],
+        "breakpoint": [
+            as_data(one.description) | {"number": one.number, "where": numbers[id(one.where)], "counts": one.counts}
+            for one in kept.breakpoints
+        ],
+        "expected": [{"pattern": one.pattern, "where": numbers[id(one.where)]} for one in kept.expected],
+        "watch": [{"number": number, "text": text, "format": format} for number, text, format in kept.watches],
+        "mark": [{"name": name, **as_data(mark)} for name, mark in kept.marks.items()],
+        "branch": [
+            {
+                "name": branch.name,
+                "tick": branch.tick,
+                "parent": branch.parent,
+                "parted": branch.parted,
+                "edits": [_edit_row(edit, compiled, blobs) for edit in branch.edits],
+            }
+            for branch in kept.branches
+        ],
+        "labels": [
+            {"address": str(address_of(one.target, compiled)), "words": blobs.refer(np.array(one.labels, STRING.dtype))}
+            for one in kept.labels
+        ],
+    }
+
+
+def _edit_row(edit: SavedEdit | SavedLoopEdit, compiled: CompiledModel, blobs: ValueStore) -> dict[str, Any]:
+    if isinstance(edit, SavedLoopEdit):
+        what = "condition" if isinstance(edit.value, bool) else "trip_count"
+        body = next(number for number, program in enumerate(compiled.programs) if program is edit.program)
+        return {"tick": edit.tick, "body": body, what: edit.value}
+    address = str(address_of(edit.target, compiled))
+    return {"tick": edit.tick, "address": address, "value": blobs.refer(edit.value)}
+
+
+# --- from rows ------------------------------------------------------------------------------------------------------
+
+
+def from_rows(recording: Recording, compiled: CompiledModel, *, is_own: bool) -> SavedSession | None:
+    """Return the session in a file, None where there is none. SessionError; UsageError for an unknown name.
+
+    Commands of breakpoints need the user's agreement, unless the file `is_own`: in a folder where only the user writes.
+    """
+    with recording.reading():
+        rows = recording.kept("session")
+        if not rows:
+            return None
+        session = rows[0]
+        if len(rows) > 1 or not isinstance(session, dict):
+            raise SessionError("keeps a damaged session")
+        if session.get("version") != VERSION:
+            raise SessionError(
+                f"keeps a session of version {session.get('version')!r:.20}, and this stepper knows {VERSION}: "
+                "install a newer one"
+            )
+        kept = SavedSession(
+            _text(session["branch"]),
+            Reason(session["reason"]),
+            _causes(session.get("causes", [])),  # an older program kept sentences
+            None if session["max_iterations"] is None else _integer(session["max_iterations"], 1),
+            tuple(_breakpoint(row, compiled, is_own=is_own) for row in recording.kept("breakpoint")),
+            tuple(Expected(_text(row["pattern"]), _program(row, compiled)) for row in recording.kept("expected")),
+            tuple(map(_watch, recording.kept("watch"))),
+            {_text(row["name"]): Mark(_integer(row["tick"]), _text(row["branch"])) for row in recording.kept("mark")},
+            tuple(_branch(row, recording, compiled) for row in recording.kept("branch")),
+            tuple(_labels(row, recording, compiled) for row in recording.kept("labels")),
+            _integer(session.get("last_number", 0)),  # an older program kept none
+        )
+        _check_branches(kept)
+        return kept
+
+
+class SavedStops(Struct, frozen=True):
+    """Part of a session that does not depend on the inputs; `problems` are sentences on rows that do not fit."""
+
+    breakpoints: tuple[SavedBreakpoint, ...]
+    expected: tuple[Expected, ...]
+    watches: tuple[tuple[int, str, str], ...]
+    labels: tuple[SavedLabels, ...]
+    problems: tuple[str, ...]
+
+
+def stops_from_rows(recording: Recording, compiled: CompiledModel, *, is_own: bool) -> SavedStops:
+    """Return what fits of a session of another run or a changed model; rows that cannot be read are left out.
+
+    `is_own` as in `from_rows`.
+    """
+    problems: list[str] = []
+
+    def read(kind: str, made: Callable[[dict[str, Any]], Any]) -> tuple[Any, ...]:
+        found = []
+        for row in recording.kept(kind):
+            try:
+                with recording.reading():
+                    found.append(made(row))
+            except (SessionError, UsageError) as error:
+                problems.append(str(error))
+        return tuple(found)
+
+    return SavedStops(
+        read("breakpoint", lambda row: _breakpoint(row, compiled, is_own=is_own)),
+        read("expected", lambda row: Expected(_text(row["pattern"]), _program(row, compiled))),
+        read("watch", _watch),
+        read("labels", lambda row: _labels(row, recording, compiled)),
+        tuple(problems),
+    )
+
+
+def _check_branches(kept: SavedSession) -> None:
+    names = [branch.name for branch in kept.branches]
+    original = [branch for branch in kept.branches if branch.name == ORIGINAL]
+    if len(set(names)) != len(names) or kept.branch not in names or len(names) > _MOST_BRANCHES:
+        raise SessionError("keeps damaged branches")
+    if len(original) != 1 or original[0].edits:
+        raise SessionError("keeps edits of the original branch, which has none")
+    for branch in kept.branches:
+        parents = {one.name: one.parent for one in kept.branches}
+        name, seen = branch.name, set()
+        while name and name != ORIGINAL:
+            if name in seen or name not in parents:
+                raise SessionError("keeps branches that descend from none")
+            seen.add(name)
+            name = parents[name]
+
+
+def _breakpoint(row: dict[str, Any], compiled: CompiledModel, *, is_own: bool) -> SavedBreakpoint:
+    flags = ("exactly", "once", "enabled")
+    if not all(isinstance(row[name], bool) for name in flags):
+        raise SessionError("keeps a damaged breakpoint")
+    description = BreakDescription(
+        BreakKind(row["kind"]),
+        _text(row["text"]),
+        _text(row["condition"]),
+        _integer(row["hit"]),
+        row["exactly"],
+        _integer(row["ignore"]),
+        _integer(row["ignored_from"]),
+        row["once"],
+        row["enabled"],
+        _text(row["line"]),
+        commands := tuple(map(_text, row.get("commands", ()))),
+        need_trust=bool(commands) and (not is_own or row.get("need_trust") is not False),
+    )
+    hits, ignored = row["counts"]
+    counts = (_counted(hits), _counted(ignored))
+    return SavedBreakpoint(_integer(row["number"], 1), description, _program(row, compiled), counts)
+
+
+def _watch(row: dict[str, Any]) -> tuple[int, str, str]:
+    return _integer(row["number"], 1), _text(row["text"]), ensure_format(_text(row.get("format", "")))
+
+
+def _counted(data: Any) -> Counted:
+    base, covered, seen, reached = data
+    return Counted(_integer(base), _integer(covered), _integer(seen), None if reached is None else _integer(reached))
+
+
+def _branch(row: dict[str, Any], recording: Recording, compiled: CompiledModel) -> SavedBranch:
+    edits = tuple(_edit(edit, recording, compiled) for edit in row["edits"])
+    ticks = [edit.tick for edit in edits]
+    if ticks != sorted(ticks):
+        raise SessionError("keeps edits that are not in the order of time")
+    parent, parted = _text(row.get("parent", "")), _integer(row.get("parted", 0))
+    return SavedBranch(_text(row["name"]), _integer(row["tick"]), edits, parent, parted)
+
+
+def _edit(row: dict[str, Any], recording: Recording, compiled: CompiledModel) -> SavedEdit | SavedLoopEdit:
+    tick = _integer(row["tick"])
+    if "body" not in row:
+        return SavedEdit(
+            tick, resolve(parse_address(_text(row["address"])), compiled), recording.kept_value(row["value"])
+        )
+    program = compiled.programs[_integer(row["body"])]
+    if "condition" not in row:
+        return SavedLoopEdit(tick, program, None if row["trip_count"] is None else _integer(row["trip_count"]))
+    if not isinstance(row["condition"], bool):
+        raise SessionError("keeps a damaged condition")
+    return SavedLoopEdit(tick, program, row["condition"])
+
+
+def _labels(row: dict[str, Any], recording: Recording, compiled: CompiledModel) -> SavedLabels:
+    target = resolve(parse_address(_text(row["address"])), compiled)
+    words = recording.kept_value(row["words"])
+    if words.dtype != STRING.dtype or words.ndim != 1 or not words.size:
+        raise SessionError("keeps damaged labels")
+    return SavedLabels(target, tuple(map(str, words.tolist())))
+
+
+def _program(row: dict[str, Any], compiled: CompiledModel) -> Program:
+    return compiled.programs[_integer(row["where"])]
+
+
+def _causes(data: Any) -> tuple[Cause, ...]:
+    from stepper.debug.causes.any_cause import causes_of  # all kinds of breakpoints
+
+    try:
+        return causes_of(data)
+    except ValidationError:
+        raise SessionError("keeps damaged causes of its stop") from None
+
+
+def _text(data: Any) -> str:
+    if not isinstance(data, str):
+        raise SessionError("keeps something else where a text belongs")
+    return data
+
+
+def _integer(data: Any, least: int = 0) -> int:
+    if type(data) is not int or not least <= data < _LARGEST:
+        raise SessionError("keeps something else where a number belongs")
+    return data
+
 
 LARGEST_LAYOUT: Final = 2**16
 """Characters of the JSON of a layout."""
@@ -83,10 +473,15 @@ def save_session(
     SessionError where it is of another run.
     """
     path, machine = Path(path), debugger.machine
-    _check_layout(layout)
-    session_target(path, debugger.protected).check()
+    try:
+        length = 0 if layout is None else len(json.dumps(dict(layout), allow_nan=False))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise UsageError(f"a layout is what JSON can write: {error}") from None
+    if length > LARGEST_LAYOUT:
+        raise UsageError(f"a layout has at most {LARGEST_LAYOUT} characters as JSON, this one {length}")
+    OutputFile(path, SESSION, debugger.protected.but(SESSION_FILE, RECORDING_FILE, REFERENCE_FILE)).check()
 
-    def rows(blobs: BlobWriter) -> session_rows.Rows:
+    def rows(blobs: BlobWriter) -> origin.Rows:
         found = to_rows(present(debugger), machine.compiled, blobs)
         return found if layout is None else {**found, "layout": [dict(layout)]}
 
@@ -95,24 +490,10 @@ def save_session(
             if not known:
                 with open_recording(path) as recording:
                     recording.check_run(machine, debugger.inputs)
-            session_rows.update(path, rows)
+            origin.update(path, rows)
         else:
-            session_rows.create(path, machine, debugger.inputs, rows)
+            origin.create(path, machine, debugger.inputs, rows)
     debugger.branches.keep_edits()
-
-
-def session_target(path: Path, protected: ProtectedFiles) -> OutputFile:
-    """Return a file as target of a session: none that the run reads, unless it is a session or a recording."""
-    return OutputFile(path, SESSION, protected.but(SESSION_FILE, RECORDING_FILE, REFERENCE_FILE))
-
-
-def _check_layout(layout: Mapping[str, Any] | None) -> None:
-    try:
-        length = 0 if layout is None else len(json.dumps(dict(layout), allow_nan=False))
-    except (TypeError, ValueError, RecursionError) as error:
-        raise UsageError(f"a layout is what JSON can write: {error}") from None
-    if length > LARGEST_LAYOUT:
-        raise UsageError(f"a layout has at most {LARGEST_LAYOUT} characters as JSON, this one {length}")
 
 
 # --- restoring ------------------------------------------------------------------------------------------------------
@@ -211,7 +592,11 @@ def _fitting(recording: Recording, compiled: CompiledModel, *, is_own: bool) -> 
 
 
 def _put_back(debugger: Debugger, saved: SavedSession, progress: Progress | None) -> None:
-    _clear(debugger)
+    debugger.breakpoints.clear()
+    debugger.watches.clear()
+    debugger.marks.clear()
+    debugger.branches.leave_all()
+    debugger.timeline.goto(0)
     machine, branches, timeline = debugger.machine, debugger.branches, debugger.timeline
     if machine.max_iterations is None:
         machine.max_iterations = saved.max_iterations
@@ -257,14 +642,6 @@ def _put_labels(debugger: Debugger, labels: tuple[SavedLabels, ...]) -> None:
     debugger.labels.clear()
     for one in labels:
         debugger.labels.put(one.target, one.labels)
-
-
-def _clear(debugger: Debugger) -> None:
-    debugger.breakpoints.clear()
-    debugger.watches.clear()
-    debugger.marks.clear()
-    debugger.branches.leave_all()
-    debugger.timeline.goto(0)
 
 
 class _Journey:

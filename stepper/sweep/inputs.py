@@ -5,27 +5,273 @@ An input is plain data that goes to another process or machine, which reads it t
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import glob
+import hashlib
+import importlib
 import os
-from collections.abc import Mapping, Sequence
+import queue
+import re
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
+from importlib.machinery import PathFinder
+from importlib.util import module_from_spec
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+import msgspec
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
+from stepper import __version__
 from stepper.arguments import LARGEST_SEED
 from stepper.cases.case import cases_in
 from stepper.element_types import Array
-from stepper.engine.inputs.array_files import MOST_READ, read_archive
-from stepper.engine.inputs.binding import bind_inputs, positions_of_keys
-from stepper.engine.inputs.specs import value_of
-from stepper.errors import InputError, UsageError
-from stepper.files.kinds import ARRAYS, CASE_INPUTS, is_case
+from stepper.engine.array_files import MOST_READ, read_archive
+from stepper.engine.compiler import compile_model
+from stepper.engine.frames import Every
+from stepper.engine.inputs import bind_inputs, positions_of_keys, value_of
+from stepper.engine.machine import Machine
+from stepper.engine.rules import Rules
+from stepper.errors import InputError, LimitReached, UsageError
+from stepper.files.kinds import ARRAYS, CASE_INPUTS, is_case, is_model_path
 from stepper.ir.model import Model
-from stepper.sweep.functions import arrays_called
+from stepper.ir.reader import open_sequences, read
+from stepper.openvino.partner import NUMPY, OpenVINOPartner
+from stepper.openvino.runtime import Runtime
+from stepper.recording.blobs import content_hash, file_hashes
+from stepper.tensors.tolerances import Tolerances
 from stepper.wording import excerpt, printable, reason_of, size_text
+
+# Limits of time for runs: one thread of a process pauses each machine that takes too long.
+#
+# An operation that does not come to its end cannot be paused. A process that does nothing but sweep then ends itself.
+# What is not ours is called in another thread, which is left to itself where it does not return.
+
+OVERDUE: Final = 76
+"""The exit code of a process that an operation kept for longer than the limit of time allows."""
+_LOOKS_EACH: Final = 0.1
+_GRACE: Final = 10.0
+
+
+class LimitedRun(Struct):
+    """A machine that runs, until when it may, and if it was stopped for that."""
+
+    machine: Machine
+    deadline: float
+    is_overdue: bool = False
+
+
+_watched: dict[int, LimitedRun] = {}
+"""The machines that run now, by thread."""
+_watching = threading.Lock()
+_may_exit = False
+_thread: list[threading.Thread] = []
+
+
+@contextmanager
+def limited(machine: Machine, seconds: float) -> Iterator[LimitedRun]:
+    """Pause a machine that is still at work after so many seconds; one thread looks after all of a process."""
+    watched = LimitedRun(machine, time.monotonic() + seconds)
+    key = threading.get_ident()
+    if not _thread:
+        with _watching:
+            if not _thread:
+                thread = threading.Thread(target=_watch, name="limits of a sweep", daemon=True)
+                _thread.append(thread)
+                thread.start()
+    _watched[key] = watched
+    try:
+        yield watched
+    finally:
+        del _watched[key]
+
+
+def _watch() -> None:
+    while True:
+        time.sleep(_LOOKS_EACH)
+        now = time.monotonic()
+        for watched in list(_watched.values()):
+            if now > watched.deadline:
+                watched.is_overdue = True
+                watched.machine.request_pause()
+            if _may_exit and now > watched.deadline + _GRACE:
+                os._exit(OVERDUE)  # an operation does not come to its end: the one who started this notes that
+
+
+def let_end() -> None:
+    """Have this process end where an operation in it does not."""
+    global _may_exit
+    _may_exit = True
+
+
+def overdue(seconds: float) -> LimitReached:
+    """Return the error of a run that took too long."""
+    return LimitReached(f"the run did not end within {seconds:g} s, the limit for each input")
+
+
+# --- functions that are not ours ------------------------------------------------------------------------------------
+
+
+class NotReturned(Exception):
+    """A function did not return within its time."""
+
+
+class _FunctionEnd(NamedTuple):
+    """End of a function: what it returned, or raised."""
+
+    returned: Any = None
+    raised: BaseException | None = None
+
+
+class Helper:
+    """A thread that calls functions for another one, one at a time, which waits no longer than it wants to."""
+
+    def __init__(self) -> None:
+        self._asked: queue.SimpleQueue[tuple[Callable[..., Any], tuple[Any, ...]] | None] = queue.SimpleQueue()
+        self._ended: queue.SimpleQueue[_FunctionEnd] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._work, name="functions of a sweep", daemon=True)
+        self._thread.start()
+        self.is_left = False
+
+    def returned(self, seconds: float | None, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Return what a function returns, and raise what it raises. NotReturned where it takes too long."""
+        self._asked.put((function, arguments))
+        try:
+            found = self._ended.get(timeout=seconds)
+        except queue.Empty:
+            self._leave()
+            raise NotReturned from None
+        if found.raised is not None:
+            raise found.raised
+        return found.returned
+
+    def _work(self) -> None:
+        while (asked := self._asked.get()) is not None:
+            function, arguments = asked
+            try:
+                self._ended.put(_FunctionEnd(function(*arguments)))
+            except (Exception, SystemExit) as error:
+                self._ended.put(_FunctionEnd(raised=error))
+            except BaseException as error:  # no Ctrl+C of anybody's: that comes to the main thread
+                self._ended.put(_FunctionEnd(raised=RuntimeError(f"it raised {type(error).__name__}")))
+
+    def _leave(self) -> None:
+        """End the thread as soon as it is in Python again, be it in an endless loop."""
+        self.is_left = True
+        self._asked.put(None)
+        if self._thread.ident is not None:
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread.ident), ctypes.py_object(SystemExit))
+
+
+_helpers = threading.local()
+
+
+# Functions that the user names, `pkg.module:function`: each call gives the arrays of an input, by name or position.
+#
+# They are the user's own, and may print, raise, leave and hang.
+
+_FUNCTION: Final = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
+_LONGEST_REASON: Final = 300
+
+
+def check_function(text: str) -> None:
+    """Raise UsageError for what is not written as `pkg.module:function`."""
+    if not _FUNCTION.fullmatch(text):
+        raise UsageError(f"--generate {text}: expected pkg.module:function, which takes a number and returns arrays")
+
+
+def arrays_called(text: str, number: int, seconds: float | None = None) -> dict[str, Array]:
+    """Return what a function returns for a number. InputError where it raises, or returns something else.
+
+    LimitReached where it does not return within so many seconds.
+    """
+    try:
+        with contextlib.redirect_stdout(sys.stderr):  # the answer of the sweep is on stdout
+            given = _function(text)(number) if seconds is None else _returned_within(seconds, text, number)
+    except UsageError:
+        raise
+    except NotReturned:
+        raise LimitReached(f"{text}({number}) did not return within {seconds:g} s, the limit for each input") from None
+    except (Exception, SystemExit) as error:  # it is the user's own
+        raise InputError(f"{text}({number}) raised {_reason(error)}") from None
+    if not isinstance(given, Mapping):
+        raise InputError(f"{text}({number}) returned {type(given).__name__}, and a dict of arrays by name is expected")
+    try:
+        return {str(key): np.asarray(value) for key, value in given.items()}
+    except ValueError as error:
+        raise InputError(f"{text}({number}): {_reason(error)}") from None
+
+
+def _returned_within(seconds: float, text: str, number: int) -> Any:
+    """Return what a function returns, which is given so many seconds; importing its module is not."""
+    # The helper of the calling thread: the same one as long as its functions return.
+    found: Helper | None = getattr(_helpers, "helper", None)
+    if found is None or found.is_left:
+        found = _helpers.helper = Helper()
+    helper = found
+    return helper.returned(seconds, helper.returned(None, _function, text), number)
+
+
+@lru_cache(maxsize=1)
+def _function(text: str) -> Any:
+    check_function(text)
+    module, _, name = text.partition(":")
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            _import_from_here(module.partition(".")[0])
+            found = getattr(importlib.import_module(module), name, None)
+    except (Exception, SystemExit) as error:  # whatever the user's module does
+        raise UsageError(f"--generate {text}: {module} cannot be imported: {_reason(error)}") from None
+    if not callable(found):
+        raise UsageError(f"--generate {text}: {module} has no function '{name}'")
+    return found
+
+
+def _import_from_here(package: str) -> None:
+    """Import the module or package that the user named from the working folder, if it lies there.
+
+    The folder becomes the last of the module path: its other files hide no module of Python or of a package.
+    """
+    folder = str(Path.cwd())
+    if folder not in sys.path:
+        sys.path.append(folder)
+    spec = PathFinder.find_spec(package, [folder])
+    if spec is None or spec.loader is None or package in sys.modules:
+        return
+    sys.modules[package] = module_from_spec(spec)
+    try:
+        spec.loader.exec_module(sys.modules[package])
+    except BaseException:
+        del sys.modules[package]
+        raise
+
+
+def load_function(text: str) -> None:
+    """Import the module of a function. UsageError where that fails, or the function is not there."""
+    _function(text)
+
+
+def function_hash(text: str) -> str:
+    """Return a hash of the file of a function; empty for none, or one that is in no file. UsageError as above."""
+    if not text:
+        return ""
+    path = getattr(sys.modules[_function(text).__module__], "__file__", None)
+    try:
+        return "" if path is None else hashlib.blake2b(Path(path).read_bytes(), digest_size=16).hexdigest()
+    except OSError:
+        return ""
+
+
+def _reason(error: BaseException) -> str:
+    return excerpt(" ".join(f"{type(error).__name__}: {error}".split()), _LONGEST_REASON)
+
 
 MOST: Final = 10_000_000
 """How many inputs a sweep may have."""
@@ -253,3 +499,138 @@ def _archive(path: str, _stamp: str) -> dict[str, Array]:
 
 def _by_position(model: Model, arrays: Mapping[str, Any]) -> dict[int, Any]:
     return {position: arrays[key] for position, key in positions_of_keys(model.graph.parameters, arrays).items()}
+
+
+# A sweep as data: the model, what is asked of each input, and under which limits. Goes to other processes.
+
+
+class EngineChoice(Struct, frozen=True):
+    """Who computes the operations, as the options of the command line say it."""
+
+    engine: str = NUMPY
+    choices: dict[str, str] = {}
+    device: str = "CPU"
+    precision: str = "f32"
+    extensions: tuple[str, ...] = ()
+    timeout: float | None = None
+
+    @property
+    def runtime(self) -> Runtime:
+        """Return OpenVINO as it is asked; not imported yet."""
+        return Runtime(self.device, self.precision, self.extensions, timeout=self.timeout)
+
+    @property
+    def partner(self) -> OpenVINOPartner:
+        """Return who computes what."""
+        return OpenVINOPartner(self.engine, self.choices, self.runtime)
+
+
+class SweepJob(Struct, frozen=True):
+    """Work to be done with each input of a sweep.
+
+    `model` is the path of an IR; `source` that of the file as the user named it. `breaks` are breakpoints as texts,
+    `checks`: the rules of check are asked, `reference` is what to compare with; one of the three is given. `seconds`
+    and `max_iterations` limit the run of an input. `key` tells jobs apart.
+    """
+
+    model: str
+    reader: InputReader
+    source: str = ""
+    rules: str = Rules.SPEC.value
+    open_sequences: bool = False
+    breaks: tuple[str, ...] = ()
+    checks: bool = False
+    reference: str = ""
+    tolerances: Tolerances | None = None
+    max_iterations: int | None = None
+    seconds: float = 60.0
+    engine: EngineChoice = EngineChoice()
+    key: str = ""
+
+
+class SweepIdentity(Struct, frozen=True):
+    """Everything that the rows of a sweep follow from beside the inputs; each part in words, as messages have it."""
+
+    model: str
+    rules: str
+    asked: str
+    limits: str
+    engine: str
+    given: str
+    program: str
+    function: str = ""
+
+
+def identity(job: SweepJob, model: Model) -> SweepIdentity:
+    """Return the identity of a sweep. SessionError for a model that cannot be read."""
+    digest = hashlib.blake2b(digest_size=16)
+    for position, array in sorted(job.reader.fixed.items()):
+        _add(digest, str(position), array)
+    for name, array in sorted(job.reader.states.items()):
+        _add(digest, name, array)
+    asked = [f"--break {text}" for text in job.breaks] + ["--check"] * job.checks
+    if job.reference:
+        hashes = _model_hash(Path(job.reference)) if is_model_path(job.reference) else _content(job.reference)
+        asked.append(f"--with {job.reference} {hashes}".strip())
+    shapes = [f"{position}={shape}" for position, shape in sorted(job.reader.shapes.items())]
+    given = [digest.hexdigest() if job.reader.fixed or job.reader.states else "", *shapes, job.reader.function]
+    engine = msgspec.json.encode(job.engine).decode() if job.engine != EngineChoice() else ""
+    tolerances = "" if job.tolerances is None else repr(job.tolerances)
+    return SweepIdentity(
+        model=_model_hash(model.path),
+        rules=f"{job.rules}{' --open-sequences' if job.open_sequences else ''}",
+        asked=" ".join([*asked, tolerances]).strip(),
+        limits=f"--seconds {job.seconds:g} --max-iterations {job.max_iterations}",
+        engine=engine,
+        given=" ".join(part for part in given if part),
+        program=__version__,
+        function=function_hash(job.reader.function),
+    )
+
+
+def keyed(job: SweepJob, made_of: SweepIdentity) -> SweepJob:
+    """Return the job with a key of its own, by which a process knows what it has compiled."""
+    return replace(job, key=content_hash(msgspec.json.encode((made_of, job.model, job.reader.folder))).hex())
+
+
+def _model_hash(path: Path) -> str:
+    return " ".join(f"{kind} {found}" for kind, found in file_hashes(path).items())
+
+
+def _content(path: str) -> str:
+    place = Path(path)
+    if not place.is_file():
+        return ""
+    with place.open("rb") as file:
+        return hashlib.file_digest(file, "blake2b").hexdigest()[:32]
+
+
+def _add(digest: Any, key: str, array: Array) -> None:
+    digest.update(f"{key} {getattr(array, 'dtype', '')} {getattr(array, 'shape', '')} ".encode())
+    digest.update(array.tobytes() if hasattr(array, "tobytes") else repr(array).encode())
+
+
+# A job in a process that works at it: the model, compiled once, and machines that run it within the limits.
+
+
+class Prepared:
+    """A job with its model and that model compiled."""
+
+    def __init__(self, job: SweepJob) -> None:
+        model = read(job.model)
+        self.job = job
+        self.model: Model = open_sequences(model) if job.open_sequences else model
+        self.compiled = compile_model(self.model, job.rules, job.engine.partner)
+
+    def machine(self, inputs: Sequence[Array], states: dict[str, Any], *, keeps: bool = True) -> Machine:
+        """Return a machine at its beginning, bounded by the limits of the job."""
+        limit = self.job.max_iterations
+        return Machine(self.compiled, inputs, max_iterations=limit, states=states, keep_values=keeps)
+
+    def run(self, machine: Machine) -> None:
+        """Run a machine to its end, or to a pause that its observers ask for. LimitReached where time is up."""
+        with limited(machine, self.job.seconds) as watched:
+            for _event in machine.run(Every.END):
+                break
+        if watched.is_overdue:
+            raise overdue(self.job.seconds)

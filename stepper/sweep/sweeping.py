@@ -6,21 +6,375 @@ their own, in halves, until the one input is found that ends its process: it get
 
 from __future__ import annotations
 
+import contextlib
+import multiprocessing
+import os
+import re
+import signal
+import sys
+import tempfile
+import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from functools import lru_cache
+from multiprocessing.process import BaseProcess
+from types import TracebackType
+from typing import Any, Final, Protocol, Self
 
 from msgspec import Struct
 
-from stepper.sweep import row_making
-from stepper.sweep.executors import ProcessLost, Workers
-from stepper.sweep.inputs import SweepInput
-from stepper.sweep.job import SweepJob
-from stepper.sweep.rows import SweepOutcome, SweepRow
-from stepper.sweep.table_file import StoredRow, SweepWriter
-from stepper.sweep.worker import ChunkResult, sweep_chunk
+from stepper.engine.inputs import bind_states
+from stepper.errors import ExecutionError, LimitReached, StepperError, UsageError, memory_reason
+from stepper.processes.messages import signal_name
+from stepper.processes.starting import cores, environment_with
+from stepper.sweep import inputs, results
+from stepper.sweep.inputs import OVERDUE, Prepared, SweepInput, SweepJob
+from stepper.sweep.judges.judge import Judge, judge_of
+from stepper.sweep.results import (
+    IterationCount,
+    LoopSpread,
+    PlaceCount,
+    StoredRow,
+    SweepOutcome,
+    SweepRow,
+    SweepSummary,
+    SweepWriter,
+)
+from stepper.wording import counted, excerpt
+
+# The work of a sweep: inputs in, rows out. A pure function, for whatever process or machine is to carry it out.
+#
+# The model is compiled once a process. An input runs on a plain machine first, with a debugger only where that gives
+# cause; with which rows come out the same as with a debugger for each.
+
+
+class ChunkResult(Struct, frozen=True):
+    """Rows of a chunk, in the order of its inputs, and the seconds that they took."""
+
+    rows: tuple[SweepRow, ...]
+    seconds: float
+
+
+def sweep_chunk(job: SweepJob, chunk: Sequence[SweepInput]) -> ChunkResult:
+    """Return a row for each input, in their order. ModelError where the model cannot be opened or compiled."""
+    begun = time.perf_counter()
+    prepared, judge = _prepared(job.key, _Unkeyed(job))
+    rows = tuple(_row(prepared, judge, one) for one in chunk)
+    return ChunkResult(rows, time.perf_counter() - begun)
+
+
+class _Unkeyed:
+    """A job that is no part of the key of a cache."""
+
+    def __init__(self, job: SweepJob) -> None:
+        self.job = job
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Unkeyed)
+
+    def __hash__(self) -> int:
+        return 0
+
+
+@lru_cache(maxsize=2)
+def _prepared(_key: str, held: _Unkeyed) -> tuple[Prepared, Judge]:
+    prepared = Prepared(held.job)
+    return prepared, judge_of(prepared)
+
+
+def _row(prepared: Prepared, judge: Judge, one: SweepInput) -> SweepRow:
+    name = one.name
+    try:
+        inputs, given = prepared.job.reader.read(one, prepared.model, prepared.job.seconds)
+        states = bind_states(prepared.compiled, given)
+    except StepperError as error:
+        return results.error_row(name, error, reads=not isinstance(error, LimitReached))
+    except MemoryError as error:
+        return results.limit_row(name, "memory", f"while it was read: {memory_reason(error)}")
+    try:
+        return judge.row(name, inputs, states)
+    except StepperError as error:
+        return results.error_row(name, error)
+    except MemoryError as error:
+        return results.limit_row(name, "memory", memory_reason(error))
+
+
+# --- a process of its own -------------------------------------------------------------------------------------------
+
+
+def begin_process() -> None:
+    """Prepare a process that does nothing but sweep: it ends with its parent, which alone hears of Ctrl+C."""
+    inputs.let_end()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_with, args=(parent,), name="end of the parent", daemon=True).start()
+
+
+def ready() -> None:
+    """Do nothing: a process that returns from this could begin."""
+
+
+def _end_with(parent: Any) -> None:
+    parent.join()
+    os._exit(1)
+
+
+# Where the work of a sweep is done: in processes of this machine, or on the workers of Dask.
+#
+# Both are a `concurrent.futures.Executor`. A sweep asks for another one where the processes of one are lost.
+
+DASK: Final = "dask://"
+_THREADS: Final = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+_LONGEST: Final = 200
+_LONGEST_END: Final = 5.0
+_LONGEST_WORDS: Final = 2**16
+
+
+class Workers(Protocol):
+    """An executor and what becomes of it; a context manager."""
+
+    @property
+    def executor(self) -> Executor:
+        """Return what takes the work; another one after `renewed`."""
+
+    @property
+    def count(self) -> int:
+        """Return how many workers there are."""
+
+    def __enter__(self) -> Self:
+        """Begin."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End all work, at once where an exception ends it."""
+
+    def is_lost(self, error: BaseException) -> bool:
+        """Return True if a future's error says that the process that was at it has ended."""
+
+    def renewed(self) -> None:
+        """Make the executor anew if it cannot be used after that."""
+
+    def ensure_begins(self) -> None:
+        """Raise ExecutionError, with what it says, where a process ends before it has done anything."""
+
+    def alone(self, function: Any, *arguments: Any) -> Any:
+        """Return what a function returns in a process of its own; raise ProcessLost where that ends."""
+
+
+class ProcessLost(Exception):
+    """A process has ended in place of an answer; the text says how. `is_overdue`: a limit of time of ours ended it."""
+
+    def __init__(self, text: str, *, is_overdue: bool = False) -> None:
+        super().__init__(text)
+        self.is_overdue = is_overdue
+
+
+class LocalWorkers:
+    """Processes of this machine, each with one thread of linear algebra: the cores are taken by inputs."""
+
+    def __init__(self, jobs: int) -> None:
+        self.count = jobs
+        self.executor: Executor
+        self._others = set(multiprocessing.active_children())
+        self._environment = contextlib.ExitStack()
+
+    def __enter__(self) -> Self:
+        # Processes begin as they are needed.
+        self._environment.enter_context(environment_with(dict.fromkeys(_THREADS, "1")))
+        self.executor = _pool(self.count)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            self._kill()
+        self.executor.shutdown(wait=True, cancel_futures=True)
+        self._environment.close()
+
+    def _kill(self) -> None:
+        for process in set(multiprocessing.active_children()) - self._others:
+            process.kill()
+
+    def is_lost(self, error: BaseException) -> bool:
+        """Return True for a pool one of whose processes has ended; all that it was at is lost."""
+        return isinstance(error, BrokenProcessPool)
+
+    def renewed(self) -> None:
+        """Make another pool."""
+        self.executor.shutdown(wait=True, cancel_futures=True)
+        self.executor = _pool(self.count)
+
+    def ensure_begins(self) -> None:
+        """Raise ExecutionError where no process can begin: because of the script that runs this, or of a package."""
+        with _stderr_kept() as said:
+            try:
+                self.alone(ready)
+            except ProcessLost as lost:
+                raise ExecutionError(
+                    f"a process of the sweep cannot begin: {_last_words(said()) or lost} (a script that starts stepper "
+                    'does so below `if __name__ == "__main__":`)'
+                ) from None
+
+    def alone(self, function: Any, *arguments: Any) -> Any:
+        """Return what a function returns in a process of its own. ProcessLost says by which signal that ended."""
+        before = set(multiprocessing.active_children())
+        with _pool(1) as executor:
+            future = executor.submit(function, *arguments)
+            processes = set(multiprocessing.active_children()) - before
+            try:
+                return future.result()
+            except BrokenProcessPool:
+                raise _lost(processes) from None
+
+
+class _Pool(ProcessPoolExecutor):
+    """Processes that never hear of Ctrl+C, be it while they begin, which they do when work is handed over."""
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Hand over work."""
+        with _interrupts_held_back():
+            return super().submit(fn, *args, **kwargs)
+
+
+@contextlib.contextmanager
+def _interrupts_held_back() -> Iterator[None]:
+    """Hold Ctrl+C back in this thread and in the processes that it starts; behind the block this thread hears of it.
+
+    A process that has begun and is not told yet what to do would end with a traceback.
+    """
+    handler, came = signal.getsignal(signal.SIGINT), list[int]()
+    is_main = threading.current_thread() is threading.main_thread()
+    if handler is None or not is_main or not hasattr(signal, "pthread_sigmask"):  # as where there are no masks
+        yield
+        return
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # which processes take over
+    signal.signal(signal.SIGINT, lambda number, _frame: came.append(number))  # as other threads hear of it, too
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        signal.signal(signal.SIGINT, handler)
+        if came and callable(handler):
+            handler(came[0], None)
+
+
+def _pool(jobs: int) -> ProcessPoolExecutor:
+    # Not forked: this process has threads, and may have OpenVINO.
+    return _Pool(jobs, mp_context=multiprocessing.get_context("spawn"), initializer=begin_process)
+
+
+def _lost(processes: set[BaseProcess]) -> ProcessLost:
+    for process in processes:
+        deadline = time.monotonic() + _LONGEST_END
+        while (code := process.exitcode) is None and time.monotonic() < deadline:
+            time.sleep(0.01)  # the pool waits for it in a thread of its own, and may be about to note the code
+        if code == OVERDUE:
+            return ProcessLost("an operation did not come to its end within the limit of time", is_overdue=True)
+        if code:
+            how = signal_name(-code) if code < 0 else f"exit code {code}"
+            return ProcessLost(f"the process that ran it ended ({how})")
+    return ProcessLost("the process that ran it ended")
+
+
+@contextlib.contextmanager
+def _stderr_kept() -> Iterator[Callable[[], str]]:
+    """Keep what this process and those that it starts write to stderr; gives a function that returns it."""
+    sys.stderr.flush()
+    try:
+        before = os.dup(2)
+    except OSError:  # it is closed
+        yield lambda: ""
+        return
+    with tempfile.TemporaryFile() as file:
+
+        def said() -> str:
+            file.seek(0)
+            return file.read(_LONGEST_WORDS).decode(errors="replace")
+
+        os.dup2(file.fileno(), 2)
+        try:
+            yield said
+        finally:
+            os.dup2(before, 2)
+            os.close(before)
+
+
+def _last_words(text: str) -> str:
+    """Return the error with which a program of Python ended; else its last line."""
+    errors = list(re.finditer(r"^\w[\w.]*(?:Error|Exception|Exit)\b", text, re.MULTILINE))
+    lines = text.strip().splitlines()
+    found = text[errors[-1].start() :] if errors else lines[-1] if lines else ""
+    return excerpt(" ".join(found.split()), _LONGEST)
+
+
+class DaskWorkers:
+    """The workers of a Dask cluster, which see the same files under the same paths."""
+
+    def __init__(self, address: str) -> None:
+        self._address = f"tcp://{address.removeprefix(DASK)}"
+        self.count = 1
+
+    def __enter__(self) -> Self:
+        try:
+            from distributed import Client
+        except ImportError:
+            raise UsageError("--on dask://... needs Dask: pip install '.[dask]'") from None
+        try:
+            self._client: Any = Client(self._address, timeout=5, set_as_default=False)
+        except (OSError, TimeoutError, ValueError) as error:
+            raise UsageError(f"--on {self._address}: no scheduler answers: {excerpt(str(error), _LONGEST)}") from None
+        threads = self._client.nthreads().values()
+        if not threads:
+            self._client.close()
+            raise UsageError(f"--on {self._address}: the scheduler has no workers")
+        self.count = sum(threads)
+        self.executor: Executor = self._client.get_executor(pure=False, retries=0)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with contextlib.suppress(Exception):  # a scheduler that has gone away
+            self.executor.shutdown(wait=False)
+            self._client.close()
+
+    def is_lost(self, error: BaseException) -> bool:
+        """Return True if the workers that were given the work have died over it."""
+        return type(error).__name__ in ("KilledWorker", "NoValidWorkerError")
+
+    def renewed(self) -> None:
+        """Nothing: Dask starts its workers itself."""
+
+    def ensure_begins(self) -> None:
+        """Nothing: they had begun when the sweep did."""
+
+    def alone(self, function: Any, *arguments: Any) -> Any:
+        """Return what a function returns on a worker that may die over it."""
+        future: Future[Any] = self.executor.submit(function, *arguments)
+        try:
+            return future.result()
+        except Exception as error:
+            if self.is_lost(error):
+                raise ProcessLost("the workers that ran it died") from None
+            raise
+
+
+def workers_of(on: str, jobs: int | None) -> Workers:
+    """Return the workers that `--on` and `--jobs` mean. UsageError for an address that is none."""
+    if not on:
+        return LocalWorkers(jobs or cores())
+    if not on.startswith(DASK) or ":" not in on.removeprefix(DASK):
+        raise UsageError(f"--on {on}: expected dask://HOST:PORT, the address of a scheduler of Dask")
+    if jobs is not None:
+        raise UsageError("--jobs is for processes of this machine; with --on there are as many as Dask has")
+    return DaskWorkers(on)
+
 
 _CHUNK_SECONDS: Final = 0.7
 _LARGEST_CHUNK: Final = 2000
@@ -92,16 +446,13 @@ class Sweep:
             size = self._chunk_size()
             numbers = [self._waiting.popleft() for _ in range(min(size, len(self._waiting)))]
             try:
-                self._at_work[self._submitted(numbers)] = numbers
+                chunk = [self._inputs[number - 1] for number in numbers]
+                self._at_work[self._workers.executor.submit(sweep_chunk, self._job, chunk)] = numbers
             except Exception as error:  # of a pool that broke in between
                 if not self._workers.is_lost(error):
                     raise
                 self._waiting.extendleft(reversed(numbers))
                 return
-
-    def _submitted(self, numbers: Sequence[int]) -> Future[ChunkResult]:
-        chunk = [self._inputs[number - 1] for number in numbers]
-        return self._workers.executor.submit(sweep_chunk, self._job, chunk)
 
     def _chunk_size(self) -> int:
         """Return how many inputs take as long as a chunk should; at the end all workers get a share of the rest."""
@@ -149,7 +500,7 @@ class Sweep:
                 return
             name = chunk[0].name
             is_time = lost.is_overdue
-            row = row_making.limit_row(name, "time", str(lost)) if is_time else row_making.killed_row(name, str(lost))
+            row = results.limit_row(name, "time", str(lost)) if is_time else results.killed_row(name, str(lost))
             self._store([(numbers[0], row)])
         else:
             self._take(numbers, found)
@@ -170,3 +521,138 @@ class Sweep:
         rate = (self._done - before) / seconds if begun < now and seconds else 0.0
         left = (len(self._inputs) - self._done) / rate if rate else None
         self._progress(SweepProgress(self._done, len(self._inputs), rate, left, dict(self._outcomes)))
+
+
+# The words of a sweep: its report, a histogram of iterations and operations, and the line of progress.
+
+_MOST_COLUMNS: Final = 8
+_MOST_PLACES: Final = 20
+_MOST_LENGTHS: Final = 6
+_MOST_LOOPS: Final = 12
+_MOST_NUMBERS: Final = 8
+_LONGEST_TEXT: Final = 60
+
+_OTHERS: Final = {
+    SweepOutcome.ERROR: "error",
+    SweepOutcome.LIMIT: "limit",
+    SweepOutcome.UNREADABLE: "unreadable",
+    SweepOutcome.KILLED: "killed",
+}
+
+
+def report_lines(summary: SweepSummary, file: str) -> list[str]:
+    """Return the report of a sweep; `file` is named in the command that opens an input."""
+    counts = ", ".join(f"{count:,} {outcome}" for outcome, count in summary.outcomes.items())
+    left = "" if summary.done == summary.count else f" ({summary.count - summary.done:,} not done yet)"
+    lines = [f"{counted(summary.done, 'input')}{left}: {counts or 'nothing yet'}"]
+    lines += _histogram(summary.places)
+    lines += _loop_lines(summary)
+    first = summary.places[0].first if summary.places else summary.unusual[0] if summary.unusual else None
+    if first is not None:
+        lines.append(f"open one: stepper sweep {file} --open {first}")
+    return lines
+
+
+def place_title(place: PlaceCount) -> str:
+    """Return what shows, and in which layer: `nan in Divide 'wkv'`."""
+    what = place.what if place.outcome not in _OTHERS else " ".join(dict.fromkeys((_OTHERS[place.outcome], place.what)))
+    layer = f"{place.type} '{excerpt(place.operation, _LONGEST)}'" if place.operation or place.type else ""
+    return f"{what} in {layer}" if layer else what
+
+
+def _histogram(places: Sequence[PlaceCount]) -> list[str]:
+    if not places:
+        return []
+    shown = places[:_MOST_PLACES]
+    columns = _columns(shown)
+    heads = [*(title for title, _ in columns), "inputs", "first"]
+    table = [
+        (
+            place_title(place),
+            [*(_sum(place.iterations, low, high) for _, (low, high) in columns), f"{place.inputs:,}", str(place.first)],
+        )
+        for place in shown
+    ]
+    width = max(len(title) for title, _ in table)
+    widths = [max(len(head), *(len(cells[index]) for _, cells in table)) for index, head in enumerate(heads)]
+    by = ", by iteration" if any(title != "-" for title, _ in columns) else ""
+    lines = [f"what shows{by}", _line("", heads, width, widths)]
+    lines += [_line(title, cells, width, widths) for title, cells in table]
+    if len(places) > len(shown):
+        lines.append(f"  and {counted(len(places) - len(shown), 'more place')}")
+    return lines
+
+
+def _line(title: str, cells: Sequence[str], width: int, widths: Sequence[int]) -> str:
+    return f"  {title:{width}}  {'  '.join(f'{cell:>{size}}' for cell, size in zip(cells, widths, strict=True))}"
+
+
+Span = tuple[int | None, int | None]
+
+
+def _columns(places: Sequence[PlaceCount]) -> list[tuple[str, Span]]:
+    """Return titles and ranges of iterations: each iteration, or as many ranges as there is room for."""
+    known = sorted({one.iteration for place in places for one in place.iterations if one.iteration is not None})
+    outside = any(one.iteration is None for place in places for one in place.iterations)
+    found: list[tuple[str, Span]] = [("-", (None, None))] if outside else []
+    if len(known) <= _MOST_COLUMNS:
+        return found + [(f"{number:,}", (number, number)) for number in known]
+    low, high = known[0], known[-1]
+    step = -(-(high - low + 1) // _MOST_COLUMNS)
+    bounds = [(begin, min(begin + step - 1, high)) for begin in range(low, high + 1, step)]
+    return found + [(f"{begin:,}-{end:,}" if begin < end else f"{begin:,}", (begin, end)) for begin, end in bounds]
+
+
+def _sum(counts: Sequence[IterationCount], low: int | None, high: int | None) -> str:
+    if low is None or high is None:
+        total = sum(one.inputs for one in counts if one.iteration is None)
+    else:
+        total = sum(one.inputs for one in counts if one.iteration is not None and low <= one.iteration <= high)
+    return f"{total:,}" if total else "."
+
+
+def _loop_lines(summary: SweepSummary) -> list[str]:
+    if not summary.loops:
+        return []
+    lines = ["iterations of runs that came to their end"]
+    lines += [f"  {_spread(one)}" for one in summary.loops[:_MOST_LOOPS]]
+    if len(summary.loops) > _MOST_LOOPS:
+        lines.append(f"  and {counted(len(summary.loops) - _MOST_LOOPS, 'more loop')}")
+    if summary.unusual:
+        numbers = ", ".join(str(number) for number in summary.unusual[:_MOST_NUMBERS])
+        more = ", ..." if len(summary.unusual) > _MOST_NUMBERS else ""
+        lines.append(f"  unlike most: {counted(len(summary.unusual), 'input')} ({numbers}{more})")
+    return lines
+
+
+def _spread(spread: LoopSpread) -> str:
+    path = spread.path.removeprefix("model > ")
+    if len(spread.lengths) == 1:
+        only = spread.lengths[0]
+        return f"{path}: {only.iterations:,} with each of {counted(only.inputs, 'input')}"
+    shown = spread.lengths[:_MOST_LENGTHS]
+    parts = [f"{one.iterations:,} with {counted(one.inputs, 'input')}" for one in shown]
+    fewest = min(one.iterations for one in spread.lengths)
+    most = max(one.iterations for one in spread.lengths)
+    rest = f", ... ({fewest:,} to {most:,})" if len(spread.lengths) > len(shown) else ""
+    return f"{path}: {', '.join(parts)}{rest}"
+
+
+def progress_text(progress: SweepProgress) -> str:
+    """Return how far a sweep has come, in one line."""
+    share = 100 * progress.done // max(progress.count, 1)
+    text = f"{progress.done:,} of {progress.count:,} ({share} %)"
+    if progress.left is not None:
+        text += f", {progress.rate:,.0f} a second, {_left(progress.left)} left"
+    found = [
+        f"{count:,} {outcome}" for outcome, count in progress.outcomes.items() if outcome is not SweepOutcome.NOTHING
+    ]
+    return f"{text}; {', '.join(found)}" if found else text
+
+
+def _left(seconds: float) -> str:
+    whole = round(seconds)
+    if whole < 90:
+        return f"{whole} s"
+    minutes = round(whole / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"

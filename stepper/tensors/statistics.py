@@ -135,7 +135,7 @@ STATISTICS: Final = (
     Statistic("zero", lambda one: one.zeros, FiniteStack.zeros),
 )
 """`peak` is the largest magnitude, `last` the last element; nan, inf and zero count elements. What is recorded has a
-column in the schema of recordings (`stepper/recording/schema.py`), too.
+column in the schema of recordings (`stepper/recording/file.py`), too.
 """
 
 _OF: Final = {one.name: one.of for one in STATISTICS if one.of is not None}

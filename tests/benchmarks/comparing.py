@@ -25,7 +25,7 @@ import stepper
 from stepper.compare.references.opening import open_reference
 from stepper.compare.run.comparison import RunComparison, compare_models, compare_with
 from stepper.element_types import Array
-from stepper.engine.compilation.compiler import compile_model
+from stepper.engine.compiler import compile_model
 from stepper.engine.machine import Machine
 from stepper.openvino.conversion import converted
 from stepper.openvino.partner import OPENVINO

@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from stepper import ops
 from stepper.element_types import F32, Array
 from stepper.ir.model import Layer, Port
 from stepper.openvino.layers import LayerInOpenVINO
 from stepper.openvino.partner import OpenVINOPartner
 from stepper.openvino.runtime import Runtime
+from stepper.ops import registry
 from tests.benchmarks import others, timing
 
 KERNEL, REQUEST, SYNCHRONOUS = "numpy kernel", "bare request, asynchronous", "bare request, synchronous"
@@ -52,7 +52,7 @@ def cases() -> dict[str, tuple[str, list[Array]]]:
 def candidates(type: str, inputs: Sequence[Array]) -> dict[str, Callable[[], Array]]:
     """What computes the operation, each as a function that does it once."""
     described = layer(type, len(inputs))
-    kernel = ops.find(type, 1)
+    kernel = registry.find(type, 1)
     assert kernel is not None
     function = kernel.bind({})
     fallback = LayerInOpenVINO(Runtime(), described, [None] * len(inputs), is_last_resort=False)

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from stepper import ops
 from stepper.element_types import Array
+from stepper.ops import registry
 from tests.benchmarks import others, timing
 from tests.benchmarks.plain_calls import PLAIN, Plain
 from tests.ops.recording import Case, one_operation_model
@@ -81,7 +81,7 @@ def comparison(plain: Plain, shape: Shape) -> Comparison:
 
     All inputs but the first are constants where a kernel makes use of that: shapes, axes and bounds, as in most models.
     """
-    kernel = ops.find(plain.type, plain.version)
+    kernel = registry.find(plain.type, plain.version)
     assert kernel is not None
     inputs = plain.inputs(*shape)
     settled = kernel.settle(plain.attributes, inputs[1:]) if len(inputs) > 1 else None
@@ -103,7 +103,7 @@ def convolution(folder: Path, data: Sequence[int], filters: Sequence[int]) -> Co
     xml, weights = one_operation_model(Case("convolution", "Convolution", 1, given, attributes, constant={1}))
     path.write_bytes(xml)
     path.with_suffix(".bin").write_bytes(weights)
-    kernel = ops.find("Convolution", 1)
+    kernel = registry.find("Convolution", 1)
     assert kernel is not None
     candidates = {
         KERNEL: partial(kernel.bind(attributes), *given),
@@ -116,7 +116,7 @@ def product_of_rows(rows: int) -> Comparison:
     """A product of so many rows with a transposed constant of 1024x256, as torch and cells have their weights."""
     random = np.random.default_rng(1)
     x, weights = (random.standard_normal(shape).astype(np.float32) for shape in ((rows, 256), (1024, 256)))
-    kernel = ops.find("MatMul", 1)
+    kernel = registry.find("MatMul", 1)
     assert kernel is not None
     settled = kernel.settle({"transpose_b": "true"}, [weights])
     assert settled is not None

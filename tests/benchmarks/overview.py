@@ -16,7 +16,7 @@ import stepper
 from stepper.debug.debugger import Debugger
 from stepper.debug.overview.facts import Overview, RunState
 from stepper.element_types import Array
-from stepper.engine.events import LoopEndObserver
+from stepper.engine.frames import LoopEndObserver
 from stepper.ir.model import Model
 from tests.benchmarks import models, timing
 from tests.benchmarks.debugging import NEWTON, newton

@@ -20,8 +20,8 @@ import numpy as np
 
 from stepper.diagnosis.hunt.profiles import BuildModel, BuiltModel, Profile, hunt_worker
 from stepper.diagnosis.reduce.case import case_targets, write_case
-from stepper.diagnosis.reduce.conditions import FaultCondition, StopsAt
 from stepper.diagnosis.reduce.reducing import reduce_model
+from stepper.diagnosis.reduce.trials import FaultCondition, StopsAt
 from stepper.files.output import ProtectedFiles
 from stepper.processes.worker import Limits
 from stepper.wording import counted

@@ -19,12 +19,9 @@ import numpy as np
 import stepper
 from stepper.files.output import ProtectedFiles
 from stepper.ir.reader import read
-from stepper.sweep.executors import LocalWorkers
-from stepper.sweep.inputs import InputReader, SweepInput, files_inputs, stamp
-from stepper.sweep.job import SweepJob, identity, keyed
-from stepper.sweep.sweeping import Sweep
-from stepper.sweep.table_file import SweepAbout, SweepWriter, read_rows
-from stepper.sweep.worker import sweep_chunk
+from stepper.sweep.inputs import InputReader, SweepInput, SweepJob, files_inputs, identity, keyed, stamp
+from stepper.sweep.results import SweepAbout, SweepWriter, read_rows
+from stepper.sweep.sweeping import LocalWorkers, Sweep, sweep_chunk
 from tests.benchmarks import timing
 
 MODEL = Path(__file__).parents[2] / "sample_models" / "rwkv_overflow" / "model.xml"

@@ -50,7 +50,7 @@ _LATER: Final = (
     "stepper.debug.overview.runs",
     "stepper.debug.stop",
     "stepper.debug.story.facts",
-    "stepper.engine.compilation.compiler",
+    "stepper.engine.compiler",
     "stepper.engine.machine",
     "stepper.export",
     "stepper.html_tables",

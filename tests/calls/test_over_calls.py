@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import stepper
-from stepper.engine.inputs.calls import PartsOfCalls
+from stepper.engine.run import PartsOfCalls
 from stepper.errors import InputError, UsageError
-from stepper.ir.calls.plan import CallParts, Calls, CarriedOutput
-from stepper.ir.calls.wrapping import with_calls
+from stepper.ir.calls import with_calls
+from stepper.ir.model import CallParts, Calls, CarriedOutput
 from tests.calls.samples import ALL, GRU_STATEFUL, KV_CACHE, VAD, VAD_STATEFUL, SampleCalls
 from tests.models import Graph, carried, last
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from stepper.cases.case import CallTrigger, CaseFacts, cases_in, read_case
-from stepper.cases.texts import trigger_text
+from stepper.cases.case import CallTrigger, CaseFacts, cases_in, read_case, trigger_text
 from stepper.cli import main
 from stepper.errors import InputError, ModelError, UsageError
 from stepper.files.kinds import is_case

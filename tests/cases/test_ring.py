@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from stepper.cases.capture import CallRing, HeardCall, carried_names, outputs_of_all
 from stepper.cases.hooks import ObservedCall
-from stepper.cases.ring import CallRing, HeardCall, carried_names, outputs_of_all
 
 
 def call(number: int, stream: int = 0, **inputs: object) -> ObservedCall:

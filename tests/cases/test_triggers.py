@@ -8,8 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from stepper.cases.case import CallTrigger
-from stepper.cases.triggers import Triggers
+from stepper.cases.case import CallTrigger, Triggers
 from stepper.errors import UsageError
 
 NAN, INF = np.nan, np.inf

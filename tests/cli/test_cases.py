@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stepper.cases.process import STARTUP
+from stepper.cases.capture import STARTUP
 from tests.cli.conftest import ROOT, Call, program
 from tests.json_answers import checked
 

@@ -12,9 +12,8 @@ import pytest
 
 from stepper.ir.model import Graph as IRGraph
 from stepper.ir.model import Layer
-from stepper.openvino.peer import OpenVINOPeer
+from stepper.openvino.peer import JointOperations, OpenVINOPeer
 from stepper.openvino.program import is_installed
-from stepper.openvino.together import JointOperations
 from tests.cli.conftest import Call
 from tests.debug.debugged import SAMPLES
 from tests.debug.loops_to_break import countdown, recurrence

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stepper.engine.inputs import array_files
+from stepper.engine import array_files
 from tests.cli.conftest import Call, ended, program
 from tests.models import Graph
 

@@ -18,7 +18,7 @@ import pytest
 import stepper
 from stepper.cli.sweeps import opening_words
 from stepper.sweep.inputs import SeedInput
-from stepper.sweep.table_file import SweepAbout, read_about, read_row, read_rows
+from stepper.sweep.results import SweepAbout, read_about, read_row, read_rows
 from tests.cli.conftest import ROOT, Call, ended, program
 from tests.json_answers import checked
 from tests.sweep.sweeping import NoProcesses, balances, written_inputs

@@ -13,8 +13,8 @@ import stepper
 from stepper.compare.report.explanations import shared_constants, unused_slices
 from stepper.compare.run.bisection import LoopBisection, bisect
 from stepper.element_types import Array
-from stepper.engine.events import Every
-from stepper.openvino.texts.model_text import NativeText
+from stepper.engine.frames import Every
+from stepper.openvino.native_text import NativeText
 from stepper.tensors.tolerances import Tolerances
 from tests.models import Graph, carried, joined, last, sliced
 

@@ -9,7 +9,7 @@ import pytest
 
 import stepper
 from stepper.compare.run.blocks import BlockRun, finite_iterations
-from stepper.engine.events import EventKind, Every
+from stepper.engine.frames import EventKind, Every
 from stepper.engine.machine import Machine
 from tests.engine.nested_models import alternating, loops_in_branches
 from tests.models import Graph, Side, Value, carried, invariant, joined, last

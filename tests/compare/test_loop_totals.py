@@ -17,7 +17,7 @@ from stepper.element_types import Array
 from stepper.engine.machine import Machine
 from stepper.errors import ExecutionError, KernelError
 from stepper.ir.model import Layer, LoopKey, Model
-from stepper.openvino.together import JointOperations
+from stepper.openvino.peer import JointOperations
 from tests.compare.twins import Begun
 from tests.engine.nested_models import loops_in_branches
 

@@ -24,8 +24,8 @@ from stepper.engine.run import Outputs
 from stepper.errors import ExecutionError, InputError, KernelError, SessionError
 from stepper.ir.model import Graph as IRGraph
 from stepper.ir.model import Layer, LoopKey, Model, Source
-from stepper.openvino.together import JointOperations, OperationRefused
-from stepper.openvino.together import Outputs as Waiter
+from stepper.openvino.peer import JointOperations, OperationRefused
+from stepper.openvino.peer import Outputs as Waiter
 from stepper.recording import RecordingOptions, record
 from stepper.tensors.tolerances import Tolerance
 from tests.compare.twins import OTHER_WEIGHTS, STEPS, UNITS, WEIGHTS, Begun, X, nested, one_by_one, recurrence

@@ -12,7 +12,7 @@ import pytest
 from stepper.compare.passes import search as searching
 from stepper.compare.passes.passes import PassEffect, PassJudge, PassReport
 from stepper.compare.passes.search import PassSearch, growth, search
-from stepper.openvino.pass_trace import TracedPass
+from stepper.openvino.partner import TracedPass
 
 MANY = 128
 Report = Callable[[int], PassReport | None]

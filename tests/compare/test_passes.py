@@ -17,10 +17,9 @@ from stepper.compare.passes.plugin_operations import PluginOperations, make_read
 from stepper.errors import ExecutionError, LimitReached
 from stepper.ir.model import Layer, Port
 from stepper.ir.reader import read
-from stepper.openvino import pass_trace
-from stepper.openvino.pass_trace import traced_passes
-from stepper.openvino.texts import native_text
-from stepper.processes.programs import WorkerProgram
+from stepper.openvino import native_text, partner
+from stepper.openvino.partner import traced_passes
+from stepper.processes.starting import WorkerProgram
 from stepper.tensors.tolerances import OTHER_KERNELS
 from tests.engine.nested_models import alternating, multiplication_table
 from tests.engine.subjects import growing, sums
@@ -141,7 +140,7 @@ def test_a_body_alone_computes_an_iteration(tmp_path: Path) -> None:
 
 @pytest.fixture
 def played(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pass_trace, "PROGRAM", WorkerProgram("OpenVINO", "tests.openvino.played_passes"))
+    monkeypatch.setattr(partner, "PROGRAM", WorkerProgram("OpenVINO", "tests.openvino.played_passes"))
 
 
 @pytest.mark.usefixtures("played")
@@ -181,7 +180,7 @@ def test_a_crash_and_a_pass_without_an_end_are_sentences_after_the_passes_up_to_
 @pytest.mark.usefixtures("played")
 @pytest.mark.skipif(sys.platform == "win32", reason="processes cannot be made to wait there")
 def test_the_compilation_waits_while_it_is_too_far_ahead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pass_trace, "_MOST_BYTES", 20_000)
+    monkeypatch.setattr(partner, "_MOST_BYTES", 20_000)
     most, numbers = 0, []
     for traced in traced_passes(tmp_path / "m.xml", "300", "slow"):
         numbers.append(traced.number)

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import openvino as ov
 
-from stepper.diagnosis.hunt.generator.loops import build
+from stepper.diagnosis.hunt.random_loops import build
 from tests.conformance.agreement import disagreement
 from tests.conformance.native_stepping import NotSteppable, Stepper
 from tests.conformance.runtime import core, infer

@@ -436,7 +436,7 @@ def test_an_operation_in_a_branch_is_computed_with_those_around_it(first: int | 
 def test_of_two_at_a_time_each_has_half_of_the_cores_but_small_ones_and_blocks_one_thread(
     count: int, threads: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("stepper.processes.cores.cores", lambda: count)
+    monkeypatch.setattr("stepper.processes.starting.cores", lambda: count)
     x = np.zeros((600, 600), np.float32)
     graph = Graph()
     graph.result(graph.apply("Tanh", graph.parameter("x", "f32", x.shape), name="curve"), "y")

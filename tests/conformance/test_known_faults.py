@@ -9,7 +9,7 @@ import pytest
 
 from stepper.cli import main
 from stepper.diagnosis.hunt.faults import FAULTS
-from stepper.diagnosis.hunt.known_cases import CASES
+from stepper.diagnosis.hunt.hunting import CASES
 
 openvino = pytest.importorskip("openvino")
 

@@ -11,11 +11,9 @@ import pytest
 pytest.importorskip("openvino")
 
 from stepper.element_types import Array
-from stepper.openvino.functions.compiled import CompiledText
-from stepper.openvino.functions.judged import JudgedText
-from stepper.openvino.functions.kinds import Judgement
-from stepper.openvino.runtime import Runtime
-from stepper.openvino.texts import native_text
+from stepper.openvino import native_text
+from stepper.openvino.layers import CompiledText, JudgedText
+from stepper.openvino.runtime import Judgement, Runtime
 from stepper.tensors.tolerances import Tolerance
 from tests.models import Graph
 

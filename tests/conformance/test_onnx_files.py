@@ -15,7 +15,7 @@ from onnx import numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 import stepper
-from stepper.openvino.onnx_files import NodeFacts, NodeScope, find_node, rewritten
+from stepper.openvino.conversion import NodeFacts, NodeScope, find_node, rewritten
 from stepper.openvino.opening import open_model
 
 HEAD = '<ir_version: 8, opset_import: ["": 17]>\n'

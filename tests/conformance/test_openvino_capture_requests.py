@@ -17,7 +17,7 @@ import pytest
 import stepper
 from stepper.cases.case import read_case
 from stepper.cli import main
-from stepper.engine.inputs.array_files import read_archive
+from stepper.engine.array_files import read_archive
 
 pytest.importorskip("openvino")
 

@@ -15,7 +15,7 @@ pytest.importorskip("openvino")
 import openvino as ov
 
 from stepper.cli import main
-from stepper.engine.events import Every
+from stepper.engine.frames import Every
 from tests.compare.test_other_references import doubling
 from tests.conformance.test_openvino_opening import X, onnx_file
 from tests.json_answers import checked

@@ -17,12 +17,11 @@ from stepper.element_types import ELEMENT_TYPES
 from stepper.engine import Machine, compile_model
 from stepper.errors import UnsupportedOperation, UsageError
 from stepper.ir.model import Layer, Port
-from stepper.ir.packing import packed_size, unpack
+from stepper.ir.weights import packed_size, unpack
 from stepper.openvino.layers import LayerInOpenVINO
 from stepper.openvino.partner import OpenVINOPartner
 from stepper.openvino.peer import OpenVINOPeer
-from stepper.openvino.runtime import Runtime
-from stepper.openvino.tensors import to_array, to_tensor
+from stepper.openvino.runtime import Runtime, to_array, to_tensor
 from stepper.recording import record, resume
 from tests.conformance.agreement import assert_agrees
 from tests.conformance.openvino_subjects import (

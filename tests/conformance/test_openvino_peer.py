@@ -20,9 +20,9 @@ from stepper.compare.run.comparison import compare_with
 from stepper.element_types import Array
 from stepper.engine import Every, Machine, compile_model
 from stepper.errors import KernelError, UsageError
+from stepper.openvino import native_text
 from stepper.openvino.peer import OpenVINOPeer
 from stepper.openvino.runtime import Runtime
-from stepper.openvino.texts import native_text
 from stepper.processes.worker import Worker
 from tests.conformance.agreement import assert_agrees
 from tests.conformance.openvino_subjects import LONG_AGO, NAMES, sample, some_values, sum_along_an_axis_that_is_a_list

@@ -105,7 +105,7 @@ def test_stepper_computes_what_the_runtime_computes_afresh(fresh_models: list[Pa
 
 def test_a_seed_always_gives_the_same_model(tmp_path: Path) -> None:
     openvino = pytest.importorskip("openvino")
-    random_loops = import_module("stepper.diagnosis.hunt.generator.loops")
+    random_loops = import_module("stepper.diagnosis.hunt.random_loops")
     for seed in range(5):
         texts = []
         for time in ("first", "again"):

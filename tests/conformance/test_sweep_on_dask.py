@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from stepper.cli import main
-from stepper.sweep.table_file import read_rows
+from stepper.sweep.results import read_rows
 from tests.sweep.sweeping import balances, written_inputs
 
 distributed = pytest.importorskip("distributed", reason="Dask is not installed: pip install '.[dask]'")

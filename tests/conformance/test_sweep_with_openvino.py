@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stepper.diagnosis.hunt.known_cases import known_cases
+from stepper.diagnosis.hunt.hunting import known_cases
 from tests.cli.conftest import ROOT, Call, call
 from tests.sweep.sweeping import NoProcesses
 

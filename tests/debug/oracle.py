@@ -13,7 +13,7 @@ from stepper.debug.debugger import Debugger
 from stepper.debug.stop import Reason, Stop
 from stepper.engine import Every, Machine, compile_model
 from stepper.engine.frames import Phase
-from stepper.engine.inputs.binding import bind_inputs
+from stepper.engine.inputs import bind_inputs
 from tests.models import Graph
 
 

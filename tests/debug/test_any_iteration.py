@@ -11,7 +11,7 @@ import pytest
 
 import stepper
 from stepper.debug.debugger import Debugger
-from stepper.engine.events import EventKind
+from stepper.engine.frames import EventKind
 from stepper.errors import UsageError
 from stepper.query.address_resolution import AmbiguousAddress
 from tests.debug.debugged import opened, sample, state_of

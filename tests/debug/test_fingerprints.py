@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import force_setattr
 
 from stepper.debug.stop import _spread, _update, fingerprint, is_same_state
-from stepper.engine.events import EventKind, Every
+from stepper.engine.frames import EventKind, Every
 from tests.debug.debugged import run_named
 
 

@@ -13,8 +13,7 @@ from msgspec.structs import force_setattr
 
 from stepper.debug.debugger import Debugger
 from stepper.debug.iterations.slots import is_current
-from stepper.engine.events import EventKind, Every
-from stepper.engine.frames import Frame, place
+from stepper.engine.frames import EventKind, Every, Frame, place
 from stepper.errors import UsageError
 from stepper.query.expressions import ExpressionError
 from tests.debug.debugged import at_iteration, opened, run_named, sample, state_of

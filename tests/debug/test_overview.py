@@ -19,8 +19,7 @@ from stepper.debug.overview.ports import text_of
 from stepper.debug.overview.recorder import FIRST_RUNS, LAST_RUNS, RunRecorder
 from stepper.debug.stop import Reason
 from stepper.element_types import Array
-from stepper.engine.events import EventKind, Taps
-from stepper.engine.frames import Frame, Phase
+from stepper.engine.frames import EventKind, Frame, Phase, Taps
 from stepper.engine.loops import EndReason
 from stepper.engine.machine import Machine
 from tests.benchmarks.models import newton_by_hand, newton_model

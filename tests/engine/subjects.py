@@ -11,10 +11,10 @@ import numpy as np
 
 from stepper.engine import Event, Every, Machine, compile_model
 from stepper.engine.frames import Frame, place
-from stepper.engine.inputs.binding import bind_inputs
+from stepper.engine.inputs import bind_inputs
+from stepper.engine.loops import Scan
 from stepper.engine.program import CompiledModel
 from stepper.engine.rules import Rules
-from stepper.engine.scans import Scan
 from tests.engine.nested_models import alternating, loop_in_branch, multiplication_table, rows_of_rows
 from tests.models import Graph, Side, carried, joined, last, sliced
 

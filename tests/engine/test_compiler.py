@@ -13,9 +13,8 @@ import pytest
 
 import stepper
 from stepper.engine import Rules, compile_model
-from stepper.engine.outline import outline
-from stepper.engine.partners import Function
-from stepper.engine.program import Program
+from stepper.engine.program import Function, Program
+from stepper.engine.run import outline
 from stepper.errors import ModelError, UnsupportedOperation
 from stepper.ir.model import Layer
 from tests.engine.nested_models import multiplication_table

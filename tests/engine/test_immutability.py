@@ -10,7 +10,7 @@ import pytest
 
 import stepper
 from stepper.engine import EventKind, Every, Machine, Rules, compile_model
-from stepper.engine.inputs.binding import bind_inputs
+from stepper.engine.inputs import bind_inputs
 from stepper.engine.program import CompiledModel
 from stepper.ir.model import Model
 from tests.engine.subjects import SUBJECTS, Subject, outputs_of, told

@@ -12,7 +12,7 @@ import pytest
 
 import stepper
 from stepper.element_types import ELEMENT_TYPES, STRING, STRING_DTYPE, Array, is_of_numpy
-from stepper.engine.inputs.binding import bind_inputs
+from stepper.engine.inputs import bind_inputs
 from stepper.errors import InputError, UsageError
 from stepper.ir.model import Model
 from tests.models import Graph

@@ -11,10 +11,8 @@ import numpy as np
 import pytest
 
 from stepper.engine import EventKind, Every, Machine, Rules, compile_model
-from stepper.engine.events import ValueWatch
-from stepper.engine.frames import Frame, place
-from stepper.engine.inputs.binding import bind_inputs
-from stepper.engine.straight import function, iterations
+from stepper.engine.frames import Frame, ValueWatch, place
+from stepper.engine.inputs import bind_inputs
 from stepper.errors import ExecutionError, StepperError
 from stepper.ops.operands import LARGEST_TENSOR
 from tests.engine.straight_loops import StraightLoop, straight_loop
@@ -23,15 +21,6 @@ from tests.models import Graph, carried, joined, last
 
 SEEDS = range(120)
 COARSE = [Every.END, Every.LOOP, Every.ITERATION]
-
-
-@pytest.fixture(autouse=True)
-def written_at_once(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every other seed runs as a function from the second iteration on, the others only when they ran for long."""
-    seed = request.getfixturevalue("seed") if "seed" in request.fixturenames else 0
-    if seed % 2 or "kilobytes" in request.fixturenames:
-        monkeypatch.setattr(function, "WORTH_IT", 0)
-        monkeypatch.setattr(iterations, "LEAST_CALLED", 0)
 
 
 class Pausing(Machine):
@@ -346,26 +335,6 @@ def test_the_state_inside_of_a_long_run_is_that_of_a_walk_by_operations(
     for tick in ticks:
         machine.restore(start)
         assert walked(machine, Every.LOOP, (tick,)) == {tick: expected[tick]}
-
-
-def test_a_long_run_calls_a_function_and_a_short_one_writes_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    written = list[function.Moves]()
-    form = function.Forms.form
-
-    def noted(self: function.Forms, moves: function.Moves) -> function.Straight:
-        written.append(moves)
-        return form(self, moves)
-
-    monkeypatch.setattr(function.Forms, "form", noted)
-    machine = _root(tmp_path)
-    machine.advance(Every.LOOP)
-    machine.advance(Every.LOOP, until=5 * 200)
-    assert not written
-    list(machine.run(Every.END))
-    assert len(written) == 1
-    assert not written[0].numbered, "nobody reads the number of the iteration"
 
 
 @pytest.mark.parametrize("every", COARSE)

@@ -8,7 +8,7 @@ import numpy as np
 
 from stepper.engine import Every, Machine, compile_model
 from stepper.engine.frames import LoopRun, loop_run
-from stepper.engine.inputs.binding import bind_inputs
+from stepper.engine.inputs import bind_inputs
 from tests.models import Graph, Side, carried, last
 
 

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 import stepper
-from stepper.engine.events import EventKind, RunObserver, Taps
-from stepper.engine.frames import Activation, Frame
+from stepper.engine.frames import Activation, EventKind, Frame, RunObserver, Taps
 from tests.benchmarks.models import newton_model
 from tests.debug.debugged import sample
 

@@ -9,9 +9,9 @@ import pytest
 from msgspec.structs import replace
 
 import stepper
-from stepper.engine.events import Every
+from stepper.engine.frames import Every
+from stepper.engine.loops import Scan
 from stepper.engine.rules import Rules
-from stepper.engine.scans import Scan
 from stepper.errors import KernelError, TensorTooLarge
 from stepper.ir.model import Slicing
 from stepper.ops.operands import LARGEST_TENSOR

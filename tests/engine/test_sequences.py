@@ -15,16 +15,16 @@ import pytest
 import stepper
 from stepper.cli import main
 from stepper.element_types import ELEMENT_TYPES
-from stepper.engine.events import Event, EventKind, Every
+from stepper.engine.frames import Event, EventKind, Every
 from stepper.engine.program import LoopPlan
 from stepper.engine.run import Outputs
 from stepper.errors import StepperError
-from stepper.ir import checks
-from stepper.ir.connections import sources_of
+from stepper.ir import reader
 from stepper.ir.lowering import sequences_of, unopened, without_loops
 from stepper.ir.model import Layer, Model
+from stepper.ir.reader import sources_of
 from stepper.ir.xml import FilePlace
-from stepper.ops import sequences
+from stepper.ops import recurrent
 from tests.engine.recurrences import HIDDEN, INPUT, TIME, Recurrence
 from tests.ir import texts
 from tests.last_digits import difference
@@ -51,7 +51,7 @@ def opened(model: Model) -> Model:
     """The model with its sequences opened, found to be as sound as one that was read."""
     result = stepper.open_sequences(model)
     assert not [layer for layer in layers(result) if layer.type in TYPES]
-    checks.check(result)
+    reader.check(result)
     for _path, graph in result.graphs():
         assert len(graph.by_id) == len(graph.layers)
         assert sources_of(FilePlace(result.path), graph.by_id, graph.edges) == graph.sources
@@ -84,7 +84,7 @@ def test_the_loop_gives_what_kernel_and_formula_give(
 def test_products_of_several_blocks_of_steps_give_what_the_formula_gives(
     tmp_path: Path, type: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sequences, "_ELEMENTS_AT_ONCE", 1)
+    monkeypatch.setattr(recurrent, "_ELEMENTS_AT_ONCE", 1)
     subject = Recurrence(type, "bidirectional", (3, 0, TIME, 1))
     outputs = stepper.run(subject.graph().read(tmp_path), subject.fed())
     for value, expected in zip(outputs.values(), subject.expected(), strict=True):

@@ -12,8 +12,8 @@ import pytest
 
 import stepper
 from stepper.element_types import ELEMENT_TYPES
-from stepper.engine.compilation import blocks
-from stepper.engine.events import EventKind
+from stepper.engine import program
+from stepper.engine.frames import EventKind
 from stepper.ir.model import Model
 from tests.models import Graph
 
@@ -108,8 +108,8 @@ def tied(folder: Path, table: np.ndarray, *, transposed: bool = True, width: int
 
 
 def in_blocks(monkeypatch: pytest.MonkeyPatch, elements: int) -> None:
-    monkeypatch.setattr(blocks, "_LARGE", elements)
-    monkeypatch.setattr(blocks, "_BLOCK", elements)
+    monkeypatch.setattr(program, "_LARGE", elements)
+    monkeypatch.setattr(program, "_BLOCK", elements)
 
 
 def tied_inputs(transposed: bool) -> dict[str, np.ndarray]:

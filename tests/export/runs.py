@@ -17,7 +17,7 @@ from stepper.export.options import ValueDetail
 from stepper.export.picture import Picture
 from stepper.export.views.unrolled import unrolled_figure
 from stepper.ir.model import Model
-from stepper.recording.options import Iterations
+from stepper.recording.origin import Iterations
 
 SAMPLES = Path(__file__).parents[2] / "sample_models"
 NAMES = sorted(path.parent.name for path in SAMPLES.glob("*/model.xml"))

@@ -432,14 +432,14 @@ def test_a_file_that_may_not_be_written_is_not_replaced(tmp_path: Path, monkeypa
 
 WRITERS = {
     "stepper/files/output.py": "the one place",
-    "stepper/recording/files.py": "SQLite writes recordings and sessions; targets are checked before",
+    "stepper/recording/file.py": "SQLite writes recordings and sessions; targets are checked before",
     "stepper/files/locks.py": "locks beside the files",
     "stepper/integrations/dap/tokens.py": "a token that the user alone may read, from the first moment",
     "stepper/plain_values.py": "members of an archive, whose file comes from the one place",
     "stepper/cli/program.py": "the null device in place of a stream that is closed",
     "stepper/compare/passes/plugin_operations.py": "models for the runtime, in a temporary folder",
-    "stepper/diagnosis/reduce/trying.py": "candidates, in a temporary folder",
-    "stepper/diagnosis/hunt/seeds.py": "reduced models that are named, in a temporary folder",
+    "stepper/diagnosis/reduce/trials.py": "candidates, in a temporary folder",
+    "stepper/diagnosis/hunt/hunting.py": "reduced models that are named, in a temporary folder",
     "stepper/openvino": "models for the runtime, in temporary folders of its own",
 }
 """Modules, or packages, in which files are opened for writing, and why each may."""

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stepper.ir.growth import Growth, growth_of
+from stepper.ir.model import Growth, growth_of
 from stepper.ir.reader import read as read_model
 from tests.debug.debugged import SAMPLES
 from tests.models import Graph, Value, carried, invariant, last

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import stepper
-from stepper.engine.outline import outline
+from stepper.engine.run import outline
 from stepper.errors import KernelError, ModelError
 from stepper.ir import lowering
-from stepper.ir.graph_builder import GraphBuilder, Tensor
+from stepper.ir.lowering import GraphBuilder, Tensor
 from stepper.ir.model import BackEdge, Body, InputMapping, Layer, Model, OutputMapping, Slicing
 from tests.debug.debugged import at_iteration
 from tests.models import Graph

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from stepper.element_types import ELEMENT_TYPES
-from stepper.ir.packing import content, pack, packed_size, unpack
+from stepper.ir.weights import content, pack, packed_size, unpack
 
 NARROW = [name for name, element_type in ELEMENT_TYPES.items() if 0 < element_type.bits < 8]
 

@@ -11,7 +11,7 @@ import pytest
 import stepper
 from stepper.errors import ModelError
 from stepper.ir.model import Graph
-from stepper.ir.plain import PlainLists
+from stepper.ir.xml import PlainLists
 from tests.ir import tiny_models
 from tests.ir.first_draft import first_draft
 from tests.ir.texts import write

@@ -15,7 +15,7 @@ import stepper
 from stepper.element_types import ELEMENT_TYPES, Array
 from stepper.errors import ModelError
 from stepper.ir.constants import constant_value
-from stepper.ir.packing import packed_size
+from stepper.ir.weights import packed_size
 from tests.ir import tiny_models
 from tests.ir.decoding import DECODERS
 from tests.ir.texts import Blob, edges, net, result, write

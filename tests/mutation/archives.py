@@ -18,13 +18,11 @@ import numpy as np
 import stepper
 from stepper.cli.options.calls import _Given
 from stepper.compare.references.archive import ArchiveReference
-from stepper.engine.inputs.array_files import read_archive
-from stepper.engine.inputs.binding import bind_inputs
-from stepper.engine.inputs.calls import over_calls
-from stepper.engine.inputs.specs import value_of
-from stepper.engine.inputs.variables import bind_states
+from stepper.engine.array_files import read_archive
+from stepper.engine.inputs import bind_inputs, bind_states, value_of
+from stepper.engine.run import over_calls
 from stepper.errors import StepperError
-from stepper.session.near_files import near_files
+from stepper.session.input_choices import near_files
 from stepper.sweep.inputs import FileInput, InputReader, files_inputs
 from tests.models import Graph
 from tests.mutation.examine import LONGEST_MESSAGE, Outcome

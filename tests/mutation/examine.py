@@ -13,12 +13,11 @@ import numpy as np
 
 import stepper
 from stepper.element_types import STRING_DTYPE, Array
-from stepper.engine.events import EventKind
+from stepper.engine.frames import EventKind
 from stepper.engine.machine import Machine
-from stepper.engine.outline import outline
 from stepper.engine.program import CompiledModel
 from stepper.engine.rules import Rules
-from stepper.engine.run import LoopLog, collect
+from stepper.engine.run import LoopLog, collect, outline
 from stepper.errors import StepperError, UsageError
 from stepper.ir.model import Layer, Model, parameter_shape, parameter_type
 

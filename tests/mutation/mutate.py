@@ -11,9 +11,9 @@ from pathlib import Path
 
 from lxml import etree
 
-from stepper import ops
 from stepper.element_types import ELEMENT_TYPES
 from stepper.operation_types import DEFINITIONS
+from stepper.ops import registry
 
 Element = etree._Element
 """What the standard library's parser would call an element too."""
@@ -173,7 +173,7 @@ def _taking(inputs: int) -> list[str]:
     """The types of operations that may have this many inputs."""
     found = []
     for type in DEFINITIONS:
-        kernel = ops.find(type, 16)
+        kernel = registry.find(type, 16)
         least, most = kernel.accepted_inputs() if kernel is not None else (1, 0)
         if least <= inputs and (most is None or inputs <= most):
             found.append(type)

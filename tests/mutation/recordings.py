@@ -31,7 +31,7 @@ from stepper.debug.debugger import Debugger
 from stepper.engine import Every
 from stepper.errors import StepperError
 from stepper.recording import Pace, open_recording
-from stepper.recording.versions import STEPS
+from stepper.recording.file import STEPS
 from stepper.session.session_files import save_session
 from tests.engine.subjects import SUBJECTS
 from tests.mutation.examine import LONGEST_MESSAGE, Outcome

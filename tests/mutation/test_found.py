@@ -18,8 +18,8 @@ import stepper
 from stepper.commands.interpreter import Interpreter
 from stepper.diagnosis.check.checking import check_run
 from stepper.diagnosis.lint.linting import lint
-from stepper.engine.inputs.specs import value_of
-from stepper.engine.roles import control
+from stepper.engine.inputs import value_of
+from stepper.engine.loops import control
 from stepper.engine.rules import Rules
 from stepper.errors import ExecutionError, LimitReached, ModelError, UsageError
 from stepper.export.figures import loop_facts
@@ -163,7 +163,7 @@ def test_an_allocation_that_fails_names_the_layer_and_the_size(tmp_path: Path, m
         np.empty(2**62, np.uint8)
 
     with pytest.raises(LimitReached, match=r"input 'x': out of memory: Unable to allocate 4.00 EiB"):
-        monkeypatch.setattr("stepper.engine.inputs.binding.cast", fails)
+        monkeypatch.setattr("stepper.engine.inputs.cast", fails)
         stepper.run(stepper.read_model(path), {"x": [1, 2, 3]})
     monkeypatch.undo()
     with pytest.raises(LimitReached, match=r"Add 'sum': out of memory \(inputs: f32\[3\], f32\[3\]\)"):

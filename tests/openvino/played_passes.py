@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from stepper.openvino.acts import CompileFile, OpenVINOAct
+from stepper.openvino.runtime import CompileFile, OpenVINOAct
 from stepper.processes import messages
 from stepper.processes.messages import COMPILING, Completed, Rejected, StageBegan
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stepper.openvino.conversion import conversion_complaint
-from stepper.openvino.onnx_files import NodeFacts, NodeScope
+from stepper.openvino.conversion import NodeFacts, NodeScope, conversion_complaint
 
 BEGIN = "Exception from src/inference/src/cpp/core.cpp:84:\nCheck 'false' failed at src/frontends/report.cpp:151:\n"
 REPORT = BEGIN + "FrontEnd API failed with OpConversionFailure:\nModel wasn't fully converted."

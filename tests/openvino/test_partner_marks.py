@@ -13,14 +13,14 @@ import stepper
 from stepper.cli import main
 from stepper.commands import Interpreter
 from stepper.engine import Machine, compile_model
-from stepper.engine.compilation.compiler import given_away
-from stepper.engine.partners import legend, mark_of
+from stepper.engine.compiler import given_away
+from stepper.engine.program import legend, mark_of
 from stepper.engine.rules import Rules
 from stepper.errors import UsageError
 from stepper.export.exporter import draw
 from stepper.openvino.partner import OpenVINOPartner
 from stepper.recording import RecordingOptions, open_recording, record
-from stepper.recording.reading.lookup import select
+from stepper.recording.queries import select
 from tests.openvino.partners import TRIPLES, Tripling, read
 from tests.tui.driven import Driven, drive
 

@@ -10,7 +10,7 @@ import pytest
 import stepper
 from stepper.debug.inspection.text import stop_lines
 from stepper.engine import Machine, compile_model
-from stepper.engine.partners import computed_elsewhere
+from stepper.engine.program import computed_elsewhere
 from stepper.engine.rules import Rules
 from stepper.errors import SessionError, UnsupportedOperation
 from stepper.recording import record, resume

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from stepper import ops
+from stepper.ops import registry
 
 
 def kernel(type: str, version: int, **attributes: str) -> Callable[..., Any]:
     """The kernel of this definition version, inputs in, outputs out."""
-    found = ops.find(type, version)
+    found = registry.find(type, version)
     assert found is not None, f"no kernel for {type}-{version}"
     return found.bind(attributes)
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from stepper import ops
 from stepper.operation_types import DEFINITIONS
-from stepper.ops.families import STRUCTURAL
+from stepper.ops import registry
+from stepper.ops.registry import STRUCTURAL
 
 
 def claims(type: str, version: int) -> list[str]:
     """Everything that says it carries out this definition: a kernel or the engine."""
     found = []
-    if ops.find(type, version) is not None:
+    if registry.find(type, version) is not None:
         found.append("kernel")
     if type in STRUCTURAL:
         found.append("engine")

@@ -8,8 +8,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from stepper import ops
 from stepper.errors import KernelError
+from stepper.ops import registry
 
 FORMULAS = {
     ("Sigmoid", 1): lambda x: 1 / (1 + math.exp(-x)),
@@ -23,7 +23,7 @@ X = np.linspace(-30, 30, 61)
 
 
 def run(type: str, version: int, *inputs: np.ndarray, **attributes: str) -> np.ndarray:
-    kernel = ops.find(type, version)
+    kernel = registry.find(type, version)
     assert kernel is not None
     with np.errstate(all="ignore"):
         result: np.ndarray = kernel.bind(attributes)(*inputs)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from stepper.errors import KernelError
-from stepper.ops.color import i420_to_bgr, i420_to_rgb, nv12_to_bgr, nv12_to_rgb
+from stepper.ops.images import i420_to_bgr, i420_to_rgb, nv12_to_bgr, nv12_to_rgb
 
 _random = np.random.default_rng(13)
 LIGHT = _random.integers(0, 256, (1, 4, 6, 1), np.uint8)

@@ -9,16 +9,16 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from stepper import ops
 from stepper.errors import KernelError, TensorTooLarge
 from stepper.ops import convolution as convolutions
+from stepper.ops import registry
 from stepper.ops.convolution import (
     binary_convolution,
     convolution,
     convolution_backprop_data,
+    deformable_convolution,
     group_convolution_backprop_data,
 )
-from stepper.ops.deformable import deformable_convolution
 from tests.ops.recording import Case, cases
 from tests.ops.test_recorded import check
 
@@ -85,7 +85,7 @@ def test_columns_laid_out_in_parts_give_what_the_runtime_computed(
 ) -> None:
     monkeypatch.setattr(convolutions, "_LAID_OUT_WHOLE", 0)
     monkeypatch.setattr(convolutions, "_columns_at_once", lambda *_: columns)
-    kernel = ops.find(case.type, case.version)
+    kernel = registry.find(case.type, case.version)
     assert kernel is not None
     check("convolution", case, (kernel.bind(case.attributes)(*case.inputs),))
 

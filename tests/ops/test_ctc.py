@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from stepper.errors import KernelError
-from stepper.ops.ctc import ctc_greedy_decoder, ctc_greedy_decoder_seq_len, ctc_loss
+from stepper.ops.recurrent import ctc_greedy_decoder, ctc_greedy_decoder_seq_len, ctc_loss
 
 LOGITS = np.random.default_rng(6).standard_normal((1, 4, 3)).astype(np.float32)
 BLANK = 2

@@ -8,10 +8,18 @@ import numpy as np
 import pytest
 
 from stepper.errors import KernelError, TensorTooLarge
-from stepper.ops.detection import detection_output, region_yolo
-from stepper.ops.detectron import roi_feature_extractor, top_k_rois
-from stepper.ops.prior_boxes import prior_box, prior_box_clustered, prior_grid_generator
-from stepper.ops.proposals import generate_proposals, generate_proposals_single_image, proposal
+from stepper.ops.detection import (
+    detection_output,
+    generate_proposals,
+    generate_proposals_single_image,
+    prior_box,
+    prior_box_clustered,
+    prior_grid_generator,
+    proposal,
+    region_yolo,
+    roi_feature_extractor,
+    top_k_rois,
+)
 from tests.ops.bound import i64
 
 SIDE_BY_SIDE = np.array([[0, 0, 9, 1], [1, 0, 10, 1], [3, 0, 12, 1], [0, 5, 1, 6]], np.float32)

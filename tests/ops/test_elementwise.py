@@ -7,15 +7,15 @@ import itertools
 import numpy as np
 import pytest
 
-from stepper import ops
 from stepper.errors import KernelError
+from stepper.ops import registry
 
 BIG = 2**53 + 1
 SIGNS = np.array(list(itertools.product([7, -7, 8, -8], [2, -2, 3, -3])), np.int64).T
 
 
 def run(type: str, *inputs: np.ndarray, **attributes: str) -> np.ndarray:
-    kernel = next(kernel for (name, _), kernel in ops.all_kernels().items() if name == type)
+    kernel = next(kernel for (name, _), kernel in registry.all_kernels().items() if name == type)
     with np.errstate(all="ignore"):
         result: np.ndarray = kernel.bind(attributes)(*inputs)
     return result

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from stepper.ops.error_function import erf, erfinv
+from stepper.ops.elementwise import erf, erfinv
 
 SOME = np.concatenate([np.linspace(-6.5, 6.5, 1301), np.geomspace(1e-30, 1.0, 50), -np.geomspace(1e-30, 1.0, 50)])
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from stepper.errors import KernelError, TensorTooLarge
-from stepper.ops.interpolation import grid_sample, interpolate_1, interpolate_4, interpolate_11
+from stepper.ops.images import grid_sample, interpolate_1, interpolate_4, interpolate_11
 
 X = np.random.default_rng(0).standard_normal((1, 2, 6, 7)).astype(np.float32)
 AXES = np.array([2, 3])

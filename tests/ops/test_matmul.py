@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 from stepper.errors import KernelError, TensorTooLarge
-from stepper.ops.attention import scaled_dot_product_attention
-from stepper.ops.matmul import einsum, grouped_matmul, inverse, matmul
+from stepper.ops.matmul import einsum, grouped_matmul, inverse, matmul, scaled_dot_product_attention
 
 RANDOM = np.random.default_rng(0)
 

@@ -10,9 +10,17 @@ import pytest
 
 from stepper.element_types import STRING_DTYPE
 from stepper.errors import KernelError
-from stepper.ops.boxes import corners, overlaps, rotated_overlaps, surviving
-from stepper.ops.multiclass_nms import matrix_nms, multiclass_nms
-from stepper.ops.nms import nms_rotated, non_max_suppression, non_max_suppression_1
+from stepper.ops.nms import (
+    corners,
+    matrix_nms,
+    multiclass_nms,
+    nms_rotated,
+    non_max_suppression,
+    non_max_suppression_1,
+    overlaps,
+    rotated_overlaps,
+    surviving,
+)
 
 Box = tuple[float, float, float, float]
 ROW: list[Box] = [(0, 0, 1, 1), (0.1, 0, 1.1, 1), (0.6, 0, 1.6, 1), (5, 5, 5, 9), (3, 3, 4, 4)]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from stepper.errors import KernelError, TensorTooLarge
-from stepper.ops.pooling import adaptive_avg_pool, adaptive_max_pool, avg_pool, max_pool, max_pool_1
+from stepper.ops.convolution import adaptive_avg_pool, adaptive_max_pool, avg_pool, max_pool, max_pool_1
 
 X = np.random.default_rng(0).standard_normal((2, 2, 5, 6)).astype(np.float32)
 

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from stepper.element_types import Array
-from stepper.ops import products
-from stepper.ops.matmul import einsum
-from stepper.ops.products import matrix_product
+from stepper.ops import matmul
+from stepper.ops.matmul import einsum, matrix_product
 
 ROWS = (1, 2, 8, 48, 49)
 
@@ -57,15 +56,15 @@ def test_products_between_the_smallest_and_the_largest_are_held_to_one_thread(
     a: Array, b: Array, expected: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[int] = []
-    monkeypatch.setattr(products, "_threads", lambda: (lambda: 4, told.append))
-    monkeypatch.setattr(products, "WORTH_THREADS", 2**24)
+    monkeypatch.setattr(matmul, "_threads", lambda: (lambda: 4, told.append))
+    monkeypatch.setattr(matmul, "WORTH_THREADS", 2**24)
     np.testing.assert_allclose(matrix_product(a, b), np.matmul(a, b), rtol=1e-3, atol=1e-4)
     assert told == expected
 
 
 def test_a_product_that_fails_gives_the_threads_back(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[int] = []
-    monkeypatch.setattr(products, "_threads", lambda: (lambda: 4, told.append))
+    monkeypatch.setattr(matmul, "_threads", lambda: (lambda: 4, told.append))
     with pytest.raises(ValueError, match="matmul"):
         matrix_product(reals(8, 300), reals(256, 1024))
     assert told == [1, 4]
@@ -76,8 +75,8 @@ def test_einsum_is_held_to_one_thread_as_the_product_is_that_it_names(
     rows: int, expected: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[int] = []
-    monkeypatch.setattr(products, "_threads", lambda: (lambda: 4, told.append))
-    monkeypatch.setattr(products, "WORTH_THREADS", 2**20)
+    monkeypatch.setattr(matmul, "_threads", lambda: (lambda: 4, told.append))
+    monkeypatch.setattr(matmul, "WORTH_THREADS", 2**20)
     a, b = reals(rows, 16, 16), reals(8, 16, 16)
     found = einsum(a, b, equation="rij,nij->rn")
     np.testing.assert_allclose(found, np.tensordot(a, b, ((1, 2), (1, 2))), rtol=1e-3, atol=1e-3)
@@ -87,7 +86,7 @@ def test_einsum_is_held_to_one_thread_as_the_product_is_that_it_names(
 def test_the_threads_of_numpys_own_blas_are_found_and_given_back() -> None:
     if sys.platform != "linux" or "openblas" not in np.show_config(mode="dicts")["Build Dependencies"]["blas"]["name"]:
         pytest.skip("numpy multiplies by another library")
-    ask, limit = products._threads()
+    ask, limit = matmul._threads()
     before = ask()
     try:
         limit(3)

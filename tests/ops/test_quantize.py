@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from stepper.errors import KernelError
-from stepper.ops.quantize import fake_quantize
+from stepper.ops.convert import fake_quantize
 
 X = np.array([-3.0, 0.0, 1.0, 3.0], np.float32)
 

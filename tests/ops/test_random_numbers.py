@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stepper import ops
 from stepper.element_types import ELEMENT_TYPES, Array
 from stepper.errors import KernelError, TensorTooLarge
-from stepper.ops.random_numbers import multinomial, random_uniform
+from stepper.ops import registry
+from stepper.ops.stateful import multinomial, random_uniform
 
 REALS = ("f16", "bf16", "f32", "f64")
 ROWS = np.array([[0.1, 0.6, 0.3], [5.0, 0.0, 5.0]], np.float32)
@@ -69,7 +69,7 @@ def test_a_run_can_be_repeated_even_without_seeds() -> None:
 
 
 def test_the_kernel_is_stateful_with_one_output() -> None:
-    kernel = ops.find("RandomUniform", 8)
+    kernel = registry.find("RandomUniform", 8)
     assert kernel is not None and kernel.stateful and not kernel.several_outputs
 
 

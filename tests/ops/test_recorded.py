@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stepper import ops
 from stepper.element_types import is_floating
 from stepper.operation_types import definition
+from stepper.ops import registry
 from tests.ops.recording import RECORDED, Case, cases, families
 
 ALL = [pytest.param(family, case, id=f"{family}-{case.name}") for family in families() for case in cases(family)]
@@ -27,7 +27,7 @@ def recorded(family: str) -> dict[str, np.ndarray]:
 def test_kernel_computes_what_the_runtime_computed(family: str, case: Case) -> None:
     version = definition(case.type, case.version)
     assert version is not None
-    kernel = ops.find(case.type, version)
+    kernel = registry.find(case.type, version)
     assert kernel is not None, f"no kernel for {case.type}-{version}"
     with np.errstate(all="ignore"):
         results = kernel.bind(case.attributes)(*case.inputs)

@@ -8,10 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stepper import ops
 from stepper.errors import KernelError
-from stepper.ops.recurrent import activations_of_gates, gru_cell, lstm_cell, rnn_cell
-from stepper.ops.sequences import gru_sequence, lstm_sequence, rnn_sequence
+from stepper.ops import registry
+from stepper.ops.recurrent import (
+    activations_of_gates,
+    gru_cell,
+    gru_sequence,
+    lstm_cell,
+    lstm_sequence,
+    rnn_cell,
+    rnn_sequence,
+)
 
 RANDOM = np.random.default_rng(0)
 B, I, H, T = 3, 2, 4, 5  # noqa: E741 - batch, input, hidden, time
@@ -134,7 +141,7 @@ def test_a_hidden_size_that_contradicts_the_shapes_is_refused() -> None:
 
 @pytest.mark.parametrize("version", [1, 4])
 def test_the_registered_cells_take_five_inputs_and_more(version: int) -> None:
-    kernel = ops.find("LSTMCell", version)
+    kernel = registry.find("LSTMCell", version)
     assert kernel is not None
     assert kernel.accepted_inputs() == (5, 7 if version == 1 else 6)
 

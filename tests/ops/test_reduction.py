@@ -6,14 +6,14 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from stepper import ops
 from stepper.errors import KernelError
+from stepper.ops import registry
 
 NO_AXES = np.zeros(0, np.int64)
 
 
 def run(type: str, x: np.ndarray, axes: np.ndarray, **attributes: str) -> np.ndarray:
-    kernel = next(kernel for (name, _), kernel in ops.all_kernels().items() if name == type)
+    kernel = next(kernel for (name, _), kernel in registry.all_kernels().items() if name == type)
     result: np.ndarray = kernel.bind(attributes)(x, axes)
     return result
 

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from stepper.errors import KernelError, TensorTooLarge
-from stepper.ops.position_sensitive_roi import deformable_psroi_pooling, psroi_pooling
-from stepper.ops.roi import roi_align, roi_align_rotated, roi_pooling
+from stepper.ops.roi import deformable_psroi_pooling, psroi_pooling, roi_align, roi_align_rotated, roi_pooling
 
 MAPS = (np.random.default_rng(1).random((2, 2, 5, 6)) * 4 - 2).astype(np.float32)
 FIRST = np.array([0], np.int32)

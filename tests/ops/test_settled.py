@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stepper import ops
 from stepper.element_types import Array
 from stepper.errors import KernelError
+from stepper.ops import registry
 from tests.ops.bound import i64
 
 SHAPES = ((), (1,), (6,), (0,), (2, 3), (1, 6), (0, 4), (2, 3, 4), (1, 3, 1), (3, 1, 0))
@@ -92,7 +92,7 @@ def _steps(array: Array) -> list[int]:
 def test_a_settled_kernel_does_what_the_kernel_does(
     type: str, version: int, attributes: dict[str, str], constants: Iterator[Constants]
 ) -> None:
-    kernel = ops.find(type, version)
+    kernel = registry.find(type, version)
     assert kernel is not None
     settled_some = False
     for values in constants:

@@ -11,11 +11,9 @@ import numpy as np
 import pytest
 
 from stepper.element_types import Array
-from stepper.processes.endings import WorkerEnded, WorkerLimit
-from stepper.processes.functions import RemoteFunction
-from stepper.processes.messages import Reply
-from stepper.processes.programs import WorkerProgram
-from stepper.processes.worker import ActProgress, Limits, Worker
+from stepper.processes.messages import Reply, WorkerEnded, WorkerLimit
+from stepper.processes.starting import WorkerProgram
+from stepper.processes.worker import ActProgress, Limits, RemoteFunction, Worker
 from tests.processes.played_worker import Define, Fail
 from tests.processes.served_at_once import CRASH, ECHO, HANG, MEET, NO_MEMORY, REFUSE
 from tests.processes.served_when_told import TOLD

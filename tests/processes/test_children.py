@@ -76,11 +76,10 @@ def test_python_m_stepper_leaves_the_working_folder_out(folders: tuple[Path, Pat
 
 
 STARTERS = {
-    "stepper/processes/children.py": "the one place",
-    "stepper/sweep/executors.py": "multiprocessing, in the environment of the one place",
-    "stepper/sweep/worker.py": "looks at its parent",
-    "stepper/cases/process.py": "hooks into the application's own processes",
-    "stepper/diagnosis/reduce/scripts.py": "texts of scripts for the user",
+    "stepper/processes/starting.py": "the one place",
+    "stepper/sweep/sweeping.py": "multiprocessing, in the environment of the one place; looks at its parent",
+    "stepper/cases/capture.py": "hooks into the application's own processes",
+    "stepper/diagnosis/reduce/case.py": "texts of scripts for the user",
 }
 
 
@@ -93,7 +92,7 @@ def test_python_is_started_in_one_place() -> None:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if _starts_python(node)
     }
-    assert not found, f"start Python with stepper.processes.children: {sorted(found)}"
+    assert not found, f"start Python with stepper.processes.starting: {sorted(found)}"
 
 
 def _starts_python(node: ast.AST) -> bool:

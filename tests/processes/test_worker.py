@@ -17,13 +17,11 @@ import pytest
 
 from stepper.element_types import ELEMENT_TYPES
 from stepper.errors import ExecutionError, LimitReached, StepperError, UsageError
-from stepper.ir.packing import packed_size, unpack
+from stepper.ir.weights import packed_size, unpack
 from stepper.processes import messages, starting
-from stepper.processes.endings import WorkerEnded, WorkerLimit
-from stepper.processes.functions import RemoteFunction
-from stepper.processes.messages import CallFunction, Completed
-from stepper.processes.programs import WorkerProgram
-from stepper.processes.worker import Limits, Worker
+from stepper.processes.messages import CallFunction, Completed, WorkerEnded, WorkerLimit
+from stepper.processes.starting import WorkerProgram
+from stepper.processes.worker import Limits, RemoteFunction, Worker
 from tests.processes.played_worker import Define, Fail
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals")

@@ -9,13 +9,13 @@ import pytest
 
 from stepper.engine.program import CompiledModel
 from stepper.ir.model import Model
-from stepper.recording.reading import recording
+from stepper.recording import reading
 
 
 @pytest.fixture
 def read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A model that nobody changes is read and compiled once for all recordings of it that one test opens."""
-    compile_model = recording.compile_model
+    compile_model = reading.compile_model
     found: dict[tuple[Any, ...], CompiledModel] = {}
 
     def compiled(model: Model, *options: Any) -> CompiledModel:
@@ -24,5 +24,5 @@ def read_once(monkeypatch: pytest.MonkeyPatch) -> None:
             found[key] = compile_model(model, *options)  # which holds the model, so that its id is not given again
         return found[key]
 
-    monkeypatch.setattr(recording, "read", cache(recording.read))
-    monkeypatch.setattr(recording, "compile_model", compiled)
+    monkeypatch.setattr(reading, "read", cache(reading.read))
+    monkeypatch.setattr(reading, "compile_model", compiled)

@@ -13,18 +13,16 @@ import numpy as np
 
 import stepper
 from stepper.element_types import Array
-from stepper.engine.events import EventKind, Every
+from stepper.engine.frames import EventKind, Every
 from stepper.engine.machine import Machine
 from stepper.engine.program import CompiledModel
 from stepper.engine.rules import Rules
 from stepper.ir.model import Model
-from stepper.recording import Pace, Recorder, Recording, RecordingOptions, open_recording, record, schema
-from stepper.recording.hashes import content_hash, row_checksum
-from stepper.recording.iterations.levels import levels_of
-from stepper.recording.reading.catalogue import Catalogue
-from stepper.recording.reading.columns import Column
-from stepper.recording.reading.moments import moments
-from stepper.recording.snapshots import checksum
+from stepper.recording import Pace, Recorder, Recording, RecordingOptions, file, open_recording, record
+from stepper.recording.blobs import content_hash, row_checksum
+from stepper.recording.iterations import levels_of
+from stepper.recording.reading import Catalogue, Column, moments
+from stepper.recording.states import checksum
 
 SAMPLES = Path(__file__).parents[2] / "sample_models"
 
@@ -149,10 +147,10 @@ def seal(connection: sqlite3.Connection) -> None:
     """Give all rows the checksums of what they hold."""
     connection.create_function("row_checksum", -1, lambda *row: row_checksum(row))
     connection.create_function("text_checksum", 2, lambda tick, text: checksum(tick, str(text)))
-    for table, text in schema.TABLES.items():
+    for table, text in file.TABLES.items():
         names = {name for (name,) in connection.execute("SELECT name FROM pragma_table_info(?)", (table,))}
-        if schema.CHECKSUM in text and "checksum" in names:
-            listed = ", ".join(schema.columns(text))
+        if file.CHECKSUM in text and "checksum" in names:
+            listed = ", ".join(file.columns(text))
             connection.execute(f"UPDATE OR IGNORE {table} SET checksum = row_checksum({listed})")
     connection.execute("UPDATE snapshots SET checksum = text_checksum(tick, state)")
     rows = dict(connection.execute("SELECT name, value FROM meta WHERE name <> 'checksum'"))

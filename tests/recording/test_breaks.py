@@ -12,7 +12,7 @@ from stepper.debug.debugger import Debugger
 from stepper.debug.stop import Reason, Stop
 from stepper.errors import LimitReached
 from stepper.recording import Recorder, RecordingOptions, open_recording, record, resume
-from stepper.recording.debugging import continue_recorded, recorded, resume_debugged
+from stepper.recording.recorder import continue_recorded, recorded, resume_debugged
 from tests.recording.recorded import Case, outputs_of, sample, sample_names, tables
 
 _MOST_STOPS = 9

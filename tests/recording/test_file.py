@@ -17,10 +17,9 @@ import stepper
 from stepper.engine import EventKind, Every
 from stepper.engine.frames import place
 from stepper.errors import SessionError, UsageError
-from stepper.recording import Pace, Recorder, RecordingOptions, open_recording, schema
-from stepper.recording.blobs import RECORDED, BlobReader, BlobWriter, encoded
-from stepper.recording.hashes import quick_hash
-from stepper.recording.session_rows import update
+from stepper.recording import Pace, Recorder, RecordingOptions, file, open_recording
+from stepper.recording.blobs import OF_RECORDING, BlobReader, BlobWriter, encoded, quick_hash
+from stepper.recording.origin import update
 from tests.engine.subjects import SUBJECTS
 from tests.models import Graph, carried, joined, last, sliced
 from tests.recording.recorded import Case, case, check_values, sample, sample_names, statistics, values_of, walked
@@ -106,10 +105,10 @@ def test_it_is_one_plain_file_with_the_documented_tables(tmp_path: Path) -> None
     assert [entry.name for entry in tmp_path.iterdir()] == ["run.sqlite"]
     connection = sqlite3.connect(path)
     names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE sql IS NOT NULL")}
-    assert names == {*schema.TABLES, *schema.VIEWS}
-    assert schema.__doc__ is not None and all(name in schema.__doc__ for name in names)
+    assert names == {*file.TABLES, *file.VIEWS}
+    assert file.__doc__ is not None and all(name in file.__doc__ for name in names)
     meta = {name: json.loads(value) for name, value in connection.execute("SELECT * FROM meta")}
-    assert meta["schema"] == schema.VERSION and meta["rules"] == "spec" and meta["product"] == stepper.__version__
+    assert meta["schema"] == file.VERSION and meta["rules"] == "spec" and meta["product"] == stepper.__version__
     contents = connection.execute("SELECT content FROM blobs").fetchall()
     assert contents and all(np.load(io.BytesIO(content), allow_pickle=False).size for (content,) in contents)
 
@@ -142,16 +141,16 @@ def test_contents_are_stored_once(tmp_path: Path) -> None:
 
 def test_contents_of_the_same_quick_hash_are_told_apart_and_damage_is_found() -> None:
     connection = sqlite3.connect(":memory:")
-    schema.create(connection)
+    file.create(connection)
     values = [np.arange(4, dtype=np.float32), np.ones(4, np.float32), np.arange(4, dtype=np.float32)]
     with patch("stepper.recording.blobs.quick_hash", return_value=bytes(16)):
-        first, second, again = map(BlobWriter(connection, RECORDED).store, values)
+        first, second, again = map(BlobWriter(connection, OF_RECORDING).store, values)
     assert first == again != second
     digests = dict(connection.execute("SELECT id, hash FROM blobs"))
     assert digests[second] == hashlib.blake2b(encoded(values[1]), digest_size=16).digest()
-    assert np.array_equal(BlobReader(connection, RECORDED).tensor(second), values[1])
+    assert np.array_equal(BlobReader(connection, OF_RECORDING).tensor(second), values[1])
     with pytest.raises(SessionError, match=f"the blob {first} is damaged"):
-        BlobReader(connection, RECORDED).tensor(first)
+        BlobReader(connection, OF_RECORDING).tensor(first)
     for at in range(len(encoded(values[0]))):
         content = bytearray(encoded(values[0]))
         content[at] ^= 16

@@ -11,9 +11,8 @@ from stepper.element_types import Array
 from stepper.engine import Every
 from stepper.query.address_resolution import ResolutionError
 from stepper.recording import Pace, open_recording
-from stepper.recording.reading.catalogue import Catalogue
-from stepper.recording.reading.lookup import RecordedValue, nothing_there, select
-from stepper.recording.reading.recording import Recording
+from stepper.recording.queries import RecordedValue, nothing_there, select
+from stepper.recording.reading import Catalogue, Recording
 from stepper.tensors.statistics import statistics
 from tests.debug.sample_twins import bubble_sort, collatz
 from tests.models import Graph, joined, sliced

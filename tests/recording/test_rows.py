@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 
 from stepper.recording import Pace, RecordingOptions, open_recording
-from stepper.recording.iterations.batches import Batch
-from stepper.recording.iterations.levels import levels_of
-from stepper.recording.iterations.row_forms import NumberRows
+from stepper.recording.iterations import Batch, NumberRows, levels_of
 from tests.models import Graph, carried, invariant, joined, last, sliced
 from tests.recording.recorded import Case, case, check_values, statistics, walked
 

@@ -15,8 +15,7 @@ from stepper.engine.rules import Rules
 from stepper.errors import UsageError
 from stepper.query.expressions import ExpressionError
 from stepper.recording import open_recording
-from stepper.recording.reading.non_finite import NonFiniteValues, find_non_finite
-from stepper.recording.reading.search import find_recorded
+from stepper.recording.queries import NonFiniteValues, find_non_finite, find_recorded
 from tests.debug.sample_twins import bubble_sort, collatz
 from tests.models import Graph, carried, joined, last, sliced
 from tests.recording.recorded import Case, case, sample

@@ -13,7 +13,7 @@ import pytest
 from stepper.debug.stop import fingerprint
 from stepper.engine import Every
 from stepper.engine.machine import Machine
-from stepper.recording import Pace, open_recording, record, snapshots
+from stepper.recording import Pace, open_recording, record, states
 from tests.engine.subjects import SUBJECTS
 from tests.models import Graph, carried, joined, last, sliced
 from tests.recording.recorded import SAMPLES, Case, case, finish, outputs_of, sample, sample_names
@@ -27,7 +27,7 @@ EVERY_ITERATION = Pace(seconds=1000, iterations=1)
 
 @pytest.fixture(autouse=True)
 def _all_snapshots_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(snapshots, "_MOST_SNAPSHOTS", 10**9)
+    monkeypatch.setattr(states, "_MOST_SNAPSHOTS", 10**9)
 
 
 def check_every_moment(subject: Case, path: Path, every: Every, **options: object) -> None:

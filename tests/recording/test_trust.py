@@ -21,11 +21,9 @@ from stepper.debug.causes.cause import NonFiniteKind
 from stepper.debug.results import Which
 from stepper.engine import Every
 from stepper.errors import SessionError, StepperError
-from stepper.recording import Pace, open_recording, resume, schema
-from stepper.recording.reading.lookup import select
-from stepper.recording.reading.non_finite import find_non_finite
-from stepper.recording.reading.search import find_recorded
-from stepper.recording.snapshots import checksum
+from stepper.recording import Pace, file, open_recording, resume
+from stepper.recording.queries import find_non_finite, find_recorded, select
+from stepper.recording.states import checksum
 from tests.damage import Flips, flipped, flips
 from tests.engine.subjects import SUBJECTS
 from tests.recording.recorded import case, finish, outputs_of, sample, seal, statistics, values_of
@@ -181,7 +179,7 @@ def test_a_view_of_the_owners_does_no_harm(interrupted: Path) -> None:
 
 
 def test_a_query_cannot_write_and_cannot_take_forever(interrupted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stepper.recording.files.time_bound.__wrapped__.__defaults__", (0.2,))
+    monkeypatch.setattr("stepper.recording.file.time_bound.__wrapped__.__defaults__", (0.2,))
     with open_recording(interrupted) as recording:
         with pytest.raises(SessionError, match=r"readonly|read-only|query_only"):
             recording.query("DELETE FROM blobs")
@@ -192,7 +190,7 @@ def test_a_query_cannot_write_and_cannot_take_forever(interrupted: Path, monkeyp
 
 COLUMNS = [
     (table, column)
-    for table, columns in schema.TABLES.items()
+    for table, columns in file.TABLES.items()
     for column in (part.split()[0] for part in columns.partition(", PRIMARY KEY")[0].split(", "))
     if table != "numbers" or column in ("id", "n0", "n1", "n63")  # all the others of them are as these
 ]
@@ -242,12 +240,12 @@ def test_flipped_bytes_are_an_answer_or_a_message(interrupted: Path) -> None:
     assert was_refused == {True, False}
 
 
-CHECKED = [name for name, text in schema.TABLES.items() if schema.CHECKSUM in text]
+CHECKED = [name for name, text in file.TABLES.items() if file.CHECKSUM in text]
 
 
 @pytest.mark.parametrize("table", CHECKED)
 def test_a_changed_row_of_any_table_is_told_with_its_place(tmp_path: Path, table: str) -> None:
-    column, kind = list(schema.columns(schema.TABLES[table]).items())[2]
+    column, kind = list(file.columns(file.TABLES[table]).items())[2]
     new = f"{column} || 'x'" if "TEXT" in kind else f"coalesce({column}, 0) + 1"
 
     sample("nested_loop").recorded(whole := tmp_path / "run.sqlite")

@@ -18,8 +18,7 @@ from stepper.cli.program import main
 from stepper.debug.debugger import Debugger
 from stepper.errors import SessionError
 from stepper.recording import open_recording, resume
-from stepper.recording.schema import VERSION
-from stepper.recording.versions import STEPS
+from stepper.recording.file import STEPS, VERSION
 from stepper.session.session_files import restore_session, save_session
 from stepper.tensors.statistics import recorded_statistics
 from tests.recording.recorded import Case, case, finish, outputs_of, tables, values_of, walked

@@ -11,11 +11,9 @@ import numpy as np
 
 from stepper.files.output import ProtectedFiles
 from stepper.ir.reader import read
-from stepper.sweep.executors import ProcessLost
-from stepper.sweep.inputs import InputReader, SweepInput, stamp
-from stepper.sweep.job import SweepJob, identity
-from stepper.sweep.sweeping import Sweep
-from stepper.sweep.table_file import StoredRow, SweepAbout, SweepWriter, read_rows
+from stepper.sweep.inputs import InputReader, SweepInput, SweepJob, identity, stamp
+from stepper.sweep.results import StoredRow, SweepAbout, SweepWriter, read_rows
+from stepper.sweep.sweeping import ProcessLost, Sweep
 from tests.models import Graph, carried, joined, last, sliced
 
 

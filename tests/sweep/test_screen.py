@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import stepper
-from stepper import ops
 from stepper.debug.causes.cause import NonFiniteKind
-from stepper.engine.events import Every
+from stepper.engine.frames import Every
 from stepper.engine.machine import Machine
+from stepper.ops import registry
 from stepper.sweep.judges.screen import KEEPS_NAN, KEEPS_NON_FINITE, Screen, ScreenedRun
 from tests.models import Graph, carried, joined, last, sliced
 
@@ -115,7 +115,7 @@ def applied(type: str, operands: list[np.ndarray[Any, Any]]) -> list[bool]:
     }.get(type, {})
     found = []
     for version in range(20):
-        kernel = ops.find(type, version)
+        kernel = registry.find(type, version)
         if kernel is not None:
             results = kernel.bind(attributes)(*operands)
             several = results if isinstance(results, tuple) else (results,)

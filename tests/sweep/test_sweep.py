@@ -13,13 +13,11 @@ import pytest
 
 import stepper
 from stepper.errors import InputError, OutputError, UsageError
-from stepper.sweep import worker
-from stepper.sweep.executors import LocalWorkers, ProcessLost
+from stepper.sweep import sweeping
 from stepper.sweep.inputs import CallInput, FileInput, InputReader, SliceInput, files_inputs, random_inputs
 from stepper.sweep.judges import breaks as break_judges
-from stepper.sweep.rows import SweepOutcome
-from stepper.sweep.summary import summary
-from stepper.sweep.table_file import read_row, read_rows
+from stepper.sweep.results import SweepOutcome, read_row, read_rows, summary
+from stepper.sweep.sweeping import LocalWorkers, ProcessLost
 from tests.engine.subjects import endless
 from tests.sweep.sweeping import Here, NoProcesses, balances, job_of, swept, written_inputs
 
@@ -122,8 +120,8 @@ def test_a_set_that_has_changed_keeps_the_rows_of_what_is_the_same(
     np.savez(files[9], x=np.zeros((STEPS, 2), np.float32), start=np.zeros((1, 2), np.float32))
     np.savez(tmp_path / "set" / "a.npz", x=np.ones((STEPS, 2), np.float32), start=np.ones((1, 2), np.float32))
     ran: list[str] = []
-    row = worker._row
-    monkeypatch.setattr(worker, "_row", lambda *given: ran.append(given[-1].name) or row(*given))
+    row = sweeping._row
+    monkeypatch.setattr(sweeping, "_row", lambda *given: ran.append(given[-1].name) or row(*given))
     inputs = files_inputs([str(tmp_path / "set")])
     rows = swept(job, inputs, file)
     assert ran == [str(tmp_path / "set" / "a.npz"), files[9]]

@@ -7,7 +7,7 @@ import pytest
 
 from stepper.element_types import ELEMENT_TYPES
 from stepper.errors import UsageError
-from stepper.ir.packing import unpack
+from stepper.ir.weights import unpack
 from stepper.tensors.element_forms import bits_of, smaller_forms
 from stepper.tensors.planes import FOLD, plane_of
 

@@ -13,9 +13,7 @@ from textual.widgets import DataTable, Input, Static
 from stepper.cli import main
 from stepper.errors import UsageError
 from stepper.sweep.inputs import SeedInput, files_inputs
-from stepper.sweep.listing import SweepListing
-from stepper.sweep.rows import LoopCount, SweepOutcome, SweepRow
-from stepper.sweep.table_file import StoredRow
+from stepper.sweep.results import LoopCount, StoredRow, SweepListing, SweepOutcome, SweepRow
 from tests.sweep.sweeping import balances, job_of, swept, written_inputs
 from tui.sweep.app import SweepApp, SweepTableState
 from tui.theme import Look

@@ -9,7 +9,7 @@ from weakref import ref
 
 from stepper.debug.overview.facts import Row as LoopRow
 from stepper.debug.overview.facts import RowKind
-from stepper.engine.partners import mark_of
+from stepper.engine.program import mark_of
 from stepper.query import short_names
 from stepper.tensors.statistics import statistic_name
 from tui.paint.rows import clip, number, printable

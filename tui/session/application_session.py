@@ -138,7 +138,7 @@ class OpenOtherForm(Struct, frozen=True):
 
     def answer(self, debugger: Debugger) -> tuple[Debugger, str, Model]:
         """Return the other debugger. StepperError where the model cannot be run so."""
-        from stepper.ir.opening import open_sequences
+        from stepper.ir.reader import open_sequences
         from tui.session.reopening import followed
 
         model, before = self.closed, debugger.model

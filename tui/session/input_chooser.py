@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from stepper.debug.debugger import Debugger
     from stepper.element_types import Array
     from stepper.files.output import ProtectedFiles
-    from stepper.session.input_choices import InputChoices, Opening
-    from stepper.session.input_loading import Load, LoadOutcome
+    from stepper.session.input_choices import InputChoices, Load, LoadOutcome, Opening
     from tui.session.application_session import ApplicationSession, SessionHost
 
 
@@ -55,8 +54,7 @@ class InputChooser:
 
     def _choices_of(self, opening: Opening) -> InputChoices:
         """Return those of a model; large values are made in a thread of their own."""
-        from stepper.session.input_choices import InputChoices
-        from stepper.session.input_loading import Loader
+        from stepper.session.input_choices import InputChoices, Loader
 
         return InputChoices(opening, Loader(lambda load, outcome: self._host.post_message(InputLoaded(load, outcome))))
 

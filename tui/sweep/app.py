@@ -17,8 +17,7 @@ from textual.coordinate import Coordinate
 from textual.widgets import DataTable, Input, Static
 
 from stepper.errors import UsageError
-from stepper.sweep.listing import COLUMNS, Cell, Listed, SweepListing
-from stepper.sweep.rows import SweepOutcome
+from stepper.sweep.results import COLUMNS, Cell, Listed, SweepListing, SweepOutcome
 from tui.paint.rows import clip_end, printable
 from tui.theme import THEMES, Look, in_ascii
 

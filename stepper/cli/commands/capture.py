@@ -18,9 +18,8 @@ from typing import Final
 
 import msgspec
 
-from stepper.cases.case import Case, cases_in
-from stepper.cases.process import STARTUP, VARIABLE, CaptureSettings, ProcessReport, taken_reports
-from stepper.cases.triggers import Triggers
+from stepper.cases.capture import STARTUP, VARIABLE, CaptureSettings, ProcessReport, taken_reports
+from stepper.cases.case import Case, Triggers, cases_in
 from stepper.cli.commands.cases import case_data, case_lines
 from stepper.cli.presses import ENDING
 from stepper.cli.values import print_json

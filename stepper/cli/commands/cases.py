@@ -6,10 +6,9 @@ import argparse
 from pathlib import Path
 from typing import Any, Final
 
-from stepper.cases.case import Case, cases_in
-from stepper.cases.texts import trigger_text
+from stepper.cases.case import Case, cases_in, trigger_text
 from stepper.cli.values import print_json
-from stepper.engine.inputs.array_files import read_archive
+from stepper.engine.array_files import read_archive
 from stepper.errors import FINDING, InputError, UsageError
 from stepper.records import as_data
 from stepper.terminal import say

@@ -26,7 +26,7 @@ from stepper.commands.session import Session
 from stepper.commands.stop_answers import stop_data, stop_lines
 from stepper.debug.breakpoints.breakpoints import LogMessage
 from stepper.debug.debugger import Debugger
-from stepper.engine.inputs.variables import states_of
+from stepper.engine.inputs import states_of
 from stepper.errors import StepperError, UsageError
 from stepper.files.output import OutputFile
 from stepper.ir.lowering import unopened

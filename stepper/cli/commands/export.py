@@ -15,8 +15,8 @@ from stepper.cli.options.protected import protected_files
 from stepper.cli.options.specs import bound_inputs, given_inputs, given_states
 from stepper.debug.reference_values import ReferenceValues
 from stepper.element_types import Array
-from stepper.engine.compilation.compiler import compile_model, given_away
-from stepper.engine.inputs.variables import bind_states
+from stepper.engine.compiler import compile_model, given_away
+from stepper.engine.inputs import bind_states
 from stepper.engine.machine import Machine
 from stepper.engine.program import CompiledModel
 from stepper.engine.rules import Rules
@@ -49,7 +49,7 @@ from stepper.files.kinds import (
 )
 from stepper.files.output import OutputFile
 from stepper.ir.model import Model
-from stepper.ir.opening import open_sequences
+from stepper.ir.reader import open_sequences
 from stepper.openvino.partner import OpenVINOPartner
 from stepper.plain_values import write_arrays
 from stepper.query.address_resolution import resolve

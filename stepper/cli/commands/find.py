@@ -12,8 +12,7 @@ from stepper.debug.inspection.text import by_text
 from stepper.debug.results import Found, Which
 from stepper.errors import FINDING
 from stepper.recording import open_recording
-from stepper.recording.reading.non_finite import NonFiniteValues, find_non_finite
-from stepper.recording.reading.search import find_recorded
+from stepper.recording.queries import NonFiniteValues, find_non_finite, find_recorded
 from stepper.records import as_data
 from stepper.terminal import say
 

@@ -8,10 +8,17 @@ from pathlib import Path
 
 from stepper.cli.printing import show_progress
 from stepper.cli.values import print_json
-from stepper.diagnosis.hunt.hunting import FaultCount, HuntProgress, HuntReport, hunt
-from stepper.diagnosis.hunt.known_cases import CaseOutcome, known_cases, run_case
+from stepper.diagnosis.hunt.hunting import (
+    CaseOutcome,
+    FaultCount,
+    HuntProgress,
+    HuntReport,
+    hunt,
+    known_cases,
+    run_case,
+)
 from stepper.diagnosis.hunt.profiles import Profile
-from stepper.diagnosis.reduce.listing import fault_text, value_text
+from stepper.diagnosis.reduce.case import fault_text, value_text
 from stepper.errors import FINDING, INTERRUPTED, UsageError
 from stepper.openvino.runtime import ensure_installed
 from stepper.records import as_data

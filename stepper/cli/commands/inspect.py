@@ -8,12 +8,12 @@ from typing import Final
 
 from stepper.cli.options.engine import opened_model
 from stepper.cli.values import print_json
-from stepper.engine.outline import LoopOutline, Outline, PortEntry, TensorOutline, WithoutKernel, outline
-from stepper.engine.partners import mark_of
-from stepper.engine.roles import ControlOrigin, OutputRole, Role
+from stepper.engine.loops import ControlOrigin, OutputRole, Role
+from stepper.engine.program import mark_of
+from stepper.engine.run import LoopOutline, Outline, PortEntry, TensorOutline, WithoutKernel, outline
 from stepper.errors import UsageError
 from stepper.ir.model import LayerSite
-from stepper.ir.opening import open_sequences
+from stepper.ir.reader import open_sequences
 from stepper.openvino.program import is_installed
 from stepper.openvino.runtime import INSTALL, Runtime
 from stepper.operation_types import NO_OPERATIONS

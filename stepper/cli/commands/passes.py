@@ -20,11 +20,11 @@ from stepper.compare.passes.passes import (
     runtime_difference,
 )
 from stepper.compare.passes.search import PassSearch, growth, search
-from stepper.engine.compilation.compiler import compile_model
-from stepper.engine.inputs.variables import bind_states, variables_alone
+from stepper.engine.compiler import compile_model
+from stepper.engine.inputs import bind_states, variables_alone
 from stepper.engine.rules import Rules
 from stepper.errors import FINDING
-from stepper.openvino.pass_trace import traced_passes
+from stepper.openvino.partner import traced_passes
 from stepper.openvino.peer import OpenVINOPeer
 from stepper.openvino.runtime import ensure_installed
 from stepper.tensors.tolerances import Tolerance

@@ -24,8 +24,8 @@ from stepper.files.output import OutputFile
 from stepper.ops.operands import form_text, shape_text
 from stepper.plain_values import cell, json_number, storable, tensor_json
 from stepper.recording import open_recording
-from stepper.recording.reading.lookup import RecordedValue, ValueSelection, nothing_there, select
-from stepper.recording.reading.recording import Recording
+from stepper.recording.queries import RecordedValue, ValueSelection, nothing_there, select
+from stepper.recording.reading import Recording
 from stepper.tensors.statistics import RECORDED
 from stepper.tensors.summaries import Summary
 from stepper.terminal import say

@@ -13,10 +13,9 @@ from stepper.cli.options.specs import bound_inputs, given_inputs, given_states
 from stepper.cli.printing import show_progress
 from stepper.cli.values import print_json
 from stepper.debug.breakpoints.syntax import break_description
-from stepper.diagnosis.reduce.case import case_targets, write_case
-from stepper.diagnosis.reduce.conditions import OPENVINO, DisagreesWith, EndsInError, FaultCondition, StopsAt
-from stepper.diagnosis.reduce.listing import fault_text
+from stepper.diagnosis.reduce.case import case_targets, fault_text, write_case
 from stepper.diagnosis.reduce.reducing import Reduction, ReductionProgress, reduce_model
+from stepper.diagnosis.reduce.trials import OPENVINO, DisagreesWith, EndsInError, FaultCondition, StopsAt
 from stepper.errors import FINDING, INTERRUPTED, UsageError
 from stepper.files.kinds import is_model_path
 from stepper.openvino.partner import OpenVINOPartner

@@ -16,17 +16,16 @@ from stepper.cli.printing import Progress
 from stepper.cli.running import recorded_run
 from stepper.cli.values import as_json, excerpt, print_json
 from stepper.element_types import Array
-from stepper.engine.compilation.compiler import compile_model
-from stepper.engine.events import Every
-from stepper.engine.frames import place
-from stepper.engine.inputs.variables import bind_states
+from stepper.engine.compiler import compile_model
+from stepper.engine.frames import Every, place
+from stepper.engine.inputs import bind_states
 from stepper.engine.machine import Machine
 from stepper.engine.rules import Rules
 from stepper.engine.run import LoopLog, LoopSummary, Outputs, collect
 from stepper.errors import FINDING, OutputError, UsageError
 from stepper.files.kinds import ARRAYS, RECORDING
 from stepper.files.output import RECORDING_FILE, OutputFile, ProtectedFiles
-from stepper.ir.opening import open_sequences
+from stepper.ir.reader import open_sequences
 from stepper.ops.operands import form_text
 from stepper.records import as_data
 from stepper.terminal import say

@@ -14,11 +14,18 @@ from stepper.cli.values import print_json
 from stepper.errors import FINDING, StepperError, UsageError
 from stepper.files.kinds import RECORDING
 from stepper.records import as_data
-from stepper.sweep.rows import SweepOutcome
-from stepper.sweep.summary import SweepSummary, summary
-from stepper.sweep.sweeping import Sweep, SweepProgress
-from stepper.sweep.table_file import StoredRow, SweepWriter, is_sweep, read_about, read_row, read_rows
-from stepper.sweep.texts import progress_text, report_lines
+from stepper.sweep.results import (
+    StoredRow,
+    SweepOutcome,
+    SweepSummary,
+    SweepWriter,
+    is_sweep,
+    read_about,
+    read_row,
+    read_rows,
+    summary,
+)
+from stepper.sweep.sweeping import Sweep, SweepProgress, progress_text, report_lines
 from stepper.terminal import say
 
 
@@ -123,7 +130,7 @@ def _open(file: Path, options: argparse.Namespace) -> int:
         raise UsageError(
             f"there is no terminal to draw on; stepper sweep {shlex.quote(str(file))} --json has the table"
         )
-    from stepper.sweep.listing import SweepListing
+    from stepper.sweep.results import SweepListing
     from tui.launch import SIGNALLED
     from tui.sweep.app import SweepApp, SweepTableState  # here, as what is wrong with the options is said before
     from tui.theme import Look

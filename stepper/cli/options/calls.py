@@ -8,14 +8,12 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
-from stepper.engine.inputs.array_files import read_archive
-from stepper.engine.inputs.binding import plain_key, position_of
-from stepper.engine.inputs.calls import PartsOfCalls, output_position, over_calls
-from stepper.engine.inputs.specs import file_of, is_filler, value_of
+from stepper.engine.array_files import read_archive
+from stepper.engine.inputs import file_of, is_filler, plain_key, position_of, value_of
+from stepper.engine.run import PartsOfCalls, output_position, over_calls
 from stepper.errors import InputError, UsageError
 from stepper.files.output import ProtectedFiles
-from stepper.ir.calls.plan import MOST_CALLS
-from stepper.ir.model import Model, parameter_shape
+from stepper.ir.model import MOST_CALLS, Model, parameter_shape
 
 _MOST_FILES: Final = 100_000
 _ALONG: Final = re.compile(r"(.+?):axis([0-9]{1,2})(?::([0-9]{1,18}))?", re.DOTALL)

@@ -33,7 +33,7 @@ def opened_model(options: argparse.Namespace, path: str | None = None) -> Model:
         beside = options.command == "compare" and is_model_path(options.reference)
         return put_calls(model, options, some=beside)
     if path is None and (kept := getattr(options, "kept_calls", None)) is not None:
-        from stepper.ir.calls.wrapping import with_calls
+        from stepper.ir.calls import with_calls
 
         return with_calls(model, kept)
     return model

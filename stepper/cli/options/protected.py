@@ -6,7 +6,7 @@ import argparse
 from typing import Final
 
 from stepper.cli.options.specs import pairs
-from stepper.engine.inputs.specs import file_of
+from stepper.engine.inputs import file_of
 from stepper.files.kinds import is_model_path
 from stepper.files.output import RECORDING_FILE, REFERENCE_FILE, SESSION_FILE, ProtectedFiles
 

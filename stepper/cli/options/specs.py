@@ -8,10 +8,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from stepper.engine.inputs.array_files import read_archive
-from stepper.engine.inputs.binding import bind_inputs, converted, missing_lines, position_of, positions_of_keys
-from stepper.engine.inputs.specs import value_of
-from stepper.engine.inputs.variables import listed, variables_of
+from stepper.engine.array_files import read_archive
+from stepper.engine.inputs import (
+    bind_inputs,
+    converted,
+    listed,
+    missing_lines,
+    position_of,
+    positions_of_keys,
+    value_of,
+    variables_of,
+)
 from stepper.errors import MissingInputs, StepperError, UsageError
 from stepper.ops.operands import shape_text
 from stepper.wording import excerpt

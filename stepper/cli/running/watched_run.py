@@ -51,7 +51,7 @@ def _begun(options: argparse.Namespace, breaks: Sequence[BreakDescription]) -> B
 
 
 def _resumed(options: argparse.Namespace, breaks: Sequence[BreakDescription]) -> Begun:
-    from stepper.recording.debugging import resume_debugged
+    from stepper.recording.recorder import resume_debugged
 
     path, inputs = recorded_run.origin(options)
     debugger, recorder, log = resume_debugged(
@@ -77,7 +77,7 @@ def _is_stopped(debugger: Debugger) -> bool:
 
 def _is_recording_stopped(debugger: Debugger, recorder: Recorder, options: argparse.Namespace) -> bool:
     """Return the same of a run that is recorded; Ctrl+C ends it as it ends any recorded run."""
-    from stepper.recording.debugging import continue_recorded, recorded
+    from stepper.recording.recorder import continue_recorded, recorded
 
     told_later = recorded_run.reported_all_the_same(debugger.machine, options)
     is_paused_from_here = debugger.working()  # also before the run begins

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from stepper.compare.files.graphs import FileDifference, Touched
 from stepper.compare.run.observations import BranchMismatch, Finding, LoopMismatch, ValueMismatch
 from stepper.debug.reference_values import GraphPath, PathStep
-from stepper.engine.roles import RoleError, control_inputs, roles_of
+from stepper.engine.loops import RoleError, control_inputs, roles_of
 from stepper.ir.model import Body, Graph, Layer, Model, Source
 from stepper.ir.xml import EXECUTION_CONDITION
 

@@ -11,8 +11,7 @@ from stepper.compare.alignment.layers import Alignment, GraphPair
 from stepper.compare.files.constants import ConstantValues
 from stepper.compare.files.graphs import FileDifference, FileDifferenceKind, GraphDifferences
 from stepper.compare.report.words import named, numbered
-from stepper.engine.loops import is_backward
-from stepper.engine.roles import RoleError, Roles, control_inputs, roles_of
+from stepper.engine.loops import RoleError, Roles, control_inputs, is_backward, roles_of
 from stepper.ir.model import Body, InputMapping, Layer, OutputMapping, Slicing, Source
 from stepper.ir.xml import EXECUTION_CONDITION
 

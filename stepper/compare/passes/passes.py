@@ -21,11 +21,9 @@ from stepper.compare.files.constant_differences import number
 from stepper.compare.passes.plugin_operations import PluginOperations, make_readable
 from stepper.compare.run.metrics import measure
 from stepper.element_types import Array, is_floating
-from stepper.engine.compilation.compiler import compile_model
-from stepper.engine.events import Every, LoopEndObserver
-from stepper.engine.frames import Activation, Frame
-from stepper.engine.inputs.binding import bind_inputs
-from stepper.engine.inputs.variables import bind_states, variables_alone, variables_of
+from stepper.engine.compiler import compile_model
+from stepper.engine.frames import Activation, Every, Frame, LoopEndObserver
+from stepper.engine.inputs import bind_inputs, bind_states, variables_alone, variables_of
 from stepper.engine.machine import Machine
 from stepper.engine.program import LoopPlan
 from stepper.engine.rules import Rules
@@ -33,7 +31,7 @@ from stepper.engine.run import LoopLog, output_names
 from stepper.errors import LimitReached, StepperError
 from stepper.ir.model import Model, parameter_type
 from stepper.ir.reader import read
-from stepper.openvino.pass_trace import TracedPass, traced_passes
+from stepper.openvino.partner import TracedPass, traced_passes
 from stepper.ops.operands import shape_text
 from stepper.tensors.tolerances import EXACT, OTHER_KERNELS, Tolerance
 

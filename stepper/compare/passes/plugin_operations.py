@@ -13,13 +13,13 @@ from typing import Any, Final
 import numpy as np
 from lxml import etree
 
-from stepper import element_types, ops
+from stepper import element_types
 from stepper.element_types import Array, ElementType
-from stepper.engine.partners import Function
+from stepper.engine.program import Function
 from stepper.ir import xml
 from stepper.ir.model import Layer
 from stepper.ir.xml import Element
-from stepper.ops.registry import Kernel
+from stepper.ops.registry import Kernel, find
 
 _RELAXED: Final = "type_relaxed_opset"
 _TYPE_ATTRIBUTES: Final = ("output_type", "index_element_type")
@@ -41,7 +41,7 @@ class PluginOperations:
             attributes = layer.attributes
             return (lambda *inputs: (operation(attributes, *inputs),)), self.description
         assert layer.definition is not None, "a kernel was found for it"
-        kernel = ops.find(layer.type, layer.definition)
+        kernel = find(layer.type, layer.definition)
         assert kernel is not None
         return _relaxed(layer, kernel), self.description
 

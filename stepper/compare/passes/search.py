@@ -16,7 +16,7 @@ from typing import Final
 from msgspec import Struct, field
 
 from stepper.compare.passes.passes import PassEffect, PassJudge, PassReport
-from stepper.openvino.pass_trace import TracedPass
+from stepper.openvino.partner import TracedPass
 
 _MOST_BYTES: Final = 2**30
 """Of models that lie on the disk at once."""

@@ -23,7 +23,7 @@ import numpy as np
 from stepper.compare.references.protocol import LoopOutcome, PlacedFrame, PlacedRun, SyncKind, SyncPoint
 from stepper.debug.reference_values import GraphPath, loop_steps
 from stepper.element_types import Array
-from stepper.engine.inputs.array_files import MOST_READ, read_archive
+from stepper.engine.array_files import MOST_READ, read_archive
 from stepper.engine.program import CompiledModel
 from stepper.engine.run import output_names
 from stepper.errors import InputError, UsageError

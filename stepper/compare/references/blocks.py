@@ -25,7 +25,7 @@ from stepper.engine.frames import Frame
 from stepper.engine.program import Program
 from stepper.errors import KernelError, StepperError, UsageError
 from stepper.ir.model import Graph, Layer, Source
-from stepper.openvino.together import BegunFunction, JointOperations, OperationRefused
+from stepper.openvino.peer import BegunFunction, JointOperations, OperationRefused
 from stepper.tensors.tolerances import Tolerance, Tolerances
 
 _MOST_TRIES: Final = 4

@@ -17,14 +17,12 @@ from stepper.compare.run.comparison import reference_machine
 from stepper.debug.iterations import slots
 from stepper.debug.reference_values import GraphPath, ReferenceValues, ValuePlace, path_of, step_of
 from stepper.element_types import Array
-from stepper.engine.compilation.compiler import compile_model
-from stepper.engine.events import Event, EventKind, Every
-from stepper.engine.frames import Frame
-from stepper.engine.inputs.calls import called_alike
+from stepper.engine.compiler import compile_model
+from stepper.engine.frames import Event, EventKind, Every, Frame
 from stepper.engine.machine import Machine
-from stepper.engine.partners import Partner
-from stepper.engine.program import CompiledModel
+from stepper.engine.program import CompiledModel, Partner
 from stepper.engine.rules import Rules
+from stepper.engine.run import called_alike
 from stepper.errors import StepperError, UsageError
 from stepper.files.kinds import is_model_path
 from stepper.ir.model import Model

@@ -11,8 +11,7 @@ from stepper.compare.alignment.layers import Alignment, GraphPair
 from stepper.compare.references.protocol import LoopOutcome, ReferenceFailed, ReferenceRun, SyncKind, SyncPoint
 from stepper.debug.iterations import slots
 from stepper.element_types import Array
-from stepper.engine.events import Event, EventKind, Every
-from stepper.engine.frames import Frame
+from stepper.engine.frames import Event, EventKind, Every, Frame
 from stepper.engine.machine import Machine
 from stepper.engine.program import LoopPlan
 from stepper.errors import StepperError

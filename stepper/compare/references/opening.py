@@ -13,8 +13,8 @@ from stepper.compare.references.onnx_worker import EVALUATORS, OnnxPeer
 from stepper.compare.references.openvino import OpenVINOReference, StoppedRun
 from stepper.compare.references.protocol import ReferenceRun
 from stepper.element_types import Array
-from stepper.engine.events import Every
-from stepper.engine.inputs.variables import variables_alone
+from stepper.engine.frames import Every
+from stepper.engine.inputs import variables_alone
 from stepper.engine.machine import Machine
 from stepper.engine.program import CompiledModel
 from stepper.errors import LimitReached, StepperError, UsageError

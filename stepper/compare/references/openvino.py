@@ -35,11 +35,11 @@ from stepper.engine.loops import EndReason
 from stepper.engine.program import LoopPlan
 from stepper.errors import ExecutionError, KernelError, LimitReached, StepperError
 from stepper.ir.model import Graph, Layer, LoopKey, Source
-from stepper.openvino.together import BegunFunction, Outputs
-from stepper.processes.endings import ended_at_its_start
+from stepper.openvino.peer import BegunFunction, Outputs
+from stepper.processes.messages import ended_at_its_start
 
 if TYPE_CHECKING:
-    from stepper.openvino.texts.model_text import NativeText
+    from stepper.openvino.native_text import NativeText
     from stepper.tensors.tolerances import Tolerances
 
 Function = Callable[..., Sequence[Array]]

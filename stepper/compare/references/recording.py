@@ -17,7 +17,7 @@ from stepper.element_types import Array
 from stepper.engine.program import CompiledModel
 from stepper.errors import SessionError
 from stepper.ir.model import Layer
-from stepper.recording.reading.recording import Recording
+from stepper.recording.reading import Recording
 
 Stack = tuple[int, int, int, int, str, int]
 """The first id, how many, whether one tensor stands for all, its blob, the shape of each, where in the blob it begins.

@@ -17,7 +17,8 @@ from stepper.engine.frames import Frame
 from stepper.engine.program import Operation, OpKind, Program
 from stepper.errors import KernelError, StepperError
 from stepper.ir.model import Graph, Layer, Source
-from stepper.openvino.together import RANDOM, JointOperations, OperationRefused
+from stepper.openvino.peer import JointOperations, OperationRefused
+from stepper.operation_types import STATEFUL
 from stepper.tensors.tolerances import Tolerance, Tolerances
 
 _MOST_BYTES: Final = 2**26
@@ -264,7 +265,7 @@ def judge(
 
 def is_pure(operation: Operation) -> bool:
     """Return True if the outputs of an operation follow from its inputs, so that a runtime may compute it by itself."""
-    return operation.kind is OpKind.KERNEL and operation.layer.type not in RANDOM
+    return operation.kind is OpKind.KERNEL and operation.layer.type not in STATEFUL
 
 
 def _stretches(program: Program) -> Iterator[tuple[int, list[int]]]:

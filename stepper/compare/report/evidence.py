@@ -22,8 +22,7 @@ from stepper.compare.run.observations import (
     SideFailure,
     ValueMismatch,
 )
-from stepper.engine.loops import EndReason
-from stepper.engine.roles import RoleError, roles_of
+from stepper.engine.loops import EndReason, RoleError, roles_of
 from stepper.ir.model import Layer
 
 _MOST_ULP: Final = 10_000_000

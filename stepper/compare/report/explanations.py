@@ -21,7 +21,7 @@ from stepper.errors import KernelError, StepperError
 from stepper.ir.model import Graph, Layer, Model, Source
 
 if TYPE_CHECKING:
-    from stepper.openvino.texts.model_text import NativeText
+    from stepper.openvino.native_text import NativeText
 
 T = TypeVar("T")
 
@@ -132,16 +132,16 @@ def _one_ahead(items: Iterator[T]) -> Iterator[T]:
 
 
 def _trials(model: Model) -> Iterator[_Trial]:
-    from stepper.openvino.texts import trials
+    from stepper.openvino import native_text
 
     for path, graph in graph_paths(model):
         if any(step.layer.opened_from is not None for step in path):
             continue  # the file has no such graph
         loops, place = tuple(step.layer for step in path), [(step.layer.id, str(step.role)) for step in path]
         for layers in shared_constants(graph):
-            yield ExplanationKind.SHARED_CONSTANT, loops, layers, trials.unshared(model, place, layers[1].id), {}
+            yield ExplanationKind.SHARED_CONSTANT, loops, layers, native_text.unshared(model, place, layers[1].id), {}
         for layer in unused_slices(graph):
-            text = trials.with_used_slices(model, [*place, (layer.id, "body")])
+            text = native_text.with_used_slices(model, [*place, (layer.id, "body")])
             yield ExplanationKind.UNUSED_SLICES, loops, (layer,), text, {}
     for reason, properties in (*(QUANTISED_TRIALS if is_quantised(model) else ()), *USUAL_TRIALS):
         yield reason, (), (), None, properties

@@ -17,9 +17,9 @@ from msgspec import Struct
 from stepper.compare.references.protocol import RepeatableRun
 from stepper.compare.run.metrics import measure
 from stepper.element_types import Array
-from stepper.engine.compilation.compiler import compile_model
-from stepper.engine.events import Every
-from stepper.engine.inputs.binding import bind_inputs
+from stepper.engine.compiler import compile_model
+from stepper.engine.frames import Every
+from stepper.engine.inputs import bind_inputs
 from stepper.engine.machine import Machine
 from stepper.engine.program import CompiledModel
 from stepper.errors import KernelError, StepperError
@@ -103,10 +103,10 @@ class _Trial:
 
     def distance(self, count: int) -> float | None:
         """Return the outputs' distance after so many iterations; None within the tolerance (then `last` has it)."""
-        from stepper.openvino.texts import native_text, trials
+        from stepper.openvino import native_text
 
         self.runs += 1
-        model = trials.shortened(self._compiled.model, self._loop, count, self._folder)
+        model = native_text.shortened(self._compiled.model, self._loop, count, self._folder)
         given = list(self._inputs)
         if len(model.graph.parameters) > len(given):
             given.append(np.zeros(count, np.uint8))

@@ -17,8 +17,7 @@ from msgspec import Struct
 from stepper.compare.references.protocol import BodyIterations
 from stepper.debug.reference_values import GraphPath, step_of
 from stepper.element_types import Array
-from stepper.engine.events import Event, EventKind, Every, RunObserver, Taps
-from stepper.engine.frames import Activation, Frame, Phase, Snapshot
+from stepper.engine.frames import Activation, Event, EventKind, Every, Frame, Phase, RunObserver, Snapshot, Taps
 from stepper.engine.machine import Machine
 from stepper.engine.program import LoopPlan, OpKind, Program
 from stepper.errors import KernelError, StepperError

@@ -23,16 +23,14 @@ from stepper.compare.run.bisection import bisect
 from stepper.compare.run.observations import ErrorOrigin, Observations, SideFailure, ValueMismatch
 from stepper.compare.run.walk import LockstepWalk
 from stepper.element_types import Array
-from stepper.engine.compilation.compiler import compile_model
-from stepper.engine.inputs.binding import bind_inputs
-from stepper.engine.inputs.variables import bind_states, variables_of
+from stepper.engine.compiler import compile_model
+from stepper.engine.inputs import bind_inputs, bind_states, variables_of
 from stepper.engine.machine import Machine
-from stepper.engine.partners import Partner, operations_elsewhere
-from stepper.engine.program import CompiledModel
+from stepper.engine.program import CompiledModel, Partner, operations_elsewhere
 from stepper.engine.rules import Rules, rules_called
 from stepper.errors import ModelError
 from stepper.ir.model import Layer, Model
-from stepper.ir.opening import ModelSource, opened
+from stepper.ir.reader import ModelSource, opened
 from stepper.ops.emulation import emulated_dtype
 from stepper.tensors.tolerances import Tolerances
 from stepper.wording import excerpt

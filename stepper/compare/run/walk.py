@@ -56,14 +56,13 @@ from stepper.compare.run.rounding import Rounded, behind_sums, inputs_of, left_b
 from stepper.debug.breakpoints.kinds.non_finite import holds_any
 from stepper.debug.causes.cause import NonFiniteKind
 from stepper.debug.reference_values import GraphPath, path_of, step_of
-from stepper.engine.events import Event, EventKind, Every
-from stepper.engine.frames import Frame, Phase
+from stepper.engine.frames import Event, EventKind, Every, Frame, Phase
 from stepper.engine.machine import Machine
 from stepper.engine.program import LoopPlan, Operation, Program
 from stepper.engine.run import output_names
 from stepper.errors import InputError, SessionError, StepperError
 from stepper.ir.model import Layer, Source
-from stepper.processes.endings import ended_at_its_start
+from stepper.processes.messages import ended_at_its_start
 from stepper.tensors.closeness import agree_exactly, agreeing, rough_ratio
 from stepper.tensors.tolerances import Tolerance, Tolerances
 

@@ -18,8 +18,7 @@ from stepper.compare.run.rounding import inputs_of, measure_output
 from stepper.debug.reference_values import ReferenceValues, ValuePlace, path_of
 from stepper.debug.scopes import is_loop
 from stepper.element_types import Array
-from stepper.engine.events import EventKind, Every
-from stepper.engine.frames import Frame, LoopRun, Phase, loop_run, place
+from stepper.engine.frames import EventKind, Every, Frame, LoopRun, Phase, loop_run, place
 from stepper.engine.machine import Machine
 from stepper.engine.program import LoopPlan
 from stepper.errors import StepperError

@@ -22,8 +22,7 @@ from stepper.debug.inspection import explanations
 from stepper.debug.inspection.text import array_text
 from stepper.debug.scopes import target_in
 from stepper.debug.timeline import Timeline
-from stepper.engine.events import Every
-from stepper.engine.frames import Activation, Frame, Phase, place
+from stepper.engine.frames import Activation, Every, Frame, Phase, place
 from stepper.engine.machine import Machine
 from stepper.engine.program import LoopPlan, Operation, Program, Value
 from stepper.errors import StepperError, UsageError

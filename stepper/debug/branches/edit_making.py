@@ -12,9 +12,9 @@ from stepper.debug.iterations import slots
 from stepper.debug.scopes import enclosing_loop, frame_of, is_loop
 from stepper.element_types import FLOATING, STRING_DTYPE, Array, name_of
 from stepper.engine.frames import Activation, Frame, Phase
-from stepper.engine.interventions import executed, with_constant
 from stepper.engine.machine import Machine
 from stepper.engine.program import LoopPlan, Program
+from stepper.engine.transitions import executed, with_constant
 from stepper.errors import KernelError, UsageError
 from stepper.ir.model import Layer
 from stepper.ops.operands import form_text, shape_text

@@ -8,7 +8,7 @@ import numpy as np
 from msgspec import Struct
 
 from stepper.element_types import Array
-from stepper.engine import interventions
+from stepper.engine import transitions
 from stepper.engine.frames import Frame
 from stepper.engine.machine import Machine
 from stepper.engine.program import Program
@@ -65,7 +65,7 @@ class TripCountEdit(Edit, frozen=True):
     def make(self, machine: Machine) -> None:
         """Give the loop the trip count."""
         frame = self.frame(machine)
-        interventions.set_trip_count(frame, self.count)
+        transitions.set_trip_count(frame, self.count)
         _tell(machine, frame, None)
 
 
@@ -77,7 +77,7 @@ class ConditionEdit(Edit, frozen=True):
     def make(self, machine: Machine) -> None:
         """Give the loop the condition."""
         frame = self.frame(machine)
-        interventions.set_condition(frame, holds=self.holds)
+        transitions.set_condition(frame, holds=self.holds)
         _tell(machine, frame, None)
 
 

@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from msgspec import Struct
 
 from stepper.debug.timeline import Timeline
-from stepper.engine.events import EventKind, Every, LoopEndObserver
-from stepper.engine.frames import Activation, Frame, LoopRun, loop_run
+from stepper.engine.frames import Activation, EventKind, Every, Frame, LoopEndObserver, LoopRun, loop_run
 from stepper.engine.program import LoopPlan
 from stepper.errors import StepperError
 

@@ -13,8 +13,7 @@ from typing import Any, Final
 from stepper.debug.breakpoints.checks import iteration_in
 from stepper.debug.timeline import Timeline
 from stepper.debug.visits import before_iteration
-from stepper.engine.events import Event, EventKind, Every
-from stepper.engine.frames import Frame
+from stepper.engine.frames import Event, EventKind, Every, Frame
 from stepper.engine.program import Program
 
 _MISSING: Final = object()

@@ -20,8 +20,7 @@ from stepper.debug.breakpoints.breakpoint import Breakpoint
 from stepper.debug.breakpoints.checks import BEGUN, Check, Guard, closed, is_body, iteration_in
 from stepper.debug.breakpoints.iteration_window import IterationWindow
 from stepper.debug.causes.cause import Cause, Trigger
-from stepper.engine.events import ValueWatch
-from stepper.engine.frames import Frame, Phase
+from stepper.engine.frames import Frame, Phase, ValueWatch
 from stepper.engine.machine import Machine
 from stepper.engine.program import Program
 from stepper.errors import StepperError

@@ -17,8 +17,8 @@ from stepper.debug.causes.overrides import is_end_set
 from stepper.element_types import Array
 from stepper.engine.frames import Activation, Frame
 from stepper.engine.loops import ConcatenatedOutput, EndReason, in_axis_order
-from stepper.engine.outcomes import is_joined
 from stepper.engine.program import BranchPlan, LoopPlan, Operation, Program, Value
+from stepper.engine.transitions import is_joined
 from stepper.errors import UsageError
 from stepper.ir.model import Layer
 from stepper.ops.operands import normalize_axis

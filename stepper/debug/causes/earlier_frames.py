@@ -13,8 +13,7 @@ from typing import Final
 
 from stepper.debug.timeline import Timeline
 from stepper.debug.visits import before_iteration
-from stepper.engine.events import Event, EventKind, Every
-from stepper.engine.frames import Frame
+from stepper.engine.frames import Event, EventKind, Every, Frame
 from stepper.engine.program import LoopPlan, Program
 from stepper.errors import Paused, StepperError, UsageError
 

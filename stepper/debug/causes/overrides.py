@@ -7,9 +7,9 @@ from typing import Final
 
 from stepper.debug.inspection.explanations import truth
 from stepper.engine.frames import Activation
-from stepper.engine.interventions import CONDITION, TRIP_COUNT
 from stepper.engine.loops import EndReason
 from stepper.engine.program import LoopPlan, Value
+from stepper.engine.transitions import CONDITION, TRIP_COUNT
 
 BY_CONDITION: Final = (EndReason.CONDITION, EndReason.INITIAL_CONDITION)
 _BY_COUNT: Final = (EndReason.TRIP_COUNT, EndReason.NO_ITERATIONS)

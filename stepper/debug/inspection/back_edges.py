@@ -11,7 +11,7 @@ from stepper.debug.inspection.values import value_view
 from stepper.debug.inspection.views import BackEdgeView, ValueView
 from stepper.debug.iterations import slots
 from stepper.element_types import STRING_DTYPE, Array
-from stepper.engine.roles import NoEffect, Roles, without_effect
+from stepper.engine.loops import NoEffect, Roles, without_effect
 from stepper.ir.model import BackEdge
 from stepper.tensors.differences import Differences
 from stepper.tensors.differences import differences as differences_of

@@ -14,8 +14,8 @@ import numpy as np
 
 from stepper.debug.inspection.views import ConditionLimit
 from stepper.engine.frames import Frame
-from stepper.engine.interventions import CONDITION, CONSTANTS
 from stepper.engine.program import BranchPlan, CompiledModel, LoopPlan, Operation, Program, Value
+from stepper.engine.transitions import CONDITION, CONSTANTS
 
 _DEEPEST: Final = 24
 _COMPARISONS: Final = {"Less": "<", "LessEqual": "<=", "Greater": ">", "GreaterEqual": ">=", "NotEqual": "!="}

@@ -10,10 +10,10 @@ from typing import Final, NamedTuple
 from stepper.debug.inspection.views import ConditionLimit, ValueView
 from stepper.engine import loops
 from stepper.engine.frames import Activation, Frame, Phase
-from stepper.engine.interventions import CONDITION, CONSTANTS, TRIP_COUNT
 from stepper.engine.loops import EndReason, SliceWalk
 from stepper.engine.program import LoopPlan, Value
 from stepper.engine.rules import Rules
+from stepper.engine.transitions import CONDITION, CONSTANTS, TRIP_COUNT
 from stepper.errors import KernelError
 from stepper.ir.model import Layer, Slicing
 from stepper.ops.operands import shape_text

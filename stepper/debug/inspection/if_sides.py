@@ -6,8 +6,8 @@ from stepper.debug.inspection import explanations
 from stepper.debug.inspection.inside import Inside
 from stepper.debug.inspection.values import input_view
 from stepper.debug.inspection.views import BranchView, ConditionView, InputView, OutputView
+from stepper.engine.loops import OutputRole, Role
 from stepper.engine.program import BranchPlan
-from stepper.engine.roles import OutputRole, Role
 from stepper.ir.model import InputMapping, OutputMapping
 
 

@@ -16,12 +16,11 @@ from stepper.debug.inspection.values import input_view
 from stepper.debug.inspection.views import ConditionView, InputView, LoopView, OutputView, SliceView, TripView
 from stepper.debug.iterations import slots
 from stepper.element_types import Array
-from stepper.engine import loops, outcomes
+from stepper.engine import loops, transitions
 from stepper.engine.frames import Phase
-from stepper.engine.interventions import CONDITION, TRIP_COUNT
-from stepper.engine.loops import EndReason
-from stepper.engine.roles import Role, Roles, output_role, roles_of
+from stepper.engine.loops import EndReason, Role, Roles, output_role, roles_of
 from stepper.engine.rules import Rules
+from stepper.engine.transitions import CONDITION, TRIP_COUNT
 from stepper.ir.model import Body, InputMapping, OutputMapping
 
 
@@ -235,7 +234,7 @@ def _scan_index(body: Body, entry: OutputMapping) -> int:
 
 def _without_iterations(inside: Inside, entry: OutputMapping) -> str:
     """Return what a last value is if no iteration runs, in words."""
-    if inside.rules is Rules.OPENVINO and outcomes.ended_by_constant(inside.activation):
+    if inside.rules is Rules.OPENVINO and transitions.ended_by_constant(inside.activation):
         return "empty in OpenVINO, for the condition is a Constant"
     value = next(value for value in inside.plan.last_values if value.output == entry.output)
     merged = next((merged for merged in inside.plan.merged if merged.parameter == value.merged), None)

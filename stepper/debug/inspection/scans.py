@@ -6,10 +6,9 @@ from stepper.debug.inspection import explanations
 from stepper.debug.inspection.views import ScanView
 from stepper.engine import loops
 from stepper.engine.frames import Activation, Frame
-from stepper.engine.loops import ConcatenatedOutput
+from stepper.engine.loops import ConcatenatedOutput, Scan
 from stepper.engine.program import LoopPlan
 from stepper.engine.rules import Rules
-from stepper.engine.scans import Scan
 from stepper.errors import KernelError
 from stepper.ir.model import Body, OutputMapping
 from stepper.ops.operands import normalize_axis

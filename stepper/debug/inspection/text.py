@@ -21,7 +21,7 @@ from stepper.debug.inspection.views import (
     ValueView,
 )
 from stepper.element_types import Array
-from stepper.engine.partners import legend
+from stepper.engine.program import legend
 from stepper.plain_values import storable
 from stepper.query.expression_values import described
 from stepper.wording import excerpt

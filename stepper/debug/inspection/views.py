@@ -12,13 +12,11 @@ from msgspec import Struct
 
 from stepper.debug.results import cell_text
 from stepper.element_types import Array
-from stepper.engine import outcomes
+from stepper.engine import transitions
 from stepper.engine.frames import LoopRun
-from stepper.engine.loops import ConcatenatedOutput, EndReason, SliceWalk
+from stepper.engine.loops import ConcatenatedOutput, EndReason, OutputRole, Role, Scan, SliceWalk
 from stepper.engine.program import LoopPlan
-from stepper.engine.roles import OutputRole, Role
 from stepper.engine.rules import Rules
-from stepper.engine.scans import Scan
 from stepper.html_tables import html_table
 from stepper.ir.model import Layer, Slicing
 from stepper.records import OneLine
@@ -265,7 +263,7 @@ class ScanView(OneLine, Struct, frozen=True, eq=False):
 
         Raise KernelError where the pieces cannot be joined.
         """
-        joined: Array = outcomes.concatenated_output(
+        joined: Array = transitions.concatenated_output(
             self._plan, self._entry, self._scan, self._rules, lambda _text: None
         )
         return joined

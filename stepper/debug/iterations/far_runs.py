@@ -14,8 +14,7 @@ from stepper.debug.iterations.loop_runs import Outer, enter_run, go_to_latest, i
 from stepper.debug.stop import iteration_of
 from stepper.debug.timeline import Timeline
 from stepper.debug.visits import excursion
-from stepper.engine.events import EventKind, Every
-from stepper.engine.frames import Snapshot
+from stepper.engine.frames import EventKind, Every, Snapshot
 from stepper.engine.machine import Machine
 from stepper.engine.program import LoopPlan, Program
 from stepper.errors import Paused, StepperError

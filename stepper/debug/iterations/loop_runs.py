@@ -15,8 +15,7 @@ from stepper.debug.scopes import NotRunning, frame_of, loop_depth
 from stepper.debug.stop import iteration_of
 from stepper.debug.timeline import Timeline
 from stepper.debug.visits import Spot, excursion, is_run, walk
-from stepper.engine.events import Event, EventKind, Every
-from stepper.engine.frames import Frame, Phase, Snapshot
+from stepper.engine.frames import Event, EventKind, Every, Frame, Phase, Snapshot
 from stepper.engine.machine import Machine
 from stepper.engine.program import Program
 from stepper.errors import Paused, UsageError

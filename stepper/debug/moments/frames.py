@@ -12,8 +12,7 @@ from msgspec import Struct
 from stepper.debug.moments.moment import GraphPlace
 from stepper.debug.timeline import Timeline
 from stepper.debug.visits import excursion
-from stepper.engine.events import Event, EventKind, Every
-from stepper.engine.frames import Frame, Phase, Snapshot
+from stepper.engine.frames import Event, EventKind, Every, Frame, Phase, Snapshot
 from stepper.engine.program import LoopPlan, Program
 from stepper.errors import StepperError
 from stepper.wording import counted

@@ -20,8 +20,7 @@ from stepper.debug.causes.why import FARTHEST_AT_A_STOP, chain_of, element_asked
 from stepper.debug.overview.facts import Birth
 from stepper.debug.timeline import Timeline
 from stepper.element_types import FLOATING, Array
-from stepper.engine.events import EventKind, Every
-from stepper.engine.frames import Frame
+from stepper.engine.frames import EventKind, Every, Frame
 from stepper.engine.machine import Machine
 from stepper.engine.program import CompiledModel
 from stepper.errors import Paused, StepperError

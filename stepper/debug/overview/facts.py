@@ -10,15 +10,14 @@ from msgspec import Struct
 
 from stepper.debug.causes.cause import NonFinite, NonFiniteKind, Scalar, TensorBrief, cause_data
 from stepper.debug.causes.verdict_facts import Verdict
-from stepper.ir.calls.plan import CALLS, iteration_word
+from stepper.ir.model import CALLS, iteration_word
 from stepper.plain_values import json_number
 from stepper.records import Brief, as_data
 
 if TYPE_CHECKING:
     from stepper.debug.inspection.run_views import Glance
     from stepper.debug.inspection.views import ConditionLimit, SliceView
-    from stepper.engine.loops import EndReason
-    from stepper.engine.roles import Control
+    from stepper.engine.loops import Control, EndReason
     from stepper.errors import ErrorPlace
     from stepper.ir.model import LayerSite, Slicing
     from stepper.tensors.histories import ValueHistory

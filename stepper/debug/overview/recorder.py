@@ -21,13 +21,10 @@ from stepper.debug.inspection.views import ConditionLimit, SliceView
 from stepper.debug.overview.facts import ActivationFacts, BranchFacts, Ending, LoopFacts, Row, RowKind, StateRecurrence
 from stepper.debug.overview.rows import loop_rows
 from stepper.element_types import Array
-from stepper.engine.compilation.changing import ancestors
-from stepper.engine.events import RunObserver, Taps
-from stepper.engine.frames import Activation, Frame, Phase, Slices
-from stepper.engine.loops import EndReason, MergedInput
+from stepper.engine.compiler import ancestors
+from stepper.engine.frames import Activation, Frame, Phase, RunObserver, Slices, Taps
+from stepper.engine.loops import EndReason, MergedInput, Scan, control, roles_of
 from stepper.engine.program import BranchPlan, CompiledModel, LoopPlan, Operation, Program, Value
-from stepper.engine.roles import control, roles_of
-from stepper.engine.scans import Scan
 from stepper.ir.model import Layer, LayerSite, Model, Source, layer_site
 from stepper.tensors.histories import Capacity, HistoryRecorder, ShapeRecorder, ValueHistory, bits_of
 from stepper.tensors.recurrences import RecurrenceSearch

@@ -7,8 +7,7 @@ from typing import Final
 
 from stepper.debug.overview.facts import Row, RowKind
 from stepper.engine.program import LoopPlan, Program
-from stepper.ir.growth import growth_of
-from stepper.ir.model import Body, Graph, Layer, LayerSite, layer_site
+from stepper.ir.model import Body, Graph, Layer, LayerSite, growth_of, layer_site
 
 _VIEWS: Final = frozenset(("Squeeze", "Unsqueeze", "Reshape"))
 """Types of operations that give the elements of their first input in another shape."""

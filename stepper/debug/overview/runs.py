@@ -26,8 +26,7 @@ from stepper.debug.overview.facts import (
 from stepper.debug.overview.ports import port_facts
 from stepper.debug.overview.recorder import RunRecorder
 from stepper.debug.timeline import Timeline
-from stepper.engine.events import EventKind, Every
-from stepper.engine.frames import Constants, Snapshot
+from stepper.engine.frames import Constants, EventKind, Every, Snapshot
 from stepper.engine.program import CompiledModel, Value
 from stepper.engine.run import output_names
 from stepper.errors import Paused, StepperError

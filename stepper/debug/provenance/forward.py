@@ -22,8 +22,8 @@ from stepper.debug.story.places import spot_of
 from stepper.debug.timeline import Timeline
 from stepper.element_types import Array
 from stepper.engine.frames import Activation, Frame
-from stepper.engine.outcomes import joined_iterations
 from stepper.engine.program import BranchPlan, LoopPlan, Operation, OpKind
+from stepper.engine.transitions import joined_iterations
 from stepper.errors import Paused
 from stepper.ir.model import layer_site
 from stepper.ops.operands import normalize_axis

@@ -15,8 +15,8 @@ import numpy as np
 
 from stepper.element_types import FLOATING, Array
 from stepper.engine.program import Operation, OpKind, Value
-from stepper.ops.families import FAMILY_OF
 from stepper.ops.operands import broadcast_shape, normalize_axis
+from stepper.ops.registry import FAMILY_OF
 
 MOST_RUNS: Final = 4_000
 """Kernel runs for which the perturbation of one operation is continued; groups that are left count as a whole."""

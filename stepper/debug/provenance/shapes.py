@@ -13,8 +13,8 @@ import numpy as np
 
 from stepper.element_types import Array
 from stepper.engine.program import Operation, OpKind, Value
-from stepper.ops.families import FAMILY_OF
 from stepper.ops.operands import normalize_axis
+from stepper.ops.registry import FAMILY_OF
 
 _MOST_ELEMENTS: Final = 4096
 """Elements of an input that are named one by one as what says a shape."""

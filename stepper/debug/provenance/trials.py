@@ -15,8 +15,7 @@ from msgspec import Struct
 from stepper.debug.causes.earlier_frames import Seat, seat_of
 from stepper.debug.provenance.rules import same_values
 from stepper.element_types import FLOATING, Array
-from stepper.engine.events import EventKind, Every
-from stepper.engine.frames import Frame
+from stepper.engine.frames import EventKind, Every, Frame
 from stepper.engine.machine import Machine
 from stepper.engine.program import CompiledModel
 from stepper.errors import Paused, StepperError

@@ -23,10 +23,9 @@ from stepper.debug.provenance.shapes import shape_parts
 from stepper.debug.timeline import Timeline
 from stepper.element_types import FLOATING, Array
 from stepper.engine.frames import Activation, Frame
-from stepper.engine.loops import ConcatenatedOutput
-from stepper.engine.outcomes import is_joined, joined_iterations
+from stepper.engine.loops import ConcatenatedOutput, Scan
 from stepper.engine.program import BranchPlan, LoopPlan, Operation, OpKind, Program
-from stepper.engine.scans import Scan
+from stepper.engine.transitions import is_joined, joined_iterations
 from stepper.errors import Paused
 from stepper.ir.model import Layer
 from stepper.ops.operands import normalize_axis

@@ -58,8 +58,7 @@ from stepper.debug.story.texts import name_in_iteration
 from stepper.debug.timeline import Timeline
 from stepper.debug.visits import excursion
 from stepper.element_types import Array, limits
-from stepper.engine.events import Every
-from stepper.engine.frames import Frame, Phase
+from stepper.engine.frames import Every, Frame, Phase
 from stepper.engine.loops import EndReason
 from stepper.engine.program import LoopPlan, Program
 from stepper.errors import StepperError, UsageError

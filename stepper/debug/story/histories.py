@@ -14,8 +14,7 @@ from stepper.debug.causes.nan_origins import scalar_of
 from stepper.debug.iterations.loop_runs import go_to_latest
 from stepper.debug.timeline import Timeline
 from stepper.debug.visits import before_iteration
-from stepper.engine.events import Event, EventKind, Every
-from stepper.engine.frames import Frame
+from stepper.engine.frames import Event, EventKind, Every, Frame
 from stepper.engine.program import LoopPlan, Program
 from stepper.errors import Paused, StepperError
 

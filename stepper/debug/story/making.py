@@ -20,8 +20,8 @@ from stepper.debug.story.failures import InputExtent
 from stepper.debug.story.forms import LinkForm, PartRole
 from stepper.element_types import FLOATING, Array
 from stepper.engine.program import Operation, OpKind, Value
-from stepper.ops.families import FAMILY_OF
 from stepper.ops.operands import normalize_axis
+from stepper.ops.registry import FAMILY_OF
 
 _MOST_TERMS: Final = 512
 """Terms of a sum that are found by running the kernel for each."""

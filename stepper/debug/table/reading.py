@@ -12,8 +12,7 @@ from stepper.debug.iterations.loop_runs import Outer, enter_run
 from stepper.debug.stop import iteration_of
 from stepper.debug.timeline import Timeline
 from stepper.debug.visits import PAUSED, Spot, excursion, go_before, walk
-from stepper.engine.events import Event, EventKind, Every, RunObserver, Taps
-from stepper.engine.frames import Frame, Snapshot
+from stepper.engine.frames import Event, EventKind, Every, Frame, RunObserver, Snapshot, Taps
 from stepper.engine.machine import Machine
 from stepper.engine.program import LoopPlan, Program, Value
 from stepper.errors import Paused, StepperError

@@ -20,8 +20,7 @@ from stepper.debug.overview.facts import Birth, LoopFacts
 from stepper.diagnosis.check.deadline import Deadline
 from stepper.diagnosis.check.whole_numbers import Look, WholeNumbers, look_at, look_at_width
 from stepper.element_types import Array, is_floating
-from stepper.engine.events import Every
-from stepper.engine.frames import Frame
+from stepper.engine.frames import Every, Frame
 from stepper.engine.machine import Machine
 from stepper.engine.program import Operation, Program
 from stepper.errors import StepperError

@@ -16,8 +16,8 @@ from stepper.diagnosis.check.deadline import Deadline
 from stepper.diagnosis.check.probe import Probe, Probed, probe_run
 from stepper.diagnosis.lint.subjects import LoopSubject
 from stepper.element_types import Array
-from stepper.engine.compilation.compiler import compile_model
-from stepper.engine.inputs.variables import bind_states
+from stepper.engine.compiler import compile_model
+from stepper.engine.inputs import bind_states
 from stepper.engine.machine import Machine
 from stepper.engine.rules import Rules
 from stepper.errors import StepperError

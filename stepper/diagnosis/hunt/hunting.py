@@ -7,26 +7,297 @@ again when the hunt goes on. Models depend on the seed and the profile alone.
 
 from __future__ import annotations
 
+import contextlib
+import difflib
+import importlib.metadata
 import itertools
 import queue
+import re
 import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
+import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
-from stepper.diagnosis.hunt.faults import FAULTS
-from stepper.diagnosis.hunt.journal import Journal, SeedOutcome, SeedRecord
-from stepper.diagnosis.hunt.profiles import Profile, hunt_worker
-from stepper.diagnosis.hunt.seeds import MEMORY, SeedHunter, TriedSeed
-from stepper.diagnosis.reduce.case import case_targets, write_case
+from stepper.diagnosis.hunt.faults import FAULTS, RuntimeFault, causes_of, features_of, recognised, shown_facts
+from stepper.diagnosis.hunt.profiles import BUILDING, BuildModel, BuiltModel, Profile, hunt_worker
+from stepper.diagnosis.lint.linting import lint
+from stepper.diagnosis.reduce.case import MODEL, case_targets, fault_text, model_lines, read_case, write_case
+from stepper.diagnosis.reduce.draft import DraftModel, ir_files
+from stepper.diagnosis.reduce.reducing import Reduction, reduce_model
+from stepper.diagnosis.reduce.trials import (
+    DisagreesWith,
+    FaultKind,
+    FoundFault,
+    RunSettings,
+    TrialFacts,
+    TryModel,
+    ended_fault,
+    trial_worker,
+)
+from stepper.element_types import Array
+from stepper.errors import OutputError, StepperError, UsageError
 from stepper.files.locks import lock
 from stepper.files.output import ProtectedFiles
-from stepper.processes.cores import cores
+from stepper.ir.reader import read
+from stepper.processes.messages import ENDED, LOADING
+from stepper.processes.starting import cores
+from stepper.processes.worker import Limits, Worker
+
+# The state of a hunt: a folder with a line for each seed, which survives whatever ends the program, and the cases.
+
+_NAME: Final = "hunt.jsonl"
+
+
+class SeedOutcome(StrEnum):
+    """Result of a seed."""
+
+    AGREES = "agrees"
+    DIFFERS = "differs"
+    NOT_BUILT = "not built"
+    UNDECIDED = "undecided"
+
+
+class HuntSetting(Struct, frozen=True):
+    """Owner of the lines of a folder: the profile, and the version of OpenVINO."""
+
+    profile: Profile
+    openvino: str
+
+
+class SeedRecord(Struct, frozen=True, omit_defaults=True):
+    """A seed and what came of it: `fault` is the id of the disagreement, `operations` those of its smallest model.
+
+    `pass_name` is the first pass of OpenVINO that changes what the smallest model computes, empty for none.
+    """
+
+    seed: int
+    outcome: SeedOutcome
+    fault: str = ""
+    is_known: bool = False
+    is_ours: bool = False
+    operations: int = 0
+    message: str = ""
+    where: str = ""
+
+
+class Journal:
+    """The lines of a folder. A last line that was cut off is left out."""
+
+    def __init__(self, folder: Path, profile: Profile) -> None:
+        self.path, self.folder = folder / _NAME, folder
+        setting = HuntSetting(profile, importlib.metadata.version("openvino"))
+        self.records: dict[int, SeedRecord] = {}
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            content = self.path.read_bytes() if self.path.exists() else b""
+        except OSError as error:
+            raise OutputError(f"{folder} cannot be used: {error.strerror}") from None
+        whole = content[: content.rfind(b"\n") + 1]
+        if whole:
+            self._read(whole, setting)
+        try:
+            self._file = self.path.open("r+b" if self.path.exists() else "w+b")
+            self._file.truncate(len(whole))
+            self._file.seek(len(whole))
+        except OSError as error:
+            raise OutputError(f"{self.path} cannot be written: {error.strerror}") from None
+        if not whole:
+            self._write(setting)
+
+    def _read(self, content: bytes, setting: HuntSetting) -> None:
+        first, *lines = content.splitlines()
+        try:
+            found = msgspec.json.decode(first, type=HuntSetting)
+            records = [msgspec.json.decode(line, type=SeedRecord) for line in lines]
+        except msgspec.DecodeError as error:
+            raise UsageError(f"{self.path} is no record of a hunt ({error}); choose another folder") from None
+        if found != setting:
+            had = f"profile {found.profile}, OpenVINO {found.openvino}"
+            raise UsageError(f"{self.folder} has a hunt of another kind ({had}); choose another folder")
+        self.records = {record.seed: record for record in records}
+
+    def add(self, record: SeedRecord) -> None:
+        """Take note of a seed."""
+        self.records[record.seed] = record
+        self._write(record)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def _write(self, line: Struct) -> None:
+        try:
+            self._file.write(msgspec.json.encode(line) + b"\n")
+            self._file.flush()
+        except OSError as error:
+            raise OutputError(f"{self.path} cannot be written: {error.strerror}") from None
+
+
+# Seeds of a hunt, in a process: built, tried, made small, and named; and named again, as the catalogue grows.
+
+MEMORY: Final = 2 * 2**30
+"""Bytes that a random model may use."""
+REDUCTION: Final = 60.0
+"""Seconds that the reduction of a disagreement may take."""
+SETTINGS: Final = RunSettings("openvino", 1000)
+"""How a hunt runs its models."""
+_TRIAL: Final = 30.0
+
+
+class TriedSeed(Struct, frozen=True):
+    """Result of a seed, with the smallest model where the outputs differ and it was made small now."""
+
+    record: SeedRecord
+    reduction: Reduction | None = None
+
+
+class _Undecided(Exception):
+    """Nothing can be said of a seed."""
+
+
+class SeedHunter:
+    """Tries seeds in a process, which keeps what it needs in a folder."""
+
+    def __init__(self, worker: Worker, folder: Path, profile: Profile) -> None:
+        self._worker, self._folder, self._profile = worker, folder, profile
+
+    def tried(self, seed: int) -> TriedSeed:
+        """Build a seed and try it; make it small and name it where the outputs differ."""
+        path = self._folder / f"seed{seed}.xml"
+        try:
+            return self._tried(seed, path)
+        except _Undecided as error:
+            return TriedSeed(SeedRecord(seed, SeedOutcome.UNDECIDED, message=str(error)))
+        finally:
+            _delete(path)
+
+    def named_again(self, record: SeedRecord, case: Path) -> TriedSeed:
+        """Return what a seed is called today by its smallest model, whose case is in this folder.
+
+        Where that is not there, or shows nothing any more, the seed is tried again.
+        """
+        try:
+            draft = read_case(case)
+            fault = self._fault(record.seed, case / MODEL, draft.inputs)
+        except (StepperError, OSError, _Undecided):
+            fault = None
+        if fault is None:
+            return self.tried(record.seed)
+        return TriedSeed(_named(record.seed, fault, draft, case / MODEL))
+
+    def _tried(self, seed: int, path: Path) -> TriedSeed:
+        try:
+            act = BuildModel(self._profile, seed, str(path))
+            built, inputs = self._worker.ask_for(BuiltModel, act, subject=f"seed {seed}", limits=Limits(_TRIAL))
+        except (StepperError, RuntimeError):
+            return TriedSeed(SeedRecord(seed, SeedOutcome.NOT_BUILT))
+        if not built.description:
+            return TriedSeed(SeedRecord(seed, SeedOutcome.NOT_BUILT))
+        fault = self._fault(seed, path, inputs)
+        if fault is None or (
+            fault.skips_a_loop and any(finding.rule == "undefined-without-iterations" for finding in lint(path))
+        ):
+            return TriedSeed(SeedRecord(seed, SeedOutcome.AGREES))
+        reduction, admits = None, _stays(path, inputs, fault)
+        with contextlib.suppress(StepperError):
+            reduction = reduce_model(
+                path,
+                dict(enumerate(inputs)),
+                DisagreesWith(),
+                seconds=REDUCTION,
+                rules=SETTINGS.rules,
+                max_iterations=SETTINGS.max_iterations,
+                admits=admits,
+            )
+        if reduction is None:  # what is not small shows too much to be recognised
+            return TriedSeed(_new(seed, fault, (), 0, _place(fault, "")))
+        files, small = ir_files(reduction.model), self._folder / f"small{seed}.xml"
+        try:
+            small.write_bytes(files.xml)
+            small.with_suffix(".bin").write_bytes(files.weights)
+            return TriedSeed(_named(seed, reduction.fault, reduction.model, small), reduction)
+        finally:
+            _delete(small)
+
+    def _fault(self, seed: int, path: Path, inputs: Sequence[Array]) -> FoundFault | None:
+        """Return the disagreement about the model of a file; None for none."""
+        try:
+            act = TryModel(str(path), SETTINGS, DisagreesWith())
+            facts, _ = self._worker.ask_for(TrialFacts, act, inputs, subject=f"seed {seed}", limits=Limits(_TRIAL))
+        except ENDED as error:
+            end = error.end  # type: ignore[attr-defined]  # each of ENDED has it
+            is_ours = end is None or end.stage in (BUILDING, LOADING)  # nothing of the runtime's had begun
+            fault = None if is_ours else ended_fault(end, DisagreesWith())
+            if fault is None:
+                raise _Undecided(str(error)) from None
+            return fault
+        except (StepperError, RuntimeError) as error:
+            raise _Undecided(str(error)) from None
+        return facts.fault
+
+
+def _stays(path: Path, inputs: Sequence[Array], fault: FoundFault) -> Callable[[DraftModel], bool]:
+    """Return the test of a candidate: it may have no cause of a disagreement like this one that the whole lacks.
+
+    An error of ours is to keep one of its causes: others are what the reduction has made.
+    """
+    causes = causes_of(fault)
+    had = causes & features_of(DraftModel.of(read(path), inputs))
+    wanted = had if fault.kind is FaultKind.ERROR else frozenset()
+
+    def stays(candidate: DraftModel) -> bool:
+        features = features_of(candidate)
+        return not (causes & features) - had and (not wanted or bool(features & wanted))
+
+    return stays
+
+
+def _named(seed: int, fault: FoundFault, small: DraftModel, path: Path) -> SeedRecord:
+    """Return the record of a disagreement: its name, and where it is. The small model stands in this file."""
+    shown = shown_facts(small, path, fault, SETTINGS)
+    known = recognised(fault, shown)
+    new = _new(seed, fault, shown.types, small.operation_count, _place(fault, shown.changed_by))
+    if known is None:
+        return new
+    return replace(new, fault=known.id, is_known=True, is_ours=False, message=known.what, where=known.where)
+
+
+def _new(seed: int, fault: FoundFault, types: Iterable[str], operations: int, place: str) -> SeedRecord:
+    """Return the record of a disagreement that no known fault explains."""
+    is_ours = fault.kind is FaultKind.ERROR
+    shown = [str(fault.kind), Path(fault.what).stem if fault.kind is FaultKind.REFUSED else fault.what]
+    shown += sorted(types)[:6] if fault.kind is not FaultKind.REFUSED else []
+    return SeedRecord(
+        seed,
+        SeedOutcome.DIFFERS,
+        re.sub(r"[^a-z0-9]+", "-", " ".join(shown).lower()).strip("-")[:80],
+        False,
+        is_ours,
+        operations,
+        fault_text(fault),
+        place,
+    )
+
+
+def _place(fault: FoundFault, changed_by: str) -> str:
+    """Return where a new fault is, as far as it says so."""
+    if changed_by:
+        return f"the pass {changed_by}"
+    return fault.what if fault.kind is FaultKind.REFUSED else ""
+
+
+def _delete(path: Path) -> None:
+    for suffix in (".xml", ".bin"):
+        path.with_suffix(suffix).unlink(missing_ok=True)
+
 
 _CASES: Final = "cases"
 _UNNAMED: Final = "unnamed"
@@ -115,7 +386,7 @@ def report_of(journal: Journal, *, is_interrupted: bool, seconds: float) -> Hunt
 
 
 def _counted(records: list[SeedRecord]) -> FaultCount:
-    least = _smallest(records)
+    least = min(records, key=lambda record: (not record.operations, record.operations, record.seed))
     seeds = tuple(record.seed for record in records)
     case = _case(least) if least.operations else ""
     return FaultCount(
@@ -126,17 +397,6 @@ def _counted(records: list[SeedRecord]) -> FaultCount:
 def _case(record: SeedRecord) -> str:
     """Return the folder of the case of a seed: a known fault has one, others have one for each seed."""
     return f"{_CASES}/{record.fault}" if record.is_known else f"{_UNNAMED}/seed{record.seed}"
-
-
-def _smallest(records: Iterable[SeedRecord]) -> SeedRecord:
-    return min(records, key=lambda record: (not record.operations, record.operations, record.seed))
-
-
-def _unnamed(journal: Journal) -> list[SeedRecord]:
-    """Return the disagreements that the catalogue of today does not have by the name that they have."""
-    known = {fault.id for fault in FAULTS}
-    differing = (record for record in journal.records.values() if record.outcome is SeedOutcome.DIFFERS)
-    return sorted((one for one in differing if not one.is_known or one.fault not in known), key=lambda one: one.seed)
 
 
 class _Hunt:
@@ -151,7 +411,13 @@ class _Hunt:
 
     def run(self, seed: int, count: int | None, seconds: float | None, workers: int) -> HuntReport:
         deadline = None if seconds is None else self._began + seconds
-        seeds = itertools.chain(_unnamed(self._journal), self._seeds(seed, count, deadline))
+        known = {fault.id for fault in FAULTS}
+        differing = (record for record in self._journal.records.values() if record.outcome is SeedOutcome.DIFFERS)
+        # The disagreements that the catalogue of today does not have by the name that they have are tried again.
+        unnamed = sorted(
+            (one for one in differing if not one.is_known or one.fault not in known), key=lambda one: one.seed
+        )
+        seeds = itertools.chain(unnamed, self._seeds(seed, count, deadline))
         threads = [threading.Thread(target=self._work, args=(seeds,), daemon=True) for _ in range(workers)]
         is_interrupted = False
         try:
@@ -236,3 +502,77 @@ class _Hunt:
         if isinstance(seed, int):
             return hunter.tried(seed)
         return hunter.named_again(seed, self._journal.folder / _UNNAMED / f"seed{seed.seed}")
+
+
+# The smallest known case of each fault of the runtime, which comes with the program: does it show here?
+#
+# A case is a folder of its own with the model and its inputs, as a reduction has left them.
+
+CASES: Final = Path(__file__).parent / "cases"
+ALL: Final = "all"
+_MEMORY: Final = 2 * 2**30
+_SECONDS: Final = 60.0
+
+
+class KnownCase(Struct, frozen=True):
+    """A fault of the catalogue with the folder of its case."""
+
+    fault: RuntimeFault
+    folder: Path
+
+
+class CaseOutcome(Struct, frozen=True):
+    """A case as it was run: what shows (None: nothing), by which name that is known, expected and given outputs.
+
+    `model` has a line for each layer.
+    """
+
+    case: KnownCase
+    found: FoundFault | None
+    recognised: str
+    expected: tuple[Array, ...]
+    given: tuple[Array, ...]
+    model: tuple[str, ...]
+
+    @property
+    def is_shown(self) -> bool:
+        """True if the fault is there in the OpenVINO that is installed."""
+        return self.recognised == self.case.fault.id
+
+
+def known_cases(name: str) -> tuple[KnownCase, ...]:
+    """Return the case of a fault, or those of `all`. UsageError where the catalogue has no such fault."""
+    if name == ALL:
+        return tuple(KnownCase(fault, CASES / fault.id) for fault in FAULTS)
+    found = next((fault for fault in FAULTS if fault.id == name), None)
+    if found is None:
+        near = difflib.get_close_matches(name, [fault.id for fault in FAULTS], 1)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(fault.id for fault in FAULTS)}"
+        raise UsageError(f"--fault {name}: no known fault of the runtime; {hint}")
+    return (KnownCase(found, CASES / name),)
+
+
+def run_case(case: KnownCase) -> CaseOutcome:
+    """Run a case here and in OpenVINO, in a process of its own, and hold what shows against the catalogue."""
+    path, draft = case.folder / MODEL, read_case(case.folder)
+    trial = TryModel(str(path), SETTINGS, DisagreesWith(), wants_outputs=True)
+    worker = trial_worker(_MEMORY, with_openvino=True)
+    facts, arrays = TrialFacts(None), list[Array]()
+    try:
+        facts, arrays = worker.ask_for(TrialFacts, trial, draft.inputs, subject=case.fault.id, limits=Limits(_SECONDS))
+        found = facts.fault
+    except ENDED as error:
+        found = ended_fault(error.end, DisagreesWith())  # type: ignore[attr-defined]  # each of ENDED has it
+        if found is None:
+            raise
+    finally:
+        worker.close()
+    known = None if found is None else recognised(found, shown_facts(draft, path, found, SETTINGS))
+    return CaseOutcome(
+        case,
+        found,
+        "" if known is None else known.id,
+        tuple(arrays[: facts.expected]),
+        tuple(arrays[facts.expected :]),
+        tuple(model_lines(draft)),
+    )

@@ -7,8 +7,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from stepper.diagnosis.reduce.trial_acts import ObserveValues, TryModel
-from stepper.processes.programs import WorkerProgram
+from stepper.diagnosis.reduce.trials import ObserveValues, TryModel
+from stepper.processes.starting import WorkerProgram
 from stepper.processes.worker import Worker
 
 PROGRAM: Final = WorkerProgram("the hunt", "stepper.diagnosis.hunt.service")

@@ -38,19 +38,18 @@ class HuntService(TrialService):
 
 
 def _built(profile: Profile, seed: int) -> Any:
-    from stepper.diagnosis.hunt.generator import loops
-    from stepper.diagnosis.hunt.generator.freedom import FREE, PORT_MAPS
-    from stepper.diagnosis.hunt.generator.single import building
+    from stepper.diagnosis.hunt import random_loops
+    from stepper.diagnosis.hunt.random_operations import FREE, PORT_MAPS
 
     match profile:
         case Profile.LOOPS:
-            return loops.build(seed, FREE)
+            return random_loops.build(seed, FREE)
         case Profile.PORT_MAPS:
-            return loops.build(seed, PORT_MAPS)
+            return random_loops.build(seed, PORT_MAPS)
         case Profile.OPERATIONS:
-            return building.build_operation(seed)
+            return random_loops.build_operation(seed)
         case Profile.QUANTISED:
-            return building.build_quantised(seed)
+            return random_loops.build_quantised(seed)
 
 
 def main() -> None:

@@ -14,30 +14,31 @@ import numpy as np
 
 from stepper.diagnosis.lint.trials import LayerOutcome, outcome
 from stepper.element_types import Array, ElementType
-from stepper.engine.compilation.changing import SHAPING, ancestors, can_change, shaped_from
-from stepper.engine.loops import slice_walk
-from stepper.engine.roles import Control, RoleError, Roles, control, control_inputs, roles_of
+from stepper.engine.compiler import ancestors, can_change, shaped_from
+from stepper.engine.loops import Control, RoleError, Roles, control, control_inputs, roles_of, slice_walk
 from stepper.engine.rules import Rules
 from stepper.errors import KernelError, ModelError
 from stepper.ir.constants import check_constant, constant_shape, constant_type, constant_value, small_constant
 from stepper.ir.model import (
     Body,
+    Dimension,
     Graph,
     InputMapping,
     Layer,
     LayerSite,
     Model,
+    PartialShape,
     Port,
     Source,
     layer_site,
     parameter_shape,
     parameter_type,
 )
-from stepper.ir.shapes import Dimension, PartialShape
 from stepper.ir.xml import EXECUTION_CONDITION, FilePlace
+from stepper.operation_types import VIEWS
 from stepper.ops.registry import read_attribute
 
-PASSING: Final = (*SHAPING, "Convert")
+PASSING: Final = (*VIEWS, "Convert")
 """Operations that give the elements of their first input, one for one."""
 _DEEPEST: Final = 32
 REAL: Final = ("f16", "bf16", "f32", "f64")

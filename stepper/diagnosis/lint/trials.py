@@ -9,10 +9,10 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from stepper import ops
 from stepper.element_types import Array, ElementType
 from stepper.errors import KernelError, TensorTooLarge
 from stepper.ir.model import Layer
+from stepper.ops import registry
 
 DECIDING: Final[Mapping[str, tuple[int, ...]]] = {
     "BatchToSpace": (1, 2, 3),
@@ -89,7 +89,7 @@ def _tried(
     type: str, definition: int, attributes: tuple[tuple[str, str], ...], operands: tuple[_Operand, ...], outputs: int
 ) -> LayerOutcome | None:
     """Return what an operation makes of zeros and of what is constant; None where that is left to a run."""
-    kernel = ops.find(type, definition)
+    kernel = registry.find(type, definition)
     if kernel is None or kernel.stateful:
         return None
     least, most = kernel.accepted_inputs()
@@ -143,7 +143,7 @@ def outcome(
 @lru_cache(maxsize=4096)
 def refusal(type: str, definition: int, attributes: tuple[tuple[str, str], ...], inputs: int, outputs: int) -> str:
     """Return why an operation with these attributes, and so many inputs and outputs, is none; empty if it is one."""
-    kernel = ops.find(type, definition)
+    kernel = registry.find(type, definition)
     if kernel is None:
         return ""
     least, most = kernel.accepted_inputs()

@@ -10,12 +10,11 @@ from typing import Any, Final
 import ml_dtypes
 import numpy as np
 
-from stepper import ops
 from stepper.element_types import Array, is_floating
-from stepper.engine.partners import Partner
-from stepper.engine.program import CompiledModel, Operation
+from stepper.engine.program import CompiledModel, Operation, Partner
 from stepper.ir.model import Graph, Layer, Model
 from stepper.openvino.partner import NUMPY_BF16, NUMPY_F16, OpenVINOPartner
+from stepper.ops import registry
 from stepper.ops.emulation import EMULATED, rounded
 
 
@@ -89,7 +88,7 @@ class NarrowPartner:
         crossing = self._kept.get(layer_key(layer))
         if crossing is None:
             return self._narrow.bind(layer, constants)
-        kernel = None if layer.definition is None else ops.find(layer.type, layer.definition)
+        kernel = None if layer.definition is None else registry.find(layer.type, layer.definition)
         if self._plain.computes(layer, has_kernel=kernel is not None) or kernel is None:
             function, who = self._plain.bind(layer, constants)
         else:

@@ -12,8 +12,7 @@ from msgspec import Struct
 from stepper.diagnosis.precision.losses import relative_error
 from stepper.diagnosis.precision.narrowing import LayerKey, layer_key
 from stepper.element_types import is_floating
-from stepper.engine.events import Event, EventKind, Every
-from stepper.engine.frames import Frame
+from stepper.engine.frames import Event, EventKind, Every, Frame
 from stepper.engine.machine import Machine
 from stepper.errors import StepperError
 from stepper.ir.model import Layer, LayerSite, layer_site

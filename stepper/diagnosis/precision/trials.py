@@ -20,8 +20,8 @@ from stepper.diagnosis.precision.narrowing import (
 )
 from stepper.diagnosis.precision.weights import Weight, in_eight_bits, weights_of
 from stepper.element_types import Array
-from stepper.engine.compilation.compiler import compile_model, partner_in
-from stepper.engine.events import Every
+from stepper.engine.compiler import compile_model, partner_in
+from stepper.engine.frames import Every
 from stepper.engine.machine import Machine
 from stepper.engine.program import CompiledModel
 from stepper.engine.run import output_names

@@ -17,32 +17,344 @@ import platform
 import subprocess
 import tempfile
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from string import Template
 from typing import Any, Final
 
 import numpy as np
 from msgspec import Struct
 
+from stepper import element_types
 from stepper.compare.passes.passes import PassEffect, pass_reports
-from stepper.diagnosis.reduce import scripts
-from stepper.diagnosis.reduce.conditions import FaultKind, StopsAt
-from stepper.diagnosis.reduce.draft import DraftModel
-from stepper.diagnosis.reduce.listing import fault_text, model_lines, type_text, value_text
+from stepper.diagnosis.reduce.draft import DraftBody, DraftGraph, DraftLayer, DraftModel, ir_files
 from stepper.diagnosis.reduce.reducing import Reduction
-from stepper.diagnosis.reduce.trial_acts import RunSettings
-from stepper.diagnosis.reduce.writing import ir_files
+from stepper.diagnosis.reduce.trials import FaultKind, FoundFault, RunSettings, StopsAt
 from stepper.element_types import STRING_DTYPE, Array, is_floating
-from stepper.engine.inputs.array_files import read_archive
-from stepper.engine.inputs.binding import bind_inputs
+from stepper.engine.array_files import read_archive
+from stepper.engine.inputs import bind_inputs
 from stepper.errors import StepperError
 from stepper.files.kinds import ARRAYS, IR, IR_WEIGHTS, FileKind
 from stepper.files.output import OutputFile, ProtectedFiles, writing_all
 from stepper.ir.reader import read
 from stepper.openvino.partner import NUMPY
 from stepper.openvino.program import is_installed
-from stepper.processes.children import script_command
+from stepper.ops.operands import shape_text
+from stepper.processes.starting import script_command
+from stepper.tensors.tolerances import Tolerance
 from stepper.wording import counted
+
+# The scripts of a case: one that shows the fault, and one for pytest.
+#
+# Where OpenVINO shows it, the script needs that and numpy alone, and has inputs and expected outputs in itself.
+
+MOST_NUMBERS: Final = 1000
+"""Elements of a tensor that stand in the script; those of a larger one are in a file."""
+
+
+class ScriptTensor(Struct, frozen=True):
+    """A tensor of a script: what numpy alone can hold of it, and its place in the file that has it, too."""
+
+    value: Array
+    file: str
+    key: str
+
+
+class ScriptOutput(Struct, frozen=True):
+    """An output: what is expected, and within which tolerance."""
+
+    tensor: ScriptTensor
+    tolerance: Tolerance
+
+
+class ScriptFacts(Struct, frozen=True):
+    """Facts of a script: the fault in a sentence, inputs and expected outputs, and how both are run.
+
+    `spec` is the breakpoint of a run that stops.
+    """
+
+    what: str
+    inputs: tuple[ScriptTensor, ...]
+    outputs: tuple[ScriptOutput, ...]
+    device: str
+    precision: str
+    extensions: tuple[str, ...]
+    rules: str
+    max_iterations: int | None
+    engine: str
+    spec: str
+
+
+_HEAD: Final = '''"""$what
+
+It prints what is expected and what is given; the exit code is 1 as long as the fault is there.
+It needs $needs.
+"""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+'''
+
+_RUN: Final = (
+    _HEAD
+    + """import openvino
+
+HERE = Path(__file__).parent
+INPUTS = $inputs
+$expected
+print("OpenVINO", openvino.__version__)
+core = openvino.Core()
+$extensions
+try:
+    model = core.read_model(HERE / "model.xml")
+    compiled = core.compile_model(model, $device, {"INFERENCE_PRECISION_HINT": $precision})
+    request = compiled.create_infer_request()
+    request.start_async(INPUTS)  # the synchronous call would keep errors to itself
+    request.wait()
+except RuntimeError as error:
+    print("expected: it runs; given:", error)
+    sys.exit(1)
+given = [np.array(tensor.data) for tensor in request.output_tensors]
+"""
+)
+
+_OPENVINO: Final = (
+    _RUN
+    + """differs = len(given) != len(EXPECTED)
+for index, (found, (wanted, relative, absolute)) in enumerate(zip(given, EXPECTED)):
+    print(f"output {index}: expected\\n{wanted}\\ngiven\\n{found}")
+    if wanted.shape != found.shape:
+        differs = True
+    elif wanted.dtype.kind == "f":
+        differs |= not np.allclose(found.astype(wanted.dtype), wanted, rtol=relative, atol=absolute, equal_nan=True)
+    else:
+        differs |= not np.array_equal(found.astype(wanted.dtype), wanted)
+print("they differ" if differs else "they agree")
+sys.exit(1 if differs else 0)
+"""
+)
+
+_NOT_FINITE: Final = (
+    _RUN
+    + """is_bad = False
+for index, found in enumerate(given):
+    print(f"output {index}: expected\\nfinite numbers\\ngiven\\n{found}")
+    is_bad |= found.dtype.kind == "f" and not np.isfinite(found).all()
+print("not finite" if is_bad else "all finite")
+sys.exit(1 if is_bad else 0)
+"""
+)
+
+_OWN: Final = (
+    _HEAD
+    + """
+import stepper
+
+HERE = Path(__file__).parent
+inputs = dict(np.load(HERE / "inputs.npz"))
+"""
+)
+
+_TWIN: Final = (
+    _OWN
+    + """settings = {"rules": $rules, "max_iterations": $max_iterations}
+expected = stepper.run(HERE / "reference.xml", inputs, **settings)
+given = stepper.run(HERE / "model.xml", inputs, **settings)
+differs = False
+for (name, wanted), found in zip(expected.items(), given.values(), strict=True):
+    print(f"{name}: expected\\n{wanted}\\ngiven\\n{found}")
+    differs |= wanted.shape != found.shape or not np.array_equal(wanted, found)
+print("they differ" if differs else "they agree")
+sys.exit(1 if differs else 0)
+"""
+)
+
+_STOP: Final = (
+    _HEAD.replace("import sys\n", "import subprocess\nimport sys\n").replace("\nimport numpy as np\n", "")
+    + """
+HERE = Path(__file__).parent
+words = ["run", HERE / "model.xml", "--inputs", HERE / "inputs.npz", "--rules", $rules, "--break", $spec]
+words += ["--engine", $engine]
+print("expected: the run comes to its end; given:", flush=True)
+sys.exit(subprocess.run([sys.executable, "-P", "-m", "stepper", *words]).returncode)
+"""
+)
+
+_ERROR: Final = (
+    _OWN
+    + """print("expected: the run comes to its end")
+try:
+    print("given:", stepper.run(HERE / "model.xml", inputs, rules=$rules, max_iterations=$max_iterations))
+except stepper.StepperError as error:
+    print("given:", type(error).__name__, error)
+    sys.exit(1)
+"""
+)
+
+TEST: Final = '''"""The fault, for pytest: it fails as long as the fault is there, and passes when it is mended."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+
+def test_the_reduced_model() -> None:
+    script = Path(__file__).parent / "reproduce.py"
+    run = subprocess.run([sys.executable, "-P", str(script)], capture_output=True, text=True, timeout=120)
+    assert run.returncode == 0, run.stdout + run.stderr
+'''
+
+
+def with_openvino(facts: ScriptFacts, *, wants_finite: bool = False) -> str:
+    """Return the script that runs a model in OpenVINO; `wants_finite`: any finite numbers are as expected."""
+    return _filled(_NOT_FINITE if wants_finite else _OPENVINO, facts, "openvino and numpy")
+
+
+def _filled(text: str, facts: ScriptFacts, needs: str) -> str:
+    what = facts.what.replace("\\", "/").replace('"""', "'''")
+    said = [f"core.add_extension({one!r})" for one in facts.extensions]
+    return Template(text).substitute(
+        what=f"{what[:1].upper()}{what[1:]}"[:400].rstrip('"'),
+        needs=needs,
+        inputs=_listed([_text(one) for one in facts.inputs]),
+        expected="EXPECTED = "
+        + _listed(
+            [f"({_text(one.tensor)}, {one.tolerance.relative!r}, {one.tolerance.absolute!r})" for one in facts.outputs]
+        )
+        if text is _OPENVINO
+        else "",
+        extensions="\n".join(said),
+        device=repr(facts.device),
+        precision=repr(facts.precision),
+        rules=repr(facts.rules),
+        max_iterations=facts.max_iterations,
+        engine=repr(facts.engine),
+        spec=repr(facts.spec),
+    )
+
+
+def _listed(items: Sequence[str]) -> str:
+    return f"[{''.join(f'{chr(10)}    {item},' for item in items)}{chr(10) if items else ''}]"
+
+
+def _text(tensor: ScriptTensor) -> str:
+    """Return an expression that gives a tensor."""
+    value = tensor.value
+    if value.size > MOST_NUMBERS:
+        return f"np.load(HERE / {tensor.file!r})[{tensor.key!r}]"
+    kind = "np.str_" if value.dtype.kind == "U" else f"np.{value.dtype.name}{'_' if value.dtype == bool else ''}"
+    if not value.size:
+        return f"np.zeros({value.shape}, {kind})"
+    if value.size > 1 and value.dtype.kind != "U" and bool((value == value.reshape(-1)[0]).all()):
+        return f"np.full({value.shape}, {_number(value.reshape(-1)[0])}, {kind})"
+    numbers = np.array2string(
+        value, separator=", ", threshold=value.size + 1, max_line_width=100, prefix=" " * 13, formatter={"all": _number}
+    )
+    return f"np.array({numbers}, {kind})"
+
+
+def _number(number: Any) -> str:
+    """Return a number as Python reads it, in the fewest digits that are it in its own type."""
+    if isinstance(number, str | np.str_ | bool | np.bool_ | np.integer | int):
+        return repr(number.item() if isinstance(number, np.generic) else number)
+    if np.isnan(number):
+        return "np.nan"
+    if np.isinf(number):
+        return "np.inf" if number > 0 else "-np.inf"
+    return str(number)
+
+
+# A draft, and a fault, as text for people.
+
+_MOST_NUMBERS = 16
+_DEFAULTS = {"element_type", "shape"}
+
+
+def fault_text(fault: FoundFault) -> str:
+    """Return a fault in one sentence."""
+    match fault.kind:
+        case FaultKind.STOP:
+            return f"the run stops: {fault.message}"
+        case FaultKind.ERROR:
+            return f"the run ends in an error: {fault.message}"
+        case FaultKind.REFUSED:
+            return f"{fault.program} refuses the model: {fault.message}"
+        case FaultKind.ENDED:
+            return fault.message
+        case FaultKind.SHAPES:
+            return f"output {fault.output} has another shape in {fault.program}: {fault.message}"
+        case FaultKind.VALUES:
+            return f"output {fault.output} differs from {fault.program}: {fault.message}"
+
+
+def model_lines(draft: DraftModel) -> Iterator[str]:
+    """Yield a model as text: a line for each layer, its inputs by name, bodies indented."""
+    yield from _graph_lines(draft.graph, "")
+
+
+def _graph_lines(graph: DraftGraph, indent: str) -> Iterator[str]:
+    for layer in graph.ordered():
+        yield f"{indent}{_layer_line(graph, layer)}"
+        for body in layer.bodies:
+            yield f"{indent}  {body.role}:"
+            yield from (f"{indent}    {line}" for line in _map_lines(layer, graph, body))
+            yield from _graph_lines(body.graph, f"{indent}    ")
+
+
+def _layer_line(graph: DraftGraph, layer: DraftLayer) -> str:
+    inputs = [_source_name(graph, layer, index) for index in range(len(layer.sources))]
+    outputs = ", ".join(
+        f"{'dynamic' if port.element_type is None else port.element_type.name}{shape_text(port.dims)}"
+        for port in layer.outputs
+    )
+    arguments = f"({', '.join(inputs)})" if inputs else ""
+    value = "" if layer.value is None else f" = {value_text(layer.value)}"
+    hidden = _DEFAULTS if layer.type in ("Constant", "Parameter") else set()
+    shown = ", ".join(f"{key}={text}" for key, text in layer.attributes.items() if key not in hidden)
+    if layer.type == "Constant":
+        shown = ""
+    ends = "".join((f" -> {outputs}" if outputs else "", value, f"  {{{shown}}}" if shown else ""))
+    return f"{layer.type} '{layer.name}'{arguments}{ends}"
+
+
+def _source_name(graph: DraftGraph, layer: DraftLayer, index: int) -> str:
+    source = layer.sources[index]
+    if source is None:
+        return "nothing"
+    producer = graph.layers[source.layer]
+    return producer.name if len(producer.outputs) == 1 else f"{producer.name}.{source.output}"
+
+
+def _map_lines(layer: DraftLayer, graph: DraftGraph, body: DraftBody) -> Iterator[str]:
+    names = {one.id: one.name for one in body.graph.layers.values()}
+    for entry in body.inputs:
+        sliced = "" if entry.slicing is None else f", sliced: {entry.slicing}"
+        given = "nothing" if entry.input is None else _source_name(graph, layer, entry.input)
+        purpose = "" if entry.purpose is None else f" ({entry.purpose})"
+        yield f"input '{names[entry.parameter]}' <- {given}{sliced}{purpose}"
+    for output in body.outputs:
+        sliced = "" if output.slicing is None else f", joined: {output.slicing}"
+        purpose = "" if output.purpose is None else f" ({output.purpose})"
+        given = "nothing" if output.output is None else str(output.output)
+        yield f"output {given} <- '{names[output.result]}'{sliced}{purpose}"
+    for edge in body.back_edges:
+        yield f"back edge '{names[edge.from_layer]}' -> '{names[edge.to_layer]}'"
+
+
+def value_text(value: Array) -> str:
+    """Return the numbers of a tensor where they are few."""
+    if value.size > _MOST_NUMBERS:
+        same = value.size and not value.dtype.names and bool((value == value.reshape(-1)[0]).all())
+        return f"{value.size} elements{f', all {value.reshape(-1)[0]}' if same else ''}"
+    return np.array2string(np.asarray(value), separator=", ").replace("\n", "")
+
+
+def type_text(value: Array) -> str:
+    """Return type and shape of a tensor."""
+    return f"{element_types.of(value).name}{shape_text(value.shape)}"
+
 
 _SCRIPT: Final = FileKind("a script", (".py",))
 _TEXT: Final = FileKind("a report", (".md",))
@@ -105,8 +417,9 @@ def write_case(
         trial = {one: OutputFile(Path(name, one), target.kind) for one, target in targets.items()}
         _write({**contents, "reproduce.py": script.encode()}, trial)
         if not script or (reduction.fault.program != "OpenVINO" and not shows(trial["reproduce.py"].path)):
+            text = _TWIN if (reduction.twin is not None and is_of_values) else _STOP if facts.spec else _ERROR
             script, needs = (
-                scripts.with_own_engine(facts, has_twin=reduction.twin is not None and is_of_values),
+                _filled(text, facts, "stepper, whose engine shows it"),
                 "stepper, whose engine shows it",
             )
         found = responsible_pass(reduction, trial["model.xml"].path) if finds_pass else None
@@ -125,16 +438,16 @@ def shows(script: Path) -> bool:
     return ended.returncode == 1 and b"Traceback" not in ended.stderr
 
 
-def _script_for_openvino(reduction: Reduction, facts: scripts.ScriptFacts) -> str:
+def _script_for_openvino(reduction: Reduction, facts: ScriptFacts) -> str:
     """Return the script in which OpenVINO shows the fault, or might; empty where it cannot."""
     fault = reduction.fault
     if fault.program == "OpenVINO":
-        return scripts.with_openvino(facts)
+        return with_openvino(facts)
     if not is_installed() or reduction.settings.engine != NUMPY or fault.kind is FaultKind.ERROR:
         return ""
     if fault.kind is FaultKind.STOP:
-        return scripts.with_openvino(facts, wants_finite=True) if facts.spec in ("nan", "inf") else ""
-    return scripts.with_openvino(facts) if reduction.twin is not None and facts.outputs else ""
+        return with_openvino(facts, wants_finite=True) if facts.spec in ("nan", "inf") else ""
+    return with_openvino(facts) if reduction.twin is not None and facts.outputs else ""
 
 
 def _write(contents: Mapping[str, bytes], targets: Mapping[str, OutputFile]) -> None:
@@ -182,25 +495,25 @@ def _contents(reduction: Reduction) -> dict[str, bytes]:
     if reduction.twin is not None:
         other = ir_files(reduction.twin)
         found |= {"reference.xml": other.xml, "reference.bin": other.weights}
-    if any(value.size > scripts.MOST_NUMBERS for value in reduction.expected):
+    if any(value.size > MOST_NUMBERS for value in reduction.expected):
         found["expected.npz"] = _npz({f"output_{k}": value for k, value in enumerate(reduction.expected)})
     found["reproduce.py"] = b""
-    found["test_reduced.py"] = scripts.TEST.encode()
+    found["test_reduced.py"] = TEST.encode()
     return found
 
 
-def _script_facts(reduction: Reduction) -> scripts.ScriptFacts:
+def _script_facts(reduction: Reduction) -> ScriptFacts:
     settings = reduction.settings
     tolerances = settings.tolerances(exact=reduction.fault.program != "OpenVINO")
-    return scripts.ScriptFacts(
+    return ScriptFacts(
         what=fault_text(reduction.fault),
         inputs=tuple(
-            scripts.ScriptTensor(_storable(value), "inputs.npz", key)
+            ScriptTensor(_storable(value), "inputs.npz", key)
             for key, value in zip(input_keys(reduction), reduction.model.inputs, strict=True)
         ),
         outputs=tuple(
-            scripts.ScriptOutput(
-                scripts.ScriptTensor(_storable(value), "expected.npz", f"output_{k}"), tolerances.of(None, value.dtype)
+            ScriptOutput(
+                ScriptTensor(_storable(value), "expected.npz", f"output_{k}"), tolerances.of(None, value.dtype)
             )
             for k, value in enumerate(reduction.expected)
         ),

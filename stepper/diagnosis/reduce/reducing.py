@@ -25,16 +25,26 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper.diagnosis.reduce import edits
-from stepper.diagnosis.reduce.conditions import OPENVINO, AnyFault, DisagreesWith, FaultCondition, FaultKind, FoundFault
 from stepper.diagnosis.reduce.draft import DraftLayer, DraftModel, LayerAddress, Scope
-from stepper.diagnosis.reduce.trial_acts import ChosenKernel, RunSettings
-from stepper.diagnosis.reduce.trying import ObservedRun, Pair, TrialOutcome, TrialRunner
+from stepper.diagnosis.reduce.trials import (
+    OPENVINO,
+    AnyFault,
+    ChosenKernel,
+    DisagreesWith,
+    FaultCondition,
+    FaultKind,
+    FoundFault,
+    ObservedRun,
+    Pair,
+    RunSettings,
+    TrialOutcome,
+    TrialRunner,
+)
 from stepper.element_types import STRING_DTYPE, Array, is_floating
-from stepper.engine.compilation.compiler import compile_model
-from stepper.engine.inputs.binding import bind_inputs
-from stepper.engine.inputs.variables import bind_states
+from stepper.engine.compiler import compile_model
+from stepper.engine.inputs import bind_inputs, bind_states
 from stepper.engine.rules import Rules
-from stepper.ir.opening import ModelSource, opened
+from stepper.ir.reader import ModelSource, opened
 
 SECONDS: Final = 300.0
 """Seconds that a reduction may take, unless another number is asked for."""
@@ -511,7 +521,7 @@ class _Reducer:
 
 
 def _condition_of(fault: FoundFault) -> FaultCondition:
-    from stepper.diagnosis.reduce.conditions import EndsInError, StopsAt
+    from stepper.diagnosis.reduce.trials import EndsInError, StopsAt
 
     if fault.kind is FaultKind.STOP:
         return StopsAt("nan")

@@ -20,35 +20,32 @@ from stepper.debug.causes.cause import NonFinite
 from stepper.debug.causes.texts import sentences
 from stepper.debug.debugger import Debugger
 from stepper.debug.stop import Reason
-from stepper.diagnosis.reduce.conditions import (
+from stepper.diagnosis.reduce.trials import (
     OPENVINO,
+    STEPPING,
+    WITH_OPENVINO,
     AnyFault,
+    ChosenKernel,
     DisagreesWith,
     EndsInError,
     FaultCondition,
     FaultKind,
     FoundFault,
-    StopsAt,
-)
-from stepper.diagnosis.reduce.trial_acts import (
-    STEPPING,
-    WITH_OPENVINO,
-    ChosenKernel,
     KernelFacts,
     NameKernels,
     ObservedFacts,
     ObservedKey,
     ObserveValues,
     RunSettings,
+    StopsAt,
     TrialAct,
     TrialFacts,
     TryModel,
 )
 from stepper.element_types import Array, is_floating
-from stepper.engine.compilation.compiler import compile_model
-from stepper.engine.events import Event, EventKind, Every
-from stepper.engine.frames import Frame
-from stepper.engine.inputs.binding import bind_inputs
+from stepper.engine.compiler import compile_model
+from stepper.engine.frames import Event, EventKind, Every, Frame
+from stepper.engine.inputs import bind_inputs
 from stepper.engine.machine import Machine
 from stepper.engine.program import CompiledModel, Program
 from stepper.engine.rules import Rules
@@ -56,12 +53,11 @@ from stepper.engine.run import LoopLog
 from stepper.errors import KernelError, LimitReached, StepperError
 from stepper.ir.model import Model
 from stepper.ir.reader import read
-from stepper.openvino import runtime
-from stepper.openvino.functions.compiled import CompiledText
+from stepper.openvino import native_text, runtime
+from stepper.openvino.layers import CompiledText
 from stepper.openvino.partner import NUMPY, OpenVINOPartner
 from stepper.openvino.program import is_installed
 from stepper.openvino.runtime import Runtime, complaint
-from stepper.openvino.texts import native_text
 from stepper.ops.operands import LARGEST_TENSOR
 from stepper.processes.messages import Definition
 from stepper.processes.server import Announce, is_out_of_memory, serve
@@ -121,7 +117,7 @@ class TrialService:
         except StepperError as error:
             has_fault = isinstance(condition, EndsInError | AnyFault) or self._runs(act, arrays)
             if condition == DisagreesWith() and not isinstance(error, LimitReached):
-                has_fault = _computes(model, arrays, act)
+                has_fault = is_installed() and not isinstance(_from_openvino(model, arrays, act.settings), Exception)
             return (_error(error, act.path) if has_fault else None), (), ()
         if isinstance(condition, DisagreesWith) and condition.reference != OPENVINO:
             return self._beside_a_model(act, condition.reference, arrays, expected)
@@ -232,11 +228,6 @@ def _error(error: StepperError, path: str) -> FoundFault:
     text = str(error).replace(path, "model.xml")
     layer = None if error.place is None else error.place.layer
     return FoundFault(FaultKind.ERROR, "stepper", type(error).__name__, "" if layer is None else layer.type, text)
-
-
-def _computes(model: Model, arrays: Arrays, act: TryModel) -> bool:
-    """Return True if OpenVINO computes what our engine does not."""
-    return is_installed() and not isinstance(_from_openvino(model, arrays, act.settings), Exception)
 
 
 def _beside_openvino(model: Model, arrays: Arrays, expected: Arrays, settings: RunSettings) -> Found:

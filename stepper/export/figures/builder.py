@@ -10,8 +10,18 @@ from typing import Final, NamedTuple
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from stepper.engine.loops import is_backward, whole_axis
-from stepper.engine.roles import Control, ControlOrigin, Role, RoleError, control, control_inputs, output_role, roles_of
+from stepper.engine.loops import (
+    Control,
+    ControlOrigin,
+    Role,
+    RoleError,
+    control,
+    control_inputs,
+    is_backward,
+    output_role,
+    roles_of,
+    whole_axis,
+)
 from stepper.export.figures.content import FigureContent
 from stepper.export.figures.drawn_graph import (
     DrawnGraph,

@@ -21,8 +21,7 @@ from stepper.export.figures.figure import NodeKind, Thumbnail
 from stepper.export.figures.folding import accumulators, expressions, groups_of, shape_groups
 from stepper.export.layout.geometry import LayoutEdge
 from stepper.export.options import ValueDetail
-from stepper.ir.growth import Growth
-from stepper.ir.model import Body, Graph, Layer, Source, kept_with_graph
+from stepper.ir.model import Body, Graph, Growth, Layer, Source, kept_with_graph
 from stepper.operation_types import NO_OPERATIONS
 from stepper.ops.operands import shape_text
 from stepper.plain_values import storable

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct, field
 
-from stepper.engine.partners import legend, mark_of
+from stepper.engine.program import legend, mark_of
 from stepper.ir.model import BodyRole
 
 

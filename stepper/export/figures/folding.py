@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence, Set
 from typing import Final
 
 from stepper.export.layout.layered import topological_order
-from stepper.ir.growth import Growth, growth_of
-from stepper.ir.model import Graph, Layer
+from stepper.ir.model import Graph, Growth, Layer, growth_of
 from stepper.operation_types import NO_OPERATIONS
 
 SHAPE_INPUTS: Final[Mapping[str, tuple[int, ...]]] = {

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from stepper.debug.inspection.views import ConditionLimit
-from stepper.engine.compilation.plans import static_notes
-from stepper.engine.roles import Control, ControlOrigin, NoEffect, RoleError, control, roles_of, without_effect
+from stepper.engine.compiler import static_notes
+from stepper.engine.loops import Control, ControlOrigin, NoEffect, RoleError, control, roles_of, without_effect
 from stepper.export.equations import condition_text
 from stepper.export.figures.drawn_graph import references_of
 from stepper.ir.model import Graph, Layer, Model

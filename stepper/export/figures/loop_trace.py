@@ -17,8 +17,7 @@ from stepper.debug.inspection.condition_limits import condition_limit
 from stepper.debug.inspection.inside import body_of
 from stepper.debug.inspection.inspect import inspect_loop
 from stepper.debug.inspection.views import ConditionLimit, LoopView
-from stepper.engine.events import EventKind, Every
-from stepper.engine.frames import Frame
+from stepper.engine.frames import EventKind, Every, Frame
 from stepper.engine.loops import EndReason
 from stepper.engine.machine import Machine
 from stepper.engine.program import LoopPlan, Program
@@ -29,7 +28,7 @@ from stepper.export.options import ValueDetail
 from stepper.ir.lowering import unopened
 from stepper.ir.model import Body, Graph, Layer, Model
 from stepper.ops.operands import form_text
-from stepper.recording.options import Iterations
+from stepper.recording.origin import Iterations
 from stepper.wording import counted, excerpt, near_text
 
 

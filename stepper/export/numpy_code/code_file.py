@@ -19,7 +19,7 @@ from msgspec import Struct, field
 from stepper import __version__
 from stepper.element_types import Array, is_of_numpy, name_of
 from stepper.engine import loops
-from stepper.engine.compilation.compiler import compile_model
+from stepper.engine.compiler import compile_model
 from stepper.engine.loops import ConcatenatedOutput, LastValueOutput, MergedInput, SlicedInput
 from stepper.engine.program import CompiledModel, LoopPlan, Operation, OpKind, Program
 from stepper.engine.rules import Rules

@@ -10,7 +10,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from stepper import ops
 from stepper.element_types import LARGEST_RANK, ElementType, is_floating, is_of_numpy
 from stepper.errors import UsageError
 from stepper.export.numpy_code.write_graph import (
@@ -30,8 +29,8 @@ from stepper.export.numpy_code.write_graph import (
     shape_argument,
 )
 from stepper.ir.model import Layer
-from stepper.ops.families import FAMILIES
-from stepper.ops.registry import Kernel, read_attribute
+from stepper.ops import registry
+from stepper.ops.registry import FILE_OF, Kernel, read_attribute
 
 _ONE: Final = literal("1")
 
@@ -668,7 +667,7 @@ PACKAGE: Final = "stepper.ops"
 
 def kernel_of(layer: Layer) -> Kernel:
     """Return the kernel of a layer. UsageError where there is none."""
-    found = None if layer.definition is None else ops.find(layer.type, layer.definition)
+    found = None if layer.definition is None else registry.find(layer.type, layer.definition)
     if found is None:
         raise UsageError(
             f"{layer} has no kernel, so there is no numpy code for it; in a run a partner such as OpenVINO computes it"
@@ -717,4 +716,4 @@ def _places(loaded: tuple[str, ...]) -> dict[int, tuple[str, str]]:
 
 def module_names() -> list[str]:
     """Return the names by which modules with kernels are imported; no variable may have them."""
-    return sorted(FAMILIES)
+    return sorted(set(FILE_OF.values()))

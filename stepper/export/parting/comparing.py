@@ -14,7 +14,7 @@ from stepper.export.parting.run_differences import Numbers, RunDifferences, comp
 from stepper.export.parting.states import graphs_within
 from stepper.export.picture import FigureRequest
 from stepper.ir.model import Model
-from stepper.recording.options import Iterations
+from stepper.recording.origin import Iterations
 
 _FITTING = (FigureView.MODEL, FigureView.ROLLED, FigureView.UNROLLED)
 

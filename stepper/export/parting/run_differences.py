@@ -14,8 +14,7 @@ from stepper.debug.iterations import slots
 from stepper.debug.moments.difference import Change, Difference, difference
 from stepper.debug.reference_values import GraphPath, ReferenceValues, ValuePlace, path_of, step_of
 from stepper.element_types import Array
-from stepper.engine.events import Event, EventKind, Every
-from stepper.engine.frames import Frame
+from stepper.engine.frames import Event, EventKind, Every, Frame
 from stepper.engine.machine import Machine
 from stepper.engine.program import LoopPlan, Program
 from stepper.errors import StepperError

@@ -11,8 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper.debug.causes.verdicts import compared_text
-from stepper.engine.loops import in_axis_order, is_backward
-from stepper.engine.roles import Roles, output_role, roles_of
+from stepper.engine.loops import Roles, in_axis_order, is_backward, output_role, roles_of
 from stepper.export.equations import RecurrentCell, equations, main_types, recurrent_cell
 from stepper.export.figures.drawn_graph import ValueSummary, references_of, shortened_names
 from stepper.export.figures.figure import SIDES, InnerBody
@@ -25,8 +24,7 @@ from stepper.export.figures.loop_facts import (
 )
 from stepper.export.figures.loop_trace import IterationTrace, LoopTrace, SliceRange
 from stepper.export.fonts import wrapped
-from stepper.ir.growth import Growth, growth_of
-from stepper.ir.model import Graph, Model, Slicing
+from stepper.ir.model import Graph, Growth, Model, Slicing, growth_of
 from stepper.ops.operands import form_text, shape_text
 from stepper.wording import counted, excerpt
 

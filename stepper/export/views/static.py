@@ -9,10 +9,10 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from stepper.engine.events import EventKind, Every
+from stepper.engine.frames import EventKind, Every
+from stepper.engine.loops import NoEffect, OutputRole, Role, RoleError, output_role, roles_of
 from stepper.engine.machine import Machine
 from stepper.engine.program import Program
-from stepper.engine.roles import NoEffect, OutputRole, Role, RoleError, output_role, roles_of
 from stepper.errors import ExecutionError, LimitReached, ModelError, UnsupportedOperation
 from stepper.export.equations import equations
 from stepper.export.figures.builder import (

@@ -12,8 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper.debug.inspection.views import LoopView, ScanView
-from stepper.engine.loops import EndReason
-from stepper.engine.roles import Role, Roles, output_role, roles_of
+from stepper.engine.loops import EndReason, Role, Roles, output_role, roles_of
 from stepper.export.figures.builder import (
     DrawnBox,
     FigureBuilder,

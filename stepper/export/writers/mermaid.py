@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from stepper.engine.roles import output_role, roles_of
+from stepper.engine.loops import output_role, roles_of
 from stepper.export.drawing.styles import classes_of, palette, properties_of
 from stepper.export.figures.drawn_graph import statistics_text
 from stepper.export.figures.figure import BACKWARD, Arrangement, Cluster, EdgeKind, Figure, FigureNode, NodeKind

@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterator
 from typing import Any
 
-from stepper.engine.roles import output_role, roles_of
+from stepper.engine.loops import output_role, roles_of
 from stepper.export.figures.content import FigureContent
 from stepper.export.figures.drawn_graph import ValueSummary
 from stepper.export.figures.loop_trace import IterationTrace, LoopTrace

@@ -18,8 +18,8 @@ from typing import Any, Final
 from msgspec import Struct
 
 from stepper import element_types
+from stepper.engine.loops import Role, Roles, roles_of, without_effect
 from stepper.engine.program import CompiledModel, LoopPlan, Operation, Program
-from stepper.engine.roles import Role, Roles, roles_of, without_effect
 from stepper.ir.model import Body, InputMapping, Layer, Port, Source
 from stepper.query.address_resolution import SIDE_NAMES, layer_address, unique_name
 from stepper.wording import excerpt, printable

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from stepper.errors import StepperError
-from stepper.processes.children import python_command
+from stepper.processes.starting import python_command
 
 _SECONDS: Final = 300.0
 """How long the drawing of a figure may take."""

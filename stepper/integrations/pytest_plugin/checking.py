@@ -13,7 +13,7 @@ from stepper.diagnosis.selection import Selection, settings
 from stepper.diagnosis.texts import report_lines
 from stepper.errors import UsageError
 from stepper.integrations.pytest_plugin.failing import CheckFailed, FixtureOfRuns, GivenInputs, KeptRun, failing
-from stepper.ir.opening import ModelSource
+from stepper.ir.reader import ModelSource
 
 
 class ModelCheck(FixtureOfRuns):

@@ -8,14 +8,14 @@ from pathlib import Path
 from stepper.compare.references.opening import open_reference
 from stepper.compare.report.text import text_lines
 from stepper.compare.run.comparison import RunComparison, compare_models, compare_with
-from stepper.engine.compilation.compiler import compile_model
+from stepper.engine.compiler import compile_model
 from stepper.engine.machine import Machine
 from stepper.errors import UsageError
 from stepper.files.kinds import RECORDING, is_model_path
 from stepper.files.output import OutputFile, ProtectedFiles
 from stepper.integrations.pytest_plugin.failing import FixtureOfRuns, GivenInputs, KeptRun, failing
 from stepper.ir.model import Model
-from stepper.ir.opening import ModelSource
+from stepper.ir.reader import ModelSource
 from stepper.tensors.tolerances import Tolerances
 
 

@@ -13,13 +13,13 @@ import pytest
 
 from stepper.debug.debugger import Debugger
 from stepper.element_types import Array
-from stepper.engine.inputs.array_files import read_archive
-from stepper.engine.inputs.binding import bind_inputs, positions_of_keys
+from stepper.engine.array_files import read_archive
+from stepper.engine.inputs import bind_inputs, positions_of_keys
 from stepper.errors import StepperError
 from stepper.files.kinds import ARRAYS, CASE_INPUTS, CASE_STATES
 from stepper.files.output import OutputFile, ProtectedFiles
 from stepper.ir.model import Model
-from stepper.ir.opening import ModelSource, opened
+from stepper.ir.reader import ModelSource, opened
 from stepper.plain_values import write_arrays
 
 _LONGEST_NAME: Final = 100
@@ -141,7 +141,7 @@ class CheckFailed(StepperError):
 def _record(debugger: Debugger, file: Path) -> None:
     """Run again, recorded up to where it stops; the file of an earlier run of the test goes."""
     from stepper.recording import record
-    from stepper.recording.debugging import continue_recorded, recorded
+    from stepper.recording.recorder import continue_recorded, recorded
 
     file.unlink(missing_ok=True)
     recorder = record(debugger.machine, debugger.inputs, file)

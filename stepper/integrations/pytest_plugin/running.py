@@ -19,7 +19,7 @@ from stepper.engine.rules import Rules
 from stepper.engine.run import LoopLog, LoopSummary, Outputs, collect
 from stepper.errors import StepperError, UsageError
 from stepper.integrations.pytest_plugin.failing import CheckFailed, FixtureOfRuns, GivenInputs, KeptRun, failing
-from stepper.ir.opening import ModelSource
+from stepper.ir.reader import ModelSource
 from stepper.ops.operands import form_text
 from stepper.query.expressions import parse
 from stepper.tensors.statistics import statistics

@@ -16,12 +16,10 @@ from stepper.element_types import Array
 from stepper.engine.program import CompiledModel
 from stepper.engine.run import LoopLog
 from stepper.errors import StepperError
-from stepper.sweep import row_making
+from stepper.sweep import results
+from stepper.sweep.inputs import Prepared, limited, overdue
 from stepper.sweep.judges.screen import Screen, ScreenedRun
-from stepper.sweep.limits import limited, overdue
-from stepper.sweep.prepared import Prepared
-from stepper.sweep.row_making import row_text
-from stepper.sweep.rows import SweepOutcome, SweepRow
+from stepper.sweep.results import SweepOutcome, SweepRow, row_text
 
 
 class BreakJudge:
@@ -46,7 +44,7 @@ class BreakJudge:
             except StepperError:
                 screened.is_suspect = True  # a breakpoint may stop the run before it fails
             if not (screened.is_suspect or screened.ended()):
-                return row_making.clean_row(name, row_making.counts_of_run(log.summaries))
+                return results.clean_row(name, results.counts_of_run(log.summaries))
         machine, log = prepared.machine(inputs, states), LoopLog()
         debugger = Debugger.of(machine, inputs)
         for description in self._breaks:
@@ -58,7 +56,7 @@ class BreakJudge:
             return _stop_row(name, stop, prepared.compiled)
         if stop.reason is Reason.PAUSED:
             raise overdue(prepared.job.seconds)
-        return row_making.clean_row(name, row_making.counts_of_run(log.summaries))
+        return results.clean_row(name, results.counts_of_run(log.summaries))
 
 
 def _non_finite(description: BreakDescription) -> NonFiniteKind | None:

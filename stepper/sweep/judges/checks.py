@@ -11,11 +11,9 @@ from stepper.diagnosis.check.checking import check_run
 from stepper.diagnosis.findings import Finding, Severity
 from stepper.diagnosis.texts import headline
 from stepper.element_types import Array
-from stepper.sweep import row_making
-from stepper.sweep.limits import overdue
-from stepper.sweep.prepared import Prepared
-from stepper.sweep.row_making import row_text
-from stepper.sweep.rows import LoopCount, SweepOutcome, SweepRow
+from stepper.sweep import results
+from stepper.sweep.inputs import Prepared, overdue
+from stepper.sweep.results import LoopCount, SweepOutcome, SweepRow, row_text
 
 
 class CheckJudge:
@@ -34,7 +32,7 @@ class CheckJudge:
             return _finding_row(name, grave[0], loops)
         if checked.overview.state is not RunState.FINISHED:
             raise overdue(self._prepared.job.seconds)
-        return row_making.clean_row(name, loops)
+        return results.clean_row(name, loops)
 
 
 def _finding_row(name: str, finding: Finding, loops: Sequence[LoopCount]) -> SweepRow:

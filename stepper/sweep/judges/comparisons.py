@@ -18,19 +18,17 @@ from stepper.compare.report.words import named
 from stepper.compare.run.comparison import RunComparison, compare_models, compare_with, machine_beside
 from stepper.compare.run.walk import LockstepWalk
 from stepper.element_types import Array
-from stepper.engine.compilation.compiler import compile_model
-from stepper.engine.inputs.variables import variables_alone
+from stepper.engine.compiler import compile_model
+from stepper.engine.inputs import variables_alone
 from stepper.engine.rules import Rules
 from stepper.engine.run import LoopLog
 from stepper.errors import ExecutionError
-from stepper.ir.opening import open_sequences
-from stepper.ir.reader import read
+from stepper.ir.reader import open_sequences, read
 from stepper.openvino.partner import OPENVINO
 from stepper.openvino.peer import OpenVINOPeer
-from stepper.sweep import row_making
-from stepper.sweep.prepared import Prepared
-from stepper.sweep.row_making import row_text
-from stepper.sweep.rows import LoopCount, SweepOutcome, SweepRow
+from stepper.sweep import results
+from stepper.sweep.inputs import Prepared
+from stepper.sweep.results import LoopCount, SweepOutcome, SweepRow, row_text
 from stepper.tensors.tolerances import Tolerances
 
 
@@ -58,7 +56,7 @@ class ModelJudge:
             prepared.run(other)
         loops, agrees = _outputs_beside(prepared, inputs, states, reference, self._tolerances)
         if agrees:
-            return row_making.clean_row(name, loops)
+            return results.clean_row(name, loops)
         found = compare_models(
             prepared.model,
             self._theirs,
@@ -86,7 +84,7 @@ class ReferenceJudge:
         tolerances = prepared.job.tolerances or Tolerances(exact=reference.is_exact)
         loops, agrees = _outputs_beside(prepared, inputs, states, reference, tolerances)
         if agrees:
-            return row_making.clean_row(name, loops)
+            return results.clean_row(name, loops)
         found = compare_with(prepared.machine(inputs, states), reference, tolerances)
         return _compared_row(name, found, loops)
 
@@ -115,7 +113,7 @@ def _outputs_beside(
     machine.observers = (log,)
     walk = LockstepWalk(machine, reference, tolerances)
     prepared.run(machine)
-    loops = row_making.counts_of_run(log.summaries)
+    loops = results.counts_of_run(log.summaries)
     try:
         theirs = reference.outputs()
     except ReferenceFailed:
@@ -127,7 +125,7 @@ def _outputs_beside(
 
 def _compared_row(name: str, found: RunComparison, loops: tuple[LoopCount, ...]) -> SweepRow:
     if found.verdict is None:
-        return row_making.clean_row(name, loops)
+        return results.clean_row(name, loops)
     return _difference_row(name, found.verdict, loops)
 
 

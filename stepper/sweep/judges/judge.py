@@ -10,8 +10,8 @@ from typing import Any, Protocol
 
 from stepper.element_types import Array
 from stepper.files.kinds import is_model_path
-from stepper.sweep.prepared import Prepared
-from stepper.sweep.rows import SweepRow
+from stepper.sweep.inputs import Prepared
+from stepper.sweep.results import SweepRow
 
 
 class Judge(Protocol):

@@ -20,8 +20,7 @@ from msgspec import Struct
 
 from stepper.debug.causes.cause import NonFiniteKind
 from stepper.element_types import FLOATING, Array
-from stepper.engine.events import RunObserver, Taps
-from stepper.engine.frames import Activation, Frame
+from stepper.engine.frames import Activation, Frame, RunObserver, Taps
 from stepper.engine.machine import Machine
 from stepper.engine.program import BranchPlan, CompiledModel, LoopPlan, Operation, OpKind, Program
 from stepper.engine.rules import Rules

@@ -15,7 +15,7 @@ from stepper.debug.branches.differences import difference_data, difference_lines
 from stepper.debug.debugger import Debugger
 from stepper.debug.stop import fingerprint
 from stepper.debug.story.texts import verdict
-from stepper.engine.compilation.compiler import compile_model
+from stepper.engine.compiler import compile_model
 from stepper.engine.loops import EndReason
 from stepper.engine.machine import Machine
 from stepper.errors import UsageError

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from stepper.debug.stop import Reason
-from stepper.engine.events import EventKind, Every
+from stepper.engine.frames import EventKind, Every
 from stepper.errors import UsageError
 from tests.debug import loops_to_break as models
 from tests.debug.debugged import sample

@@ -1,4 +1,4 @@
-"""Conditions of breakpoints in loops that run as a function: they stop where asking in every iteration stops."""
+"""Conditions of breakpoints in hot loops: they stop where asking in every iteration stops."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import pytest
 
 from stepper.debug.breakpoints import watcher
 from stepper.debug.debugger import Debugger
-from stepper.engine.events import ValueWatch
-from stepper.engine.straight import function, iterations
+from stepper.engine.frames import ValueWatch
 from tests.models import Graph, carried, joined, last
 
 CONDITIONS = [
@@ -60,13 +59,10 @@ def stops(debugger: Debugger, condition: str) -> list[str]:
 
 
 @pytest.mark.parametrize("condition", CONDITIONS)
-def test_a_condition_stops_a_function_where_it_stops_a_walk(
+def test_a_condition_stops_where_asking_in_every_iteration_stops(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, condition: str
 ) -> None:
     monkeypatch.setattr(watcher, "ValueWatch", lambda ask, *_test: ask)
     expected = stops(counting(tmp_path), condition)
     monkeypatch.setattr(watcher, "ValueWatch", ValueWatch)
-    assert stops(counting(tmp_path), condition) == expected
-    monkeypatch.setattr(function, "WORTH_IT", 0)
-    monkeypatch.setattr(iterations, "LEAST_CALLED", 0)
     assert stops(counting(tmp_path), condition) == expected

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from stepper.debug.inspection.views import BackEdgeView, ScanView
-from stepper.engine.scans import Scan
+from stepper.engine.loops import Scan
 from tests.debug.debugged import at_iteration, opened, recorded, run_named, sample
 from tests.models import Graph, carried, last
 

@@ -10,7 +10,7 @@ import pytest
 import stepper
 from stepper.debug.debugger import Debugger
 from stepper.debug.history import History
-from stepper.engine.events import EventKind
+from stepper.engine.frames import EventKind
 from stepper.engine.machine import Machine
 from stepper.engine.program import Program
 from tests.benchmarks.terminal_models import long_loop

@@ -14,7 +14,7 @@ from stepper.debug.debugger import Debugger
 from stepper.debug.moments.difference import Change, difference
 from stepper.debug.moments.moment import Moment, MomentKind
 from stepper.debug.moments.views import MomentView
-from stepper.engine.events import EventKind, Every
+from stepper.engine.frames import EventKind, Every
 from stepper.errors import UsageError
 from tests.compare.twins import X, recurrence
 from tests.debug.debugged import SAMPLES

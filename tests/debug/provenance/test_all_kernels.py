@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stepper import ops
 from stepper.debug.provenance.rules import Dependences, Method, dependences, same_values
 from stepper.debug.provenance.shapes import shape_parts
 from stepper.debug.provenance.trials import trial_values
@@ -18,6 +17,7 @@ from stepper.engine.program import Operation, OpKind
 from stepper.errors import KernelError, StepperError
 from stepper.ir.model import Layer
 from stepper.operation_types import definition
+from stepper.ops import registry
 from tests.ops.recording import Case, cases, families
 from tests.ops.test_coverage import TESTED_ELSEWHERE
 
@@ -31,7 +31,7 @@ def operation_of(case: Case) -> tuple[Operation, Any]:
     """The operation of a case with its kernel, and what it gives."""
     version = definition(case.type, case.version)
     assert version is not None
-    kernel = ops.find(case.type, version)
+    kernel = registry.find(case.type, version)
     assert kernel is not None
     function = kernel.bind(case.attributes)
     layer = Layer(1, "made", case.type, f"opset{case.version}", version, dict(case.attributes), (), (), (), 1)
@@ -118,4 +118,4 @@ def test_what_is_not_named_does_not_matter(family: str) -> None:
 
 def test_each_kernel_is_asked() -> None:
     asked = {(case.type, definition(case.type, case.version)) for family in families() for case in cases(family)}
-    assert ops.all_kernels().keys() - asked == TESTED_ELSEWHERE.keys()  # state, chance, texts and bits
+    assert registry.all_kernels().keys() - asked == TESTED_ELSEWHERE.keys()  # state, chance, texts and bits

@@ -10,8 +10,8 @@ import pytest
 
 from stepper.debug.provenance.rules import Method, dependences
 from stepper.engine import Machine, compile_model
-from stepper.engine.events import Every
-from stepper.engine.inputs.binding import bind_inputs
+from stepper.engine.frames import Every
+from stepper.engine.inputs import bind_inputs
 from tests.models import Graph
 
 RANDOM = np.random.default_rng(5)

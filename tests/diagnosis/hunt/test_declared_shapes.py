@@ -10,13 +10,12 @@ import pytest
 
 import stepper
 from stepper.diagnosis.hunt.faults import FAULTS
-from stepper.diagnosis.hunt.known_cases import CASES
+from stepper.diagnosis.hunt.hunting import CASES
 from stepper.engine import EventKind, Every, Machine, compile_model
 from stepper.engine.frames import Frame
-from stepper.engine.inputs.binding import bind_inputs
+from stepper.engine.inputs import bind_inputs
 from stepper.errors import ModelError
-from stepper.ir.model import Model, parameter_shape
-from stepper.ir.shapes import PartialShape
+from stepper.ir.model import Model, PartialShape, parameter_shape
 
 
 def contradicted(model: Model, folder: Path) -> Iterator[str]:

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from stepper.cli import main
 from stepper.diagnosis.hunt.faults import ModelFeature, ShownFacts, recognised
-from stepper.diagnosis.hunt.known_cases import CASES
-from stepper.diagnosis.reduce.conditions import FaultKind, FoundFault
+from stepper.diagnosis.hunt.hunting import CASES
+from stepper.diagnosis.reduce.trials import FaultKind, FoundFault
 
 pytest.importorskip("openvino")
 
@@ -70,15 +70,14 @@ def test_a_folder_with_another_hunt_is_refused(tmp_path: Path, capsys: pytest.Ca
 def test_a_seed_always_gives_the_same_model_in_each_profile(tmp_path: Path) -> None:
     import openvino
 
-    from stepper.diagnosis.hunt.generator import loops
-    from stepper.diagnosis.hunt.generator.freedom import FREE, PORT_MAPS
-    from stepper.diagnosis.hunt.generator.single import building
+    from stepper.diagnosis.hunt import random_loops
+    from stepper.diagnosis.hunt.random_operations import FREE, PORT_MAPS
 
     for build in (
-        lambda seed: loops.build(seed, FREE),
-        lambda seed: loops.build(seed, PORT_MAPS),
-        building.build_operation,
-        building.build_quantised,
+        lambda seed: random_loops.build(seed, FREE),
+        lambda seed: random_loops.build(seed, PORT_MAPS),
+        random_loops.build_operation,
+        random_loops.build_quantised,
     ):
         texts = []
         for _ in range(2):
@@ -94,8 +93,8 @@ def test_a_model_that_both_refuse_is_no_disagreement(tmp_path: Path) -> None:
     import openvino
     import openvino.opset13 as ops
 
-    from stepper.diagnosis.reduce.conditions import DisagreesWith
     from stepper.diagnosis.reduce.reducing import reduce_model
+    from stepper.diagnosis.reduce.trials import DisagreesWith
 
     x = ops.parameter([1], np.float32)
     model = openvino.Model([ops.reshape(x, ops.constant(np.array([1], np.int64)), False)], [x], "reshaped")
@@ -106,12 +105,12 @@ def test_a_model_that_both_refuse_is_no_disagreement(tmp_path: Path) -> None:
 
 
 def test_layers_of_networks_are_built_in_many_forms() -> None:
-    from stepper.diagnosis.hunt.generator.single import building
+    from stepper.diagnosis.hunt import random_loops
 
     titles = set()
     for seed in range(400):
         try:
-            titles.add(building.build_operation(seed).description.partition(",")[0])
+            titles.add(random_loops.build_operation(seed).description.partition(",")[0])
         except RuntimeError:  # the runtime takes no such model
             continue
     assert titles >= {"plain convolution", "grouped convolution", "max pooling", "average pooling", "lstm cell"}

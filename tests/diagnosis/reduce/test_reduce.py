@@ -16,18 +16,18 @@ import pytest
 import stepper
 from stepper.cli import main
 from stepper.debug.debugger import Debugger
-from stepper.diagnosis.reduce.conditions import (
+from stepper.diagnosis.reduce.draft import DraftModel, ir_files
+from stepper.diagnosis.reduce.reducing import Reduction, ReductionProgress, reduce_model
+from stepper.diagnosis.reduce.service import TrialService
+from stepper.diagnosis.reduce.trials import (
     DisagreesWith,
     EndsInError,
     FaultKind,
+    RunSettings,
     StopsAt,
+    TryModel,
 )
-from stepper.diagnosis.reduce.draft import DraftModel
-from stepper.diagnosis.reduce.reducing import Reduction, ReductionProgress, reduce_model
-from stepper.diagnosis.reduce.service import TrialService
-from stepper.diagnosis.reduce.trial_acts import RunSettings, TryModel
-from stepper.diagnosis.reduce.writing import ir_files
-from stepper.engine.inputs.binding import bind_inputs
+from stepper.engine.inputs import bind_inputs
 from tests.debug.debugged import SAMPLES
 from tests.engine.subjects import endless
 from tests.json_answers import checked

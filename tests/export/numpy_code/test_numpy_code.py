@@ -305,7 +305,7 @@ def test_an_operation_that_has_no_short_form_is_a_call_of_its_kernel(tmp_path: P
     net = Graph()
     net.result(net.apply("Erf", net.parameter("x", dims=(2,))))
     code = numpy_code(net.read(tmp_path))
-    assert "from stepper.ops import error_function\n" in code.text and "error_function.erf(x)" in code.text
+    assert "from stepper.ops import elementwise\n" in code.text and "elementwise.erf(x)" in code.text
     np.testing.assert_allclose(called(net, tmp_path, [0.5, -1.0])[0], [math.erf(0.5), math.erf(-1)], rtol=1e-6)
 
 
@@ -347,7 +347,7 @@ for type in ("Roll", "Erf"):
         text=True,
         check=True,
     )
-    assert "movement.roll(" in done.stdout and "error_function.erf(" in done.stdout
+    assert "movement.roll(" in done.stdout and "elementwise.erf(" in done.stdout
 
 
 def test_large_and_packed_constants_are_in_the_file_beside(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ import pytest
 import stepper
 from stepper.cli import main
 from stepper.compare.references.debugger import debug_reference
-from stepper.engine.compilation.compiler import compile_model
-from stepper.engine.inputs.binding import bind_inputs
+from stepper.engine.compiler import compile_model
+from stepper.engine.inputs import bind_inputs
 from stepper.engine.machine import Machine
 from stepper.export.exporter import draw, picture
 from stepper.export.figures.content import FigureContent

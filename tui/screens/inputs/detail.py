@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar, Final
 
-from stepper.engine.inputs.specs import file_of
-from stepper.session.input_choices import InputChoices, InputSource, described
-from stepper.session.near_files import Near
+from stepper.engine.inputs import file_of
+from stepper.session.input_choices import InputChoices, InputSource, Near, described
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, clip, clip_head, number, padded, printable
 from tui.screens.inputs.table import loading_text

@@ -7,9 +7,7 @@ from typing import ClassVar, Final
 from textual import events
 from textual.message import Message
 
-from stepper.session.input_choices import InputChoices, InputSource
-from stepper.session.input_loading import Load
-from stepper.session.near_files import Near, near_files, near_literals
+from stepper.session.input_choices import InputChoices, InputSource, Load, Near, near_files, near_literals
 from tui.paint.editing import EditingPane
 from tui.paint.pane import Host
 from tui.paint.rows import Row, clip, clip_head, padded, printable, width_of

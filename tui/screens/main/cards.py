@@ -12,7 +12,7 @@ from stepper.debug.causes.locations import address_at
 from stepper.debug.causes.texts import brief, chain_facts, further, how_sentence, name_of, title
 from stepper.debug.inspection.views import ValueView
 from stepper.element_types import Array
-from stepper.engine.partners import mark_of
+from stepper.engine.program import mark_of
 from stepper.ir.model import LayerSite
 from stepper.ops.operands import form_text
 from stepper.plain_values import storable

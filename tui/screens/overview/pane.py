@@ -167,7 +167,7 @@ class OverviewPane(Pane):
     def _read(self) -> None:
         """Find out, in a thread, what the file says; what is wrong with that is said when the model is to be run."""
         from stepper.debug.overview.runs import overview_without_run  # few models are opened without inputs
-        from stepper.engine.compilation.compiler import compile_model
+        from stepper.engine.compiler import compile_model
 
         choices = self.host.inputs
         assert choices is not None

@@ -21,8 +21,7 @@ from stepper.debug.inspection.views import (
     ValueView,
 )
 from stepper.element_types import Array
-from stepper.engine.loops import in_axis_order, is_backward
-from stepper.engine.roles import OutputRole, Role
+from stepper.engine.loops import OutputRole, Role, in_axis_order, is_backward
 from stepper.ir.model import Layer
 from stepper.tensors.statistics import number_of
 from stepper.wording import counted

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from stepper.engine.partners import legend
+from stepper.engine.program import legend
 from tui.paint.names import carried_name, layer_name, operation_names
 
 if TYPE_CHECKING:

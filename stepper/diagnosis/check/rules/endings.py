@@ -12,7 +12,7 @@ from stepper.diagnosis.check.repetition import repetition
 from stepper.diagnosis.check.subject import RunOfLoop, RunSubject
 from stepper.diagnosis.findings import Severity
 from stepper.diagnosis.rule import Rule, SubjectKind, found_by
-from stepper.engine.compilation.changing import decided_by
+from stepper.engine.compiler import decided_by
 from stepper.engine.loops import EndReason
 from stepper.ir.model import LayerSite
 

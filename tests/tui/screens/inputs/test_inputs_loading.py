@@ -8,14 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import stepper.session.input_loading as loading
+import stepper.session.input_choices as loading
 from stepper.debug.debugger import Debugger
-from stepper.engine.inputs import array_files, binding
-from stepper.engine.inputs.array_files import ReadingStopped, ReadProgress, member_of
+from stepper.engine import array_files, inputs
+from stepper.engine.array_files import ReadingStopped, ReadProgress, member_of
 from stepper.errors import InputError
 from stepper.ir.model import Model
-from stepper.session.input_choices import InputChoices, Opening
-from stepper.session.input_loading import STOPPED
+from stepper.session.input_choices import STOPPED, InputChoices, Opening
 from tests.models import Graph
 from tests.tui.driven import Driven, drive
 from tui.session.input_chooser import _made
@@ -163,7 +162,7 @@ def test_what_cannot_be_read_says_why(model: Model) -> None:
 
 
 def test_what_conversion_would_lose_is_found_wherever_it_stands(model: Model) -> None:
-    values = np.ones(binding._PIECE + 2)
+    values = np.ones(inputs._PIECE + 2)
     np.save("exact.npy", values)
     values[-1] = 0.1
     np.save("lossy.npy", values)

@@ -1,1 +1,0 @@
-"""Random models with loops, built from a seed by the means of OpenVINO, which only the hunt's process imports."""

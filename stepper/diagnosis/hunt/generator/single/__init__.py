@@ -1,1 +1,0 @@
-"""Loops around one operation or layer."""

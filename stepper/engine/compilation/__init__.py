@@ -1,1 +1,0 @@
-"""From a Model to a CompiledModel: all that no run changes is settled once."""

@@ -1,1 +1,0 @@
-"""Values that a user gives to a run, for inputs and variables: from files, words, arrays and recorded calls."""

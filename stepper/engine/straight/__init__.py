@@ -1,1 +1,0 @@
-"""Bodies without nested graphs: each as one written function, and whole iterations of it in one go."""

@@ -1,1 +1,0 @@
-"""Models as functions from arrays to arrays, in the process in which OpenVINO is."""

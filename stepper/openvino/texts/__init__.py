@@ -1,1 +1,0 @@
-"""Texts of models for OpenVINO: as the file has them, and changed."""

@@ -1,1 +1,0 @@
-"""Reading a recording: values, statistics, searches."""
