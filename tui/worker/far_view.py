@@ -13,7 +13,7 @@ from tui.state import FarState
 
 if TYPE_CHECKING:
     from stepper.debug.debugger import Debugger
-    from stepper.debug.iterations.statistics import IterationStatistics
+    from stepper.debug.iterations.cell_store import IterationStatistics
     from stepper.debug.iterations.sweep import Sweeps, SweepView
 
 Window = tuple[int, int] | None

@@ -12,8 +12,7 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from stepper.debug.branches.edits import Edit, same_by_tick
-from stepper.debug.overview.births import BirthSearch
-from stepper.debug.overview.constants import ConstantSearch
+from stepper.debug.overview.births import BirthSearch, ConstantSearch
 from stepper.debug.overview.facts import (
     BranchFacts,
     ConstantFacts,
@@ -23,8 +22,8 @@ from stepper.debug.overview.facts import (
     Overview,
     RunState,
 )
-from stepper.debug.overview.ports import port_facts
-from stepper.debug.overview.recorder import RunRecorder
+from stepper.debug.overview.programs import port_facts
+from stepper.debug.overview.run_recorder import RunRecorder
 from stepper.debug.timeline import Timeline
 from stepper.engine.events import EventKind, Every
 from stepper.engine.frames import Constants, Snapshot

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from stepper.debug.iterations.statistics import IterationStatistics
-from stepper.debug.iterations.tiles import BLOCK, Tile, TileStore
+from stepper.debug.iterations.cell_store import BLOCK, IterationStatistics, Tile, TileStore
 from stepper.tensors.statistics import number_of
 from tests.debug.debugged import at_iteration, sample, state_of
 

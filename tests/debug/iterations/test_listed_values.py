@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from stepper.debug.iterations.listed_values import ListedValues
-from stepper.debug.iterations.statistics import IterationStatistics
+from stepper.debug.iterations.cell_store import IterationStatistics, ListedValues
 from stepper.element_types import Array
 from tests.debug.debugged import at_iteration, sample, state_of
 from tests.tui.wide_models import wide_loop

@@ -1,39 +1,151 @@
-"""The table of a loop's run: what of it is seen, sorted by a column, filtered by a condition, with rows held fast.
-
-    sheet = Sheet(debugger.timeline, "x, P")
-    while sheet.read_on(0.05): ...
-    view = sheet.view(SheetRequest(rows=20, sort=SheetSort(1, descending=True), filter="abs(x[0]) > 2"))
-
-One way through the run reads all values and keeps their numbers while they fit into MOST_CELLS; of a larger table only
-what is known of each column, and then the cells that are seen, the column that sorts and those of the filter are read.
-"""
+"""The rows of a table that a condition lets through, asked a little at a time."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from time import perf_counter
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 
+from stepper.debug.branches.branches import Branches
 from stepper.debug.branches.edits import Edit, same_by_tick
 from stepper.debug.iterations.loop_runs import Outer, address_in_run
-from stepper.debug.table.column_numbers import ColumnDetail, ColumnHead, detail_of, head_of, with_gaps
-from stepper.debug.table.columns import SheetColumn, SheetTopic, topic_of
-from stepper.debug.table.gathered import ColumnFacts, GatheredValue, UnevenValue
-from stepper.debug.table.reading import Batch, Course
-from stepper.debug.table.row_filter import RowFilter
-from stepper.debug.table.views import SheetForm, SheetRequest, SheetSort, SheetView
+from stepper.debug.moments.moment import Moment, MomentKind
+from stepper.debug.stop import iteration_of
+from stepper.debug.table.columns import (
+    ColumnDetail,
+    ColumnFacts,
+    ColumnHead,
+    GatheredValue,
+    SheetColumn,
+    SheetForm,
+    SheetRequest,
+    SheetSort,
+    SheetTopic,
+    SheetView,
+    UnevenValue,
+    detail_of,
+    head_of,
+    topic_of,
+    with_gaps,
+)
+from stepper.debug.table.conditions import IterationCondition, column_condition, written_out
+from stepper.debug.table.reading import Batch, Course, RowWalk
 from stepper.debug.timeline import Timeline
 from stepper.element_types import Array, is_of_numpy
 from stepper.errors import Paused, UsageError
+from stepper.files.kinds import ARRAY, CSV
+from stepper.files.output import OutputFile, ProtectedFiles
+from stepper.plain_values import cell
 from stepper.query.address_resolution import Target
 from stepper.query.address_syntax import Address
 from stepper.query.expression_syntax import ExpressionError
+
+NON_FINITE: Final = "nan or inf"
+_WORDS: Final[dict[str, Callable[[Array], Array]]] = {
+    "nan": np.isnan,
+    "inf": np.isinf,
+    NON_FINITE: lambda numbers: ~np.isfinite(numbers),
+}
+"""Conditions about every column: as `break nan` and `break inf`, and both."""
+
+
+class RowSource(Protocol):
+    """A table as its filter sees it."""
+
+    timeline: Timeline
+    topic: SheetTopic
+
+    @property
+    def total(self) -> int:
+        """Return how many iterations are known."""
+
+    def column(self, column: int) -> Array:
+        """Return a whole column."""
+
+    def known(self, column: int) -> Array | None:
+        """Return in which iterations a column has a number; None: in all."""
+
+    def rows_with(self, test: Callable[[Array], Array]) -> Array:
+        """Return in which rows any column passes a test."""
+
+    def numbered(self, text: str) -> str:
+        """Return a condition with `column_7` in place of each name of a column that no expression can have."""
+
+    def column_called(self, name: str, index: tuple[int, ...]) -> int | None:
+        """Return the number of the column of an element."""
+
+    def place_called(self, address: Address) -> Target | None:
+        """Return the place of the value of a name of the table."""
+
+
+class RowFilter:
+    """A condition on the rows, as far as it was asked: `mask` says which hold."""
+
+    def __init__(self, sheet: RowSource, text: str) -> None:
+        self.text = text
+        self.mask: Array = np.zeros(0, bool)
+        self._word = _WORDS.get(text.strip().lower())
+        written = sheet.numbered(written_out(text))
+        self._by_column = None if self._word else column_condition(written, sheet.column_called)
+        self._by_iteration: _AskedIterations | None = None
+        if self._word is None and self._by_column is None:
+            self._by_iteration = _AskedIterations(sheet, written)
+
+    def go_on(self, sheet: RowSource, deadline: float) -> bool:
+        """Ask further rows until a deadline; True if there are more."""
+        total = sheet.total
+        if len(self.mask) >= total:
+            return False
+        if self._word is not None:
+            self.mask = sheet.rows_with(self._word)
+        elif self._by_column is not None:
+            self.mask = self._by_column.holds(sheet.column, total)
+            for column in self._by_column.columns:
+                known = sheet.known(column)
+                if known is not None:
+                    self.mask &= known
+        else:
+            assert self._by_iteration is not None
+            self.mask = self._by_iteration.go_on(total, deadline)
+        return len(self.mask) < total
+
+
+class _AskedIterations:
+    """A condition that is asked of each iteration on a way through the run."""
+
+    def __init__(self, sheet: RowSource, text: str) -> None:
+        timeline, topic = sheet.timeline, sheet.topic
+        self._timeline, self._begin = timeline, topic.begin
+        self._condition = IterationCondition(timeline, text, topic.body, sheet.place_called)
+        self._walk = RowWalk(topic.body, topic.outer, topic.begin)
+        self._found: list[bool] = []
+
+    def go_on(self, total: int, deadline: float) -> Array:
+        """Ask up to so many iterations, until a deadline; return which hold so far."""
+
+        trouble: list[ExpressionError] = []
+
+        def visit() -> bool:
+            try:
+                self._found.append(self._condition.holds())
+            except ExpressionError as error:  # not an error of the run
+                trouble.append(error)
+            return bool(trouble) or len(self._found) >= total or perf_counter() >= deadline
+
+        if len(self._found) < total:
+            self._walk.go(self._timeline, visit)
+        if trouble:
+            raise trouble[0]
+        return np.array(self._found[:total], bool)
+
 
 MOST_CELLS: Final = 2**24
 """Numbers of a table that are kept."""
@@ -524,3 +636,165 @@ class Sheet:
         if self._described is None or self._described[0] != key:
             self._described = key, detail_of(column, self.column(column), self.known(column), rows)
         return self._described[1]
+
+
+class HeldRow(Struct, frozen=True):
+    """The row of A: the iteration, its numbers by column (None: none), and why there are none.
+
+    `is_elsewhere`: it is in another branch, or in another run of the loop, so it is no row of the table.
+    """
+
+    kind: MomentKind
+    iteration: int | None = None
+    numbers: dict[int, Any] = {}
+    problem: str = ""
+    is_elsewhere: bool = False
+
+
+class SheetLook(Struct, frozen=True, eq=False):
+    """A view of a table, with the iteration in which the run stands (None: in no run of it), and A."""
+
+    view: SheetView
+    now: int | None
+    a: HeldRow | None
+
+
+class HoldingDebugger(Protocol):
+    """A debugger, as far as its held rows are concerned."""
+
+    branches: Branches
+
+    @property
+    def timeline(self) -> Timeline:
+        """Return the course of the run that goes on."""
+
+    @property
+    def pinned(self) -> Moment | None:
+        """Return the moment A."""
+
+
+def look_at(debugger: HoldingDebugger, sheet: Sheet, request: SheetRequest, row: int | None = None) -> SheetLook:
+    """Return a part of a table with the rows that are held; `row` is the iteration of the cursor."""
+    now = iteration_now(sheet)
+    at = now if now is not None else row
+    a = None if debugger.pinned is None else _row_of(debugger, debugger.pinned, sheet, request.columns, at)
+    mine = [] if a is None or a.iteration is None or a.is_elsewhere else [a.iteration]
+    pinned = (*request.pinned, *([] if now is None else [now]), *mine)
+    asked = SheetRequest(
+        request.top, request.rows, request.columns, request.sort, request.filter, pinned, request.detail
+    )
+    view = sheet.view(asked)
+    if a is not None and mine:
+        a = HeldRow(a.kind, a.iteration, view.pinned[mine[0]])
+    return SheetLook(view, now, a)
+
+
+def iteration_now(sheet: Sheet) -> int | None:
+    """Return the iteration in which the run stands; None where that is in no run of the table."""
+    topic, stack = sheet.topic, sheet.timeline.machine.stack
+    depth = len(topic.body.path)
+    if depth >= len(stack) or stack[depth].program is not topic.body or _outer(stack[1:depth]) != sheet.outer:
+        return None
+    return iteration_of(stack[depth])
+
+
+def _outer(frames: Any) -> Outer:
+    return tuple(iteration_of(frame) for frame in frames)
+
+
+def _row_of(
+    debugger: HoldingDebugger, moment: Moment, sheet: Sheet, columns: tuple[int, ...], at: int | None
+) -> HeldRow:
+    kind, path = moment.kind, sheet.topic.body.path
+    if kind is MomentKind.REFERENCE:
+        return HeldRow(kind, problem="the rows of a reference are seen in the compare view (D)")
+    outer, iteration = sheet.outer, at
+    if kind is MomentKind.BEFORE:
+        iteration = None if at is None or at < 1 else at - 1
+    elif kind is MomentKind.ITERATION:
+        place = moment.place[: len(path)]
+        if [step.layer for step in place] != [layer.id for layer in path]:
+            return HeldRow(kind, problem="A is in a loop that does not run here")
+        outer, iteration = tuple(step.iteration for step in place[:-1]), place[-1].iteration
+    if iteration is None:
+        return HeldRow(kind, problem="there is no such iteration")
+    branch = moment.branch or debugger.branches.name
+    if branch == debugger.branches.name and outer == sheet.outer:
+        return HeldRow(kind, iteration)
+    if branch not in debugger.branches:
+        return HeldRow(kind, problem=f"there is no branch '{branch}' any more")
+    timeline = debugger.timeline if branch == debugger.branches.name else debugger.branches.timeline(branch)
+    numbers = sheet.row_elsewhere(timeline, outer, iteration, columns)
+    return HeldRow(kind, iteration, numbers, is_elsewhere=True)
+
+
+def csv_lines(sheet: Sheet, columns: Sequence[int], sort: SheetSort | None = None, filter: str = "") -> Iterator[str]:
+    """Yield the lines of a table: the names of its columns after `@`, then each row with its iteration.
+
+    A number is written with as many digits as tell it from its neighbours in its own type; one that is not there is
+    empty.
+    """
+    rows = sheet.order(sort, filter)
+    yield ",".join(["@", *(_quoted(sheet.columns[column].name) for column in columns)]) + "\n"
+    numbers = [(sheet.column(column), sheet.known(column), sheet.own_type(column)) for column in columns]
+    for row in rows.tolist():
+        cells = [
+            _written(values[row], dtype) if known is None or known[row] else "" for values, known, dtype in numbers
+        ]
+        yield ",".join([str(row + sheet.topic.begin), *cells]) + "\n"
+
+
+def array_of(sheet: Sheet, columns: Sequence[int], sort: SheetSort | None = None, filter: str = "") -> Array:
+    """Return the numbers [row, column] of a table in the type that all of its columns fit into; NaN where none is."""
+    rows = sheet.order(sort, filter)
+    if not columns:
+        return np.zeros((len(rows), 0))
+    found = []
+    for column in columns:
+        values, known, own = sheet.column(column), sheet.known(column), sheet.own_type(column)
+        part = values[rows] if own is None else values[rows].astype(own)
+        if known is not None and not known[rows].all():
+            part = np.where(known[rows], part, np.nan)
+        found.append(part)
+    return np.stack(found, axis=1)
+
+
+def save(
+    sheet: Sheet,
+    path: str,
+    columns: Sequence[int],
+    sort: SheetSort | None = None,
+    filter: str = "",
+    *,
+    protected: ProtectedFiles,
+) -> int:
+    """Write a table into a file that ends in .csv or .npy; return how many rows it has. UsageError, OutputError."""
+    suffix = Path(path).suffix
+    if suffix not in (".csv", ".npy"):
+        raise UsageError(f"'{path}' is neither a .csv nor a .npy file")
+    target = OutputFile(Path(path), ARRAY if suffix == ".npy" else CSV, protected)
+    target.check()
+    if suffix == ".npy":
+        numbers = array_of(sheet, columns, sort, filter)
+        with target.writing() as file:
+            np.save(file, numbers, allow_pickle=False)
+        return len(numbers)
+    count = -1
+    with target.writing() as file:
+        for line in csv_lines(sheet, columns, sort, filter):
+            file.write(line.encode())
+            count += 1
+    return count
+
+
+def _written(number: Any, own: np.dtype[Any] | None) -> str:
+    if own is None:
+        return str(number.item())
+    if own.kind == "b":
+        return "true" if number else "false"
+    return str(own.type(number))
+
+
+def _quoted(name: str) -> str:
+    name = cell(name)
+    return '"' + name.replace('"', '""') + '"' if any(letter in name for letter in ',"\n') else name
