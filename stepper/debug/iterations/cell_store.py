@@ -18,12 +18,13 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from stepper.debug.iterations.loop_runs import outer_now
+from stepper.debug.iterations.reader import IterationReader
 from stepper.debug.iterations.slots import is_current
 from stepper.debug.overview.facts import ActivationFacts, LoopFacts, Overview, Row
 from stepper.debug.overview.rows import LoopRows, loop_rows
 from stepper.debug.stop import iteration_of
 from stepper.debug.timeline import Timeline
-from stepper.debug.visits import PAUSED, Spot, before_iteration, excursion, walk
 from stepper.element_types import Array
 from stepper.engine.frames import Frame, Phase
 from stepper.engine.program import LoopPlan, Program, Value
@@ -587,29 +588,21 @@ class IterationStatistics:
         end = last + 1 if run.ended is None else min(last + 1, run.ended)
         wanted = [iteration for iteration in range(max(first, 0), end) if run.lacks(iteration, with_values=with_values)]
         if wanted:
-            with excursion(self._timeline):
-                self._fetch(run, depth, wanted[0], wanted[-1], enough)
+            self._fetch(run, machine.stack[: depth + 1], wanted[0], wanted[-1], enough)
         return bool(wanted)
 
-    def _fetch(self, run: _ActivationStatistics, depth: int, first: int, last: int, enough: Callable[[], bool]) -> None:
-        """Walk through these iterations; the run stays where the walk ended."""
-        frame = self._timeline.machine.stack[depth]
-        key, seen, is_left = _key(frame), first - 1, False
+    def _fetch(
+        self, run: _ActivationStatistics, stack: Sequence[Frame], first: int, last: int, enough: Callable[[], bool]
+    ) -> None:
+        """Read these iterations of the run of the last frame of a stack."""
 
-        def visit(now: Frame, _tick: int) -> bool:
-            nonlocal seen, is_left
-            reached = iteration_of(now)
-            if reached is not None and _key(now) == key:
-                run.see_closed(now, reached, self.statistic)
-                seen = max(seen, reached)
-                is_left = reached >= last or enough()
-            return is_left or reached is None
+        def visit(frame: Frame) -> bool:
+            run.see_closed(frame, _iteration(frame) or 0, self.statistic)
+            return enough()
 
-        stopped = before_iteration(self._timeline, depth, first)
-        spot = Spot(frame.program, len(frame.program.operations) - 1)
-        stopped = stopped or walk(self._timeline, spot, visit, least_depth=depth + 1)
-        if not is_left and stopped != PAUSED:
-            run.ended = seen + 1
+        reader = IterationReader(run.program, outer_now(stack), begin=first, end=last + 1)
+        reader.visit(self._timeline, visit)
+        run.ended = run.ended if reader.ended is None else reader.ended
 
     def _present(self, depth: int) -> int | None:
         """Return the iteration of the loop at this depth; None where there is none."""

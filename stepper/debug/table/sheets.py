@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from stepper.debug.branches.branches import Branches
 from stepper.debug.branches.edits import Edit, same_by_tick
 from stepper.debug.iterations.loop_runs import Outer, address_in_run
+from stepper.debug.iterations.reader import Batch, IterationReader
 from stepper.debug.moments.moment import Moment, MomentKind
 from stepper.debug.stop import iteration_of
 from stepper.debug.table.columns import (
@@ -37,9 +38,9 @@ from stepper.debug.table.columns import (
     with_gaps,
 )
 from stepper.debug.table.conditions import IterationCondition, column_condition, written_out
-from stepper.debug.table.reading import Batch, Course, RowWalk
 from stepper.debug.timeline import Timeline
 from stepper.element_types import Array, is_of_numpy
+from stepper.engine.frames import Frame
 from stepper.errors import Paused, UsageError
 from stepper.files.kinds import ARRAY, CSV
 from stepper.files.output import OutputFile, ProtectedFiles
@@ -125,7 +126,7 @@ class _AskedIterations:
         timeline, topic = sheet.timeline, sheet.topic
         self._timeline, self._begin = timeline, topic.begin
         self._condition = IterationCondition(timeline, text, topic.body, sheet.place_called)
-        self._walk = RowWalk(topic.body, topic.outer, topic.begin)
+        self._reader = IterationReader(topic.body, topic.outer, begin=topic.begin)
         self._found: list[bool] = []
 
     def go_on(self, total: int, deadline: float) -> Array:
@@ -133,7 +134,7 @@ class _AskedIterations:
 
         trouble: list[ExpressionError] = []
 
-        def visit() -> bool:
+        def visit(_frame: Frame) -> bool:
             try:
                 self._found.append(self._condition.holds())
             except ExpressionError as error:  # not an error of the run
@@ -141,7 +142,7 @@ class _AskedIterations:
             return bool(trouble) or len(self._found) >= total or perf_counter() >= deadline
 
         if len(self._found) < total:
-            self._walk.go(self._timeline, visit)
+            self._reader.visit(self._timeline, visit)
         if trouble:
             raise trouble[0]
         return np.array(self._found[:total], bool)
@@ -194,11 +195,11 @@ class Sheet:
 
     def _course(
         self, numbers: Sequence[int], begin: int | None = None, end: float | None = None, outer: Outer | None = None
-    ) -> Course:
+    ) -> IterationReader:
         topic = self.topic
         program = topic.values[numbers[0]].target.program
         last = math.inf if topic.end is None else topic.end
-        return Course(
+        return IterationReader(
             topic.body,
             topic.outer if outer is None else outer,
             [topic.values[number].target.slot for number in numbers],
@@ -260,7 +261,7 @@ class Sheet:
         """Raise UsageError or ExpressionError for what is no condition, or cannot be asked of the first row."""
         RowFilter(self, text).go_on(self, perf_counter())
 
-    def _lacks(self, course: Course) -> bool:
+    def _lacks(self, course: IterationReader) -> bool:
         """True if there is more to read of a course."""
         return not course.is_done and (course.tick < self.timeline.furthest or self._beyond < BEYOND)
 
@@ -279,7 +280,7 @@ class Sheet:
             return bool(trouble) or perf_counter() >= deadline
 
         is_known, started = course.tick < timeline.furthest, perf_counter()
-        goes_on = course.go(timeline, take, timeline.furthest if is_known else None)
+        goes_on = course.read(timeline, take, timeline.furthest if is_known else None)
         if trouble and isinstance(trouble[0], UnevenValue):
             self._uneven |= {number for number in numbers if self._values[number].is_surprised}
             self._begin()
@@ -363,7 +364,7 @@ class Sheet:
                 taken.append(batch)
                 return False
 
-            if numbers and self._course(numbers, iteration, iteration + 1, outer).go(timeline, take) and taken:
+            if numbers and self._course(numbers, iteration, iteration + 1, outer).read(timeline, take) and taken:
                 for number, values in zip(numbers, taken[0], strict=True):
                     self._put_row(found, number, values)
         return found
@@ -386,8 +387,8 @@ class Sheet:
         address = address_in_run(value.address, self.topic.body, self.outer, iteration)
         return replace(address, index=one.index or ())
 
-    def _read_all(self, course: Course, take: Callable[[int, Batch], bool]) -> None:
-        if not course.go(self.timeline, take):
+    def _read_all(self, course: IterationReader, take: Callable[[int, Batch], bool]) -> None:
+        if not course.read(self.timeline, take):
             raise Paused
 
     def known(self, column: int) -> Array | None:
