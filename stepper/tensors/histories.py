@@ -625,6 +625,7 @@ class HistoryRecorder:
         self._before: Array | None = None if self._changes is None else plain_numbers(np.asarray(entered)).reshape(-1)
         self._last: Array | None = None if entered is None else np.asarray(entered)
         self._growth: HistoryRecorder | None = None
+        self._present: HistoryRecorder | None = None
         self._waiting: list[Any] = []
         self._raw = bytearray()
         self._sample: Any = None
@@ -684,6 +685,11 @@ class HistoryRecorder:
     def bytes_each(self) -> int:
         """Return the bytes of the last value."""
         return 0 if self._previous is None else self._previous.nbytes
+
+    @property
+    def step(self) -> int:
+        """Return how many iterations are in a bin."""
+        return self._step
 
     @property
     def nbytes(self) -> int:
@@ -758,10 +764,26 @@ class HistoryRecorder:
             self._note_numbers(numbers, kept)
             self._store(kept)
         else:
-            self._store(np.zeros((len(self._first), len(numbers), self._first.shape[2]), self._first.dtype))
+            self._store_absent(len(numbers))
+        self._note_presence(len(stack), is_there=numbers.shape[1] > 0)
         self.count += len(stack)
 
+    def skip(self, count: int) -> None:
+        """Take in so many iterations of which nothing is known."""
+        self.settle()
+        self._store_absent(count)
+        self._note_presence(count, is_there=False)
+        self.count += count
+
     # --- what is noted -------------------------------------------------------------------------------------------
+
+    def _note_presence(self, count: int, *, is_there: bool) -> None:
+        """Note in which iterations there are numbers, from the first one on that has none."""
+        if self._present is None and not is_there:
+            self._present = HistoryRecorder(self._capacity)
+            self._present.keep(np.ones(self.count))
+        if self._present is not None:
+            self._present.keep(np.full(count, float(is_there)))
 
     def _note_growth(self, stack: Array, shape: tuple[int, ...]) -> None:
         """Note what a value has more than before, from the first change of its shape on."""
@@ -868,6 +890,10 @@ class HistoryRecorder:
         self._first, self._recent, self._bins = (summary(kept) for kept in (self._first, self._recent, self._bins))
         self._begins, self._is_whole = begins, False
 
+    def _store_absent(self, count: int) -> None:
+        form = max((self._first, self._bins, self._recent), key=lambda one: one.shape[2])
+        self._store(np.zeros((len(form), count, form.shape[2]), form.dtype))
+
     def _store(self, numbers: Array) -> None:
         room = self._capacity.edge - self._first.shape[1]
         if room > 0:
@@ -902,18 +928,18 @@ class HistoryRecorder:
     def view(self) -> ValueHistory | None:
         """Return the history as it stands; None where there is none, as of texts."""
         self.settle()
-        first, binned, recent = self._first, self._bins, self._recent
-        if not first.shape[1]:
+        numbers = self._numbers_kept()
+        if not numbers.shape[1]:
             return self._only_entered() if not self.count else None
-        numbers = first
-        for part in (binned, recent):
-            numbers = _joined(numbers, part)
-        middle = first.shape[1] + np.arange(binned.shape[1]) * self._step
-        last = first.shape[1] + self._binned
-        begins = np.concatenate([np.arange(first.shape[1]), middle, last + np.arange(recent.shape[1])])
+        edge, recent = self._first.shape[1], self._recent.shape[1]
+        middle = edge + np.arange(self._bins.shape[1]) * self._step
+        begins = np.concatenate([np.arange(edge), middle, edge + self._binned + np.arange(recent)])
         spans = np.stack([begins, np.append(begins[1:], self.count)], axis=1).astype(np.int64)
+        if self._present is not None:
+            is_there = self._present._numbers_kept()[0, :, 0] > 0
+            spans, numbers = spans[is_there], numbers[:, is_there]
         counter = self._counter if self._may_count and self.count > 2 else None
-        found = ValueHistory(
+        return ValueHistory(
             type=self._type,
             shape=self._shapes.shape,
             count=self.count,
@@ -931,10 +957,9 @@ class HistoryRecorder:
             changes=None if self._changes is None else self._changes.view(),
             growth=None if self._growth is None else self._growth.view(),
         )
-        empty = found.empty_ranges if found.shape_changes else ()
-        inside = [(begin <= spans[:, 0]) & (spans[:, 1] <= end) for begin, end in empty]
-        kept = ~np.logical_or.reduce(inside) if inside else None
-        return found if kept is None else replace(found, spans=spans[kept], numbers=numbers[:, kept])
+
+    def _numbers_kept(self) -> Array:
+        return _joined(_joined(self._first, self._bins), self._recent)
 
     def _only_entered(self) -> ValueHistory | None:
         """Return what entered a loop of which no iteration has run."""
