@@ -149,19 +149,6 @@ class ValueHistory(Brief, Struct, frozen=True, eq=False, weakref=True):
         return before[-1].shape if before else self.first_shape
 
     @property
-    def empty_ranges(self) -> tuple[tuple[int, int], ...]:
-        """Return the iterations [first, end) in which it has no element, as far as its shapes are known."""
-        before = [] if self.first_shape is None else [ShapeChange(0, self.first_shape)]
-        known = [*before, *self.shapes] if self.shape_changes else [ShapeChange(0, self.shape)]
-        ends = [one.iteration for one in known[1:]]
-        if len(self.shapes) < self.shape_changes:  # those between the first ones and the last are not kept
-            known, ends = [*known, ShapeChange(self.count - 1, self.shape)], [*ends, known[-1].iteration + 1]
-        ends.append(self.count)
-        return tuple(
-            (one.iteration, end) for one, end in zip(known, ends, strict=True) if 0 in one.shape and one.iteration < end
-        )
-
-    @property
     def is_constant(self) -> bool:
         """True if every iteration has the same bits."""
         return self.unchanged_since == 0
@@ -395,17 +382,6 @@ def numbers_of(value: Any) -> Array | None:
         if array.size <= MOST_ELEMENTS:
             return plain_numbers(array.reshape(1, -1))
         return bucket_statistics(_row_numbers(array.reshape(1, -1)), bucket_begins(array.size))[:, 0]
-
-
-def numbers_of_all(values: Sequence[Any]) -> Array | None:
-    """Return the numbers [1, iteration, element] of small values that are alike; None where they are not."""
-    if not len(values) or any(value is None or np.size(value) > MOST_ELEMENTS for value in values):
-        return None
-    arrays = [np.asarray(value) for value in values]
-    if not arrays[0].size or arrays[0].dtype.kind not in "biuf":
-        return None
-    stack = _stacked(arrays)
-    return None if stack is None or stack.dtype != arrays[0].dtype else plain_numbers(stack)[None]
 
 
 def bits_of(value: Any) -> tuple[str, bytes]:
@@ -966,13 +942,9 @@ class HistoryRecorder:
         known = self._entered
         if known is None or not known.size or known.dtype.kind in "SUOT":
             return None
-        numbers = plain_numbers(known.reshape(1, -1))
-        if known.size > MOST_ELEMENTS:
-            with np.errstate(all="ignore"):
-                kept = bucket_statistics(numbers, bucket_begins(known.size))[:, 0]
-        else:
-            kept = numbers
         spans = np.zeros((0, 2), np.int64)
+        kept = numbers_of(known)
+        assert kept is not None
         blank = np.zeros((len(kept), 0, kept.shape[1]))
         type = element_types.name_of(known.dtype)
         return ValueHistory(type, tuple(known.shape), 0, len(kept) == 1, spans, blank, kept)

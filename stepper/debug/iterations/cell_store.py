@@ -16,7 +16,7 @@ from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from stepper.debug.iterations.loop_runs import outer_now
 from stepper.debug.iterations.reader import IterationReader
@@ -34,10 +34,10 @@ from stepper.tensors.histories import KeptStatistic, ValueHistory
 from stepper.tensors.known_values import KnownValues
 from stepper.tensors.statistics import FITTING, OVER_ITERATIONS, quiet_number_of
 
-BLOCK: Final = 64
-"""Iterations in a tile."""
 MOST_CELLS: Final = 2 * 2**20
-"""Cells of one run that are kept, of 13 bytes each; the tiles that were used longest ago go first."""
+"""Cells of one run that are kept, of 13 bytes each; the iterations that were seen longest ago go first."""
+_LEAST_ITERATIONS: Final = 256
+"""Iterations that are kept, however many operations there are."""
 
 
 class Cell(NamedTuple):
@@ -48,7 +48,7 @@ class Cell(NamedTuple):
 
 
 class Tile(Struct, frozen=True, eq=False):
-    """The operations in BLOCK iterations: arrays of shape [iterations, operations].
+    """Operations in some iterations: arrays of shape [iterations, operations].
 
     `numbers` hold where `known`. `shapes` are equal where the shapes of the values are; -1: not seen yet.
     """
@@ -63,47 +63,42 @@ class Tile(Struct, frozen=True, eq=False):
         size = iterations, operations
         return Tile(np.zeros(size), np.zeros(size, bool), np.full(size, -1, np.int32))
 
-    def copy(self) -> Tile:
-        """Return one that does not change with this one."""
-        return Tile(self.numbers.copy(), self.known.copy(), self.shapes.copy())
-
-    def put(
-        self, rows: slice | int, columns: slice | Array, other: Tile, source: slice | int, taken: slice | Array
-    ) -> None:
-        """Take over a part of another one."""
-        for mine, theirs in zip(self._arrays(), other._arrays(), strict=True):
-            mine[rows, columns] = theirs[source, taken]
-
-    def _arrays(self) -> tuple[Array, Array, Array]:
-        return self.numbers, self.known, self.shapes
+    def put(self, row: int, columns: slice | Array, other: Tile, taken: slice | Array) -> None:
+        """Take over operations of the one iteration of another tile."""
+        for mine, theirs in zip(astuple(self), astuple(other), strict=True):
+            mine[row, columns] = theirs[0, taken]
 
 
-class TileStore:
-    """The tiles of one run of a graph with so many operations."""
+class CellStore:
+    """The cells of one run of a graph with so many operations: a tile for each iteration, which never changes."""
 
     def __init__(self, operations: int, most_cells: int = MOST_CELLS) -> None:
         self.operations = operations
         self.firsts: dict[str, Cell] = {}
-        self._most = max(most_cells // (BLOCK * max(operations, 1)), 4)
-        self._tiles: OrderedDict[int, Tile] = OrderedDict()
-        self._complete: dict[int, Array] = {}
-        self._shown: dict[int, Tile] = {}
+        self._most = max(most_cells // max(operations, 1), _LEAST_ITERATIONS)
+        self._rows: OrderedDict[int, Tile] = OrderedDict()
+        self._complete: set[int] = set()
 
     @property
     def cells(self) -> int:
-        """Return how many there is room for in the tiles that are kept."""
-        return len(self._tiles) * BLOCK * self.operations
+        """Return how many are kept."""
+        return len(self._rows) * self.operations
 
     def missing(self, iteration: int, begin: int, end: int) -> Array:
         """Which operations from `begin` up to but not `end` were not seen yet in an iteration: their indices."""
-        block, line = divmod(iteration, BLOCK)
-        return np.flatnonzero(self._tile(block).shapes[line, begin:end] < 0) + begin
+        row = self._rows.get(iteration)
+        return np.arange(begin, end) if row is None else np.flatnonzero(row.shapes[0, begin:end] < 0) + begin
 
     def put(self, iteration: int, operations: Array, row: Tile) -> None:
         """These operations of an iteration, by index, of a row of all."""
-        block, line = divmod(iteration, BLOCK)
-        self._tile(block).put(line, operations, row, 0, operations)
-        self._shown.pop(block, None)
+        made = Tile.empty(1, self.operations)
+        if iteration in self._rows:
+            made.put(0, slice(None), self._rows[iteration], slice(None))
+        made.put(0, operations, row, operations)
+        self._rows[iteration] = made
+        self._rows.move_to_end(iteration)
+        while len(self._rows) > self._most:
+            self._complete.discard(self._rows.popitem(last=False)[0])
         for kind, test in (("NaN", np.isnan), ("Inf", np.isinf)):
             odd = np.flatnonzero(test(row.numbers[0, operations]) & row.known[0, operations])
             if odd.size:
@@ -112,45 +107,22 @@ class TileStore:
 
     def close(self, iteration: int) -> None:
         """All operations of the iteration have run, and were seen."""
-        block, line = divmod(iteration, BLOCK)
-        self._tile(block)
-        self._complete[block][line] = True
+        self._complete.add(iteration)
 
     def lacks(self, iteration: int) -> bool:
         """True if the iteration was not seen when it was closed, with all its values there."""
-        complete = self._complete.get(iteration // BLOCK)
-        return complete is None or not complete[iteration % BLOCK]
+        return iteration not in self._complete
 
     def view(self, first: int, last: int) -> Mapping[int, Tile]:
-        """Return the tiles of these iterations by block, as they are now, without those of which nothing is known."""
-        found = {}
-        for block in range(max(first, 0) // BLOCK, max(last, 0) // BLOCK + 1):
-            tile = self._tiles.get(block)
-            if tile is not None:
-                self._tiles.move_to_end(block)
-                if block not in self._shown:
-                    self._shown[block] = tile.copy()
-                found[block] = self._shown[block]
-        self._shown = {block: tile for block, tile in self._shown.items() if block in found}
-        return found
-
-    def _tile(self, block: int) -> Tile:
-        tile = self._tiles.get(block)
-        if tile is None:
-            tile = self._tiles[block] = Tile.empty(BLOCK, self.operations)
-            self._complete[block] = np.zeros(BLOCK, bool)
-            while len(self._tiles) > self._most:
-                gone, _ = self._tiles.popitem(last=False)
-                del self._complete[gone]
-        self._tiles.move_to_end(block)
-        return tile
+        """Return what is known of these iterations, as it is now."""
+        return {at: self._rows[at] for at in range(first, last + 1) if at in self._rows}
 
 
 class CellsView(Brief, Struct, frozen=True, eq=False):
     """The operations of one run of a graph over a window of its iterations.
 
-    `tiles` by block. `firsts`: of what is known of the whole run, the first cells with NaN and with Inf. `ended` is the
-    number of the first iteration that there is not, where that is known. `values` are the operations that somebody
+    `tiles` by iteration. `firsts`: of what is known of the whole run, the first cells with NaN and with Inf. `ended` is
+    the number of the first iteration that there is not, where that is known. `values` are the operations that somebody
     looks at, by index.
     """
 
@@ -170,41 +142,33 @@ class CellsView(Brief, Struct, frozen=True, eq=False):
         """
         taken = slice(None) if operations is None else operations
         found = Tile.empty(iterations, len(self.program.operations) if operations is None else len(operations))
-        for block, tile in self.tiles.items():
-            begin, end = max(first, block * BLOCK), min(first + iterations, (block + 1) * BLOCK)
-            if begin < end:
-                source = slice(begin - block * BLOCK, end - block * BLOCK)
-                found.put(slice(begin - first, end - first), slice(None), tile, source, taken)
+        for at, row in self.tiles.items():
+            if first <= at < first + iterations:
+                found.put(at - first, slice(None), row, taken)
         return found
 
     def number(self, cell: Cell) -> float | None:
         """Return the number of a cell; None where it is not known."""
-        tile = self.tiles.get(cell.iteration // BLOCK)
-        line = cell.iteration % BLOCK
-        if tile is None or cell.iteration < 0 or not tile.known[line, cell.operation]:
-            return None
-        return float(tile.numbers[line, cell.operation])
+        row = self.tiles.get(cell.iteration)
+        is_known = row is not None and bool(row.known[0, cell.operation])
+        return float(row.numbers[0, cell.operation]) if row is not None and is_known else None
 
     def odd(self, iteration: int, kind: str) -> int | None:
         """In how many operations of an iteration there is NaN, or for Inf either; None where not all of it is known."""
-        tile = self.tiles.get(iteration // BLOCK)
-        line = iteration % BLOCK
-        if tile is None or iteration < 0 or not (tile.shapes[line] >= 0).all():
+        row = self.tiles.get(iteration)
+        if row is None or not (row.shapes >= 0).all():
             return None
-        numbers = tile.numbers[line]
-        found = np.isnan(numbers) if kind == "NaN" else ~np.isfinite(numbers)
-        return int((found & tile.known[line]).sum())
+        found = np.isnan(row.numbers) if kind == "NaN" else ~np.isfinite(row.numbers)
+        return int((found & row.known).sum())
 
     def anomaly(self, after: Cell, *, backward: bool = False) -> Cell | None:
         """Return the next cell in time where NaN or Inf appears in an operation, or its shape changes; else None.
 
         Of what is known; a cell whose iteration before is not known counts for none.
         """
-        blocks = sorted(self.tiles, reverse=backward)
-        for block in blocks:
-            begin = block * BLOCK
-            part = self.window(begin - 1, BLOCK + 1)
-            found = [Cell(begin + int(row), int(index)) for row, index in np.argwhere(_turns(part, begin == 0))]
+        for iteration in sorted(self.tiles, reverse=backward):
+            turns = _turns(self.window(iteration - 1, 2), iteration == 0)
+            found = [Cell(iteration, int(index)) for index in np.flatnonzero(turns)]
             fitting = [cell for cell in found if (cell < after if backward else cell > after)]
             if fitting:
                 return fitting[-1] if backward else fitting[0]
@@ -212,13 +176,13 @@ class CellsView(Brief, Struct, frozen=True, eq=False):
 
 
 def _turns(part: Tile, is_first: bool) -> Array:
-    """Return where something begins, from the second row on; what is there in iteration 0 begins there."""
+    """Return where something begins in the second row; what is there in iteration 0 begins there."""
     kinds = np.where(part.known, np.isnan(part.numbers) * 2 + np.isinf(part.numbers), 0)
     seen = (part.shapes[1:] >= 0) & (part.shapes[:-1] >= 0)
     begins = seen & (kinds[1:] != kinds[:-1]) & (kinds[1:] > 0)
     changes = seen & (part.shapes[1:] != part.shapes[:-1])
     if is_first:
-        begins[0] = kinds[1] > 0
+        begins = kinds[1:] > 0
     found: Array = begins | changes
     return found
 
@@ -262,28 +226,23 @@ class ListedValues:
         """True if the wanted values were not read when the iteration was closed."""
         return bool(self._wanted) and iteration not in self._read
 
-    def take(
-        self,
-        values: Sequence[Value],
-        iteration: int,
-        begin: int,
-        end: int,
-        most: int = LARGEST,
-        enough: Callable[[], bool] = lambda: False,
+    def see(
+        self, frame: Frame, iteration: int, most: int = LARGEST, enough: Callable[[], bool] = lambda: False
     ) -> bool:
-        """Read the wanted operations from `begin` up to but not `end`, values of at most so many elements.
+        """Read what this iteration has made, and what the one before left, of values of at most so many elements.
 
         `enough` ends it. True if any was not known.
         """
+        done = frame.pc if frame.phase is Phase.RUNNING else len(self._slots)
         is_new = False
         for index in self._wanted:
-            slot = self._slots[index] if begin <= index < end else -1
-            value = values[slot] if slot >= 0 else None
-            if value is None or self._known[index].knows(iteration) or np.size(value) > most:
+            slot, made = self._slots[index], iteration - (index >= done)
+            value = frame.values[slot] if slot >= 0 else None
+            if value is None or made < 0 or self._known[index].knows(made) or np.size(value) > most:
                 continue
             if enough():
                 break
-            is_new |= self._known[index].see(iteration, value)
+            is_new |= self._known[index].see(made, value)
         return is_new
 
     def close(self, iteration: int) -> None:
@@ -395,7 +354,7 @@ class _ActivationStatistics:
         self.rows = rows
         self.values = {slot: KnownValues() for slot in rows.slots}
         self.slots = [program.shown_slot(one.outputs[0]) if one.outputs else -1 for one in program.operations]
-        self.tiles = TileStore(len(self.slots))
+        self.cells = CellStore(len(self.slots))
         self.operations = ListedValues(self.slots)
         self.ended: int | None = None
         self.held: list[Value] = [None] * len(self.slots)
@@ -409,7 +368,7 @@ class _ActivationStatistics:
             return False
         self._see_rows(frame, iteration)
         self.see_operations(frame)
-        if not (self.tiles.lacks(iteration) or (iteration and self.tiles.lacks(iteration - 1))):
+        if not (self.cells.lacks(iteration) or (iteration and self.cells.lacks(iteration - 1))):
             return False  # all else that it can tell is known
         if frame.phase is not Phase.RUNNING:
             self.see_closed(frame, iteration, statistic)
@@ -421,8 +380,8 @@ class _ActivationStatistics:
     def see_closed(self, frame: Frame, iteration: int, statistic: str) -> None:
         """All operations of the iteration have run, and their values are there."""
         self._take(frame.values, iteration, 0, len(self.slots), statistic)
-        self.tiles.close(iteration)
-        self.operations.take(frame.values, iteration, 0, len(self.slots))
+        self.cells.close(iteration)
+        self.operations.see(frame, iteration)
         self.operations.close(iteration)
         for slot, known in self.values.items():
             known.see(iteration, frame.values[slot])
@@ -430,19 +389,14 @@ class _ActivationStatistics:
 
     def lacks(self, iteration: int, *, with_values: bool) -> bool:
         """True if the iteration was not seen when it was closed."""
-        return self.tiles.lacks(iteration) or (with_values and self.operations.lacks(iteration))
+        return self.cells.lacks(iteration) or (with_values and self.operations.lacks(iteration))
 
     def see_operations(
         self, frame: Frame, most: int = LARGEST_AT_A_STOP, enough: Callable[[], bool] = lambda: False
     ) -> bool:
         """Take what this iteration has made, and what the one before left, of values of at most so many elements."""
         iteration = _iteration(frame)
-        if iteration is None:
-            return False
-        count, values = len(self.slots), frame.values
-        done = frame.pc if frame.phase is Phase.RUNNING else count
-        is_new = self.operations.take(values, iteration, 0, done, most, enough)
-        return (bool(iteration) and self.operations.take(values, iteration - 1, done, count, most, enough)) or is_new
+        return iteration is not None and self.operations.see(frame, iteration, most, enough)
 
     def _see_rows(self, frame: Frame, iteration: int) -> None:
         """Take what this iteration has made of the rows, and what the one before left in the slots."""
@@ -468,7 +422,7 @@ class _ActivationStatistics:
 
     def _take(self, values: list[Value], iteration: int, begin: int, end: int, statistic: str) -> bool:
         """Take the part not seen yet of an iteration's operations from `begin` up to but not `end`; True if any is."""
-        missing = self.tiles.missing(iteration, begin, end)
+        missing = self.cells.missing(iteration, begin, end)
         if not missing.size:
             return False
         numbers, known, shapes = self.row.numbers[0], self.row.known[0], self.row.shapes[0]
@@ -484,7 +438,7 @@ class _ActivationStatistics:
                 known[index] = number is not None
                 numbers[index] = 0.0 if number is None else number
                 shapes[index] = -1 if value is None else self._shape(np.shape(value))
-        self.tiles.put(iteration, missing, self.row)
+        self.cells.put(iteration, missing, self.row)
         return bool((shapes[missing] >= 0).any())
 
     def _shape(self, shape: tuple[int, ...]) -> int:
@@ -554,7 +508,7 @@ class IterationStatistics:
         return self._cells(self._run(self._timeline.machine.stack[depth]), first, last)
 
     def _cells(self, run: _ActivationStatistics, first: int, last: int) -> CellsView:
-        tiles, firsts = run.tiles.view(first, last), dict(run.tiles.firsts)
+        tiles, firsts = run.cells.view(first, last), dict(run.cells.firsts)
         return CellsView(run.program, self.statistic, tiles, firsts, run.ended, run.operations.view())
 
     def fill(self, depth: int, back: int, enough: Callable[[], bool]) -> bool:
@@ -625,7 +579,7 @@ class IterationStatistics:
         return run
 
     def _size(self) -> int:
-        return sum(run.tiles.cells for run in self._runs.values())
+        return sum(run.cells.cells for run in self._runs.values())
 
 
 def _key(frame: Frame) -> tuple[int, int]:
