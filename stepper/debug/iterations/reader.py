@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from time import perf_counter
 from typing import Any, Final
 from weakref import proxy
 
@@ -20,6 +21,8 @@ from stepper.errors import StepperError
 
 _MOST_WAITING: Final = 1024
 _BYTES_WAITING: Final = 2**22
+_SECONDS: Final = 0.05
+"""For how long iterations are read together, which are few at first: who takes them may have little time."""
 
 Batch = Sequence[Sequence[Value]]
 """For each slot that is read its values in consecutive iterations; None where it has none."""
@@ -50,6 +53,7 @@ class IterationReader:
         self.ended: int | None = None
         self.failure = ""
         self._stand: Snapshot | None = None
+        self._tap: _Tap | None = None
 
     @property
     def tick(self) -> int:
@@ -121,7 +125,8 @@ class IterationReader:
     def _through_body(self, timeline: Timeline, take: Take, until: int | None) -> bool:
         """Read the body's own values; True if it was paused."""
         machine, depth = timeline.machine, len(self.body.path)
-        tap = _Tap(machine, self.body, self.slots, self.end, lambda begin, batch: self._take(begin, batch, take))
+        tap = self._tap = self._tap or _Tap(machine, self.body, self.slots, self.end)
+        tap.begin(lambda begin, batch: self._take(begin, batch, take))
         is_bounded, is_edited = self.end < math.inf, bool(timeline.edits)
         every = Every.ITERATION if is_edited or (is_bounded and not self.body.straight) else Every.LOOP
         machine.observers = () if is_edited else (tap,)  # which is told before an edit at the close of an iteration
@@ -202,14 +207,17 @@ def _iterations_run(timeline: Timeline, reader: IterationReader) -> int:
 class _Tap(RunObserver):
     """Takes values of a body's frame as each iteration is closed."""
 
-    def __init__(self, machine: Machine, body: Program, slots: Sequence[int], end: float, take: Take) -> None:
+    def __init__(self, machine: Machine, body: Program, slots: Sequence[int], end: float) -> None:
         self._machine: Machine = proxy(machine)
-        self._body, self._slots, self._end, self._take = body, slots, end, take
+        self._body, self._slots, self._end = body, slots, end
         self._begin = 0
         self._waiting: list[list[Value]] = [[] for _ in slots]
         self._pairs = [(values.append, slot) for values, slot in zip(self._waiting, slots, strict=True)]
         self._most = self._fullest = 1
-        self.is_enough = False
+
+    def begin(self, take: Take) -> None:
+        """Take values from now on, for another one."""
+        self._take, self._begun, self.is_enough = take, perf_counter(), False
 
     def iteration_closed(self, frame: Frame) -> None:
         """Take the values of the iteration."""
@@ -253,7 +261,8 @@ class _Tap(RunObserver):
             batch = [values.copy() for values in self._waiting]
             for values in self._waiting:
                 values.clear()
-            self._most = min(2 * self._most, self._fullest)  # few at first: who takes them has little time
+            took, self._begun = perf_counter() - self._begun, perf_counter()
+            self._most = max(1, min(self._most // 2 if took > _SECONDS else 2 * self._most, self._fullest))
             self.is_enough |= self._take(self._begin, batch)
             if self.is_enough:
                 self._machine.request_pause()

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 from msgspec import Struct
 
-from stepper.debug.scopes import Names, iteration_now, value_now
+from stepper.debug.scopes import Names, WalkScope
 from stepper.debug.timeline import Timeline
 from stepper.element_types import Array
 from stepper.engine.program import Program
@@ -236,11 +236,10 @@ class IterationCondition:
         self, timeline: Timeline, text: str, body: Program, place_of: Callable[[Address], Target | None]
     ) -> None:
         self.expression: Expression = parse(text)
-        self._timeline, self._body, self._place_of = timeline, body, place_of
+        self._body, self._place_of = body, place_of
         self._names = Names(timeline.machine.compiled)
-        self._before: dict[Address, Any] = {}
-        self._before_iteration = -2
-        self._targets = {address: self._target(address) for address in self.expression.addresses}
+        targets = {address: self._target(address) for address in self.expression.addresses}
+        self._scope = WalkScope(timeline.machine, self.expression, targets.__getitem__)
         if self.expression.references:
             raise UsageError("ref() is not in the conditions of a table")
 
@@ -257,43 +256,10 @@ class IterationCondition:
     def holds(self) -> bool:
         """True if it does in the iteration that has just been closed; values that are not there make it false."""
         try:
-            found = self.expression.truth(self)
+            found = self.expression.truth(self._scope)
         except ExpressionError:
             raise
         except StepperError:
             found = False
-        self._remember()
+        self._scope.remember()
         return found
-
-    def _remember(self) -> None:
-        if not self.expression.previous:
-            return
-        self._before_iteration = self.iteration()
-        self._before = {}
-        for address in self.expression.previous:
-            try:
-                self._before[address] = self.value(address)
-            except StepperError:
-                continue
-
-    def value(self, address: Address, /) -> Any:
-        """Return the value of this iteration."""
-        return value_now(self._timeline.machine.stack, self._targets[address])
-
-    def previous(self, address: Address, /) -> Any:
-        """Return that of the one before."""
-        if self._before_iteration + 1 != self.iteration() or address not in self._before:
-            raise UsageError(f"'{address}' has no value one iteration before")
-        return self._before[address]
-
-    def reference(self, address: Address, /) -> Any:
-        """Refused when it is written."""
-        raise UsageError(f"there is no reference run for '{address}'")
-
-    def iteration(self) -> int:
-        """Return the iteration."""
-        return iteration_now(self._timeline.machine.stack)
-
-    def iteration_of(self, loop: str, /) -> int:
-        """Return that of a loop around."""
-        return iteration_now(self._timeline.machine.stack, loop)

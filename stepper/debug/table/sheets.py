@@ -8,15 +8,15 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stepper.debug.branches.branches import Branches
 from stepper.debug.branches.edits import Edit, same_by_tick
-from stepper.debug.iterations.loop_runs import Outer, address_in_run
+from stepper.debug.debugger import Debugger
+from stepper.debug.iterations.loop_runs import Outer, address_in_run, outer_now
 from stepper.debug.iterations.reader import Batch, IterationReader
 from stepper.debug.moments.moment import Moment, MomentKind
 from stepper.debug.stop import iteration_of
@@ -58,39 +58,10 @@ _WORDS: Final[dict[str, Callable[[Array], Array]]] = {
 """Conditions about every column: as `break nan` and `break inf`, and both."""
 
 
-class RowSource(Protocol):
-    """A table as its filter sees it."""
-
-    timeline: Timeline
-    topic: SheetTopic
-
-    @property
-    def total(self) -> int:
-        """Return how many iterations are known."""
-
-    def column(self, column: int) -> Array:
-        """Return a whole column."""
-
-    def known(self, column: int) -> Array | None:
-        """Return in which iterations a column has a number; None: in all."""
-
-    def rows_with(self, test: Callable[[Array], Array]) -> Array:
-        """Return in which rows any column passes a test."""
-
-    def numbered(self, text: str) -> str:
-        """Return a condition with `column_7` in place of each name of a column that no expression can have."""
-
-    def column_called(self, name: str, index: tuple[int, ...]) -> int | None:
-        """Return the number of the column of an element."""
-
-    def place_called(self, address: Address) -> Target | None:
-        """Return the place of the value of a name of the table."""
-
-
 class RowFilter:
     """A condition on the rows, as far as it was asked: `mask` says which hold."""
 
-    def __init__(self, sheet: RowSource, text: str) -> None:
+    def __init__(self, sheet: Sheet, text: str) -> None:
         self.text = text
         self.mask: Array = np.zeros(0, bool)
         self._word = _WORDS.get(text.strip().lower())
@@ -100,7 +71,7 @@ class RowFilter:
         if self._word is None and self._by_column is None:
             self._by_iteration = _AskedIterations(sheet, written)
 
-    def go_on(self, sheet: RowSource, deadline: float) -> bool:
+    def go_on(self, sheet: Sheet, deadline: float) -> bool:
         """Ask further rows until a deadline; True if there are more."""
         total = sheet.total
         if len(self.mask) >= total:
@@ -122,7 +93,7 @@ class RowFilter:
 class _AskedIterations:
     """A condition that is asked of each iteration on a way through the run."""
 
-    def __init__(self, sheet: RowSource, text: str) -> None:
+    def __init__(self, sheet: Sheet, text: str) -> None:
         timeline, topic = sheet.timeline, sheet.topic
         self._timeline, self._begin = timeline, topic.begin
         self._condition = IterationCondition(timeline, text, topic.body, sheet.place_called)
@@ -186,9 +157,8 @@ class Sheet:
         self.columns: tuple[SheetColumn, ...] = ()
         self._offsets: list[int] = []
         self._whole: OrderedDict[int, Array] = OrderedDict()
-        self._blocks: OrderedDict[tuple[int, int], Array] = OrderedDict()
+        self._blocks: OrderedDict[tuple[int, int], tuple[Array, Array]] = OrderedDict()
         self._heads: dict[tuple[int, int, str, int], ColumnHead] = {}
-        self._empty: dict[tuple[int, int], frozenset[int]] = {}
         self._order: tuple[tuple[Any, ...], Array] | None = None
         self._described: tuple[tuple[Any, ...], ColumnDetail] | None = None
         self._filter: RowFilter | None = None
@@ -409,16 +379,10 @@ class Sheet:
             ]
         found: list[Any] = []
         for row in rows:
-            if not 0 <= row < total:
-                found.append(None)
-                continue
-            block, line = divmod(row, _BLOCK)
-            number = self._blocks[value.number, block][line, place].item()
-            found.append(None if number != number and not self._is_nan(value, block, line) else number)
+            numbers, known = self._blocks[value.number, row // _BLOCK] if 0 <= row < total else (None, None)
+            is_there = numbers is not None and known is not None and known[row % _BLOCK]
+            found.append(numbers[row % _BLOCK, place].item() if numbers is not None and is_there else None)
         return found
-
-    def _is_nan(self, value: GatheredValue, block: int, line: int) -> bool:
-        return line not in self._empty.get((value.number, block), ())
 
     def _fetch(self, columns: Sequence[int], rows: Sequence[int]) -> None:
         """Have the blocks of these cells read, where the numbers are not kept: from the first to the last."""
@@ -435,30 +399,24 @@ class Sheet:
                         asked, block, begin + block * _BLOCK, min(begin + (block + 1) * _BLOCK, begin + total)
                     )
         kept = {(number, block) for number in wanted for block in blocks}
-        while sum(one.size for one in self._blocks.values()) > _MOST_BLOCK_CELLS:
+        while sum(one.size for one, _ in self._blocks.values()) > _MOST_BLOCK_CELLS:
             oldest = next((key for key in self._blocks if key not in kept), None)
             if oldest is None:
                 break
             del self._blocks[oldest]
-            self._empty.pop(oldest, None)
 
     def _read_block(self, numbers: Sequence[int], block: int, begin: int, end: int) -> None:
-        parts: dict[int, list[Array]] = {number: [] for number in numbers}
-        empty: dict[int, list[Array]] = {number: [] for number in numbers}
+        parts: dict[int, list[tuple[Array, Array]]] = {number: [] for number in numbers}
 
         def take(_begin: int, batch: Batch) -> bool:
             for number, values in zip(numbers, batch, strict=True):
-                found, known = self._values[number].numbers(values)
-                parts[number].append(found)
-                empty[number].append(~known)
+                parts[number].append(self._values[number].numbers(values))
             return False
 
         self._read_all(self._course(numbers, begin, end), take)
         for number in numbers:
-            self._blocks[number, block] = np.concatenate(parts[number])
-            none = np.flatnonzero(np.concatenate(empty[number]))
-            if none.size:
-                self._empty[number, block] = frozenset(none.tolist())
+            found, known = zip(*parts[number], strict=True)
+            self._blocks[number, block] = np.concatenate(found), np.concatenate(known)
 
     # --- rows ------------------------------------------------------------------------------------------------------
 
@@ -660,31 +618,14 @@ class SheetLook(Struct, frozen=True, eq=False):
     a: HeldRow | None
 
 
-class HoldingDebugger(Protocol):
-    """A debugger, as far as its held rows are concerned."""
-
-    branches: Branches
-
-    @property
-    def timeline(self) -> Timeline:
-        """Return the course of the run that goes on."""
-
-    @property
-    def pinned(self) -> Moment | None:
-        """Return the moment A."""
-
-
-def look_at(debugger: HoldingDebugger, sheet: Sheet, request: SheetRequest, row: int | None = None) -> SheetLook:
+def look_at(debugger: Debugger, sheet: Sheet, request: SheetRequest, row: int | None = None) -> SheetLook:
     """Return a part of a table with the rows that are held; `row` is the iteration of the cursor."""
     now = iteration_now(sheet)
     at = now if now is not None else row
     a = None if debugger.pinned is None else _row_of(debugger, debugger.pinned, sheet, request.columns, at)
     mine = [] if a is None or a.iteration is None or a.is_elsewhere else [a.iteration]
     pinned = (*request.pinned, *([] if now is None else [now]), *mine)
-    asked = SheetRequest(
-        request.top, request.rows, request.columns, request.sort, request.filter, pinned, request.detail
-    )
-    view = sheet.view(asked)
+    view = sheet.view(replace(request, pinned=pinned))
     if a is not None and mine:
         a = HeldRow(a.kind, a.iteration, view.pinned[mine[0]])
     return SheetLook(view, now, a)
@@ -694,18 +635,12 @@ def iteration_now(sheet: Sheet) -> int | None:
     """Return the iteration in which the run stands; None where that is in no run of the table."""
     topic, stack = sheet.topic, sheet.timeline.machine.stack
     depth = len(topic.body.path)
-    if depth >= len(stack) or stack[depth].program is not topic.body or _outer(stack[1:depth]) != sheet.outer:
+    if depth >= len(stack) or stack[depth].program is not topic.body or outer_now(stack[: depth + 1]) != sheet.outer:
         return None
     return iteration_of(stack[depth])
 
 
-def _outer(frames: Any) -> Outer:
-    return tuple(iteration_of(frame) for frame in frames)
-
-
-def _row_of(
-    debugger: HoldingDebugger, moment: Moment, sheet: Sheet, columns: tuple[int, ...], at: int | None
-) -> HeldRow:
+def _row_of(debugger: Debugger, moment: Moment, sheet: Sheet, columns: tuple[int, ...], at: int | None) -> HeldRow:
     kind, path = moment.kind, sheet.topic.body.path
     if kind is MomentKind.REFERENCE:
         return HeldRow(kind, problem="the rows of a reference are seen in the compare view (D)")
