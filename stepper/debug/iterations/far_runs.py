@@ -80,53 +80,37 @@ class FarRun(Brief, Struct, frozen=True, eq=False):
 def far_run(timeline: Timeline, loop: LoopOfRun) -> FarRun:
     """Return a run of a loop as it stands at its end, or as far as it is known. Paused; UsageError if there is none.
 
+    Of the model's own graph the one run that there is.
+
     Iterations that the run has not come to are computed for MOST_SECONDS; none of a loop that can never end.
     """
-    machine = timeline.machine
+    machine, depth = timeline.machine, len(loop.body.path)
+    outer: Outer = ()
+    count: int | None = None
     with excursion(timeline):
-        depth = enter_run(timeline, loop.body, loop.outer)
-        outer = outer_now(machine.stack[: depth + 1])
-        around = next((at for at in reversed(range(1, depth)) if loop.body.path[at - 1].is_loop), None)
-        count = None if around is None else iterations_in_all(timeline, around)
+        if depth:
+            enter_run(timeline, loop.body, loop.outer)
+            outer = outer_now(machine.stack[: depth + 1])
+            around = next((at for at in reversed(range(1, depth)) if loop.body.path[at - 1].is_loop), None)
+            count = None if around is None else iterations_in_all(timeline, around)
         _to_its_end(timeline, depth)
         if len(machine.stack) <= depth:
             timeline.goto(machine.tick - 1)
         return FarRun(loop.body, outer, depth, count, machine.snapshot())
 
 
-def graph_run(timeline: Timeline) -> FarRun:
-    """Return the run of the model's own graph as it stands at its end, or as far as it is known. Paused.
-
-    Operations that the run has not come to are computed for MOST_SECONDS.
-    """
-    machine, deadline = timeline.machine, perf_counter() + MOST_SECONDS
-    with excursion(timeline):
-        while machine.tick < timeline.furthest or perf_counter() <= deadline:
-            until = timeline.furthest if machine.tick < timeline.furthest else machine.tick + 1
-            try:
-                event = timeline.forward(Every.END, lambda _event: False, until)
-            except StepperError:  # it stands before the operation that fails
-                break
-            if event.kind is EventKind.PAUSED:
-                raise Paused
-            if machine.finished:
-                break
-        if machine.finished:
-            timeline.goto(machine.tick - 1)
-        return FarRun(machine.compiled.main, (), 0, None, machine.snapshot())
-
-
 def _to_its_end(timeline: Timeline, depth: int) -> None:
-    """Go on to where the loop at this depth is left, or as far as it may be computed."""
+    """Go on to where the graph at this depth is left, or as far as it may be computed."""
     machine, deadline = timeline.machine, perf_counter() + MOST_SECONDS
     furthest = timeline.furthest
-    go_to_latest(timeline, depth)
+    if depth:
+        go_to_latest(timeline, depth)
     while len(machine.stack) > depth:
         activation = machine.stack[depth].activation
-        more = activation is not None and not never_ends(activation) and perf_counter() <= deadline
-        if machine.tick >= furthest and not more:
+        is_endless = activation is not None and never_ends(activation)
+        if machine.tick >= furthest and (is_endless or perf_counter() > deadline):
             return
-        until = furthest if machine.tick < furthest else machine.tick + _STRETCH
+        until = furthest if machine.tick < furthest else machine.tick + (_STRETCH if depth else 1)
         try:
             event = timeline.forward(Every.LOOP, lambda _event: len(machine.stack) <= depth, until)
         except StepperError:  # it stands before the operation that fails

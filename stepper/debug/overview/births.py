@@ -21,7 +21,7 @@ from stepper.debug.causes.why import FARTHEST_AT_A_STOP, chain_of, element_asked
 from stepper.debug.overview.facts import Birth, ConstantFacts
 from stepper.debug.timeline import Timeline
 from stepper.element_types import FLOATING, Array, is_floating
-from stepper.engine.events import EventKind, Every
+from stepper.engine.events import EventKind
 from stepper.engine.frames import Frame
 from stepper.engine.machine import Machine
 from stepper.engine.program import CompiledModel
@@ -79,20 +79,18 @@ class BirthSearch:
         timeline.return_to(begin)
         machine.watcher = watcher
         watcher.forward()
-        while machine.tick < end and not machine.finished:
-            try:
-                due = min(timeline.history.due(machine.tick), end)
-                event = timeline.forward(Every.END, lambda _event: False, due)
-            except Paused:
-                break
-            except StepperError:
+        try:
+            for event in timeline.stretches(end):
                 watcher.examine()
-                return end
+                if len(self.found) >= MOST_BIRTHS:
+                    return end
+                if event.kind is EventKind.PAUSED or enough():
+                    break
+        except Paused:
+            pass
+        except StepperError:
             watcher.examine()
-            if len(self.found) >= MOST_BIRTHS:
-                return end
-            if event.kind is EventKind.PAUSED or enough():
-                break
+            return end
         return machine.tick
 
     def relate(self) -> None:

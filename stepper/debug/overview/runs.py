@@ -25,7 +25,7 @@ from stepper.debug.overview.facts import (
 from stepper.debug.overview.programs import port_facts
 from stepper.debug.overview.run_recorder import RunRecorder
 from stepper.debug.timeline import Timeline
-from stepper.engine.events import EventKind, Every
+from stepper.engine.events import EventKind
 from stepper.engine.frames import Constants, Snapshot
 from stepper.engine.program import CompiledModel, Value
 from stepper.engine.run import output_names
@@ -197,8 +197,7 @@ class OverviewRun:
         """Run until the end, a pause, or a limit, in the stretches between two snapshots of the history."""
         timeline, machine = self._timeline, self._timeline.machine
         before, shown, pause = self._seconds, limits.started, _INTERVAL
-        while not machine.finished:
-            event = timeline.forward(Every.END, lambda _event: False, timeline.history.due(machine.tick))
+        for event in timeline.stretches():
             now = perf_counter()
             self._ticks, self._seconds = machine.tick, before + now - limits.started
             if event.kind is EventKind.FINISHED:
@@ -284,17 +283,14 @@ class OverviewRun:
             machine.restore(again.stand)
         machine.watcher, machine.observers = None, (again.recorder,)
         is_over = False
-        while machine.tick < self._ticks and not machine.finished and not is_over:
-            try:
-                due = min(timeline.history.due(machine.tick), self._ticks)
-                event = timeline.forward(Every.END, lambda _event: False, due)
-            except Paused:
-                break
-            except StepperError:
-                is_over = True
-                continue
-            if event.kind is EventKind.PAUSED or enough():
-                break
+        try:
+            for event in timeline.stretches(self._ticks):
+                if event.kind is EventKind.PAUSED or enough():
+                    break
+        except Paused:
+            pass
+        except StepperError:
+            is_over = True
         if is_over or machine.tick >= self._ticks or machine.finished:
             self._recorder, self._followed, self._again = again.recorder, followed, None
         else:

@@ -138,34 +138,22 @@ def _whole(item: Any) -> int | None:
     return int(item.value) if is_number else None
 
 
-def by_element(node: Node, names: _ElementNames) -> Node | None:
-    """Return the tree with elements in place of what it reads; None where it is about more than single elements."""
-    found = names.operand(node)
+class _OtherThanElements(Exception):
+    """A part of a condition is about more than single elements."""
+
+
+def by_element(node: Any, names: _ElementNames) -> Any:
+    """Return a tree with elements in place of what it reads. Raise _OtherThanElements."""
+    if isinstance(node, tuple):
+        return tuple(by_element(one, names) for one in node)
+    found = names.operand(node) if isinstance(node, Node) else node
     if found is not None or isinstance(node, Literal):
         return found or node
-    match node:
-        case Unary(position, operator, operand):
-            inner = by_element(operand, names)
-            return None if inner is None else Unary(position, operator, inner)
-        case Binary(position, operator, left, right):
-            one, two = by_element(left, names), by_element(right, names)
-            return None if one is None or two is None else Binary(position, operator, one, two)
-        case Comparison(position, first, rest):
-            sign, place, last = rest[0]
-            one, two = by_element(first, names), by_element(last, names)
-            return (
-                None
-                if one is None or two is None or len(rest) > 1
-                else Comparison(position, one, ((sign, place, two),))
-            )
-        case Logical(position, operator, operands):
-            all_of = [by_element(operand, names) for operand in operands]
-            known = tuple(one for one in all_of if one is not None)
-            return Logical(position, operator, known) if len(known) == len(all_of) else None
-        case Call(position, function, argument) if function in _EACH or function == "prev":
-            inner = by_element(argument, names)
-            return None if inner is None else Call(position, function, inner)
-    return None
+    is_of_each = isinstance(node, Call) and (node.function in _EACH or node.function == "prev")
+    is_single = isinstance(node, Comparison) and len(node.rest) == 1
+    if not (is_of_each or is_single or isinstance(node, Unary | Binary | Logical)):
+        raise _OtherThanElements
+    return type(node)(*(by_element(getattr(node, name), names) for name in node.__struct_fields__))
 
 
 class ColumnCondition:
@@ -223,10 +211,11 @@ class _Columns:
 def column_condition(text: str, column_of: ColumnOf) -> ColumnCondition | None:
     """Return a condition that can be asked of columns; None for any other. Raise ExpressionError."""
     names = _ElementNames(column_of)
-    tree = by_element(parse_tree(text), names)
-    if tree is None or not names.columns:
+    try:
+        tree = by_element(parse_tree(text), names)
+    except _OtherThanElements:
         return None
-    return ColumnCondition(text, tree, names.columns)
+    return ColumnCondition(text, tree, names.columns) if names.columns else None
 
 
 class IterationCondition:
