@@ -47,7 +47,7 @@ _KINDS: Final = {RowKind.BACK_EDGE: "carried", RowKind.SLICE: "slice"}
 
 
 class TrackView(Brief, Struct, frozen=True, eq=False):
-    """Values of one track over the iterations from `first` on. `kind`: carried, output, slice, condition, watch.
+    """Values of one track over iterations. `kind`: carried, output, slice, condition, watch.
 
     A carried value is what each iteration handed on, an output its piece, a slice what it was given; a condition is 1
     where it ended the loop.
@@ -59,7 +59,6 @@ class TrackView(Brief, Struct, frozen=True, eq=False):
     kind: str
     name: str
     row: Row | None
-    first: int
     step: int
     values: ValueHistory | None
 
@@ -154,7 +153,7 @@ class _Track:
                 changes=None,
                 growth=None,
             )
-        return TrackView(self.kind, self.name, self.row, first, self.step, found)
+        return TrackView(self.kind, self.name, self.row, self.step, found)
 
 
 class _Sweep:
@@ -225,13 +224,12 @@ class Sweeps:
         """Return what is known of the loop at this depth, and closely of the iterations of the span, its end not
         included.
         """
-        parts = [self._sweep(depth, part, 0, math.inf) for part in self._parts(depth)]
-        close = [self._sweep(depth, part, *span) for part in self._close_parts(depth, span)]
+        whole, close = self._parts(depth, span)
         return SweepView(
-            tuple(view for sweep in parts for view in sweep.views()),
+            tuple(view for sweep in whole for view in sweep.views()),
             tuple(view for sweep in close for view in sweep.views()),
-            min((sweep.next for sweep in parts), default=0),
-            all(self._is_done(sweep) for sweep in [*parts, *close]),
+            min((sweep.next for sweep in whole), default=0),
+            all(self._is_done(sweep) for sweep in [*whole, *close]),
         )
 
     def fill(self, depth: int, span: tuple[int, int], enough: Callable[[], bool]) -> bool:
@@ -242,16 +240,13 @@ class Sweeps:
         sweep.go(self._debugger.timeline, enough)
         return True
 
-    def watched(self, depth: int, number: int) -> WatchedRun:
-        """Return what is known of one watch over the iterations of the loop at this depth."""
+    def fill_watched(self, depth: int, number: int, enough: Callable[[], bool]) -> WatchedRun:
+        """Walk on a little, for this watch alone; return what is known of it."""
         sweep = self._sweep(depth, number, 0, math.inf)
+        if self._has_iterations(depth):
+            sweep.go(self._debugger.timeline, enough)
         (track,) = sweep.views()
         return WatchedRun(track.values, self._is_done(sweep) or not self._has_iterations(depth))
-
-    def fill_watched(self, depth: int, number: int, enough: Callable[[], bool]) -> None:
-        """Walk on a little, for this watch alone."""
-        if self._has_iterations(depth):
-            self._sweep(depth, number, 0, math.inf).go(self._debugger.timeline, enough)
 
     def is_complete(self, depth: int, span: tuple[int, int]) -> bool:
         """True if there is nothing to walk."""
@@ -260,9 +255,8 @@ class Sweeps:
     def _unfinished(self, depth: int, span: tuple[int, int]) -> _Sweep | None:
         if not self._has_iterations(depth):
             return None
-        sweeps = [self._sweep(depth, part, *span) for part in self._close_parts(depth, span)]
-        sweeps += [self._sweep(depth, part, 0, math.inf) for part in self._parts(depth)]
-        return next((one for one in sweeps if not self._is_done(one)), None)
+        whole, close = self._parts(depth, span)
+        return next((one for one in [*close, *whole] if not self._is_done(one)), None)
 
     def _has_iterations(self, depth: int) -> bool:
         stack = self._debugger.machine.stack
@@ -273,20 +267,19 @@ class Sweeps:
 
     # --- what is read --------------------------------------------------------------------------------------------
 
-    def _parts(self, depth: int) -> list[int]:
-        """0 for what the loop carries, and the numbers of the watches; each is swept by itself."""
-        return [0, *(watch.number for watch in self._debugger.watches)]
+    def _parts(self, depth: int, span: tuple[int, int]) -> tuple[list[_Sweep], list[_Sweep]]:
+        """Return the sweeps of what the loop carries (0) and of each watch, and those of the span.
 
-    def _close_parts(self, depth: int, span: tuple[int, int]) -> list[int]:
-        """Return those of which the bins are too coarse for the span."""
-        if span[1] - span[0] > MOST_BINS:
-            return []
-        return [part for part in self._parts(depth) if self._is_coarse(depth, part, span)]
-
-    def _is_coarse(self, depth: int, part: int, span: tuple[int, int]) -> bool:
-        """True if a bin of any track is more of the span than a cell of a screen."""
-        tracks = self._sweep(depth, part, 0, math.inf).tracks
-        return any(one.step > max((span[1] - span[0]) // _CELLS, 1) for one in tracks)
+        Close ones are there where a bin of any track is more of the span than a cell of a screen.
+        """
+        whole, close = [], []
+        wide = span[1] - span[0]
+        for part in (0, *(watch.number for watch in self._debugger.watches)):
+            sweep = self._sweep(depth, part, 0, math.inf)
+            whole.append(sweep)
+            if wide <= MOST_BINS and any(track.step > max(wide // _CELLS, 1) for track in sweep.tracks):
+                close.append(self._sweep(depth, part, *span))
+        return whole, close
 
     def _sweep(self, depth: int, part: int, begin: int, end: float) -> _Sweep:
         stack = self._debugger.machine.stack

@@ -226,10 +226,12 @@ class _ActivationRecorder:
         self._cut = [(history, sources[slot]) for history, slot in pairs if slot in sources]
         joined = {scan.result for scan in activation.scans if has_pieces and scan.result not in sources}
         self._joined = [(history, slot) for history, slot in pairs if slot in joined]
-        self._scans: Sequence[Scan] = ()
+        self.scans: Sequence[Scan] = ()
         self._taken = [(history, slot) for history, slot in pairs if slot not in sources and slot not in joined]
         self._viewed = [(shapes.append, slots[place]) for place, shapes in self._shapes.items()]
         self.appends = [*((history.append, slot) for history, slot in self._taken), *self._viewed]
+        self.waits = [*self.appends, *self._joined]
+        """What waits to be settled, here or in what the loop gives, with its slots."""
         self._known: tuple[ValueHistory | None, ...] | None = None
         self._state: tuple[LayerSite, ...] = ()
         self._decides = True
@@ -267,19 +269,15 @@ class _ActivationRecorder:
             self.appends += self._viewed
         return all(quick)
 
-    def see_pieces(self, activation: Activation) -> None:
-        """Know from where the pieces of the iterations so far are taken."""
-        self._scans = activation.scans
-
-    def forget_pieces(self) -> None:
+    def forget(self) -> None:
         """The run has ended, and all is settled: what the loop gives may go, and what was looked for in it."""
-        self._scans = ()
+        self.scans = ()
         if self._returns is not None:
             self._returns.forget()
 
     def _take_pieces(self) -> None:
         """Take the values that the loop keeps by itself from what it keeps, many at once."""
-        scans = {scan.result: scan for scan in self._scans}
+        scans = {scan.result: scan for scan in self.scans}
         for history, slot in self._joined:
             if slot in scans:
                 for stack in scans[slot].stacks(history.count, self.iterations):
@@ -294,11 +292,6 @@ class _ActivationRecorder:
             shapes.settle()
         if self._returns is not None and not self.is_over:
             self._returns.look(self.iterations)
-
-    @property
-    def waiting_slots(self) -> list[int]:
-        """Return the slots of which the values wait to be settled, here or in what the loop gives."""
-        return [slot for _, slot in (*self.appends, *self._joined)]
 
     @property
     def nbytes(self) -> int:
@@ -435,7 +428,7 @@ class _LoopRecord:
         if activation.iteration == 0:
             if run.number == 0 and not self.edited:  # else a value may be set by hand after it was looked at
                 self._tell_apart(run, values)
-            size = sum(values[slot].nbytes for slot in run.waiting_slots)
+            size = sum(values[slot].nbytes for _, slot in run.waits)
             self._fullest = max(1, min(_MOST_WAITING, _BYTES_WAITING // (size + 1)))
             if not self.plan.may_grow and self.plan.program.straight and run.quicken(values):
                 self._fullest = _MOST_WAITING_NUMBERS
@@ -486,7 +479,7 @@ class _LoopRecord:
         before = run.iterations
         run.iterations = activation.iteration + (0 if frame.phase is Phase.RUNNING else 1)
         run.limit, run.is_over = activation.limit, activation.ended is not None
-        run.see_pieces(activation)
+        run.scans = activation.scans
         self.total += run.iterations - before
         if self.plan.condition_result is not None and run.iterations:
             run.condition = activation.condition
@@ -523,7 +516,7 @@ class _LoopRecord:
         if run is None or activation.ended is None:
             return
         run.settle()
-        run.forget_pieces()
+        run.forget()
         self.checksums = [history.checksum for history in run.histories]
         if run.ending is None:
             verdict = None

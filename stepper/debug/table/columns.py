@@ -406,12 +406,13 @@ def head_of(numbers: Array, known: Array | None, rows: Array) -> ColumnHead:
     """Return a column in short; `known` are the iterations that have a number, `rows` those that are shown."""
     numbers = with_gaps(numbers, np.ones(len(numbers), bool) if known is None else known)
     parts = min(len(numbers), _COURSE)
-    edges = np.arange(parts + 1) * len(numbers) // max(parts, 1)
-    course = np.array([strongest(numbers[begin:end]) for begin, end in pairwise(edges.tolist())], np.float64)
+    bounds = np.arange(parts + 1) * len(numbers) // max(parts, 1)
+    course = np.array([strongest(numbers[begin:end]) for begin, end in pairwise(bounds.tolist())], np.float64)
     finite = numbers[np.isfinite(numbers)].astype(np.float64)
     some = numbers[rows].astype(np.float64)
     is_whole = _are_few_whole(finite)
-    edges, is_log = (_around_each(finite), False) if is_whole else _edges(finite)
+    edges: Array
+    edges, is_log = (np.arange(finite.min(), finite.max() + 2) - 0.5, False) if is_whole else _edges(finite)
     if not edges.size:
         return ColumnHead(course, edges, np.zeros(0, np.int64), np.zeros(0, np.int64), log=False)
     counts, _ = np.histogram(finite, edges)
@@ -424,10 +425,6 @@ def _are_few_whole(finite: Array) -> bool:
     if not finite.size or float(np.abs(finite).max()) >= _EXACT or float(finite.max() - finite.min()) >= _HISTOGRAM:
         return False
     return bool((finite == np.floor(finite)).all())
-
-
-def _around_each(whole: Array) -> Array:
-    return np.arange(whole.min(), whole.max() + 2) - 0.5
 
 
 def _edges(finite: Array) -> tuple[Array, bool]:

@@ -6,6 +6,7 @@ import math
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Final
@@ -336,19 +337,11 @@ class Sheet:
 
             if numbers and self._course(numbers, iteration, iteration + 1, outer).read(timeline, take) and taken:
                 for number, values in zip(numbers, taken[0], strict=True):
-                    self._put_row(found, number, values)
+                    with suppress(UnevenValue):
+                        row, known = self._values[number].numbers(values)
+                        places = enumerate(row[0].tolist() if known[0] else (), self._offsets[number])
+                        found |= {column: one for column, one in places if column in found}
         return found
-
-    def _put_row(self, found: dict[int, Any], number: int, values: Sequence[Any]) -> None:
-        value = self._values[number]
-        try:
-            numbers, known = value.numbers(values)
-        except UnevenValue:
-            return
-        for place in range(numbers.shape[1]):
-            column = self._offsets[number] + place
-            if column in found and known[0]:
-                found[column] = numbers[0, place].item()
 
     def address_of(self, column: int, iteration: int) -> Address:
         """Return the address of a cell, as it is written at the prompt wherever the run stands."""
