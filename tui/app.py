@@ -100,7 +100,7 @@ def _settle() -> None:
         view.load()
     import_module("tui.screens.main.spare")  # which the first picture of the main screen goes without
     import_module("tui.screens.cursor_lines")  # what is typed there may be of the cursor
-    import_module("stepper.debug.overview.addresses")  # the first picture of an overview has no cursor
+    import_module("stepper.debug.overview.programs")  # the first picture of an overview has no cursor
     if not gc.isenabled():
         gc.freeze()
         gc.enable()

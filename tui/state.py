@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     from stepper.debug.inspection.list_views import MarkView, VariableView
     from stepper.debug.inspection.run_views import BreakView, Glance, WatchView
     from stepper.debug.inspection.views import LoopView, StopView
-    from stepper.debug.iterations.statistics import HistoryView
+    from stepper.debug.iterations.cell_store import CellsView, HistoryView
     from stepper.debug.iterations.sweep import SweepView
-    from stepper.debug.iterations.tiles import CellsView
     from stepper.debug.moments.views import MomentView
     from stepper.debug.overview.facts import Overview, Row
     from stepper.debug.run_summary import RunSummary

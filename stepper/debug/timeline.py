@@ -15,6 +15,7 @@ replay that comes through makes them again.
 from __future__ import annotations
 
 import copy
+import math
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -176,6 +177,12 @@ class Timeline:
                 watcher.fell_short()
                 return self._paused()
         return Event(EventKind.STOPPED, found, self.machine.stack[-1])
+
+    def stretches(self, end: float = math.inf) -> Iterator[Event]:
+        """Run on to a tick, or to the end, in the stretches between two snapshots; yield how each of them ended."""
+        while self.machine.tick < end and not self.machine.finished:
+            due = self.history.due(self.machine.tick)
+            yield self.forward(Every.END, lambda _event: False, due if due < end else int(end))
 
     def _paused(self) -> Event:
         return Event(EventKind.PAUSED, self.machine.tick, self.machine.stack[-1])

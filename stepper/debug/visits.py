@@ -136,48 +136,29 @@ def before_iteration(timeline: Timeline, depth: int, iteration: int) -> str:
 
     Where the loop ends or fails before, that is the moment. Returns why it went no further: a pause, else empty.
     """
-    try:
-        return _before_iteration(timeline, depth, iteration)
-    except Paused:
-        return PAUSED
-
-
-def _before_iteration(timeline: Timeline, depth: int, iteration: int) -> str:
-    machine = timeline.machine
-    frame = machine.stack[depth]
-    activation = frame.activation
-    assert activation is not None
-    is_straight = depth == len(machine.stack) - 1 and frame.program.straight
-    if is_straight and (tick := _end_of(frame, iteration - 1, machine.tick)) <= machine.tick:
-        timeline.goto(tick)
-    elif is_straight or iteration > activation.iteration:
-        go_before(timeline, depth, iteration)
-        if is_straight:
-            return _on_to(timeline, tick, depth)
-    else:
-        _back_to(timeline, depth, iteration)
-    return ""
-
-
-def go_before(timeline: Timeline, depth: int, iteration: int) -> None:
-    """Go to where an iteration of the loop at this depth is still to begin: the nearest moment that is known.
-
-    Raise Paused.
-    """
     machine = timeline.machine
     frame = machine.stack[depth]
     assert frame.activation is not None
     entered = frame.activation.entered
+    is_straight = depth == len(machine.stack) - 1 and frame.program.straight
+    tick = _end_of(frame, iteration - 1, machine.tick) if is_straight else 0
 
     def fits(snapshot: Snapshot) -> bool:
         frames = snapshot.frames
         return len(frames) > depth and is_run(frames[depth], entered) and _has_still(frames[depth], iteration)
 
-    nearest = timeline.history.latest(fits)
-    if nearest is not None and (nearest.tick > machine.tick or not _has_still(frame, iteration)):
-        timeline.goto(nearest.tick)
-    elif not _has_still(frame, iteration):
-        timeline.goto(entered)
+    try:
+        if is_straight and tick <= machine.tick:
+            timeline.goto(tick)
+            return ""
+        nearest = timeline.history.latest(fits)
+        if nearest is not None and (nearest.tick > machine.tick or not _has_still(frame, iteration)):
+            timeline.goto(nearest.tick)
+        elif not _has_still(frame, iteration):
+            timeline.goto(entered)
+        return _on_to(timeline, tick, depth) if is_straight else ""
+    except Paused:
+        return PAUSED
 
 
 def is_run(frame: Frame, entered: int) -> bool:
@@ -198,22 +179,6 @@ def _on_to(timeline: Timeline, tick: int, depth: int) -> str:
         event = timeline.forward(Every.LOOP, lambda _event: len(machine.stack) <= depth, until=tick)
         return PAUSED if event.kind is EventKind.PAUSED else ""
     return ""
-
-
-def _back_to(timeline: Timeline, depth: int, iteration: int) -> None:
-    """Back to where the iteration before was closed, or the loop was entered."""
-    machine = timeline.machine
-    if iteration == 0:
-        timeline.backward(Every.LOOP, lambda event: event.kind is EventKind.ENTERED and len(machine.stack) == depth + 1)
-        return
-
-    def is_closed(event: Event) -> bool:
-        if event.kind is not EventKind.ITERATION or len(machine.stack) != depth + 1:
-            return False
-        reached = event.frame.activation
-        return reached is not None and reached.iteration == iteration - 1
-
-    timeline.backward(Every.ITERATION, is_closed)
 
 
 def _ticks(program: Program) -> int:

@@ -14,9 +14,8 @@ from msgspec import Struct
 
 from stepper.debug.debugger import Debugger
 from stepper.debug.inspection.frame_views import FrameView, frame_views
-from stepper.debug.overview.addresses import address_in_loop
 from stepper.debug.overview.facts import Overview, RunState
-from stepper.debug.overview.programs import programs_of
+from stepper.debug.overview.programs import address_in_loop, programs_of
 from stepper.engine.program import Program
 from stepper.errors import StepperError, UsageError
 from stepper.export.exporter import draw

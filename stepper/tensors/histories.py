@@ -149,19 +149,6 @@ class ValueHistory(Brief, Struct, frozen=True, eq=False, weakref=True):
         return before[-1].shape if before else self.first_shape
 
     @property
-    def empty_ranges(self) -> tuple[tuple[int, int], ...]:
-        """Return the iterations [first, end) in which it has no element, as far as its shapes are known."""
-        before = [] if self.first_shape is None else [ShapeChange(0, self.first_shape)]
-        known = [*before, *self.shapes] if self.shape_changes else [ShapeChange(0, self.shape)]
-        ends = [one.iteration for one in known[1:]]
-        if len(self.shapes) < self.shape_changes:  # those between the first ones and the last are not kept
-            known, ends = [*known, ShapeChange(self.count - 1, self.shape)], [*ends, known[-1].iteration + 1]
-        ends.append(self.count)
-        return tuple(
-            (one.iteration, end) for one, end in zip(known, ends, strict=True) if 0 in one.shape and one.iteration < end
-        )
-
-    @property
     def is_constant(self) -> bool:
         """True if every iteration has the same bits."""
         return self.unchanged_since == 0
@@ -397,17 +384,6 @@ def numbers_of(value: Any) -> Array | None:
         return bucket_statistics(_row_numbers(array.reshape(1, -1)), bucket_begins(array.size))[:, 0]
 
 
-def numbers_of_all(values: Sequence[Any]) -> Array | None:
-    """Return the numbers [1, iteration, element] of small values that are alike; None where they are not."""
-    if not len(values) or any(value is None or np.size(value) > MOST_ELEMENTS for value in values):
-        return None
-    arrays = [np.asarray(value) for value in values]
-    if not arrays[0].size or arrays[0].dtype.kind not in "biuf":
-        return None
-    stack = _stacked(arrays)
-    return None if stack is None or stack.dtype != arrays[0].dtype else plain_numbers(stack)[None]
-
-
 def bits_of(value: Any) -> tuple[str, bytes]:
     """Return the name of the element type and the elements, by which one tells whether two values have the same bits.
 
@@ -625,6 +601,7 @@ class HistoryRecorder:
         self._before: Array | None = None if self._changes is None else plain_numbers(np.asarray(entered)).reshape(-1)
         self._last: Array | None = None if entered is None else np.asarray(entered)
         self._growth: HistoryRecorder | None = None
+        self._present: HistoryRecorder | None = None
         self._waiting: list[Any] = []
         self._raw = bytearray()
         self._sample: Any = None
@@ -684,6 +661,11 @@ class HistoryRecorder:
     def bytes_each(self) -> int:
         """Return the bytes of the last value."""
         return 0 if self._previous is None else self._previous.nbytes
+
+    @property
+    def step(self) -> int:
+        """Return how many iterations are in a bin."""
+        return self._step
 
     @property
     def nbytes(self) -> int:
@@ -758,10 +740,26 @@ class HistoryRecorder:
             self._note_numbers(numbers, kept)
             self._store(kept)
         else:
-            self._store(np.zeros((len(self._first), len(numbers), self._first.shape[2]), self._first.dtype))
+            self._store_absent(len(numbers))
+        self._note_presence(len(stack), is_there=numbers.shape[1] > 0)
         self.count += len(stack)
 
+    def skip(self, count: int) -> None:
+        """Take in so many iterations of which nothing is known."""
+        self.settle()
+        self._store_absent(count)
+        self._note_presence(count, is_there=False)
+        self.count += count
+
     # --- what is noted -------------------------------------------------------------------------------------------
+
+    def _note_presence(self, count: int, *, is_there: bool) -> None:
+        """Note in which iterations there are numbers, from the first one on that has none."""
+        if self._present is None and not is_there:
+            self._present = HistoryRecorder(self._capacity)
+            self._present.keep(np.ones(self.count))
+        if self._present is not None:
+            self._present.keep(np.full(count, float(is_there)))
 
     def _note_growth(self, stack: Array, shape: tuple[int, ...]) -> None:
         """Note what a value has more than before, from the first change of its shape on."""
@@ -868,6 +866,10 @@ class HistoryRecorder:
         self._first, self._recent, self._bins = (summary(kept) for kept in (self._first, self._recent, self._bins))
         self._begins, self._is_whole = begins, False
 
+    def _store_absent(self, count: int) -> None:
+        form = max((self._first, self._bins, self._recent), key=lambda one: one.shape[2])
+        self._store(np.zeros((len(form), count, form.shape[2]), form.dtype))
+
     def _store(self, numbers: Array) -> None:
         room = self._capacity.edge - self._first.shape[1]
         if room > 0:
@@ -902,18 +904,18 @@ class HistoryRecorder:
     def view(self) -> ValueHistory | None:
         """Return the history as it stands; None where there is none, as of texts."""
         self.settle()
-        first, binned, recent = self._first, self._bins, self._recent
-        if not first.shape[1]:
+        numbers = self._numbers_kept()
+        if not numbers.shape[1]:
             return self._only_entered() if not self.count else None
-        numbers = first
-        for part in (binned, recent):
-            numbers = _joined(numbers, part)
-        middle = first.shape[1] + np.arange(binned.shape[1]) * self._step
-        last = first.shape[1] + self._binned
-        begins = np.concatenate([np.arange(first.shape[1]), middle, last + np.arange(recent.shape[1])])
+        edge, recent = self._first.shape[1], self._recent.shape[1]
+        middle = edge + np.arange(self._bins.shape[1]) * self._step
+        begins = np.concatenate([np.arange(edge), middle, edge + self._binned + np.arange(recent)])
         spans = np.stack([begins, np.append(begins[1:], self.count)], axis=1).astype(np.int64)
+        if self._present is not None:
+            is_there = self._present._numbers_kept()[0, :, 0] > 0
+            spans, numbers = spans[is_there], numbers[:, is_there]
         counter = self._counter if self._may_count and self.count > 2 else None
-        found = ValueHistory(
+        return ValueHistory(
             type=self._type,
             shape=self._shapes.shape,
             count=self.count,
@@ -931,23 +933,18 @@ class HistoryRecorder:
             changes=None if self._changes is None else self._changes.view(),
             growth=None if self._growth is None else self._growth.view(),
         )
-        empty = found.empty_ranges if found.shape_changes else ()
-        inside = [(begin <= spans[:, 0]) & (spans[:, 1] <= end) for begin, end in empty]
-        kept = ~np.logical_or.reduce(inside) if inside else None
-        return found if kept is None else replace(found, spans=spans[kept], numbers=numbers[:, kept])
+
+    def _numbers_kept(self) -> Array:
+        return _joined(_joined(self._first, self._bins), self._recent)
 
     def _only_entered(self) -> ValueHistory | None:
         """Return what entered a loop of which no iteration has run."""
         known = self._entered
         if known is None or not known.size or known.dtype.kind in "SUOT":
             return None
-        numbers = plain_numbers(known.reshape(1, -1))
-        if known.size > MOST_ELEMENTS:
-            with np.errstate(all="ignore"):
-                kept = bucket_statistics(numbers, bucket_begins(known.size))[:, 0]
-        else:
-            kept = numbers
         spans = np.zeros((0, 2), np.int64)
+        kept = numbers_of(known)
+        assert kept is not None
         blank = np.zeros((len(kept), 0, kept.shape[1]))
         type = element_types.name_of(known.dtype)
         return ValueHistory(type, tuple(known.shape), 0, len(kept) == 1, spans, blank, kept)

@@ -10,7 +10,7 @@ import pytest
 import stepper
 from stepper.compare.stops.comparer import StopComparer, StopComparison
 from stepper.compare.stops.differences import Standing
-from stepper.debug.iterations.tiles import Cell
+from stepper.debug.iterations.cell_store import Cell
 from stepper.tensors.tolerances import Tolerances
 from tests.compare.twins import STEPS, WEIGHTS, X, recurrence
 from tests.engine.test_variables import accumulator

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from stepper.debug.iterations.statistics import RowValues
+from stepper.debug.iterations.cell_store import RowValues
 from stepper.debug.overview.facts import Row, RowKind
 from stepper.ir.model import layer_site
 from stepper.tensors.known_values import KnownValues

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from stepper.debug.overview import run_recorder
 from stepper.debug.overview.facts import LoopFacts, RunState
+from stepper.debug.overview.run_recorder import RecurrenceSearch
 from stepper.debug.overview.texts import state_sentence
-from stepper.tensors import recurrences
-from stepper.tensors.recurrences import RecurrenceSearch
 from tests.debug.debugged import opened
 from tests.models import Graph, Value, carried, last, sliced
 
@@ -204,7 +204,7 @@ def test_it_is_known_from_which_iteration_on_a_state_comes_again_and_soon(
 @pytest.mark.parametrize("seed", range(12))
 def test_what_is_found_is_what_a_look_at_all_states_says(seed: int, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two values, looked at after random numbers of iterations; where little is kept, the first may not be known."""
-    monkeypatch.setattr(recurrences, "_BYTES_KEPT", most)
+    monkeypatch.setattr(run_recorder, "_BYTES_KEPT", most)
     chance = np.random.default_rng(seed)
     tail, period = int(chance.integers(0, 60)), int(chance.integers(1, 40))
     walk = [k if k < tail else tail + (k - tail) % period for k in range(1000)]

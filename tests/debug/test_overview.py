@@ -15,8 +15,8 @@ import stepper
 from stepper.debug.debugger import Debugger
 from stepper.debug.overview import runs
 from stepper.debug.overview.facts import LoopFacts, Overview, RowKind, RunState, overview_data
-from stepper.debug.overview.ports import text_of
-from stepper.debug.overview.recorder import FIRST_RUNS, LAST_RUNS, RunRecorder
+from stepper.debug.overview.programs import text_of
+from stepper.debug.overview.run_recorder import FIRST_RUNS, LAST_RUNS, RunRecorder
 from stepper.debug.stop import Reason
 from stepper.element_types import Array
 from stepper.engine.frames import EventKind, Frame, Phase, Taps

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from stepper.debug.table.column_numbers import head_of
+from stepper.debug.table.columns import head_of
 from stepper.element_types import ELEMENT_TYPES, Array
 from stepper.ops.convert import converted
 from stepper.tensors import surveys as tensor_surveys

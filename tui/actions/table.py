@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from stepper.debug.table.conditions import about_column
-from stepper.debug.table.row_filter import NON_FINITE
+from stepper.debug.table.sheets import NON_FINITE
 from stepper.errors import UsageError
 from stepper.query.address_syntax import without_element
 from stepper.wording import counted

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from stepper.debug.inspection.frame_views import frame_views
 from stepper.debug.inspection.run_views import watch_views
-from stepper.debug.iterations.far_runs import FarRun, LoopOfRun, far_run, graph_run, is_here, loop_seen_from
+from stepper.debug.iterations.far_runs import FarRun, LoopOfRun, far_run, is_here, loop_seen_from
 from stepper.errors import Paused, StepperError
 from tui.state import FarState
 
 if TYPE_CHECKING:
     from stepper.debug.debugger import Debugger
-    from stepper.debug.iterations.statistics import IterationStatistics
+    from stepper.debug.iterations.cell_store import IterationStatistics
     from stepper.debug.iterations.sweep import Sweeps, SweepView
 
 Window = tuple[int, int] | None
@@ -56,8 +56,7 @@ class FarView:
         if wanted is None or (self._known is not None and self._known[0] == self._key(wanted)):
             return False
         try:
-            timeline = self._debugger.timeline
-            found: FarRun | None = far_run(timeline, wanted) if wanted.body.path else graph_run(timeline)
+            found: FarRun | None = far_run(self._debugger.timeline, wanted)
         except Paused:
             return False
         except StepperError:

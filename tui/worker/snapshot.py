@@ -12,8 +12,7 @@ from stepper.debug.causes.cause import Trigger
 from stepper.debug.inspection.frame_views import frame_views
 from stepper.debug.inspection.list_views import Variables, mark_views
 from stepper.debug.inspection.run_views import break_views, watch_views
-from stepper.debug.iterations.statistics import IterationStatistics
-from stepper.debug.iterations.whole_runs import WholeRuns
+from stepper.debug.iterations.cell_store import IterationStatistics, WholeRuns
 from stepper.debug.moments.moment import MomentKind
 from stepper.debug.overview.programs import births_in
 from stepper.debug.scopes import innermost_loop
@@ -41,8 +40,8 @@ if TYPE_CHECKING:
     from stepper.compare.stops.comparer import StopComparer, StopComparison
     from stepper.debug.debugger import Debugger
     from stepper.debug.inspection.views import LoopView, StopView
+    from stepper.debug.iterations.cell_store import CellsView
     from stepper.debug.iterations.sweep import Sweeps
-    from stepper.debug.iterations.tiles import CellsView
     from stepper.debug.moments.views import MomentView
     from tui.worker.background_run import BackgroundRun
     from tui.worker.event_log import EventLog

@@ -74,8 +74,7 @@ class WatchRuns:
             if run is None:
                 continue
             with run.entered(self._debugger.timeline):
-                sweeps = self._sweeps()
-                sweeps.fill_watched(run.depth, watch.number, enough)
-                self._known[key, watch.number, watch.text] = sweeps.watched(run.depth, watch.number)
+                found = self._sweeps().fill_watched(run.depth, watch.number, enough)
+                self._known[key, watch.number, watch.text] = found
             return True
         return False

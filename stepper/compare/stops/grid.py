@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 
 from stepper.compare.stops.differences import ValueDifference
-from stepper.debug.iterations.tiles import Cell
+from stepper.debug.iterations.cell_store import Cell
 from stepper.element_types import Array
 from stepper.engine.program import Program
 from stepper.records import Brief

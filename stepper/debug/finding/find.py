@@ -7,21 +7,23 @@ together.
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from stepper.arguments import text, whole_number
-from stepper.debug.finding.births import WORDS, find_births
+from stepper.debug.causes.cause import NonFiniteKind
+from stepper.debug.causes.texts import title
+from stepper.debug.overview.births import MOST_BIRTHS, BirthSearch
 from stepper.debug.results import Found, FoundMoment, Which
-from stepper.debug.scopes import Names, innermost_loop, iteration_now, value_now
+from stepper.debug.scopes import Names, WalkScope, innermost_loop, iteration_now
 from stepper.debug.timeline import Timeline
-from stepper.debug.visits import Spot, before_iteration, excursion, walk
-from stepper.engine.frames import Activation, Frame, place
+from stepper.debug.visits import PAUSED, Spot, before_iteration, excursion, walk
+from stepper.engine.frames import Frame, place
 from stepper.engine.program import Program
 from stepper.errors import StepperError, UsageError
 from stepper.query.address_resolution import Target
-from stepper.query.address_syntax import Address
 from stepper.query.expressions import Expression, parse
 
 MOST_FOUND: Final = 1000
@@ -103,7 +105,7 @@ def ensure_together(target: Target, program: Program) -> None:
 
 
 class _MomentSearch:
-    """Asks the expression at each moment; its own scope."""
+    """Asks the expression at each moment."""
 
     def __init__(self, timeline: Timeline, expression: Expression, which: Which, limit: int) -> None:
         machine = timeline.machine
@@ -114,7 +116,7 @@ class _MomentSearch:
         self._wanted = limit if which is Which.ALL else 1
         self._ends_at_first = which in (Which.FIRST, Which.NEXT)
         self._keeps_last = which in (Which.LAST, Which.PREVIOUS)
-        self._before: tuple[Activation | None, int, dict[Address, Any]] = (None, -1, {})
+        self._scope = WalkScope(machine, expression, lambda address: self._names.target(address, self._where))
         self.found: deque[FoundMoment] = deque(maxlen=self._wanted)
         self.after = -1
         self.asked = self.failures = 0
@@ -164,7 +166,7 @@ class _MomentSearch:
                     return True
                 self._add(tick)
         if self.remembers:
-            self._remember()
+            self._scope.remember()
         return self.finished
 
     def _add(self, tick: int) -> None:
@@ -175,49 +177,45 @@ class _MomentSearch:
 
     def _holds(self) -> bool:
         try:
-            return self._expression.truth(self)
+            return self._expression.truth(self._scope)
         except StepperError as error:
             self.failures += 1
             self.failure = self.failure or str(error)
             return False
 
-    def _remember(self) -> None:
-        """Keep what prev() will need in the next iteration of this loop."""
-        stack = self._stack_of.stack
-        depth = innermost_loop(stack)
-        activation = None if depth is None else stack[depth].activation
-        values: dict[Address, Any] = {}
-        for address in self._expression.previous:
-            try:
-                values[address] = self.value(address)
-            except StepperError:
-                continue
-        self._before = (activation, -1 if activation is None else activation.iteration, values)
 
-    # --- the scope of the expression -----------------------------------------------------------------------------
+WORDS: Final = tuple(str(kind) for kind in NonFiniteKind)
+"""Expressions that ask for births instead of a condition."""
 
-    def value(self, address: Address, /) -> Any:
-        """Return the value now."""
-        return value_now(self._stack_of.stack, self._names.target(address, self._where))
 
-    def previous(self, address: Address, /) -> Any:
-        """Return the value one iteration before."""
-        activation, iteration, values = self._before
-        stack = self._stack_of.stack
-        depth = innermost_loop(stack)
-        is_next = depth is not None and stack[depth].activation is activation
-        if not is_next or iteration + 1 != iteration_now(stack) or address not in values:
-            raise UsageError(f"'{address}' has no value one iteration before")
-        return values[address]
+def find_births(timeline: Timeline, word: str, which: Which, limit: int, until: int | None) -> Found:
+    """Return the moments at which an operation gives the first NaN (or Inf) of its own, where its inputs have none.
 
-    def reference(self, address: Address, /) -> Any:
-        """Refused when the search begins."""
-        raise UsageError(f"there is no reference run for '{address}'")
+    The whole run is looked through, at most up to tick `until`; the present stays.
+    """
+    machine = timeline.machine
+    present, search = machine.tick, BirthSearch(timeline)
 
-    def iteration(self) -> int:
-        """Return the iteration of the innermost loop."""
-        return iteration_now(self._stack_of.stack)
+    def is_wanted(tick: int) -> bool:
+        return tick > present if which is Which.NEXT else tick < present if which is Which.PREVIOUS else True
 
-    def iteration_of(self, loop: str, /) -> int:
-        """Return the iteration of the loop of a name around."""
-        return iteration_now(self._stack_of.stack, loop)
+    def ticks() -> list[int]:
+        return [one.tick for one in search.found if one.cause.kind == word and is_wanted(one.tick)]
+
+    def enough() -> bool:
+        return which in (Which.FIRST, Which.NEXT) and bool(ticks())
+
+    end = present if which is Which.PREVIOUS else sys.maxsize if until is None else until
+    with excursion(timeline):
+        search.look(end, None, enough)
+        is_through = machine.finished or search.tick >= end or enough() or len(search.found) >= MOST_BIRTHS
+        found = [one for one in search.found if one.cause.kind == word and is_wanted(one.tick)]
+        count = len(found)
+        is_last = which in (Which.LAST, Which.PREVIOUS)
+        chosen = found[:limit] if which is Which.ALL else found[-1:] if is_last else found[:1]
+        moments = []
+        for one in chosen:
+            timeline.goto(one.tick)
+            told = f"{place(machine.stack)}: {title(one.cause, is_short=True)}"
+            moments.append(FoundMoment(one.tick, one.cause.location.iteration, told))
+    return Found(tuple(moments), count, count > len(chosen), "" if is_through else PAUSED, 0, "")

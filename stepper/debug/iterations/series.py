@@ -6,7 +6,7 @@ Each question is one excursion: to where the asked iterations begin, forward thr
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -14,13 +14,13 @@ from msgspec import Struct, field
 
 from stepper.debug.causes.locations import file_of, location_of
 from stepper.debug.iterations import slots
-from stepper.debug.iterations.loop_runs import ensure_run_here, enter_run_of, iterations_in_all, loop_around
+from stepper.debug.iterations.loop_runs import ensure_run_here, enter_run_of, iterations_in_all, loop_around, outer_now
+from stepper.debug.iterations.reader import Batch, IterationReader, Take
 from stepper.debug.results import PreviousValue, Series
 from stepper.debug.scopes import value_now
 from stepper.debug.timeline import Timeline
-from stepper.debug.visits import Spot, before_iteration, excursion, walk
+from stepper.debug.visits import PAUSED, excursion
 from stepper.element_types import Array
-from stepper.engine.frames import Frame
 from stepper.errors import UsageError
 from stepper.ops.operands import LARGEST_TENSOR
 from stepper.query import expression_values
@@ -61,17 +61,10 @@ def over_iterations(
     with excursion(timeline):
         enter_run_of(timeline, target)
         begin, end = _asked(timeline, target, depth)
-        collected = _Collected(read, begin, end, most, room)
+        collected = _Collected(read, begin, most, room)
         machine = timeline.machine
         path = location_of(machine.stack[:depth], file_of(machine.compiled)).path
-
-        def visit(frame: Frame, _tick: int) -> bool:
-            return collected.add(_iteration_at(machine.stack, depth, frame), frame.values[target.slot])
-
-        stopped = ""
-        if begin < end:
-            stopped = before_iteration(timeline, depth, begin)
-            stopped = stopped or walk(timeline, _spot(target), visit, least_depth=depth + 1)
+        stopped = _read(timeline, target, begin, end, collected.take)
     if collected.problem:
         raise UsageError(f"{address}: {collected.problem}")
     name = f"{statistic}({address})" if statistic else str(address)
@@ -148,27 +141,31 @@ def value_in_iteration(timeline: Timeline, target: Target, iteration: int) -> An
 
     Raise UsageError where it is not computed.
     """
-    depth = loop_around(target)
     found: list[Any] = []
+
+    def take(_begin: int, batch: Batch) -> bool:
+        found.extend(value for value in batch[0] if value is not None)
+        return bool(found)
+
     with excursion(timeline):
-        machine = timeline.machine
-        enter_run_of(timeline, target)
+        depth = enter_run_of(timeline, target)
         wanted = iteration if iteration >= 0 else iteration + iterations_in_all(timeline, depth)
         if wanted < 0:
             raise UsageError(f"'{target.named.name}' has no value there: the loop has no iteration so early")
-
-        def visit(frame: Frame, _tick: int) -> bool:
-            reached = _iteration_at(machine.stack, depth, frame)
-            if reached == wanted:
-                found[:] = [frame.values[target.slot]]
-            return reached >= wanted
-
-        stopped = before_iteration(timeline, depth, wanted)
-        stopped = stopped or walk(timeline, _spot(target), visit, least_depth=depth + 1)
+        stopped = _read(timeline, target, wanted, wanted + 1, take)
     if not found:
         why = f" ({stopped})" if stopped else ""
         raise UsageError(f"'{target.named.name}' has no value in iteration {wanted}{why}")
     return found[0]
+
+
+def _read(timeline: Timeline, target: Target, begin: int, end: float, take: Take) -> str:
+    """Read a place in iterations of the run of its loop that goes on here; return why that ended early."""
+    machine, depth, inner = timeline.machine, loop_around(target), target.program
+    body = machine.stack[depth].program
+    outer = outer_now(machine.stack[: depth + 1])
+    reader = IterationReader(body, outer, [target.slot], None if inner is body else inner, begin=begin, end=end)
+    return reader.failure if reader.read(timeline, take) else PAUSED
 
 
 # --- where ----------------------------------------------------------------------------------------------------------
@@ -197,7 +194,9 @@ def _iteration_meant(timeline: Timeline, target: Target) -> int:
         if any(one is not None for one in target.iterations):
             ensure_run_here(stack, target)
         depth = _loop_here(timeline, target)
-        return _iteration_at(stack, depth, stack[depth])
+        activation = stack[depth].activation
+        assert activation is not None
+        return activation.iteration
     if asked >= 0:
         return asked
     with excursion(timeline):
@@ -213,13 +212,6 @@ def _loop_here(timeline: Timeline, target: Target) -> int:
     return depth
 
 
-def _iteration_at(stack: Sequence[Frame], depth: int, frame: Frame) -> int:
-    """Return the iteration of the loop at this depth; `frame` itself where the loop has ended meanwhile."""
-    activation = stack[depth].activation if depth < len(stack) else frame.activation
-    assert activation is not None
-    return activation.iteration
-
-
 def _asked(timeline: Timeline, target: Target, depth: int) -> tuple[int, float]:
     """Return the iterations that an address names, as a half-open range; for those from the end all must be known."""
     asked = target.iterations[loop_around(target) - 1]
@@ -231,10 +223,6 @@ def _asked(timeline: Timeline, target: Target, depth: int) -> tuple[int, float]:
         numbers = asked.numbers(iterations_in_all(timeline, depth))
         return numbers.start, numbers.stop
     return asked.start or 0, np.inf if asked.stop is None else asked.stop
-
-
-def _spot(target: Target) -> Spot:
-    return Spot(target.program, target.program.computed_at.get(target.slot, -1))
 
 
 # --- what -----------------------------------------------------------------------------------------------------------
@@ -261,11 +249,10 @@ def _reader(address: Address, statistic: str | None, *, limited: bool = True) ->
 
 
 class _Collected(Struct):
-    """The values of a series so far, from iteration `begin` up to but not `end`; every `step`-th is kept."""
+    """The values of a series so far, from iteration `begin` on; every `step`-th is kept."""
 
     read: Read
     begin: int
-    end: float
     most: int
     room: int
     step: int = 1
@@ -274,11 +261,12 @@ class _Collected(Struct):
     iterations: list[int] = field(default_factory=list)
     values: list[Array] = field(default_factory=list)
 
-    def add(self, iteration: int, value: Any) -> bool:
-        """Add the value of an iteration; whether nothing more is wanted."""
-        asked = self.begin <= iteration < self.end
-        self.total += asked
-        if asked and (iteration - self.begin) % self.step == 0:
+    def take(self, begin: int, batch: Batch) -> bool:
+        """Take the values of iterations from `begin` on; True if one is a problem."""
+        for iteration, value in enumerate(batch[0], begin):
+            self.total += value is not None
+            if value is None or (iteration - self.begin) % self.step:
+                continue
             try:
                 self.values.append(self.read(value))
             except UsageError as error:
@@ -291,7 +279,7 @@ class _Collected(Struct):
             self.iterations.append(iteration)
             if len(self.values) > self.most:
                 self._thin_out()
-        return iteration + 1 >= self.end
+        return False
 
     def _thin_out(self) -> None:
         self.step *= 2

@@ -7,7 +7,7 @@ from typing import Final
 
 from stepper.debug.overview.facts import Row, RowKind
 from stepper.engine.program import LoopPlan, Program
-from stepper.ir.model import Body, Graph, Layer, LayerSite, growth_of, layer_site
+from stepper.ir.model import Layer, LayerSite, Slicing, growth_of, layer_site
 
 _VIEWS: Final = frozenset(("Squeeze", "Unsqueeze", "Reshape"))
 """Types of operations that give the elements of their first input in another shape."""
@@ -79,70 +79,46 @@ def loop_rows(layer: Layer, plan: LoopPlan, file: str) -> LoopRows:
     def result(slot: int) -> LayerSite:
         return layer_site(program.graph.results[program.results.index(slot)], file)
 
-    def producer(slot: int) -> LayerSite | None:
-        index = program.computed_at.get(slot)
-        return None if index is None else layer_site(program.operations[index].layer, file)
+    def add(
+        kind: RowKind,
+        inner: LayerSite,
+        made: int,
+        into: LayerSite | None = None,
+        *,
+        port: int | None = None,
+        line: int,
+        slicing: Slicing | None = None,
+    ) -> None:
+        """Add a row of what is `made`, or of the piece that this grows by."""
+        piece = pieces.get(made) if slicing is None else None
+        slot = made if piece is None else piece
+        axis = None if slicing is None else slicing.axis
+        if piece is not None:
+            axis = _joined_along(program, made)
+        producer, output, index = None, 0, program.computed_at.get(slot)
+        if index is not None:
+            operation = program.operations[index]
+            producer, output = layer_site(operation.layer, file), operation.outputs.index(slot)
+        row = Row(kind, inner, into, producer, port, line, slicing, axis, piece is not None, output=output)
+        slots.add(row, None if kind is RowKind.CONDITION else slot)
 
-    def output(slot: int) -> int:
-        index = program.computed_at.get(slot)
-        return 0 if index is None else program.operations[index].outputs.index(slot)
-
-    if plan.condition_result is not None:
-        slot = plan.condition_result
-        line = next((one.line for one in body.outputs if one.output is None), 0)
-        slots.add(Row(RowKind.CONDITION, result(slot), producer=producer(slot), line=line, output=output(slot)), None)
     pieces = {entry.result: appended(program, entry.parameter, entry.result) for entry in plan.merged}
+    if plan.condition_result is not None:
+        line = next((one.line for one in body.outputs if one.output is None), 0)
+        add(RowKind.CONDITION, result(plan.condition_result), plan.condition_result, line=line)
     for entry in plan.merged:
-        piece = pieces[entry.result]
-        slot = entry.result if piece is None else piece
-        row = Row(
-            RowKind.BACK_EDGE,
-            layer_site(program.parameter(entry.parameter), file),
-            result(entry.result),
-            producer(slot),
-            entry.input,
-            _edge_line(body, program.graph, program.parameter(entry.parameter)),
-            axis=None if piece is None else _joined_along(program, entry.result),
-            appends=piece is not None,
-            output=output(slot),
-        )
-        slots.add(row, slot)
+        parameter = program.parameter(entry.parameter)
+        line = next((edge.line for edge in body.back_edges if edge.to_layer == parameter.id), 0)
+        site, into = layer_site(parameter, file), result(entry.result)
+        add(RowKind.BACK_EDGE, site, entry.result, into, port=entry.input, line=line)
     for scan in plan.concatenated:
-        slot = scan.result
-        row = Row(
-            RowKind.CONCATENATED,
-            result(slot),
-            None,
-            producer(slot),
-            scan.output,
-            scan.line,
-            scan.slicing,
-            scan.slicing.axis,
-            output=output(slot),
-        )
-        slots.add(row, slot)
+        site = result(scan.result)
+        add(RowKind.CONCATENATED, site, scan.result, port=scan.output, line=scan.line, slicing=scan.slicing)
     for last in plan.last_values:
-        piece = pieces.get(last.result)
-        slot = last.result if piece is None else piece
-        kind, appends = RowKind.LAST_VALUE, piece is not None
-        along = None if piece is None else _joined_along(program, last.result)
-        row = Row(
-            kind,
-            result(last.result),
-            None,
-            producer(slot),
-            last.output,
-            last.line,
-            axis=along,
-            appends=appends,
-            output=output(slot),
-        )
-        slots.add(row, slot)
+        add(RowKind.LAST_VALUE, result(last.result), last.result, port=last.output, line=last.line)
     for sliced in plan.sliced:
-        parameter = layer_site(program.parameter(sliced.parameter), file)
-        row = Row(
-            RowKind.SLICE, parameter, None, parameter, sliced.input, sliced.line, sliced.slicing, sliced.slicing.axis
-        )
+        site = layer_site(program.parameter(sliced.parameter), file)
+        row = Row(RowKind.SLICE, site, None, site, sliced.input, sliced.line, sliced.slicing, sliced.slicing.axis)
         slots.add(row, sliced.parameter)
     return slots
 
@@ -159,7 +135,3 @@ def _joined_along(program: Program, result: int) -> int | None:
     """Return the axis along which a body joins a piece to its Parameter; None where it is counted from the end."""
     axis = str(program.operations[program.computed_at[result]].layer.attributes.get("axis", ""))
     return int(axis) if axis.isdecimal() else None
-
-
-def _edge_line(body: Body, graph: Graph, parameter: Layer) -> int:
-    return next((edge.line for edge in body.back_edges if edge.to_layer == parameter.id), 0)

@@ -12,8 +12,7 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from stepper.debug.branches.edits import Edit, same_by_tick
-from stepper.debug.overview.births import BirthSearch
-from stepper.debug.overview.constants import ConstantSearch
+from stepper.debug.overview.births import BirthSearch, ConstantSearch
 from stepper.debug.overview.facts import (
     BranchFacts,
     ConstantFacts,
@@ -23,10 +22,10 @@ from stepper.debug.overview.facts import (
     Overview,
     RunState,
 )
-from stepper.debug.overview.ports import port_facts
-from stepper.debug.overview.recorder import RunRecorder
+from stepper.debug.overview.programs import port_facts
+from stepper.debug.overview.run_recorder import RunRecorder
 from stepper.debug.timeline import Timeline
-from stepper.engine.frames import Constants, EventKind, Every, Snapshot
+from stepper.engine.frames import Constants, EventKind, Snapshot
 from stepper.engine.program import CompiledModel, Value
 from stepper.engine.run import output_names
 from stepper.errors import Paused, StepperError
@@ -197,8 +196,7 @@ class OverviewRun:
         """Run until the end, a pause, or a limit, in the stretches between two snapshots of the history."""
         timeline, machine = self._timeline, self._timeline.machine
         before, shown, pause = self._seconds, limits.started, _INTERVAL
-        while not machine.finished:
-            event = timeline.forward(Every.END, lambda _event: False, timeline.history.due(machine.tick))
+        for event in timeline.stretches():
             now = perf_counter()
             self._ticks, self._seconds = machine.tick, before + now - limits.started
             if event.kind is EventKind.FINISHED:
@@ -284,17 +282,14 @@ class OverviewRun:
             machine.restore(again.stand)
         machine.watcher, machine.observers = None, (again.recorder,)
         is_over = False
-        while machine.tick < self._ticks and not machine.finished and not is_over:
-            try:
-                due = min(timeline.history.due(machine.tick), self._ticks)
-                event = timeline.forward(Every.END, lambda _event: False, due)
-            except Paused:
-                break
-            except StepperError:
-                is_over = True
-                continue
-            if event.kind is EventKind.PAUSED or enough():
-                break
+        try:
+            for event in timeline.stretches(self._ticks):
+                if event.kind is EventKind.PAUSED or enough():
+                    break
+        except Paused:
+            pass
+        except StepperError:
+            is_over = True
         if is_over or machine.tick >= self._ticks or machine.finished:
             self._recorder, self._followed, self._again = again.recorder, followed, None
         else:

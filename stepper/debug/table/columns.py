@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, Final
+from itertools import pairwise
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from stepper import element_types
 from stepper.debug.breakpoints.checks import bodies, plan_of
 from stepper.debug.iterations.loop_runs import Outer, address_in_run, loop_around, outer_iterations
+from stepper.debug.iterations.slots import read_only
 from stepper.debug.scopes import loop_depth, target_in
 from stepper.debug.timeline import Timeline
-from stepper.engine.program import CompiledModel, Program
+from stepper.element_types import Array
+from stepper.engine.program import CompiledModel, Program, Value
 from stepper.errors import UsageError
 from stepper.query.address_resolution import ResolutionError, Target, moment_address, resolve, resolve_all
 from stepper.query.address_syntax import (
@@ -29,9 +33,13 @@ from stepper.query.address_syntax import (
     parse_address,
 )
 from stepper.query.atlas import Atlas
+from stepper.query.expression_values import ValueFailure, element
 from stepper.query.short_names import short_names_of
-from stepper.tensors.histories import KeptStatistic, bucket_begins
-from stepper.tensors.statistics import OVER_ITERATIONS
+from stepper.records import Brief
+from stepper.tensors.histories import KeptStatistic, bucket_begins, bucket_statistics, plain_numbers, strongest
+from stepper.tensors.pictures import LOW
+from stepper.tensors.statistics import OVER_ITERATIONS, number_of
+from stepper.tensors.surveys import bin_range
 
 MOST_VALUES: Final = 4096
 """Values of one table."""
@@ -328,3 +336,444 @@ def shown_index(index: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ..
     while axes and shape[axes - 1] == 1:
         axes -= 1
     return index[:axes]
+
+
+_COURSE: Final = 48
+_HISTOGRAM: Final = 8
+_POINTS: Final = 512
+_UNIQUE: Final = 4096
+_EXACT: Final = 2.0**52
+"""Whole numbers below this have halves between them in f64."""
+_FENCE: Final = 3.0
+"""How many times the distance of the quartiles a number may be from them without being far from all others."""
+_CROWDED: Final = 0.6
+"""The part of the numbers that one of equal bins may have before others are tried."""
+_LEAST_FENCED: Final = 4
+_SPAN: Final = 1e-30
+"""What is smaller than this part of the largest number is as good as zero to a logarithm."""
+
+
+class ColumnHead(Brief, Struct, frozen=True, eq=False):
+    """A column in short: `course` over the iterations in 48 parts or fewer, the strongest number of each.
+
+    `counts` is how often the finite numbers are between `edges`, `shown` the same of the rows that pass the filter. The
+    edges are equally far apart; where one bin would have most of the numbers, only those of the numbers that are
+    together, or all in a symmetric logarithm (`log`). `whole`: each bin is one whole number, in the
+    middle of its edges.
+    """
+
+    unshown: ClassVar = ("course", "edges", "counts", "shown")
+
+    course: Array
+    edges: Array
+    counts: Array
+    shown: Array
+    log: bool
+    whole: bool = False
+
+
+class ColumnDetail(Brief, Struct, frozen=True, eq=False):
+    """Everything of one column: numbers of all iterations, statistics of the finite ones, and of those that are shown.
+
+    `ranks` has for each row how many numbers are larger. `numbers` and `passes` are thinned out to `step`.
+    """
+
+    unshown: ClassVar = ("numbers", "passes")
+
+    column: int
+    low: float | None
+    high: float | None
+    mean: float | None
+    median: float | None
+    deviation: float | None
+    distinct: int
+    nan: int
+    infinite: int
+    shown_mean: float | None
+    numbers: Array
+    passes: Array
+    step: int
+
+
+def with_gaps(numbers: Array, known: Array) -> Array:
+    """Return numbers with NaN where there is none."""
+    if known.all():
+        return numbers
+    return np.where(known, numbers.astype(np.float64), np.nan)
+
+
+def head_of(numbers: Array, known: Array | None, rows: Array) -> ColumnHead:
+    """Return a column in short; `known` are the iterations that have a number, `rows` those that are shown."""
+    numbers = with_gaps(numbers, np.ones(len(numbers), bool) if known is None else known)
+    parts = min(len(numbers), _COURSE)
+    bounds = np.arange(parts + 1) * len(numbers) // max(parts, 1)
+    course = np.array([strongest(numbers[begin:end]) for begin, end in pairwise(bounds.tolist())], np.float64)
+    finite = numbers[np.isfinite(numbers)].astype(np.float64)
+    some = numbers[rows].astype(np.float64)
+    is_whole = _are_few_whole(finite)
+    edges: Array
+    edges, is_log = (np.arange(finite.min(), finite.max() + 2) - 0.5, False) if is_whole else _edges(finite)
+    if not edges.size:
+        return ColumnHead(course, edges, np.zeros(0, np.int64), np.zeros(0, np.int64), log=False)
+    counts, _ = np.histogram(finite, edges)
+    shown, _ = np.histogram(some[np.isfinite(some)], edges)
+    return ColumnHead(course, edges, counts, shown, log=is_log, whole=is_whole)
+
+
+def _are_few_whole(finite: Array) -> bool:
+    """Return True for whole numbers that a bin each has room for, and that are told from their neighbours in f64."""
+    if not finite.size or float(np.abs(finite).max()) >= _EXACT or float(finite.max() - finite.min()) >= _HISTOGRAM:
+        return False
+    return bool((finite == np.floor(finite)).all())
+
+
+def _edges(finite: Array) -> tuple[Array, bool]:
+    """Return the edges of the bins of numbers: few outliers do not leave all others in one of them."""
+    if not finite.size:
+        return np.zeros(0), False
+    low, high = float(finite.min()), float(finite.max())
+    if not math.isfinite(high - low):
+        return np.zeros(0), False
+    bins = min(_HISTOGRAM, len(np.unique(finite))) if finite.size <= _UNIQUE else _HISTOGRAM
+    beside = 0 if high > low else max(0.5, abs(low) / 2)
+    most = float(np.finfo(np.float64).max)
+    around = max(low - beside, -most), min(high + beside, most)
+    linear = np.histogram_bin_edges(finite, bins, bin_range(*around, bins))
+    if bins < _LEAST_FENCED or _most(finite, linear) <= _CROWDED * finite.size:
+        return linear, False
+    edges, most, is_log = linear, _most(finite, linear), False
+    for other, of_log in ((_fenced(finite, low, high, bins), False), (_logarithmic(finite, low, high, bins), True)):
+        if len(other) and (count := _most(finite, other)) < most:
+            edges, most, is_log = other, count, of_log
+    return edges, is_log
+
+
+def _most(finite: Array, edges: Array) -> int:
+    """Return how many of the numbers one bin has at most."""
+    return int(np.histogram(finite, edges)[0].max())
+
+
+def _fenced(finite: Array, low: float, high: float, bins: int) -> Array:
+    """Return equal bins of the numbers that are together, and one at an end for those far from them; none of one."""
+    lower, upper = np.percentile(finite, (25, 75))
+    reach = _FENCE * (upper - lower)
+    together = finite[(finite >= lower - reach) & (finite <= upper + reach)]
+    begin, end = float(together.min()), float(together.max())
+    below, above = int(low < begin), int(end < high)
+    if not begin < end:
+        return np.zeros(0)
+    edges = np.linspace(begin, end, bins - below - above + 1)
+    return np.concatenate([[low] * below, edges, [high] * above])
+
+
+def _logarithmic(finite: Array, low: float, high: float, bins: int) -> Array:
+    """Return equal bins of a symmetric logarithm of the numbers."""
+    magnitudes = np.abs(finite[finite != 0])
+    ground = max(float(np.percentile(magnitudes, LOW)), max(abs(low), abs(high)) * _SPAN)
+    begin, end = float(np.arcsinh(low / ground)), float(np.arcsinh(high / ground))
+    inner: Array = np.sinh(np.linspace(begin, end, bins + 1)[1:-1]) * ground
+    return np.concatenate([[low], inner, [high]])
+
+
+def detail_of(column: int, numbers: Array, known: Array | None, rows: Array) -> ColumnDetail:
+    """Return everything of a column."""
+    everything = with_gaps(numbers, np.ones(len(numbers), bool) if known is None else known)
+    there = everything if known is None else everything[known]
+    wide = there.astype(np.float64)
+    finite = wide[np.isfinite(wide)]
+    passes = np.zeros(len(numbers), bool)
+    passes[rows] = True
+    some = everything[rows].astype(np.float64)
+    some = some[np.isfinite(some)]
+    step = max(1, -(-len(numbers) // _POINTS))
+    with np.errstate(all="ignore"):
+        return ColumnDetail(
+            column=column,
+            low=float(finite.min()) if finite.size else None,
+            high=float(finite.max()) if finite.size else None,
+            mean=float(finite.mean()) if finite.size else None,
+            median=float(np.median(finite)) if finite.size else None,
+            deviation=float(finite.std()) if finite.size else None,
+            distinct=len(np.unique(there)),
+            nan=int(np.isnan(wide).sum()),
+            infinite=int(np.isinf(wide).sum()),
+            shown_mean=float(some.mean()) if some.size else None,
+            numbers=everything[::step],
+            passes=passes[::step],
+            step=step,
+        )
+
+
+class ColumnFacts(Struct, frozen=True):
+    """Facts of a column over the iterations that were read.
+
+    `low` and `high` are of the finite numbers (None: there is none). `is_constant`: the same number in each iteration.
+    `is_whole`: no finite number has a fraction.
+    """
+
+    low: float | None
+    high: float | None
+    nan: int
+    infinite: int
+    missing: int
+    is_constant: bool
+    is_zero: bool
+    is_whole: bool
+
+
+class UnevenValue(Exception):
+    """A value has another shape than before, so its elements are no columns."""
+
+
+class GatheredValue:
+    """Numbers read of one value; `is_uneven`: its shape changes, so that its columns are its size and statistics."""
+
+    def __init__(self, value: SheetValue, number: int, statistic: str, *, is_uneven: bool = False) -> None:
+        self.value, self.number, self.statistic, self.is_uneven = value, number, statistic, is_uneven
+        self.columns: tuple[SheetColumn, ...] = uneven_columns_of(value, number) if is_uneven else ()
+        self.dtype: np.dtype[Any] | None = None
+        self.shape: tuple[int, ...] | None = None
+        self.whole_shape: tuple[int, ...] = ()
+        self.count = 0
+        self.keeps = True
+        self.is_surprised = False
+        self._chunks: list[Array] = []
+        self._known: list[Array] = []
+        self._is_patchy = False
+        self._begins = np.zeros(0, np.intp)
+        self._low = self._high = self._first = np.zeros(0)
+        self._nan = self._infinite = np.zeros(0, np.int64)
+        self._changes = self._nonzero = self._fractions = np.zeros(0, bool)
+        self._missing = 0
+
+    @property
+    def cells(self) -> int:
+        """Return how many numbers are kept."""
+        return sum(chunk.size for chunk in self._chunks)
+
+    def release(self) -> None:
+        """Keep no numbers any more, only what is known of the columns."""
+        self.keeps = False
+        self._chunks, self._known = [], []
+
+    def take(self, values: Sequence[Value]) -> None:
+        """Take in the values of the next iterations. Raise UnevenValue, UsageError for what are no numbers."""
+        numbers, known = self.numbers(values)
+        self.count += len(values)
+        self._missing += int((~known).sum())
+        self._is_patchy |= not known.all()
+        if numbers.size:
+            self._note(numbers[known])
+        if self.keeps:
+            self._chunks.append(numbers)
+            self._known.append(known)
+
+    def numbers(self, values: Sequence[Value]) -> tuple[Array, Array]:
+        """Return numbers [iteration, column], and in which iterations there are any."""
+        known = np.array([value is not None for value in values], bool)
+        present = [value for value in values if value is not None]
+        if present and self.shape is None:
+            self._begin(present[0])
+        width = max(len(self.columns), 1 if self.shape is not None else 0)
+        if not present:
+            return np.zeros((len(values), width)), known
+        found = self._of(present)
+        if len(present) == len(values):
+            return found, known
+        spread = np.zeros((len(values), found.shape[1]), found.dtype)
+        spread[known] = found
+        return spread, known
+
+    def _begin(self, value: Value) -> None:
+        part = self._part(value)
+        dtype = np.asarray(part).dtype
+        if dtype.names is None and dtype.kind in "SUOT":
+            raise UsageError(f"'{self.value.name}' has texts; a table is of numbers")
+        self.dtype, self.shape, self.whole_shape = dtype, tuple(part.shape), tuple(np.shape(value))
+        if not self.is_uneven:
+            self.columns = columns_of(self.value, self.number, self.whole_shape)
+            first, last = self.value.span or (0, part.size)
+            self._begins = bucket_begins(last - first)
+        count = len(self.columns)
+        self._low, self._high = np.full(count, np.inf), np.full(count, -np.inf)
+        self._nan, self._infinite = np.zeros(count, np.int64), np.zeros(count, np.int64)
+        self._changes, self._nonzero, self._fractions = (np.zeros(count, bool) for _ in range(3))
+        # Iterations before the first that has a value: their rows are there, but empty.
+        self._chunks = [np.zeros((len(chunk), count)) for chunk in self._chunks]
+
+    def _part(self, value: Value) -> Any:
+        if not self.value.index:
+            return np.asarray(value)
+        try:
+            return np.asarray(element(value, self.value.index))
+        except ValueFailure as error:
+            raise UsageError(f"{self.value.name}: {error}") from None
+
+    def _of(self, values: Sequence[Value]) -> Array:
+        parts = [self._part(value) for value in values]
+        if self.is_uneven:
+            return np.array([self._summary(part) for part in parts], np.float64)
+        if self.value.statistic:
+            found = [number_of(part, self.value.statistic) for part in parts]
+            return np.array([[np.nan if one is None else one] for one in found], np.float64)
+        if any(part.shape != self.shape or part.dtype != self.dtype for part in parts):
+            self.is_surprised = True
+            raise UnevenValue
+        stack = np.stack(parts).reshape(len(parts), -1)
+        if not stack.shape[1]:
+            return np.zeros((len(parts), len(self.columns)), np.int64)
+        first, last = self.value.span or (0, stack.shape[1])
+        numbers = plain_numbers(stack[:, first:last])
+        if len(self._begins) == last - first:
+            return np.ascontiguousarray(numbers)
+        with np.errstate(all="ignore"):
+            return np.asarray(bucket_statistics(numbers, self._begins)[STATISTICS[self.statistic]], np.float64)
+
+    def _summary(self, part: Array) -> list[float]:
+        row = [float(part.size)]
+        for column in self.columns[1:]:
+            number = number_of(part, column.statistic)
+            row.append(np.nan if number is None else number)
+        return row
+
+    def _note(self, numbers: Array) -> None:
+        if not len(numbers):
+            return
+        if numbers.dtype.kind == "f":
+            nan, infinite = np.isnan(numbers), np.isinf(numbers)
+            self._nan += nan.sum(axis=0)
+            self._infinite += infinite.sum(axis=0)
+            odd = nan | infinite
+            self._low = np.minimum(self._low, np.where(odd, np.inf, numbers).min(axis=0))
+            self._high = np.maximum(self._high, np.where(odd, -np.inf, numbers).max(axis=0))
+            self._fractions |= ((numbers != np.trunc(numbers)) & ~odd).any(axis=0)
+        else:
+            self._low = np.minimum(self._low, numbers.min(axis=0))
+            self._high = np.maximum(self._high, numbers.max(axis=0))
+        if not len(self._first):
+            self._first = numbers[0].copy()
+        same = (numbers == self._first) | ((numbers != numbers) & (self._first != self._first))
+        self._changes |= ~same.all(axis=0)
+        self._nonzero |= (numbers != 0).any(axis=0)
+
+    # --- what is known ---------------------------------------------------------------------------------------------
+
+    @property
+    def type(self) -> str:
+        """Return the name of the element type; empty before there is a value."""
+        return "" if self.dtype is None else element_types.name_of(self.dtype)
+
+    def facts(self, place: int) -> ColumnFacts:
+        """Return what is known of a column."""
+        if place >= len(self._low):
+            return ColumnFacts(None, None, 0, 0, self._missing, is_constant=False, is_zero=False, is_whole=False)
+        low, high = float(self._low[place]), float(self._high[place])
+        is_finite = low <= high
+        is_constant = not self._changes[place] and not self._missing and self.count > 1
+        return ColumnFacts(
+            low if is_finite else None,
+            high if is_finite else None,
+            int(self._nan[place]),
+            int(self._infinite[place]),
+            self._missing,
+            is_constant=is_constant,
+            is_zero=is_constant and not self._nonzero[place],
+            is_whole=not self._fractions[place],
+        )
+
+    def constant(self) -> Array:
+        """Return for each column whether it is the same in every iteration."""
+        if self._missing or self.count < 2 or not len(self._changes):
+            return np.zeros(len(self.columns), bool)
+        return ~self._changes
+
+    def matrix(self) -> Array | None:
+        """Return all numbers [iteration, column]; None where they are not kept."""
+        if not self.keeps:
+            return None
+        if len(self._chunks) > 1:
+            self._chunks, self._known = [np.concatenate(self._chunks)], [np.concatenate(self._known)]
+        return read_only(self._chunks[0]) if self._chunks else np.zeros((0, len(self.columns)))
+
+    def known(self) -> Array | None:
+        """Return in which iterations there is a value; None: in all."""
+        if not self._is_patchy or not self.keeps:
+            return None
+        self.matrix()
+        return self._known[0]
+
+
+class SheetSort(Struct, frozen=True):
+    """The column by which the rows are sorted; NaN counts as the largest."""
+
+    column: int
+    descending: bool
+
+
+class SheetRequest(Struct, frozen=True):
+    """The part of a table that is wanted: `rows` from the `top`-th that passes the filter on, and these columns.
+
+    `pinned` are iterations that are wanted wherever they are; of the column `detail` everything is.
+    """
+
+    top: int = 0
+    rows: int = 0
+    columns: tuple[int, ...] = ()
+    sort: SheetSort | None = None
+    filter: str = ""
+    pinned: tuple[int, ...] = ()
+    detail: int | None = None
+
+
+class SheetForm(Struct, frozen=True):
+    """A value of a table: its name, and its type and shape, empty and None before one was read.
+
+    `is_entered`: it is what an iteration begins with. `is_uneven`: its shape changes. `statistic` stands for it.
+    """
+
+    name: str
+    type: str
+    shape: tuple[int, ...] | None
+    is_entered: bool
+    is_uneven: bool
+    statistic: str
+
+
+class SheetView(Brief, Struct, frozen=True, eq=False):
+    """A part of a table, as it was asked for.
+
+    `outer` are the iterations around the run. `total` iterations are known, from `begin` on; `complete`: that is all;
+    `failure` is the error that ended the run. `passed` of them pass the filter, of which `filtered` were asked so far.
+    `iterations` are the rows from `top` on; `numbers` has each wanted column of them, `pinned` of an iteration.
+    A number that is not there is None. `hidden` are the columns that are the same in each iteration, `zero` of these
+    the number that are zero. `problem` says why the filter is none.
+    """
+
+    unshown: ClassVar = ("request", "topic", "columns", "iterations", "numbers", "pinned", "heads")
+
+    request: SheetRequest
+    topic: SheetTopic
+    outer: Outer
+    forms: tuple[SheetForm, ...]
+    columns: tuple[SheetColumn, ...]
+    begin: int
+    total: int
+    complete: bool
+    failure: str
+    passed: int
+    filtered: int
+    constant: frozenset[int]
+    zero: int
+    top: int
+    iterations: tuple[int, ...]
+    numbers: dict[int, list[Any]]
+    pinned: dict[int, dict[int, Any]]
+    facts: dict[int, ColumnFacts]
+    heads: dict[int, ColumnHead]
+    detail: ColumnDetail | None
+    problem: str = ""
+
+    def is_truth(self, column: int) -> bool:
+        """Return True if a column is a single boolean in each iteration."""
+        one = self.columns[column]
+        return one.index is not None and not one.statistic and self.forms[one.value].type == "boolean"

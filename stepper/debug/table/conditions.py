@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 from msgspec import Struct
 
-from stepper.debug.scopes import Names, iteration_now, value_now
+from stepper.debug.scopes import Names, WalkScope
 from stepper.debug.timeline import Timeline
 from stepper.element_types import Array
 from stepper.engine.program import Program
@@ -138,34 +138,22 @@ def _whole(item: Any) -> int | None:
     return int(item.value) if is_number else None
 
 
-def by_element(node: Node, names: _ElementNames) -> Node | None:
-    """Return the tree with elements in place of what it reads; None where it is about more than single elements."""
-    found = names.operand(node)
+class _OtherThanElements(Exception):
+    """A part of a condition is about more than single elements."""
+
+
+def by_element(node: Any, names: _ElementNames) -> Any:
+    """Return a tree with elements in place of what it reads. Raise _OtherThanElements."""
+    if isinstance(node, tuple):
+        return tuple(by_element(one, names) for one in node)
+    found = names.operand(node) if isinstance(node, Node) else node
     if found is not None or isinstance(node, Literal):
         return found or node
-    match node:
-        case Unary(position, operator, operand):
-            inner = by_element(operand, names)
-            return None if inner is None else Unary(position, operator, inner)
-        case Binary(position, operator, left, right):
-            one, two = by_element(left, names), by_element(right, names)
-            return None if one is None or two is None else Binary(position, operator, one, two)
-        case Comparison(position, first, rest):
-            sign, place, last = rest[0]
-            one, two = by_element(first, names), by_element(last, names)
-            return (
-                None
-                if one is None or two is None or len(rest) > 1
-                else Comparison(position, one, ((sign, place, two),))
-            )
-        case Logical(position, operator, operands):
-            all_of = [by_element(operand, names) for operand in operands]
-            known = tuple(one for one in all_of if one is not None)
-            return Logical(position, operator, known) if len(known) == len(all_of) else None
-        case Call(position, function, argument) if function in _EACH or function == "prev":
-            inner = by_element(argument, names)
-            return None if inner is None else Call(position, function, inner)
-    return None
+    is_of_each = isinstance(node, Call) and (node.function in _EACH or node.function == "prev")
+    is_single = isinstance(node, Comparison) and len(node.rest) == 1
+    if not (is_of_each or is_single or isinstance(node, Unary | Binary | Logical)):
+        raise _OtherThanElements
+    return type(node)(*(by_element(getattr(node, name), names) for name in node.__struct_fields__))
 
 
 class ColumnCondition:
@@ -223,10 +211,11 @@ class _Columns:
 def column_condition(text: str, column_of: ColumnOf) -> ColumnCondition | None:
     """Return a condition that can be asked of columns; None for any other. Raise ExpressionError."""
     names = _ElementNames(column_of)
-    tree = by_element(parse_tree(text), names)
-    if tree is None or not names.columns:
+    try:
+        tree = by_element(parse_tree(text), names)
+    except _OtherThanElements:
         return None
-    return ColumnCondition(text, tree, names.columns)
+    return ColumnCondition(text, tree, names.columns) if names.columns else None
 
 
 class IterationCondition:
@@ -236,11 +225,10 @@ class IterationCondition:
         self, timeline: Timeline, text: str, body: Program, place_of: Callable[[Address], Target | None]
     ) -> None:
         self.expression: Expression = parse(text)
-        self._timeline, self._body, self._place_of = timeline, body, place_of
+        self._body, self._place_of = body, place_of
         self._names = Names(timeline.machine.compiled)
-        self._before: dict[Address, Any] = {}
-        self._before_iteration = -2
-        self._targets = {address: self._target(address) for address in self.expression.addresses}
+        targets = {address: self._target(address) for address in self.expression.addresses}
+        self._scope = WalkScope(timeline.machine, self.expression, targets.__getitem__)
         if self.expression.references:
             raise UsageError("ref() is not in the conditions of a table")
 
@@ -257,43 +245,10 @@ class IterationCondition:
     def holds(self) -> bool:
         """True if it does in the iteration that has just been closed; values that are not there make it false."""
         try:
-            found = self.expression.truth(self)
+            found = self.expression.truth(self._scope)
         except ExpressionError:
             raise
         except StepperError:
             found = False
-        self._remember()
+        self._scope.remember()
         return found
-
-    def _remember(self) -> None:
-        if not self.expression.previous:
-            return
-        self._before_iteration = self.iteration()
-        self._before = {}
-        for address in self.expression.previous:
-            try:
-                self._before[address] = self.value(address)
-            except StepperError:
-                continue
-
-    def value(self, address: Address, /) -> Any:
-        """Return the value of this iteration."""
-        return value_now(self._timeline.machine.stack, self._targets[address])
-
-    def previous(self, address: Address, /) -> Any:
-        """Return that of the one before."""
-        if self._before_iteration + 1 != self.iteration() or address not in self._before:
-            raise UsageError(f"'{address}' has no value one iteration before")
-        return self._before[address]
-
-    def reference(self, address: Address, /) -> Any:
-        """Refused when it is written."""
-        raise UsageError(f"there is no reference run for '{address}'")
-
-    def iteration(self) -> int:
-        """Return the iteration."""
-        return iteration_now(self._timeline.machine.stack)
-
-    def iteration_of(self, loop: str, /) -> int:
-        """Return that of a loop around."""
-        return iteration_now(self._timeline.machine.stack, loop)

@@ -13,9 +13,8 @@ from typing import Final
 from stepper.debug.causes.overrides import BY_CONDITION, set_end_text
 from stepper.debug.causes.texts import how_sentence, title
 from stepper.debug.causes.verdicts import verdict_text
-from stepper.debug.overview.addresses import address_in_loop
 from stepper.debug.overview.facts import ActivationFacts, LoopFacts, ModelPortFacts, Overview, Row, RowKind, RunState
-from stepper.debug.overview.programs import in_order, programs_of
+from stepper.debug.overview.programs import address_in_loop, in_order, programs_of
 from stepper.debug.overview.texts import constants_text, none_born, state_sentence
 from stepper.engine.loops import EndReason
 from stepper.engine.program import CompiledModel, Program

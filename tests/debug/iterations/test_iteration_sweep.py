@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from stepper.debug.debugger import Debugger
-from stepper.debug.iterations.sweep import Bins, Sweeps, TrackView
+from stepper.debug.iterations.sweep import Sweeps, TrackView
+from stepper.tensors.histories import Capacity, HistoryRecorder
 from tests.tui.time_models import swinging, swinging_in_numpy
 
 
@@ -33,38 +34,52 @@ def test_bins_keep_the_worst_of_their_iterations(seed: int, elements: int) -> No
         for _ in range(rng.randrange(1, 400))
     ]
     values = [np.full(elements, one) if isinstance(one, float) else one for one in values]
-    bins, rest = Bins(most=16 * elements), list(values)
+    recorder, rest = HistoryRecorder(Capacity(0, 16)), list(values)
     while rest:
-        size = rng.randrange(1, 50)
-        bins.extend(rest[:size])
+        for value in rest[: (size := rng.randrange(1, 50))]:
+            if value is None:
+                recorder.skip(1)
+            else:
+                recorder.append(value)
+        recorder.settle()
         del rest[:size]
-    assert bins.reached == len(values) and bins.numbers.shape[1] <= 16 * elements
-    for place, count in enumerate(bins.counts.tolist()):
-        part = values[place * bins.step : (place + 1) * bins.step]
-        assert count == sum(one is not None for one in part)
-        for element in range(elements if count else 0):
-            found = bins.numbers[0, place, element]
+    history = recorder.view()
+    known = [place for place in range(0, len(values), recorder.step) if any_of(values[place : place + recorder.step])]
+    assert recorder.count == len(values) and -(-len(values) // recorder.step) <= 16
+    assert history is not None and history.spans[:, 0].tolist() == known
+    for column, place in enumerate(known):
+        part = values[place : place + recorder.step]
+        for element in range(elements):
+            found = history.numbers[0, column, element]
             wanted = worst_of([None if one is None else float(one[element]) for one in part])
             assert wanted is not None
             assert abs(found) == abs(wanted) or (math.isnan(found) and math.isnan(wanted))
 
 
+def any_of(values: Sequence[Any]) -> bool:
+    return any(value is not None for value in values)
+
+
 def test_bins_are_columns_of_a_history_with_gaps_where_nothing_is_known() -> None:
-    bins = Bins(most=8)
-    bins.extend([np.float32(k) for k in range(8)])
-    bins.extend([None] * 4)
-    bins.extend([np.float32(k) for k in range(12, 15)])
-    history = bins.history(100, np.float32(14), np.float32(-1))
+    recorder = HistoryRecorder(Capacity(0, 8), np.float32(-1))
+    for numbers, missing in ((range(8), 4), (range(12, 15), 0)):
+        for k in numbers:
+            recorder.append(np.float32(k))
+        if missing:
+            recorder.skip(missing)
+    history = recorder.view()
     assert history is not None and history.entered is not None and history.entered.tolist() == [[-1.0]]
-    assert history.spans.tolist() == [[100, 102], [102, 104], [104, 106], [106, 108], [112, 114], [114, 115]]
+    assert history.spans.tolist() == [[0, 2], [2, 4], [4, 6], [6, 8], [12, 14], [14, 15]]
     assert history.numbers[0, :, 0].tolist() == [1.0, 3.0, 5.0, 7.0, 13.0, 14.0]
-    assert history.over(108, 112) is None and history.over(103, 105) is not None
+    assert history.over(8, 12) is None and history.over(3, 5) is not None
 
 
 def test_values_that_change_their_size_are_the_three_numbers_of_all_elements() -> None:
-    bins = Bins()
-    bins.extend([np.array([3.0, -4.0]), np.array([3.0, -4.0, 0.0])])
-    assert bins.numbers[:, :, 0].tolist() == [
+    recorder = HistoryRecorder(Capacity(0, 16))
+    for value in ([3.0, -4.0], [3.0, -4.0, 0.0]):
+        recorder.append(np.array(value))
+    history = recorder.view()
+    assert history is not None and history.numbers[:, :, 0].tolist() == [
         [-4.0, -4.0],
         pytest.approx([-0.5, -1 / 3]),
         pytest.approx([math.sqrt(12.5), math.sqrt(25 / 3)]),
@@ -89,5 +104,5 @@ def test_column_k_is_what_iteration_k_made_and_what_entered_stands_before() -> N
     assert track.values.entered[0, 0] == values[0]
     made = track.values.numbers[0, :, 0]
     np.testing.assert_allclose(made[:30], values[1:31], rtol=1e-6)
-    found = track.at(7)
-    assert found is not None and found[0, 0] == pytest.approx(float(values[8]), rel=1e-6)
+    found = track.values.over(7, 8)
+    assert found is not None and found[0] == pytest.approx(float(values[8]), rel=1e-6)

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from stepper.debug.iterations.statistics import IterationStatistics
-from stepper.debug.iterations.tiles import BLOCK, Tile, TileStore
+from stepper.debug.iterations.cell_store import CellStore, IterationStatistics, Tile
 from stepper.tensors.statistics import number_of
 from tests.debug.debugged import at_iteration, sample, state_of
 
@@ -36,20 +35,21 @@ def test_iterations_to_come_are_computed_and_the_present_stays(tmp_path: Path) -
             assert known == wanted or (known is not None and np.isnan(known))
 
 
-def test_tiles_used_longest_ago_go_first() -> None:
-    store = TileStore(3, most_cells=3 * BLOCK * 4)
+def test_iterations_seen_longest_ago_go_first() -> None:
+    store = CellStore(3, most_cells=3 * 256)
     row = Tile(np.array([[1.0, np.inf, np.nan]]), np.ones((1, 3), bool), np.zeros((1, 3), np.int32))
-    for iteration in range(0, 100 * BLOCK, BLOCK):
+    for iteration in range(1000):
         assert store.missing(iteration, 1, 3).tolist() == [1, 2]
         store.put(iteration, store.missing(iteration, 0, 3), row)
         assert not store.missing(iteration, 0, 3).size
         store.close(iteration)
-    assert store.cells == 3 * BLOCK * 4
-    assert store.lacks(0) and not store.lacks(99 * BLOCK)
+    assert store.cells == 3 * 256
+    assert store.lacks(0) and not store.lacks(999)
     assert store.firsts == {"Inf": (0, 1), "NaN": (0, 2)}
-    shown = store.view(99 * BLOCK, 99 * BLOCK)[99]
-    store.put(99 * BLOCK + 1, np.arange(3), row)
-    assert not shown.known[1].any() and store.view(99 * BLOCK, 99 * BLOCK)[99].known[1].all()
+    store.put(1000, np.arange(1), row)
+    shown = store.view(1000, 1001)[1000]
+    store.put(1000, np.arange(1, 3), row)
+    assert not shown.known[0, 1:].any() and store.view(1000, 1001)[1000].known.all()
 
 
 def test_an_infinity_is_not_hidden_by_the_least_or_largest_element() -> None:

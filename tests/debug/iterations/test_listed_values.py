@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from stepper.debug.iterations.listed_values import ListedValues
-from stepper.debug.iterations.statistics import IterationStatistics
+from stepper.debug.iterations.cell_store import IterationStatistics, ListedValues
 from stepper.element_types import Array
+from stepper.engine.frames import Phase
 from tests.debug.debugged import at_iteration, sample, state_of
 from tests.tui.wide_models import wide_loop
 
@@ -57,16 +57,21 @@ def test_another_one_who_looks_takes_nothing_away_and_new_ones_are_fetched() -> 
 
 
 def test_a_stop_reads_small_values_and_leaves_off_when_asked() -> None:
+    debugger = sample("for_loop")
+    at_iteration(debugger, 0)
+    frame = debugger.frame
     kept = ListedValues([0, 1])
     kept.want([0, 1])
-    values = [np.zeros(4, np.float32), np.ones(10_000, np.float32)]
-    assert kept.take(values, 0, 0, 2, most=100) and set(kept.view()) == {0}
-    assert not kept.take(values, 0, 0, 2, enough=lambda: True), "nobody has the time"
-    assert kept.take(values, 0, 0, 2) and set(kept.view()) == {0, 1}
-    assert not kept.take(values, 0, 0, 2), "all is known"
+    frame.values[0], frame.values[1] = np.zeros(4, np.float32), np.ones(10_000, np.float32)
+    frame.phase = Phase.BETWEEN
+    assert kept.see(frame, 0, most=100) and set(kept.view()) == {0}
+    assert not kept.see(frame, 0, enough=lambda: True), "nobody has the time"
+    assert kept.see(frame, 0) and set(kept.view()) == {0, 1}
+    assert not kept.see(frame, 0), "all is known"
     texts = ListedValues([0])
     texts.want([0])
-    assert not texts.take([np.array(["a"])], 0, 0, 1) and not texts.view(), "a text has no numbers"
+    frame.values[0] = np.array(["a"])
+    assert not texts.see(frame, 0) and not texts.view(), "a text has no numbers"
     texts.close(0)
     assert not texts.lacks(0), "it is not asked for again"
 

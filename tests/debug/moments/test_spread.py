@@ -9,7 +9,7 @@ import pytest
 
 import stepper
 from stepper.debug.debugger import Debugger
-from stepper.debug.iterations.statistics import IterationStatistics
+from stepper.debug.iterations.cell_store import IterationStatistics
 from stepper.debug.moments import spread as module
 from stepper.debug.moments.difference import Change
 from stepper.debug.moments.spread import CODES, SpreadCells, SpreadView

@@ -9,11 +9,9 @@ import numpy as np
 import pytest
 
 from stepper.debug.debugger import Debugger
-from stepper.debug.table import sheet as sheets
-from stepper.debug.table.column_numbers import head_of
-from stepper.debug.table.files import array_of, csv_lines, save
-from stepper.debug.table.sheet import Sheet
-from stepper.debug.table.views import SheetRequest, SheetSort, SheetView
+from stepper.debug.table import sheets
+from stepper.debug.table.columns import SheetRequest, SheetSort, SheetView, head_of
+from stepper.debug.table.sheets import Sheet, array_of, csv_lines, save
 from stepper.errors import OutputError, UsageError
 from stepper.files.output import ProtectedFiles
 from stepper.query.address_syntax import without_element

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stepper.debug.iterations.named_values import LookedAt, Reading
+from stepper.debug.iterations.far_runs import LookedAt, Reading
 from stepper.query.address_syntax import parse_address
 from tests.tui.driven import Driven, drive
 from tests.tui.time_models import counting_in_three

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from stepper.debug.iterations.tiles import Cell
+from stepper.debug.iterations.cell_store import Cell
 from tests.tui.driven import Driven, drive
 from tests.tui.screens.overview.test_told_values import without_loops
 from tui.screens.bars import Tabs

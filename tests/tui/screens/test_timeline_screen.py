@@ -85,8 +85,8 @@ def test_a_million_iterations_are_shown_in_bins_and_closely_where_one_looks() ->
         assert span.begin <= reached - 1 < span.end
         close = driven.state.sweep.close[0] if driven.state.sweep else track
         for iteration in range(span.begin, reached):
-            at = close.at(iteration)
-            assert at is not None and at[0, 0] == pytest.approx(float(values[iteration + 1]), rel=1e-6)
+            at = None if close.values is None else close.values.over(iteration, iteration + 1)
+            assert at is not None and at[0] == pytest.approx(float(values[iteration + 1]), rel=1e-6)
 
     lines = ("run-to swing@0", f"iter {reached}", "view timeline")
     drive(swinging(1_000_000), script, lines=lines)

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from stepper.debug.inspection.frame_views import FrameView
 from stepper.debug.inspection.run_views import BreakView
-from stepper.debug.iterations.statistics import HistoryView
+from stepper.debug.iterations.cell_store import HistoryView
 from stepper.element_types import Array
 from stepper.engine.program import Program
 from stepper.export.figures.figure import NodeKind

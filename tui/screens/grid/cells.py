@@ -11,7 +11,7 @@ from rich.style import Style
 
 from stepper.compare.stops.grid import ABOVE, NOT_COMPARED, SAME, WITHIN, DifferenceGrid
 from stepper.debug.inspection.frame_views import FrameView
-from stepper.debug.iterations.tiles import Cell, CellsView, Tile
+from stepper.debug.iterations.cell_store import Cell, CellsView, Tile
 from stepper.debug.moments.difference import Change
 from stepper.debug.moments.spread import CODES, SpreadCells
 from stepper.element_types import Array

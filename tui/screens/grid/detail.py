@@ -10,7 +10,7 @@ import numpy as np
 from stepper.debug.causes.nan_origins import NonFiniteOutput
 from stepper.debug.causes.texts import element_text, scalar_text, word_of
 from stepper.debug.inspection.frame_views import FrameView
-from stepper.debug.iterations.tiles import Cell, CellsView
+from stepper.debug.iterations.cell_store import Cell, CellsView
 from stepper.debug.moments.texts import difference_text, truth_step_text
 from stepper.debug.overview.facts import RowKind
 from stepper.element_types import Array

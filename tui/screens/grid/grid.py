@@ -14,8 +14,8 @@ from rich.style import Style
 from textual import events
 
 from stepper.debug.inspection.frame_views import FrameView
+from stepper.debug.iterations.cell_store import Cell
 from stepper.debug.iterations.loop_runs import address_in_run
-from stepper.debug.iterations.tiles import Cell
 from stepper.tensors.statistics import FITTING, OVER_ITERATIONS
 from tui.paint.columns import cells_of, headings, widths_of
 from tui.paint.folding import Listing, OperationEntry

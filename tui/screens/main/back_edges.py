@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 import numpy as np
 
 from stepper.debug.inspection.views import BackEdgeView
-from stepper.debug.iterations.statistics import RowValues
+from stepper.debug.iterations.cell_store import RowValues
 from stepper.debug.moments.difference import Change, difference
 from stepper.debug.moments.texts import truth_text
 from stepper.debug.overview.facts import RowKind

@@ -10,7 +10,7 @@ from rich.style import Style
 from textual import events
 
 from stepper.debug.inspection.frame_views import FrameView
-from stepper.debug.iterations.statistics import HistoryView
+from stepper.debug.iterations.cell_store import HistoryView
 from stepper.debug.moments.difference import Change, Difference
 from stepper.debug.moments.texts import truth_text
 from stepper.tensors.statistics import FITTING

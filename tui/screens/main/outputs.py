@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from stepper import element_types
 from stepper.debug.inspection.views import BackEdgeView, ScanView
-from stepper.debug.iterations.statistics import RowValues
+from stepper.debug.iterations.cell_store import RowValues
 from stepper.debug.overview.facts import Row as LoopRow
 from stepper.debug.overview.facts import RowKind
 from stepper.element_types import Array

@@ -58,7 +58,7 @@ def cards_of(overview: Overview, compiled: CompiledModel, labels: Labels) -> lis
     """Return the loops as cards, inner ones behind the outer one."""
     programs = programs_of(overview, compiled)
     letters = input_letters(overview, compiled, labels)
-    from stepper.debug.overview.ports import places_named  # the first picture has no lines
+    from stepper.debug.overview.programs import places_named  # the first picture has no lines
 
     places = places_named(overview, compiled, letters.keys())
     choices = {branch: choices_in(overview, branch) for branch in range(len(overview.branches))}

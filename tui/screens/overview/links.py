@@ -181,7 +181,7 @@ def address_of_site(
 def _address_in_card(
     card: Card, layer: Layer | None, run: int, iteration: int, compiled: CompiledModel, output: int = 0
 ) -> str:
-    from stepper.debug.overview.addresses import address_in_loop  # the first picture has no cursor
+    from stepper.debug.overview.programs import address_in_loop  # the first picture has no cursor
 
     outer = card.runs[run].outer if run < len(card.runs) else ()
     return "" if card.program is None else address_in_loop(card.program, outer, iteration, compiled, layer, output)

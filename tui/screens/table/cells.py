@@ -12,8 +12,7 @@ import numpy as np
 from rich.style import Style
 
 from stepper.debug.labels import label_of
-from stepper.debug.table.column_numbers import ColumnHead
-from stepper.debug.table.views import SheetView
+from stepper.debug.table.columns import ColumnHead, SheetView
 from stepper.tensors.pictures import Scale, ScaleKind, bar_scale, heights, scale_of, shades
 from tui.paint.pane import Pane
 from tui.paint.rows import BARS, Cell, clip, number, printable

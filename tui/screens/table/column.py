@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from stepper.debug.table.column_numbers import ColumnDetail, ColumnHead
+from stepper.debug.table.columns import ColumnDetail, ColumnHead
 from stepper.tensors.pictures import BarScale, bar_scale, heights
 from stepper.wording import counted
 from tui.paint.pane import Host, Pane

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from textual import events
 
 from stepper.debug.moments.texts import path_text, truth_step_text
-from stepper.debug.table.columns import SheetColumn
+from stepper.debug.table.columns import SheetColumn, SheetForm, SheetView
 from stepper.debug.table.conditions import cell_test
-from stepper.debug.table.views import SheetForm, SheetView
 from stepper.errors import UsageError
 from stepper.query.short_names import last_part
 from stepper.wording import counted

@@ -5,12 +5,9 @@ from __future__ import annotations
 from msgspec import Struct
 
 from stepper.debug.debugger import Debugger
-from stepper.debug.table.columns import row_named
+from stepper.debug.table.columns import SheetRequest, SheetSort, row_named
 from stepper.debug.table.conditions import written_out
-from stepper.debug.table.files import csv_lines, save
-from stepper.debug.table.held_rows import SheetLook, look_at
-from stepper.debug.table.sheet import Sheet
-from stepper.debug.table.views import SheetRequest, SheetSort
+from stepper.debug.table.sheets import Sheet, SheetLook, csv_lines, look_at, save
 from stepper.errors import UsageError
 
 AT_ONCE = 0.1

@@ -7,8 +7,8 @@ from typing import Final
 
 from textual.app import ComposeResult
 
-from stepper.debug.table.row_filter import NON_FINITE
-from stepper.debug.table.views import SheetSort
+from stepper.debug.table.columns import SheetSort
+from stepper.debug.table.sheets import NON_FINITE
 from tui.paint.painter import Horizontal, Vertical
 from tui.paint.pane import Pane
 from tui.screens.base import DebugScreen, ScreenHost

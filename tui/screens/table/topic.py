@@ -6,10 +6,8 @@ from collections.abc import Callable
 
 from msgspec import Struct, field
 
-from stepper.debug.table.columns import SheetColumn
-from stepper.debug.table.held_rows import SheetLook
-from stepper.debug.table.sheet import Sheet
-from stepper.debug.table.views import SheetRequest, SheetSort, SheetView
+from stepper.debug.table.columns import SheetColumn, SheetRequest, SheetSort, SheetView
+from stepper.debug.table.sheets import Sheet, SheetLook
 from stepper.errors import UsageError
 from stepper.tensors.statistics import OVER_ITERATIONS
 from tui.screens.table.questions import (

@@ -10,7 +10,7 @@ import pytest
 import stepper
 from stepper.compare.stops.grid import DifferenceGrid
 from stepper.debug.debugger import Debugger
-from stepper.debug.iterations.tiles import Cell
+from stepper.debug.iterations.cell_store import Cell
 from tests.compare.twins import STEPS, WEIGHTS, X, recurrence
 from tests.tui.driven import DECODER, Driven, drive
 from tests.tui.screens.grid.test_grid_screen import grid_of, letters

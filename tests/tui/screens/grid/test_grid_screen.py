@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from stepper.debug.iterations.tiles import MOST_CELLS, Cell
+from stepper.debug.iterations.cell_store import MOST_CELLS, Cell
 from tests.tui.driven import DECODER, Driven, drive
 from tests.tui.time_models import SQUARED, lengthening, squaring, squaring_in_numpy
 from tests.tui.wide_models import wide_loop

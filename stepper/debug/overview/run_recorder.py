@@ -6,7 +6,7 @@ from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -27,7 +27,141 @@ from stepper.engine.loops import EndReason, MergedInput, Scan, control, roles_of
 from stepper.engine.program import BranchPlan, CompiledModel, LoopPlan, Operation, Program, Value
 from stepper.ir.model import Layer, LayerSite, Model, Source, layer_site
 from stepper.tensors.histories import Capacity, HistoryRecorder, ShapeRecorder, ValueHistory, bits_of
-from stepper.tensors.recurrences import RecurrenceSearch
+
+_BYTES_KEPT: Final = 2**22
+"""Of the last states, among which it is looked for the first that comes again; one state at least."""
+
+
+class Return(NamedTuple):
+    """After `iteration` all has the bits that it had after the iteration `before`; no nearer one has them.
+
+    What depends on nothing else repeats from the iteration `since` on (None: that is too long ago to be known).
+    """
+
+    iteration: int
+    before: int
+    since: int | None
+
+
+class _SettledBits(NamedTuple):
+    """One value in successive iterations: its type and shape, and its bits as [iteration, word]."""
+
+    kind: object
+    bits: Array
+
+
+_States = list[_SettledBits]
+"""All values, in the same iterations."""
+
+
+class RecurrenceSearch:
+    """Looks for the first return of a state, of which one iteration is remembered (Brent's way) beside those at hand.
+
+    `note` takes what each of so many values was in the iterations since `look` was called last.
+    """
+
+    def __init__(self, values: int) -> None:
+        self._noted: list[_States] = [[] for _ in range(values)]
+        self._remembered: _States | None = None
+        self._at, self._reach = 0, 0
+        self._count = 0
+        self._last: list[_States] = []
+        """The last states before those that are noted, from the iteration `_begin` on."""
+        self._begin, self._is_first = 0, True
+        self.found: Return | None = None
+
+    def note(self, value: int, kind: object, bits: Array) -> None:
+        """Take the bits of a value, by its place, of type and shape `kind`."""
+        if self.found is None:
+            self._noted[value].append(_SettledBits(kind, bits))
+
+    def forget(self) -> None:
+        """Let go of all states: nothing comes any more, or nothing is looked for."""
+        self._noted, self._remembered, self._last = [[] for _ in self._noted], None, []
+
+    def look(self, count: int) -> None:
+        """Compare what was noted of the iterations up to `count`, and forget most of it."""
+        if self.found is not None or count == self._count:
+            return
+        first, made = self._count, count - self._count
+        noted, self._count = self._noted, count
+        self._noted = [[] for _ in noted]
+        joined = [_joined(parts) for parts in noted]
+        state = [one for one in joined if one is not None and len(one.bits) == made]
+        if len(state) < len(noted):  # texts, or values that change their shapes
+            self.forget()
+            self._begin, self._is_first = count, False
+            return
+        if self._last and not _are_alike(self._last[-1], state):  # none of them comes again, as far as is known
+            self._last, self._begin, self._is_first = [], first, True
+        again = self._return_in(state, first)
+        if again is not None:
+            self.found = Return(*again, self._since(state, again[0] - again[1]))
+            self.forget()
+            return
+        if self._remembered is None or count - 1 - self._at >= self._reach:
+            self._reach = 2 * (count - 1 - self._at) if self._remembered is not None else made
+            self._remembered = [_SettledBits(one.kind, one.bits[-1:].copy()) for one in state]
+            self._at = count - 1
+        self._keep(state)
+
+    def _return_in(self, state: _States, first: int) -> tuple[int, int] | None:
+        """Return an iteration of these, from `first` on, and the nearest one before it in which all was the same."""
+        remembered, made = self._remembered, len(state[0].bits)
+        if remembered is not None and _are_alike(remembered, state):
+            again = _same(state, [one.bits[0] for one in remembered], made)
+            if again.size:
+                return first + int(again[0]), self._at
+        again = _same(state, [one.bits[-1] for one in state], made - 1)
+        return (first + made - 1, first + int(again[-1])) if again.size else None
+
+    def _since(self, state: _States, period: int) -> int | None:
+        """Return from which iteration on all is as it is after a period; None where it was so before what is known."""
+        count = self._count - self._begin - period
+        if count <= 0:
+            return None
+        differs = np.zeros(count, np.bool_)
+        for place in range(len(state)):
+            bits = np.concatenate([*(states[place].bits for states in self._last), state[place].bits])
+            differs |= (bits[period:] != bits[:count]).any(axis=1)
+        if differs[-1]:
+            return None
+        if not differs.any():
+            return self._begin if self._is_first else None
+        return self._begin + int(np.flatnonzero(differs)[-1]) + 1
+
+    def _keep(self, state: _States) -> None:
+        """Keep the last of these states with those before, as many as have room."""
+        each = sum(one.bits[:1].nbytes for one in state) + 1
+        kept, made = max(_BYTES_KEPT // each, 1), len(state[0].bits)
+        self._last.append([_SettledBits(one.kind, one.bits[-kept:].copy()) for one in state])
+        while len(self._last) > 1 and self._count - self._begin > kept:
+            self._begin, self._is_first = self._begin + len(self._last.pop(0)[0].bits), False
+        if made > kept:
+            self._begin, self._is_first = self._count - kept, False
+
+
+def _joined(parts: Sequence[_SettledBits]) -> _SettledBits | None:
+    """Return what was noted of one value as one; None where it has several types or shapes, or nothing was noted."""
+    if not parts or any(one.kind != parts[0].kind for one in parts):
+        return None
+    return parts[0] if len(parts) == 1 else _SettledBits(parts[0].kind, np.concatenate([one.bits for one in parts]))
+
+
+def _are_alike(one: _States, other: _States) -> bool:
+    """True if all values have the types and shapes of others."""
+    return [value.kind for value in one] == [value.kind for value in other]
+
+
+def _same(state: _States, row: list[Array], count: int) -> Array:
+    """Return the places among the first `count` iterations at which all bits are those of a row."""
+    places = np.arange(count)
+    for part, one in sorted(zip(state, row, strict=True), key=lambda pair: pair[0].bits.shape[1]):
+        if part.bits.shape[1]:
+            places = places[part.bits[places, 0] == one[0]]  # most differ in their first word
+            places = places[(part.bits[places] == one).all(axis=1)]
+    return places
+
 
 FIRST_RUNS: Final = 16
 LAST_RUNS: Final = 16
@@ -89,10 +223,12 @@ class _ActivationRecorder:
         self._cut = [(history, sources[slot]) for history, slot in pairs if slot in sources]
         joined = {scan.result for scan in activation.scans if has_pieces and scan.result not in sources}
         self._joined = [(history, slot) for history, slot in pairs if slot in joined]
-        self._scans: Sequence[Scan] = ()
+        self.scans: Sequence[Scan] = ()
         self._taken = [(history, slot) for history, slot in pairs if slot not in sources and slot not in joined]
         self._viewed = [(shapes.append, slots[place]) for place, shapes in self._shapes.items()]
         self.appends = [*((history.append, slot) for history, slot in self._taken), *self._viewed]
+        self.waits = [*self.appends, *self._joined]
+        """What waits to be settled, here or in what the loop gives, with its slots."""
         self._known: tuple[ValueHistory | None, ...] | None = None
         self._state: tuple[LayerSite, ...] = ()
         self._decides = True
@@ -130,19 +266,15 @@ class _ActivationRecorder:
             self.appends += self._viewed
         return all(quick)
 
-    def see_pieces(self, activation: Activation) -> None:
-        """Know from where the pieces of the iterations so far are taken."""
-        self._scans = activation.scans
-
-    def forget_pieces(self) -> None:
+    def forget(self) -> None:
         """The run has ended, and all is settled: what the loop gives may go, and what was looked for in it."""
-        self._scans = ()
+        self.scans = ()
         if self._returns is not None:
             self._returns.forget()
 
     def _take_pieces(self) -> None:
         """Take the values that the loop keeps by itself from what it keeps, many at once."""
-        scans = {scan.result: scan for scan in self._scans}
+        scans = {scan.result: scan for scan in self.scans}
         for history, slot in self._joined:
             if slot in scans:
                 for stack in scans[slot].stacks(history.count, self.iterations):
@@ -157,11 +289,6 @@ class _ActivationRecorder:
             shapes.settle()
         if self._returns is not None and not self.is_over:
             self._returns.look(self.iterations)
-
-    @property
-    def waiting_slots(self) -> list[int]:
-        """Return the slots of which the values wait to be settled, here or in what the loop gives."""
-        return [slot for _, slot in (*self.appends, *self._joined)]
 
     @property
     def nbytes(self) -> int:
@@ -298,7 +425,7 @@ class _LoopRecord:
         if activation.iteration == 0:
             if run.number == 0 and not self.edited:  # else a value may be set by hand after it was looked at
                 self._tell_apart(run, values)
-            size = sum(values[slot].nbytes for slot in run.waiting_slots)
+            size = sum(values[slot].nbytes for _, slot in run.waits)
             self._fullest = max(1, min(_MOST_WAITING, _BYTES_WAITING // (size + 1)))
             if not self.plan.may_grow and self.plan.program.straight and run.quicken(values):
                 self._fullest = _MOST_WAITING_NUMBERS
@@ -349,7 +476,7 @@ class _LoopRecord:
         before = run.iterations
         run.iterations = activation.iteration + (0 if frame.phase is Phase.RUNNING else 1)
         run.limit, run.is_over = activation.limit, activation.ended is not None
-        run.see_pieces(activation)
+        run.scans = activation.scans
         self.total += run.iterations - before
         if self.plan.condition_result is not None and run.iterations:
             run.condition = activation.condition
@@ -386,7 +513,7 @@ class _LoopRecord:
         if run is None or activation.ended is None:
             return
         run.settle()
-        run.forget_pieces()
+        run.forget()
         self.checksums = [history.checksum for history in run.histories]
         if run.ending is None:
             verdict = None

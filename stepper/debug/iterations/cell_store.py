@@ -1,7 +1,9 @@
-"""Statistics of a body's operations over the last iterations, one number each: kept as the run goes by, and bounded.
+"""Operations of a body over its last iterations: one number each, and the values that somebody looks at; bounded.
 
 At each stop the frames are looked at: an operation's slot holds what it gave now or one iteration before, so moving on
 by iterations costs no replay. What was jumped over is filled in by an excursion, when whoever asks has time for it.
+Numbers are kept in tiles of some iterations. Whoever looks gets tiles that no longer change, so they can be shown by
+another thread while the run goes on.
 """
 
 from __future__ import annotations
@@ -10,26 +12,251 @@ import math
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain, pairwise
-from typing import Final
+from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import astuple, replace
 
-from stepper.debug.iterations.listed_values import LARGEST, LARGEST_AT_A_STOP, ListedValues
+from stepper.debug.iterations.loop_runs import outer_now
+from stepper.debug.iterations.reader import IterationReader
 from stepper.debug.iterations.slots import is_current
-from stepper.debug.iterations.tiles import MOST_CELLS, CellsView, Tile, TileStore
-from stepper.debug.overview.facts import Row
+from stepper.debug.overview.facts import ActivationFacts, LoopFacts, Overview, Row
 from stepper.debug.overview.rows import LoopRows, loop_rows
 from stepper.debug.stop import iteration_of
 from stepper.debug.timeline import Timeline
-from stepper.debug.visits import PAUSED, Spot, before_iteration, excursion, walk
 from stepper.element_types import Array
 from stepper.engine.frames import Frame, Phase
 from stepper.engine.program import LoopPlan, Program, Value
 from stepper.errors import UsageError
+from stepper.records import Brief
 from stepper.tensors.histories import KeptStatistic, ValueHistory
 from stepper.tensors.known_values import KnownValues
 from stepper.tensors.statistics import FITTING, OVER_ITERATIONS, quiet_number_of
+
+MOST_CELLS: Final = 2 * 2**20
+"""Cells of one run that are kept, of 13 bytes each; the iterations that were seen longest ago go first."""
+_LEAST_ITERATIONS: Final = 256
+"""Iterations that are kept, however many operations there are."""
+
+
+class Cell(NamedTuple):
+    """Cell of the grid: one operation in one iteration; in the order of time."""
+
+    iteration: int
+    operation: int
+
+
+class Tile(Struct, frozen=True, eq=False):
+    """Operations in some iterations: arrays of shape [iterations, operations].
+
+    `numbers` hold where `known`. `shapes` are equal where the shapes of the values are; -1: not seen yet.
+    """
+
+    numbers: Array
+    known: Array
+    shapes: Array
+
+    @staticmethod
+    def empty(iterations: int, operations: int) -> Tile:
+        """Nothing is known."""
+        size = iterations, operations
+        return Tile(np.zeros(size), np.zeros(size, bool), np.full(size, -1, np.int32))
+
+    def put(self, row: int, columns: slice | Array, other: Tile, taken: slice | Array) -> None:
+        """Take over operations of the one iteration of another tile."""
+        for mine, theirs in zip(astuple(self), astuple(other), strict=True):
+            mine[row, columns] = theirs[0, taken]
+
+
+class CellStore:
+    """The cells of one run of a graph with so many operations: a tile for each iteration, which never changes."""
+
+    def __init__(self, operations: int, most_cells: int = MOST_CELLS) -> None:
+        self.operations = operations
+        self.firsts: dict[str, Cell] = {}
+        self._most = max(most_cells // max(operations, 1), _LEAST_ITERATIONS)
+        self._rows: OrderedDict[int, Tile] = OrderedDict()
+        self._complete: set[int] = set()
+
+    @property
+    def cells(self) -> int:
+        """Return how many are kept."""
+        return len(self._rows) * self.operations
+
+    def missing(self, iteration: int, begin: int, end: int) -> Array:
+        """Which operations from `begin` up to but not `end` were not seen yet in an iteration: their indices."""
+        row = self._rows.get(iteration)
+        return np.arange(begin, end) if row is None else np.flatnonzero(row.shapes[0, begin:end] < 0) + begin
+
+    def put(self, iteration: int, operations: Array, row: Tile) -> None:
+        """These operations of an iteration, by index, of a row of all."""
+        made = Tile.empty(1, self.operations)
+        if iteration in self._rows:
+            made.put(0, slice(None), self._rows[iteration], slice(None))
+        made.put(0, operations, row, operations)
+        self._rows[iteration] = made
+        self._rows.move_to_end(iteration)
+        while len(self._rows) > self._most:
+            self._complete.discard(self._rows.popitem(last=False)[0])
+        for kind, test in (("NaN", np.isnan), ("Inf", np.isinf)):
+            odd = np.flatnonzero(test(row.numbers[0, operations]) & row.known[0, operations])
+            if odd.size:
+                found = Cell(iteration, int(operations[odd[0]]))
+                self.firsts[kind] = min(found, self.firsts.get(kind, found))
+
+    def close(self, iteration: int) -> None:
+        """All operations of the iteration have run, and were seen."""
+        self._complete.add(iteration)
+
+    def lacks(self, iteration: int) -> bool:
+        """True if the iteration was not seen when it was closed, with all its values there."""
+        return iteration not in self._complete
+
+    def view(self, first: int, last: int) -> Mapping[int, Tile]:
+        """Return what is known of these iterations, as it is now."""
+        return {at: self._rows[at] for at in range(first, last + 1) if at in self._rows}
+
+
+class CellsView(Brief, Struct, frozen=True, eq=False):
+    """The operations of one run of a graph over a window of its iterations.
+
+    `tiles` by iteration. `firsts`: of what is known of the whole run, the first cells with NaN and with Inf. `ended` is
+    the number of the first iteration that there is not, where that is known. `values` are the operations that somebody
+    looks at, by index.
+    """
+
+    unshown: ClassVar = ("program", "tiles", "values")
+
+    program: Program
+    statistic: str
+    tiles: Mapping[int, Tile]
+    firsts: Mapping[str, Cell]
+    ended: int | None
+    values: Mapping[int, ValueHistory]
+
+    def window(self, first: int, iterations: int, operations: Array | None = None) -> Tile:
+        """Return a part of it: arrays of shape [iterations, operations]; before iteration 0 nothing is known.
+
+        `operations` are indices, all where None.
+        """
+        taken = slice(None) if operations is None else operations
+        found = Tile.empty(iterations, len(self.program.operations) if operations is None else len(operations))
+        for at, row in self.tiles.items():
+            if first <= at < first + iterations:
+                found.put(at - first, slice(None), row, taken)
+        return found
+
+    def number(self, cell: Cell) -> float | None:
+        """Return the number of a cell; None where it is not known."""
+        row = self.tiles.get(cell.iteration)
+        is_known = row is not None and bool(row.known[0, cell.operation])
+        return float(row.numbers[0, cell.operation]) if row is not None and is_known else None
+
+    def odd(self, iteration: int, kind: str) -> int | None:
+        """In how many operations of an iteration there is NaN, or for Inf either; None where not all of it is known."""
+        row = self.tiles.get(iteration)
+        if row is None or not (row.shapes >= 0).all():
+            return None
+        found = np.isnan(row.numbers) if kind == "NaN" else ~np.isfinite(row.numbers)
+        return int((found & row.known).sum())
+
+    def anomaly(self, after: Cell, *, backward: bool = False) -> Cell | None:
+        """Return the next cell in time where NaN or Inf appears in an operation, or its shape changes; else None.
+
+        Of what is known; a cell whose iteration before is not known counts for none.
+        """
+        for iteration in sorted(self.tiles, reverse=backward):
+            turns = _turns(self.window(iteration - 1, 2), iteration == 0)
+            found = [Cell(iteration, int(index)) for index in np.flatnonzero(turns)]
+            fitting = [cell for cell in found if (cell < after if backward else cell > after)]
+            if fitting:
+                return fitting[-1] if backward else fitting[0]
+        return None
+
+
+def _turns(part: Tile, is_first: bool) -> Array:
+    """Return where something begins in the second row; what is there in iteration 0 begins there."""
+    kinds = np.where(part.known, np.isnan(part.numbers) * 2 + np.isinf(part.numbers), 0)
+    seen = (part.shapes[1:] >= 0) & (part.shapes[:-1] >= 0)
+    begins = seen & (kinds[1:] != kinds[:-1]) & (kinds[1:] > 0)
+    changes = seen & (part.shapes[1:] != part.shapes[:-1])
+    if is_first:
+        begins = kinds[1:] > 0
+    found: Array = begins | changes
+    return found
+
+
+MOST_OPERATIONS: Final = 256
+"""Operations of which values are kept, the ones that were wanted last."""
+MOST_BYTES: Final = 2**17
+"""Bytes of numbers that are kept of an operation, where they are for more than some hundred iterations."""
+_MOST_READ: Final = 512
+"""Iterations that are remembered to have been read; those of the longest ago are read again where they are wanted."""
+LARGEST_AT_A_STOP: Final = 2**16
+"""Elements of a value that is read while one waits for the next picture."""
+LARGEST: Final = 2**22
+"""Elements of a value that is read at all."""
+
+
+class ListedValues:
+    """Values of the wanted operations of one activation; `slots` are the first outputs, by operation."""
+
+    def __init__(self, slots: Sequence[int]) -> None:
+        self._slots = slots
+        self._known: OrderedDict[int, KnownValues] = OrderedDict()
+        self._wanted: tuple[int, ...] = ()
+        self._read: OrderedDict[int, None] = OrderedDict()
+
+    def want(self, operations: Sequence[int]) -> None:
+        """Keep the values of these from now on, too."""
+        wanted = tuple(operations)
+        if wanted == self._wanted:
+            return
+        self._wanted = wanted
+        if not self._known.keys() >= set(wanted):
+            self._read.clear()
+        for index in wanted:
+            self._known.setdefault(index, KnownValues(MOST_BYTES))
+            self._known.move_to_end(index)
+        while len(self._known) > max(MOST_OPERATIONS, len(wanted)):
+            self._known.popitem(last=False)
+
+    def lacks(self, iteration: int) -> bool:
+        """True if the wanted values were not read when the iteration was closed."""
+        return bool(self._wanted) and iteration not in self._read
+
+    def see(
+        self, frame: Frame, iteration: int, most: int = LARGEST, enough: Callable[[], bool] = lambda: False
+    ) -> bool:
+        """Read what this iteration has made, and what the one before left, of values of at most so many elements.
+
+        `enough` ends it. True if any was not known.
+        """
+        done = frame.pc if frame.phase is Phase.RUNNING else len(self._slots)
+        is_new = False
+        for index in self._wanted:
+            slot, made = self._slots[index], iteration - (index >= done)
+            value = frame.values[slot] if slot >= 0 else None
+            if value is None or made < 0 or self._known[index].knows(made) or np.size(value) > most:
+                continue
+            if enough():
+                break
+            is_new |= self._known[index].see(made, value)
+        return is_new
+
+    def close(self, iteration: int) -> None:
+        """Remember that all operations of the iteration have run, and were read."""
+        if self._wanted:
+            self._read[iteration] = None
+            while len(self._read) > _MOST_READ:
+                self._read.popitem(last=False)
+
+    def view(self) -> Mapping[int, ValueHistory]:
+        """Return what is known of the wanted operations, by their index."""
+        found = ((index, self._known[index].view()) for index in self._wanted)
+        return {index: history for index, history in found if history is not None}
+
 
 MOST_ITERATIONS: Final = 64
 _AHEAD: Final = 8
@@ -127,7 +354,7 @@ class _ActivationStatistics:
         self.rows = rows
         self.values = {slot: KnownValues() for slot in rows.slots}
         self.slots = [program.shown_slot(one.outputs[0]) if one.outputs else -1 for one in program.operations]
-        self.tiles = TileStore(len(self.slots))
+        self.cells = CellStore(len(self.slots))
         self.operations = ListedValues(self.slots)
         self.ended: int | None = None
         self.held: list[Value] = [None] * len(self.slots)
@@ -141,7 +368,7 @@ class _ActivationStatistics:
             return False
         self._see_rows(frame, iteration)
         self.see_operations(frame)
-        if not (self.tiles.lacks(iteration) or (iteration and self.tiles.lacks(iteration - 1))):
+        if not (self.cells.lacks(iteration) or (iteration and self.cells.lacks(iteration - 1))):
             return False  # all else that it can tell is known
         if frame.phase is not Phase.RUNNING:
             self.see_closed(frame, iteration, statistic)
@@ -153,8 +380,8 @@ class _ActivationStatistics:
     def see_closed(self, frame: Frame, iteration: int, statistic: str) -> None:
         """All operations of the iteration have run, and their values are there."""
         self._take(frame.values, iteration, 0, len(self.slots), statistic)
-        self.tiles.close(iteration)
-        self.operations.take(frame.values, iteration, 0, len(self.slots))
+        self.cells.close(iteration)
+        self.operations.see(frame, iteration)
         self.operations.close(iteration)
         for slot, known in self.values.items():
             known.see(iteration, frame.values[slot])
@@ -162,19 +389,14 @@ class _ActivationStatistics:
 
     def lacks(self, iteration: int, *, with_values: bool) -> bool:
         """True if the iteration was not seen when it was closed."""
-        return self.tiles.lacks(iteration) or (with_values and self.operations.lacks(iteration))
+        return self.cells.lacks(iteration) or (with_values and self.operations.lacks(iteration))
 
     def see_operations(
         self, frame: Frame, most: int = LARGEST_AT_A_STOP, enough: Callable[[], bool] = lambda: False
     ) -> bool:
         """Take what this iteration has made, and what the one before left, of values of at most so many elements."""
         iteration = _iteration(frame)
-        if iteration is None:
-            return False
-        count, values = len(self.slots), frame.values
-        done = frame.pc if frame.phase is Phase.RUNNING else count
-        is_new = self.operations.take(values, iteration, 0, done, most, enough)
-        return (bool(iteration) and self.operations.take(values, iteration - 1, done, count, most, enough)) or is_new
+        return iteration is not None and self.operations.see(frame, iteration, most, enough)
 
     def _see_rows(self, frame: Frame, iteration: int) -> None:
         """Take what this iteration has made of the rows, and what the one before left in the slots."""
@@ -200,7 +422,7 @@ class _ActivationStatistics:
 
     def _take(self, values: list[Value], iteration: int, begin: int, end: int, statistic: str) -> bool:
         """Take the part not seen yet of an iteration's operations from `begin` up to but not `end`; True if any is."""
-        missing = self.tiles.missing(iteration, begin, end)
+        missing = self.cells.missing(iteration, begin, end)
         if not missing.size:
             return False
         numbers, known, shapes = self.row.numbers[0], self.row.known[0], self.row.shapes[0]
@@ -216,7 +438,7 @@ class _ActivationStatistics:
                 known[index] = number is not None
                 numbers[index] = 0.0 if number is None else number
                 shapes[index] = -1 if value is None else self._shape(np.shape(value))
-        self.tiles.put(iteration, missing, self.row)
+        self.cells.put(iteration, missing, self.row)
         return bool((shapes[missing] >= 0).any())
 
     def _shape(self, shape: tuple[int, ...]) -> int:
@@ -286,7 +508,7 @@ class IterationStatistics:
         return self._cells(self._run(self._timeline.machine.stack[depth]), first, last)
 
     def _cells(self, run: _ActivationStatistics, first: int, last: int) -> CellsView:
-        tiles, firsts = run.tiles.view(first, last), dict(run.tiles.firsts)
+        tiles, firsts = run.cells.view(first, last), dict(run.cells.firsts)
         return CellsView(run.program, self.statistic, tiles, firsts, run.ended, run.operations.view())
 
     def fill(self, depth: int, back: int, enough: Callable[[], bool]) -> bool:
@@ -320,29 +542,21 @@ class IterationStatistics:
         end = last + 1 if run.ended is None else min(last + 1, run.ended)
         wanted = [iteration for iteration in range(max(first, 0), end) if run.lacks(iteration, with_values=with_values)]
         if wanted:
-            with excursion(self._timeline):
-                self._fetch(run, depth, wanted[0], wanted[-1], enough)
+            self._fetch(run, machine.stack[: depth + 1], wanted[0], wanted[-1], enough)
         return bool(wanted)
 
-    def _fetch(self, run: _ActivationStatistics, depth: int, first: int, last: int, enough: Callable[[], bool]) -> None:
-        """Walk through these iterations; the run stays where the walk ended."""
-        frame = self._timeline.machine.stack[depth]
-        key, seen, is_left = _key(frame), first - 1, False
+    def _fetch(
+        self, run: _ActivationStatistics, stack: Sequence[Frame], first: int, last: int, enough: Callable[[], bool]
+    ) -> None:
+        """Read these iterations of the run of the last frame of a stack."""
 
-        def visit(now: Frame, _tick: int) -> bool:
-            nonlocal seen, is_left
-            reached = iteration_of(now)
-            if reached is not None and _key(now) == key:
-                run.see_closed(now, reached, self.statistic)
-                seen = max(seen, reached)
-                is_left = reached >= last or enough()
-            return is_left or reached is None
+        def visit(frame: Frame) -> bool:
+            run.see_closed(frame, _iteration(frame) or 0, self.statistic)
+            return enough()
 
-        stopped = before_iteration(self._timeline, depth, first)
-        spot = Spot(frame.program, len(frame.program.operations) - 1)
-        stopped = stopped or walk(self._timeline, spot, visit, least_depth=depth + 1)
-        if not is_left and stopped != PAUSED:
-            run.ended = seen + 1
+        reader = IterationReader(run.program, outer_now(stack), begin=first, end=last + 1)
+        reader.visit(self._timeline, visit)
+        run.ended = run.ended if reader.ended is None else reader.ended
 
     def _present(self, depth: int) -> int | None:
         """Return the iteration of the loop at this depth; None where there is none."""
@@ -365,7 +579,7 @@ class IterationStatistics:
         return run
 
     def _size(self) -> int:
-        return sum(run.tiles.cells for run in self._runs.values())
+        return sum(run.cells.cells for run in self._runs.values())
 
 
 def _key(frame: Frame) -> tuple[int, int]:
@@ -377,3 +591,48 @@ def _iteration(frame: Frame) -> int | None:
     if frame.activation is None or not isinstance(frame.activation.plan, LoopPlan):
         return 0
     return iteration_of(frame)
+
+
+_Pair = tuple[ValueHistory | None, ValueHistory]
+
+
+class WholeRuns:
+    """Fills up histories around moments from the facts of the whole run; what was joined is kept."""
+
+    def __init__(self) -> None:
+        self._joined: dict[int, tuple[_Pair, ValueHistory]] = {}
+
+    def filled_up(self, view: HistoryView, frame: Frame, known: Overview | None) -> HistoryView:
+        """Return the histories of a loop's frame with all iterations of its run, as far as they are known."""
+        found = None if known is None or not view.rows else _run_of(frame, known)
+        if found is None:
+            return view
+        loop, run = found
+        rows = []
+        for index, (one, row, whole) in enumerate(zip(view.rows, loop.rows, run.values, strict=False)):
+            is_same = (one.row.kind, one.row.inner, one.row.port) == (row.kind, row.inner, row.port)
+            values = self._join(index, one.values, whole) if is_same and whole is not None else one.values
+            rows.append(RowValues(one.row, values))
+        return replace(view, rows=(*rows, *view.rows[len(rows) :]))
+
+    def _join(self, index: int, near: ValueHistory | None, whole: ValueHistory) -> ValueHistory:
+        kept = self._joined.get(index)
+        if kept is None or kept[0][0] is not near or kept[0][1] is not whole:
+            is_alike = near is not None and near.numbers.shape[::2] == whole.numbers.shape[::2]
+            joined = near.filled_up(whole) if near is not None and is_alike else whole
+            kept = self._joined[index] = (near, whole), joined
+        return kept[1]
+
+
+def _run_of(frame: Frame, known: Overview) -> tuple[LoopFacts, ActivationFacts] | None:
+    """Return what is known of the run of a loop that a frame is in; None where it is in none that is kept."""
+    activation = frame.activation
+    if activation is None:
+        return None
+    layer = activation.operation.layer
+    for loop in known.loops:
+        if loop.layer.id == layer.id and loop.depth == len(frame.program.path) - 1:
+            run = next((one for one in loop.activations if one.tick == activation.entered), None)
+            if run is not None:
+                return loop, run
+    return None

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from time import perf_counter
 from typing import Any, Final
 from weakref import proxy
 
 from stepper.debug.iterations import slots
-from stepper.debug.iterations.loop_runs import Outer, enter_run
+from stepper.debug.iterations.loop_runs import Outer, enter_run, outer_now
 from stepper.debug.stop import iteration_of
 from stepper.debug.timeline import Timeline
-from stepper.debug.visits import PAUSED, Spot, excursion, go_before, walk
-from stepper.engine.frames import Event, EventKind, Every, Frame, RunObserver, Snapshot, Taps
+from stepper.debug.visits import PAUSED, Spot, before_iteration, excursion, walk
+from stepper.engine.frames import Event, EventKind, Every, Frame, Phase, RunObserver, Snapshot, Taps
 from stepper.engine.machine import Machine
 from stepper.engine.program import LoopPlan, Program, Value
-from stepper.errors import Paused, StepperError
+from stepper.errors import StepperError
 
 _MOST_WAITING: Final = 1024
 _BYTES_WAITING: Final = 2**22
+_SECONDS: Final = 0.05
+"""For how long iterations are read together, which are few at first: who takes them may have little time."""
 
 Batch = Sequence[Sequence[Value]]
 """For each slot that is read its values in consecutive iterations; None where it has none."""
@@ -26,8 +29,8 @@ Take = Callable[[int, Batch], bool]
 """Function of a batch that begins at an iteration; True to go no further."""
 
 
-class Course:
-    """One way through the iterations [begin, end) of a run of the loop with this body, a little at a time.
+class IterationReader:
+    """Reads the iterations [begin, end) of a run of the loop with this body, a little at a time; the present stays.
 
     `slots` are of the body's frame, or (`inner`) of a branch in it, whose operations do not run in each iteration.
     `next` is the iteration with which it goes on. `ended` is the first iteration that there is not, where that was
@@ -38,7 +41,7 @@ class Course:
         self,
         body: Program,
         outer: Outer,
-        slots: Sequence[int],
+        slots: Sequence[int] = (),
         inner: Program | None = None,
         *,
         begin: int = 0,
@@ -49,6 +52,7 @@ class Course:
         self.ended: int | None = None
         self.failure = ""
         self._stand: Snapshot | None = None
+        self._tap: _Tap | None = None
 
     @property
     def tick(self) -> int:
@@ -60,32 +64,68 @@ class Course:
         """True if all that was asked for was read."""
         return self.ended is not None or self.next >= self.end
 
-    def go(self, timeline: Timeline, take: Take, until: int | None = None) -> bool:
-        """Read on, to the end, to a pause, to tick `until`, or where `take` has had enough; False where paused.
+    def read(self, timeline: Timeline, take: Take, until: int | None = None) -> bool:
+        """Read values on: to the end, a pause, tick `until`, or where `take` has had enough; False where paused."""
+        way = self._through_body if self.inner is None else self._through_branch
+        return self._go(timeline, lambda: way(timeline, take, until))
 
-        The present stays.
-        """
+    def visit(self, timeline: Timeline, visit: Callable[[Frame], bool], until: int | None = None) -> bool:
+        """Call `visit` when all operations of an iteration have run, until it returns True; else as `read` goes on."""
+
+        def seen(iteration: int, frame: Frame) -> bool:
+            self.next = iteration + 1
+            return visit(frame) or self.next >= self.end
+
+        return self._go(timeline, lambda: self._stopped(timeline, self._walk(timeline, self.body, seen, until)))
+
+    def _go(self, timeline: Timeline, way: Callable[[], bool]) -> bool:
+        """Go on from where it stands, by a way that returns True where it was paused; False in that case."""
+        machine = timeline.machine
         if self.is_done:
             return True
         with excursion(timeline):
             if self._stand is None:
                 depth = enter_run(timeline, self.body, self.outer)
-                self.outer = tuple(iteration_of(frame) for frame in timeline.machine.stack[1:depth])
-                try:
-                    go_before(timeline, depth, self.next)
-                except Paused:
+                self.outer = outer_now(machine.stack[: depth + 1])
+                if before_iteration(timeline, depth, self.next):
                     return False
             else:
-                timeline.machine.restore(self._stand)
-            way = self._through_body if self.inner is None else self._through_branch
-            is_paused = way(timeline, take, until)
-            self._stand = None if self.is_done else timeline.machine.snapshot()
+                machine.restore(self._stand)
+            is_paused = not self._has_left(machine) and way()
+            self._stand = None if self.is_done else machine.snapshot()
         return not is_paused
+
+    def _stopped(self, timeline: Timeline, reason: str) -> bool:
+        """Note whether the loop has ended; `reason` is why it was left off before. True if it was paused."""
+        if not self._has_left(timeline.machine) and reason not in ("", PAUSED):
+            self.failure, self.ended = reason, self.next
+        return reason == PAUSED
+
+    def _has_left(self, machine: Machine) -> bool:
+        """True if the loop has been left; then it has no further iterations."""
+        has_left = machine.finished or len(machine.stack) <= len(self.body.path)
+        if has_left:
+            self.ended = self.next
+        return has_left
+
+    def _walk(
+        self, timeline: Timeline, program: Program, visit: Callable[[int, Frame], bool], until: int | None
+    ) -> str:
+        """Visit the body, or a branch in it, in each iteration from the next one on; return why it ended early."""
+        machine, depth = timeline.machine, len(self.body.path)
+
+        def seen(frame: Frame, _tick: int) -> bool:
+            iteration = iteration_of(frame if program is self.body else machine.stack[depth])
+            return iteration is not None and iteration >= self.next and visit(iteration, frame)
+
+        spot = Spot(program, len(program.operations) - 1)
+        return walk(timeline, spot, seen, least_depth=depth + 1, until=until)
 
     def _through_body(self, timeline: Timeline, take: Take, until: int | None) -> bool:
         """Read the body's own values; True if it was paused."""
         machine, depth = timeline.machine, len(self.body.path)
-        tap = _Tap(machine, self.body, self.slots, self.end, lambda begin, batch: self._take(begin, batch, take))
+        tap = self._tap = self._tap or _Tap(machine, self.body, self.slots, self.end)
+        tap.begin(lambda begin, batch: self._take(begin, batch, take))
         is_bounded, is_edited = self.end < math.inf, bool(timeline.edits)
         every = Every.ITERATION if is_edited or (is_bounded and not self.body.straight) else Every.LOOP
         machine.observers = () if is_edited else (tap,)  # which is told before an edit at the close of an iteration
@@ -95,27 +135,23 @@ class Course:
                 tap.iteration_closed(event.frame)
             return tap.is_enough or len(machine.stack) <= depth
 
-        limit = until
         frame = machine.stack[depth]
         assert frame.activation is not None
         if is_bounded and self.body.straight:
             last = frame.activation.entered + int(self.end) * (len(self.body.code) + 2)
-            limit = last if until is None else min(last, until)
+            until = last if until is None else min(last, until)
+        reason = ""
         try:
-            event = timeline.forward(every, fits, limit)
+            if timeline.forward(every, fits, until).kind is EventKind.PAUSED:
+                reason = PAUSED
             tap.settle()
         except StepperError as error:
             tap.unfinished(machine.stack[depth] if len(machine.stack) > depth else None)
-            self.failure, self.ended = str(error), self.next
-            return False
+            reason = str(error)
         finally:
             if tap.is_enough:
                 machine.request_pause(wanted=False)
-        if event.kind is EventKind.PAUSED:
-            return not tap.is_enough
-        if len(machine.stack) <= depth:
-            self.ended = self.next
-        return False
+        return self._stopped(timeline, "" if reason == PAUSED and tap.is_enough else reason)
 
     def _take(self, begin: int, batch: Batch, take: Take) -> bool:
         """Hand over what is new of a batch, and asked for."""
@@ -128,7 +164,7 @@ class Course:
 
     def _through_branch(self, timeline: Timeline, take: Take, until: int | None) -> bool:
         """Read values of a branch, which is not in each iteration; True if it was paused."""
-        machine, depth, inner = timeline.machine, len(self.body.path), self.inner
+        machine, inner = timeline.machine, self.inner
         assert inner is not None
         waiting: list[list[Value]] = [[] for _ in self.slots]
 
@@ -144,84 +180,43 @@ class Course:
                 if frame is not None and len(values) == iteration - self.next:
                     values.append(frame.values[slot])
 
-        def visit(frame: Frame, _tick: int) -> bool:
-            around = machine.stack[depth] if len(machine.stack) > depth else None
-            iteration = None if around is None else iteration_of(around)
-            if iteration is None or iteration < self.next:
-                return False
+        def visit(iteration: int, frame: Frame) -> bool:
             put(iteration, frame)
             return (len(waiting[0]) >= _MOST_WAITING or iteration + 1 >= self.end) and settle()
 
-        spot = Spot(inner, len(inner.operations) - 1)
-        stopped = walk(timeline, spot, visit, least_depth=depth + 1, until=until)
-        if machine.finished or len(machine.stack) <= depth:
+        reason = self._walk(timeline, inner, visit, until)
+        if machine.finished or len(machine.stack) <= len(self.body.path):
             put(_iterations_run(timeline, self), None)
-            settle()
-            self.ended = self.next
-        else:
-            settle()
-            if stopped and stopped != PAUSED:
-                self.failure, self.ended = stopped, self.next
-        return stopped == PAUSED
+        settle()
+        return self._stopped(timeline, reason)
 
 
-def _iterations_run(timeline: Timeline, course: Course) -> int:
-    """Return how many iterations the run of the course had, which has ended just now."""
-    machine, depth = timeline.machine, len(course.body.path)
-    found = course.next
+def _iterations_run(timeline: Timeline, reader: IterationReader) -> int:
+    """Return how many iterations the run had that was read, which has ended just now."""
+    machine, depth = timeline.machine, len(reader.body.path)
+    found = reader.next
     present = machine.tick
     timeline.goto(present - 1)  # one move before a loop is left it stands after its last iteration
-    if len(machine.stack) > depth and machine.stack[depth].program is course.body:
+    if len(machine.stack) > depth and machine.stack[depth].program is reader.body:
         found = (iteration_of(machine.stack[depth]) or 0) + 1
     timeline.return_to(present)
     return found
 
 
-class RowWalk:
-    """One way through the iterations of a run of a loop, one by one, to where each has been closed."""
-
-    def __init__(self, body: Program, outer: Outer, begin: int) -> None:
-        self._body, self._outer, self._next = body, outer, begin
-        self._stand: Snapshot | None = None
-
-    def go(self, timeline: Timeline, visit: Callable[[], bool]) -> None:
-        """Go on, and call `visit` after each iteration, until it returns True, the loop ends or a pause is asked for.
-
-        The present stays.
-        """
-        machine, depth = timeline.machine, len(self._body.path)
-
-        def seen(_frame: Frame, _tick: int) -> bool:
-            iteration = iteration_of(machine.stack[depth])
-            if iteration is None or iteration < self._next:
-                return False
-            self._next = iteration + 1
-            return visit()
-
-        with excursion(timeline):
-            if self._stand is None:
-                enter_run(timeline, self._body, self._outer)
-                try:
-                    go_before(timeline, depth, self._next)
-                except Paused:
-                    return
-            else:
-                machine.restore(self._stand)
-            walk(timeline, Spot(self._body, len(self._body.operations) - 1), seen, least_depth=depth + 1)
-            self._stand = machine.snapshot()
-
-
 class _Tap(RunObserver):
     """Takes values of a body's frame as each iteration is closed."""
 
-    def __init__(self, machine: Machine, body: Program, slots: Sequence[int], end: float, take: Take) -> None:
+    def __init__(self, machine: Machine, body: Program, slots: Sequence[int], end: float) -> None:
         self._machine: Machine = proxy(machine)
-        self._body, self._slots, self._end, self._take = body, slots, end, take
+        self._body, self._slots, self._end = body, slots, end
         self._begin = 0
         self._waiting: list[list[Value]] = [[] for _ in slots]
         self._pairs = [(values.append, slot) for values, slot in zip(self._waiting, slots, strict=True)]
-        self._most = 1
-        self.is_enough = False
+        self._most = self._fullest = 1
+
+    def begin(self, take: Take) -> None:
+        """Take values from now on, for another one."""
+        self._take, self._begun, self.is_enough = take, perf_counter(), False
 
     def iteration_closed(self, frame: Frame) -> None:
         """Take the values of the iteration."""
@@ -231,7 +226,7 @@ class _Tap(RunObserver):
         if not self._waiting[0]:
             self._begin = activation.iteration
             size = sum(_bytes(frame.values[slot]) for slot in self._slots)
-            self._most = max(1, min(_MOST_WAITING, _BYTES_WAITING // (size + 1)))
+            self._fullest = max(1, min(_MOST_WAITING, _BYTES_WAITING // (size + 1)))
         for append, slot in self._pairs:
             append(frame.values[slot])
         if len(self._waiting[0]) >= self._most or activation.iteration + 1 >= self._end:
@@ -251,10 +246,10 @@ class _Tap(RunObserver):
 
     def unfinished(self, frame: Frame | None) -> None:
         """Take what an iteration that failed has computed."""
-        activation = None if frame is None else frame.activation
-        if frame is not None and activation is not None and frame.program is self._body and activation.iteration >= 0:
+        is_here = frame is not None and frame.program is self._body and frame.phase is Phase.RUNNING
+        if frame is not None and frame.activation is not None and is_here:
             if not self._waiting[0]:
-                self._begin = activation.iteration
+                self._begin = frame.activation.iteration
             for values, slot in zip(self._waiting, self._slots, strict=True):
                 values.append(frame.values[slot] if slots.is_current(frame, slot) else None)
         self.settle()
@@ -265,6 +260,8 @@ class _Tap(RunObserver):
             batch = [values.copy() for values in self._waiting]
             for values in self._waiting:
                 values.clear()
+            took, self._begun = perf_counter() - self._begun, perf_counter()
+            self._most = max(1, min(self._most // 2 if took > _SECONDS else 2 * self._most, self._fullest))
             self.is_enough |= self._take(self._begin, batch)
             if self.is_enough:
                 self._machine.request_pause()

@@ -1,39 +1,124 @@
-"""The table of a loop's run: what of it is seen, sorted by a column, filtered by a condition, with rows held fast.
-
-    sheet = Sheet(debugger.timeline, "x, P")
-    while sheet.read_on(0.05): ...
-    view = sheet.view(SheetRequest(rows=20, sort=SheetSort(1, descending=True), filter="abs(x[0]) > 2"))
-
-One way through the run reads all values and keeps their numbers while they fit into MOST_CELLS; of a larger table only
-what is known of each column, and then the cells that are seen, the column that sorts and those of the filter are read.
-"""
+"""The rows of a table that a condition lets through, asked a little at a time."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
 from time import perf_counter
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper.debug.branches.edits import Edit, same_by_tick
-from stepper.debug.iterations.loop_runs import Outer, address_in_run
-from stepper.debug.table.column_numbers import ColumnDetail, ColumnHead, detail_of, head_of, with_gaps
-from stepper.debug.table.columns import SheetColumn, SheetTopic, topic_of
-from stepper.debug.table.gathered import ColumnFacts, GatheredValue, UnevenValue
-from stepper.debug.table.reading import Batch, Course
-from stepper.debug.table.row_filter import RowFilter
-from stepper.debug.table.views import SheetForm, SheetRequest, SheetSort, SheetView
+from stepper.debug.debugger import Debugger
+from stepper.debug.iterations.loop_runs import Outer, address_in_run, outer_now
+from stepper.debug.iterations.reader import Batch, IterationReader
+from stepper.debug.moments.moment import Moment, MomentKind
+from stepper.debug.stop import iteration_of
+from stepper.debug.table.columns import (
+    ColumnDetail,
+    ColumnFacts,
+    ColumnHead,
+    GatheredValue,
+    SheetColumn,
+    SheetForm,
+    SheetRequest,
+    SheetSort,
+    SheetTopic,
+    SheetView,
+    UnevenValue,
+    detail_of,
+    head_of,
+    topic_of,
+    with_gaps,
+)
+from stepper.debug.table.conditions import IterationCondition, column_condition, written_out
 from stepper.debug.timeline import Timeline
 from stepper.element_types import Array, is_of_numpy
+from stepper.engine.frames import Frame
 from stepper.errors import Paused, UsageError
+from stepper.files.kinds import ARRAY, CSV
+from stepper.files.output import OutputFile, ProtectedFiles
+from stepper.plain_values import cell
 from stepper.query.address_resolution import Target
 from stepper.query.address_syntax import Address
 from stepper.query.expression_syntax import ExpressionError
+
+NON_FINITE: Final = "nan or inf"
+_WORDS: Final[dict[str, Callable[[Array], Array]]] = {
+    "nan": np.isnan,
+    "inf": np.isinf,
+    NON_FINITE: lambda numbers: ~np.isfinite(numbers),
+}
+"""Conditions about every column: as `break nan` and `break inf`, and both."""
+
+
+class RowFilter:
+    """A condition on the rows, as far as it was asked: `mask` says which hold."""
+
+    def __init__(self, sheet: Sheet, text: str) -> None:
+        self.text = text
+        self.mask: Array = np.zeros(0, bool)
+        self._word = _WORDS.get(text.strip().lower())
+        written = sheet.numbered(written_out(text))
+        self._by_column = None if self._word else column_condition(written, sheet.column_called)
+        self._by_iteration: _AskedIterations | None = None
+        if self._word is None and self._by_column is None:
+            self._by_iteration = _AskedIterations(sheet, written)
+
+    def go_on(self, sheet: Sheet, deadline: float) -> bool:
+        """Ask further rows until a deadline; True if there are more."""
+        total = sheet.total
+        if len(self.mask) >= total:
+            return False
+        if self._word is not None:
+            self.mask = sheet.rows_with(self._word)
+        elif self._by_column is not None:
+            self.mask = self._by_column.holds(sheet.column, total)
+            for column in self._by_column.columns:
+                known = sheet.known(column)
+                if known is not None:
+                    self.mask &= known
+        else:
+            assert self._by_iteration is not None
+            self.mask = self._by_iteration.go_on(total, deadline)
+        return len(self.mask) < total
+
+
+class _AskedIterations:
+    """A condition that is asked of each iteration on a way through the run."""
+
+    def __init__(self, sheet: Sheet, text: str) -> None:
+        timeline, topic = sheet.timeline, sheet.topic
+        self._timeline, self._begin = timeline, topic.begin
+        self._condition = IterationCondition(timeline, text, topic.body, sheet.place_called)
+        self._reader = IterationReader(topic.body, topic.outer, begin=topic.begin)
+        self._found: list[bool] = []
+
+    def go_on(self, total: int, deadline: float) -> Array:
+        """Ask up to so many iterations, until a deadline; return which hold so far."""
+
+        trouble: list[ExpressionError] = []
+
+        def visit(_frame: Frame) -> bool:
+            try:
+                self._found.append(self._condition.holds())
+            except ExpressionError as error:  # not an error of the run
+                trouble.append(error)
+            return bool(trouble) or len(self._found) >= total or perf_counter() >= deadline
+
+        if len(self._found) < total:
+            self._reader.visit(self._timeline, visit)
+        if trouble:
+            raise trouble[0]
+        return np.array(self._found[:total], bool)
+
 
 MOST_CELLS: Final = 2**24
 """Numbers of a table that are kept."""
@@ -73,20 +158,19 @@ class Sheet:
         self.columns: tuple[SheetColumn, ...] = ()
         self._offsets: list[int] = []
         self._whole: OrderedDict[int, Array] = OrderedDict()
-        self._blocks: OrderedDict[tuple[int, int], Array] = OrderedDict()
+        self._blocks: OrderedDict[tuple[int, int], tuple[Array, Array]] = OrderedDict()
         self._heads: dict[tuple[int, int, str, int], ColumnHead] = {}
-        self._empty: dict[tuple[int, int], frozenset[int]] = {}
         self._order: tuple[tuple[Any, ...], Array] | None = None
         self._described: tuple[tuple[Any, ...], ColumnDetail] | None = None
         self._filter: RowFilter | None = None
 
     def _course(
         self, numbers: Sequence[int], begin: int | None = None, end: float | None = None, outer: Outer | None = None
-    ) -> Course:
+    ) -> IterationReader:
         topic = self.topic
         program = topic.values[numbers[0]].target.program
         last = math.inf if topic.end is None else topic.end
-        return Course(
+        return IterationReader(
             topic.body,
             topic.outer if outer is None else outer,
             [topic.values[number].target.slot for number in numbers],
@@ -148,7 +232,7 @@ class Sheet:
         """Raise UsageError or ExpressionError for what is no condition, or cannot be asked of the first row."""
         RowFilter(self, text).go_on(self, perf_counter())
 
-    def _lacks(self, course: Course) -> bool:
+    def _lacks(self, course: IterationReader) -> bool:
         """True if there is more to read of a course."""
         return not course.is_done and (course.tick < self.timeline.furthest or self._beyond < BEYOND)
 
@@ -167,7 +251,7 @@ class Sheet:
             return bool(trouble) or perf_counter() >= deadline
 
         is_known, started = course.tick < timeline.furthest, perf_counter()
-        goes_on = course.go(timeline, take, timeline.furthest if is_known else None)
+        goes_on = course.read(timeline, take, timeline.furthest if is_known else None)
         if trouble and isinstance(trouble[0], UnevenValue):
             self._uneven |= {number for number in numbers if self._values[number].is_surprised}
             self._begin()
@@ -251,21 +335,13 @@ class Sheet:
                 taken.append(batch)
                 return False
 
-            if numbers and self._course(numbers, iteration, iteration + 1, outer).go(timeline, take) and taken:
+            if numbers and self._course(numbers, iteration, iteration + 1, outer).read(timeline, take) and taken:
                 for number, values in zip(numbers, taken[0], strict=True):
-                    self._put_row(found, number, values)
+                    with suppress(UnevenValue):
+                        row, known = self._values[number].numbers(values)
+                        places = enumerate(row[0].tolist() if known[0] else (), self._offsets[number])
+                        found |= {column: one for column, one in places if column in found}
         return found
-
-    def _put_row(self, found: dict[int, Any], number: int, values: Sequence[Any]) -> None:
-        value = self._values[number]
-        try:
-            numbers, known = value.numbers(values)
-        except UnevenValue:
-            return
-        for place in range(numbers.shape[1]):
-            column = self._offsets[number] + place
-            if column in found and known[0]:
-                found[column] = numbers[0, place].item()
 
     def address_of(self, column: int, iteration: int) -> Address:
         """Return the address of a cell, as it is written at the prompt wherever the run stands."""
@@ -274,8 +350,8 @@ class Sheet:
         address = address_in_run(value.address, self.topic.body, self.outer, iteration)
         return replace(address, index=one.index or ())
 
-    def _read_all(self, course: Course, take: Callable[[int, Batch], bool]) -> None:
-        if not course.go(self.timeline, take):
+    def _read_all(self, course: IterationReader, take: Callable[[int, Batch], bool]) -> None:
+        if not course.read(self.timeline, take):
             raise Paused
 
     def known(self, column: int) -> Array | None:
@@ -296,16 +372,10 @@ class Sheet:
             ]
         found: list[Any] = []
         for row in rows:
-            if not 0 <= row < total:
-                found.append(None)
-                continue
-            block, line = divmod(row, _BLOCK)
-            number = self._blocks[value.number, block][line, place].item()
-            found.append(None if number != number and not self._is_nan(value, block, line) else number)
+            numbers, known = self._blocks[value.number, row // _BLOCK] if 0 <= row < total else (None, None)
+            is_there = numbers is not None and known is not None and known[row % _BLOCK]
+            found.append(numbers[row % _BLOCK, place].item() if numbers is not None and is_there else None)
         return found
-
-    def _is_nan(self, value: GatheredValue, block: int, line: int) -> bool:
-        return line not in self._empty.get((value.number, block), ())
 
     def _fetch(self, columns: Sequence[int], rows: Sequence[int]) -> None:
         """Have the blocks of these cells read, where the numbers are not kept: from the first to the last."""
@@ -322,30 +392,24 @@ class Sheet:
                         asked, block, begin + block * _BLOCK, min(begin + (block + 1) * _BLOCK, begin + total)
                     )
         kept = {(number, block) for number in wanted for block in blocks}
-        while sum(one.size for one in self._blocks.values()) > _MOST_BLOCK_CELLS:
+        while sum(one.size for one, _ in self._blocks.values()) > _MOST_BLOCK_CELLS:
             oldest = next((key for key in self._blocks if key not in kept), None)
             if oldest is None:
                 break
             del self._blocks[oldest]
-            self._empty.pop(oldest, None)
 
     def _read_block(self, numbers: Sequence[int], block: int, begin: int, end: int) -> None:
-        parts: dict[int, list[Array]] = {number: [] for number in numbers}
-        empty: dict[int, list[Array]] = {number: [] for number in numbers}
+        parts: dict[int, list[tuple[Array, Array]]] = {number: [] for number in numbers}
 
         def take(_begin: int, batch: Batch) -> bool:
             for number, values in zip(numbers, batch, strict=True):
-                found, known = self._values[number].numbers(values)
-                parts[number].append(found)
-                empty[number].append(~known)
+                parts[number].append(self._values[number].numbers(values))
             return False
 
         self._read_all(self._course(numbers, begin, end), take)
         for number in numbers:
-            self._blocks[number, block] = np.concatenate(parts[number])
-            none = np.flatnonzero(np.concatenate(empty[number]))
-            if none.size:
-                self._empty[number, block] = frozenset(none.tolist())
+            found, known = zip(*parts[number], strict=True)
+            self._blocks[number, block] = np.concatenate(found), np.concatenate(known)
 
     # --- rows ------------------------------------------------------------------------------------------------------
 
@@ -524,3 +588,142 @@ class Sheet:
         if self._described is None or self._described[0] != key:
             self._described = key, detail_of(column, self.column(column), self.known(column), rows)
         return self._described[1]
+
+
+class HeldRow(Struct, frozen=True):
+    """The row of A: the iteration, its numbers by column (None: none), and why there are none.
+
+    `is_elsewhere`: it is in another branch, or in another run of the loop, so it is no row of the table.
+    """
+
+    kind: MomentKind
+    iteration: int | None = None
+    numbers: dict[int, Any] = {}
+    problem: str = ""
+    is_elsewhere: bool = False
+
+
+class SheetLook(Struct, frozen=True, eq=False):
+    """A view of a table, with the iteration in which the run stands (None: in no run of it), and A."""
+
+    view: SheetView
+    now: int | None
+    a: HeldRow | None
+
+
+def look_at(debugger: Debugger, sheet: Sheet, request: SheetRequest, row: int | None = None) -> SheetLook:
+    """Return a part of a table with the rows that are held; `row` is the iteration of the cursor."""
+    now = iteration_now(sheet)
+    at = now if now is not None else row
+    a = None if debugger.pinned is None else _row_of(debugger, debugger.pinned, sheet, request.columns, at)
+    mine = [] if a is None or a.iteration is None or a.is_elsewhere else [a.iteration]
+    pinned = (*request.pinned, *([] if now is None else [now]), *mine)
+    view = sheet.view(replace(request, pinned=pinned))
+    if a is not None and mine:
+        a = HeldRow(a.kind, a.iteration, view.pinned[mine[0]])
+    return SheetLook(view, now, a)
+
+
+def iteration_now(sheet: Sheet) -> int | None:
+    """Return the iteration in which the run stands; None where that is in no run of the table."""
+    topic, stack = sheet.topic, sheet.timeline.machine.stack
+    depth = len(topic.body.path)
+    if depth >= len(stack) or stack[depth].program is not topic.body or outer_now(stack[: depth + 1]) != sheet.outer:
+        return None
+    return iteration_of(stack[depth])
+
+
+def _row_of(debugger: Debugger, moment: Moment, sheet: Sheet, columns: tuple[int, ...], at: int | None) -> HeldRow:
+    kind, path = moment.kind, sheet.topic.body.path
+    if kind is MomentKind.REFERENCE:
+        return HeldRow(kind, problem="the rows of a reference are seen in the compare view (D)")
+    outer, iteration = sheet.outer, at
+    if kind is MomentKind.BEFORE:
+        iteration = None if at is None or at < 1 else at - 1
+    elif kind is MomentKind.ITERATION:
+        place = moment.place[: len(path)]
+        if [step.layer for step in place] != [layer.id for layer in path]:
+            return HeldRow(kind, problem="A is in a loop that does not run here")
+        outer, iteration = tuple(step.iteration for step in place[:-1]), place[-1].iteration
+    if iteration is None:
+        return HeldRow(kind, problem="there is no such iteration")
+    branch = moment.branch or debugger.branches.name
+    if branch == debugger.branches.name and outer == sheet.outer:
+        return HeldRow(kind, iteration)
+    if branch not in debugger.branches:
+        return HeldRow(kind, problem=f"there is no branch '{branch}' any more")
+    timeline = debugger.timeline if branch == debugger.branches.name else debugger.branches.timeline(branch)
+    numbers = sheet.row_elsewhere(timeline, outer, iteration, columns)
+    return HeldRow(kind, iteration, numbers, is_elsewhere=True)
+
+
+def csv_lines(sheet: Sheet, columns: Sequence[int], sort: SheetSort | None = None, filter: str = "") -> Iterator[str]:
+    """Yield the lines of a table: the names of its columns after `@`, then each row with its iteration.
+
+    A number is written with as many digits as tell it from its neighbours in its own type; one that is not there is
+    empty.
+    """
+    rows = sheet.order(sort, filter)
+    yield ",".join(["@", *(_quoted(sheet.columns[column].name) for column in columns)]) + "\n"
+    numbers = [(sheet.column(column), sheet.known(column), sheet.own_type(column)) for column in columns]
+    for row in rows.tolist():
+        cells = [
+            _written(values[row], dtype) if known is None or known[row] else "" for values, known, dtype in numbers
+        ]
+        yield ",".join([str(row + sheet.topic.begin), *cells]) + "\n"
+
+
+def array_of(sheet: Sheet, columns: Sequence[int], sort: SheetSort | None = None, filter: str = "") -> Array:
+    """Return the numbers [row, column] of a table in the type that all of its columns fit into; NaN where none is."""
+    rows = sheet.order(sort, filter)
+    if not columns:
+        return np.zeros((len(rows), 0))
+    found = []
+    for column in columns:
+        values, known, own = sheet.column(column), sheet.known(column), sheet.own_type(column)
+        part = values[rows] if own is None else values[rows].astype(own)
+        if known is not None and not known[rows].all():
+            part = np.where(known[rows], part, np.nan)
+        found.append(part)
+    return np.stack(found, axis=1)
+
+
+def save(
+    sheet: Sheet,
+    path: str,
+    columns: Sequence[int],
+    sort: SheetSort | None = None,
+    filter: str = "",
+    *,
+    protected: ProtectedFiles,
+) -> int:
+    """Write a table into a file that ends in .csv or .npy; return how many rows it has. UsageError, OutputError."""
+    suffix = Path(path).suffix
+    if suffix not in (".csv", ".npy"):
+        raise UsageError(f"'{path}' is neither a .csv nor a .npy file")
+    target = OutputFile(Path(path), ARRAY if suffix == ".npy" else CSV, protected)
+    target.check()
+    if suffix == ".npy":
+        numbers = array_of(sheet, columns, sort, filter)
+        with target.writing() as file:
+            np.save(file, numbers, allow_pickle=False)
+        return len(numbers)
+    count = -1
+    with target.writing() as file:
+        for line in csv_lines(sheet, columns, sort, filter):
+            file.write(line.encode())
+            count += 1
+    return count
+
+
+def _written(number: Any, own: np.dtype[Any] | None) -> str:
+    if own is None:
+        return str(number.item())
+    if own.kind == "b":
+        return "true" if number else "false"
+    return str(own.type(number))
+
+
+def _quoted(name: str) -> str:
+    name = cell(name)
+    return '"' + name.replace('"', '""') + '"' if any(letter in name for letter in ',"\n') else name
