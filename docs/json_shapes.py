@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final, Literal, NotRequired, TypedDict
 
+from stepper.debug.story.forms import PartRole
+
 from stepper.cases.case import CaseFacts
 from stepper.debug.branches.differences import DifferenceRow, PlaceDifference
 from stepper.debug.breakpoints.breakpoint import BreakKind
@@ -19,7 +21,6 @@ from stepper.debug.moments.moment import MomentKind
 from stepper.debug.provenance.facts import Influence, QuestionKind
 from stepper.debug.results import FoundMoment
 from stepper.debug.stop import Mark, Reason, SearchedRange
-from stepper.debug.story.forms import PartRole
 from stepper.diagnosis.findings import Part, Severity
 from stepper.diagnosis.hunt.hunting import FaultCount
 from stepper.diagnosis.reduce.conditions import FaultKind

@@ -12,7 +12,6 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-from stepper.debug.story.forms import LinkForm, PartRole
 from stepper.ir.model import BodyRole, LayerSite
 from stepper.plain_values import json_number
 from stepper.records import as_data
@@ -167,6 +166,33 @@ class LinkKind(StrEnum):
     EDITED = "set by the user"
     NO_ITERATION = "no iteration ran"
     FAILED = "failed"
+
+
+class LinkForm(StrEnum):
+    """How an element is made of its parts; an extent of a broadcast is that of each of them."""
+
+    SUM = "sum"
+    PRODUCT = "product"
+    QUOTIENT = "quotient"
+    FUNCTION = "function"
+    CHOICE = "choice"
+    COMPARISON = "comparison"
+    MOVE = "move"
+    BROADCAST = "broadcast"
+    WHOLE = "whole"
+
+
+class PartRole(StrEnum):
+    """Role of a part: it is a share of the result, decides it, was compared with what did, or says where from."""
+
+    TERM = "term"
+    FACTOR = "factor"
+    DIVISOR = "divisor"
+    ARGUMENT = "argument"
+    DECIDES = "decides"
+    COMPARED = "compared"
+    INDEX = "index"
+    CONDITION = "condition"
 
 
 class LinkPart(Struct, frozen=True):

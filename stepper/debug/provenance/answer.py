@@ -30,7 +30,7 @@ from stepper.debug.provenance.facts import (
 from stepper.debug.provenance.question import WhyQuestion, question_at
 from stepper.debug.provenance.references import differs_from
 from stepper.debug.provenance.trials import Tester, TrialMoment
-from stepper.debug.provenance.walk import BackwardSlicer, ReachedTensor, SourceKind, Strength, Trail
+from stepper.debug.provenance.walk import MaskWalk, ReachedTensor, SourceKind, Strength, Trail
 from stepper.debug.story.places import EndedLoop, ended_loop, spot_of
 from stepper.debug.timeline import Timeline
 from stepper.debug.visits import excursion
@@ -162,7 +162,7 @@ class _Answering:
         if spot is not None:
             chain, behind = self._chains(spot)
             value = scalar_of(held(self._frames.at(spot.seat)[-1], spot)[spot.element])
-        trail = BackwardSlicer(self._timeline, self._frames, self._differs).end_of(ended.outer, ended.seat, activation)
+        trail = MaskWalk(self._timeline, self._frames, self._differs).end_of(ended.outer, ended.seat, activation)
         index = self._frames.at(ended.outer)[-1].program.operations.index(activation.operation)
         for one in trail.reached.values():  # all that matters does so for whether an iteration ran
             one.levels = np.where(one.levels > 0, np.uint8(Strength.DATA), np.uint8(0))
@@ -210,15 +210,13 @@ class _Answering:
         return tuple(found)
 
     def _trail(self, spot: ValueSpot, value: Array, *, is_whole: bool) -> Trail:
-        slicer = BackwardSlicer(self._timeline, self._frames, self._differs)
         levels = np.zeros(value.ndim if spot.is_shape else value.shape, np.uint8)
         if spot.is_shape and is_whole:
             levels[...] = Strength.DATA
         elif spot.element is not None:
             levels[spot.element] = Strength.DATA
-        if spot.is_shape:
-            return slicer.trail(spot.seat, spot.slot, None, levels)
-        return slicer.trail(spot.seat, spot.slot, levels)
+        walk = MaskWalk(self._timeline, self._frames, self._differs)
+        return walk.trail(spot.seat, spot.slot, levels, is_shape=spot.is_shape)
 
     def _try(self, trail: Trail, moment: TrialMoment, expected: Array | None, *, is_fault: bool) -> TrialCounts:
         """Try the elements of inputs that the rules left, and drop from the trail what does not matter."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from stepper.debug.causes.crossings import producer
 from stepper.debug.causes.earlier_frames import EarlierFrames, Seat
-from stepper.debug.causes.why import Differs
+from stepper.debug.causes.run_walk import Differs
 from stepper.debug.reference_values import ValuePlace, path_of
 from stepper.debug.timeline import Timeline
 from stepper.element_types import FLOATING, Array

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from stepper.debug.causes.cause import Link, LinkKind, LinkPart
+from stepper.debug.causes.cause import Link, LinkForm, LinkKind, LinkPart, PartRole
 from stepper.debug.causes.overrides import set_end_text
 from stepper.debug.causes.texts import element_text, link_words, moment_text, scalar_text, value_text
 from stepper.debug.provenance.facts import Influence, Provenance, QuestionKind, SourceTensor
-from stepper.debug.story.forms import LinkForm, PartRole
 from stepper.ops.operands import shape_text
 
 _MOST_ELEMENTS: Final = 8

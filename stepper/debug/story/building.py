@@ -10,7 +10,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from stepper import element_types
-from stepper.debug.causes.cause import Arithmetic, Element, LinkKind
+from stepper.debug.causes.cause import Arithmetic, Element, LinkForm, LinkKind
 from stepper.debug.causes.crossings import (
     ValueSpot,
     body_values,
@@ -28,6 +28,7 @@ from stepper.debug.causes.texts import element_text
 from stepper.debug.causes.why import NoValueYet, element_asked
 from stepper.debug.inspection.condition_limits import condition_limit
 from stepper.debug.provenance.facts import QuestionKind
+from stepper.debug.provenance.operation_at import Contribution, Contributions, Factor
 from stepper.debug.provenance.question import question_at
 from stepper.debug.story.facts import (
     Entry,
@@ -46,14 +47,12 @@ from stepper.debug.story.facts import (
 )
 from stepper.debug.story.failures import lacking_at_entry, lacking_slices, unfit_condition
 from stepper.debug.story.folding import folded
-from stepper.debug.story.forms import LinkForm
 from stepper.debug.story.histories import ElementHistories, HistoryWish, Path, path_of
 from stepper.debug.story.linking import CausalGraph
-from stepper.debug.story.making import Factor, MadeOf, Making
 from stepper.debug.story.places import EndedLoop, ended_loop, spot_of
 from stepper.debug.story.question import StoryQuestion
 from stepper.debug.story.shares import shares_by_iteration
-from stepper.debug.story.slicer import CausalLink, CausalSlice, Slicer, Way
+from stepper.debug.story.slicer import CausalLink, CausalSlice, GraphWalk, Way
 from stepper.debug.story.texts import name_in_iteration
 from stepper.debug.timeline import Timeline
 from stepper.debug.visits import excursion
@@ -158,7 +157,7 @@ class _Builder:
         reason = _reason_to_fail(self._timeline, self._question.tick)
         if not reason:
             raise UsageError(f"{layer.type} '{layer.name}' does not fail here")
-        slicer = Slicer(self._timeline, self._frames, self._question.links, dict(self._question.wider))
+        slicer = GraphWalk(self._timeline, self._frames, self._question.links, dict(self._question.wider))
         tick = self._timeline.machine.tick if self._question.tick is None else self._question.tick
         if lacking is None:
             operation = frame.program.operations[index]
@@ -180,7 +179,7 @@ class _Builder:
         return EndedLoop(spot.seat, inner if frame.activation.iteration >= 0 else None, frame.activation)
 
     def _sliced(self, spot: ValueSpot) -> CausalSlice:
-        return Slicer(self._timeline, self._frames, self._question.links, dict(self._question.wider)).slice(spot)
+        return GraphWalk(self._timeline, self._frames, self._question.links, dict(self._question.wider)).slice(spot)
 
     def _of_end(self, ended: EndedLoop) -> Story:
         activation = ended.activation
@@ -457,7 +456,7 @@ class _Builder:
             is_shape=link.spot.is_shape,
         )
 
-    def _operand(self, link: CausalLink, frame: Frame, part: MadeOf, made_by: int | None) -> StoryOperand:
+    def _operand(self, link: CausalLink, frame: Frame, part: Contribution, made_by: int | None) -> StoryOperand:
         return StoryOperand(
             input=part.factor.input,
             factor=self._factor(link, frame, part.factor),
@@ -510,7 +509,7 @@ class _Builder:
         readers = [layer for layer in graph.layers if source in graph.sources[layer.id]]
         return tuple(self._name(link.program, layer) for layer in readers[:_MOST_READERS])
 
-    def _groups(self, link: CausalLink, frame: Frame, found: Making) -> tuple[OperandGroup, ...]:
+    def _groups(self, link: CausalLink, frame: Frame, found: Contributions) -> tuple[OperandGroup, ...]:
         """Return the terms of a sum by the tensor that they come from, where none of them stands out."""
         terms, at = found.terms, found.factor_at
         if terms is None or at is None or not found.weights or found.weights[0] >= _STANDS_OUT:
@@ -594,7 +593,7 @@ def _depth(program: Program) -> int:
     return sum(layer.is_loop for layer in program.path)
 
 
-def _cancelled(found: Making | None) -> float | None:
+def _cancelled(found: Contributions | None) -> float | None:
     if found is None or found.terms is None:
         return None
     everything = float(np.abs(found.terms).sum())

@@ -11,8 +11,7 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-from stepper.debug.causes.cause import Arithmetic, Element, LinkKind, Location, Scalar
-from stepper.debug.story.forms import LinkForm, PartRole
+from stepper.debug.causes.cause import Arithmetic, Element, LinkForm, LinkKind, Location, PartRole, Scalar
 from stepper.debug.story.question import StoryQuestion
 from stepper.engine.loops import EndReason
 from stepper.ir.model import LayerSite

@@ -10,7 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stepper.debug.causes.cause import Element
+from stepper.debug.causes.cause import Element, LinkForm
+from stepper.debug.provenance.operation_at import Contribution, Contributions, Factor
+from stepper.debug.provenance.rules import MOST_PARTS
 from stepper.engine import loops
 from stepper.engine.frames import Activation, Frame
 from stepper.engine.program import BranchPlan, LoopPlan, Operation, Value
@@ -69,6 +71,43 @@ def unfit_condition(frame: Frame) -> tuple[int, Element] | None:
     slot = plan.condition_result if isinstance(plan, LoopPlan) else None
     found = () if slot is None else _several(0, frame.values[slot])
     return (slot, (found[0].axis,)) if slot is not None and found else None
+
+
+def failed_making(values: Sequence[Value], lacking: Sequence[InputExtent] = ()) -> Contributions:
+    """Return what an operation that failed was given: elements where they are few whole numbers, else extents.
+
+    The extents that are `lacking` come first. Of inputs of one rank then those in which they differ, for these mostly
+    do not fit.
+    """
+    elements: list[Contribution] = []
+    extents: list[Contribution] = []
+    for index, value in enumerate(values):
+        if value is None:
+            continue
+        array = np.asarray(value)
+        if array.dtype.kind in "biu" and 0 < array.size <= MOST_PARTS:
+            elements += [Contribution(Factor(index, at, array[at])) for at in np.ndindex(array.shape)]
+        extents += [
+            Contribution(Factor(index, (axis,), size, is_shape=True))
+            for axis, size in enumerate(array.shape)
+            if array.dtype.kind not in "biu" or array.size > MOST_PARTS
+        ]
+    differ = _differing_axes([np.shape(values[one]) for one in sorted({part.factor.input for part in extents})])
+    extents.sort(key=lambda part: part.factor.element is not None and part.factor.element[0] not in differ)
+    first = [
+        Contribution(Factor(one.input, (one.axis,), np.shape(values[one.input])[one.axis], is_shape=True))
+        for one in lacking
+    ]
+    extents = [part for part in extents if part not in first]
+    parts = [*first, *extents[: MOST_PARTS // 2], *elements, *extents[MOST_PARTS // 2 :]]
+    return Contributions(LinkForm.WHOLE, tuple(parts[:MOST_PARTS]), len(parts))
+
+
+def _differing_axes(shapes: Sequence[tuple[int, ...]]) -> set[int]:
+    """Return the axes along which shapes of one rank differ; none where the ranks differ."""
+    if len({len(shape) for shape in shapes}) != 1:
+        return set()
+    return {axis for axis, sizes in enumerate(zip(*shapes, strict=True)) if len(set(sizes)) > 1}
 
 
 def _several(index: int, value: Value | None) -> tuple[InputExtent, ...]:

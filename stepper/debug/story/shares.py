@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from stepper.debug.causes.cause import LinkForm
 from stepper.debug.story.facts import Story, StoryLink
-from stepper.debug.story.forms import LinkForm
 
 
 def shares_by_iteration(story: Story) -> list[tuple[tuple[int, ...], float]]:

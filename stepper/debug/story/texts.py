@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from stepper.debug.causes.cause import Arithmetic, LinkKind, Scalar
+from stepper.debug.causes.cause import Arithmetic, LinkForm, LinkKind, PartRole, Scalar
 from stepper.debug.causes.overrides import BY_CONDITION, set_end_text
 from stepper.debug.causes.texts import element_text, reason_text, result_word
 from stepper.debug.story.facts import (
@@ -21,7 +21,6 @@ from stepper.debug.story.facts import (
     StorySlices,
     is_bad,
 )
-from stepper.debug.story.forms import LinkForm, PartRole
 from stepper.engine.loops import EndReason
 from stepper.operation_types import COMPARISON_SIGNS
 from stepper.query.short_names import last_part

@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 
 from stepper.commands import Interpreter
-from stepper.debug.causes.cause import LinkKind
+from stepper.debug.causes.cause import LinkForm, LinkKind, PartRole
 from stepper.debug.causes.nan_origins import scalar_of
 from stepper.debug.debugger import Debugger
 from stepper.debug.story import histories
 from stepper.debug.story.facts import LinkRole, Story, StoryLink, story_data
-from stepper.debug.story.forms import LinkForm, PartRole
 from stepper.debug.story.texts import extent, link_name, story_lines, verdict
 from stepper.engine.loops import EndReason
 from stepper.errors import LimitReached, StepperError, UsageError
