@@ -9,13 +9,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final, Literal, NotRequired, TypedDict
 
-from stepper.debug.story.forms import PartRole
-
 from stepper.cases.case import CaseFacts
 from stepper.debug.branches.differences import DifferenceRow, PlaceDifference
 from stepper.debug.breakpoints.breakpoint import BreakKind
 from stepper.debug.causes.any_cause import AnyCause
-from stepper.debug.causes.cause import Enclosure, Scalar
+from stepper.debug.causes.cause import Enclosure, PartRole, Scalar
 from stepper.debug.moments.difference import Change
 from stepper.debug.moments.moment import MomentKind
 from stepper.debug.provenance.facts import Influence, QuestionKind

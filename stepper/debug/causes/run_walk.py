@@ -1,4 +1,4 @@
-"""What all walks through the frames of a run share: edits, frames that replays fetch, how a value came to be."""
+"""The base of all walks through the frames of a run: edits, frames that replays fetch, how a value came to be."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ where from, not how much.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -58,7 +58,7 @@ def dependences(at: OperationAt, mask: Array, most_runs: int = MOST_RUNS) -> Dep
     rule = _rule(at).depends
     found = None if rule is None else _of_rule(rule, at, mask)
     if found is not None:
-        return Dependences([one for one in found if one.mask.any()], Method.RULE, int(at.type in MOVED_INPUTS))
+        return Dependences([one for one in found if one.mask.any()], Method.RULE, int(rule is _moved))
     operation = at.operation
     is_known = operation.kind is OpKind.KERNEL and operation.function is not None and not operation.computed_by
     if not is_known or at.size > LARGEST_RUN or not most_runs:
@@ -158,9 +158,9 @@ def _first_elementwise(at: OperationAt, mask: Array) -> list[Dependence]:
     return [Dependence(0, _unbroadcast(mask, at.value(0).shape)), *_whole(at, range(1, len(at.values)))]
 
 
-def _decided(at: OperationAt, mask: Array, *, by: Callable[[Array], Array]) -> list[Dependence]:
+def _decided(at: OperationAt, mask: Array, *, by: Callable[[Any], Any]) -> list[Dependence]:
     """Leave out what does not decide, beside one that does: a factor beside 0, True beside False in a conjunction."""
-    first, second = by(at.value(0)), by(at.value(1))
+    first, second = np.asarray(by(at.value(0))), np.asarray(by(at.value(1)))
     return _spread(at, (mask & (first | ~second), mask & (second | ~first)))
 
 
@@ -339,17 +339,28 @@ def _windows(at: OperationAt, mask: Array, kernel: Sequence[int]) -> Array:
     elif padding == "valid":
         begins = [0] * count
     found = np.zeros((*mask.shape[:2], *spatial), bool)
-    heads = [np.arange(size) for size in mask.shape[:2]]
-    for offset in np.ndindex(*kernel):
-        source, target = [], []
-        for axis, place in enumerate(offset):
-            out = np.arange(mask.shape[2 + axis])
-            under = out * strides[axis] + place * dilations[axis] - begins[axis]
-            inside = (under >= 0) & (under < spatial[axis])
-            source.append(out[inside])
-            target.append(under[inside])
-        found[np.ix_(*heads, *target)] |= mask[np.ix_(*heads, *source)]
+    for coarse, fine in _taps(mask.shape[2:], spatial, kernel, strides, dilations, begins):
+        found[..., *fine] |= mask[..., *coarse]
     return found
+
+
+def _taps(
+    coarse: Sequence[int],
+    fine: Sequence[int],
+    kernel: Sequence[int],
+    strides: Sequence[int],
+    dilations: Sequence[int],
+    begins: Sequence[int],
+) -> Iterator[tuple[tuple[Any, ...], tuple[Any, ...]]]:
+    """Yield for each place of a kernel the indices of a coarse grid with those of the fine one that it meets there."""
+    for offset in np.ndindex(*kernel):
+        pairs = []
+        for axis, place in enumerate(offset):
+            own = np.arange(coarse[axis])
+            met = own * strides[axis] + place * dilations[axis] - begins[axis]
+            inside = (met >= 0) & (met < fine[axis])
+            pairs.append((own[inside], met[inside]))
+        yield np.ix_(*(own for own, _ in pairs)), np.ix_(*(met for _, met in pairs))
 
 
 def _convolution(at: OperationAt, mask: Array) -> list[Dependence]:
@@ -373,20 +384,12 @@ def _convolution_backwards(at: OperationAt, mask: Array) -> list[Dependence] | N
     begins = _numbers(at, "pads_begin", count, 0)
     reached = _any(mask, (1,), keepdims=True)
     found = np.zeros((data.shape[0], 1, *spatial), bool)
-    for offset in np.ndindex(*kernel):
-        source, target = [], []
-        for axis, place in enumerate(offset):
-            given = np.arange(spatial[axis])
-            out = given * strides[axis] + place * dilations[axis] - begins[axis]
-            inside = (out >= 0) & (out < mask.shape[2 + axis])
-            source.append(out[inside])
-            target.append(given[inside])
-        heads = (np.arange(data.shape[0]), np.arange(1))
-        found[np.ix_(*heads, *target)] |= reached[np.ix_(*heads, *source)]
+    for coarse, fine in _taps(spatial, mask.shape[2:], kernel, strides, dilations, begins):
+        found[..., *coarse] |= reached[..., *fine]
     channels = _any(mask, (0, *range(2, mask.ndim))).reshape(1, -1, *[1] * count)
     return [
-        Dependence(0, np.broadcast_to(found, data.shape).copy()),
-        Dependence(1, np.broadcast_to(channels, filters.shape).copy()),
+        Dependence(0, np.broadcast_to(found, data.shape)),
+        Dependence(1, np.broadcast_to(channels, filters.shape)),
     ]
 
 
@@ -396,19 +399,14 @@ def _pooling(at: OperationAt, mask: Array) -> list[Dependence]:
 
 # --- moves: what matters ----------------------------------------------------------------------------------------------
 
-MOVED_INPUTS: Final[dict[str, tuple[int, ...] | None]] = {
-    **dict.fromkeys(("Reshape", "Squeeze", "Unsqueeze", "Transpose", "Identity"), (0,)),
-    **dict.fromkeys(("Slice", "StridedSlice", "Split", "VariadicSplit", "Broadcast", "Tile"), (0,)),
-    **dict.fromkeys(("Reverse", "ReverseSequence", "Roll", "Gather", "GatherElements", "GatherND"), (0,)),
-    **dict.fromkeys(("ShuffleChannels", "DepthToSpace", "SpaceToDepth", "SpaceToBatch", "BatchToSpace"), (0,)),
-    "Concat": None,
+_MOVED_INPUTS: Final[dict[str, tuple[int, ...]]] = {
     "Pad": (0, 3),
     "SliceScatter": (0, 1),
     "ScatterUpdate": (0, 2),
     "ScatterElementsUpdate": (0, 2),
     "ScatterNDUpdate": (0, 2),
 }
-"""Operations that only move elements, and which of their inputs these are from (None: all)."""
+"""Operations that move elements of other inputs than the first, or of several; those of Concat are of all."""
 
 
 class _MovedLabels(NamedTuple):
@@ -422,11 +420,11 @@ def _moved_labels(at: OperationAt) -> _MovedLabels | None:
     """Return where the elements of an output are from, by moving labels (0: from nowhere). None where it reduces."""
     if at.operation.function is None or at.attribute("reduction", "none") != "none":
         return None
-    taken = MOVED_INPUTS[at.type]
+    taken = at.given if at.type == "Concat" else _MOVED_INPUTS.get(at.type, (0,))
     labels: list[Any] = list(at.values)
     starts: dict[int, int] = {}
     total = 1
-    for index in at.given if taken is None else [one for one in at.given if one in taken]:
+    for index in [one for one in at.given if one in taken]:
         starts[index], size = total, at.value(index).size
         labels[index] = np.arange(total, total + size, dtype=np.int64).reshape(at.value(index).shape)
         total += size
@@ -516,21 +514,22 @@ def changes_of(values: Array, places: Array, *, poisons: bool = True) -> list[Ar
     flat = np.array(values).reshape(-1)
     old = flat[places]
     if flat.dtype == bool:
-        return [_put(flat, places, ~old)]
+        return [replaced(flat, places, ~old)]
     if flat.dtype in FLOATING:
         uneven = (1 + 0.25 * (np.arange(old.size) % 3)).astype(flat.dtype)
         one, half, bit = (flat.dtype.type(number) for number in (1, 1.5, 1.01))
         with np.errstate(all="ignore"):
             others = [old * uneven * half + one, -old * uneven - one, old * 0, old * bit]
         poisoned = [np.full(old.shape, np.nan, flat.dtype)] if poisons else []
-        return [_put(flat, places, other) for other in (*poisoned, *others)]
+        return [replaced(flat, places, other) for other in (*poisoned, *others)]
     if flat.dtype.kind in "iu":
         with np.errstate(all="ignore"):
-            return [_put(flat, places, other.astype(flat.dtype)) for other in (old + 1, old - 1, old * 0)]
+            return [replaced(flat, places, other.astype(flat.dtype)) for other in (old + 1, old - 1, old * 0)]
     return []
 
 
-def _put(flat: Array, places: Array, new: Array) -> Array:
+def replaced(flat: Array, places: Array, new: Array) -> Array:
+    """Return a flat tensor with other elements at these places."""
     changed = flat.copy()
     changed[places] = new
     return changed
@@ -878,92 +877,79 @@ class OperationRule(NamedTuple):
     extents: extents.ExtentRule | None = None
 
 
-def _is_zero(value: Array) -> Array:
-    return np.asarray(value == 0)
-
-
-def _is_true(value: Array) -> Array:
-    return value.astype(bool)
-
-
-def _of_type(types: str, *rules: Any) -> dict[str, OperationRule]:
-    return dict.fromkeys(types.split(), OperationRule(*rules))
-
-
 def _of_families(families: Sequence[str], *rules: Any) -> dict[str, OperationRule]:
     return {type: OperationRule(*rules) for type, family in FAMILY_OF.items() if family in families}
 
 
 _COMPARISON: Final = partial(_arguments, form=LinkForm.COMPARISON)
+_SUM: Final = partial(_reduced_sum, of=np.positive)
+_BY_TYPE: Final[dict[str, tuple[Any, ...]]] = {
+    "ConvertPromoteTypes": (_first_elementwise, _argument),
+    "FakeConvert": (None, _argument, extents.same),
+    "FakeQuantize": (_elementwise, _argument, extents.same),
+    "PRelu": (_elementwise, _arguments, extents.same),
+    "IsFinite IsInf IsNaN LogicalNot": (_elementwise, _argument, extents.broadcast),
+    "Add Subtract": (_elementwise, _sum_of_two, extents.broadcast),
+    "Multiply": (partial(_decided, by=lambda value: value == 0), _product, extents.broadcast),
+    "Divide": (_elementwise, _quotient, extents.broadcast),
+    "Maximum Minimum": (_elementwise, _extreme_of_two, extents.broadcast),
+    "LogicalAnd": (partial(_decided, by=np.logical_not), partial(_logic, deciding=False), extents.broadcast),
+    "LogicalOr": (partial(_decided, by=np.bool_), partial(_logic, deciding=True), extents.broadcast),
+    "Select": (_selected, _select, extents.broadcast),
+    "MatMul": (_matmul, _matrix_product, extents.matmul),
+    "ReduceSum": (_reduced, _SUM, extents.reduced),
+    "ReduceMean": (_reduced, partial(_reduced_sum, of=_share_of_mean), extents.reduced),
+    "ReduceL1": (_reduced, partial(_reduced_sum, of=np.abs), extents.reduced),
+    "ReduceL2": (_reduced, None, extents.reduced),
+    "ReduceProd": (_reduced, _reduced_product, extents.reduced),
+    "ReduceMax ReduceMin": (_reduced, _extreme, extents.reduced),
+    "ReduceLogicalAnd": (_reduced, partial(_all_or_any, deciding=False), extents.reduced),
+    "ReduceLogicalOr": (_reduced, partial(_all_or_any, deciding=True), extents.reduced),
+    "CumSum": (_cumulated, _SUM, extents.same),
+    "TopK": (partial(_along, default=-1), _top, extents.top),
+    "Softmax LogSoftmax": (partial(_along, default=1), _softmax, extents.same),
+    "MVN NormalizeL2": (_normalized, None, extents.same),
+    "BatchNormInference": (_by_channel, None, extents.normalized),
+    "GroupNormalization": (_by_group, None, extents.same),
+    "LSTMCell": (_lstm, None, extents.cell),
+    "GRUCell RNNCell": (_gru_or_rnn, None, extents.cell),
+    "LSTMSequence GRUSequence RNNSequence": (_sequence,),
+    "Convolution GroupConvolution": (_convolution, _linear, extents.convolved),
+    "ConvolutionBackpropData": (_convolution_backwards, _linear, extents.convolved),
+    "GroupConvolutionBackpropData": (None, _linear, extents.convolved),
+    "AvgPool": (_pooling, _linear, extents.same),
+    "MaxPool": (_pooling, None, extents.same),
+    "AdaptiveAvgPool Einsum": (None, _linear),
+    "EmbeddingBagOffsetsSum EmbeddingBagPackedSum EmbeddingSegmentsSum": (None, _linear),
+    "Interpolate": (_resized,),
+    "Bucketize": (_bucket, None, extents.same),
+    "OneHot": (_one_hot, None, extents.one_hot),
+    "ShapeOf": (_shape_alone, _of_shape, extents.no_extent),
+    "NonZero": (None, None, extents.counted_elements),
+    "Range": (None, None, extents.ranged),
+    "BatchToSpace DepthToSpace GatherND ShuffleChannels SpaceToBatch SpaceToDepth": (_moved, _origin),
+    "Identity Reverse ReverseSequence Roll SliceScatter": (_moved, _origin, extents.same),
+    "ScatterUpdate ScatterElementsUpdate ScatterNDUpdate": (_moved, _origin, extents.same),
+    "Transpose": (_moved, _origin, extents.transposed),
+    "Concat": (_moved, _origin, extents.concatenated),
+    "Gather": (_moved, _origin, extents.gathered),
+    "GatherElements": (_moved, _origin, extents.like_indices),
+    "Reshape": (_moved, _origin, extents.reshaped),
+    "Unsqueeze": (_moved, _origin, extents.unsqueezed),
+    "Squeeze": (_moved, _origin, extents.squeezed),
+    "Broadcast": (_moved, _origin, extents.broadcast_to),
+    "Tile": (_moved, _origin, extents.tiled),
+    "Slice": (_moved, _origin, extents.sliced),
+    "StridedSlice": (_moved, _origin, extents.strided),
+    "Split VariadicSplit": (_moved, _origin, extents.split),
+    "Pad": (_moved, _origin, extents.padded),
+}
 RULES: Final[dict[str, OperationRule]] = {
     **_of_families(("elementwise", "bitwise"), _elementwise, _arguments, extents.broadcast),
     **_of_families(("comparison",), _elementwise, _COMPARISON, extents.broadcast),
     **_of_families(("unary", "error_function"), _elementwise, _argument, extents.same),
     **_of_families(("activation", "convert"), _first_elementwise, _argument, extents.same),
-    **_of_type("ConvertPromoteTypes", _first_elementwise, _argument),
-    **_of_type("FakeConvert", None, _argument, extents.same),
-    **_of_type("FakeQuantize", _elementwise, _argument, extents.same),
-    **_of_type("PRelu", _elementwise, _arguments, extents.same),
-    **_of_type("IsFinite IsInf IsNaN LogicalNot", _elementwise, _argument, extents.broadcast),
-    **_of_type("Add Subtract", _elementwise, _sum_of_two, extents.broadcast),
-    **_of_type("Multiply", partial(_decided, by=_is_zero), _product, extents.broadcast),
-    **_of_type("Divide", _elementwise, _quotient, extents.broadcast),
-    **_of_type("Maximum Minimum", _elementwise, _extreme_of_two, extents.broadcast),
-    **_of_type(
-        "LogicalAnd",
-        partial(_decided, by=lambda value: ~_is_true(value)),
-        partial(_logic, deciding=False),
-        extents.broadcast,
-    ),
-    **_of_type("LogicalOr", partial(_decided, by=_is_true), partial(_logic, deciding=True), extents.broadcast),
-    **_of_type("Select", _selected, _select, extents.broadcast),
-    **_of_type("MatMul", _matmul, _matrix_product, extents.matmul),
-    **_of_type("ReduceSum", _reduced, partial(_reduced_sum, of=np.positive), extents.reduced),
-    **_of_type("ReduceMean", _reduced, partial(_reduced_sum, of=_share_of_mean), extents.reduced),
-    **_of_type("ReduceL1", _reduced, partial(_reduced_sum, of=np.abs), extents.reduced),
-    **_of_type("ReduceL2", _reduced, None, extents.reduced),
-    **_of_type("ReduceProd", _reduced, _reduced_product, extents.reduced),
-    **_of_type("ReduceMax ReduceMin", _reduced, _extreme, extents.reduced),
-    **_of_type("ReduceLogicalAnd", _reduced, partial(_all_or_any, deciding=False), extents.reduced),
-    **_of_type("ReduceLogicalOr", _reduced, partial(_all_or_any, deciding=True), extents.reduced),
-    **_of_type("CumSum", _cumulated, partial(_reduced_sum, of=np.positive), extents.same),
-    **_of_type("TopK", partial(_along, default=-1), _top, extents.top),
-    **_of_type("Softmax LogSoftmax", partial(_along, default=1), _softmax, extents.same),
-    **_of_type("MVN NormalizeL2", _normalized, None, extents.same),
-    **_of_type("BatchNormInference", _by_channel, None, extents.normalized),
-    **_of_type("GroupNormalization", _by_group, None, extents.same),
-    **_of_type("LSTMCell", _lstm, None, extents.cell),
-    **_of_type("GRUCell RNNCell", _gru_or_rnn, None, extents.cell),
-    **_of_type("LSTMSequence GRUSequence RNNSequence", _sequence),
-    **_of_type("Convolution GroupConvolution", _convolution, _linear, extents.convolved),
-    **_of_type("ConvolutionBackpropData", _convolution_backwards, _linear, extents.convolved),
-    **_of_type("GroupConvolutionBackpropData", None, _linear, extents.convolved),
-    **_of_type("AvgPool", _pooling, _linear, extents.same),
-    **_of_type("MaxPool", _pooling, None, extents.same),
-    **_of_type("AdaptiveAvgPool Einsum", None, _linear),
-    **_of_type("EmbeddingBagOffsetsSum EmbeddingBagPackedSum EmbeddingSegmentsSum", None, _linear),
-    **_of_type("Interpolate", _resized),
-    **_of_type("Bucketize", _bucket, None, extents.same),
-    **_of_type("OneHot", _one_hot, None, extents.one_hot),
-    **_of_type("ShapeOf", _shape_alone, _of_shape, extents.no_extent),
-    **_of_type("NonZero", None, None, extents.counted_elements),
-    **_of_type("Range", None, None, extents.ranged),
-    **_of_type(" ".join(MOVED_INPUTS), _moved, _origin),
-    **_of_type("Identity Reverse ReverseSequence Roll SliceScatter", _moved, _origin, extents.same),
-    **_of_type("ScatterUpdate ScatterElementsUpdate ScatterNDUpdate", _moved, _origin, extents.same),
-    **_of_type("Transpose", _moved, _origin, extents.transposed),
-    **_of_type("Concat", _moved, _origin, extents.concatenated),
-    **_of_type("Gather", _moved, _origin, extents.gathered),
-    **_of_type("GatherElements", _moved, _origin, extents.like_indices),
-    **_of_type("Reshape", _moved, _origin, extents.reshaped),
-    **_of_type("Unsqueeze", _moved, _origin, extents.unsqueezed),
-    **_of_type("Squeeze", _moved, _origin, extents.squeezed),
-    **_of_type("Broadcast", _moved, _origin, extents.broadcast_to),
-    **_of_type("Tile", _moved, _origin, extents.tiled),
-    **_of_type("Slice", _moved, _origin, extents.sliced),
-    **_of_type("StridedSlice", _moved, _origin, extents.strided),
-    **_of_type("Split VariadicSplit", _moved, _origin, extents.split),
-    **_of_type("Pad", _moved, _origin, extents.padded),
+    **{type: OperationRule(*rules) for types, rules in _BY_TYPE.items() for type in types.split()},
 }
 
 

@@ -28,6 +28,7 @@ from stepper.engine.loops import ConcatenatedOutput
 from stepper.engine.outcomes import is_joined, joined_iterations
 from stepper.engine.program import BranchPlan, LoopPlan, Operation, OpKind
 from stepper.engine.scans import Scan
+from stepper.errors import Paused
 from stepper.ir.model import Layer
 from stepper.ops.operands import normalize_axis
 
@@ -89,6 +90,12 @@ class Trail(Struct, eq=False):
     kernel_runs: int = 0
     stopped: str = ""
 
+    def keep_data(self) -> None:
+        """Leave what a NaN or Inf is made of: not what says where from, or whether something ran."""
+        for one in self.reached.values():
+            one.levels = np.where(one.levels == Strength.DATA, one.levels, np.uint8(0))
+            one.axes = np.zeros_like(one.axes)
+
 
 _Found = tuple[Levels | None, Levels | None]
 """What is wanted of a slot: of its elements, and of its extents."""
@@ -119,11 +126,17 @@ class _Wants(dict[tuple[int, bool], Levels]):
 
 
 class MaskWalk(RunWalk):
-    """One way back, in frames that replays fetch. `differs`: only what differs from a reference is followed."""
+    """One way back, over at most so many operations. `differs`: only what differs from a reference is followed."""
 
-    def __init__(self, timeline: Timeline, frames: EarlierFrames, differs: Differs | None = None) -> None:
+    def __init__(
+        self,
+        timeline: Timeline,
+        frames: EarlierFrames,
+        differs: Differs | None = None,
+        most: int | None = None,
+    ) -> None:
         super().__init__(timeline, frames, differs)
-        self._trail = Trail()
+        self._trail, self._most = Trail(), most
         self._spent = 0
 
     def trail(self, seat: Seat, slot: int, levels: Levels, *, is_shape: bool = False) -> Trail:
@@ -144,6 +157,10 @@ class MaskWalk(RunWalk):
             self._outward(outer, wants, place)
 
         self._trail.stopped = self._ended(walk, "all") or self._trail.stopped
+        for one in self._trail.reached.values():  # all that matters does so for whether an iteration ran
+            one.levels, one.axes = (
+                np.where(levels > 0, np.uint8(Strength.DATA), np.uint8(0)) for levels in (one.levels, one.axes)
+            )
         return self._trail
 
     # --- a graph --------------------------------------------------------------------------------------------------
@@ -216,6 +233,8 @@ class MaskWalk(RunWalk):
 
     def _through(self, seat: Seat, frame: Frame, operation: Operation, found: Sequence[_Found], wants: _Wants) -> None:
         self._trail.steps += 1
+        if self._most is not None and self._trail.steps > self._most:
+            raise Paused
         for slot, (levels, axes) in zip(operation.outputs, found, strict=True):
             try:
                 at = OperationAt.in_frame(frame, operation, slot)

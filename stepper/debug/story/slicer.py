@@ -8,22 +8,26 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from stepper import element_types
-from stepper.debug.causes.cause import Arithmetic, LinkForm, LinkKind, PartRole
+from stepper.debug.causes.cause import Arithmetic, Element, LinkForm, LinkKind, PartRole
 from stepper.debug.causes.crossings import Crossing, ValueSpot, held, operation_of, producer, with_rank_of
 from stepper.debug.causes.earlier_frames import EarlierFrames, Seat
 from stepper.debug.causes.nan_origins import nan_origin
 from stepper.debug.causes.run_walk import RunWalk, is_bad
-from stepper.debug.provenance.operation_at import Contribution, Contributions, ValueNotKept
-from stepper.debug.story.failures import InputExtent, failed_making
+from stepper.debug.provenance.operation_at import Contribution, Contributions, Factor, ValueNotKept
+from stepper.debug.provenance.rules import MOST_PARTS
 from stepper.debug.timeline import Timeline
-from stepper.engine.frames import Frame
-from stepper.engine.program import BranchPlan, LoopPlan, Operation, OpKind, Program
+from stepper.engine import loops
+from stepper.engine.frames import Activation, Frame
+from stepper.engine.program import BranchPlan, LoopPlan, Operation, OpKind, Program, Value
+from stepper.engine.rules import Rules
+from stepper.errors import KernelError
 from stepper.ir.model import Layer
 
 MOST_FOLLOWED: Final = 3
@@ -480,6 +484,10 @@ class GraphWalk(RunWalk):
             states, place = self._states(link.program), (id(link.program), link.spot.slot)
             kept = [k for k in living if inputs[found.parts[k].factor.input] in states]
             usual = [k for k in parts if found.parts[k].factor.input == self._factors.get(place)]
+            weights = dict(enumerate(found.weights))
+            largest = [k for k in living if weights.get(k, 0.0) >= ENOUGH]
+            if kept and weights.get(kept[0], 1.0) < LEAST_WEIGHT:  # the state hardly matters
+                kept = largest
             chosen = (kept or usual or living or parts)[:1]
             if chosen:
                 self._factors[place] = found.parts[chosen[0]].factor.input
@@ -487,8 +495,8 @@ class GraphWalk(RunWalk):
         if found.form is LinkForm.CHOICE:
             return decisive[:MOST_FOLLOWED]
         is_function = found.form in (LinkForm.FUNCTION, LinkForm.BROADCAST)
-        if found.form is LinkForm.WHOLE or (is_function and link.weight < 1):
-            return []  # a part of a sum is followed to where its share ends
+        if found.form is LinkForm.WHOLE or (is_function and link.weight < 1 and link.spot.seat):
+            return []  # inside of a loop a part of a sum is followed to where its share ends
         return (living or parts[:1])[:MOST_FOLLOWED]
 
     @staticmethod
@@ -544,3 +552,201 @@ class GraphWalk(RunWalk):
         """Return the Parameters into which back edges carry a value: of a gate times a state the state is followed."""
         plan = self._plans.get(id(program))
         return frozenset(parameter for parameter, _ in plan.carried) if isinstance(plan, LoopPlan) else frozenset()
+
+
+class CausalEdge(Struct, frozen=True):
+    """An operand that was followed: from the link that made it to the link whose part it is."""
+
+    source: int
+    target: int
+    part: int
+    ways: tuple[Way, ...]
+    kept: tuple[Seat, ...]
+    share: float | None
+    moves: int = 0
+
+
+class CausalGraph:
+    """Links by number, of which `alive` are shown, and the edges between these.
+
+    `entries` are those taken into readers; `kept` has the iterations in which an element was only passed on.
+    """
+
+    def __init__(self, links: list[CausalLink]) -> None:
+        self._links = links
+        self.alive = {link.number for link in links}
+        numbers = {link.spot: link.number for link in links}
+        self.edges = [
+            CausalEdge(numbers[one.source], link.number, one.part, one.ways, one.kept, _share(link, one.part))
+            for link in links
+            for one in link.followed
+        ]
+        self.entries: dict[int, Way] = {}
+        self.kept: list[Seat] = [seat for edge in self.edges for seat in edge.kept]
+
+    def fold_moves(self) -> None:
+        """Take out what only moves an element the same way each time, and has one source."""
+        into: dict[int, list[CausalEdge]] = {}
+        for edge in self.edges:
+            into.setdefault(edge.target, []).append(edge)
+        folded = {
+            link.number: into[link.number][0]
+            for link in self._links[1:]
+            if link.is_fixed_move and link.kind is LinkKind.COMPUTED and len(into.get(link.number, ())) == 1
+        }
+        self.alive -= set(folded)
+        self.edges = [self._shortened(edge, folded) for edge in self.edges if edge.target not in folded]
+
+    @staticmethod
+    def _shortened(edge: CausalEdge, folded: dict[int, CausalEdge]) -> CausalEdge:
+        """Return an edge from what a move got its element from."""
+        while edge.source in folded:
+            before = folded[edge.source]
+            ways, kept = (*edge.ways, *before.ways), (*edge.kept, *before.kept)
+            edge = replace(edge, source=before.source, ways=ways, kept=kept, moves=edge.moves + 1)
+        return edge
+
+    def fold_entries(self) -> None:
+        """Take out Parameters that bring a value in, in an iteration other than that of their one reader."""
+        for link in self._links[1:]:
+            if link.entry is None or link.kind is LinkKind.BORN:
+                continue
+            out = [edge for edge in self.edges if edge.source == link.number]
+            if len(out) != 1:
+                continue
+            target = self._links[out[0].target]
+            if _iterations(target.spot.seat) == _iterations(link.spot.seat):
+                continue
+            self.entries[target.number] = link.entry
+            self.edges.remove(out[0])
+            self.alive.discard(link.number)
+
+
+def _share(link: CausalLink, part: int) -> float | None:
+    return None if link.making is None else link.making.parts[part].share
+
+
+def _iterations(seat: Seat) -> tuple[int, ...]:
+    return tuple(iteration for _, iteration in seat if iteration is not None)
+
+
+class InputExtent(NamedTuple):
+    """The extent of an operation's input along an axis."""
+
+    input: int
+    axis: int
+
+
+def lacking_slices(activation: Activation) -> tuple[InputExtent, ...]:
+    """Return the extents along which the next iteration of a loop finds no slice; none where all have one."""
+    plan, iteration = activation.plan, activation.iteration + 1
+    if not isinstance(plan, LoopPlan):
+        return ()
+    taken = zip(plan.sliced, activation.slices, strict=True)
+    return tuple(InputExtent(entry.input, one.walk.axis) for entry, one in taken if iteration >= one.walk.count)
+
+
+def lacking_at_entry(operation: Operation, values: Sequence[Value | None], rules: Rules) -> tuple[InputExtent, ...]:
+    """Return the extents for which a loop or If does not begin; none where these are not the reason.
+
+    `values` are those of its inputs.
+    """
+    plan = operation.plans[0] if operation.plans else None
+    if isinstance(plan, BranchPlan):
+        return _several(0, values[0])
+    if not isinstance(plan, LoopPlan):
+        return ()
+    counts = []
+    for entry in plan.sliced:
+        value = values[entry.input]
+        if value is None:
+            return ()
+        count = _slice_count(plan, entry, value, rules)
+        if count is None:
+            return _cut(entry, value)
+        counts.append(count)
+    if plan.is_loop:
+        controls = [one for one in (plan.trip_count, plan.condition) if one is not None]
+        return next((found for one in controls if (found := _several(one, values[one]))), ())
+    other = next((k for k, count in enumerate(counts) if count != counts[0]), None)
+    return () if other is None else tuple(_both_cut([plan.sliced[0], plan.sliced[other]], values))
+
+
+def unfit_condition(frame: Frame) -> tuple[int, Element] | None:
+    """Return the slot of a body's condition that is not one element, and an axis of it for which it is not.
+
+    None where the condition is one element, or has no axis.
+    """
+    plan = None if frame.activation is None else frame.activation.plan
+    slot = plan.condition_result if isinstance(plan, LoopPlan) else None
+    found = () if slot is None else _several(0, frame.values[slot])
+    return (slot, (found[0].axis,)) if slot is not None and found else None
+
+
+def failed_making(values: Sequence[Value], lacking: Sequence[InputExtent] = ()) -> Contributions:
+    """Return what an operation that failed was given: elements where they are few whole numbers, else extents.
+
+    The extents that are `lacking` come first. Of inputs of one rank then those in which they differ, for these mostly
+    do not fit.
+    """
+    elements: list[Contribution] = []
+    extents: list[Contribution] = []
+    for index, value in enumerate(values):
+        if value is None:
+            continue
+        array = np.asarray(value)
+        if array.dtype.kind in "biu" and 0 < array.size <= MOST_PARTS:
+            elements += [Contribution(Factor(index, at, array[at])) for at in np.ndindex(array.shape)]
+        extents += [
+            Contribution(Factor(index, (axis,), size, is_shape=True))
+            for axis, size in enumerate(array.shape)
+            if array.dtype.kind not in "biu" or array.size > MOST_PARTS
+        ]
+    differ = _differing_axes([np.shape(values[one]) for one in sorted({part.factor.input for part in extents})])
+    extents.sort(key=lambda part: part.factor.element is not None and part.factor.element[0] not in differ)
+    first = [
+        Contribution(Factor(one.input, (one.axis,), np.shape(values[one.input])[one.axis], is_shape=True))
+        for one in lacking
+    ]
+    extents = [part for part in extents if part not in first]
+    parts = [*first, *extents[: MOST_PARTS // 2], *elements, *extents[MOST_PARTS // 2 :]]
+    return Contributions(LinkForm.WHOLE, tuple(parts[:MOST_PARTS]), len(parts))
+
+
+def _differing_axes(shapes: Sequence[tuple[int, ...]]) -> set[int]:
+    """Return the axes along which shapes of one rank differ; none where the ranks differ."""
+    if len({len(shape) for shape in shapes}) != 1:
+        return set()
+    return {axis for axis, sizes in enumerate(zip(*shapes, strict=True)) if len(set(sizes)) > 1}
+
+
+def _several(index: int, value: Value | None) -> tuple[InputExtent, ...]:
+    """Return the extents for which a value that should be a single element is none."""
+    if value is None or loops.is_single(value):
+        return ()
+    shape = np.shape(value)
+    axes = [axis for axis, size in enumerate(shape) if size != 1] or range(len(shape))
+    return tuple(InputExtent(index, axis) for axis in axes)
+
+
+def _slice_count(plan: LoopPlan, entry: loops.SlicedInput, value: Value, rules: Rules) -> int | None:
+    """Return how many slices an input gives; None where it cannot be cut."""
+    try:
+        count = loops.slice_walk(entry.slicing, np.shape(value), rules, is_loop=plan.is_loop).count
+    except KernelError:
+        return None
+    return None if not plan.is_loop and not count and rules is Rules.OPENVINO else count
+
+
+def _cut(entry: loops.SlicedInput, value: Value) -> tuple[InputExtent, ...]:
+    """Return the extent of an input along the axis that is cut; all of them where it has no such axis."""
+    rank, axis = np.ndim(value), entry.slicing.axis
+    axes = [axis % rank] if -rank <= axis < rank else range(rank)
+    return tuple(InputExtent(entry.input, one) for one in axes)
+
+
+def _both_cut(entries: Sequence[loops.SlicedInput], values: Sequence[Value | None]) -> Iterator[InputExtent]:
+    for entry in entries:
+        value = values[entry.input]
+        if value is not None:
+            yield from _cut(entry, value)

@@ -9,6 +9,8 @@ from typing import Final, NamedTuple
 from stepper.debug.causes.cause import Arithmetic, LinkForm, LinkKind, PartRole, Scalar
 from stepper.debug.causes.overrides import BY_CONDITION, set_end_text
 from stepper.debug.causes.texts import element_text, reason_text, result_word
+from stepper.debug.causes.verdicts import verdict_text
+from stepper.debug.provenance.texts import source_lines
 from stepper.debug.story.facts import (
     Entry,
     LinkRole,
@@ -488,31 +490,20 @@ def _preview_verdict(story: Story, asked: StoryLink) -> tuple[str, str]:
 def _end_verdict(story: Story, asked: StoryLink) -> tuple[str, str]:
     end = story.end
     assert end is not None
-    operation = asked.location.operation
-    kind = "" if operation is None else operation.type
-    names = [one.factor.name for one in asked.operands]
-    source = asked.operands[0].factor if asked.form is LinkForm.MOVE and asked.operands else None
-    shown = reason(asked) if source is None else f"{factor_text(source)} is {number(source.value)}"
-    unasked = ", ".join(end.unasked)
-    beside = f"; {unasked} was not asked" if unasked else ""
-    sign = (
-        f"{names[0]} {_SIGNS[kind]} {number(asked.operands[1].factor.value)} is false"
-        if _is_compared(asked)
-        else "the condition is false"
-    )
     winner = next((link for link in story.links if link.form is LinkForm.CHOICE and link.count > 2), None)
-    won = ""
+    more = ""
     if winner is not None and len(winner.operands) > 1:
         first, second = winner.operands[0].factor, winner.operands[1].factor
         if isinstance(first.value, float) and isinstance(second.value, float):
             lead = abs(first.value - second.value)
-            won = f": {element_text(first.element)} beat {element_text(second.element)} by {short_number(lead)}"
-    return shown, f", so {sign}{won}{beside}"
-
-
-def _is_compared(link: StoryLink) -> bool:
-    operation = link.location.operation
-    return len(link.operands) == 2 and operation is not None and operation.type in _SIGNS
+            more = f": {element_text(first.element)} beat {element_text(second.element)} by {short_number(lead)}"
+    more += f"; {', '.join(end.unasked)} was not asked" if end.unasked else ""
+    compared = () if end.verdict is None else end.verdict.root.compared
+    if end.verdict is not None and compared and all(one.value is not None for one in compared):
+        return verdict_text(end.verdict), more
+    source = asked.operands[0].factor if asked.form is LinkForm.MOVE and asked.operands else None
+    shown = reason(asked) if source is None else f"{factor_text(source)} is {number(source.value)}"
+    return shown, f", so the condition is false{more}"
 
 
 def _birth_verdict(story: Story, asked: StoryLink) -> tuple[str, str]:
@@ -612,7 +603,7 @@ def story_lines(story: Story) -> list[str]:
         lines.append(f"… {counted(story.pending, 'more link')}, not looked at")
     if story.stopped:
         lines.append(story.stopped)
-    return lines
+    return [*lines, *source_lines(story.sources)] if story.sources else lines
 
 
 def slices_text(one: StorySlices) -> str:

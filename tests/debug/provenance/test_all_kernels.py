@@ -10,9 +10,9 @@ import pytest
 
 from stepper import ops
 from stepper.debug.causes.cause import LinkForm
+from stepper.debug.provenance.answer import trial_values
 from stepper.debug.provenance.operation_at import Dependences, Method, OperationAt
 from stepper.debug.provenance.rules import contributions, dependences, extent_contributions, extent_parts, same_values
-from stepper.debug.provenance.trials import trial_values
 from stepper.engine.program import Operation, OpKind
 from stepper.errors import KernelError, StepperError
 from stepper.ir.model import Layer

@@ -300,7 +300,9 @@ def test_the_command_why_end_says_the_same_in_lines() -> None:
 
     answer = Interpreter(sample("date_normaliser")).execute("why end")
     assert answer.lines[0] == "why did Loop end after iteration 10 of at most 20"
-    assert answer.lines[1].startswith("12 = 12, so ") and any("largest of 13: [0,12]" in line for line in answer.lines)
+    assert answer.lines[1].startswith("next tok = 12, so NotEqual(next tok, 12) is false") and any(
+        "largest of 13: [0,12]" in line for line in answer.lines
+    )
 
 
 def test_the_two_sides_of_an_if_have_rows_of_their_own() -> None:
@@ -634,4 +636,4 @@ def test_of_a_condition_that_is_only_handed_on_its_source_is_told(tmp_path: Path
     net.result(net.loop("ups", body, -1, True, edges, [last(out)], body.result(scalar, "go_on"))[0], "end")
     run = opened(tmp_path, net, np.zeros(1, np.float32))
     told = "".join(verdict(run.story("ups", ends=True, tick=run.run_overview().ticks)))
-    assert told == "below[0] is false, so the condition is false"
+    assert told == "next x = 3, so Less(next x, 3) is false"
