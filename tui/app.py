@@ -20,7 +20,7 @@ from textual.app import App
 from textual.binding import BindingType
 from textual.screen import Screen
 
-from stepper.debug.causes.reason import Reason
+from stepper.debug.causes.cause import Reason
 from stepper.debug.overview.facts import RunState
 from stepper.errors import StepperError, UsageError
 from tui.actions.registry import actions

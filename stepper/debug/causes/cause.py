@@ -32,6 +32,17 @@ class Trigger(StrEnum):
     ERROR = "error"
 
 
+class Reason(StrEnum):
+    """Reason why a movement ended where it did."""
+
+    MOVED = "moved"
+    BREAK = "break"
+    PAUSED = "paused"
+    END = "end of the run"
+    START = "start of the run"
+    NOWHERE = "nothing to move to"
+
+
 class NonFiniteKind(StrEnum):
     """Number that is not finite."""
 
@@ -60,6 +71,11 @@ class Location(Struct, frozen=True):
     operation: LayerSite | None = None
     output: int | None = None
     path: tuple[Enclosure, ...] = ()
+
+    @property
+    def type(self) -> str:
+        """Return the type of the operation; empty for none."""
+        return "" if self.operation is None else self.operation.type
 
     @property
     def iteration(self) -> int | None:

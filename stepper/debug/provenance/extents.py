@@ -150,11 +150,6 @@ def gathered(at: OperationAt, axis: int) -> list[ExtentPart]:
     return same(at, axis - begin + batch, 1) if axis < begin + inner else same(at, axis - inner + 1)
 
 
-def like_indices(at: OperationAt, axis: int) -> list[ExtentPart]:
-    """Of GatherElements."""
-    return same(at, axis, 1)
-
-
 # --- extents that are said --------------------------------------------------------------------------------------------
 
 
@@ -257,11 +252,6 @@ def ranged(at: OperationAt, _axis: int) -> list[ExtentPart]:
 def counted_elements(at: OperationAt, axis: int) -> list[ExtentPart]:
     """Of NonZero: how many there are; how many rows is the rank."""
     return _elements(at, 0) if axis else []
-
-
-def no_extent(_at: OperationAt, _axis: int) -> list[ExtentPart]:
-    """Of ShapeOf: its extent is a rank, which never changes."""
-    return []
 
 
 # --- windows and cells ------------------------------------------------------------------------------------------------

@@ -298,8 +298,8 @@ def _by_group(at: OperationAt, mask: Array) -> list[Dependence]:
     return [Dependence(0, found), Dependence(1, channels), Dependence(2, channels)]
 
 
-def _shape_alone(_at: OperationAt, _mask: Array) -> list[Dependence]:
-    """No element matters: what is computed is of the shape."""
+def _nothing(_at: OperationAt, _asked: object) -> list[Any]:
+    """Of ShapeOf: no element matters, and its extent is a rank, which never changes."""
     return []
 
 
@@ -924,7 +924,7 @@ _BY_TYPE: Final[dict[str, tuple[Any, ...]]] = {
     "Interpolate": (_resized,),
     "Bucketize": (_bucket, None, extents.same),
     "OneHot": (_one_hot, None, extents.one_hot),
-    "ShapeOf": (_shape_alone, _of_shape, extents.no_extent),
+    "ShapeOf": (_nothing, _of_shape, _nothing),
     "NonZero": (None, None, extents.counted_elements),
     "Range": (None, None, extents.ranged),
     "BatchToSpace DepthToSpace GatherND ShuffleChannels SpaceToBatch SpaceToDepth": (_moved, _origin),
@@ -933,7 +933,7 @@ _BY_TYPE: Final[dict[str, tuple[Any, ...]]] = {
     "Transpose": (_moved, _origin, extents.transposed),
     "Concat": (_moved, _origin, extents.concatenated),
     "Gather": (_moved, _origin, extents.gathered),
-    "GatherElements": (_moved, _origin, extents.like_indices),
+    "GatherElements": (_moved, _origin, partial(extents.same, index=1)),
     "Reshape": (_moved, _origin, extents.reshaped),
     "Unsqueeze": (_moved, _origin, extents.unsqueezed),
     "Squeeze": (_moved, _origin, extents.squeezed),

@@ -28,7 +28,6 @@ from stepper.engine.loops import ConcatenatedOutput
 from stepper.engine.outcomes import is_joined, joined_iterations
 from stepper.engine.program import BranchPlan, LoopPlan, Operation, OpKind
 from stepper.engine.scans import Scan
-from stepper.errors import Paused
 from stepper.ir.model import Layer
 from stepper.ops.operands import normalize_axis
 
@@ -234,7 +233,7 @@ class MaskWalk(RunWalk):
     def _through(self, seat: Seat, frame: Frame, operation: Operation, found: Sequence[_Found], wants: _Wants) -> None:
         self._trail.steps += 1
         if self._most is not None and self._trail.steps > self._most:
-            raise Paused
+            raise ValueNotKept  # no further value is asked for
         for slot, (levels, axes) in zip(operation.outputs, found, strict=True):
             try:
                 at = OperationAt.in_frame(frame, operation, slot)

@@ -23,7 +23,7 @@ from stepper.debug.causes.crossings import (
 )
 from stepper.debug.causes.earlier_frames import EarlierFrames, Seat
 from stepper.debug.causes.locations import file_of, location_of
-from stepper.debug.causes.nan_origins import first_element, scalar_of
+from stepper.debug.causes.nan_origins import scalar_of
 from stepper.debug.causes.overrides import is_end_set
 from stepper.debug.causes.texts import element_text
 from stepper.debug.causes.verdicts import Verdicts
@@ -31,7 +31,7 @@ from stepper.debug.causes.why import NoValueYet, element_asked
 from stepper.debug.inspection.condition_limits import condition_limit
 from stepper.debug.provenance.answer import sources_of
 from stepper.debug.provenance.facts import QuestionKind
-from stepper.debug.provenance.operation_at import Contribution, Contributions, Factor
+from stepper.debug.provenance.operation_at import Contribution, Contributions, Factor, element_at
 from stepper.debug.provenance.question import question_at
 from stepper.debug.provenance.walk import MaskWalk, Strength, Trail
 from stepper.debug.story.facts import (
@@ -67,7 +67,7 @@ from stepper.debug.story.slicer import (
 from stepper.debug.story.texts import name_in_iteration
 from stepper.debug.timeline import Timeline
 from stepper.debug.visits import excursion
-from stepper.element_types import Array, limits
+from stepper.element_types import limits
 from stepper.engine.events import Every
 from stepper.engine.frames import Frame, Phase
 from stepper.engine.loops import EndReason
@@ -126,6 +126,8 @@ class _Builder:
         self._file = file_of(self._compiled)
         self._present = path_of(timeline.machine.stack)
         self._entered = 0
+        self._walk = GraphWalk(timeline, frames, question.links, dict(question.wider))
+        self._masks = MaskWalk(timeline, frames, most=_MOST_OPERATIONS)
 
     def story(self) -> Story:
         """Return the story."""
@@ -145,11 +147,11 @@ class _Builder:
             return self._of_end(pieces)
         if spot.element is None:
             raise UsageError(f"'{target.named.name}' is a scalar: it has no axis whose extent has a story")
-        told = self._told(self._sliced(spot), self._address(spot, target), self._short(spot, target), None)
+        told = self._told(self._walk.slice(spot), self._address(spot, target), self._short(spot, target), None)
         value = np.asarray(self._frames.at(spot.seat)[-1].values[spot.slot])
         levels = np.zeros(value.ndim if of_shape else value.shape, np.uint8)
         levels[spot.element] = Strength.DATA
-        trail = self._walk().trail(spot.seat, spot.slot, levels, is_shape=of_shape)
+        trail = self._masks.trail(spot.seat, spot.slot, levels, is_shape=of_shape)
         if told.links[told.asked].is_bad:
             trail.keep_data()
         return self._with_sources(told, trail)
@@ -177,13 +179,13 @@ class _Builder:
         reason = _reason_to_fail(self._timeline, self._question.tick)
         if not reason:
             raise UsageError(f"{layer.type} '{layer.name}' does not fail here")
-        slicer = GraphWalk(self._timeline, self._frames, self._question.links, dict(self._question.wider))
         tick = self._timeline.machine.tick if self._question.tick is None else self._question.tick
         if lacking is None:
             operation = frame.program.operations[index]
             values = [frame.values[slot] if slot >= 0 else None for slot in operation.inputs]
             lacking = lacking_at_entry(operation, values, self._timeline.machine.rules)
-        asked = slicer.slice_failure(seat, index, tick, lacking) if condition is None else slicer.slice(condition)
+        walk = self._walk
+        asked = walk.slice_failure(seat, index, tick, lacking) if condition is None else walk.slice(condition)
         path = _path(seat)
         name = name_in_iteration(self._name(frame.program, layer), path, self._loop_names(frame.program))
         return replace(self._told(asked, name, name, None), failure=reason)
@@ -197,9 +199,6 @@ class _Builder:
         inner, frame = self._frames.left(spot.seat, program.operations.index(operation))
         assert frame.activation is not None, "a body has one"
         return EndedLoop(spot.seat, inner if frame.activation.iteration >= 0 else None, frame.activation)
-
-    def _sliced(self, spot: ValueSpot) -> CausalSlice:
-        return GraphWalk(self._timeline, self._frames, self._question.links, dict(self._question.wider)).slice(spot)
 
     def _of_end(self, ended: EndedLoop) -> Story:
         activation = ended.activation
@@ -223,14 +222,14 @@ class _Builder:
             if end.is_undecided
             else end_of_loop(self._frames, ended.outer, ended.seat, activation)
         )
+        name = layer.name
         if told is None:
-            return Story(
-                layer.name, layer.name, loops=(layer,), present=self._present, end=end, question=self._question
-            )
-        found = self._sliced(told)
-        unasked = tuple(short_names.last_part(one.name) for one in found.unasked)
-        story = self._told(found, layer.name, layer.name, replace(end, unasked=unasked))
-        return self._with_sources(story, self._walk().end_of(ended.outer, ended.seat, activation))
+            story = Story(name, name, loops=(layer,), present=self._present, end=end, question=self._question)
+        else:
+            found = self._walk.slice(told)
+            unasked = tuple(short_names.last_part(one.name) for one in found.unasked)
+            story = self._told(found, name, name, replace(end, unasked=unasked))
+        return self._with_sources(story, self._masks.end_of(ended.outer, ended.seat, activation))
 
     def _verdict(self, ended: EndedLoop) -> Verdict | None:
         """Return the verdict of the condition that ended a loop; None where something else did."""
@@ -239,9 +238,6 @@ class _Builder:
         if ended.seat is None or slot is None or ended.activation.ended is not EndReason.CONDITION:
             return None
         return Verdicts(self._frames.at(ended.seat)[-1], self._file, {}).of(slot)
-
-    def _walk(self) -> MaskWalk:
-        return MaskWalk(self._timeline, self._frames, most=_MOST_OPERATIONS)
 
     def _with_sources(self, told: Story, trail: Trail) -> Story:
         """Return a story with the elements that it depends on; without them where these are too far away."""
@@ -261,7 +257,8 @@ class _Builder:
             value = values[slot]
             if value is not None and value.size and value.dtype.kind in "biuf":
                 element = element_asked(value, Address((), None, None, None, ()))
-                return ValueSpot(ended.seat, slot, element or first_element(_is_largest(value)))
+                largest = int(np.argmax(np.abs(np.asarray(value, np.float64))))
+                return ValueSpot(ended.seat, slot, element or element_at(largest, value.shape))
         return None
 
     def _sliced_inputs(self, ended: EndedLoop) -> tuple[StorySlices, ...]:
@@ -614,13 +611,6 @@ def _limit(link: CausalLink, frame: Frame) -> float | None:
     return float(np.log(limits(dtype).largest))
 
 
-def _is_largest(value: Array) -> Array:
-    """Return where the elements of the largest magnitude are."""
-    size = np.abs(np.asarray(value, np.float64))
-    mask: Array = size == size.max()
-    return mask
-
-
 def shares_by_iteration(story: Story) -> list[tuple[tuple[int, ...], float]]:
     """Return how much of what was asked about each iteration added, the latest first; they add up to what is shown.
 
@@ -693,6 +683,7 @@ def previewed(timeline: Timeline, story: Story) -> Story:
         total=histories.total,
         counts_all=histories.counts_all,
         is_preview=True,
+        sources=(),
     )
 
 

@@ -334,8 +334,9 @@ class GraphWalk(RunWalk):
             step = Way(way.kind, owner, frame.program, way.line, following if is_outside else None)
             end = self._ends_here(spot, following, step)
             if end is not None:
-                formula = self._overflow(frame.values[spot.slot], following) if end is LinkKind.BORN else ""
-                return _Source(spot, end, tuple(ways), tuple(kept), step, formula)
+                kind_of = element_types.name_of(np.asarray(frame.values[spot.slot]).dtype)
+                becomes = f"{float(self._element(following)):.4g} becomes {kind_of}" if end is LinkKind.BORN else ""
+                return _Source(spot, end, tuple(ways), tuple(kept), step, becomes)
             ways.append(step)
             spot = following
 
@@ -347,9 +348,6 @@ class GraphWalk(RunWalk):
             return None if self._is_bad(following) else LinkKind.BORN
         into = step.kind in (LinkKind.INITIAL, LinkKind.SLICE, LinkKind.INVARIANT)
         return step.kind if into and step.outside is not None else None
-
-    def _overflow(self, value: Any, following: ValueSpot) -> str:
-        return f"{float(self._element(following)):.4g} becomes {element_types.name_of(np.asarray(value).dtype)}"
 
     def _crossing(self, spot: ValueSpot, frame: Frame, operation: Operation | None) -> Crossing:
         """Return the border that a value came over; of a branch that gives a constant, the condition that chose it."""
@@ -669,7 +667,8 @@ def lacking_at_entry(operation: Operation, values: Sequence[Value | None], rules
         controls = [one for one in (plan.trip_count, plan.condition) if one is not None]
         return next((found for one in controls if (found := _several(one, values[one]))), ())
     other = next((k for k, count in enumerate(counts) if count != counts[0]), None)
-    return () if other is None else tuple(_both_cut([plan.sliced[0], plan.sliced[other]], values))
+    both = () if other is None else (plan.sliced[0], plan.sliced[other])
+    return tuple(one for entry in both if (value := values[entry.input]) is not None for one in _cut(entry, value))
 
 
 def unfit_condition(frame: Frame) -> tuple[int, Element] | None:
@@ -743,10 +742,3 @@ def _cut(entry: loops.SlicedInput, value: Value) -> tuple[InputExtent, ...]:
     rank, axis = np.ndim(value), entry.slicing.axis
     axes = [axis % rank] if -rank <= axis < rank else range(rank)
     return tuple(InputExtent(entry.input, one) for one in axes)
-
-
-def _both_cut(entries: Sequence[loops.SlicedInput], values: Sequence[Value | None]) -> Iterator[InputExtent]:
-    for entry in entries:
-        value = values[entry.input]
-        if value is not None:
-            yield from _cut(entry, value)

@@ -214,8 +214,7 @@ def _product(link: StoryLink) -> str:
 
 
 def _signed(value: Scalar | None) -> str:
-    text = short_number(value)
-    return f"({text})" if text.startswith("-") else text
+    return _in_brackets(short_number(value))
 
 
 def _quotient(link: StoryLink) -> str:
@@ -224,11 +223,11 @@ def _quotient(link: StoryLink) -> str:
 
 
 def _function(link: StoryLink) -> str:
-    operation = link.location.operation
-    name = "" if operation is None else operation.type.lower()
+    kind = link.location.type
+    name = kind.lower()
     if _is_of_extents(link):
         return f"of {enumerated([number(one.factor.value) for one in link.operands])}"
-    if len(link.operands) == 2 and operation is not None and operation.type in _SIGNS:
+    if len(link.operands) == 2 and kind in _SIGNS:
         return _comparison(link)
     if link.count > len(link.operands) or any(one.role is PartRole.COMPARED for one in link.operands):
         return f"{name} of {link.count}"
@@ -241,8 +240,7 @@ def _is_of_extents(link: StoryLink) -> bool:
 
 
 def _comparison(link: StoryLink) -> str:
-    operation = link.location.operation
-    kind = "" if operation is None else operation.type
+    kind = link.location.type
     values = [short_number(one.factor.value) for one in link.operands]
     if kind == "NotEqual" and link.value is False:
         return f"{values[0]} = {values[1]}"
@@ -250,8 +248,7 @@ def _comparison(link: StoryLink) -> str:
 
 
 def _choice(link: StoryLink) -> str:
-    operation = link.location.operation
-    kind = "" if operation is None else operation.type
+    kind = link.location.type
     decided = next((one for one in link.operands if one.role is PartRole.DECIDES), link.operands[0])
     if kind == "Select":
         condition = next((one for one in link.operands if one.role is PartRole.CONDITION), None)
@@ -322,8 +319,7 @@ class Formula(NamedTuple):
 def formula(link: StoryLink) -> Formula:
     """Return how a link follows from its operands, in numbers."""
     value = value_text(link)
-    operation = link.location.operation
-    kind = "" if operation is None else operation.type
+    kind = link.location.type
     if not link.operands:
         return Formula("", "", ", ".join(filter(None, (value, reason(link)))))
     numbers = [number(one.factor.value) for one in link.operands]
