@@ -245,6 +245,11 @@ def _prefixes(seat: Seat) -> list[Seat]:
     return [seat[:depth] for depth in range(len(seat) + 1)]
 
 
+def iterations_of(seat: Seat) -> tuple[int, ...]:
+    """Return the iterations of the loops around a frame, from the outermost inwards."""
+    return tuple(iteration for _, iteration in seat if iteration is not None)
+
+
 def seat_of(frames: Sequence[Frame]) -> Seat:
     """Return the seat of the innermost of these frames, of which the first is the model's own graph."""
     steps = []

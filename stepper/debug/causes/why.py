@@ -34,7 +34,7 @@ from stepper.debug.causes.crossings import (
     with_rank_of,
 )
 from stepper.debug.causes.earlier_frames import EarlierFrames
-from stepper.debug.causes.locations import location_of
+from stepper.debug.causes.locations import location_of, output_named
 from stepper.debug.causes.nan_origins import first_element, is_non_finite, nan_origin, operands_of, scalar_of
 from stepper.debug.causes.run_walk import Differs, RunWalk, is_bad
 from stepper.debug.provenance.operation_at import Contribution, Contributions, Factor, ValueNotKept, inputs_of
@@ -213,7 +213,7 @@ class _ChainWalk(RunWalk):
         layer, output = producer(program, spot.slot)
         value = np.asarray(frame.values[spot.slot])
         link = Link(
-            location=location_of(frames, self._file, layer, output if len(layer.outputs) > 1 else None),
+            location=location_of(frames, self._file, layer, output_named(layer, output)),
             type=element_types.name_of(value.dtype),
             shape=value.shape,
             element=spot.element,

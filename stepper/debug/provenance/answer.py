@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from stepper import element_types
 from stepper.debug.causes.cause import Chain, LinkKind
 from stepper.debug.causes.crossings import ValueSpot, body_values, end_of_loop, held, producer
-from stepper.debug.causes.earlier_frames import EarlierFrames, Seat, seat_of
+from stepper.debug.causes.earlier_frames import EarlierFrames, Seat, iterations_of, seat_of
 from stepper.debug.causes.locations import address_at, file_of
 from stepper.debug.causes.nan_origins import scalar_of
 from stepper.debug.causes.overrides import is_end_set
@@ -149,7 +149,7 @@ class _Answering:
         return replace(answer, type=kind, shape=value.shape, element=element, value=number)
 
     def _address(self, asked: Address, spot: ValueSpot) -> Address:
-        iterations = next((number for _, number in reversed(spot.seat) if number is not None), None)
+        iterations = next(reversed(iterations_of(spot.seat)), None)
         named = asked.iterations if isinstance(asked.iterations, int) and asked.iterations >= 0 else iterations
         is_whole_shape = self._question.kind is QuestionKind.SHAPE and not asked.index
         if self._question.output:
@@ -431,24 +431,16 @@ class _Tester:
             self._spent += machine.tick + self._each
 
     def _is_there(self, machine: Machine, kind: EventKind, frame: Frame) -> bool:
-        seat, leaves = self._moment.seat, self._moment.leaves
+        seat, leaves, stack = self._moment.seat, self._moment.leaves, machine.stack
+        deeper = len(stack) - 1 - len(seat)
         if leaves is not None:
-            if kind is not EventKind.LEFT or len(machine.stack) != len(seat) + 1:
-                return False
-            return machine.stack[-1].pc - 1 == leaves and seat_of(machine.stack) == seat
+            return kind is EventKind.LEFT and not deeper and stack[-1].pc - 1 == leaves and seat_of(stack) == seat
         if not seat:
             return kind is EventKind.FINISHED
-        if kind is EventKind.ITERATION and len(machine.stack) == len(seat) + 1:
-            return seat_of(machine.stack) == seat
-        if kind is EventKind.LEFT and seat[-1][1] is None and len(machine.stack) == len(seat):
-            is_branch = frame.activation is not None and machine.stack[-1].pc - 1 == seat[-1][0]
-            return is_branch and seat_of(machine.stack) == seat[:-1]
-        return False
-
-
-def _fits(number: int, dtype: np.dtype[Any]) -> bool:
-    limits = np.iinfo(dtype)
-    return int(limits.min) <= number <= int(limits.max)
+        if kind is EventKind.ITERATION:
+            return not deeper and seat_of(stack) == seat
+        is_branch = kind is EventKind.LEFT and seat[-1][1] is None and frame.activation is not None
+        return is_branch and deeper == -1 and stack[-1].pc - 1 == seat[-1][0] and seat_of(stack) == seat[:-1]
 
 
 def _compared_with(compiled: CompiledModel) -> tuple[int, ...]:
@@ -490,9 +482,10 @@ def trial_values(value: Array, places: Array, compared: Sequence[int] = ()) -> l
                 old * kind(2) + one,
             ]
     elif flat.dtype.kind in "iu":
+        limits = np.iinfo(flat.dtype)
         with np.errstate(all="ignore"):
             changed = [(old + 1).astype(flat.dtype), (old - 1).astype(flat.dtype)]
-            changed += [np.full_like(old, one) for one in compared if _fits(one, flat.dtype)]
+            changed += [np.full_like(old, one) for one in compared if limits.min <= one <= limits.max]
     else:
         return [flat]
     return [replaced(flat, places, new) for new in changed]

@@ -10,11 +10,13 @@ from contextlib import closing
 from typing import Any, Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from stepper.debug.causes.cause import LinkKind
 from stepper.debug.causes.crossings import pieces, ports_into, refitted
-from stepper.debug.causes.earlier_frames import EarlierFrames, Seat
-from stepper.debug.causes.locations import location_of
+from stepper.debug.causes.earlier_frames import EarlierFrames, Seat, iterations_of
+from stepper.debug.causes.locations import location_of, output_named
+from stepper.debug.causes.nan_origins import first_element
 from stepper.debug.causes.run_walk import RunWalk
 from stepper.debug.causes.why import NoValueYet
 from stepper.debug.iterations.loop_runs import address_from_the_first
@@ -143,18 +145,16 @@ class _ForwardWalk(RunWalk):
                     self._note(frames, operation, output, masks[slot])
 
     def _note(self, frames: list[Frame], operation: Operation, output: int, mask: Array) -> None:
-        named = output if len(operation.outputs) > 1 else None
-        location = location_of(frames, self._file, operation.layer, named)
+        location = location_of(frames, self._file, operation.layer, output_named(operation.layer, output))
         outer = tuple(one.iteration for one in location.path[:-1] if one.iteration is not None)
         key = (id(frames[-1].program), operation.outputs[output], outer)
         known = self._uses.get(key)
         if known is not None:
-            self._uses[key] = ElementUse(
-                known.location, known.element, known.count, known.size, known.times + 1, location.iteration
-            )
+            self._uses[key] = replace(known, times=known.times + 1, last=location.iteration)
             return
-        element = tuple(int(at) for at in np.argwhere(mask)[0])
-        self._uses[key] = ElementUse(location, element, int(mask.sum()), int(mask.size), 1, location.iteration)
+        self._uses[key] = ElementUse(
+            location, first_element(mask), int(mask.sum()), int(mask.size), 1, location.iteration
+        )
 
     def _through(self, frame: Frame, operation: Operation, masks: _Masks) -> None:
         values = [frame.values[slot] if slot >= 0 else None for slot in operation.inputs]
@@ -210,7 +210,7 @@ class _ForwardWalk(RunWalk):
         masks.update(around)
 
     def _decide(self, operation: Operation, what: str, seat: Seat) -> None:
-        iteration = next((number for _, number in reversed(seat) if number is not None), None)
+        iteration = next(reversed(iterations_of(seat)), None)
         found = Decision(layer_site(operation.layer, self._file), what, iteration)
         self._decisions.setdefault((operation.layer.id, what), found)
 

@@ -21,8 +21,8 @@ from stepper.debug.causes.crossings import (
     out_of_body,
     producer,
 )
-from stepper.debug.causes.earlier_frames import EarlierFrames, Seat
-from stepper.debug.causes.locations import file_of, location_of
+from stepper.debug.causes.earlier_frames import EarlierFrames, Seat, iterations_of
+from stepper.debug.causes.locations import file_of, location_of, output_named
 from stepper.debug.causes.nan_origins import scalar_of
 from stepper.debug.causes.overrides import is_end_set
 from stepper.debug.causes.texts import element_text
@@ -186,7 +186,7 @@ class _Builder:
             lacking = lacking_at_entry(operation, values, self._timeline.machine.rules)
         walk = self._walk
         asked = walk.slice_failure(seat, index, tick, lacking) if condition is None else walk.slice(condition)
-        path = _path(seat)
+        path = iterations_of(seat)
         name = name_in_iteration(self._name(frame.program, layer), path, self._loop_names(frame.program))
         return replace(self._told(asked, name, name, None), failure=reason)
 
@@ -278,7 +278,7 @@ class _Builder:
     def _address(self, spot: ValueSpot, target: Target) -> str:
         """Return the address of an element: as short as one can type it where the run stands."""
         full = moment_address(target, self._compiled)
-        numbers = [iteration for _, iteration in spot.seat if iteration is not None]
+        numbers = iterations_of(spot.seat)
         iterations = numbers[-1] if numbers else None
         index = spot.element or ()
         if target.named is not target.layer:
@@ -298,7 +298,7 @@ class _Builder:
         """Return the same as it is called in lists."""
         named = target.named
         port = f":{target.output}" if len(named.outputs) > 1 else ""
-        path = _path(spot.seat)
+        path = iterations_of(spot.seat)
         name = self._slot_name(target.program, named, is_shape=spot.is_shape)
         name = name_in_iteration(f"{name}{port}", path, self._loop_names(target.program))
         return f"{name}{element_text(spot.element)}"
@@ -338,7 +338,7 @@ class _Builder:
         for edge in graph.edges:
             made_by.setdefault(edge.target, {})[edge.part] = numbers[edge.source]
         histories = self._histories(shown, [column.path for column in columns if column.path])
-        passed = {_path(seat) for seat in (*graph.kept, *found.kept)}
+        passed = {iterations_of(seat) for seat in (*graph.kept, *found.kept)}
         made = Story(
             address=address,
             name=name,
@@ -406,7 +406,7 @@ class _Builder:
             yield StoryRow(
                 name=self._slot_name(link.program, link.layer, is_shape=link.spot.is_shape),
                 layer=layer_site(link.layer, self._file),
-                output=_port(link.layer, link.output),
+                output=output_named(link.layer, link.output),
                 element=link.spot.element if is_one else None,
                 depth=_depth(link.program),
                 hidden=hidden,
@@ -425,7 +425,7 @@ class _Builder:
             key=link.key,
             row=row,
             column=column,
-            location=location_of(frames, self._file, link.layer, _port(link.layer, link.output)),
+            location=location_of(frames, self._file, link.layer, output_named(link.layer, link.output)),
             type="" if link.kind is LinkKind.FAILED else element_types.name_of(value.dtype),
             shape=link.shape,
             element=spot.element,
@@ -481,7 +481,7 @@ class _Builder:
         return StoryFactor(
             self._slot_name(program, layer, is_shape=spot.is_shape),
             layer_site(layer, self._file),
-            _port(layer, output),
+            output_named(layer, output),
             spot.element,
             None if value is None else scalar_of(value),
             spot.is_shape,
@@ -559,7 +559,7 @@ def _reason_to_fail(timeline: Timeline, tick: int | None) -> str:
 
 def _split(shown: list[CausalLink]) -> set[tuple[int, ...]]:
     """Return the operations of which one iteration has several elements: each has a row of its own."""
-    counts = Counter((link.place, link.output, _path(link.spot.seat)) for link in shown)
+    counts = Counter((link.place, link.output, iterations_of(link.spot.seat)) for link in shown)
     return {place for (place, _, _), count in counts.items() if count > 1}
 
 
@@ -579,23 +579,14 @@ def _inner_loops(shown: list[CausalLink]) -> dict[Seat, int]:
 
 
 def _column_key(link: CausalLink, inner: dict[Seat, int], deepest: int) -> _ColumnKey:
-    seat, path = link.spot.seat, _path(link.spot.seat)
+    seat, path = link.spot.seat, iterations_of(link.spot.seat)
     if len(path) == deepest or seat not in inner:
         return _ColumnKey(path, 0)
     return _ColumnKey(path, -1 if link.order[-1] < inner[seat] else 1)
 
 
-def _path(seat: Seat) -> Path:
-    return tuple(iteration for _, iteration in seat if iteration is not None)
-
-
 def _depth(program: Program) -> int:
     return sum(layer.is_loop for layer in program.path)
-
-
-def _port(layer: Layer, output: int) -> int | None:
-    """Return an output where a layer has several."""
-    return output if len(layer.outputs) > 1 else None
 
 
 def _wish(link: CausalLink) -> HistoryWish:

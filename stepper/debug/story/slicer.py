@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from stepper import element_types
 from stepper.debug.causes.cause import Arithmetic, Element, LinkForm, LinkKind, PartRole
 from stepper.debug.causes.crossings import Crossing, ValueSpot, held, operation_of, producer, with_rank_of
-from stepper.debug.causes.earlier_frames import EarlierFrames, Seat
+from stepper.debug.causes.earlier_frames import EarlierFrames, Seat, iterations_of
 from stepper.debug.causes.nan_origins import nan_origin
 from stepper.debug.causes.run_walk import RunWalk, is_bad
 from stepper.debug.provenance.operation_at import Contribution, Contributions, Factor, ValueNotKept
@@ -330,7 +330,7 @@ class GraphWalk(RunWalk):
                 raise ValueNotKept
             following = with_rank_of(held(self._frame(following.seat), following), following)
             owner = frame.program.parameter(spot.slot) if operation is None else operation.layer
-            is_outside = not any(iteration is not None for _, iteration in following.seat) and bool(spot.seat)
+            is_outside = bool(spot.seat) and not iterations_of(following.seat)
             step = Way(way.kind, owner, frame.program, way.line, following if is_outside else None)
             end = self._ends_here(spot, following, step)
             if end is not None:
@@ -613,7 +613,7 @@ class CausalGraph:
             if len(out) != 1:
                 continue
             target = self._links[out[0].target]
-            if _iterations(target.spot.seat) == _iterations(link.spot.seat):
+            if iterations_of(target.spot.seat) == iterations_of(link.spot.seat):
                 continue
             self.entries[target.number] = link.entry
             self.edges.remove(out[0])
@@ -622,10 +622,6 @@ class CausalGraph:
 
 def _share(link: CausalLink, part: int) -> float | None:
     return None if link.making is None else link.making.parts[part].share
-
-
-def _iterations(seat: Seat) -> tuple[int, ...]:
-    return tuple(iteration for _, iteration in seat if iteration is not None)
 
 
 class InputExtent(NamedTuple):
