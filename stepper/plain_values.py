@@ -43,7 +43,7 @@ def tensor_json(value: Any) -> dict[str, Any]:
 
 def answer_json(report: Mapping[str, Any]) -> dict[str, Any]:
     """Return an answer as JSON has it: with the version of its shape, plain numbers, NaN and Inf as text."""
-    return {"schema": SCHEMA, **_plain(report)}
+    return {"schema": SCHEMA, **plain_data(report)}
 
 
 def json_text(content: Any, indent: int | None = None, *, plain: bool = False) -> str:
@@ -59,16 +59,17 @@ def cell(text: str) -> str:
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 
-def _plain(value: Any) -> Any:
+def plain_data(value: Any) -> Any:
+    """Return a value as JSON has it: plain numbers, NaN and Inf as text, lists for tuples."""
     if isinstance(value, (str, int)) or value is None:
         return value
     if isinstance(value, float):
         return json_number(value)
     if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): plain_data(item) for key, item in value.items()}
     if isinstance(value, np.generic):
-        return _plain(value.item())
-    return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value
+        return plain_data(value.item())
+    return [plain_data(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def json_number(item: Any) -> Any:

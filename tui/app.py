@@ -20,7 +20,7 @@ from textual.app import App
 from textual.binding import BindingType
 from textual.screen import Screen
 
-from stepper.debug.causes.reason import Reason
+from stepper.debug.causes.cause import Reason
 from stepper.debug.overview.facts import RunState
 from stepper.errors import StepperError, UsageError
 from tui.actions.registry import actions
@@ -80,7 +80,7 @@ if TYPE_CHECKING:  # what the first picture does not need is imported where it i
     from stepper.commands.completion import Completion
     from stepper.debug.debugger import Debugger
     from stepper.debug.stop import Stop
-    from stepper.debug.story.question import StoryQuestion
+    from stepper.debug.story.facts import StoryQuestion
     from stepper.integrations.dap.visits import EditorPort, Visit
     from stepper.session.autosave import Autosave
     from stepper.session.input_choices import InputChoices, Opening

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from textual.screen import Screen
     from textual.theme import Theme
 
-    from stepper.debug.story.question import StoryQuestion
+    from stepper.debug.story.facts import StoryQuestion
     from tui.screens.base import DebugScreen
     from tui.screens.value.selection import Subject
     from tui.session.application_session import ApplicationSession

@@ -19,7 +19,7 @@ from stepper.commands.stop_answers import moved
 from stepper.debug.branches.branches import WORDS
 from stepper.debug.branches.edit_making import is_still_read, taken_by
 from stepper.debug.branches.edits import ConstantEdit, ValueEdit
-from stepper.debug.causes.reason import Reason
+from stepper.debug.causes.cause import Reason
 from stepper.debug.scopes import enclosing_loop
 from stepper.engine.frames import Phase
 from stepper.engine.loops import EndReason

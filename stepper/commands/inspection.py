@@ -299,9 +299,8 @@ def _why(session: Session, text: str) -> Answer:
     if word == "end":
         return _why_ended(session, loop.strip())
     from stepper.debug.causes.why import NoValueYet  # a session begins without any
-    from stepper.debug.provenance.data import provenance_data
     from stepper.debug.provenance.question import forward_address
-    from stepper.debug.provenance.texts import why_lines
+    from stepper.debug.provenance.texts import provenance_data, why_lines
 
     if forward_address(text):
         return _uses_of_element(session, text)
@@ -377,7 +376,7 @@ def _uses(session: Session, text: str) -> Answer:
 
 def _uses_of_element(session: Session, address: str) -> Answer:
     """Return all that an element reaches, in the run so far."""
-    from stepper.debug.provenance.forward_texts import uses_data, uses_lines  # few ask
+    from stepper.debug.provenance.texts import uses_data, uses_lines  # few ask
 
     found = session.debugger.uses(address)
     lines = uses_lines(found)

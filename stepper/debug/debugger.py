@@ -356,7 +356,7 @@ class Debugger:
         `unfolds`: moves of elements and equal iterations are shown singly. The present stays. UsageError.
         """
         from stepper.debug.story.building import story
-        from stepper.debug.story.question import StoryQuestion
+        from stepper.debug.story.facts import StoryQuestion
 
         whole_number("links", links, 1)
         question = StoryQuestion(text("address", address), ends, fails, tick, links, tuple(wider), unfolds)
@@ -368,7 +368,7 @@ class Debugger:
 
         Its links have the values of the other one as `before`. The present stays.
         """
-        from stepper.debug.story.preview import previewed
+        from stepper.debug.story.building import previewed
 
         return previewed(self.timeline, story)
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper.debug.causes.cause import Cause, Trigger
-from stepper.debug.causes.reason import Reason as Reason
+from stepper.debug.causes.cause import Reason as Reason
 from stepper.engine.frames import Event, EventKind, Frame, Phase, Snapshot, place
 from stepper.wording import excerpt
 

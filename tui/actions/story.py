@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stepper.debug.provenance.question import forward_address
-from stepper.debug.story.question import StoryQuestion
+from stepper.debug.story.facts import StoryQuestion
 from stepper.errors import UsageError
 from tui.actions.registry import action
 from tui.application import Application

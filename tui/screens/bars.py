@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from stepper.debug.branches.names import ORIGINAL
-from stepper.debug.causes.reason import Reason
+from stepper.debug.causes.cause import Reason
 from stepper.debug.moments.moment import MomentKind
 from tui.keys.keymap import Keymap, Situation, footer, gap_of
 from tui.keys.keys import KEYS

@@ -19,7 +19,7 @@ from textual.app import ComposeResult
 from textual.screen import Screen
 from textual.widget import Widget
 
-from stepper.debug.causes.reason import Reason
+from stepper.debug.causes.cause import Reason
 from tui.keys.keymap import Dispatcher, Situation
 from tui.paint.names import layer_name
 from tui.paint.painter import BatchedPaint, Guarded, Horizontal, Vertical

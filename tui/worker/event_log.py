@@ -100,7 +100,7 @@ class EventLog:
             self.add(LogKind.SET, "" if line.split()[0] in _LISTING else text, line)
 
     def _moved(self, after: Stop, line: str) -> None:
-        from stepper.debug.causes.reason import Reason
+        from stepper.debug.causes.cause import Reason
 
         kind = LogKind.EDITED if line.split()[:1] in _EDITS else LogKind.MOVED
         done = "" if after.done is None else f"after {after.done.layer.type} '{after.done.layer.name}'"

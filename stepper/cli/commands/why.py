@@ -10,10 +10,8 @@ from stepper.cli.interruptions import Interruptions
 from stepper.cli.printing import Progress
 from stepper.cli.values import print_json
 from stepper.debug.debugger import Debugger
-from stepper.debug.provenance.data import provenance_data
-from stepper.debug.provenance.forward_texts import uses_data, uses_lines
 from stepper.debug.provenance.question import forward_address
-from stepper.debug.provenance.texts import why_lines
+from stepper.debug.provenance.texts import provenance_data, uses_data, uses_lines, why_lines
 from stepper.errors import StepperError
 from stepper.terminal import say
 

@@ -12,9 +12,8 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-from stepper.debug.story.forms import LinkForm, PartRole
 from stepper.ir.model import BodyRole, LayerSite
-from stepper.plain_values import json_number
+from stepper.plain_values import plain_data
 from stepper.records import as_data
 from stepper.wording import excerpt
 
@@ -31,6 +30,17 @@ class Trigger(StrEnum):
     ANOMALY = "anomaly"
     AIM = "aim"
     ERROR = "error"
+
+
+class Reason(StrEnum):
+    """Reason why a movement ended where it did."""
+
+    MOVED = "moved"
+    BREAK = "break"
+    PAUSED = "paused"
+    END = "end of the run"
+    START = "start of the run"
+    NOWHERE = "nothing to move to"
 
 
 class NonFiniteKind(StrEnum):
@@ -61,6 +71,11 @@ class Location(Struct, frozen=True):
     operation: LayerSite | None = None
     output: int | None = None
     path: tuple[Enclosure, ...] = ()
+
+    @property
+    def type(self) -> str:
+        """Return the type of the operation; empty for none."""
+        return "" if self.operation is None else self.operation.type
 
     @property
     def iteration(self) -> int | None:
@@ -102,6 +117,50 @@ class Carried(Struct, frozen=True):
     result: LayerSite
     parameter: LayerSite
     line: int
+
+
+class VerdictOperand(Struct, frozen=True):
+    """An input of an operation of a condition: `layer` computes it, reshapes and conversions left out.
+
+    `value` is that of a single element. `carried` is the Parameter into which a back edge carries it; `is_constant`: it
+    follows from constants alone. `row` is the index of another row of the loop that shows it.
+    """
+
+    layer: LayerSite
+    brief: TensorBrief
+    value: Scalar | None
+    carried: LayerSite | None
+    is_constant: bool
+    row: int | None = None
+
+
+class Verdict(Struct, frozen=True):
+    """A boolean and the operation that gave it, in values: `NotEqual` of 12 and 12 is false.
+
+    `decided_by` are the inputs, of a LogicalAnd, an If and the like, that alone make it what it is. `compares`: it is a
+    simple operation of the operands, all of which are known; else the value alone can be told, as of a loop.
+    """
+
+    layer: LayerSite
+    value: bool
+    operands: tuple[VerdictOperand, ...] = ()
+    decided_by: tuple[Verdict, ...] = ()
+    compares: bool = True
+
+    @property
+    def root(self) -> Verdict:
+        """Return the verdict that decided: the first one without others behind it."""
+        return self.decided_by[0].root if self.decided_by else self
+
+    @property
+    def compared(self) -> tuple[VerdictOperand, ...]:
+        """The operands that explain the value; none where they do not."""
+        return self.operands if self.compares else ()
+
+    @property
+    def told(self) -> tuple[VerdictOperand, ...]:
+        """The operands whose values are told: those that are no constants, or all where there are no others."""
+        return tuple(one for one in self.compared if not one.is_constant) or self.compared
 
 
 # --- how a NaN or an Inf appears ------------------------------------------------------------------------------------
@@ -167,6 +226,33 @@ class LinkKind(StrEnum):
     EDITED = "set by the user"
     NO_ITERATION = "no iteration ran"
     FAILED = "failed"
+
+
+class LinkForm(StrEnum):
+    """How an element is made of its parts; an extent of a broadcast is that of each of them."""
+
+    SUM = "sum"
+    PRODUCT = "product"
+    QUOTIENT = "quotient"
+    FUNCTION = "function"
+    CHOICE = "choice"
+    COMPARISON = "comparison"
+    MOVE = "move"
+    BROADCAST = "broadcast"
+    WHOLE = "whole"
+
+
+class PartRole(StrEnum):
+    """Role of a part: it is a share of the result, decides it, was compared with what did, or says where from."""
+
+    TERM = "term"
+    FACTOR = "factor"
+    DIVISOR = "divisor"
+    ARGUMENT = "argument"
+    DECIDES = "decides"
+    COMPARED = "compared"
+    INDEX = "index"
+    CONDITION = "condition"
 
 
 class LinkPart(Struct, frozen=True):
@@ -332,11 +418,4 @@ class RunFailed(Cause, frozen=True, kw_only=True):
 
 def cause_data(cause: Cause) -> dict[str, Any]:
     """Return a cause as JSON has it, `form` being the name of its type."""
-    return {"form": type(cause).__name__, **_plain(as_data(cause))}
-
-
-def _plain(value: Any) -> Any:
-    """Return the same, NaN and infinities as text."""
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else json_number(value)
+    return {"form": type(cause).__name__, **plain_data(as_data(cause))}

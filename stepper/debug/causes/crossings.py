@@ -1,11 +1,13 @@
-"""The ways of a value into and out of bodies: from a Parameter to what it was given, from an output to its Result.
+"""The ways of values into and out of bodies: from a Parameter to what it was given, from an output to its Result.
 
-`why` and stories follow single elements over them; the frames of earlier iterations come from replays.
+`ports_into` and `pieces` have them by slots and regions, for masks; `into_body` and `out_of_body` for single elements.
+The frames of earlier iterations come from replays.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -16,10 +18,9 @@ from stepper.debug.causes.locations import body_of_frame
 from stepper.debug.causes.overrides import is_end_set
 from stepper.element_types import Array
 from stepper.engine.frames import Activation, Frame
-from stepper.engine.loops import ConcatenatedOutput, EndReason, in_axis_order
+from stepper.engine.loops import EndReason
 from stepper.engine.program import BranchPlan, LoopPlan, Operation, Program, Value
-from stepper.engine.transitions import is_joined
-from stepper.errors import UsageError
+from stepper.engine.transitions import is_joined, joined_iterations
 from stepper.ir.model import Layer
 from stepper.ops.operands import normalize_axis
 
@@ -39,6 +40,54 @@ def held(frame: Frame, spot: ValueSpot) -> Array:
     return np.array(value.shape, np.int64) if spot.is_shape else value
 
 
+class BodyPort(NamedTuple):
+    """A way to a Parameter of a body: from the slot `outer` around it, or over a back edge from that of a Result.
+
+    `region` is the part of the outer tensor that it gets (None: all of it).
+    """
+
+    kind: LinkKind
+    outer: int
+    region: tuple[slice, ...] | None = None
+    line: int = 0
+
+
+def ports_into(activation: Activation, iteration: int) -> dict[int, BodyPort]:
+    """Return the ways to the Parameters of a body in an iteration, by their slots."""
+    plan, inputs = activation.plan, activation.operation.inputs
+    if isinstance(plan, BranchPlan):
+        return {slot: BodyPort(LinkKind.BRANCH_INPUT, inputs[index]) for index, slot in plan.inputs}
+    found = {one.parameter: BodyPort(LinkKind.INVARIANT, inputs[one.input]) for one in plan.invariant}
+    for one, taken in zip(plan.sliced, activation.slices, strict=True):
+        region = (*(slice(None),) * taken.walk.axis, slice(*taken.walk.range(iteration)))
+        found[one.parameter] = BodyPort(LinkKind.SLICE, inputs[one.input], region)
+    for merged in plan.merged:
+        back = BodyPort(LinkKind.BACK_EDGE, merged.result, line=merged.line)
+        found[merged.parameter] = back if iteration > 0 else BodyPort(LinkKind.INITIAL, inputs[merged.input])
+    return found
+
+
+def pieces(activation: Activation, place: int) -> Iterator[tuple[int, tuple[slice, ...]]]:
+    """Yield the iterations that gave a concatenated output, each with the region of its piece, in order of the axis."""
+    plan, scan = activation.plan, activation.scans[place]
+    assert isinstance(plan, LoopPlan), "it has pieces"
+    entry, offset = plan.concatenated[place], 0
+    for iteration in joined_iterations(plan, entry, scan):
+        shape = scan.piece(iteration).shape or (1,)
+        axis = normalize_axis(entry.slicing.axis, len(shape))
+        region = [slice(0, extent) for extent in shape]
+        region[axis] = slice(offset, offset + shape[axis])
+        offset += shape[axis]
+        yield iteration, tuple(region)
+
+
+def refitted(levels: Array, shape: tuple[int, ...]) -> Array:
+    """Return a mask in another shape of as many elements; all as the largest where they are not as many."""
+    if levels.size == prod(shape):
+        return levels.reshape(shape)
+    return np.full(shape, levels.max(initial=0), levels.dtype)
+
+
 class Crossing(NamedTuple):
     """A way over the border of a body: which, from where (None: from nowhere), and the line of its entry or edge.
 
@@ -55,40 +104,23 @@ def into_body(frame: Frame, spot: ValueSpot) -> Crossing:
     """Return from where a Parameter of a body got its value, in the iteration of the spot."""
     activation = frame.activation
     assert activation is not None, "a body has one"
-    plan, line = activation.plan, _entry_line(frame, spot.slot)
-    inputs, outside = activation.operation.inputs, spot.seat[:-1]
-    if isinstance(plan, BranchPlan):
-        index = next((one for one, slot in plan.inputs if slot == spot.slot), None)
-        following = None if index is None else spot._replace(seat=outside, slot=inputs[index])
-        return Crossing(LinkKind.BRANCH_INPUT, following, line)
-    for merged in plan.merged:
-        if merged.parameter == spot.slot and activation.iteration > 0:
-            (*around, (operation, _iteration)) = spot.seat
-            before: Seat = (*around, (operation, activation.iteration - 1))
-            return Crossing(LinkKind.BACK_EDGE, spot._replace(seat=before, slot=merged.result), merged.line)
-        if merged.parameter == spot.slot:
-            return Crossing(LinkKind.INITIAL, spot._replace(seat=outside, slot=inputs[merged.input]), line)
-    for sliced in plan.sliced:
-        if sliced.parameter == spot.slot:
-            taken = next(one for one in activation.slices if one.parameter == spot.slot)
-            if spot.is_shape and spot.element == (taken.walk.axis,):  # as many as the port map takes
-                return Crossing(LinkKind.SLICE, None, line)
-            is_moved = spot.element is not None and not spot.is_shape
-            element = _unsliced(activation, spot.slot, spot.element) if is_moved and spot.element else spot.element
-            return Crossing(
-                LinkKind.SLICE, spot._replace(seat=outside, slot=inputs[sliced.input], element=element), line
-            )
-    for invariant in plan.invariant:
-        if invariant.parameter == spot.slot:
-            return Crossing(LinkKind.INVARIANT, spot._replace(seat=outside, slot=inputs[invariant.input]), line)
-    return Crossing(LinkKind.NUMBER, None, line)
-
-
-def _unsliced(activation: Activation, slot: int, element: Element) -> Element:
-    """Return the element of what is sliced that an element of a slice is."""
-    taken = next(one for one in activation.slices if one.parameter == slot)
-    axis, begin = taken.walk.axis, taken.walk.range(activation.iteration)[0]
-    return (*element[:axis], element[axis] + begin, *element[axis + 1 :])
+    (*around, (index, _)), parameter = spot.seat, frame.program.parameter(spot.slot)
+    line = next((one.line for one in body_of_frame(frame).inputs if one.parameter == parameter.id), 0)
+    port = ports_into(activation, activation.iteration).get(spot.slot)
+    if port is None:
+        is_branch = isinstance(activation.plan, BranchPlan)
+        return Crossing(LinkKind.BRANCH_INPUT if is_branch else LinkKind.NUMBER, None, line)
+    if port.kind is LinkKind.BACK_EDGE:
+        before: Seat = (*around, (index, activation.iteration - 1))
+        return Crossing(port.kind, spot._replace(seat=before, slot=port.outer), port.line)
+    element = spot.element
+    if port.region is not None and element:
+        axis = len(port.region) - 1
+        if spot.is_shape and element == (axis,):  # as many as the port map takes
+            return Crossing(port.kind, None, line)
+        if not spot.is_shape:
+            element = (*element[:axis], element[axis] + port.region[axis].start, *element[axis + 1 :])
+    return Crossing(port.kind, spot._replace(seat=tuple(around), slot=port.outer, element=element), line)
 
 
 def out_of_body(frames: EarlierFrames, spot: ValueSpot, operation: Operation) -> Crossing:
@@ -114,34 +146,30 @@ def out_of_body(frames: EarlierFrames, spot: ValueSpot, operation: Operation) ->
         merged = next((one for one in plan.merged if one.parameter == last.merged), None)
         following = None if merged is None else spot._replace(slot=operation.inputs[merged.input])
         return Crossing(LinkKind.NO_ITERATION, following, line)
-    entry = next(one for one in plan.concatenated if one.output == output)
-    if not is_joined(plan, entry, activation.scans[plan.concatenated.index(entry)]):
-        return Crossing(LinkKind.LAST_VALUE, spot._replace(seat=inner, slot=entry.result), line)
+    place, entry = next((place, one) for place, one in enumerate(plan.concatenated) if one.output == output)
+    of_last = spot._replace(seat=inner, slot=entry.result)
+    if not is_joined(plan, entry, activation.scans[place]):
+        return Crossing(LinkKind.LAST_VALUE, of_last, line)
+    has_run = activation.iteration >= 0
     if spot.is_shape and spot.element is not None:
-        return _shape_of_pieces(frames, spot, inner if activation.iteration >= 0 else None, activation, entry, line)
-    if spot.element is None or activation.iteration < 0:
-        return Crossing(LinkKind.SCAN, None, line)
-    iteration, element = _piece(activation, plan, entry, spot.element)
-    shape = activation.scans[plan.concatenated.index(entry)].piece(iteration).shape
-    if any(at >= extent for at, extent in zip(element, shape, strict=True)):
-        return Crossing(LinkKind.SCAN, None, line)  # a piece was filled up with zeros
-    (*around, (index, _last)) = inner
-    return Crossing(LinkKind.SCAN, ValueSpot((*around, (index, iteration)), entry.result, element), line)
+        rank = np.ndim(frames.at(spot.seat)[-1].values[spot.slot])
+        if spot.element == (normalize_axis(entry.slicing.axis, rank),):
+            ending = end_of_loop(frames, spot.seat, inner if has_run else None, activation)
+            return Crossing(LinkKind.SCAN, ending, line, decides=True)
+        return Crossing(LinkKind.SCAN, of_last if has_run else None, line)
+    return Crossing(LinkKind.SCAN, _of_piece(activation, place, of_last) if has_run else None, line)
 
 
-def _shape_of_pieces(
-    frames: EarlierFrames,
-    spot: ValueSpot,
-    inner: Seat | None,
-    activation: Activation,
-    entry: ConcatenatedOutput,
-    line: int,
-) -> Crossing:
-    """Of an extent of a concatenated output: what ended the loop, or the same extent of the piece that came last."""
-    rank = np.ndim(frames.at(spot.seat)[-1].values[spot.slot])
-    if spot.element == (normalize_axis(entry.slicing.axis, rank),):
-        return Crossing(LinkKind.SCAN, end_of_loop(frames, spot.seat, inner, activation), line, decides=True)
-    return Crossing(LinkKind.SCAN, None if inner is None else spot._replace(seat=inner, slot=entry.result), line)
+def _of_piece(activation: Activation, place: int, spot: ValueSpot) -> ValueSpot | None:
+    """Return the element of the piece that an element of a concatenated output is; None where zeros fill it up."""
+    (*around, (index, _last)), element = spot.seat, spot.element
+    for iteration, region in pieces(activation, place) if element is not None else ():
+        assert element is not None
+        if all(part.start <= at < part.stop for part, at in zip(region, element, strict=True)):
+            own = tuple(at - part.start for part, at in zip(region, element, strict=True))
+            is_scalar = not activation.scans[place].piece(iteration).ndim
+            return spot._replace(seat=(*around, (index, iteration)), element=() if is_scalar else own)
+    return None
 
 
 def condition_of(frames: EarlierFrames, seat: Seat) -> tuple[ValueSpot, Operation] | None:
@@ -149,10 +177,14 @@ def condition_of(frames: EarlierFrames, seat: Seat) -> tuple[ValueSpot, Operatio
     activation = frames.at(seat)[-1].activation
     if activation is None or not isinstance(activation.plan, BranchPlan):
         return None
-    operation, outer = activation.operation, seat[:-1]
-    slot = operation.inputs[0]
-    value = frames.at(outer)[-1].values[slot]
-    return None if value is None else (ValueSpot(outer, slot, (0,) * np.ndim(value)), operation)
+    found = _single(frames, seat[:-1], activation.operation.inputs[0])
+    return None if found is None else (found, activation.operation)
+
+
+def _single(frames: EarlierFrames, seat: Seat, slot: int | None) -> ValueSpot | None:
+    """Return the first element of what a slot holds; None where it holds none."""
+    value = None if slot is None else frames.at(seat)[-1].values[slot]
+    return None if value is None or slot is None else ValueSpot(seat, slot, (0,) * np.ndim(value))
 
 
 def end_of_loop(frames: EarlierFrames, outer: Seat, inner: Seat | None, activation: Activation) -> ValueSpot | None:
@@ -163,38 +195,22 @@ def end_of_loop(frames: EarlierFrames, outer: Seat, inner: Seat | None, activati
     plan, reason = activation.plan, activation.ended
     if not isinstance(plan, LoopPlan) or is_end_set(activation, body_values(frames, inner)):
         return None
-    inputs, around = activation.operation.inputs, frames.at(outer)[-1].values
-    if reason is EndReason.SLICES and plan.sliced:
+    inputs = activation.operation.inputs
+    if reason is EndReason.SLICES:
+        if not plan.sliced:
+            return None
         entry, taken = min(zip(plan.sliced, activation.slices, strict=True), key=lambda pair: pair[1].walk.count)
         return ValueSpot(outer, inputs[entry.input], (taken.walk.axis,), is_shape=True)
     if reason is EndReason.CONDITION:
-        if inner is None or plan.condition_result is None:
-            return None
-        value = frames.at(inner)[-1].values[plan.condition_result]
-        return None if value is None else ValueSpot(inner, plan.condition_result, (0,) * np.ndim(value))
+        return None if inner is None else _single(frames, inner, plan.condition_result)
     index = plan.condition if reason is EndReason.INITIAL_CONDITION else plan.trip_count
-    if index is None or reason is EndReason.SLICES or not np.size(around[inputs[index]]):
-        return None
-    return ValueSpot(outer, inputs[index], (0,) * np.ndim(around[inputs[index]]))
+    found = None if index is None else _single(frames, outer, inputs[index])
+    return found if found is not None and held(frames.at(outer)[-1], found).size else None
 
 
 def body_values(frames: EarlierFrames, inner: Seat | None) -> Sequence[Value] | None:
     """Return the values of a body after its last iteration; None where no iteration ran."""
     return None if inner is None else frames.at(inner)[-1].values
-
-
-def _piece(activation: Activation, plan: LoopPlan, entry: ConcatenatedOutput, element: Element) -> tuple[int, Element]:
-    """Return the iteration that gave an element of a concatenated output, and the element of its piece."""
-    scan = activation.scans[plan.concatenated.index(entry)]
-    axis = normalize_axis(entry.slicing.axis, len(element))
-    offset = element[axis]
-    for iteration in in_axis_order(range(scan.length), entry.slicing):
-        piece = scan.piece(iteration)
-        size = piece.shape[axis] if piece.ndim else 1
-        if offset < size:
-            return iteration, ((*element[:axis], offset, *element[axis + 1 :]) if piece.ndim else ())
-        offset -= size
-    raise UsageError("the pieces of the output do not make it up")
 
 
 def with_rank_of(source: Array, spot: ValueSpot) -> ValueSpot:
@@ -218,9 +234,3 @@ def operation_of(program: Program, slot: int) -> Operation | None:
     if index is not None:
         return program.operations[index]
     return next((operation for operation in program.folded if slot in operation.outputs), None)
-
-
-def _entry_line(frame: Frame, slot: int) -> int:
-    """Return the line of the `<input>` of the port map that feeds a Parameter."""
-    parameter = frame.program.parameter(slot)
-    return next((one.line for one in body_of_frame(frame).inputs if one.parameter == parameter.id), 0)

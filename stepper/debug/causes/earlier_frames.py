@@ -155,7 +155,8 @@ class EarlierFrames:
         machine = self._scout.machine
         if run not in self._entered:
             machine.restore(self._present)
-            self._ensure_going(before_iteration(self._scout, depth, first))
+            if before_iteration(self._scout, depth, first):
+                raise Paused
             return
         tick, program = self._entered[run]
         # In a body without nested graphs every iteration has as many ticks; others are replayed from the entry.
@@ -174,7 +175,10 @@ class EarlierFrames:
             return self._left[seat, index], self._known[self._left[seat, index]]
         machine, depth = self._scout.machine, len(seat)
         operation = self.at(seat)[-1].program.operations[index]
-        self._stand_at(seat)
+        if seat == self._here[: len(seat)]:
+            machine.restore(self._present)
+        else:
+            self._scout.goto(self._closed[seat])
         last, ticks = machine.tick, _FIRST_TICKS
         found: list[tuple[int, Frame]] = []
 
@@ -205,16 +209,6 @@ class EarlierFrames:
         event = self._scout.forward(every, fits, until)
         if event.kind is EventKind.PAUSED:
             raise Paused
-
-    def _ensure_going(self, stopped: str) -> None:
-        if stopped:
-            raise Paused
-
-    def _stand_at(self, seat: Seat) -> None:
-        if seat == self._here[: len(seat)]:
-            self._scout.machine.restore(self._present)
-        else:
-            self._scout.goto(self._closed[seat])
 
 
 class _ClosedFrames:
@@ -248,6 +242,11 @@ class _ClosedFrames:
 
 def _prefixes(seat: Seat) -> list[Seat]:
     return [seat[:depth] for depth in range(len(seat) + 1)]
+
+
+def iterations_of(seat: Seat) -> tuple[int, ...]:
+    """Return the iterations of the loops around a frame, from the outermost inwards."""
+    return tuple(iteration for _, iteration in seat if iteration is not None)
 
 
 def seat_of(frames: Sequence[Frame]) -> Seat:

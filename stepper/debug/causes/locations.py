@@ -69,8 +69,13 @@ def body_of_frame(frame: Frame) -> Body:
 
 def operation_location(frames: Sequence[Frame], file: str, operation: Operation, slot: int) -> Location:
     """Return the place of the value in a slot that an operation computes; its output is named where it has several."""
-    output = operation.outputs.index(slot) if len(operation.outputs) > 1 else None
+    output = output_named(operation.layer, operation.outputs.index(slot))
     return location_of(frames, file, operation.layer, output)
+
+
+def output_named(layer: Layer, output: int) -> int | None:
+    """Return an output where a layer has several."""
+    return output if len(layer.outputs) > 1 else None
 
 
 def carried_of(program: Program, entry: MergedInput, file: str) -> Carried:

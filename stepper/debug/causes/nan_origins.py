@@ -7,7 +7,7 @@ its name says. Breakpoints, `why`, the screen, `compare` and recordings ask here
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import isnan
 from typing import Any, Final
 
@@ -17,6 +17,7 @@ from msgspec import Struct
 from stepper import element_types
 from stepper.debug.causes.cause import Arithmetic, Element, NonFiniteKind, OperandValue, Scalar
 from stepper.debug.causes.nan_reasons import Made, nan_reason
+from stepper.debug.provenance.operation_at import OperationAt, element_at
 from stepper.element_types import FLOATING, Array
 from stepper.engine.frames import Frame
 from stepper.engine.program import Operation, OpKind, Value
@@ -86,7 +87,7 @@ def scalar_of(value: Any) -> Scalar | None:
 
 def first_element(mask: Array) -> Element:
     """Return the index of the first element that is true."""
-    return tuple(int(place) for place in np.unravel_index(int(np.flatnonzero(mask)[0]), mask.shape))
+    return element_at(int(np.flatnonzero(mask)[0]), mask.shape)
 
 
 def nan_origin(
@@ -97,49 +98,36 @@ def nan_origin(
     `output` is the index of the output, `file` names the model for the operands; of inputs with more than `most`
     elements the first NaN or Inf counts. Loops and Ifs, whose elements come from their bodies, are none of these.
     """
-    values = [frame.values[slot] if slot >= 0 else None for slot in operation.inputs]
-    result = np.asarray(frame.values[operation.outputs[output]])
-    wants_nan = isnan(float(result[element]))
-    found = _SourceSearch(operation, output, element, values, result, most).source()
-    places: list[Element | None] = [_broadcast_element(value, result, element) for value in values]
-    numbers: list[Any] = [
-        np.asarray(value)[at] for value, at in zip(values, places, strict=True) if value is not None and at is not None
-    ]
-    is_whole = len(numbers) == sum(value is not None for value in values)
+    at = _operation_at(frame, operation, output)
+    result = at.result
+    found = _SourceSearch(at, element, most).source()
+    places = {index: _broadcast_element(at.value(index).shape, result.shape, element) for index in at.given}
+    numbers = [at.value(index)[place] for index, place in places.items() if place is not None]
+    is_whole = len(numbers) == len(at.given)
     if found is not None:
-        places = [at if at is not None and index != found[0] else None for index, at in enumerate(places)]
         places[found[0]] = found[1]
-    operands = _operands(frame, operation, values, places, file)
+    operands = _operands(frame, at, places, file)
     arithmetic, formula = None, ""
-    if found is None or (wants_nan and not isnan(float(np.asarray(values[found[0]])[found[1]]))):
+    if found is None or (isnan(float(result[element])) and not isnan(float(at.value(found[0])[found[1]]))):
         made = Made(
             float(result[element]),
             emulated_dtype(operation.computed_by) or result.dtype,
             _floats(numbers) if is_whole else (),
-            any(is_non_finite(value) for value in values),
+            any(is_non_finite(at.value(index)) for index in at.given),
         )
         arithmetic, formula = nan_reason(operation.layer.type, made)
     return NanOrigin(operands, None if found is None else found[0], arithmetic, formula)
 
 
+def _operation_at(frame: Frame, operation: Operation, output: int) -> OperationAt:
+    values = (frame.values[slot] if slot >= 0 else None for slot in operation.inputs)
+    arrays = tuple(None if value is None else np.asarray(value) for value in values)
+    return OperationAt(operation, arrays, tuple(np.asarray(frame.values[slot]) for slot in operation.outputs), output)
+
+
 def operands_of(frame: Frame, operation: Operation, file: str) -> tuple[OperandValue, ...]:
     """Return the inputs of an operation, of no element in particular."""
-    values = [frame.values[slot] if slot >= 0 else None for slot in operation.inputs]
-    return _operands(frame, operation, values, [None] * len(values), file)
-
-
-def _operands(
-    frame: Frame,
-    operation: Operation,
-    values: Sequence[Value | None],
-    places: Sequence[Element | None],
-    file: str,
-) -> tuple[OperandValue, ...]:
-    return tuple(
-        _operand(frame, operation, index, value, place, file)
-        for index, (value, place) in enumerate(zip(values, places, strict=True))
-        if value is not None
-    )
+    return _operands(frame, _operation_at(frame, operation, 0), {}, file)
 
 
 def _floats(numbers: Sequence[Any]) -> tuple[float, ...]:
@@ -149,82 +137,71 @@ def _floats(numbers: Sequence[Any]) -> tuple[float, ...]:
         return ()
 
 
-def _broadcast_element(value: Value | None, result: Array, element: Element) -> Element | None:
-    """Return the element of an input that goes into one of the output by numpy's broadcasting; None where shapes forbid
-    it.
-    """
-    if value is None:
+def _broadcast_element(shape: tuple[int, ...], result: tuple[int, ...], element: Element) -> Element | None:
+    """Return the element of an input that is broadcast to one of the output; None where shapes forbid it."""
+    skipped = len(result) - len(shape)
+    if skipped < 0 or any(size not in (1, extent) for size, extent in zip(shape, result[skipped:], strict=True)):
         return None
-    shape = value.shape
-    if len(shape) > result.ndim:
-        return None
-    tail = element[result.ndim - len(shape) :]
-    if any(
-        size not in (1, extent) for size, extent in zip(shape, result.shape[result.ndim - len(shape) :], strict=True)
-    ):
-        return None
-    return tuple(0 if size == 1 else at for size, at in zip(shape, tail, strict=True))
+    return tuple(0 if size == 1 else at for size, at in zip(shape, element[skipped:], strict=True))
 
 
-def _operand(
-    frame: Frame, operation: Operation, index: int, value: Value, place: Element | None, file: str
-) -> OperandValue:
-    source = frame.program.graph.sources[operation.layer.id][index]
-    assert source is not None, "what has a slot is connected"
-    array = np.asarray(value)
-    floating = array.dtype in FLOATING
-    return OperandValue(
-        input=index,
-        layer=layer_site(frame.program.graph.by_id[source.layer], file),
-        output=source.output,
-        type=element_types.name_of(array.dtype),
-        shape=tuple(array.shape),
-        nan=int(np.isnan(array).sum()) if floating else 0,
-        inf=int(np.isinf(array).sum()) if floating else 0,
-        element=place,
-        value=None if place is None else scalar_of(array[place]),
-    )
+def _operands(
+    frame: Frame, at: OperationAt, places: Mapping[int, Element | None], file: str
+) -> tuple[OperandValue, ...]:
+    found = []
+    for index in at.given:
+        source, value, place = (
+            frame.program.graph.sources[at.operation.layer.id][index],
+            at.value(index),
+            places.get(index),
+        )
+        assert source is not None, "what has a slot is connected"
+        is_floating = value.dtype in FLOATING
+        found.append(
+            OperandValue(
+                input=index,
+                layer=layer_site(frame.program.graph.by_id[source.layer], file),
+                output=source.output,
+                type=element_types.name_of(value.dtype),
+                shape=value.shape,
+                nan=int(np.isnan(value).sum()) if is_floating else 0,
+                inf=int(np.isinf(value).sum()) if is_floating else 0,
+                element=place,
+                value=None if place is None else scalar_of(value[place]),
+            )
+        )
+    return tuple(found)
 
 
 class _SourceSearch:
     """Finds one element of the inputs that alone makes an element of the output NaN or infinite."""
 
-    def __init__(
-        self,
-        operation: Operation,
-        output: int,
-        element: Element,
-        values: Sequence[Value | None],
-        result: Array,
-        most: int,
-    ) -> None:
-        self._operation, self._output, self._element = operation, output, element
-        self._values, self._wants_nan = values, isnan(float(result[element]))
-        self._shape = result.shape
-        size = sum(0 if value is None else value.size for value in values)
+    def __init__(self, at: OperationAt, element: Element, most: int) -> None:
+        self._at, self._element, operation = at, element, at.operation
         self._can_try = (
             operation.kind is OpKind.KERNEL
             and operation.function is not None
             and (not operation.computed_by or emulated_dtype(operation.computed_by) is not None)
-            and size <= most
+            and at.size <= most
         )
 
     def source(self) -> tuple[int, Element] | None:
         """Return the input and its element; None where the operation gives NaN or Inf for finite inputs."""
-        same = np.isnan if self._wants_nan else np.isinf
-        other = np.isinf if self._wants_nan else np.isnan
+        at = self._at
+        same, other = (np.isnan, np.isinf) if isnan(float(at.result[self._element])) else (np.isinf, np.isnan)
+        floating = [index for index in at.given if at.value(index).dtype in FLOATING]
         for test in (same, other):
-            bad = [(index, np.asarray(value)) for index, value in enumerate(self._values) if _holds(value, test)]
-            if not bad:
+            kept = {index: np.flatnonzero(test(at.value(index))) for index in floating}
+            kept = {index: places for index, places in kept.items() if places.size}
+            if not kept:
                 continue
             if not self._can_try:
-                return bad[0][0], first_element(test(bad[0][1]))
-            kept = {index: np.flatnonzero(test(array)) for index, array in bad}
+                return self._place(*next(iter(kept.items())))
             if self._gives(kept) and not all(self._result_with({}, number, same) for number in _FINITE):
                 return self._one_of(kept)
         return None
 
-    def _one_of(self, kept: dict[int, Array]) -> tuple[int, Element] | None:
+    def _one_of(self, kept: dict[int, Array]) -> tuple[int, Element]:
         for index, places in kept.items():
             if len(kept) > 1 and not self._gives({index: places}):
                 continue
@@ -234,44 +211,29 @@ class _SourceSearch:
                 is_proved = self._gives({index: half})
                 places = half if is_proved else places[len(places) // 2 :]
             if is_proved or self._gives({index: places}):
-                return index, self._place(index, places)
-        index, places = next(iter(kept.items()))
-        return index, self._place(index, places)
+                return self._place(index, places)
+        return self._place(*next(iter(kept.items())))
 
-    def _place(self, index: int, places: Array) -> Element:
-        shape = np.asarray(self._values[index]).shape
-        return tuple(int(at) for at in np.unravel_index(int(places[0]), shape))
+    def _place(self, index: int, places: Array) -> tuple[int, Element]:
+        return index, element_at(int(places[0]), self._at.value(index).shape)
 
     def _gives(self, kept: dict[int, Array]) -> bool:
         """True if the element is still NaN or infinite where only these of the inputs' elements are."""
-        return all(self._result_with(kept, number, _is_not_finite) for number in _FINITE)
+        return all(self._result_with(kept, number, lambda value: not np.isfinite(value)) for number in _FINITE)
 
     def _result_with(self, kept: dict[int, Array], number: float, test: Any) -> bool:
         """True if the element passes a test where all but these are replaced by a number."""
-        inputs: list[Any] = []
-        for index, value in enumerate(self._values):
-            if not is_non_finite(value):
-                inputs.append(value)
-                continue
-            array = np.array(value)
-            flat = array.reshape(-1)
-            wanted = ~np.isfinite(flat)
-            wanted[kept.get(index, [])] = False
-            flat[wanted] = number
-            inputs.append(array if isinstance(value, np.ndarray) else array[()])
-        assert self._operation.function is not None
+        inputs = list(self._at.values)
+        for index in self._at.given:
+            value = self._at.value(index)
+            if is_non_finite(value):
+                flat = value.flatten()
+                wanted = ~np.isfinite(flat)
+                wanted[kept.get(index, [])] = False
+                flat[wanted] = number
+                inputs[index] = flat.reshape(value.shape)
         try:
-            with np.errstate(all="ignore"):
-                results = self._operation.function(*inputs)
+            result = self._at.run(*inputs)
         except Exception:  # with other numbers a kernel may refuse what it has accepted
             return False
-        result = np.asarray(results[self._output] if self._operation.several_outputs else results)
-        return result.shape == self._shape and bool(test(result[self._element]))
-
-
-def _is_not_finite(value: Any) -> bool:
-    return not np.isfinite(value)
-
-
-def _holds(value: Value | None, test: Any) -> bool:
-    return value is not None and value.dtype in FLOATING and bool(test(value).any())
+        return result.shape == self._at.result.shape and bool(test(result[self._element]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from math import isfinite, isinf, isnan
 from typing import Any, Final, NamedTuple
 
@@ -36,7 +37,10 @@ def nan_reason(type: str, made: Made) -> NanReason:
     """Return why an operation of this type gives a NaN or Inf that comes from none of its operands alone."""
     rule = _ELEMENTWISE.get(type)
     if rule is not None and made.numbers:
-        found = rule(made)
+        try:
+            found = rule(made)
+        except ValueError:  # it has too few operands
+            found = None
         if found is not None:
             return found
     elif type in _SUMS:
@@ -69,123 +73,93 @@ def _beyond(made: Made) -> str:
     return f"> {name} maximum {limit:.4g}" if made.result > 0 else f"< {name} minimum {-limit:.4g}"
 
 
-def _overflow(made: Made, formula: str) -> NanReason | None:
-    """Return the numbers are finite, and what is made of them is not."""
-    if not isinf(made.result) or not all(map(isfinite, made.numbers)):
-        return None
-    return NanReason(Arithmetic.OVERFLOW, f"{formula} {_beyond(made)}")
-
-
 # --- the rules ------------------------------------------------------------------------------------------------------
 
 Rule = Callable[[Made], NanReason | None]
 
 
-def _binary(made: Made, sign: str) -> str:
+def _first(made: Made, formula: str, *cases: tuple[object, Arithmetic]) -> NanReason | None:
+    """Return the first case that holds; else an overflow, where the numbers are finite and the result is not."""
+    overflows = isinf(made.result) and all(map(isfinite, made.numbers))
+    found = next((reason for holds, reason in cases if holds), None)
+    if found is not None:
+        return NanReason(found, formula)
+    return NanReason(Arithmetic.OVERFLOW, f"{formula} {_beyond(made)}") if overflows else None
+
+
+def _binary(made: Made, sign: str) -> tuple[float, float, str]:
     a, b = made.numbers[:2]
-    return f"{number_text(a)} {sign} {_operand(b)}"
+    return a, b, f"{number_text(a)} {sign} {_operand(b)}"
 
 
 def _quotient(made: Made) -> NanReason | None:
-    if len(made.numbers) < 2:
-        return None
-    a, b = made.numbers[:2]
-    formula = _binary(made, "/")
-    if b == 0 and (a == 0 or isnan(made.result)):
-        return NanReason(Arithmetic.ZERO_BY_ZERO, formula)
-    if b == 0:
-        return NanReason(Arithmetic.DIVISION_BY_ZERO, formula)
-    if isinf(a) and isinf(b):
-        return NanReason(Arithmetic.INF_BY_INF, formula)
-    return _overflow(made, formula)
+    a, b, formula = _binary(made, "/")
+    return _first(
+        made,
+        formula,
+        (b == 0 and (a == 0 or isnan(made.result)), Arithmetic.ZERO_BY_ZERO),
+        (b == 0, Arithmetic.DIVISION_BY_ZERO),
+        (isinf(a) and isinf(b), Arithmetic.INF_BY_INF),
+    )
 
 
 def _product(made: Made) -> NanReason | None:
-    if len(made.numbers) < 2:
-        return None
-    a, b = made.numbers[:2]
-    formula = _binary(made, "*")
-    if (a == 0 and isinf(b)) or (b == 0 and isinf(a)):
-        return NanReason(Arithmetic.ZERO_TIMES_INF, formula)
-    return _overflow(made, formula)
+    a, b, formula = _binary(made, "*")
+    return _first(made, formula, ((a == 0 and isinf(b)) or (b == 0 and isinf(a)), Arithmetic.ZERO_TIMES_INF))
 
 
-def _sum(sign: str) -> Rule:
-    def rule(made: Made) -> NanReason | None:
-        if len(made.numbers) < 2:
-            return None
-        a, b = made.numbers[:2]
-        formula = _binary(made, sign)
-        if isinf(a) and isinf(b) and isnan(made.result):
-            return NanReason(Arithmetic.INF_MINUS_INF, formula)
-        return _overflow(made, formula)
-
-    return rule
+def _sum(made: Made, *, sign: str) -> NanReason | None:
+    a, b, formula = _binary(made, sign)
+    return _first(made, formula, (isinf(a) and isinf(b) and isnan(made.result), Arithmetic.INF_MINUS_INF))
 
 
 def _squared_difference(made: Made) -> NanReason | None:
-    if len(made.numbers) < 2:
-        return None
-    formula = f"({_binary(made, '-')})^2"
-    if isnan(made.result):
-        return NanReason(Arithmetic.INF_MINUS_INF, formula) if all(map(isinf, made.numbers[:2])) else None
-    return _overflow(made, formula)
+    a, b, formula = _binary(made, "-")
+    return _first(made, f"({formula})^2", (isinf(a) and isinf(b) and isnan(made.result), Arithmetic.INF_MINUS_INF))
 
 
 def _remainder(made: Made) -> NanReason | None:
-    if len(made.numbers) < 2:
-        return None
-    formula = f"the remainder of {_binary(made, '/')}"
-    if made.numbers[1] == 0:
-        return NanReason(Arithmetic.DIVISION_BY_ZERO, formula)
-    return NanReason(Arithmetic.OUT_OF_DOMAIN, formula) if isinf(made.numbers[0]) else None
+    a, b, formula = _binary(made, "/")
+    cases = (b == 0, Arithmetic.DIVISION_BY_ZERO), (isinf(a), Arithmetic.OUT_OF_DOMAIN)
+    return _first(made, f"the remainder of {formula}", *cases)
 
 
 def _exponential(made: Made) -> NanReason | None:
-    (x,) = made.numbers[:1]
-    if not isfinite(x):
-        return None
+    x, name = made.numbers[0], element_types.name_of(made.dtype)
     largest = float(np.log(limits(made.dtype).largest))
-    name = element_types.name_of(made.dtype)
-    return NanReason(Arithmetic.OVERFLOW, f"exp({number_text(x)}) > {name} maximum exp({largest:.4g})")
+    formula = f"exp({number_text(x)}) > {name} maximum exp({largest:.4g})"
+    return NanReason(Arithmetic.OVERFLOW, formula) if isfinite(x) else None
 
 
 def _logarithm(made: Made) -> NanReason | None:
-    (x,) = made.numbers[:1]
-    formula = f"log({number_text(x)})"
-    if x == 0:
-        return NanReason(Arithmetic.LOG_OF_ZERO, formula)
-    return NanReason(Arithmetic.LOG_OF_NEGATIVE, formula) if x < 0 else None
+    x = made.numbers[0]
+    return _first(made, f"log({number_text(x)})", (x == 0, Arithmetic.LOG_OF_ZERO), (x < 0, Arithmetic.LOG_OF_NEGATIVE))
 
 
 def _root(made: Made) -> NanReason | None:
-    (x,) = made.numbers[:1]
-    return NanReason(Arithmetic.ROOT_OF_NEGATIVE, f"sqrt({number_text(x)})") if x < 0 else None
+    return _first(made, f"sqrt({number_text(made.numbers[0])})", (made.numbers[0] < 0, Arithmetic.ROOT_OF_NEGATIVE))
 
 
 def _power(made: Made) -> NanReason | None:
-    if len(made.numbers) < 2:
-        return None
     base, exponent = made.numbers[:2]
-    formula = f"{_operand(base)} ^ {_operand(exponent)}"
-    if base == 0 and exponent < 0:
-        return NanReason(Arithmetic.DIVISION_BY_ZERO, formula)
-    if base < 0 and isnan(made.result):
-        return NanReason(Arithmetic.POWER_OF_NEGATIVE, formula)
-    return _overflow(made, formula)
+    return _first(
+        made,
+        f"{_operand(base)} ^ {_operand(exponent)}",
+        (base == 0 and exponent < 0, Arithmetic.DIVISION_BY_ZERO),
+        (base < 0 and isnan(made.result), Arithmetic.POWER_OF_NEGATIVE),
+    )
 
 
 def _outside(name: str, inside: Callable[[float], bool]) -> Rule:
     def rule(made: Made) -> NanReason | None:
-        (x,) = made.numbers[:1]
-        formula = f"{name}({number_text(x)})"
-        return _overflow(made, formula) if inside(x) else NanReason(Arithmetic.OUT_OF_DOMAIN, formula)
+        x = made.numbers[0]
+        return _first(made, f"{name}({number_text(x)})", (not inside(x), Arithmetic.OUT_OF_DOMAIN))
 
     return rule
 
 
 def _converted(made: Made) -> NanReason | None:
-    return _overflow(made, number_text(made.numbers[0]))
+    return _first(made, number_text(made.numbers[0]))
 
 
 def _summed(type: str, made: Made) -> NanReason:
@@ -207,8 +181,8 @@ def _within_one(x: float) -> bool:
 _ELEMENTWISE: Final[Mapping[str, Rule]] = {
     "Divide": _quotient,
     "Multiply": _product,
-    "Add": _sum("+"),
-    "Subtract": _sum("-"),
+    "Add": partial(_sum, sign="+"),
+    "Subtract": partial(_sum, sign="-"),
     "SquaredDifference": _squared_difference,
     "Mod": _remainder,
     "FloorMod": _remainder,
@@ -220,11 +194,7 @@ _ELEMENTWISE: Final[Mapping[str, Rule]] = {
     "Asin": _outside("asin", _within_one),
     "Atanh": _outside("atanh", lambda x: -1 < x < 1),
     "Acosh": _outside("acosh", lambda x: x >= 1),
-    "Sin": _outside("sin", isfinite),
-    "Cos": _outside("cos", isfinite),
-    "Tan": _outside("tan", isfinite),
-    "Sinh": _outside("sinh", isfinite),
-    "Cosh": _outside("cosh", isfinite),
+    **{name: _outside(name.lower(), isfinite) for name in ("Sin", "Cos", "Tan", "Sinh", "Cosh")},
     "Convert": _converted,
     "ConvertLike": _converted,
 }

@@ -221,13 +221,13 @@ def how_sentence(cause: NonFinite) -> str:
 
 def _result_of(cause: NonFinite) -> str:
     """Return NaN or Inf with the sign that the operands give it."""
-    word, operation = _WORDS[cause.kind], cause.location.operation
+    word = _WORDS[cause.kind]
     if cause.kind is NonFiniteKind.NAN:
         return word
     if cause.arithmetic is Arithmetic.LOG_OF_ZERO:
         return f"-{word}"
     numbers = [one.value for one in cause.operands]
-    if cause.arithmetic is Arithmetic.DIVISION_BY_ZERO and operation is not None and operation.type == "Divide":
+    if cause.arithmetic is Arithmetic.DIVISION_BY_ZERO and cause.location.type == "Divide":
         signs = [math.copysign(1, one) for one in numbers if isinstance(one, int | float)]
         return f"-{word}" if len(signs) == 2 and signs[0] != signs[1] else word
     return word

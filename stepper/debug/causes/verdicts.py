@@ -7,10 +7,10 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from stepper.debug.causes.cause import Verdict, VerdictOperand
 from stepper.debug.causes.locations import brief_of
 from stepper.debug.causes.nan_origins import scalar_of
 from stepper.debug.causes.texts import scalar_text
-from stepper.debug.causes.verdict_facts import Verdict, VerdictOperand
 from stepper.debug.inspection.condition_limits import PASSING
 from stepper.engine.frames import Frame
 from stepper.engine.program import BranchPlan, LoopPlan, Operation, Program, Value
@@ -20,6 +20,7 @@ from stepper.wording import excerpt
 
 _DEEPEST: Final = 24
 _LONGEST_NAME: Final = 24
+_REDUCTIONS: Final = ("ReduceLogicalAnd", "ReduceLogicalOr")
 
 
 def verdict_text(verdict: Verdict, *, floats: bool = True) -> str:
@@ -56,14 +57,6 @@ def _operand_value(one: VerdictOperand) -> str:
 
 def _short(name: str) -> str:
     return excerpt(without_number(last_part(name)), _LONGEST_NAME)
-
-
-def _has_axes(operation: Operation) -> bool:
-    return operation.layer.type.startswith("Reduce")
-
-
-def _is_reduction(operation: Operation) -> bool:
-    return operation.layer.type in ("ReduceLogicalAnd", "ReduceLogicalOr")
 
 
 class _BoundSlot(NamedTuple):
@@ -109,7 +102,7 @@ class Verdicts:
         holds: bool,
         decided_by: tuple[Verdict, ...] = (),
     ) -> Verdict:
-        told = inputs[:1] if _has_axes(operation) else inputs  # axes are no operand
+        told = inputs[:1] if operation.layer.type.startswith("Reduce") else inputs  # axes are no operand
         found = [self._operand(one) for one in told]
         operands = tuple(one for one in found if one is not None)
         return Verdict(layer, holds, operands, decided_by, len(operands) == len(told) and not operation.plans)
@@ -119,7 +112,7 @@ class Verdicts:
     ) -> list[Verdict]:
         kind = operation.layer.type
         data: Value = self._value(inputs[0]) if inputs else None
-        if kind == "LogicalNot" or (_is_reduction(operation) and data is not None and np.size(data) == 1):
+        if kind == "LogicalNot" or (kind in _REDUCTIONS and data is not None and np.size(data) == 1):
             found = [self._verdict(inputs[0], depth - 1)]
         elif kind in ("LogicalAnd", "LogicalOr"):
             found = [self._verdict(one, depth - 1) for one in inputs]

@@ -7,7 +7,6 @@ in replays beside the run, which stays where it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import closing
 from typing import Final
 
@@ -15,7 +14,6 @@ import numpy as np
 from msgspec.structs import replace
 
 from stepper import element_types
-from stepper.debug.branches.edits import ConstantEdit, ValueEdit
 from stepper.debug.causes.cause import (
     Arithmetic,
     Cause,
@@ -31,21 +29,20 @@ from stepper.debug.causes.crossings import (
     ValueSpot,
     condition_of,
     held,
-    into_body,
     operation_of,
-    out_of_body,
     producer,
     with_rank_of,
 )
-from stepper.debug.causes.earlier_frames import EarlierFrames, Seat
-from stepper.debug.causes.locations import file_of, location_of
+from stepper.debug.causes.earlier_frames import EarlierFrames
+from stepper.debug.causes.locations import location_of, output_named
 from stepper.debug.causes.nan_origins import first_element, is_non_finite, nan_origin, operands_of, scalar_of
-from stepper.debug.story.making import Factor, MadeOf, Making, making, shape_making
+from stepper.debug.causes.run_walk import Differs, RunWalk, is_bad
+from stepper.debug.provenance.operation_at import Contribution, Contributions, Factor, ValueNotKept, inputs_of
 from stepper.debug.timeline import Timeline
 from stepper.element_types import FLOATING, Array
 from stepper.engine.frames import Frame
 from stepper.engine.program import Operation, OpKind
-from stepper.errors import Paused, UsageError
+from stepper.errors import UsageError
 from stepper.ir.model import Layer, layer_site
 from stepper.ops.operands import shape_text
 from stepper.query.address_syntax import Address, numpy_index
@@ -58,10 +55,8 @@ _NEAR: Final = 16
 """Operations among which the last one with finite results is looked for."""
 _MOST_LINKS: Final = 1000
 """Of a chain, those left out not counted."""
-MOST_PARTS: Final = 5
+_MOST_PARTS: Final = 5
 """Parts of a finite element that are named."""
-Differs = Callable[[Seat, int, Array], Array | None]
-"""Return in which elements a value differs from a reference; None where that is not known."""
 
 
 def chain_of(
@@ -76,12 +71,12 @@ def chain_of(
 
     `differs` says where a value differs from a reference: then what differs is followed.
     """
-    return _BackwardWalk(timeline, farthest, frames, differs).chain(spot, is_finite_followed=True)
+    return _ChainWalk(timeline, frames, differs, farthest).chain(spot, is_finite_followed=True)
 
 
 def chain_behind(frames: EarlierFrames, timeline: Timeline, spot: ValueSpot, differs: Differs | None = None) -> Chain:
     """Return where the largest of the finite elements comes from of which a NaN or Inf was born; empty for none."""
-    walk = _BackwardWalk(timeline, FARTHEST, frames, differs)
+    walk = _ChainWalk(timeline, frames, differs)
     following = walk.chain_with_end(spot)
     return Chain(()) if following is None else walk.chain(following, is_finite_followed=True)
 
@@ -93,18 +88,13 @@ def with_origins(timeline: Timeline, causes: list[Cause]) -> tuple[Cause, ...]:
 
 def _with_origin(timeline: Timeline, cause: NonFinite) -> NonFinite:
     with closing(EarlierFrames(timeline)) as frames:
-        return _with_chain(_BackwardWalk(timeline, FARTHEST_AT_A_STOP, frames), cause)
-
-
-def _with_chain(walk: _BackwardWalk, cause: NonFinite) -> NonFinite:
-    seat = walk.frames.present
-    frame = walk.frames.at(seat)[-1]
-    operation = frame.program.operations[frame.pc - 1] if frame.pc else None
-    site = cause.location.operation
-    if operation is None or site is None or operation.layer.id != site.id:
-        return cause
-    chain = walk.chain(ValueSpot(seat, operation.outputs[cause.location.output or 0], cause.element))
-    return replace(cause, chain=chain, last_clean=walk.last_clean(chain))
+        walk, seat = _ChainWalk(timeline, frames, farthest=FARTHEST_AT_A_STOP), frames.present
+        frame, site = frames.at(seat)[-1], cause.location.operation
+        operation = frame.program.operations[frame.pc - 1] if frame.pc else None
+        if operation is None or site is None or operation.layer.id != site.id:
+            return cause
+        chain = walk.chain(ValueSpot(seat, operation.outputs[cause.location.output or 0], cause.element))
+        return replace(cause, chain=chain, last_clean=walk.last_clean(chain))
 
 
 def element_asked(value: Array, address: Address, told: str = "") -> Element | None:
@@ -138,22 +128,18 @@ class NoValueYet(UsageError):
     """A value that is not computed at this moment."""
 
 
-class _NotKept(Exception):
-    """A value on the way is gone: a recorded run that was resumed keeps only what is still read."""
-
-
-class _BackwardWalk:
-    """One walk back. It makes a link of each spot and says which spot is the next."""
+class _ChainWalk(RunWalk):
+    """The way back of one operand. It makes a link of each spot and says which spot is the next."""
 
     def __init__(
-        self, timeline: Timeline, farthest: int, frames: EarlierFrames, differs: Differs | None = None
+        self,
+        timeline: Timeline,
+        frames: EarlierFrames,
+        differs: Differs | None = None,
+        farthest: int = FARTHEST,
     ) -> None:
-        self._timeline = timeline
+        super().__init__(timeline, frames, differs)
         self._farthest = farthest
-        self._file = file_of(timeline.machine.compiled)
-        self._edits = [edit for made in timeline.edits.values() for edit in made]
-        self.frames = frames
-        self._differs = differs
         self._finite = False
         self._last: ValueSpot | None = None
         self._decides: Layer | None = None
@@ -162,19 +148,14 @@ class _BackwardWalk:
         """Return all links from a spot to where it begins; what is finite is followed where that is asked for."""
         self._finite = is_finite_followed and not self._is_bad(spot)
         laps = _Laps()
-        try:
-            return self._walked(spot, laps)
-        except Paused:
-            self._timeline.machine.request_pause(wanted=False)
-            return Chain(laps.links(), "paused before its beginning was found")
-        except _NotKept:
-            return Chain(laps.links(), "what it was computed of was not kept by the run")
+        stopped = self._ended(lambda: self._walk(spot, laps))
+        return Chain(laps.links(), stopped or laps.stopped)
 
-    def _walked(self, spot: ValueSpot, laps: _Laps) -> Chain:
+    def _walk(self, spot: ValueSpot, laps: _Laps) -> None:
         following: ValueSpot | None = spot
         decides: Layer | None = None
         edges = 0
-        while following is not None:
+        while following is not None and not laps.stopped:
             here = self._last = following
             link, following = self._link(here)
             if decides is not None:
@@ -183,35 +164,24 @@ class _BackwardWalk:
             if not self._goes_on(here):
                 following = None
             edges += link.kind is LinkKind.BACK_EDGE
-            stopped = self._stopped(edges, laps) if following is not None else ""
-            laps.add(here, link, is_last=following is None or bool(stopped))
-            if stopped:
-                return Chain(laps.links(), stopped)
-        return Chain(laps.links())
+            laps.stopped = self._stopped(edges, laps) if following is not None else ""
+            laps.add(here, link, is_last=following is None or bool(laps.stopped))
 
     def chain_with_end(self, spot: ValueSpot) -> ValueSpot | None:
         """Return the spot of the largest finite element of which the NaN or Inf at the end of the chain was born."""
-        chain = self.chain(spot)
-        birth, last = chain.birth, self._last
+        birth, last = self.chain(spot).birth, self._last
         if birth is None or birth.kind is not LinkKind.BORN or last is None or last.element is None:
             return None
-        frame = self.frames.at(last.seat)[-1]
+        frame = self._frame(last.seat)
         operation = operation_of(frame.program, last.slot)
-        if operation is None or operation.plans:
-            return None
-        return self._made(last, birth, frame, operation)[1]
+        return None if operation is None or operation.plans else self._made(last, birth, frame, operation)[1]
 
     def last_clean(self, chain: Chain) -> Location | None:
         """Return the operation that gave finite numbers last before the birth at the end of a chain just made."""
-        birth = chain.birth
-        if (
-            birth is None
-            or len(chain.links) < 2
-            or birth.kind not in (LinkKind.BORN, LinkKind.EDITED)
-            or self._last is None
-        ):
+        birth, kinds = chain.birth, (LinkKind.BORN, LinkKind.EDITED)
+        if birth is None or len(chain.links) < 2 or birth.kind not in kinds or self._last is None:
             return None
-        frames = self.frames.at(self._last.seat)
+        frames = self._frames.at(self._last.seat)
         frame, program = frames[-1], frames[-1].program
         before = program.computed_at.get(self._last.slot, 0)
         for operation in reversed(program.operations[max(before - _NEAR, 0) : before]):
@@ -230,48 +200,41 @@ class _BackwardWalk:
             return f"looked back over {edges} iterations, in the earliest of which it was so already"
         return ""
 
-    def _is_bad(self, spot: ValueSpot) -> bool:
-        """True if the element is NaN or infinite."""
-        value = held(self.frames.at(spot.seat)[-1], spot)
-        return spot.element is not None and value.dtype in FLOATING and not bool(np.isfinite(value[spot.element]))
-
     def _goes_on(self, spot: ValueSpot) -> bool:
         return spot.element is not None and (self._finite or self._is_bad(spot))
 
     # --- links ---------------------------------------------------------------------------------------------------
 
     def _link(self, spot: ValueSpot) -> tuple[Link, ValueSpot | None]:
-        frames = self.frames.at(spot.seat)
+        frames = self._frames.at(spot.seat)
         frame, program = frames[-1], frames[-1].program
-        value = frame.values[spot.slot]
-        if value is None:
-            raise _NotKept
+        operation = operation_of(program, spot.slot)
+        kind, self._decides = self._made_here(frame, spot.slot, operation), None
         layer, output = producer(program, spot.slot)
-        array, self._decides = held(frame, spot), None
+        value = np.asarray(frame.values[spot.slot])
         link = Link(
-            location=location_of(frames, self._file, layer, output if len(layer.outputs) > 1 else None),
-            type=element_types.name_of(np.asarray(value).dtype),
-            shape=tuple(np.shape(value)),
+            location=location_of(frames, self._file, layer, output_named(layer, output)),
+            type=element_types.name_of(value.dtype),
+            shape=value.shape,
             element=spot.element,
-            value=None if spot.element is None else scalar_of(array[spot.element]),
-            kind=LinkKind.CONSTANT,
+            value=None if spot.element is None else scalar_of(self._element(spot)),
+            kind=kind or LinkKind.CONSTANT,
             is_shape=spot.is_shape,
         )
-        contents = [edit for edit in self._edits if isinstance(edit, ValueEdit | ConstantEdit)]
-        if any(edit.program is program and edit.slot == spot.slot and edit.value is value for edit in contents):
-            return replace(link, kind=LinkKind.EDITED), None
-        operation = operation_of(program, spot.slot)
-        if operation is not None and operation.plans:
-            return self._out_of(spot, link, operation)
-        if operation is not None and spot.slot in program.computed_at:
+        if kind is LinkKind.COMPUTED and operation is not None:
             return self._computed(spot, link, frame, operation)
-        if spot.slot in program.parameters:
-            return self._into(spot, link, frame)
-        return link, self._chosen_by(spot)
+        if kind is not None:
+            return link, self._chosen_by(spot) if kind is LinkKind.CONSTANT else None
+        way = self._crossing(spot, frame, operation)
+        link, following = replace(link, kind=way.kind, line=way.line), way.following
+        if operation is not None:
+            self._decides = operation.layer if way.decides else None
+            return link, following
+        return (link, None) if following is None else self._carried(link, spot, following)
 
     def _chosen_by(self, spot: ValueSpot) -> ValueSpot | None:
         """Return, of a constant in a branch, the condition for which that branch ran; None where it is the same."""
-        found = condition_of(self.frames, spot.seat) if self._finite else None
+        found = condition_of(self._frames, spot.seat) if self._finite else None
         if found is None or (self._differs is not None and not self._is_different(found[0])):
             return None
         self._decides = found[1].layer
@@ -280,14 +243,12 @@ class _BackwardWalk:
     def _computed(
         self, spot: ValueSpot, link: Link, frame: Frame, operation: Operation
     ) -> tuple[Link, ValueSpot | None]:
-        output = operation.outputs.index(spot.slot)
-        if any(slot >= 0 and frame.values[slot] is None for slot in operation.inputs):
-            raise _NotKept
+        inputs_of(frame, operation)
         if spot.element is None or not self._goes_on(spot):
             return replace(link, kind=LinkKind.COMPUTED, operands=operands_of(frame, operation, self._file)), None
         if not self._is_bad(spot):
             return self._made(spot, link, frame, operation)
-        origin = nan_origin(frame, operation, output, spot.element, self._file)
+        origin = nan_origin(frame, operation, operation.outputs.index(spot.slot), spot.element, self._file)
         link = replace(link, operands=origin.operands, arithmetic=origin.arithmetic, formula=origin.formula)
         if origin.follows is None:
             step = LinkKind.STATE if operation.kind is OpKind.STATEFUL else LinkKind.BORN
@@ -298,19 +259,14 @@ class _BackwardWalk:
 
     def _made(self, spot: ValueSpot, link: Link, frame: Frame, operation: Operation) -> tuple[Link, ValueSpot | None]:
         """Return the link of a finite element with its largest parts, and the one of them that is followed."""
-        assert spot.element is not None
-        values = [frame.values[slot] if slot >= 0 else None for slot in operation.inputs]
-        results = [frame.values[slot] for slot in operation.outputs]
-        makes = shape_making if spot.is_shape else making
-        found = makes(operation, values, results, operation.outputs.index(spot.slot), spot.element)
+        found = self._contributions(spot, frame, operation)
         chosen = self._chosen(spot, found, frame, operation)
-        shares = found.weights
+        shares: list[float | None] = [*found.weights, *[None] * len(found.parts)]
         parts = tuple(
-            self._part(part, frame, operation, shares[k] if k < len(shares) else None)
-            for k, part in enumerate(found.parts[:MOST_PARTS])
+            self._part(part, frame, operation, share)
+            for part, share in zip(found.parts[:_MOST_PARTS], shares, strict=False)
         )
-        known = [part.share for part in parts if part.share is not None]
-        rest = max(0.0, 1.0 - sum(known)) if found.weights and found.total > len(parts) else None
+        known = sum(part.share for part in parts if part.share is not None)
         is_state = operation.kind is OpKind.STATEFUL
         link = replace(
             link,
@@ -319,14 +275,14 @@ class _BackwardWalk:
             form=found.form,
             parts=parts,
             count=found.total,
-            rest=rest,
+            rest=max(0.0, 1.0 - known) if found.weights and found.total > len(parts) else None,
             follows=None if chosen is None else chosen.input,
         )
         if chosen is None:
             return link, None
         return link, ValueSpot(spot.seat, operation.inputs[chosen.input], chosen.element, chosen.is_shape)
 
-    def _chosen(self, spot: ValueSpot, found: Making, frame: Frame, operation: Operation) -> Factor | None:
+    def _chosen(self, spot: ValueSpot, found: Contributions, frame: Frame, operation: Operation) -> Factor | None:
         """Return what is followed of a finite element: what decides or is largest, constants last, indices after data.
 
         With a reference what differs from it comes first.
@@ -338,72 +294,39 @@ class _BackwardWalk:
                     continue
                 slot = operation.inputs[factor.input]
                 is_constant = frame.program.template[slot] is not None
-                is_same = self._differs is not None and not self._is_different(
-                    ValueSpot(spot.seat, slot, factor.element, factor.is_shape)
-                )
+                there = ValueSpot(spot.seat, slot, factor.element, factor.is_shape)
+                is_same = self._differs is not None and not self._is_different(there)
                 factors.append(((is_same, is_constant, not part.is_value), k, factor))
-        return min(factors, key=lambda one: (one[0], one[1]))[2] if factors else None
+        return min(factors, key=lambda one: one[:2])[2] if factors else None
 
     def _is_different(self, spot: ValueSpot) -> bool:
         assert self._differs is not None
-        found = self._differs(spot.seat, spot.slot, np.asarray(self.frames.at(spot.seat)[-1].values[spot.slot]))
-        if found is None:
-            return False
-        return bool(found.all()) if spot.is_shape else bool(found[spot.element])
+        found = self._differs(spot.seat, spot.slot, np.asarray(self._value(spot.seat, spot.slot)))
+        return found is not None and bool(found.all() if spot.is_shape else found[spot.element])
 
-    @staticmethod
-    def _named(frame: Frame, operation: Operation, index: int) -> tuple[Layer, int]:
-        source = frame.program.graph.sources[operation.layer.id][index]
-        assert source is not None, "what has a value is connected"
-        return frame.program.graph.by_id[source.layer], source.output
-
-    def _part(self, part: MadeOf, frame: Frame, operation: Operation, share: float | None) -> LinkPart:
-        layer, output = self._named(frame, operation, part.factor.input)
-        value = None if part.factor.element is None else scalar_of(part.factor.value)
+    def _part(self, part: Contribution, frame: Frame, operation: Operation, share: float | None) -> LinkPart:
+        factor = part.factor
+        layer, output = producer(frame.program, operation.inputs[factor.input])
+        value = None if factor.element is None else scalar_of(factor.value)
         site = layer_site(layer, self._file)
         return LinkPart(
-            part.factor.input,
-            site,
-            output,
-            part.factor.element,
-            value,
-            part.role,
-            part.amount,
-            share,
-            part.factor.is_shape,
+            factor.input, site, output, factor.element, value, part.role, part.amount, share, factor.is_shape
         )
-
-    # --- into and out of a body ----------------------------------------------------------------------------------
-
-    def _into(self, spot: ValueSpot, link: Link, frame: Frame) -> tuple[Link, ValueSpot | None]:
-        """Of a Parameter: what it got from outside, or over a back edge."""
-        if frame.activation is None:
-            return replace(link, kind=LinkKind.GIVEN), None
-        way = into_body(frame, spot)
-        link = replace(link, kind=way.kind, line=way.line)
-        return (link, None) if way.following is None else self._carried(link, spot, way.following)
 
     def _carried(self, link: Link, spot: ValueSpot, following: ValueSpot) -> tuple[Link, ValueSpot | None]:
         """Return the next spot of what is handed over as it is, but for type and rank, which a Parameter may fix."""
-        frame = self.frames.at(following.seat)[-1]
+        frame = self._frame(following.seat)
         if frame.values[following.slot] is None:
-            raise _NotKept
+            raise ValueNotKept
         source = held(frame, following)
         following = with_rank_of(source, following)
-        element = following.element
         if spot.element is None or not self._goes_on(spot):
             return link, None
-        if self._is_bad(spot) and element is not None and source.dtype in FLOATING and not self._is_bad(following):
-            formula = f"{float(source[element]):.4g} becomes {link.type}"
+        number = self._element(following)
+        if self._is_bad(spot) and number is not None and source.dtype in FLOATING and not is_bad(number):
+            formula = f"{float(number):.4g} becomes {link.type}"
             return replace(link, kind=LinkKind.BORN, arithmetic=Arithmetic.OVERFLOW, formula=formula), None
         return link, following
-
-    def _out_of(self, spot: ValueSpot, link: Link, operation: Operation) -> tuple[Link, ValueSpot | None]:
-        """Of an output of a loop or If: the Result of the iteration, or of the branch, that gave it."""
-        way = out_of_body(self.frames, spot, operation)
-        if way.decides:
-            self._decides = operation.layer
-        return replace(link, kind=way.kind, line=way.line), way.following
 
 
 class _Laps:
@@ -414,6 +337,7 @@ class _Laps:
         self._lap: list[Link] = []
         self._begun: tuple[int, Element | None, int] | None = None
         self._before: list[tuple[str, int, Element | None]] = []
+        self.stopped = ""
 
     def __len__(self) -> int:
         return len(self._links) + len(self._lap)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from stepper.debug.causes.cause import Verdict
 from stepper.debug.causes.overrides import is_end_set
-from stepper.debug.causes.verdict_facts import Verdict
 from stepper.debug.causes.verdicts import Verdicts, verdict_text
 from stepper.debug.inspection import explanations
 from stepper.debug.inspection.back_edges import back_edge_view

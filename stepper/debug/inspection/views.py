@@ -23,7 +23,7 @@ from stepper.records import OneLine
 from stepper.tensors.differences import Differences
 
 if TYPE_CHECKING:
-    from stepper.debug.causes.verdict_facts import Verdict
+    from stepper.debug.causes.cause import Verdict
 
 
 class Origin(StrEnum):

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from msgspec import Struct
 
-from stepper.debug.causes.cause import NonFinite, NonFiniteKind, Scalar, TensorBrief, cause_data
-from stepper.debug.causes.verdict_facts import Verdict
+from stepper.debug.causes.cause import NonFinite, NonFiniteKind, Scalar, TensorBrief, Verdict, cause_data
 from stepper.ir.model import CALLS, iteration_word
 from stepper.plain_values import json_number
 from stepper.records import Brief, as_data

@@ -11,9 +11,9 @@ from typing import Final, NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
+from stepper.debug.causes.cause import Verdict
 from stepper.debug.causes.locations import file_of
 from stepper.debug.causes.overrides import is_end_set
-from stepper.debug.causes.verdict_facts import Verdict
 from stepper.debug.causes.verdicts import Verdicts
 from stepper.debug.inspection.condition_limits import condition_limit
 from stepper.debug.inspection.explanations import never_ends

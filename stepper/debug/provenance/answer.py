@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper import element_types
 from stepper.debug.causes.cause import Chain, LinkKind
-from stepper.debug.causes.crossings import ValueSpot, body_values, end_of_loop, held
-from stepper.debug.causes.earlier_frames import EarlierFrames
+from stepper.debug.causes.crossings import ValueSpot, body_values, end_of_loop, held, producer
+from stepper.debug.causes.earlier_frames import EarlierFrames, Seat, iterations_of, seat_of
 from stepper.debug.causes.locations import address_at, file_of
 from stepper.debug.causes.nan_origins import scalar_of
 from stepper.debug.causes.overrides import is_end_set
+from stepper.debug.causes.run_walk import Differs, is_bad
 from stepper.debug.causes.why import FARTHEST, NoValueYet, chain_behind, chain_of
 from stepper.debug.finding.goto import tick_of_address
 from stepper.debug.provenance.facts import (
@@ -27,29 +30,33 @@ from stepper.debug.provenance.facts import (
     SourceTensor,
     TrialCounts,
 )
+from stepper.debug.provenance.operation_at import element_at
 from stepper.debug.provenance.question import WhyQuestion, question_at
-from stepper.debug.provenance.references import differs_from
-from stepper.debug.provenance.trials import Tester, TrialMoment
-from stepper.debug.provenance.walk import BackwardSlicer, ReachedTensor, SourceKind, Strength, Trail
+from stepper.debug.provenance.rules import replaced, same_values
+from stepper.debug.provenance.walk import MaskWalk, ReachedTensor, SourceKind, Strength, Trail
+from stepper.debug.reference_values import ValuePlace, path_of
 from stepper.debug.story.places import EndedLoop, ended_loop, spot_of
 from stepper.debug.timeline import Timeline
 from stepper.debug.visits import excursion
 from stepper.element_types import FLOATING, Array
-from stepper.engine.frames import Frame
-from stepper.errors import Paused, UsageError
+from stepper.engine.frames import EventKind, Every, Frame
+from stepper.engine.machine import Machine
+from stepper.engine.program import CompiledModel
+from stepper.errors import Paused, StepperError, UsageError
 from stepper.ir.model import layer_site
 from stepper.query.address_syntax import Address, exact_name
 from stepper.query.atlas import Atlas
 
 MOST_ELEMENTS: Final = 20_000
 """Elements of a source that are listed."""
-_PARTS: Final = {Strength.DATA: Influence.DATA, Strength.INDEX: Influence.INDEX, Strength.CONTROL: Influence.CONTROL}
-_KINDS: Final = {
-    SourceKind.INPUT: "input",
-    SourceKind.CONSTANT: "constant",
-    SourceKind.EDIT: "edit",
-    SourceKind.VARIABLE: "variable",
-}
+MOST_COST: Final = 1_500_000
+"""Moves of the machine, in all trials together, one with large tensors counting for several."""
+_BYTES_OF_A_MOVE: Final = 20_000
+_MOST_COMPARED: Final = 4
+_ALONE: Final = 0.75
+"""Part of all moves for which elements are tried one by one."""
+_RELATIVE: Final = 1e-4
+_ABSOLUTE: Final = 1e-5
 
 
 def provenance(timeline: Timeline, question: str | Address, *, tries: bool = True) -> Provenance:
@@ -93,6 +100,7 @@ class _Answering:
         self._timeline, self._frames, self._question, self._tries = timeline, frames, question, tries
         self._compiled = timeline.machine.compiled
         self._differs = differs_from(timeline, frames)
+        self._walk = MaskWalk(timeline, frames, self._differs)
         self._stopped = ""
 
     def answer(self) -> Provenance:
@@ -101,145 +109,128 @@ class _Answering:
         if question.kind is QuestionKind.END:
             return self._of_end(ended_loop(self._frames, self._compiled, question.loop, question.iterations))
         assert question.address is not None
-        is_shape = question.kind is QuestionKind.SHAPE
+        is_shape, is_whole = question.kind is QuestionKind.SHAPE, not question.address.index
         spot, _ = spot_of(
             self._frames, self._compiled, question.address, self._differs, of_shape=is_shape, told=question.told
         )
-        value = np.asarray(self._frames.at(spot.seat)[-1].values[spot.slot])
+        frame = self._frames.at(spot.seat)[-1]
+        value = np.asarray(frame.values[spot.slot])
+        address = self._address(question.address, spot)
         other = None if self._differs is None or is_shape else self._differs(spot.seat, spot.slot, value)
         if other is not None and not other[spot.element]:
-            raise UsageError(f"'{self._address(question.address, spot)}' does not differ from the reference")
-        chain, behind = self._chains(spot) if spot.element is not None else (Chain(()), Chain(()))
-        trail = self._trail(spot, value, is_whole=not question.address.index)
-        element = None if is_shape else spot.element
-        is_bad = not is_shape and value.dtype in FLOATING and not np.isfinite(value[spot.element])
-        if is_bad:
-            _keep_data(trail)
+            raise UsageError(f"'{address}' does not differ from the reference")
+        chains = self._chains(spot)
+        levels = np.zeros(value.ndim if is_shape else value.shape, np.uint8)
+        if is_shape and is_whole:
+            levels[...] = Strength.DATA
+        elif spot.element is not None:
+            levels[spot.element] = Strength.DATA
+        trail = self._walk.trail(spot.seat, spot.slot, levels, is_shape=is_shape)
+        is_fault = not is_shape and is_bad(value[spot.element])
+        if is_fault:
+            trail.keep_data()
 
         def read(frame: Frame) -> Array | None:
             if frame.values[spot.slot] is None:
                 return None
             array = held(frame, spot)
-            if is_shape and not (question.address is not None and question.address.index):
+            if is_shape and is_whole:
                 return array
             assert spot.element is not None
             is_inside = len(spot.element) == array.ndim and all(map(int.__lt__, spot.element, array.shape))
             return np.asarray(array[spot.element]) if is_inside else None
 
-        frame = self._frames.at(spot.seat)[-1]
-        trials = self._try(trail, TrialMoment(spot.seat, read), read(frame), is_fault=is_bad)
-        return Provenance(
-            asked=question.kind,
-            address=str(self._address(question.address, spot)),
-            type=element_types.name_of(value.dtype),
-            shape=tuple(value.shape),
-            element=element,
-            value=None if element is None else scalar_of(value[element]),
-            chain=chain,
-            behind=behind,
-            addresses=self._addresses(chain, behind),
-            trials=trials,
-            reference="" if self._differs is None or self._timeline.reference is None else "reference",
-            **self._found(trail),
-        )
+        trials = self._try(trail, _TrialMoment(spot.seat, read), read(frame), is_fault=is_fault)
+        answer = self._provenance(str(address), chains, trail, trials)
+        element = None if is_shape else spot.element
+        number = None if element is None else scalar_of(value[element])
+        kind = element_types.name_of(value.dtype)
+        return replace(answer, type=kind, shape=value.shape, element=element, value=number)
 
     def _address(self, asked: Address, spot: ValueSpot) -> Address:
-        iterations = next((number for _, number in reversed(spot.seat) if number is not None), None)
+        iterations = next(reversed(iterations_of(spot.seat)), None)
         named = asked.iterations if isinstance(asked.iterations, int) and asked.iterations >= 0 else iterations
         is_whole_shape = self._question.kind is QuestionKind.SHAPE and not asked.index
-        index = () if is_whole_shape else spot.element or ()
         if self._question.output:
             asked = replace(asked, levels=(), operation=exact_name(self._question.output))
-        return replace(asked, iterations=named, index=index)
+        return replace(asked, iterations=named, index=() if is_whole_shape else spot.element or ())
 
     def _of_end(self, ended: EndedLoop) -> Provenance:
         activation = ended.activation
         assert activation.ended is not None, "it has ended"
-        count = activation.iteration + 1
         spot = end_of_loop(self._frames, ended.outer, ended.seat, activation)
-        chain = behind = Chain(())
-        value: Any = None
-        if spot is not None:
-            chain, behind = self._chains(spot)
-            value = scalar_of(held(self._frames.at(spot.seat)[-1], spot)[spot.element])
-        trail = BackwardSlicer(self._timeline, self._frames, self._differs).end_of(ended.outer, ended.seat, activation)
+        chains = self._chains(spot)
+        value = None if spot is None else held(self._frames.at(spot.seat)[-1], spot)[spot.element]
+        trail = self._walk.end_of(ended.outer, ended.seat, activation)
         index = self._frames.at(ended.outer)[-1].program.operations.index(activation.operation)
-        for one in trail.reached.values():  # all that matters does so for whether an iteration ran
-            one.levels = np.where(one.levels > 0, np.uint8(Strength.DATA), np.uint8(0))
-            one.axes = np.where(one.axes > 0, np.uint8(Strength.DATA), np.uint8(0))
 
         def read(frame: Frame) -> Array | None:
             return None if frame.activation is None else np.array(frame.activation.iteration)
 
-        moment = TrialMoment(ended.outer, read, index)
+        moment = _TrialMoment(ended.outer, read, index)
         trials = self._try(trail, moment, np.array(activation.iteration), is_fault=False)
         layer = layer_site(activation.operation.layer, file_of(self._compiled))
         is_set = is_end_set(activation, body_values(self._frames, ended.seat))
+        end = LoopEnd(layer, activation.iteration + 1, activation.ended, activation.limit, is_set)
+        found = self._provenance(layer.name, chains, trail, trials)
+        return replace(found, value=None if spot is None else scalar_of(value), end=end, reference="")
+
+    def _provenance(self, address: str, chains: tuple[Chain, Chain], trail: Trail, trials: TrialCounts) -> Provenance:
+        rules = sorted(trail.rules.items())
         return Provenance(
-            asked=QuestionKind.END,
-            address=layer.name,
+            asked=self._question.kind,
+            address=address,
             type="",
             shape=(),
             element=None,
-            value=value,
-            chain=chain,
-            behind=behind,
-            addresses=self._addresses(chain, behind),
+            value=None,
+            chain=chains[0],
+            behind=chains[1],
+            addresses=self._addresses(*chains),
+            sources=sources_of(trail, file_of(self._compiled)),
+            rules=tuple(RuleCount(use.type, use.method, count) for use, count in rules),
+            operations=trail.steps,
+            kernel_runs=trail.kernel_runs,
             trials=trials,
-            end=LoopEnd(layer, count, activation.ended, activation.limit, is_set),
-            **self._found(trail),
+            reference="" if self._differs is None else "reference",
+            stopped=trail.stopped or self._stopped,
         )
 
     # --- the way back ---------------------------------------------------------------------------------------------
 
-    def _chains(self, spot: ValueSpot) -> tuple[Chain, Chain]:
+    def _chains(self, spot: ValueSpot | None) -> tuple[Chain, Chain]:
+        if spot is None or spot.element is None:
+            return Chain(()), Chain(())
         chain = chain_of(self._frames, self._timeline, spot, self._differs)
-        behind = Chain(())
-        if chain.birth is not None and chain.birth.kind is LinkKind.BORN:
-            behind = chain_behind(self._frames, self._timeline, spot, self._differs)
-        return chain, behind
+        if chain.birth is None or chain.birth.kind is not LinkKind.BORN:
+            return chain, Chain(())
+        return chain, chain_behind(self._frames, self._timeline, spot, self._differs)
 
     def _addresses(self, *chains: Chain) -> tuple[str, ...]:
         found, atlas = [], Atlas(self._compiled)
-        for chain in chains:
-            for link in chain.links:
-                address = address_at(link.location, self._compiled, atlas)
-                index = f"[{','.join(map(str, link.element))}]" if link.element else ""
-                of_shape = "shape of " if link.is_shape else ""
-                found.append(f"{of_shape}{'' if address is None else address}{index}")
+        for link in (link for chain in chains for link in chain.links):
+            address = address_at(link.location, self._compiled, atlas)
+            index = f"[{','.join(map(str, link.element))}]" if link.element else ""
+            of_shape = "shape of " if link.is_shape else ""
+            found.append(f"{of_shape}{'' if address is None else address}{index}")
         return tuple(found)
 
-    def _trail(self, spot: ValueSpot, value: Array, *, is_whole: bool) -> Trail:
-        slicer = BackwardSlicer(self._timeline, self._frames, self._differs)
-        levels = np.zeros(value.ndim if spot.is_shape else value.shape, np.uint8)
-        if spot.is_shape and is_whole:
-            levels[...] = Strength.DATA
-        elif spot.element is not None:
-            levels[spot.element] = Strength.DATA
-        if spot.is_shape:
-            return slicer.trail(spot.seat, spot.slot, None, levels)
-        return slicer.trail(spot.seat, spot.slot, levels)
-
-    def _try(self, trail: Trail, moment: TrialMoment, expected: Array | None, *, is_fault: bool) -> TrialCounts:
+    def _try(self, trail: Trail, moment: _TrialMoment, expected: Array | None, *, is_fault: bool) -> TrialCounts:
         """Try the elements of inputs that the rules left, and drop from the trail what does not matter."""
         main = self._frames.at(())[-1]
-        slots = main.program.parameters
-        inputs = [one for one in trail.reached.values() if one.kind is SourceKind.INPUT]
-        candidates = sum(int((one.levels > 0).sum()) for one in inputs)
-        if not candidates or not self._tries or self._stopped or trail.stopped or self._differs is not None:
+        inputs = {one.slot: one for one in trail.reached.values() if one.kind is SourceKind.INPUT}
+        candidates = sum(int((one.levels > 0).sum()) for one in inputs.values())
+        if not candidates or not self._tries or trail.stopped or self._differs is not None:
             return TrialCounts(candidates)
         if self._timeline.edits:
             return TrialCounts(candidates, reason="the run was edited")
-        given = [np.asarray(main.values[slot]) for slot in slots]
-        size = sum(np.asarray(value).nbytes for value in main.values if value is not None)
-        tester = Tester(self._compiled, given, self._timeline.machine, moment, size)
+        tester = _Tester(self._compiled, main, self._timeline.machine, moment)
         reason = tester.begin(expected)
         if reason:
             return TrialCounts(candidates, runs=tester.runs, reason=reason)
-        by_slot = {one.slot: one for one in inputs}
-        levels = {k: by_slot[slot].levels for k, slot in enumerate(slots) if slot in by_slot}
+        slots = main.program.parameters
         try:
-            kept, tried = tester.mattering(levels)
+            kept, tried = tester.mattering({k: inputs[slot].levels for k, slot in enumerate(slots) if slot in inputs})
         except Paused:
             self._timeline.machine.request_pause(wanted=False)
             self._stopped = "paused before all elements were tried"
@@ -248,65 +239,252 @@ class _Answering:
         if is_fault and not left:
             return TrialCounts(candidates, tried, 0, tester.runs, "no element alone makes it finite")
         for k, mask in kept.items():
-            one = by_slot[slots[k]]
+            one = inputs[slots[k]]
             one.levels = np.where(mask, one.levels, np.uint8(0))
         reason = "" if tried == candidates else "too many to run the model for each"
         return TrialCounts(candidates, tried, candidates - left, tester.runs, reason)
 
-    def _found(self, trail: Trail) -> dict[str, Any]:
-        rules = sorted(trail.rules.items())
-        return {
-            "sources": self._sources(trail),
-            "rules": tuple(RuleCount(use.type, use.method, count) for use, count in rules),
-            "operations": trail.steps,
-            "kernel_runs": trail.kernel_runs,
-            "stopped": trail.stopped or self._stopped,
-        }
 
-    def _sources(self, trail: Trail) -> tuple[SourceTensor, ...]:
-        found = [
-            self._source(reached) for reached in trail.reached.values() if reached.levels.any() or reached.axes.any()
+def sources_of(trail: Trail, file: str) -> tuple[SourceTensor, ...]:
+    """Return the tensors at which a way back ended, by kinds, data first; `file` names the model."""
+    reached = [one for one in trail.reached.values() if one.levels.any() or one.axes.any()]
+    found = sorted(((one.kind, _source(one, file)) for one in reached), key=_source_order)
+    return tuple(source for _, source in found)
+
+
+def _source(reached: ReachedTensor, file: str) -> SourceTensor:
+    value, levels = reached.value, reached.levels.reshape(-1)
+    listed = sorted(np.flatnonzero(levels).tolist(), key=lambda at: -int(levels[at]))[:MOST_ELEMENTS]
+    counts = ((Influence[level.name], int((levels == level).sum())) for level in _STRENGTHS)
+    return SourceTensor(
+        kind=reached.kind.name.lower(),
+        name=reached.layer.name,
+        layer=layer_site(reached.layer, file),
+        output=reached.output,
+        type=element_types.name_of(value.dtype),
+        shape=value.shape,
+        counts=tuple((part, count) for part, count in counts if count),
+        elements=tuple(
+            SourceElement(element_at(at, value.shape), scalar_of(value.reshape(-1)[at]), _influence(levels[at]))
+            for at in listed
+        ),
+        axes=tuple(
+            SourceElement((axis,), value.shape[axis], _influence(reached.axes[axis]))
+            for axis in np.flatnonzero(reached.axes).tolist()
+        ),
+    )
+
+
+_STRENGTHS: Final = (Strength.DATA, Strength.INDEX, Strength.CONTROL)
+
+
+def _influence(level: Any) -> Influence:
+    return Influence[Strength(int(level)).name]
+
+
+def _source_order(found: tuple[SourceKind, SourceTensor]) -> tuple[Any, ...]:
+    kind, source = found
+    return kind, list(Influence).index(source.first_part), source.layer.line, source.name, source.output
+
+
+# --- a reference ------------------------------------------------------------------------------------------------------
+
+
+def differs_from(timeline: Timeline, frames: EarlierFrames) -> Differs | None:
+    """Return a function that says where values of the run differ from the reference; None where there is none."""
+    reference = timeline.reference
+    if reference is None:
+        return None
+    known: dict[tuple[Seat, int], Array | None] = {}
+
+    def differs(seat: Seat, slot: int, value: Array) -> Array | None:
+        if (seat, slot) not in known:
+            stack = frames.at(seat)
+            layer, output = producer(stack[-1].program, slot)
+            try:
+                other = reference.value_at(ValuePlace(path_of(stack), layer, output, stack[-1]))
+            except StepperError:
+                other = None
+            known[seat, slot] = None if other is None else _mask(value, np.asarray(other))
+        return known[seat, slot]
+
+    return differs
+
+
+def _mask(value: Array, other: Array) -> Array:
+    """Return where two tensors differ by more than rounding."""
+    if value.shape != other.shape:
+        return np.ones(value.shape, bool)
+    if value.dtype in FLOATING and other.dtype in FLOATING:
+        a, b = value.astype(np.float64), other.astype(np.float64)
+        with np.errstate(all="ignore"):
+            return np.asarray(~np.isclose(a, b, _RELATIVE, _ABSOLUTE, equal_nan=True))
+    return np.asarray(value != other)
+
+
+# --- trials: does an element matter when the model runs again? --------------------------------------------------------
+
+_Reading = Callable[[Frame], Array | None]
+"""Return what was asked about, given the frame that has it; None where that has none."""
+
+
+class _TrialMoment(Struct, frozen=True, eq=False):
+    """Moment of a run at which the reading is taken: the close of the iteration, or branch, of a seat.
+
+    `leaves` is the operation (by index) of the graph of the seat that is to be left, a loop whose end is asked about.
+    """
+
+    seat: Seat
+    read: _Reading
+    leaves: int | None = None
+
+
+class _Tester:
+    """Runs of a model beside a run, each with other inputs."""
+
+    def __init__(self, compiled: CompiledModel, main: Frame, owner: Machine, moment: _TrialMoment) -> None:
+        self._compiled, self._owner, self._moment = compiled, owner, moment
+        self._inputs = [np.asarray(main.values[slot]) for slot in main.program.parameters]
+        self._most_moves = 4 * owner.tick + 1000
+        self.runs = 0
+        self._spent = 0
+        self._each = sum(np.asarray(value).nbytes for value in main.values if value is not None) // _BYTES_OF_A_MOVE
+        self._base: Array | None = None
+        self._compared = _compared_with(compiled)
+
+    def begin(self, expected: Array | None) -> str:
+        """Run once as it was. Return why elements cannot be tried; empty where they can."""
+        try:
+            self._base = self._reading(self._inputs)
+        except StepperError:
+            self._base = None
+        if self._base is None or expected is None or not same_values(self._base, expected):
+            return "the run cannot be made again from its inputs alone"
+        return ""
+
+    def mattering(self, levels: Mapping[int, Array]) -> tuple[dict[int, Array], int]:
+        """Return the elements that matter, of those with a level above 0, by input; and how many were tried.
+
+        Each is tried alone; when most of the room is gone those that are left are tried in groups, which are halved
+        where they matter. What there is no room for at all counts as mattering.
+        """
+        found = {index: np.zeros(level.size, bool) for index, level in levels.items()}
+        alone = [
+            (index, place) for index, level in levels.items() for place in np.flatnonzero(level.reshape(-1)).tolist()
         ]
-        order = list(_KINDS.values())
-        return tuple(
-            sorted(found, key=lambda one: (order.index(one.kind), -_rank(one), one.layer.line, one.name, one.output))
-        )
+        tried = 0
+        while alone and self._spent < MOST_COST * _ALONE:
+            index, place = alone.pop(0)
+            found[index][place] = self._matters(index, np.array([place]))
+            tried += 1
+        groups = [(index, np.array([at for own, at in alone if own == index], np.int64)) for index in levels]
+        groups = [(index, group) for index, group in groups if group.size]
+        while groups:
+            index, group = groups.pop()
+            if self._spent >= MOST_COST:
+                found[index][group] = True
+            elif not self._matters(index, group):
+                tried += group.size
+            elif group.size == 1:
+                tried += 1
+                found[index][group] = True
+            else:
+                half = group.size // 2
+                groups += [(index, group[half:]), (index, group[:half])]
+        return {index: mask.reshape(levels[index].shape) for index, mask in found.items()}, tried
 
-    def _source(self, reached: ReachedTensor) -> SourceTensor:
-        value, levels = reached.value, reached.levels
-        places = sorted(np.flatnonzero(levels).tolist(), key=lambda at: -int(levels.reshape(-1)[at]))
-        listed = places[:MOST_ELEMENTS]
-        flat, ranks = value.reshape(-1), levels.reshape(-1)
-        indices = np.array(np.unravel_index(np.array(listed, np.int64), value.shape)).T.tolist() if value.ndim else [()]
-        elements = tuple(
-            SourceElement(tuple(index), scalar_of(flat[at]), _PARTS[Strength(int(ranks[at]))])
-            for at, index in zip(listed, indices, strict=True)
-        )
-        counts = tuple((part, count) for level, part in _PARTS.items() if (count := int((levels == level).sum())))
-        return SourceTensor(
-            kind=_KINDS[reached.kind],
-            name=reached.layer.name,
-            layer=layer_site(reached.layer, file_of(self._compiled)),
-            output=reached.output,
-            type=element_types.name_of(value.dtype),
-            shape=tuple(value.shape),
-            counts=counts,
-            elements=elements,
-            axes=tuple(
-                SourceElement((axis,), value.shape[axis], _PARTS[Strength(int(reached.axes[axis]))])
-                for axis in np.flatnonzero(reached.axes).tolist()
-            ),
-        )
+    def _matters(self, index: int, group: Array) -> bool:
+        value = np.asarray(self._inputs[index])
+        return any(self._differs(index, one.reshape(value.shape)) for one in trial_values(value, group, self._compared))
+
+    def _differs(self, index: int, changed: Array) -> bool:
+        try:
+            got = self._reading([*self._inputs[:index], changed, *self._inputs[index + 1 :]])
+        except Paused:
+            raise
+        except StepperError:  # with other numbers a model may refuse what it has accepted
+            return True
+        assert self._base is not None
+        return got is None or not same_values(got, self._base)
+
+    def _reading(self, inputs: list[Array]) -> Array | None:
+        """Return what is read in a run with these inputs; None where the run does not come to it."""
+        if self._owner.pause_requested:
+            raise Paused
+        self.runs += 1
+        machine = Machine(self._compiled, inputs, states=self._owner.initial_states)
+        machine.max_iterations = self._owner.max_iterations
+        seat, leaves = self._moment.seat, self._moment.leaves
+        every = Every.ITERATION if seat else Every.LOOP if leaves is not None else Every.END
+        self._owner.followers = (machine, *self._owner.followers)
+        try:
+            while machine.stack and machine.tick < self._most_moves:
+                event = machine.advance(every, self._most_moves)
+                if event.kind is EventKind.PAUSED:
+                    raise Paused
+                if self._is_there(machine, event.kind, event.frame):
+                    return self._moment.read(event.frame)
+            return None
+        finally:
+            self._owner.followers = tuple(one for one in self._owner.followers if one is not machine)
+            self._spent += machine.tick + self._each
+
+    def _is_there(self, machine: Machine, kind: EventKind, frame: Frame) -> bool:
+        seat, leaves, stack = self._moment.seat, self._moment.leaves, machine.stack
+        deeper = len(stack) - 1 - len(seat)
+        if leaves is not None:
+            return kind is EventKind.LEFT and not deeper and stack[-1].pc - 1 == leaves and seat_of(stack) == seat
+        if not seat:
+            return kind is EventKind.FINISHED
+        if kind is EventKind.ITERATION:
+            return not deeper and seat_of(stack) == seat
+        is_branch = kind is EventKind.LEFT and seat[-1][1] is None and frame.activation is not None
+        return is_branch and deeper == -1 and stack[-1].pc - 1 == seat[-1][0] and seat_of(stack) == seat[:-1]
 
 
-def _rank(source: SourceTensor) -> int:
-    order = list(_PARTS.values())
-    parts = [*(part for part, _ in source.counts), *(one.part for one in source.axes)]
-    return len(order) - min(map(order.index, parts))
+def _compared_with(compiled: CompiledModel) -> tuple[int, ...]:
+    """Return the whole numbers of which the model asks whether something is one: the ends of sequences, say."""
+    found: dict[int, None] = {}
+    for program in compiled.programs:
+        for operation in program.operations:
+            if operation.layer.type in ("Equal", "NotEqual"):
+                values = (program.template[slot] for slot in operation.inputs)
+                for value in map(np.asarray, (one for one in values if one is not None)):
+                    if value.size == 1 and value.dtype.kind in "iu":
+                        found[int(value.reshape(()))] = None
+    return tuple(found)[:_MOST_COMPARED]
 
 
-def _keep_data(trail: Trail) -> None:
-    """Leave of what was reached what a NaN or Inf is made of: not what says where from, or whether something ran."""
-    for one in trail.reached.values():
-        one.levels = np.where(one.levels == Strength.DATA, one.levels, np.uint8(0))
-        one.axes = np.zeros_like(one.axes)
+def trial_values(value: Array, places: Array, compared: Sequence[int] = ()) -> list[Array]:
+    """Return a tensor with the elements at these (flat) places changed in several ways, unevenly among them.
+
+    `compared` are numbers that a whole number is tried as, too.
+    """
+    flat = np.array(value).reshape(-1)
+    old: Any = flat[places]
+    if flat.dtype == bool:
+        changed = [~old]
+    elif flat.dtype in FLOATING:
+        kind = flat.dtype.type
+        uneven = (1 + 0.25 * (np.arange(old.size) % 3)).astype(flat.dtype)
+        with np.errstate(all="ignore"):
+            half, one, small = kind(0.5), kind(1), kind(0.01)
+            changed = [
+                old * kind(1.5) * uneven + half * uneven,
+                -old * uneven - kind(2) * uneven,
+                old * kind(0) - one,
+                old * kind(1.01) + small * uneven,
+                old * kind(0),
+                -old * uneven,
+                old + one * uneven,
+                old - one * uneven,
+                old * kind(2) + one,
+            ]
+    elif flat.dtype.kind in "iu":
+        limits = np.iinfo(flat.dtype)
+        with np.errstate(all="ignore"):
+            changed = [(old + 1).astype(flat.dtype), (old - 1).astype(flat.dtype)]
+            changed += [np.full_like(old, one) for one in compared if limits.min <= one <= limits.max]
+    else:
+        return [flat]
+    return [replaced(flat, places, new) for new in changed]

@@ -57,6 +57,12 @@ class SourceTensor(Struct, frozen=True):
         """Return how many of its elements matter."""
         return sum(count for _, count in self.counts)
 
+    @property
+    def first_part(self) -> Influence:
+        """Return the strongest way in which it matters, by an element or an extent."""
+        parts = [*(part for part, _ in self.counts), *(one.part for one in self.axes)]
+        return min(parts, key=list(Influence).index)
+
 
 class RuleCount(Struct, frozen=True):
     """How often the elements behind a type of operation were found by a method."""

@@ -1,127 +1,138 @@
-"""On which elements of its inputs an element of an operation's output depends, as masks.
+"""The table of operations: on what an element or an extent of an output depends, and what it is made of.
 
-An operation has a rule, which follows from its definition and the values at hand (a factor 0 hides the other one, a
-Select passes one side on), or is perturbed: its kernel runs again with elements of an input changed, in groups that are
-halved. What is too large for that, or has no kernel, depends on all elements. A rule never leaves out what matters.
+`dependences` gives the elements of the inputs that matter, as masks. An operation has a rule, which follows from its
+definition and the values at hand (a factor 0 hides the other one, a Select passes one side on), or is perturbed: its
+kernel runs again with elements of an input changed, in groups that are halved. What is too large for that, or has no
+kernel, depends on all elements. A rule never leaves out what matters.
+
+`contributions` gives the parts of one element. Where the operation is a sum, the parts are its exact terms; a minimum,
+maximum, TopK or Select is decided by one element, with which others were compared; indices, shapes and conditions say
+where from, not how much.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from enum import StrEnum
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from stepper.debug.causes.cause import Element, LinkForm, PartRole
+from stepper.debug.causes.nan_origins import LARGEST_TRIED
+from stepper.debug.provenance import extents
+from stepper.debug.provenance.operation_at import (
+    Contribution,
+    Contributions,
+    Dependence,
+    Dependences,
+    ExtentPart,
+    ExtentParts,
+    Factor,
+    Method,
+    OperationAt,
+    element_at,
+)
 from stepper.element_types import FLOATING, Array
-from stepper.engine.program import Operation, OpKind, Value
+from stepper.engine.program import OpKind
 from stepper.ops.operands import broadcast_shape, normalize_axis
 from stepper.ops.registry import FAMILY_OF
 
 MOST_RUNS: Final = 4_000
 """Kernel runs for which the perturbation of one operation is continued; groups that are left count as a whole."""
-_LARGEST_RUN: Final = 2**20
+LARGEST_RUN: Final = 2**20
 """Elements of all inputs of an operation up to which it is perturbed."""
+_MOST_TERMS: Final = 512
+"""Terms of a sum that are found by running the kernel for each."""
+MOST_PARTS: Final = 8
+"""Parts that are kept of an element, the largest first."""
+_UNFIT: Final = (ValueError, IndexError, TypeError, ArithmeticError)
+"""Errors of rules for attributes, types or ranks that none of them provides for."""
 
 
-class Method(StrEnum):
-    """How the elements that matter were found."""
-
-    RULE = "rule"
-    PERTURBED = "perturbation"
-    WHOLE = "whole tensors"
-
-
-class Dependence(NamedTuple):
-    """Elements of an input that matter. `is_index`: they say where from, not how much."""
-
-    input: int
-    mask: Array
-    is_index: bool = False
-
-
-class Dependences(NamedTuple):
-    """All elements that matter, how that was found, and how often the kernel ran for it."""
-
-    found: list[Dependence]
-    method: Method
-    kernel_runs: int = 0
-
-
-class _OperationRun(NamedTuple):
-    operation: Operation
-    values: Sequence[Array | None]
-    results: Sequence[Array]
-    output: int
-    mask: Array
-
-    @property
-    def type(self) -> str:
-        return self.operation.layer.type
-
-    def attribute(self, name: str, default: str = "") -> str:
-        return self.operation.layer.attributes.get(name, default)
-
-    def is_set(self, name: str) -> bool:
-        return self.attribute(name, "false").lower() in ("true", "1")
-
-    def value(self, index: int) -> Array:
-        """Return what an input holds. Raise IndexError for one that is not connected."""
-        found = self.values[index] if index < len(self.values) else None
-        if found is None:
-            raise IndexError(index)
-        return found
-
-    def whole(self, *inputs: int, is_index: bool = True) -> list[Dependence]:
-        """Return all elements of inputs, of those that are connected."""
-        found = []
-        for index in inputs:
-            value = self.values[index] if index < len(self.values) else None
-            if value is not None:
-                found.append(Dependence(index, np.ones(value.shape, bool), is_index))
-        return found
-
-
-def dependences(
-    operation: Operation,
-    values: Sequence[Value | None],
-    results: Sequence[Value],
-    output: int,
-    mask: Array,
-    most_runs: int = MOST_RUNS,
-) -> Dependences:
-    """Return on what the elements of an output depend that are True in the mask, given what in- and outputs hold.
+def dependences(at: OperationAt, mask: Array, most_runs: int = MOST_RUNS) -> Dependences:
+    """Return on what the elements of the output depend that are True in the mask.
 
     Where there is no rule the kernel runs again, at most so often.
     """
-    arrays = tuple(None if value is None else np.asarray(value) for value in values)
-    asked = _OperationRun(operation, arrays, tuple(np.asarray(one) for one in results), output, mask)
-    is_kernel = operation.kind is OpKind.KERNEL
-    rule = _RULES.get(asked.type) if is_kernel else None
-    if rule is not None:
-        try:
-            with np.errstate(all="ignore"):
-                found = rule(asked)
-        except (ValueError, IndexError, TypeError, ArithmeticError):  # attributes or types no rule here provides for
-            found = None
-        if found is not None:
-            runs = int(asked.type in _MOVES)
-            return Dependences([one for one in found if one.mask.any()], Method.RULE, runs)
-    size = sum(0 if one is None else one.size for one in arrays)
-    is_known = is_kernel and operation.function is not None and not operation.computed_by
-    if not is_known or size > _LARGEST_RUN or not most_runs:
-        return Dependences(asked.whole(*range(len(arrays)), is_index=False), Method.WHOLE)
-    return _perturbed(asked, min(most_runs, MOST_RUNS))
+    rule = _rule(at).depends
+    found = None if rule is None else _of_rule(rule, at, mask)
+    if found is not None:
+        return Dependences([one for one in found if one.mask.any()], Method.RULE, int(rule is _moved))
+    operation = at.operation
+    is_known = operation.kind is OpKind.KERNEL and operation.function is not None and not operation.computed_by
+    if not is_known or at.size > LARGEST_RUN or not most_runs:
+        return Dependences(_whole(at, range(len(at.values)), is_index=False), Method.WHOLE)
+    return _perturbed(at, mask, min(most_runs, MOST_RUNS))
 
 
-# --- element by element ---------------------------------------------------------------------------------------------
+def contributions(at: OperationAt, element: Element) -> Contributions:
+    """Return what an element of the output is made of.
+
+    Where no rule here says more, it is made of the elements that matter, or of whole tensors where these are unknown.
+    """
+    found = None
+    if at.operation.kind is OpKind.KERNEL and at.size <= LARGEST_TRIED:
+        rule = _rule(at).terms
+        found = (None if rule is None else _of_rule(rule, at, element)) or _by_elements(at, element)
+    if found is not None:
+        return found
+    parts = tuple(Contribution(at.factor(index)) for index in at.given)
+    return Contributions(LinkForm.WHOLE, parts, len(parts))
+
+
+def extent_parts(at: OperationAt, axis: int) -> ExtentParts:
+    """Return on what the extent of the output along an axis depends."""
+    rule = _rule(at).extents
+    found = None if rule is None else _of_rule(rule, at, axis)
+    if found is None:
+        return extents.any_extent(at, axis)
+    return found if isinstance(found, ExtentParts) else ExtentParts(found)
+
+
+def extent_contributions(at: OperationAt, axis: int) -> Contributions:
+    """Return what the extent of the output along an axis is made of: extents of inputs, or elements that say it."""
+    found = extent_parts(at, axis)
+    own = {LinkForm.SUM: PartRole.TERM, LinkForm.PRODUCT: PartRole.FACTOR}.get(found.form, PartRole.ARGUMENT)
+
+    def part_of(part: ExtentPart) -> Contribution:
+        value = at.value(part.input)
+        said: Any = value.shape[part.element[0]] if part.is_shape else value[part.element]
+        role = PartRole.INDEX if part.is_index else own
+        return Contribution(Factor(part.input, part.element, said, part.is_shape), role, float(said))
+
+    parts = list(map(part_of, found.parts))
+    counted = [part for part in parts if part.is_value]
+    weights: tuple[float, ...] = ()
+    if found.form is LinkForm.SUM:
+        parts.sort(key=lambda part: -_magnitude(part.factor.value))
+        total = sum(abs(part.amount or 0.0) for part in counted)
+        weights = tuple(abs(part.amount or 0.0) / total for part in parts[:MOST_PARTS]) if total else ()
+    form = LinkForm.MOVE if len(counted) == 1 else found.form
+    return Contributions(form, tuple(parts[:MOST_PARTS]), len(parts), weights)
+
+
+def _of_rule(rule: Callable[[OperationAt, Any], Any], at: OperationAt, asked: Any) -> Any:
+    try:
+        with np.errstate(all="ignore"):
+            return rule(at, asked)
+    except _UNFIT:
+        return None
+
+
+# --- element by element: what matters ---------------------------------------------------------------------------------
 
 
 def _any(mask: Array, axis: tuple[int, ...], *, keepdims: bool = False) -> Array:
     return np.asarray(np.any(mask, axis=axis, keepdims=keepdims))
 
 
-def unbroadcast(mask: Array, shape: tuple[int, ...]) -> Array:
+def _whole(at: OperationAt, inputs: Iterable[int], *, is_index: bool = True) -> list[Dependence]:
+    """Return all elements of inputs, of those that are connected."""
+    return [Dependence(k, np.ones(at.value(k).shape, bool), is_index) for k in inputs if k in at.given]
+
+
+def _unbroadcast(mask: Array, shape: tuple[int, ...]) -> Array:
     """Return the elements of a tensor of this shape that are broadcast to any of the mask. ValueError if it is not."""
     extra = mask.ndim - len(shape)
     if extra < 0 or broadcast_shape(shape, mask.shape) != mask.shape:
@@ -131,124 +142,94 @@ def unbroadcast(mask: Array, shape: tuple[int, ...]) -> Array:
     return _any(found, kept, keepdims=True) if kept else found
 
 
-def _is_pdpd(asked: _OperationRun) -> bool:
-    return asked.attribute("auto_broadcast") == "pdpd"
-
-
-def _elementwise(asked: _OperationRun) -> list[Dependence]:
-    _refuse_pdpd(asked)
-    return [
-        Dependence(index, unbroadcast(asked.mask, value.shape))
-        for index, value in enumerate(asked.values)
-        if value is not None
-    ]
-
-
-def _refuse_pdpd(asked: _OperationRun) -> None:
-    if _is_pdpd(asked) and len({value.shape for value in asked.values if value is not None}) > 1:
+def _spread(at: OperationAt, masks: Sequence[Array]) -> list[Dependence]:
+    """Return of each input the elements that are broadcast to those of its mask."""
+    if at.attribute("auto_broadcast") == "pdpd" and len({at.value(k).shape for k in at.given}) > 1:
         raise ValueError("pdpd")
+    return [Dependence(k, _unbroadcast(masks[k], at.value(k).shape)) for k in at.given]
 
 
-def _first_elementwise(asked: _OperationRun) -> list[Dependence]:
+def _elementwise(at: OperationAt, mask: Array) -> list[Dependence]:
+    return _spread(at, [mask] * len(at.values))
+
+
+def _first_elementwise(at: OperationAt, mask: Array) -> list[Dependence]:
     """Of a function of the first input; others are its settings."""
-    mask = unbroadcast(asked.mask, asked.value(0).shape)
-    return [Dependence(0, mask), *asked.whole(*range(1, len(asked.values)))]
+    return [Dependence(0, _unbroadcast(mask, at.value(0).shape)), *_whole(at, range(1, len(at.values)))]
 
 
-def _product(asked: _OperationRun) -> list[Dependence]:
-    """A factor that is not 0 does not matter beside one that is."""
-    _refuse_pdpd(asked)
-    first, second = asked.value(0), asked.value(1)
-    both = (first == 0) & (second == 0)
-    masks = (asked.mask & ((second != 0) | both), asked.mask & ((first != 0) | both))
-    return [
-        Dependence(index, unbroadcast(mask, value.shape))
-        for index, (mask, value) in enumerate(zip(masks, (first, second), strict=True))
-    ]
+def _decided(at: OperationAt, mask: Array, *, by: Callable[[Any], Any]) -> list[Dependence]:
+    """Leave out what does not decide, beside one that does: a factor beside 0, True beside False in a conjunction."""
+    first, second = np.asarray(by(at.value(0))), np.asarray(by(at.value(1)))
+    return _spread(at, (mask & (first | ~second), mask & (second | ~first)))
 
 
-def _logic(deciding: bool) -> Rule:
-    def rule(asked: _OperationRun) -> list[Dependence]:
-        """Leave out what does not decide, beside one that does."""
-        _refuse_pdpd(asked)
-        first, second = (asked.value(k).astype(bool) == deciding for k in (0, 1))
-        masks = (asked.mask & (first | ~second), asked.mask & (second | ~first))
-        return [Dependence(index, unbroadcast(mask, asked.value(index).shape)) for index, mask in enumerate(masks)]
-
-    return rule
+def _selected(at: OperationAt, mask: Array) -> list[Dependence]:
+    chosen = at.value(0).astype(bool)
+    condition, *sides = _spread(at, (mask, mask & chosen, mask & ~chosen))
+    return [*sides, condition._replace(is_index=True)]
 
 
-def _select(asked: _OperationRun) -> list[Dependence]:
-    _refuse_pdpd(asked)
-    condition = asked.value(0).astype(bool)
-    masks = (asked.mask & condition, asked.mask & ~condition)
-    sides = [Dependence(k, unbroadcast(mask, asked.value(k).shape)) for k, mask in enumerate(masks, 1)]
-    return [*sides, Dependence(0, unbroadcast(asked.mask, asked.value(0).shape), is_index=True)]
-
-
-def _by_channel(asked: _OperationRun) -> list[Dependence]:
+def _by_channel(at: OperationAt, mask: Array) -> list[Dependence]:
     """Of BatchNormInference: the data (first, or third as of opset 1) element by element, the others by channel."""
-    at = 2 if asked.operation.layer.definition == 1 else 0
-    channels = _any(asked.mask, tuple(axis for axis in range(asked.mask.ndim) if axis != 1))
-    masks = (asked.mask if k == at else channels for k in range(len(asked.values)))
-    return [Dependence(k, mask) for k, mask in enumerate(masks)]
+    data = 2 if at.operation.layer.definition == 1 else 0
+    channels = _any(mask, tuple(axis for axis in range(mask.ndim) if axis != 1))
+    return [Dependence(k, mask if k == data else channels) for k in range(len(at.values))]
 
 
-# --- lines ----------------------------------------------------------------------------------------------------------
+# --- lines: what matters ----------------------------------------------------------------------------------------------
 
 
 def _over(mask: Array, axes: tuple[int, ...], shape: tuple[int, ...]) -> Array:
-    return np.broadcast_to(_any(mask, axes, keepdims=True), shape).copy()
+    return np.broadcast_to(_any(mask, axes, keepdims=True), shape)
 
 
-def _axes(asked: _OperationRun, index: int) -> tuple[int, ...]:
-    rank = asked.value(0).ndim
-    return tuple(sorted({normalize_axis(int(axis), rank) for axis in np.ravel(asked.value(index))}))
+def _axes(at: OperationAt) -> tuple[int, ...]:
+    """Return the axes that the second input names."""
+    rank = at.value(0).ndim
+    return tuple(sorted({normalize_axis(int(axis), rank) for axis in np.ravel(at.value(1))}))
 
 
-def _reduced(asked: _OperationRun) -> list[Dependence]:
-    data, axes = asked.value(0), _axes(asked, 1)
+def _axis(at: OperationAt, default: int, rank: int) -> int:
+    return normalize_axis(int(at.attribute("axis", str(default))), rank)
+
+
+def _reduced(at: OperationAt, mask: Array) -> list[Dependence]:
+    data, axes = at.value(0), _axes(at)
     kept = [1 if axis in axes else size for axis, size in enumerate(data.shape)]
-    mask = np.broadcast_to(asked.mask.reshape(kept), data.shape).copy()
-    return [Dependence(0, mask), *asked.whole(1)]
+    return [Dependence(0, np.broadcast_to(mask.reshape(kept), data.shape)), *_whole(at, (1,))]
 
 
-def _of_line(default: int) -> Rule:
-    def rule(asked: _OperationRun) -> list[Dependence]:
-        """All elements along the axis of an attribute."""
-        data = asked.value(0)
-        axis = normalize_axis(int(asked.attribute("axis", str(default))), data.ndim)
-        if asked.mask.ndim != data.ndim:
-            return []
-        return [Dependence(0, _over(asked.mask, (axis,), data.shape)), *asked.whole(*range(1, len(asked.values)))]
-
-    return rule
+def _along(at: OperationAt, mask: Array, *, default: int) -> list[Dependence]:
+    """All elements along the axis of an attribute."""
+    data = at.value(0)
+    if mask.ndim != data.ndim:
+        return []
+    found = _over(mask, (_axis(at, default, data.ndim),), data.shape)
+    return [Dependence(0, found), *_whole(at, range(1, len(at.values)))]
 
 
-def _of_lines(asked: _OperationRun) -> list[Dependence]:
+def _normalized(at: OperationAt, mask: Array) -> list[Dependence]:
     """All elements along the axes that the second input names (MVN, NormalizeL2)."""
-    return [Dependence(0, _over(asked.mask, _axes(asked, 1), asked.value(0).shape)), *asked.whole(1)]
+    return [Dependence(0, _over(mask, _axes(at), at.value(0).shape)), *_whole(at, (1,))]
 
 
-def _cumulated(asked: _OperationRun) -> list[Dependence]:
-    data = asked.value(0)
-    axis = normalize_axis(int(np.ravel(asked.value(1))[0]), data.ndim)
-    mask = asked.mask if asked.is_set("reverse") else np.flip(asked.mask, axis)
-    found = np.logical_or.accumulate(mask, axis=axis)
-    if asked.is_set("exclusive"):
+def _cumulated(at: OperationAt, mask: Array) -> list[Dependence]:
+    axis, is_reversed = normalize_axis(int(np.ravel(at.value(1))[0]), mask.ndim), at.is_set("reverse")
+    found = np.logical_or.accumulate(mask if is_reversed else np.flip(mask, axis), axis=axis)
+    if at.is_set("exclusive"):
         found = np.roll(found, 1, axis)
         found[(slice(None),) * axis + (0,)] = False
-    return [Dependence(0, found if asked.is_set("reverse") else np.flip(found, axis)), *asked.whole(1)]
+    return [Dependence(0, found if is_reversed else np.flip(found, axis)), *_whole(at, (1,))]
 
 
-def _matmul(asked: _OperationRun) -> list[Dependence] | None:
+def _matmul(at: OperationAt, mask: Array) -> list[Dependence] | None:
     """Terms with a factor 0 matter through that factor alone."""
-    a, b = asked.value(0), asked.value(1)
+    a, b = at.value(0), at.value(1)
     if a.ndim < 1 or b.ndim < 1:
         return None
-    left = a[None, :] if a.ndim == 1 else np.swapaxes(a, -1, -2) if asked.is_set("transpose_a") else a
-    right = b[:, None] if b.ndim == 1 else np.swapaxes(b, -1, -2) if asked.is_set("transpose_b") else b
-    mask = asked.mask
+    left = a[None, :] if a.ndim == 1 else np.swapaxes(a, -1, -2) if at.is_set("transpose_a") else a
+    right = b[:, None] if b.ndim == 1 else np.swapaxes(b, -1, -2) if at.is_set("transpose_b") else b
     if a.ndim == 1:
         mask = np.expand_dims(mask, -1 if b.ndim == 1 else -2)
     if b.ndim == 1:
@@ -263,103 +244,91 @@ def _matmul(asked: _OperationRun) -> list[Dependence] | None:
     of_left = product(wanted, across[0]) | (zero_left & product(wanted, across[1]))
     down = np.swapaxes(~zero_left, -1, -2), np.swapaxes(zero_left, -1, -2)
     of_right = product(down[0], wanted) | (zero_right & product(down[1], wanted))
-    of_left, of_right = unbroadcast(of_left, left.shape), unbroadcast(of_right, right.shape)
-    if a.ndim > 1 and asked.is_set("transpose_a"):
+    of_left, of_right = _unbroadcast(of_left, left.shape), _unbroadcast(of_right, right.shape)
+    if a.ndim > 1 and at.is_set("transpose_a"):
         of_left = np.swapaxes(of_left, -1, -2)
-    if b.ndim > 1 and asked.is_set("transpose_b"):
+    if b.ndim > 1 and at.is_set("transpose_b"):
         of_right = np.swapaxes(of_right, -1, -2)
     return [Dependence(0, of_left.reshape(a.shape)), Dependence(1, of_right.reshape(b.shape))]
 
 
-def _lstm(asked: _OperationRun) -> list[Dependence] | None:
+def _leading(at: OperationAt, mask: Array, inputs: Iterable[int]) -> list[Dependence]:
+    """Return of each input the elements whose first indices are True in a mask."""
+    shapes = {k: at.value(k).shape for k in inputs}
+    wide = {k: mask.reshape(mask.shape + (1,) * (len(shape) - mask.ndim)) for k, shape in shapes.items()}
+    return [Dependence(k, np.broadcast_to(wide[k], shape)) for k, shape in shapes.items()]
+
+
+def _lstm(at: OperationAt, mask: Array) -> list[Dependence] | None:
     """An element of a state depends on its row of input and state, its own cell, and the rows of its gates."""
-    size, mask = int(asked.attribute("hidden_size", "0")), asked.mask
-    rows, columns = _any(mask, (1,)), _any(mask, (0,))
-    if len(asked.values) < 5 or columns.size != size:
+    rows, columns, count = _any(mask, (1,)), _any(mask, (0,)), len(at.values)
+    if count < 5 or columns.size != int(at.attribute("hidden_size", "0")):
         return None
-    gates = np.tile(columns, 4)
-    weights = range(3, len(asked.values) if len(asked.values) == 5 else 6)  # of five inputs W and R are one
-    found = [
-        Dependence(0, np.broadcast_to(rows[:, None], asked.value(0).shape)),
-        Dependence(1, np.broadcast_to(rows[:, None], asked.value(1).shape)),
-        Dependence(2, mask),
-    ]
-    for index in weights:
-        shape = asked.value(index).shape
-        found.append(Dependence(index, np.broadcast_to(gates.reshape(-1, *(1 for _ in shape[1:])), shape)))
-    return [*found, *asked.whole(*range(weights.stop, len(asked.values)), is_index=False)]
+    weights = range(3, count if count == 5 else 6)  # of five inputs W and R are one
+    gates = _leading(at, np.tile(columns, 4), weights)
+    others = _whole(at, range(weights.stop, count), is_index=False)
+    return [*_leading(at, rows, (0, 1)), Dependence(2, mask), *gates, *others]
 
 
-def _gru_or_rnn(asked: _OperationRun) -> list[Dependence]:
+def _gru_or_rnn(at: OperationAt, mask: Array) -> list[Dependence]:
     """An element of a state depends on its row of the input and of the state before, and on the weights."""
-    rows = _any(asked.mask, (1,))[:, None]
-    found = [Dependence(k, np.broadcast_to(rows, asked.value(k).shape)) for k in (0, 1)]
-    return [*found, *asked.whole(*range(2, len(asked.values)), is_index=False)]
+    return [*_leading(at, _any(mask, (1,)), (0, 1)), *_whole(at, range(2, len(at.values)), is_index=False)]
 
 
-def _sequence(asked: _OperationRun) -> list[Dependence] | None:
+def _sequence(at: OperationAt, mask: Array) -> list[Dependence] | None:
     """An element of a state depends on its row of the input, up to its step if it goes forward, and on the weights."""
-    data, initial, mask = asked.value(0), 2 if asked.type == "LSTMSequence" else 1, asked.mask
-    if mask.ndim not in (3, 4) or len(asked.values) < initial + 5:
+    initial = 2 if at.type == "LSTMSequence" else 1
+    if mask.ndim not in (3, 4) or len(at.values) < initial + 5:
         return None
     rows, directions = _any(mask, (1, *range(2, mask.ndim))), _any(mask, (0, *range(2, mask.ndim)))
-    found = np.broadcast_to(rows[:, None, None], data.shape).copy()
-    if mask.ndim == 4 and asked.attribute("direction", "forward") == "forward":
-        steps = _any(mask, (1, 3))
-        found &= np.flip(np.logical_or.accumulate(np.flip(steps, 1), axis=1), 1)[:, :, None]
-    states = [
-        Dependence(k, np.broadcast_to((rows[:, None] & directions)[:, :, None], asked.value(k).shape).copy())
-        for k in range(1, initial + 1)
-    ]
-    weights = [
-        Dependence(k, np.broadcast_to(directions.reshape(-1, *[1] * (asked.value(k).ndim - 1)), asked.value(k).shape))
-        for k in range(initial + 2, initial + 5)
-    ]
-    return [Dependence(0, found), *states, *asked.whole(initial + 1), *weights]
+    (data,) = _leading(at, rows, (0,))
+    if mask.ndim == 4 and at.attribute("direction", "forward") == "forward":
+        steps = np.flip(np.logical_or.accumulate(np.flip(_any(mask, (1, 3)), 1), axis=1), 1)
+        data = data._replace(mask=data.mask & steps[:, :, None])
+    states = _leading(at, rows[:, None] & directions, range(1, initial + 1))
+    return [data, *states, *_whole(at, (initial + 1,)), *_leading(at, directions, range(initial + 2, initial + 5))]
 
 
-def _by_group(asked: _OperationRun) -> list[Dependence]:
+def _by_group(at: OperationAt, mask: Array) -> list[Dependence]:
     """Of GroupNormalization: all of the groups of channels, and the scale and bias of each channel."""
-    data, mask = asked.value(0), asked.mask
-    groups = int(asked.attribute("num_groups", "1"))
-    split = mask.reshape(data.shape[0], groups, -1)
-    found = np.broadcast_to(_any(split, (2,), keepdims=True), split.shape).reshape(data.shape)
+    data = at.value(0)
+    split = mask.reshape(data.shape[0], int(at.attribute("num_groups", "1")), -1)
     channels = _any(mask, tuple(axis for axis in range(data.ndim) if axis != 1))
+    found = _over(split, (2,), split.shape).reshape(data.shape)
     return [Dependence(0, found), Dependence(1, channels), Dependence(2, channels)]
 
 
-def _shape_alone(_asked: _OperationRun) -> list[Dependence]:
-    """No element matters: what is computed is of the shape."""
+def _nothing(_at: OperationAt, _asked: object) -> list[Any]:
+    """Of ShapeOf: no element matters, and its extent is a rank, which never changes."""
     return []
 
 
-def _bucket(asked: _OperationRun) -> list[Dependence]:
-    return [Dependence(0, asked.mask), *asked.whole(1, is_index=False)]
+def _bucket(at: OperationAt, mask: Array) -> list[Dependence]:
+    return [Dependence(0, mask), *_whole(at, (1,), is_index=False)]
 
 
-def _one_hot(asked: _OperationRun) -> list[Dependence]:
-    indices = asked.value(0)
-    axis = normalize_axis(int(asked.attribute("axis", "-1")), asked.mask.ndim)
-    found = _any(asked.mask, (axis,)).reshape(indices.shape)
-    return [Dependence(0, found), *asked.whole(1), *asked.whole(2, 3, is_index=False)]
+def _one_hot(at: OperationAt, mask: Array) -> list[Dependence]:
+    found = _any(mask, (_axis(at, -1, mask.ndim),)).reshape(at.value(0).shape)
+    return [Dependence(0, found), *_whole(at, (1,)), *_whole(at, (2, 3), is_index=False)]
 
 
-# --- windows --------------------------------------------------------------------------------------------------------
+# --- windows: what matters --------------------------------------------------------------------------------------------
 
 
-def _numbers(text: str, count: int, default: int) -> list[int]:
+def _numbers(at: OperationAt, name: str, count: int, default: int) -> list[int]:
+    text = at.attribute(name)
     return [int(one) for one in text.split(",")] if text else [default] * count
 
 
-def _windows(asked: _OperationRun, mask: Array, kernel: Sequence[int]) -> Array:
+def _windows(at: OperationAt, mask: Array, kernel: Sequence[int]) -> Array:
     """Return the elements of the first input under the windows of a mask over (batch, channel, ...)."""
-    data = asked.value(0)
+    data = at.value(0)
     spatial = data.shape[2:]
     count = len(spatial)
-    strides = _numbers(asked.attribute("strides"), count, 1)
-    dilations = _numbers(asked.attribute("dilations"), count, 1)
-    begins = _numbers(asked.attribute("pads_begin"), count, 0)
-    padding = asked.attribute("auto_pad", "explicit").lower()
+    strides = _numbers(at, "strides", count, 1)
+    dilations = _numbers(at, "dilations", count, 1)
+    begins = _numbers(at, "pads_begin", count, 0)
+    padding = at.attribute("auto_pad", "explicit").lower()
     if padding in ("same_upper", "same_lower"):
         spans = [(k - 1) * dilation + 1 for k, dilation in zip(kernel, dilations, strict=True)]
         pads = [
@@ -370,165 +339,174 @@ def _windows(asked: _OperationRun, mask: Array, kernel: Sequence[int]) -> Array:
     elif padding == "valid":
         begins = [0] * count
     found = np.zeros((*mask.shape[:2], *spatial), bool)
-    for offset in np.ndindex(*kernel):
-        source: list[Any] = [slice(None), slice(None)]
-        target: list[Any] = [slice(None), slice(None)]
-        for axis, place in enumerate(offset):
-            out = np.arange(mask.shape[2 + axis])
-            at = out * strides[axis] + place * dilations[axis] - begins[axis]
-            inside = (at >= 0) & (at < spatial[axis])
-            source.append(out[inside])
-            target.append(at[inside])
-        places = np.ix_(*(np.arange(size) for size in mask.shape[:2]), *target[2:])
-        found[places] |= mask[np.ix_(*(np.arange(size) for size in mask.shape[:2]), *source[2:])]
+    for coarse, fine in _taps(mask.shape[2:], spatial, kernel, strides, dilations, begins):
+        found[..., *fine] |= mask[..., *coarse]
     return found
 
 
-def _convolution(asked: _OperationRun) -> list[Dependence]:
+def _taps(
+    coarse: Sequence[int],
+    fine: Sequence[int],
+    kernel: Sequence[int],
+    strides: Sequence[int],
+    dilations: Sequence[int],
+    begins: Sequence[int],
+) -> Iterator[tuple[tuple[Any, ...], tuple[Any, ...]]]:
+    """Yield for each place of a kernel the indices of a coarse grid with those of the fine one that it meets there."""
+    for offset in np.ndindex(*kernel):
+        pairs = []
+        for axis, place in enumerate(offset):
+            own = np.arange(coarse[axis])
+            met = own * strides[axis] + place * dilations[axis] - begins[axis]
+            inside = (met >= 0) & (met < fine[axis])
+            pairs.append((own[inside], met[inside]))
+        yield np.ix_(*(own for own, _ in pairs)), np.ix_(*(met for _, met in pairs))
+
+
+def _convolution(at: OperationAt, mask: Array) -> list[Dependence]:
     """An element depends on its window in the channels of its group, and on the filters of its channel."""
-    data, filters = asked.value(0), asked.value(1)
-    is_grouped = asked.type == "GroupConvolution"
+    filters, is_grouped = at.value(1), at.type == "GroupConvolution"
     groups = filters.shape[0] if is_grouped else 1
-    kernel = filters.shape[3 if is_grouped else 2 :]
-    split = asked.mask.reshape(asked.mask.shape[0], groups, -1, *asked.mask.shape[2:])
-    by_group = _windows(asked, _any(split, (2,)), kernel)
-    found = np.repeat(by_group, data.shape[1] // groups, axis=1)
-    channels = _any(asked.mask, (0, *range(2, asked.mask.ndim)))
-    kept = channels.reshape(filters.shape[:2] if is_grouped else filters.shape[:1])
-    wide = kept.reshape(kept.shape + (1,) * (filters.ndim - kept.ndim))
-    return [Dependence(0, found), Dependence(1, np.broadcast_to(wide, filters.shape).copy())]
+    split = mask.reshape(mask.shape[0], groups, -1, *mask.shape[2:])
+    by_group = _windows(at, _any(split, (2,)), filters.shape[3 if is_grouped else 2 :])
+    channels = _any(mask, (0, *range(2, mask.ndim))).reshape(filters.shape[: 1 + is_grouped])
+    return [Dependence(0, np.repeat(by_group, at.value(0).shape[1] // groups, axis=1)), *_leading(at, channels, (1,))]
 
 
-def _convolution_backwards(asked: _OperationRun) -> list[Dependence] | None:
+def _convolution_backwards(at: OperationAt, mask: Array) -> list[Dependence] | None:
     """An element depends on what is spread to it, in all channels, and on the filters of its channel."""
-    data, filters, mask = asked.value(0), asked.value(1), asked.mask
+    data, filters = at.value(0), at.value(1)
     spatial, kernel = data.shape[2:], filters.shape[2:]
     count = len(spatial)
-    if asked.attribute("auto_pad", "explicit").lower() not in ("explicit", "valid") or len(asked.values) > 2:
+    if at.attribute("auto_pad", "explicit").lower() not in ("explicit", "valid") or len(at.values) > 2:
         return None
-    strides, dilations = (_numbers(asked.attribute(name), count, 1) for name in ("strides", "dilations"))
-    begins = _numbers(asked.attribute("pads_begin"), count, 0)
+    strides, dilations = (_numbers(at, name, count, 1) for name in ("strides", "dilations"))
+    begins = _numbers(at, "pads_begin", count, 0)
     reached = _any(mask, (1,), keepdims=True)
     found = np.zeros((data.shape[0], 1, *spatial), bool)
-    for offset in np.ndindex(*kernel):
-        source, target = [], []
-        for axis, place in enumerate(offset):
-            at = np.arange(spatial[axis])
-            out = at * strides[axis] + place * dilations[axis] - begins[axis]
-            inside = (out >= 0) & (out < mask.shape[2 + axis])
-            source.append(out[inside])
-            target.append(at[inside])
-        heads = (np.arange(data.shape[0]), np.arange(1))
-        found[np.ix_(*heads, *target)] |= reached[np.ix_(*heads, *source)]
+    for coarse, fine in _taps(spatial, mask.shape[2:], kernel, strides, dilations, begins):
+        found[..., *coarse] |= reached[..., *fine]
     channels = _any(mask, (0, *range(2, mask.ndim))).reshape(1, -1, *[1] * count)
     return [
-        Dependence(0, np.broadcast_to(found, data.shape).copy()),
-        Dependence(1, np.broadcast_to(channels, filters.shape).copy()),
+        Dependence(0, np.broadcast_to(found, data.shape)),
+        Dependence(1, np.broadcast_to(channels, filters.shape)),
     ]
 
 
-def _pooling(asked: _OperationRun) -> list[Dependence]:
-    return [Dependence(0, _windows(asked, asked.mask, _numbers(asked.attribute("kernel"), 0, 1)))]
+def _pooling(at: OperationAt, mask: Array) -> list[Dependence]:
+    return [Dependence(0, _windows(at, mask, _numbers(at, "kernel", 0, 1)))]
 
 
-# --- moves ----------------------------------------------------------------------------------------------------------
+# --- moves: what matters ----------------------------------------------------------------------------------------------
 
-MOVED_INPUTS: Final[dict[str, tuple[int, ...] | None]] = {
-    **dict.fromkeys(("Reshape", "Squeeze", "Unsqueeze", "Transpose", "Identity"), (0,)),
-    **dict.fromkeys(("Slice", "StridedSlice", "Split", "VariadicSplit", "Broadcast", "Tile"), (0,)),
-    **dict.fromkeys(("Reverse", "ReverseSequence", "Roll", "Gather", "GatherElements", "GatherND"), (0,)),
-    **dict.fromkeys(("ShuffleChannels", "DepthToSpace", "SpaceToDepth", "SpaceToBatch", "BatchToSpace"), (0,)),
-    "Concat": None,
+_MOVED_INPUTS: Final[dict[str, tuple[int, ...]]] = {
     "Pad": (0, 3),
     "SliceScatter": (0, 1),
     "ScatterUpdate": (0, 2),
     "ScatterElementsUpdate": (0, 2),
     "ScatterNDUpdate": (0, 2),
 }
-"""Operations that only move elements, and which of their inputs these are from (None: all)."""
-_MOVES: Final = frozenset(MOVED_INPUTS)
+"""Operations that move elements of other inputs than the first, or of several; those of Concat are of all."""
 
 
-class MovedLabels(NamedTuple):
+class _MovedLabels(NamedTuple):
     """Labels in the place of the elements that an operation moves: where each input's begin, and what came out."""
 
     starts: dict[int, int]
     moved: Array
 
 
-def moved_labels(operation: Operation, values: Sequence[Array | None], output: int) -> MovedLabels | None:
+def _moved_labels(at: OperationAt) -> _MovedLabels | None:
     """Return where the elements of an output are from, by moving labels (0: from nowhere). None where it reduces."""
-    kind, function = operation.layer.type, operation.function
-    if function is None or operation.layer.attributes.get("reduction", "none") != "none":
+    if at.operation.function is None or at.attribute("reduction", "none") != "none":
         return None
-    taken = MOVED_INPUTS[kind]
-    labels: list[Any] = []
+    taken = at.given if at.type == "Concat" else _MOVED_INPUTS.get(at.type, (0,))
+    labels: list[Any] = list(at.values)
     starts: dict[int, int] = {}
     total = 1
-    for index, value in enumerate(values):
-        if value is None or (taken is not None and index not in taken):
-            labels.append(value)
-            continue
-        starts[index] = total
-        labels.append(np.arange(total, total + value.size, dtype=np.int64).reshape(value.shape))
-        total += value.size
-    found = function(*labels)
-    return MovedLabels(starts, np.asarray(found[output] if operation.several_outputs else found))
+    for index in [one for one in at.given if one in taken]:
+        starts[index], size = total, at.value(index).size
+        labels[index] = np.arange(total, total + size, dtype=np.int64).reshape(at.value(index).shape)
+        total += size
+    found = at.run(*labels)
+    return _MovedLabels(starts, found) if found.shape == at.result.shape else None
 
 
-def _moved(asked: _OperationRun) -> list[Dependence] | None:
-    found = moved_labels(asked.operation, asked.values, asked.output)
-    if found is None or found.moved.shape != asked.mask.shape:
+def _moved(at: OperationAt, mask: Array) -> list[Dependence] | None:
+    found = _moved_labels(at)
+    if found is None:
         return None
-    wanted = found.moved[asked.mask]
+    wanted = found.moved[mask]
     parts = []
     for index, start in found.starts.items():
-        value = asked.value(index)
-        own = wanted[(wanted >= start) & (wanted < start + value.size)] - start
-        mask = np.zeros(value.size, bool)
-        mask[own] = True
-        parts.append(Dependence(index, mask.reshape(value.shape)))
-    others = [k for k, one in enumerate(asked.values) if one is not None and k not in found.starts]
-    return [*parts, *(part for k in others for part in _index_part(asked, k))]
+        value = at.value(index)
+        own = np.zeros(value.size, bool)
+        own[wanted[(wanted >= start) & (wanted < start + value.size)] - start] = True
+        parts.append(Dependence(index, own.reshape(value.shape)))
+    return [*parts, *(part for k in at.given if k not in found.starts for part in _index_part(at, k, mask))]
 
 
-def _resized(asked: _OperationRun) -> list[Dependence] | None:
+def _resized(at: OperationAt, mask: Array) -> list[Dependence] | None:
     """Of an Interpolate that takes the nearest element; labels are numbers that f32 holds."""
-    data, function = asked.value(0), asked.operation.function
-    if asked.attribute("mode") != "nearest" or data.size >= 2**24 or function is None:
+    data = at.value(0)
+    if at.attribute("mode") != "nearest" or data.size >= 2**24 or at.operation.function is None:
         return None
     labels = np.arange(1, data.size + 1, dtype=np.float32).reshape(data.shape)
-    moved = np.asarray(function(labels, *asked.values[1:]))
-    if moved.shape != asked.mask.shape:
+    moved = at.run(labels, *at.values[1:])
+    if moved.shape != mask.shape:
         return None
     found = np.zeros(data.size + 1, bool)
-    found[moved[asked.mask].astype(np.int64)] = True
-    return [Dependence(0, found[1:].reshape(data.shape)), *asked.whole(*range(1, len(asked.values)))]
+    found[moved[mask].astype(np.int64)] = True
+    return [Dependence(0, found[1:].reshape(data.shape)), *_whole(at, range(1, len(at.values)))]
 
 
-def _index_part(asked: _OperationRun, index: int) -> list[Dependence]:
+def _index_part(at: OperationAt, index: int, mask: Array) -> list[Dependence]:
     """Return the elements of an index input that say where the elements of the mask are from; else the whole."""
-    value, kind, mask = asked.value(index), asked.type, asked.mask
-    if index == 1 and kind == "Gather":
-        rank = asked.value(0).ndim
-        axis = normalize_axis(int(np.ravel(asked.value(2))[0]), rank)
-        batch = int(asked.attribute("batch_dims", "0"))
+    value = at.value(index)
+    if index == 1 and at.type == "Gather":
+        axis = normalize_axis(int(np.ravel(at.value(2))[0]), at.value(0).ndim)
+        batch = int(at.attribute("batch_dims", "0"))
         batch += value.ndim if batch < 0 else 0
-        inner = axis + value.ndim - batch
-        over = (*range(batch, axis), *range(inner, mask.ndim))
+        over = (*range(batch, axis), *range(axis + value.ndim - batch, mask.ndim))
         return [Dependence(1, _any(mask, over).reshape(value.shape), is_index=True)]
-    if index == 1 and kind == "GatherElements":
-        return [Dependence(1, mask, is_index=True)]
-    return asked.whole(index)
+    return [Dependence(1, mask, is_index=True)] if index == 1 and at.type == "GatherElements" else _whole(at, (index,))
 
 
-# --- by perturbation ------------------------------------------------------------------------------------------------
+# --- by perturbation --------------------------------------------------------------------------------------------------
 
 
-def _perturbed(asked: _OperationRun, most: int) -> Dependences:
-    runner = _Perturbation(asked, most)
-    found = [Dependence(index, runner.elements(index)) for index, value in enumerate(asked.values) if value is not None]
-    return Dependences([one for one in found if one.mask.any()], Method.PERTURBED, runner.runs)
+def _perturbed(at: OperationAt, mask: Array, most: int) -> Dependences:
+    """Run the kernel with changed elements of inputs, in groups that are halved."""
+    base, runs = at.result[mask], 0
+
+    def differs(index: int, changed: Array) -> bool:
+        nonlocal runs
+        runs += 1
+        try:
+            result = at.run(*at.values[:index], changed, *at.values[index + 1 :])
+        except Exception:  # with other numbers a kernel may refuse what it has accepted
+            return True
+        return result.shape != mask.shape or not same_values(result[mask], base)
+
+    def matters(index: int, group: Array) -> bool:
+        shape, changes = at.value(index).shape, changes_of(at.value(index), group)
+        return not changes or any(differs(index, one.reshape(shape)) for one in changes)
+
+    found = []
+    for index in at.given:
+        value = at.value(index)
+        kept, groups = np.zeros(value.size, bool), [np.arange(value.size)] if value.size else []
+        while groups:
+            group = groups.pop()
+            if runs >= most:
+                kept[group] = True
+            elif matters(index, group):
+                half = group.size // 2
+                kept[group] = not half
+                groups += [group[half:], group[:half]] if half else []
+        if kept.any():
+            found.append(Dependence(index, kept.reshape(value.shape)))
+    return Dependences(found, Method.PERTURBED, runs)
 
 
 def changes_of(values: Array, places: Array, *, poisons: bool = True) -> list[Array]:
@@ -536,72 +514,25 @@ def changes_of(values: Array, places: Array, *, poisons: bool = True) -> list[Ar
     flat = np.array(values).reshape(-1)
     old = flat[places]
     if flat.dtype == bool:
-        return [_put(flat, places, ~old)]
+        return [replaced(flat, places, ~old)]
     if flat.dtype in FLOATING:
         uneven = (1 + 0.25 * (np.arange(old.size) % 3)).astype(flat.dtype)
         one, half, bit = (flat.dtype.type(number) for number in (1, 1.5, 1.01))
         with np.errstate(all="ignore"):
             others = [old * uneven * half + one, -old * uneven - one, old * 0, old * bit]
         poisoned = [np.full(old.shape, np.nan, flat.dtype)] if poisons else []
-        return [_put(flat, places, other) for other in (*poisoned, *others)]
+        return [replaced(flat, places, other) for other in (*poisoned, *others)]
     if flat.dtype.kind in "iu":
         with np.errstate(all="ignore"):
-            return [_put(flat, places, other.astype(flat.dtype)) for other in (old + 1, old - 1, old * 0)]
+            return [replaced(flat, places, other.astype(flat.dtype)) for other in (old + 1, old - 1, old * 0)]
     return []
 
 
-def _put(flat: Array, places: Array, new: Array) -> Array:
+def replaced(flat: Array, places: Array, new: Array) -> Array:
+    """Return a flat tensor with other elements at these places."""
     changed = flat.copy()
     changed[places] = new
     return changed
-
-
-class _Perturbation:
-    """Kernel runs with changed elements of inputs."""
-
-    def __init__(self, asked: _OperationRun, most: int) -> None:
-        self._asked, self._most, self.runs = asked, most, 0
-        self._base = asked.results[asked.output][asked.mask]
-
-    def elements(self, index: int) -> Array:
-        """Return the elements of an input that matter."""
-        value = self._asked.value(index)
-        found = np.zeros(value.size, bool)
-        groups = [np.arange(value.size)]
-        while groups:
-            group = groups.pop()
-            if not group.size:
-                continue
-            if self.runs >= self._most:
-                found[group] = True
-            elif self._matters(index, group):
-                if group.size == 1:
-                    found[group] = True
-                else:
-                    half = group.size // 2
-                    groups += [group[half:], group[:half]]
-        return found.reshape(value.shape)
-
-    def _matters(self, index: int, group: Array) -> bool:
-        value = self._asked.value(index)
-        changes = changes_of(value, group)
-        return not changes or any(self._differs(index, one.reshape(value.shape)) for one in changes)
-
-    def _differs(self, index: int, changed: Array) -> bool:
-        asked = self._asked
-        function = asked.operation.function
-        assert function is not None
-        self.runs += 1
-        inputs = [*asked.values[:index], changed, *asked.values[index + 1 :]]
-        try:
-            with np.errstate(all="ignore"):
-                results = function(*inputs)
-        except Exception:  # with other numbers a kernel may refuse what it has accepted
-            return True
-        result = np.asarray(results[asked.output] if asked.operation.several_outputs else results)
-        if result.shape != asked.mask.shape:
-            return True
-        return not same_values(result[asked.mask], self._base)
 
 
 def same_values(a: Array, b: Array) -> bool:
@@ -612,43 +543,416 @@ def same_values(a: Array, b: Array) -> bool:
     return bool(equal.all()) or (a.dtype in FLOATING and bool((equal | ((a != a) & (b != b))).all()))
 
 
-# --- the rules ------------------------------------------------------------------------------------------------------
+# --- element by element: parts ----------------------------------------------------------------------------------------
 
-Rule = Callable[[_OperationRun], list[Dependence] | None]
 
-_RULES: Final[dict[str, Rule]] = {
-    **{
-        type: _elementwise
-        for type, family in FAMILY_OF.items()
-        if family in ("elementwise", "comparison", "bitwise", "unary", "error_function")
-    },
-    **{type: _first_elementwise for type, family in FAMILY_OF.items() if family in ("activation", "convert")},
-    **dict.fromkeys((type for type, family in FAMILY_OF.items() if type.startswith("Reduce")), _reduced),
-    **dict.fromkeys(_MOVES, _moved),
-    "FakeQuantize": _elementwise,
-    "PRelu": _elementwise,
-    "BatchNormInference": _by_channel,
-    "Multiply": _product,
-    "LogicalAnd": _logic(deciding=False),
-    "LogicalOr": _logic(deciding=True),
-    "Select": _select,
-    "MatMul": _matmul,
-    "CumSum": _cumulated,
-    "TopK": _of_line(-1),
-    "Softmax": _of_line(1),
-    "LogSoftmax": _of_line(1),
-    "MVN": _of_lines,
-    "NormalizeL2": _of_lines,
-    "LSTMCell": _lstm,
-    "GRUCell": _gru_or_rnn,
-    "RNNCell": _gru_or_rnn,
-    **dict.fromkeys(("Convolution", "GroupConvolution"), _convolution),
-    **dict.fromkeys(("AvgPool", "MaxPool"), _pooling),
-    **dict.fromkeys(("LSTMSequence", "GRUSequence", "RNNSequence"), _sequence),
-    "ConvolutionBackpropData": _convolution_backwards,
-    "GroupNormalization": _by_group,
-    "Interpolate": _resized,
-    "ShapeOf": _shape_alone,
-    "Bucketize": _bucket,
-    "OneHot": _one_hot,
+def _by_elements(at: OperationAt, element: Element) -> Contributions | None:
+    """Return the elements that matter; None where these are whole tensors."""
+    found = dependences(at, _mask_of(at, element))
+    if found.method is Method.WHOLE:
+        return None
+    parts: list[Contribution] = []
+    total = 0
+    for one in found.found:
+        value = at.value(one.input)
+        places = np.flatnonzero(one.mask)
+        total += places.size
+        role = PartRole.INDEX if one.is_index else PartRole.ARGUMENT
+        if value.dtype.kind not in "biuf" and value.dtype not in FLOATING:
+            continue
+        sizes = np.abs(value.reshape(-1)[places].astype(np.float64))
+        largest = places[np.argsort(-np.nan_to_num(sizes, nan=np.inf), kind="stable")[:MOST_PARTS]].tolist()
+        factors = (at.factor(one.input, element_at(place, value.shape)) for place in largest)
+        parts += [Contribution(factor, role) for factor in factors]
+    parts.sort(key=lambda part: (not part.is_value, -_magnitude(part.factor.value)))
+    return Contributions(LinkForm.FUNCTION, tuple(parts[:MOST_PARTS]), total)
+
+
+def _mask_of(at: OperationAt, element: Element) -> Array:
+    mask = np.zeros(at.result.shape, bool)
+    mask[element] = True
+    return mask
+
+
+def _aligned(at: OperationAt, element: Element, index: int) -> Factor:
+    """Return the element of an input that goes into that of the output by broadcasting. Raise IndexError for none."""
+    shape = at.value(index).shape
+    is_left = at.attribute("auto_broadcast") == "pdpd" and index > 0
+    offset = 0 if is_left else len(element) - len(shape)
+    if offset < 0:
+        raise IndexError(index)
+    return at.factor(index, tuple(0 if size == 1 else element[offset + axis] for axis, size in enumerate(shape)))
+
+
+def _operands(at: OperationAt, element: Element) -> list[Factor]:
+    return [_aligned(at, element, index) for index in at.given]
+
+
+def _sum_of_two(at: OperationAt, element: Element) -> Contributions:
+    factors = _operands(at, element)
+    sign = -1.0 if at.type == "Subtract" else 1.0
+    amounts = np.array([float(factors[0].value), sign * float(factors[1].value)])
+    return _summed(amounts, lambda k: (factors[k], None))
+
+
+def _product(at: OperationAt, element: Element) -> Contributions:
+    factors = _operands(at, element)
+    is_finite = bool(np.isfinite([float(one.value) for one in factors]).all())
+    parts = [Contribution(one, _decides(is_finite and one.value == 0, PartRole.FACTOR)) for one in factors]
+    parts.sort(key=lambda part: (part.role is not PartRole.DECIDES, -_magnitude(part.factor.value)))
+    return _multiplied(parts, len(parts))
+
+
+def _decides(holds: object, other: PartRole = PartRole.COMPARED) -> PartRole:
+    return PartRole.DECIDES if holds else other
+
+
+def _multiplied(parts: Sequence[Contribution], total: int, sizes: Array | None = None) -> Contributions:
+    """Return a product, each factor weighed by its part of all logarithms together, where none of them is 0.
+
+    `sizes` are all factors, where the parts are the largest of more.
+    """
+    own = np.abs(np.log2(np.abs(np.array([float(part.factor.value) for part in parts]))))
+    everything = own.sum() if sizes is None else np.abs(np.log2(np.abs(sizes))).sum()
+    is_known = bool(np.isfinite(everything)) and everything > 0
+    weights = tuple((own / everything).tolist()) if is_known else ()
+    return Contributions(LinkForm.PRODUCT, tuple(parts), total, weights)
+
+
+def _magnitude(value: Any) -> float:
+    size = abs(float(value))
+    return size if size == size else np.inf
+
+
+def _quotient(at: OperationAt, element: Element) -> Contributions:
+    first, second = _operands(at, element)
+    parts = Contribution(first, PartRole.FACTOR), Contribution(second, PartRole.DIVISOR)
+    return Contributions(LinkForm.QUOTIENT, parts, 2)
+
+
+def _arguments(at: OperationAt, element: Element, *, form: LinkForm = LinkForm.FUNCTION) -> Contributions:
+    parts = tuple(map(Contribution, _operands(at, element)))
+    return Contributions(form, parts, len(parts))
+
+
+def _argument(at: OperationAt, element: Element) -> Contributions:
+    """Of a function of the first input; others are its settings."""
+    return Contributions(LinkForm.FUNCTION, (Contribution(_aligned(at, element, 0)),), 1)
+
+
+def _choice(parts: Iterable[Contribution], total: int | None = None) -> Contributions:
+    """Return a choice, what decides it first."""
+    ordered = tuple(sorted(parts, key=lambda part: part.role is not PartRole.DECIDES))
+    return Contributions(LinkForm.CHOICE, ordered, len(ordered) if total is None else total)
+
+
+def _extreme_of_two(at: OperationAt, element: Element) -> Contributions:
+    factors = _operands(at, element)
+    winner = next((one for one in factors if _same(one.value, at.result[element])), factors[0])
+    return _choice(Contribution(one, _decides(one is winner)) for one in factors)
+
+
+def _same(a: Any, b: Any) -> bool:
+    return bool(a == b) or (bool(a != a) and bool(b != b))
+
+
+def _logic(at: OperationAt, element: Element, *, deciding: bool) -> Contributions:
+    """Of a conjunction (False decides) or disjunction (True does)."""
+    factors = _operands(at, element)
+    decisive = [one for one in factors if bool(one.value) is deciding] or factors
+    return _choice(Contribution(one, _decides(one in decisive)) for one in factors)
+
+
+def _select(at: OperationAt, element: Element) -> Contributions:
+    condition, then, otherwise = _operands(at, element)
+    chosen = then if bool(condition.value) else otherwise
+    return _choice((Contribution(chosen, PartRole.DECIDES), Contribution(condition, PartRole.CONDITION)))
+
+
+def _of_shape(at: OperationAt, element: Element) -> Contributions:
+    """Of ShapeOf: the extent of its input."""
+    extent = Factor(0, element, at.value(0).shape[element[0]], is_shape=True)
+    return Contributions(LinkForm.MOVE, (Contribution(extent),), 1)
+
+
+# --- lines: parts -----------------------------------------------------------------------------------------------------
+
+
+class _Line:
+    """The elements of the first input on which an element depends, in order."""
+
+    def __init__(self, at: OperationAt, element: Element) -> None:
+        masks = {one.input: one.mask for one in dependences(at, _mask_of(at, element)).found}
+        self.data = at.value(0)
+        self.places = np.flatnonzero(masks.get(0, np.zeros(0, bool)))
+        self.elements = self.data.reshape(-1)[self.places]
+        self.size = int(self.places.size)
+
+    def factor(self, k: int) -> Factor:
+        """Return the element at a place of the line."""
+        return Factor(0, element_at(int(self.places[k]), self.data.shape), self.elements[k])
+
+    def parts(self, places: Iterable[Any], role: PartRole) -> list[Contribution]:
+        """Return elements in a role."""
+        return [Contribution(self.factor(int(k)), role) for k in places]
+
+    def summed(self, amounts: Array) -> Contributions:
+        """Return a sum of a term of each element."""
+        return _summed(amounts, lambda k: (self.factor(k), None))
+
+
+def _summed(amounts: Array, factors: Callable[[int], tuple[Factor, Factor | None]]) -> Contributions:
+    """Return a sum of terms, of which only the largest are looked at closely."""
+    total, sizes = float(amounts.sum()), np.abs(amounts)
+    everything = float(sizes.sum())
+    is_finite = bool(np.isfinite(amounts).all())
+    order = np.argsort(np.where(np.isfinite(sizes), -sizes, -np.inf), kind="stable")[:MOST_PARTS].tolist()
+    parts = []
+    for place in order:
+        first, second = factors(place)
+        amount = float(amounts[place])
+        parts.append(
+            Contribution(first, PartRole.TERM, amount, amount / total if is_finite and total else None, second)
+        )
+    weights = tuple(float(sizes[place]) / everything for place in order) if is_finite and everything else ()
+    return Contributions(LinkForm.SUM, tuple(parts), len(amounts), weights, amounts, factors)
+
+
+def _matrix_product(at: OperationAt, element: Element) -> Contributions:
+    sides = []
+    outer = list(element)
+    for index, is_transposed in ((1, at.is_set("transpose_b")), (0, not at.is_set("transpose_a"))):
+        value = at.value(index)
+        inner: tuple[Any, ...] = (slice(None),)
+        if value.ndim > 1:
+            own = (outer.pop(),)
+            inner = (*own, *inner) if is_transposed else (*inner, *own)
+        sides.append((index, value, inner))
+
+    def at_term(value: Array, inner: tuple[Any, ...], k: int | None) -> tuple[Any, ...]:
+        batch = value.shape[:-2]
+        head = (0 if size == 1 else one for size, one in zip(batch, outer[len(outer) - len(batch) :], strict=True))
+        return (*head, *(k if k is not None and isinstance(one, slice) else one for one in inner))
+
+    second, first = (np.asarray(value[at_term(value, inner, None)], np.float64) for _, value, inner in sides)
+
+    def factors(k: int) -> tuple[Factor, Factor]:
+        b, a = (Factor(index, place := at_term(value, inner, k), value[place]) for index, value, inner in sides)
+        return a, b
+
+    return _summed(first * second, factors)
+
+
+def _reduced_sum(at: OperationAt, element: Element, *, of: Callable[[Array], Array]) -> Contributions:
+    line = _Line(at, element)
+    return line.summed(of(np.asarray(line.elements, np.float64)))
+
+
+def _share_of_mean(elements: Array) -> Array:
+    return elements / max(elements.size, 1)
+
+
+def _reduced_product(at: OperationAt, element: Element) -> Contributions:
+    """Of all factors those that move the product most; one that is 0 decides it."""
+    line = _Line(at, element)
+    sizes = np.asarray(line.elements, np.float64)
+    zeros = np.flatnonzero(sizes == 0)
+    order = zeros if zeros.size else np.argsort(-np.abs(np.log2(np.abs(sizes))), kind="stable")
+    return _multiplied(line.parts(order[:MOST_PARTS], _decides(zeros.size, PartRole.FACTOR)), line.size, sizes)
+
+
+def _linear(at: OperationAt, element: Element) -> Contributions | None:
+    """Of an operation that is a sum of its first input's elements, each times something: each term by itself."""
+    operation, data = at.operation, at.value(0)
+    if operation.function is None or operation.several_outputs or data.dtype not in FLOATING:
+        return None
+    line = _Line(at, element)
+    if not 0 < line.size <= _MOST_TERMS:
+        return None
+    alone, amounts = np.zeros(data.size, data.dtype), np.zeros(line.size)
+    for k, place in enumerate(line.places):
+        alone[place] = line.elements[k]
+        amounts[k] = at.run(alone.reshape(data.shape), *at.values[1:])[element]
+        alone[place] = 0
+    if not np.isclose(amounts.sum(), float(at.result[element]), rtol=1e-3, atol=1e-3 * np.abs(amounts).sum()):
+        return None  # it adds something else, too
+    return line.summed(amounts)
+
+
+def _chosen(line: _Line, winner: int, *, is_largest: bool) -> Contributions:
+    """Return a choice of one of several elements, with those that came nearest to it."""
+    values = np.asarray(line.elements, np.float64)
+    order = np.argsort(-values if is_largest else values, kind="stable").tolist()
+    rivals = [place for place in order if place != winner][: MOST_PARTS - 1]
+    parts = [*line.parts((winner,), PartRole.DECIDES), *line.parts(rivals, PartRole.COMPARED)]
+    return _choice(parts, line.size)
+
+
+def _extreme(at: OperationAt, element: Element) -> Contributions | None:
+    line, result = _Line(at, element), at.result[element]
+    same = np.flatnonzero((line.elements == result) | ((line.elements != line.elements) & (result != result)))
+    return _chosen(line, int(same[0]), is_largest=at.type == "ReduceMax") if same.size else None
+
+
+def _all_or_any(at: OperationAt, element: Element, *, deciding: bool) -> Contributions:
+    line = _Line(at, element)
+    places = np.flatnonzero(line.elements.astype(bool) == deciding)
+    decisive = places if places.size else np.arange(line.size)
+    return _choice(line.parts(decisive[:MOST_PARTS], PartRole.DECIDES), line.size)
+
+
+def _top(at: OperationAt, element: Element) -> Contributions | None:
+    if len(at.results) < 2:
+        return None
+    return _chosen(_Line(at, element), int(at.results[1][element]), is_largest=at.attribute("mode") == "max")
+
+
+def _softmax(at: OperationAt, element: Element) -> Contributions | None:
+    line = _Line(at, element)
+    if line.data.dtype not in FLOATING:
+        return None
+    own = element[_axis(at, 1, line.data.ndim)]
+    values = np.asarray(line.elements, np.float64)
+    order = [k for k in np.argsort(-values, kind="stable").tolist() if k != own][: MOST_PARTS - 1]
+    # one that is not finite makes all of the line so
+    role = PartRole.COMPARED if np.isfinite(values).all() else PartRole.ARGUMENT
+    parts = [*line.parts((own,), PartRole.ARGUMENT), *line.parts(order, role)]
+    return Contributions(LinkForm.FUNCTION, tuple(parts), line.size)
+
+
+# --- moves: parts -----------------------------------------------------------------------------------------------------
+
+
+def _origin(at: OperationAt, element: Element) -> Contributions | None:
+    """Return the element that was moved here, by moving labels in the place of the elements."""
+    found = _moved_labels(at)
+    if found is None:
+        return None
+    label = int(found.moved[element])
+    source = next((index for index, start in reversed(found.starts.items()) if label >= start), None)
+    if source is None:
+        return Contributions(LinkForm.MOVE, (), 0)
+    moved = at.factor(source, element_at(label - found.starts[source], at.value(source).shape))
+    if not _same(moved.value, at.result[element]):  # an operation that reduces what it scatters
+        return None
+    parts = [Contribution(moved)]
+    for index in at.given:
+        if index not in found.starts:
+            place = _index_at(at, element, moved) if index == 1 and at.value(index).size > 1 else None
+            shape = at.value(index).shape
+            is_inside = place is not None and len(place) == len(shape) and all(map(int.__lt__, place, shape))
+            parts.append(Contribution(at.factor(index, place if is_inside else None), PartRole.INDEX))
+    return Contributions(LinkForm.MOVE, tuple(parts), len(parts))
+
+
+def _index_at(at: OperationAt, element: Element, moved: Factor) -> Element | None:
+    """Return the place in the indices that says where an element came from or went to; None for the whole of them."""
+    assert moved.element is not None
+    inner = at.value(1).ndim
+    if at.type in ("Gather", "GatherElements"):
+        (part,) = _index_part(at, 1, _mask_of(at, element))
+        return element_at(int(np.argmax(part.mask)), part.mask.shape)
+    if at.type == "GatherND":
+        return (*element[: inner - 1], 0)
+    if moved.input != 2:  # of what is scattered into, no index says where it came from
+        return None
+    if at.type == "ScatterElementsUpdate":
+        return moved.element
+    if at.type == "ScatterNDUpdate":
+        return (*moved.element[: inner - 1], 0)
+    if at.type == "ScatterUpdate":
+        axis = normalize_axis(int(np.ravel(at.value(3))[0]), at.value(0).ndim)
+        return moved.element[axis : axis + inner]
+    return None
+
+
+# --- the table --------------------------------------------------------------------------------------------------------
+
+
+class OperationRule(NamedTuple):
+    """Rules of a type: the elements that matter, what an element is made of, what an extent depends on."""
+
+    depends: Callable[[OperationAt, Array], list[Dependence] | None] | None = None
+    terms: Callable[[OperationAt, Element], Contributions | None] | None = None
+    extents: extents.ExtentRule | None = None
+
+
+def _of_families(families: Sequence[str], *rules: Any) -> dict[str, OperationRule]:
+    return {type: OperationRule(*rules) for type, family in FAMILY_OF.items() if family in families}
+
+
+_COMPARISON: Final = partial(_arguments, form=LinkForm.COMPARISON)
+_SUM: Final = partial(_reduced_sum, of=np.positive)
+_BY_TYPE: Final[dict[str, tuple[Any, ...]]] = {
+    "ConvertPromoteTypes": (_first_elementwise, _argument),
+    "FakeConvert": (None, _argument, extents.same),
+    "FakeQuantize": (_elementwise, _argument, extents.same),
+    "PRelu": (_elementwise, _arguments, extents.same),
+    "IsFinite IsInf IsNaN LogicalNot": (_elementwise, _argument, extents.broadcast),
+    "Add Subtract": (_elementwise, _sum_of_two, extents.broadcast),
+    "Multiply": (partial(_decided, by=lambda value: value == 0), _product, extents.broadcast),
+    "Divide": (_elementwise, _quotient, extents.broadcast),
+    "Maximum Minimum": (_elementwise, _extreme_of_two, extents.broadcast),
+    "LogicalAnd": (partial(_decided, by=np.logical_not), partial(_logic, deciding=False), extents.broadcast),
+    "LogicalOr": (partial(_decided, by=np.bool_), partial(_logic, deciding=True), extents.broadcast),
+    "Select": (_selected, _select, extents.broadcast),
+    "MatMul": (_matmul, _matrix_product, extents.matmul),
+    "ReduceSum": (_reduced, _SUM, extents.reduced),
+    "ReduceMean": (_reduced, partial(_reduced_sum, of=_share_of_mean), extents.reduced),
+    "ReduceL1": (_reduced, partial(_reduced_sum, of=np.abs), extents.reduced),
+    "ReduceL2": (_reduced, None, extents.reduced),
+    "ReduceProd": (_reduced, _reduced_product, extents.reduced),
+    "ReduceMax ReduceMin": (_reduced, _extreme, extents.reduced),
+    "ReduceLogicalAnd": (_reduced, partial(_all_or_any, deciding=False), extents.reduced),
+    "ReduceLogicalOr": (_reduced, partial(_all_or_any, deciding=True), extents.reduced),
+    "CumSum": (_cumulated, _SUM, extents.same),
+    "TopK": (partial(_along, default=-1), _top, extents.top),
+    "Softmax LogSoftmax": (partial(_along, default=1), _softmax, extents.same),
+    "MVN NormalizeL2": (_normalized, None, extents.same),
+    "BatchNormInference": (_by_channel, None, extents.normalized),
+    "GroupNormalization": (_by_group, None, extents.same),
+    "LSTMCell": (_lstm, None, extents.cell),
+    "GRUCell RNNCell": (_gru_or_rnn, None, extents.cell),
+    "LSTMSequence GRUSequence RNNSequence": (_sequence,),
+    "Convolution GroupConvolution": (_convolution, _linear, extents.convolved),
+    "ConvolutionBackpropData": (_convolution_backwards, _linear, extents.convolved),
+    "GroupConvolutionBackpropData": (None, _linear, extents.convolved),
+    "AvgPool": (_pooling, _linear, extents.same),
+    "MaxPool": (_pooling, None, extents.same),
+    "AdaptiveAvgPool Einsum": (None, _linear),
+    "EmbeddingBagOffsetsSum EmbeddingBagPackedSum EmbeddingSegmentsSum": (None, _linear),
+    "Interpolate": (_resized,),
+    "Bucketize": (_bucket, None, extents.same),
+    "OneHot": (_one_hot, None, extents.one_hot),
+    "ShapeOf": (_nothing, _of_shape, _nothing),
+    "NonZero": (None, None, extents.counted_elements),
+    "Range": (None, None, extents.ranged),
+    "BatchToSpace DepthToSpace GatherND ShuffleChannels SpaceToBatch SpaceToDepth": (_moved, _origin),
+    "Identity Reverse ReverseSequence Roll SliceScatter": (_moved, _origin, extents.same),
+    "ScatterUpdate ScatterElementsUpdate ScatterNDUpdate": (_moved, _origin, extents.same),
+    "Transpose": (_moved, _origin, extents.transposed),
+    "Concat": (_moved, _origin, extents.concatenated),
+    "Gather": (_moved, _origin, extents.gathered),
+    "GatherElements": (_moved, _origin, partial(extents.same, index=1)),
+    "Reshape": (_moved, _origin, extents.reshaped),
+    "Unsqueeze": (_moved, _origin, extents.unsqueezed),
+    "Squeeze": (_moved, _origin, extents.squeezed),
+    "Broadcast": (_moved, _origin, extents.broadcast_to),
+    "Tile": (_moved, _origin, extents.tiled),
+    "Slice": (_moved, _origin, extents.sliced),
+    "StridedSlice": (_moved, _origin, extents.strided),
+    "Split VariadicSplit": (_moved, _origin, extents.split),
+    "Pad": (_moved, _origin, extents.padded),
 }
+RULES: Final[dict[str, OperationRule]] = {
+    **_of_families(("elementwise", "bitwise"), _elementwise, _arguments, extents.broadcast),
+    **_of_families(("comparison",), _elementwise, _COMPARISON, extents.broadcast),
+    **_of_families(("unary", "error_function"), _elementwise, _argument, extents.same),
+    **_of_families(("activation", "convert"), _first_elementwise, _argument, extents.same),
+    **{type: OperationRule(*rules) for types, rules in _BY_TYPE.items() for type in types.split()},
+}
+
+
+def _rule(at: OperationAt) -> OperationRule:
+    is_kernel = at.operation.kind is OpKind.KERNEL
+    return RULES.get(at.type, OperationRule()) if is_kernel else OperationRule()

@@ -1,18 +1,28 @@
-"""The answer to why a value is what it is, in words."""
+"""The answers to why a value is what it is, and where an element goes, in words and as JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from math import prod
+from typing import Any, Final
 
-from stepper.debug.causes.cause import Link, LinkKind, LinkPart
+from stepper.debug.causes.cause import Link, LinkForm, LinkKind, LinkPart, PartRole
 from stepper.debug.causes.overrides import set_end_text
 from stepper.debug.causes.texts import element_text, link_words, moment_text, scalar_text, value_text
-from stepper.debug.provenance.facts import Influence, Provenance, QuestionKind, SourceTensor
-from stepper.debug.story.forms import LinkForm, PartRole
+from stepper.debug.provenance.facts import (
+    Decision,
+    ElementUse,
+    Influence,
+    OutputUse,
+    Provenance,
+    QuestionKind,
+    SourceTensor,
+    Uses,
+)
 from stepper.ops.operands import shape_text
 
 _MOST_ELEMENTS: Final = 8
+_MOST_USES: Final = 40
 _MOST_LINKS: Final = 80
 _LAST_LINKS: Final = 20
 _MOST_CONSTANTS: Final = 6
@@ -39,7 +49,7 @@ def why_lines(found: Provenance) -> list[str]:
     if found.behind.links:
         lines.append(" made of")
         lines += _link_lines(found.behind.links, "  ")
-    return [*lines, *source_lines(found), *_how(found)]
+    return [*lines, *source_lines(found.sources), *_how(found)]
 
 
 def _title(found: Provenance) -> str:
@@ -77,11 +87,6 @@ def link_line(link: Link) -> str:
     value = "" if link.value is None else f" = {scalar_text(link.value)}"
     reason = link_reason(link)
     return f"{moment_text(link.location)} {value_text(link)}{value}{f'   {reason}' if reason else ''}"
-
-
-def operation_text(link: Link) -> str:
-    """Return the operation of a link: its type and name."""
-    return str(link.location.operation or "")
 
 
 def link_reason(link: Link) -> str:
@@ -130,7 +135,7 @@ def _percent(share: float) -> str:
 # --- sources --------------------------------------------------------------------------------------------------------
 
 
-def source_lines(found: Provenance) -> list[str]:
+def source_lines(found: Sequence[SourceTensor]) -> list[str]:
     """Return what it depends on: inputs and edits by their elements, constants by their names."""
     lines = []
     for part, title in (
@@ -138,7 +143,7 @@ def source_lines(found: Provenance) -> list[str]:
         (Influence.INDEX, "by index"),
         (Influence.CONTROL, "by whether and how often something runs"),
     ):
-        sources = [one for one in found.sources if _first_part(one) is part]
+        sources = [one for one in found if one.first_part is part]
         others = [one for one in sources if one.kind != "constant"]
         constants = [one for one in sources if one.kind == "constant"]
         if not sources:
@@ -155,20 +160,12 @@ def source_lines(found: Provenance) -> list[str]:
     return lines or ["depends on no element of an input, constant or edit"]
 
 
-def _first_part(source: SourceTensor) -> Influence:
-    """Return the strongest way in which a source matters, by an element or an extent."""
-    parts = [*(part for part, _ in source.counts), *(one.part for one in source.axes)]
-    return min(parts, key=list(Influence).index)
-
-
 def _extents(source: SourceTensor) -> str:
     return ", ".join(f"shape{element_text(one.index)} = {one.value}" for one in source.axes)
 
 
 def _source(source: SourceTensor) -> str:
-    size = 1
-    for extent in source.shape:
-        size *= extent
+    size = prod(source.shape)
     whole = f"all {size} elements" if source.count == size and size > _MOST_ELEMENTS else ""
     shown = ", ".join(
         f"{element_text(one.index) or 'its value'}{'' if one.value is None else f' = {scalar_text(one.value)}'}"
@@ -191,9 +188,7 @@ def _constant(source: SourceTensor) -> str:
     if source.count == 1 and source.elements:
         one = source.elements[0]
         return f"{source.name}{element_text(one.index)} = {scalar_text(one.value)}"
-    size = 1
-    for extent in source.shape:
-        size *= extent
+    size = prod(source.shape)
     return source.name if size == source.count else f"{source.name} ({source.count} of {size} elements)"
 
 
@@ -214,3 +209,125 @@ def _how(found: Provenance) -> list[str]:
     if found.stopped:
         lines.append(found.stopped)
     return lines
+
+
+def _fields(record: Any, names: str) -> dict[str, Any]:
+    """Return some fields of a record as JSON has them."""
+    found = ((name, getattr(record, name)) for name in names.split())
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in found}
+
+
+def provenance_data(found: Provenance) -> dict[str, Any]:
+    """Return the answer as JSON has it: `chain` with a link each, `sources` with an element each."""
+    chain = [
+        {
+            "address": address,
+            "value": link.value,
+            "operation": str(link.location.operation or ""),
+            "reason": link_reason(link),
+            "is_shape": link.is_shape,
+            "decides": None if link.decides is None else str(link.decides),
+            "line": link.location.operation.line if link.location.operation is not None else 0,
+            "parts": [
+                {"name": part.layer.name, "index": None if part.element is None else list(part.element)}
+                | _fields(part, "output value role share is_shape")
+                for part in link.parts
+            ],
+            "count": link.count,
+            "rest": link.rest,
+        }
+        for address, link in zip(found.addresses, found.links, strict=True)
+    ]
+    sources = found.sources
+    return {
+        **_fields(found, "asked address type shape element value"),
+        "chain": chain,
+        "sources": [
+            _fields(one, "kind name") | _fields(element, "index value part")
+            for one in sources
+            for element in one.elements
+        ],
+        "complete": all(len(one.elements) == one.count for one in sources),
+        "extents": [
+            _fields(one, "kind name") | {"axis": axis.index[0]} | _fields(axis, "value part")
+            for one in sources
+            for axis in one.axes
+        ],
+        "tensors": [
+            _fields(one, "kind name type shape")
+            | {"elements": one.count, "listed": len(one.elements), "parts": {str(k): n for k, n in one.counts}}
+            for one in sources
+        ],
+        "iterations": None if found.end is None else found.end.iterations,
+        "ended": None if found.end is None else found.end.reason,
+        "set_by_hand": found.end is not None and found.end.is_set,
+        "rules": [_fields(one, "type method count") for one in found.rules],
+        **_fields(found, "operations kernel_runs"),
+        "trials": _fields(found.trials, "candidates tried excluded runs reason"),
+        "stopped": found.stopped or found.chain.stopped or found.behind.stopped,
+    }
+
+
+# --- where an element goes --------------------------------------------------------------------------------------------
+
+
+def uses_lines(found: Uses) -> list[str]:
+    """Return where an element goes: the operations in the order in which it reaches them, then the outputs."""
+    lines = [f"where {found.address} goes"]
+    lines += [f" {_use(one)}" for one in found.uses[:_MOST_USES]]
+    if len(found.uses) > _MOST_USES:
+        lines.append(f" and {len(found.uses) - _MOST_USES} more operations")
+    if not found.uses:
+        lines.append(" no operation computes another result for it")
+    if found.decisions:
+        lines += ["decides", *(f" {_decision(one)}" for one in found.decisions)]
+    if found.outputs:
+        lines += ["reaches", *(f" {_output(one)}" for one in found.outputs)]
+    else:
+        lines.append("reaches no output of the model")
+    return [*lines, found.stopped] if found.stopped else lines
+
+
+def _use(use: ElementUse) -> str:
+    port = "" if use.location.output is None else f":{use.location.output}"
+    elements = "" if use.count == 1 else f", {use.count} of {use.size} elements"
+    last = f", in {use.times} iterations, the last {use.last}" if use.times > 1 else ""
+    return f"{moment_text(use.location)} {use.location.operation}{port}{element_text(use.element)}{elements}{last}"
+
+
+def _decision(one: Decision) -> str:
+    at = "" if one.iteration is None else f" (first in iteration {one.iteration})"
+    return f"the {one.what} of {one.layer}{at}"
+
+
+def _output(one: OutputUse) -> str:
+    if one.count == prod(one.shape) and one.count > _MOST_ELEMENTS:
+        return f"output {one.name}: all {one.count} elements"
+    shown = ", ".join(element_text(element) or "its value" for element in one.elements[:_MOST_ELEMENTS])
+    return f"output {one.name}: {shown}{', ...' if one.count > _MOST_ELEMENTS else ''}"
+
+
+def uses_data(found: Uses) -> dict[str, Any]:
+    """Return where an element goes as JSON has it."""
+    return {
+        "address": found.address,
+        "uses": [
+            {
+                "operation": str(one.location.operation),
+                "iteration": one.location.iteration,
+                "index": list(one.element),
+                "elements": one.count,
+                "of": one.size,
+                **_fields(one, "times last"),
+            }
+            for one in found.uses
+        ],
+        "decisions": [
+            {"what": one.what, "operation": str(one.layer), "iteration": one.iteration} for one in found.decisions
+        ],
+        "outputs": [
+            {"name": one.name, "elements": one.count, "indices": [list(element) for element in one.elements]}
+            for one in found.outputs
+        ],
+        **_fields(found, "kernel_runs stopped"),
+    }

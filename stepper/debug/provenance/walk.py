@@ -7,26 +7,26 @@ inputs, of constants, of variables and of what the user has set.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from enum import IntEnum
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from msgspec import Struct, field
 
-from stepper.debug.branches.edits import ConditionEdit, ConstantEdit, TripCountEdit, ValueEdit
-from stepper.debug.causes.crossings import producer
+from stepper.debug.causes.cause import LinkKind
+from stepper.debug.causes.crossings import pieces, ports_into, producer, refitted
 from stepper.debug.causes.earlier_frames import EarlierFrames, Seat
-from stepper.debug.causes.why import Differs
-from stepper.debug.provenance.rules import Dependence, Method, dependences
-from stepper.debug.provenance.shapes import shape_parts
+from stepper.debug.causes.run_walk import NOT_KEPT, Differs, RunWalk
+from stepper.debug.provenance.operation_at import Dependence, Method, OperationAt, ValueNotKept
+from stepper.debug.provenance.rules import dependences, extent_parts
 from stepper.debug.timeline import Timeline
 from stepper.element_types import FLOATING, Array
 from stepper.engine.frames import Activation, Frame
 from stepper.engine.loops import ConcatenatedOutput, Scan
-from stepper.engine.program import BranchPlan, LoopPlan, Operation, OpKind, Program
+from stepper.engine.program import BranchPlan, LoopPlan, Operation, OpKind
 from stepper.engine.transitions import is_joined, joined_iterations
-from stepper.errors import Paused
 from stepper.ir.model import Layer
 from stepper.ops.operands import normalize_axis
 
@@ -61,13 +61,12 @@ class ReachedTensor(Struct, eq=False):
     """A tensor at which the way back ends; `levels` says how which of its elements matter, `axes` which extents."""
 
     kind: SourceKind
-    program: Program
     layer: Layer
     output: int
     value: Array
     levels: Levels
     axes: Levels
-    slot: int = -1
+    slot: int
 
 
 class RuleUse(NamedTuple):
@@ -80,166 +79,139 @@ class RuleUse(NamedTuple):
 class Trail(Struct, eq=False):
     """All that a way back came to. `steps` counts the operations that were looked at, `rules` how often which one held.
 
-    `layers` are those of the operations, by iteration; `stopped` says why it ended early.
+    `stopped` says why it ended early.
     """
 
     reached: dict[tuple[int, int, int], ReachedTensor] = field(default_factory=dict)
     rules: dict[RuleUse, int] = field(default_factory=dict)
-    controls: set[tuple[int, str]] = field(default_factory=set)
     steps: int = 0
     kernel_runs: int = 0
     stopped: str = ""
+
+    def keep_data(self) -> None:
+        """Leave what a NaN or Inf is made of: not what says where from, or whether something ran."""
+        for one in self.reached.values():
+            one.levels = np.where(one.levels == Strength.DATA, one.levels, np.uint8(0))
+            one.axes = np.zeros_like(one.axes)
 
 
 _Found = tuple[Levels | None, Levels | None]
 """What is wanted of a slot: of its elements, and of its extents."""
 
 
-class _Wants:
-    """Levels of what is wanted of the slots of a frame, by element; and of their extents, by axis."""
+class _Wants(dict[tuple[int, bool], Levels]):
+    """Levels of what is wanted of the slots of a frame: of elements, and (True) of extents, by axis."""
 
-    def __init__(self) -> None:
-        self.levels: dict[int, Levels] = {}
-        self.shapes: dict[int, Levels] = {}
-
-    def add(self, slot: int, levels: Levels) -> None:
-        known = self.levels.get(slot)
-        self.levels[slot] = levels if known is None else np.maximum(known, levels)
-
-    def add_shape(self, slot: int, axes: Levels) -> None:
-        known = self.shapes.get(slot)
-        if axes.any():
-            self.shapes[slot] = axes if known is None else np.maximum(known, axes)
+    def want(self, slot: int, levels: Levels, is_shape: bool = False) -> None:
+        if is_shape and not levels.any():
+            return
+        known = self.get((slot, is_shape))
+        self[slot, is_shape] = levels if known is None else np.maximum(known, levels)
 
     def slots(self) -> set[int]:
-        return set(self.levels) | set(self.shapes)
+        return {slot for slot, _ in self}
 
-    def pop(self, slot: int) -> _Found:
-        return self.levels.pop(slot, None), self.shapes.pop(slot, None)
+    def take(self, slot: int) -> _Found:
+        return self.pop((slot, False), None), self.pop((slot, True), None)
 
     def give(self, slot: int, found: _Found, shape: tuple[int, ...]) -> None:
         """Want of a slot, which holds a tensor of this shape, what was wanted of one of as many elements."""
-        levels, of_shape = found
-        if levels is not None and levels.size == int(np.prod(shape)):
-            self.add(slot, levels.reshape(shape))
-        elif levels is not None:
-            self.add(slot, np.full(shape, levels.max(initial=0), np.uint8))
-        if of_shape is not None and of_shape.size == len(shape):
-            self.add_shape(slot, of_shape)
-        elif of_shape is not None:
-            self.add_shape(slot, np.full(len(shape), of_shape.max(initial=0), np.uint8))
-
-    def __bool__(self) -> bool:
-        return bool(self.levels or self.shapes)
+        levels, axes = found
+        if levels is not None:
+            self.want(slot, refitted(levels, shape))
+        if axes is not None:
+            self.want(slot, refitted(axes, (len(shape),)), is_shape=True)
 
 
-class BackwardSlicer:
-    """One way back, in frames that replays fetch. `differs`: only what differs from a reference is followed."""
+class MaskWalk(RunWalk):
+    """One way back, over at most so many operations. `differs`: only what differs from a reference is followed."""
 
-    def __init__(self, timeline: Timeline, frames: EarlierFrames, differs: Differs | None = None) -> None:
-        self._timeline, self._frames, self._differs = timeline, frames, differs
-        edits = [edit for made in timeline.edits.values() for edit in made]
-        self._edits = [edit for edit in edits if isinstance(edit, ValueEdit | ConstantEdit)]
-        self._control_edits = [edit for edit in edits if isinstance(edit, TripCountEdit | ConditionEdit)]
-        self._trail = Trail()
+    def __init__(
+        self,
+        timeline: Timeline,
+        frames: EarlierFrames,
+        differs: Differs | None = None,
+        most: int | None = None,
+    ) -> None:
+        super().__init__(timeline, frames, differs)
+        self._trail, self._most = Trail(), most
         self._spent = 0
 
-    def trail(self, seat: Seat, slot: int, levels: Levels | None, axes: Levels | None = None) -> Trail:
-        """Return what the wanted elements of a value depend on, and its extents along the wanted axes."""
+    def trail(self, seat: Seat, slot: int, levels: Levels, *, is_shape: bool = False) -> Trail:
+        """Return what the wanted elements of a value, or its extents along the wanted axes, depend on."""
         wants = _Wants()
-        if levels is not None:
-            wants.add(slot, levels)
-        if axes is not None:
-            wants.add_shape(slot, axes)
-        try:
-            self._back(seat, wants)
-        except Paused:
-            self._timeline.machine.request_pause(wanted=False)
-            self._trail.stopped = "paused before all was found"
+        wants.want(slot, levels, is_shape)
+        paused = self._ended(lambda: self._outward(seat, wants, len(self._frame(seat).program.operations)), "all")
+        self._trail.stopped = paused or self._trail.stopped
         return self._trail
 
     def end_of(self, outer: Seat, inner: Seat | None, activation: Activation) -> Trail:
         """Return what the number of iterations of a loop that has ended depends on."""
         wants = _Wants()
-        try:
-            index = activation.operation
-            place = self._frames.at(outer)[-1].program.operations.index(index)
+
+        def walk() -> None:
+            place = self._frame(outer).program.operations.index(activation.operation)
             self._loop(outer, place, {}, wants, None if inner is None else activation.iteration, asks_end=True)
             self._outward(outer, wants, place)
-        except Paused:
-            self._timeline.machine.request_pause(wanted=False)
-            self._trail.stopped = "paused before all was found"
+
+        self._trail.stopped = self._ended(walk, "all") or self._trail.stopped
+        for one in self._trail.reached.values():  # all that matters does so for whether an iteration ran
+            one.levels, one.axes = (
+                np.where(levels > 0, np.uint8(Strength.DATA), np.uint8(0)) for levels in (one.levels, one.axes)
+            )
         return self._trail
 
     # --- a graph --------------------------------------------------------------------------------------------------
 
-    def _back(self, seat: Seat, wants: _Wants) -> None:
-        """Follow what is wanted of a frame through it, and through all that is around it."""
-        self._outward(seat, wants, len(self._frames.at(seat)[-1].program.operations))
-
     def _outward(self, seat: Seat, wants: _Wants, upto: int) -> None:
-        while True:
-            if not seat:
-                self._graph(seat, wants, upto)
-                self._ends(seat, wants)
-                return
-            frame = self._frames.at(seat)[-1]
-            activation = frame.activation
+        """Follow what is wanted of a frame through it, and through all that is around it."""
+        while seat:
+            activation = self._frame(seat).activation
             assert activation is not None
             outer, (index, iteration) = seat[:-1], seat[-1]
             around = _Wants()
-            if isinstance(activation.plan, LoopPlan):
-                assert iteration is not None
-                self._loop(outer, index, {iteration: wants}, around, iteration, upto=upto)
+            if iteration is None:
+                self._branch(seat, wants, around, upto)
             else:
-                self._branch(outer, seat, wants, around, upto)
+                self._loop(outer, index, {iteration: wants}, around, iteration, upto=upto)
             seat, wants, upto = outer, around, index
+        self._graph(seat, wants, upto)
+        self._constants(seat, wants)
+        for slot in sorted(wants.slots()):  # the inputs of the model that were reached
+            self._reach(SourceKind.INPUT, self._frame(seat), slot, wants.take(slot))
 
     def _graph(self, seat: Seat, wants: _Wants, upto: int) -> None:
         """Follow what is wanted through the operations of a frame; what is left are Parameters and constants."""
-        frame = self._frames.at(seat)[-1]
-        if self._timeline.machine.pause_requested:
-            raise Paused
+        frame = self._frame(seat)
+        self._heed_pause()
         self._end_at_edits(frame, wants)
         program = frame.program
-        indices = {index for slot in wants.slots() if (index := program.computed_at.get(slot)) is not None}
-        while indices:
+        while indices := [at for slot, _ in wants if (at := program.computed_at.get(slot)) is not None]:
             index = max(indices)
-            indices.discard(index)
             operation = program.operations[index]
-            found = [(slot, *wants.pop(slot)) for slot in operation.outputs]
-            if index >= upto or not any(levels is not None or axes is not None for _, levels, axes in found):
+            found = [wants.take(slot) for slot in operation.outputs]
+            if index >= upto:
                 continue
-            before = wants.slots()
             if operation.plans:
                 self._into(seat, index, operation, found, wants)
             else:
                 self._through(seat, frame, operation, found, wants)
-            new = wants.slots() - before
             self._end_at_edits(frame, wants)
-            indices |= {at for slot in new if (at := program.computed_at.get(slot)) is not None}
         for operation in reversed(program.folded):
-            found = [(slot, *wants.pop(slot)) for slot in operation.outputs if slot in wants.slots()]
-            if found:
-                self._through(seat, frame, operation, found, wants)
+            if wants.slots() & set(operation.outputs):
+                self._through(seat, frame, operation, [wants.take(slot) for slot in operation.outputs], wants)
 
     def _end_at_edits(self, frame: Frame, wants: _Wants) -> None:
-        for edit in self._edits:
-            if edit.program is frame.program and frame.values[edit.slot] is edit.value and edit.slot in wants.slots():
-                self._reach(SourceKind.EDIT, frame, edit.slot, wants.pop(edit.slot))
+        for slot in wants.slots() if self._edits else ():
+            if self._is_edited(frame, slot):
+                self._reach(SourceKind.EDIT, frame, slot, wants.take(slot))
 
-    def _ends(self, seat: Seat, wants: _Wants) -> None:
-        """Note the inputs of the model that were reached."""
-        frame = self._frames.at(seat)[-1]
-        self._constants(frame, wants)
-        for slot in sorted(wants.slots()):
-            self._reach(SourceKind.INPUT, frame, slot, wants.pop(slot))
-
-    def _constants(self, frame: Frame, wants: _Wants) -> None:
+    def _constants(self, seat: Seat, wants: _Wants) -> None:
         """Note the constants that were reached, and want no more of them."""
-        template = frame.program.template
-        for slot in [slot for slot in wants.slots() if template[slot] is not None]:
-            self._reach(SourceKind.CONSTANT, frame, slot, wants.pop(slot))
+        frame = self._frame(seat)
+        for slot in wants.slots():
+            if frame.program.template[slot] is not None:
+                self._reach(SourceKind.CONSTANT, frame, slot, wants.take(slot))
 
     def _reach(self, kind: SourceKind, frame: Frame, slot: int, found: _Found) -> None:
         value = np.asarray(frame.values[slot])
@@ -253,93 +225,71 @@ class BackwardSlicer:
             known.levels, known.axes = np.maximum(known.levels, levels), np.maximum(known.axes, axes)
             return
         layer, output = producer(frame.program, slot)
-        self._trail.reached[key] = ReachedTensor(kind, frame.program, layer, output, value, levels, axes, slot)
+        self._trail.reached[key] = ReachedTensor(kind, layer, output, value, levels, axes, slot)
 
     # --- an operation ---------------------------------------------------------------------------------------------
 
-    def _through(
-        self,
-        seat: Seat,
-        frame: Frame,
-        operation: Operation,
-        found: Iterable[tuple[int, Levels | None, Levels | None]],
-        wants: _Wants,
-    ) -> None:
+    def _through(self, seat: Seat, frame: Frame, operation: Operation, found: Sequence[_Found], wants: _Wants) -> None:
         self._trail.steps += 1
-        values = [frame.values[slot] if slot >= 0 else None for slot in operation.inputs]
-        if any(slot >= 0 and value is None for slot, value in zip(operation.inputs, values, strict=True)):
-            self._trail.stopped = "what it was computed of was not kept by the run"
-            return
-        for slot, levels, of_shape in found:
-            if of_shape is not None:
-                self._shape(frame, operation, slot, of_shape, wants)
+        if self._most is not None and self._trail.steps > self._most:
+            raise ValueNotKept  # no further value is asked for
+        for slot, (levels, axes) in zip(operation.outputs, found, strict=True):
+            try:
+                at = OperationAt.in_frame(frame, operation, slot)
+            except ValueNotKept:
+                self._trail.stopped = NOT_KEPT
+                return
+            self._extents(at, [] if axes is None else axes, wants)
             if levels is None or not levels.any():
                 continue
-            if operation.layer.type == "ShapeOf" and self._differs is None:
-                wants.add_shape(operation.inputs[0], levels)
+            if at.type == "ShapeOf" and self._differs is None:
+                wants.want(operation.inputs[0], levels, is_shape=True)
             for level in (Strength.DATA, Strength.INDEX, Strength.CONTROL):
                 mask = levels == level
                 if mask.any():
-                    self._elements(seat, frame, operation, slot, mask, level, wants)
-        if operation.kind is OpKind.STATEFUL and operation.state_key:
-            results = [(slot, levels) for slot, levels, _ in found if levels is not None]
-            for slot, levels in results:
+                    self._elements(seat, at, mask, level, wants)
+            if operation.kind is OpKind.STATEFUL and operation.state_key:
                 self._reach(SourceKind.VARIABLE, frame, slot, (levels, None))
 
-    def _elements(
-        self, seat: Seat, frame: Frame, operation: Operation, slot: int, mask: Array, level: Strength, wants: _Wants
-    ) -> None:
-        value = np.asarray(frame.values[slot])
+    def _elements(self, seat: Seat, at: OperationAt, mask: Array, level: Strength, wants: _Wants) -> None:
+        value = at.result
         bad = mask & ~np.isfinite(value) if value.dtype in FLOATING else np.zeros((), bool)
-        if not bad.any():
-            self._follow(seat, frame, operation, self._dependences(frame, operation, slot, mask), level, wants)
-            return
         rest = mask & ~bad
         if rest.any():
-            self._follow(seat, frame, operation, self._dependences(frame, operation, slot, rest), level, wants)
+            self._follow(seat, at, self._dependences(at, rest), level, wants)
         places = np.flatnonzero(bad)
         groups = [places] if places.size > _MOST_SINGLE else [places[k : k + 1] for k in range(places.size)]
         for group in groups:
             one = np.zeros(bad.size, bool)
             one[group] = True
-            parts = self._dependences(frame, operation, slot, one.reshape(bad.shape))
-            self._follow(seat, frame, operation, _at_fault(frame, operation, parts), level, wants)
+            parts = self._dependences(at, one.reshape(bad.shape))
+            self._follow(seat, at, _at_fault(at, parts), level, wants)
 
-    def _dependences(self, frame: Frame, operation: Operation, slot: int, mask: Array) -> list[Dependence]:
-        values = [frame.values[one] if one >= 0 else None for one in operation.inputs]
-        results = [frame.values[one] for one in operation.outputs]
-        each = 1 + sum(np.size(value) for value in values if value is not None) // _ELEMENTS_OF_A_RUN
-        left = max(0, _MOST_RUNS - self._spent) // each
-        found = dependences(operation, values, results, operation.outputs.index(slot), mask, left)
+    def _dependences(self, at: OperationAt, mask: Array) -> list[Dependence]:
+        each = 1 + at.size // _ELEMENTS_OF_A_RUN
+        found = dependences(at, mask, max(0, _MOST_RUNS - self._spent) // each)
         self._spent += each * found.kernel_runs if found.method is Method.PERTURBED else 0
-        use = RuleUse(operation.layer.type, found.method)
-        self._trail.rules[use] = self._trail.rules.get(use, 0) + 1
+        self._count(at, found.method)
         self._trail.kernel_runs += found.kernel_runs
         return found.found
 
-    def _follow(
-        self,
-        seat: Seat,
-        frame: Frame,
-        operation: Operation,
-        parts: list[Dependence],
-        level: Strength,
-        wants: _Wants,
-    ) -> None:
-        if self._differs is not None:
-            parts = self._differing(seat, frame, operation, parts)
-        for part in parts:
-            own = min(level, Strength.INDEX) if part.is_index else level
-            wants.add(operation.inputs[part.input], part.mask.astype(np.uint8) * np.uint8(own))
+    def _count(self, at: OperationAt, method: Method) -> None:
+        use = RuleUse(at.type, method)
+        self._trail.rules[use] = self._trail.rules.get(use, 0) + 1
 
-    def _differing(self, seat: Seat, frame: Frame, operation: Operation, parts: list[Dependence]) -> list[Dependence]:
+    def _follow(self, seat: Seat, at: OperationAt, parts: list[Dependence], level: Strength, wants: _Wants) -> None:
+        for part in parts if self._differs is None else self._differing(seat, at, parts):
+            own = min(level, Strength.INDEX) if part.is_index else level
+            wants.want(at.operation.inputs[part.input], part.mask.astype(np.uint8) * np.uint8(own))
+
+    def _differing(self, seat: Seat, at: OperationAt, parts: list[Dependence]) -> list[Dependence]:
         """Return the parts that differ from the reference; all where none does: the difference is born here."""
         assert self._differs is not None
         found, is_known = [], True
         for part in parts:
-            slot = operation.inputs[part.input]
-            other = self._differs(seat, slot, np.asarray(frame.values[slot]))
-            if other is None and frame.program.template[slot] is not None:
+            slot = at.operation.inputs[part.input]
+            other = self._differs(seat, slot, at.value(part.input))
+            if other is None and self._frame(seat).program.template[slot] is not None:
                 continue
             if other is None:
                 is_known = False
@@ -348,137 +298,98 @@ class BackwardSlicer:
                 found.append(part._replace(mask=both))
         return found if found or not is_known else parts
 
-    def _shape(self, frame: Frame, operation: Operation, slot: int, axes: Levels, wants: _Wants) -> None:
+    def _extents(self, at: OperationAt, axes: Levels | Sequence[int], wants: _Wants) -> None:
         """Follow extents of an output to those of the inputs, and to elements that say them."""
-        values = [frame.values[one] if one >= 0 else None for one in operation.inputs]
-        output, shape = operation.outputs.index(slot), np.shape(frame.values[slot])
         for axis in np.flatnonzero(axes).tolist():
-            level = Strength(int(axes[axis]))
-            found = shape_parts(operation, values, output, shape, axis)
+            found = extent_parts(at, axis)
             for part in found.parts:
-                own = min(level, Strength.INDEX) if part.is_index else level
-                value = np.asarray(values[part.input])
+                value = at.value(part.input)
                 levels = np.zeros(value.ndim if part.is_shape else value.shape, np.uint8)
-                levels[part.element] = own
-                add = wants.add_shape if part.is_shape else wants.add
-                add(operation.inputs[part.input], levels)
-            use = RuleUse(operation.layer.type, Method.RULE if found.has_rule else Method.WHOLE)
-            self._trail.rules[use] = self._trail.rules.get(use, 0) + 1
+                levels[part.element] = min(int(axes[axis]), Strength.INDEX) if part.is_index else axes[axis]
+                wants.want(at.operation.inputs[part.input], levels, part.is_shape)
+            self._count(at, Method.RULE if found.has_rule else Method.WHOLE)
 
     # --- into a body ----------------------------------------------------------------------------------------------
 
-    def _into(
-        self,
-        seat: Seat,
-        index: int,
-        operation: Operation,
-        found: list[tuple[int, Levels | None, Levels | None]],
-        wants: _Wants,
-    ) -> None:
+    def _into(self, seat: Seat, index: int, operation: Operation, found: Sequence[_Found], wants: _Wants) -> None:
         """Follow outputs of a loop or If into it and out again."""
         inner, frame = self._frames.left(seat, index)
         activation = frame.activation
         assert activation is not None
-        plan = activation.plan
-        wanted = {operation.outputs.index(slot): (levels, shape) for slot, levels, shape in found}
+        plan, last = activation.plan, activation.iteration
         if isinstance(plan, BranchPlan):
             inside = _Wants()
             for output, slot in plan.outputs:
-                if output in wanted:
-                    inside.give(slot, wanted[output], np.shape(frame.values[slot]))
-            strongest = min(_strongest(wanted.values()), Strength.CONTROL)
-            self._decides(seat, operation.inputs[0], wants, strongest)
-            self._branch(seat, inner, inside, wants, len(frame.program.operations))
+                inside.give(slot, found[output], np.shape(frame.values[slot]))
+            strongest = max(int(one.max(initial=0)) for both in found for one in both if one is not None)
+            self._decides(seat, operation.inputs[0], wants, min(strongest, Strength.CONTROL))
+            self._branch(inner, inside, wants, len(frame.program.operations))
             return
-        last = activation.iteration
-        if last < 0:
-            self._not_run(seat, operation, plan, wanted, wants)
+        if last < 0:  # last values of a loop that ran no iteration are what they began with
+            inputs = {merged.parameter: operation.inputs[merged.input] for merged in plan.merged}
+            for one in plan.last_values:
+                if one.merged in inputs:
+                    slot = inputs[one.merged]
+                    wants.give(slot, found[one.output], np.shape(self._value(seat, slot)))
+            self._control_inputs(seat, operation, plan, wants)
             return
-        inside_of: dict[int, _Wants] = {}
+        inside_of: dict[int, _Wants] = defaultdict(_Wants)
         asks_end = False
         for one in plan.last_values:
-            if one.output in wanted:
-                shape = np.shape(frame.values[one.result])
-                inside_of.setdefault(last, _Wants()).give(one.result, wanted[one.output], shape)
+            if any(levels is not None for levels in found[one.output]):
+                inside_of[last].give(one.result, found[one.output], np.shape(frame.values[one.result]))
                 asks_end = True
-        asks_end = self._into_scans(activation, plan, wanted, inside_of) or asks_end
+        for place, entry in enumerate(plan.concatenated):
+            asks_end = self._into_pieces(activation, place, entry, found[entry.output], inside_of) or asks_end
         if inside_of or asks_end:
             self._loop(seat, index, inside_of, wants, last if asks_end else max(inside_of), asks_end=asks_end)
 
     @staticmethod
-    def _into_scans(
-        activation: Activation,
-        plan: LoopPlan,
-        wanted: dict[int, _Found],
-        inside_of: dict[int, _Wants],
+    def _into_pieces(
+        activation: Activation, place: int, entry: ConcatenatedOutput, found: _Found, inside_of: dict[int, _Wants]
     ) -> bool:
-        """Want of each iteration what is wanted of its pieces. Return True if the number of all pieces matters, too."""
-        asks_end = False
-        for place, entry in enumerate(plan.concatenated):
-            levels, of_shape = wanted.get(entry.output, (None, None))
-            if of_shape is not None:
-                scan = activation.scans[place]
-                if is_joined(plan, entry, scan):
-                    asks_end = asks_end or bool(of_shape[normalize_axis(entry.slicing.axis, of_shape.size)])
-                for iteration in _pieces_apart(plan, entry, scan):
-                    inside_of.setdefault(iteration, _Wants()).add_shape(entry.result, of_shape)
-            if levels is not None:
-                asks_end = asks_end or entry.slicing.stride < 0
-                for iteration, piece in _pieces(activation, place, plan, levels):
-                    inside_of.setdefault(iteration, _Wants()).add(entry.result, piece)
-        return asks_end
+        """Want of each iteration what is wanted of its piece. Return True if the number of all pieces matters, too."""
+        asks_end, (levels, axes) = False, found
+        plan, scan = activation.plan, activation.scans[place]
+        assert isinstance(plan, LoopPlan)
+        if axes is not None:
+            if is_joined(plan, entry, scan):
+                asks_end = bool(axes[normalize_axis(entry.slicing.axis, axes.size)])
+            for iteration in _pieces_apart(plan, entry, scan):
+                inside_of[iteration].want(entry.result, axes, is_shape=True)
+        if levels is None:
+            return asks_end
+        for iteration, region in pieces(activation, place):
+            part = np.atleast_1d(levels)[region]
+            if part.any():
+                inside_of[iteration].want(entry.result, part.reshape(scan.piece(iteration).shape))
+        return asks_end or entry.slicing.stride < 0
 
-    def _value(self, seat: Seat, slot: int) -> Any:
-        return self._frames.at(seat)[-1].values[slot]
-
-    def _not_run(
-        self,
-        seat: Seat,
-        operation: Operation,
-        plan: LoopPlan,
-        wanted: dict[int, _Found],
-        wants: _Wants,
-    ) -> None:
-        """Follow last values of a loop that ran no iteration to what they began with."""
-        inputs = {merged.parameter: merged.input for merged in plan.merged}
-        for one in plan.last_values:
-            if one.output in wanted and one.merged in inputs:
-                slot = operation.inputs[inputs[one.merged]]
-                wants.give(slot, wanted[one.output], np.shape(self._value(seat, slot)))
-        self._control_inputs(seat, operation, plan, wants, Strength.CONTROL)
-
-    def _branch(self, outer: Seat, inner: Seat, inside: _Wants, around: _Wants, upto: int) -> None:
+    def _branch(self, inner: Seat, inside: _Wants, around: _Wants, upto: int) -> None:
         self._graph(inner, inside, upto)
-        frame = self._frames.at(inner)[-1]
-        self._constants(frame, inside)
-        activation = frame.activation
-        assert activation is not None and isinstance(activation.plan, BranchPlan)
-        for index, slot in activation.plan.inputs:
-            if slot in inside.slots():
-                given = activation.operation.inputs[index]
-                around.give(given, inside.pop(slot), np.shape(self._value(outer, given)))
-        self._decides(outer, activation.operation.inputs[0], around, Strength.CONTROL)
+        self._constants(inner, inside)
+        self._hand_out(inner, inside, around, {})
+        activation = self._frame(inner).activation
+        assert activation is not None
+        self._decides(inner[:-1], activation.operation.inputs[0], around, Strength.CONTROL)
 
-    def _control_inputs(
-        self, seat: Seat, operation: Operation, plan: LoopPlan, around: _Wants, level: Strength
-    ) -> None:
+    def _control_inputs(self, seat: Seat, operation: Operation, plan: LoopPlan, around: _Wants) -> None:
         """Want what says before a loop how often it runs: trip count, condition, the lengths of what is cut."""
         for index in (plan.trip_count, plan.condition):
             if index is not None:
-                self._decides(seat, operation.inputs[index], around, level)
-        for sliced in plan.sliced:
+                self._decides(seat, operation.inputs[index], around, Strength.CONTROL)
+        for sliced in plan.sliced if self._differs is None else ():
             slot = operation.inputs[sliced.input]
             axes = np.zeros(np.ndim(self._value(seat, slot)), np.uint8)
-            axes[normalize_axis(sliced.slicing.axis, axes.size)] = level
-            if self._differs is None:
-                around.add_shape(slot, axes)
+            axes[normalize_axis(sliced.slicing.axis, axes.size)] = Strength.CONTROL
+            around.want(slot, axes, is_shape=True)
 
     def _decides(self, seat: Seat, slot: int, wants: _Wants, level: int) -> None:
         """Want a value that decides whether something runs; with a reference only where that is another one there."""
         value = self._value(seat, slot)
         other = None if self._differs is None else self._differs(seat, slot, np.asarray(value))
         if other is None or other.any():
-            wants.add(slot, np.full(np.shape(value), level, np.uint8))
+            wants.want(slot, np.full(np.shape(value), level, np.uint8))
 
     def _loop(
         self,
@@ -495,22 +406,18 @@ class BackwardSlicer:
 
         `upto` is of the iteration `begin` (None: all operations). `asks_end`: whether it went on after it matters, too.
         """
-        operation = self._frames.at(outer)[-1].program.operations[index]
+        operation = self._frame(outer).program.operations[index]
         plan = operation.plans[0]
         assert isinstance(plan, LoopPlan)
-        self._control_inputs(outer, operation, plan, around, Strength.CONTROL)
-        for edit in self._control_edits:
-            if edit.program is plan.program:
-                self._trail.controls.add((int(operation.layer.id), type(edit).__name__))
+        self._control_inputs(outer, operation, plan, around)
         if begin is None or begin < 0:
             return
-        carried = {merged.parameter: merged for merged in plan.merged}
         decides = plan.condition_result
         if decides is not None and plan.program.template[decides] is not None:  # the same in every iteration
             seat: Seat = (*outer, (index, begin))
             constant = _Wants()
             self._decides(seat, decides, constant, Strength.CONTROL)
-            self._constants(self._frames.at(seat)[-1], constant)
+            self._constants(seat, constant)
             decides = None
         for iteration in range(begin, -1, -1):
             if decides is None and not inside_of:
@@ -520,76 +427,36 @@ class BackwardSlicer:
             if not wants and not asks:
                 continue
             seat = (*outer, (index, iteration))
-            frame = self._frames.at(seat)[-1]
             if asks and decides is not None:
                 self._decides(seat, decides, wants, Strength.CONTROL)
-            last = upto if iteration == begin and upto is not None else len(frame.program.operations)
-            self._graph(seat, wants, last)
-            self._constants(frame, wants)
-            self._hand_out(seat, operation, plan, frame, wants, around, carried, inside_of)
+            whole = len(plan.program.operations)
+            self._graph(seat, wants, upto if iteration == begin and upto is not None else whole)
+            self._constants(seat, wants)
+            self._hand_out(seat, wants, around, inside_of)
 
-    def _hand_out(
-        self,
-        seat: Seat,
-        operation: Operation,
-        plan: LoopPlan,
-        frame: Frame,
-        wants: _Wants,
-        around: _Wants,
-        carried: dict[int, Any],
-        inside_of: dict[int, _Wants],
-    ) -> None:
-        """Want of the iteration before, or of outside, what is wanted of the Parameters of an iteration."""
-        activation, outer = frame.activation, seat[:-1]
+    def _hand_out(self, seat: Seat, wants: _Wants, around: _Wants, inside_of: dict[int, _Wants]) -> None:
+        """Want of the iteration before, or of outside, what is wanted of the Parameters of a body."""
+        activation = self._frame(seat).activation
         assert activation is not None
-        index, iteration = seat[-1]
-        assert iteration is not None
+        outer, (index, iteration) = seat[:-1], seat[-1]
+        ports = ports_into(activation, iteration or 0)
         for slot in sorted(wants.slots()):
-            merged = carried.get(slot)
-            found = wants.pop(slot)
-            if merged is not None and iteration > 0:
-                earlier = self._frames.at((*outer, (index, iteration - 1)))[-1]
-                before = inside_of.setdefault(iteration - 1, _Wants())
-                before.give(merged.result, found, np.shape(earlier.values[merged.result]))
-            elif merged is not None:
-                given = operation.inputs[merged.input]
-                around.give(given, found, np.shape(self._value(outer, given)))
-            else:
-                self._into_sliced_or_invariant(outer, operation, plan, activation, slot, found, around, iteration)
-
-    def _into_sliced_or_invariant(
-        self,
-        outer: Seat,
-        operation: Operation,
-        plan: LoopPlan,
-        activation: Activation,
-        slot: int,
-        found: _Found,
-        around: _Wants,
-        iteration: int,
-    ) -> None:
-        for sliced in plan.sliced:
-            if sliced.parameter == slot:
-                given = operation.inputs[sliced.input]
-                taken = next(one for one in activation.slices if one.parameter == slot)
-                begin, end = taken.walk.range(iteration)
-                levels, of_shape = found
-                if levels is not None:
-                    whole = np.zeros(np.shape(self._value(outer, given)), np.uint8)
-                    whole[(slice(None),) * taken.walk.axis + (slice(begin, end),)] = levels
-                    around.add(given, whole)
-                if of_shape is not None:  # as many as the port map takes
-                    others = of_shape.copy()
-                    others[taken.walk.axis] = Strength.NONE
-                    around.add_shape(given, others)
-        for invariant in plan.invariant:
-            if invariant.parameter == slot:
-                given = operation.inputs[invariant.input]
-                around.give(given, found, np.shape(self._value(outer, given)))
-
-
-def _strongest(found: Iterable[_Found]) -> Strength:
-    return Strength(max(int(one.max(initial=0)) for both in found for one in both if one is not None))
+            (levels, axes), port = wants.take(slot), ports.get(slot)
+            if port is None:
+                continue
+            if port.kind is LinkKind.BACK_EDGE and iteration is not None:
+                earlier = np.shape(self._value((*outer, (index, iteration - 1)), port.outer))
+                inside_of.setdefault(iteration - 1, _Wants()).give(port.outer, (levels, axes), earlier)
+                continue
+            shape = np.shape(self._value(outer, port.outer))
+            if port.region is not None and levels is not None:
+                whole = np.zeros(shape, np.uint8)
+                whole[port.region] = levels
+                levels = whole
+            if port.region is not None and axes is not None:  # as many as the port map takes
+                axes = axes.copy()
+                axes[len(port.region) - 1] = Strength.NONE
+            around.give(port.outer, (levels, axes), shape)
 
 
 def _pieces_apart(plan: LoopPlan, entry: ConcatenatedOutput, scan: Scan) -> Iterable[int]:
@@ -601,28 +468,11 @@ def _pieces_apart(plan: LoopPlan, entry: ConcatenatedOutput, scan: Scan) -> Iter
     return [one for place, one in enumerate(iterations) if shapes[place] not in shapes[:place]]
 
 
-def _at_fault(frame: Frame, operation: Operation, parts: list[Dependence]) -> list[Dependence]:
+def _at_fault(at: OperationAt, parts: list[Dependence]) -> list[Dependence]:
     """Return the parts that are not finite; all where none is, for then a NaN or Inf is born here."""
     bad = []
     for part in parts:
-        value = np.asarray(frame.values[operation.inputs[part.input]])
+        value = at.value(part.input)
         if value.dtype in FLOATING and (both := part.mask & ~np.isfinite(value)).any():
             bad.append(part._replace(mask=both))
     return bad or parts
-
-
-def _pieces(activation: Activation, place: int, plan: LoopPlan, levels: Levels) -> Iterable[tuple[int, Levels]]:
-    """Return what is wanted of the piece of each iteration of a concatenated output."""
-    entry, scan = plan.concatenated[place], activation.scans[place]
-    levels = np.atleast_1d(levels)
-    axis = normalize_axis(entry.slicing.axis, levels.ndim)
-    offset = 0
-    for iteration in joined_iterations(plan, entry, scan):
-        shape = scan.piece(iteration).shape
-        size = shape[axis] if shape else 1
-        piece = levels[(slice(None),) * axis + (slice(offset, offset + size),)]
-        offset += size
-        if shape:  # a piece may be filled up with zeros
-            piece = piece[tuple(slice(extent) for extent in shape)]
-        if piece.any():
-            yield iteration, piece.reshape(shape)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import closing
 from typing import Any, Final, NamedTuple
 
@@ -10,7 +11,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from stepper import element_types
-from stepper.debug.causes.cause import Arithmetic, Element, LinkKind
+from stepper.debug.causes.cause import Arithmetic, Element, LinkForm, LinkKind, Location, Scalar, Verdict
 from stepper.debug.causes.crossings import (
     ValueSpot,
     body_values,
@@ -20,15 +21,19 @@ from stepper.debug.causes.crossings import (
     out_of_body,
     producer,
 )
-from stepper.debug.causes.earlier_frames import EarlierFrames, Seat
-from stepper.debug.causes.locations import file_of, location_of
-from stepper.debug.causes.nan_origins import first_element, scalar_of
+from stepper.debug.causes.earlier_frames import EarlierFrames, Seat, iterations_of
+from stepper.debug.causes.locations import file_of, location_of, output_named
+from stepper.debug.causes.nan_origins import scalar_of
 from stepper.debug.causes.overrides import is_end_set
 from stepper.debug.causes.texts import element_text
+from stepper.debug.causes.verdicts import Verdicts
 from stepper.debug.causes.why import NoValueYet, element_asked
 from stepper.debug.inspection.condition_limits import condition_limit
+from stepper.debug.provenance.answer import sources_of
 from stepper.debug.provenance.facts import QuestionKind
+from stepper.debug.provenance.operation_at import Contribution, Contributions, Factor, element_at
 from stepper.debug.provenance.question import question_at
+from stepper.debug.provenance.walk import MaskWalk, Strength, Trail
 from stepper.debug.story.facts import (
     Entry,
     LinkRole,
@@ -40,29 +45,34 @@ from stepper.debug.story.facts import (
     StoryFactor,
     StoryLink,
     StoryOperand,
+    StoryQuestion,
     StoryRow,
     StorySlices,
+    is_bad,
     time_of,
 )
-from stepper.debug.story.failures import lacking_at_entry, lacking_slices, unfit_condition
-from stepper.debug.story.folding import folded
-from stepper.debug.story.forms import LinkForm
 from stepper.debug.story.histories import ElementHistories, HistoryWish, Path, path_of
-from stepper.debug.story.linking import CausalGraph
-from stepper.debug.story.making import Factor, MadeOf, Making
 from stepper.debug.story.places import EndedLoop, ended_loop, spot_of
-from stepper.debug.story.question import StoryQuestion
-from stepper.debug.story.shares import shares_by_iteration
-from stepper.debug.story.slicer import CausalLink, CausalSlice, Slicer, Way
+from stepper.debug.story.shortening import folded
+from stepper.debug.story.slicer import (
+    CausalGraph,
+    CausalLink,
+    CausalSlice,
+    GraphWalk,
+    Way,
+    lacking_at_entry,
+    lacking_slices,
+    unfit_condition,
+)
 from stepper.debug.story.texts import name_in_iteration
 from stepper.debug.timeline import Timeline
 from stepper.debug.visits import excursion
-from stepper.element_types import Array, limits
+from stepper.element_types import limits
 from stepper.engine.frames import Every, Frame, Phase
 from stepper.engine.loops import EndReason
-from stepper.engine.program import LoopPlan, Program
+from stepper.engine.program import CompiledModel, LoopPlan, Program
 from stepper.errors import StepperError, UsageError
-from stepper.ir.model import Layer, LayerSite, Source, layer_site
+from stepper.ir.model import Layer, Source, layer_site
 from stepper.query import short_names
 from stepper.query.address_resolution import Target, moment_address, resolve
 from stepper.query.address_syntax import Address, exact_name
@@ -70,6 +80,8 @@ from stepper.query.atlas import Atlas
 
 MOST_ROWS: Final = 12
 """Rows up to which operations that only move an element are shown."""
+_MOST_OPERATIONS: Final = 5_000
+"""Operations behind a story that are looked at for the inputs that it depends on."""
 _STANDS_OUT: Final = 0.1
 """Part of a sum that its largest term has, below which the terms are added up by tensor."""
 _MOST_GROUPED: Final = 2**16
@@ -113,6 +125,8 @@ class _Builder:
         self._file = file_of(self._compiled)
         self._present = path_of(timeline.machine.stack)
         self._entered = 0
+        self._walk = GraphWalk(timeline, frames, question.links, dict(question.wider))
+        self._masks = MaskWalk(timeline, frames, most=_MOST_OPERATIONS)
 
     def story(self) -> Story:
         """Return the story."""
@@ -132,7 +146,14 @@ class _Builder:
             return self._of_end(pieces)
         if spot.element is None:
             raise UsageError(f"'{target.named.name}' is a scalar: it has no axis whose extent has a story")
-        return self._told(self._sliced(spot), self._address(spot, target), self._short(spot, target), None)
+        told = self._told(self._walk.slice(spot), self._address(spot, target), self._short(spot, target), None)
+        value = np.asarray(self._frames.at(spot.seat)[-1].values[spot.slot])
+        levels = np.zeros(value.ndim if of_shape else value.shape, np.uint8)
+        levels[spot.element] = Strength.DATA
+        trail = self._masks.trail(spot.seat, spot.slot, levels, is_shape=of_shape)
+        if told.links[told.asked].is_bad:
+            trail.keep_data()
+        return self._with_sources(told, trail)
 
     def _of_failure(self) -> Story:
         """Return the story of what the operation was given at which the run fails next. UsageError for none.
@@ -157,14 +178,14 @@ class _Builder:
         reason = _reason_to_fail(self._timeline, self._question.tick)
         if not reason:
             raise UsageError(f"{layer.type} '{layer.name}' does not fail here")
-        slicer = Slicer(self._timeline, self._frames, self._question.links, dict(self._question.wider))
         tick = self._timeline.machine.tick if self._question.tick is None else self._question.tick
         if lacking is None:
             operation = frame.program.operations[index]
             values = [frame.values[slot] if slot >= 0 else None for slot in operation.inputs]
             lacking = lacking_at_entry(operation, values, self._timeline.machine.rules)
-        asked = slicer.slice_failure(seat, index, tick, lacking) if condition is None else slicer.slice(condition)
-        path = _path(seat)
+        walk = self._walk
+        asked = walk.slice_failure(seat, index, tick, lacking) if condition is None else walk.slice(condition)
+        path = iterations_of(seat)
         name = name_in_iteration(self._name(frame.program, layer), path, self._loop_names(frame.program))
         return replace(self._told(asked, name, name, None), failure=reason)
 
@@ -178,9 +199,6 @@ class _Builder:
         assert frame.activation is not None, "a body has one"
         return EndedLoop(spot.seat, inner if frame.activation.iteration >= 0 else None, frame.activation)
 
-    def _sliced(self, spot: ValueSpot) -> CausalSlice:
-        return Slicer(self._timeline, self._frames, self._question.links, dict(self._question.wider)).slice(spot)
-
     def _of_end(self, ended: EndedLoop) -> Story:
         activation = ended.activation
         assert activation.ended is not None, "it has ended"
@@ -192,6 +210,7 @@ class _Builder:
             activation.limit,
             sliced=self._sliced_inputs(ended),
             is_set=is_end_set(activation, body_values(self._frames, ended.seat)),
+            verdict=self._verdict(ended),
         )
         if ended.seat is not None:
             most = condition_limit(self._frames.at(ended.seat)[-1])
@@ -202,24 +221,26 @@ class _Builder:
             if end.is_undecided
             else end_of_loop(self._frames, ended.outer, ended.seat, activation)
         )
+        name = layer.name
         if told is None:
-            empty: tuple[()] = ()
-            return Story(
-                address=layer.name,
-                name=layer.name,
-                asked=0,
-                loops=(layer,),
-                rows=empty,
-                columns=empty,
-                links=empty,
-                edges=empty,
-                present=self._present,
-                end=end,
-                question=self._question,
-            )
-        found = self._sliced(told)
-        unasked = tuple(short_names.last_part(one.name) for one in found.unasked)
-        return self._told(found, layer.name, layer.name, replace(end, unasked=unasked))
+            story = Story(name, name, loops=(layer,), present=self._present, end=end, question=self._question)
+        else:
+            found = self._walk.slice(told)
+            unasked = tuple(short_names.last_part(one.name) for one in found.unasked)
+            story = self._told(found, name, name, replace(end, unasked=unasked))
+        return self._with_sources(story, self._masks.end_of(ended.outer, ended.seat, activation))
+
+    def _verdict(self, ended: EndedLoop) -> Verdict | None:
+        """Return the verdict of the condition that ended a loop; None where something else did."""
+        plan = ended.activation.plan
+        slot = plan.condition_result if isinstance(plan, LoopPlan) else None
+        if ended.seat is None or slot is None or ended.activation.ended is not EndReason.CONDITION:
+            return None
+        return Verdicts(self._frames.at(ended.seat)[-1], self._file, {}).of(slot)
+
+    def _with_sources(self, told: Story, trail: Trail) -> Story:
+        """Return a story with the elements that it depends on; without them where these are too far away."""
+        return told if trail.stopped else replace(told, sources=sources_of(trail, self._file))
 
     def _made_last(self, ended: EndedLoop) -> ValueSpot | None:
         """Return what the last iteration handed on, or else gave: NaN or Inf if there is one, else the largest element.
@@ -235,7 +256,8 @@ class _Builder:
             value = values[slot]
             if value is not None and value.size and value.dtype.kind in "biuf":
                 element = element_asked(value, Address((), None, None, None, ()))
-                return ValueSpot(ended.seat, slot, element or first_element(_is_largest(value)))
+                largest = int(np.argmax(np.abs(np.asarray(value, np.float64))))
+                return ValueSpot(ended.seat, slot, element or element_at(largest, value.shape))
         return None
 
     def _sliced_inputs(self, ended: EndedLoop) -> tuple[StorySlices, ...]:
@@ -255,7 +277,7 @@ class _Builder:
     def _address(self, spot: ValueSpot, target: Target) -> str:
         """Return the address of an element: as short as one can type it where the run stands."""
         full = moment_address(target, self._compiled)
-        numbers = [iteration for _, iteration in spot.seat if iteration is not None]
+        numbers = iterations_of(spot.seat)
         iterations = numbers[-1] if numbers else None
         index = spot.element or ()
         if target.named is not target.layer:
@@ -275,9 +297,8 @@ class _Builder:
         """Return the same as it is called in lists."""
         named = target.named
         port = f":{target.output}" if len(named.outputs) > 1 else ""
-        path = _path(spot.seat)
-        name = self._name(target.program, named)
-        name = f"{name}.shape" if spot.is_shape else name
+        path = iterations_of(spot.seat)
+        name = self._slot_name(target.program, named, is_shape=spot.is_shape)
         name = name_in_iteration(f"{name}{port}", path, self._loop_names(target.program))
         return f"{name}{element_text(spot.element)}"
 
@@ -302,50 +323,49 @@ class _Builder:
         graph.fold_entries()
         shown = [link for link in found.links if link.number in graph.alive]
         numbers = {link.number: number for number, link in enumerate(shown)}
-        split = _split(shown)
-        keys = sorted({_row_key(link, split) for link in shown}, key=lambda key: (key[0], key[1] or ()))
-        deepest = max(_depth(link.program) for link in shown)
-        inner = _inner_loops(shown)
-        column_of = {link.number: _column_key(link, inner, deepest) for link in shown}
+        split, inner = _split(shown), _inner_loops(shown)
+        deepest = max(shown, key=lambda link: _depth(link.program)).program
+        by_row: dict[_RowKey, list[CausalLink]] = {}
+        for link in shown:
+            by_row.setdefault(_row_key(link, split), []).append(link)
+        keys = sorted(by_row, key=lambda key: (key[0], key[1] or ()))
+        rows = {link.number: row for row, key in enumerate(keys) for link in by_row[key]}
+        column_of = {link.number: _column_key(link, inner, _depth(deepest)) for link in shown}
         columns = sorted(set(column_of.values()), key=lambda one: time_of(*one))
-        row_numbers = {key: number for number, key in enumerate(keys)}
         column_numbers = {key: number for number, key in enumerate(columns)}
         made_by: dict[int, dict[int, int]] = {}
         for edge in graph.edges:
             made_by.setdefault(edge.target, {})[edge.part] = numbers[edge.source]
         histories = self._histories(shown, [column.path for column in columns if column.path])
-        edges = tuple(
-            StoryEdge(
-                source=numbers[edge.source],
-                target=numbers[edge.target],
-                ways=tuple(self._entry(way) for way in edge.ways),
-                share=edge.share,
-                moves=edge.moves,
-                kept=len(edge.kept),
-            )
-            for edge in graph.edges
-        )
-        passed = {_path(seat) for seat in (*graph.kept, *found.kept)}
-        links = tuple(
-            self._link(
-                link,
-                row_numbers[_row_key(link, split)],
-                column_numbers[column_of[link.number]],
-                made_by.get(link.number, {}),
-                link.entry or graph.entries.get(link.number),
-            )
-            for link in shown
-        )
+        passed = {iterations_of(seat) for seat in (*graph.kept, *found.kept)}
         made = Story(
             address=address,
             name=name,
-            asked=0,
-            loops=self._loops(shown),
-            rows=tuple(self._rows(keys, shown, split, histories)),
+            loops=tuple(layer_site(layer, self._file) for layer in deepest.path if layer.is_loop),
+            rows=tuple(self._rows([by_row[key] for key in keys], histories)),
             columns=tuple(StoryColumn(*one, first=one.path, tick=histories.closed_at(one.path)) for one in columns),
-            links=links,
-            edges=edges,
-            loop_names=self._loop_names(max(shown, key=lambda link: _depth(link.program)).program),
+            links=tuple(
+                self._link(
+                    link,
+                    rows[link.number],
+                    column_numbers[column_of[link.number]],
+                    made_by.get(link.number, {}),
+                    link.entry or graph.entries.get(link.number),
+                )
+                for link in shown
+            ),
+            edges=tuple(
+                StoryEdge(
+                    source=numbers[edge.source],
+                    target=numbers[edge.target],
+                    ways=tuple(map(self._entry, edge.ways)),
+                    share=edge.share,
+                    moves=edge.moves,
+                    kept=len(edge.kept),
+                )
+                for edge in graph.edges
+            ),
+            loop_names=self._loop_names(deepest),
             iterations=tuple(histories.iterations),
             total=histories.total,
             counts_all=histories.counts_all,
@@ -360,10 +380,6 @@ class _Builder:
         made = replace(made, shares=tuple(shares_by_iteration(made)))
         return made if self._question.unfolds else folded(made)
 
-    def _loops(self, shown: list[CausalLink]) -> tuple[LayerSite, ...]:
-        deepest = max(shown, key=lambda link: _depth(link.program))
-        return tuple(layer_site(layer, self._file) for layer in deepest.program.path if layer.is_loop)
-
     def _histories(self, shown: list[CausalLink], paths: list[Path]) -> ElementHistories:
         histories = ElementHistories(self._timeline)
         first = next((link for link in shown if _depth(link.program)), None)
@@ -373,78 +389,49 @@ class _Builder:
         frame = self._frames.at(first.spot.seat[: depth + 1])[-1]
         assert frame.activation is not None
         self._entered = frame.activation.entered
-        wanted = [
-            HistoryWish(link.program, link.spot.slot, link.spot.element, link.spot.is_shape)
-            for link in shown
-            if link.spot.element is not None
-        ]
-        histories.record({one.key: one for one in wanted}.values(), frame.activation.entered, paths)
+        wanted = [_wish(link) for link in shown if link.spot.element is not None]
+        histories.record({one.key: one for one in wanted}.values(), self._entered, paths)
         return histories
 
-    def _rows(
-        self, keys: list[_RowKey], shown: list[CausalLink], split: set[tuple[int, ...]], histories: ElementHistories
-    ) -> list[StoryRow]:
-        rows: list[StoryRow] = []
+    def _rows(self, rows: list[list[CausalLink]], histories: ElementHistories) -> Iterator[StoryRow]:
         before: CausalLink | None = None
-        by_row: dict[_RowKey, list[CausalLink]] = {}
-        for link in shown:
-            by_row.setdefault(_row_key(link, split), []).append(link)
-        for key in keys:
-            links = by_row[key]
-            link, elements = links[0], {one.spot.element for one in links}
-            element = next(iter(elements)) if len(elements) == 1 else None
+        for links in rows:
+            link = links[0]
+            is_one = len({one.spot.element for one in links}) == 1 and link.spot.element is not None
             hidden = 0
             if before is not None and before.program is link.program:
                 places = link.program.computed_at
                 hidden = max(0, places.get(link.spot.slot, -1) - places.get(before.spot.slot, -1) - 1)
-            rows.append(
-                StoryRow(
-                    name=self._called(link),
-                    layer=layer_site(link.layer, self._file),
-                    output=link.output if len(link.layer.outputs) > 1 else None,
-                    element=element,
-                    depth=_depth(link.program),
-                    hidden=hidden,
-                    is_shape=link.spot.is_shape,
-                    history=()
-                    if element is None
-                    else histories.of(HistoryWish(link.program, link.spot.slot, element, link.spot.is_shape)),
-                )
+            yield StoryRow(
+                name=self._slot_name(link.program, link.layer, is_shape=link.spot.is_shape),
+                layer=layer_site(link.layer, self._file),
+                output=output_named(link.layer, link.output),
+                element=link.spot.element if is_one else None,
+                depth=_depth(link.program),
+                hidden=hidden,
+                is_shape=link.spot.is_shape,
+                history=histories.of(_wish(link)) if is_one else (),
             )
             before = link
-        return rows
 
     # --- a link --------------------------------------------------------------------------------------------------
 
     def _link(self, link: CausalLink, row: int, column: int, made_by: dict[int, int], entry: Way | None) -> StoryLink:
-        frames = self._frames.at(link.spot.seat)
-        frame, found = frames[-1], link.making
-        total = None if found is None or found.terms is None else found.terms
-        is_sum = total is not None and bool(np.isfinite(total).all())
-        listed = found.parts if found is not None else ()
-        role = LinkRole.BORN if link.kind is LinkKind.BORN else LinkRole.PATH
-        return StoryLink(
+        frames, spot, found = self._frames.at(link.spot.seat), link.spot, link.making
+        frame, role = frames[-1], LinkRole.BORN if link.kind is LinkKind.BORN else LinkRole.PATH
+        value = np.asarray(frame.values[spot.slot])
+        made = StoryLink(
             key=link.key,
             row=row,
             column=column,
-            location=location_of(frames, self._file, link.layer, link.output if len(link.layer.outputs) > 1 else None),
-            type=""
-            if link.kind is LinkKind.FAILED
-            else element_types.name_of(np.asarray(frame.values[link.spot.slot]).dtype),
+            location=location_of(frames, self._file, link.layer, output_named(link.layer, link.output)),
+            type="" if link.kind is LinkKind.FAILED else element_types.name_of(value.dtype),
             shape=link.shape,
-            element=link.spot.element,
+            element=spot.element,
             value=None if link.value is None else scalar_of(link.value),
             kind=link.kind,
             role=LinkRole.ASKED if link.number == 0 and role is LinkRole.PATH else role,
-            form=LinkForm.WHOLE if found is None else found.form,
-            operands=tuple(self._operand(link, frame, part, made_by.get(k)) for k, part in enumerate(listed)),
-            count=0 if found is None else found.total,
-            rest=float(np.sum(total)) - sum(part.amount or 0 for part in listed)
-            if is_sum and total is not None
-            else None,
-            cancelled=_cancelled(found) if is_sum else None,
-            positive=int((total > 0).sum()) if total is not None and is_sum else None,
-            groups=self._groups(link, frame, found) if is_sum and found is not None else (),
+            form=LinkForm.WHOLE,
             arithmetic=link.arithmetic,
             formula=link.formula,
             limit=_limit(link, frame),
@@ -453,10 +440,25 @@ class _Builder:
             readers=self._readers(link),
             finite_beside=link.finite_beside,
             tick=link.tick,
-            is_shape=link.spot.is_shape,
+            is_shape=spot.is_shape,
+        )
+        if found is None:
+            return made
+        operands = tuple(self._operand(link, frame, part, made_by.get(k)) for k, part in enumerate(found.parts))
+        made = replace(made, form=found.form, operands=operands, count=found.total)
+        terms = found.terms
+        if terms is None or not np.isfinite(terms).all():
+            return made
+        total, everything = float(np.sum(terms)), float(np.abs(terms).sum())
+        return replace(
+            made,
+            rest=total - sum(part.amount or 0 for part in found.parts),
+            cancelled=1 - abs(total) / everything if everything else None,
+            positive=int((terms > 0).sum()),
+            groups=self._groups(link, frame, found),
         )
 
-    def _operand(self, link: CausalLink, frame: Frame, part: MadeOf, made_by: int | None) -> StoryOperand:
+    def _operand(self, link: CausalLink, frame: Frame, part: Contribution, made_by: int | None) -> StoryOperand:
         return StoryOperand(
             input=part.factor.input,
             factor=self._factor(link, frame, part.factor),
@@ -473,19 +475,12 @@ class _Builder:
         spot = ValueSpot((), operation.inputs[factor.input], factor.element, factor.is_shape)
         return self._made(frame.program, spot, factor.value)
 
-    def _called(self, link: CausalLink) -> str:
-        """Return the name of a row: that of the operation, or of its shape."""
-        name = self._name(link.program, link.layer)
-        return f"{name}.shape" if link.spot.is_shape else name
-
     def _made(self, program: Program, spot: ValueSpot, value: Any) -> StoryFactor:
         layer, output = producer(program, spot.slot)
-        several = output if len(layer.outputs) > 1 else None
-        name = self._name(program, layer)
         return StoryFactor(
-            f"{name}.shape" if spot.is_shape else name,
+            self._slot_name(program, layer, is_shape=spot.is_shape),
             layer_site(layer, self._file),
-            several,
+            output_named(layer, output),
             spot.element,
             None if value is None else scalar_of(value),
             spot.is_shape,
@@ -504,12 +499,16 @@ class _Builder:
         """Return the name of a layer as lists have it, that of what is carried without its number."""
         return short_names.short_names_of(program.graph)[layer.id]
 
+    def _slot_name(self, program: Program, layer: Layer, *, is_shape: bool) -> str:
+        """Return the name of a value, or of its shape."""
+        return f"{self._name(program, layer)}{'.shape' if is_shape else ''}"
+
     def _readers(self, link: CausalLink) -> tuple[str, ...]:
         graph, source = link.program.graph, Source(link.layer.id, link.output)
         readers = [layer for layer in graph.layers if source in graph.sources[layer.id]]
         return tuple(self._name(link.program, layer) for layer in readers[:_MOST_READERS])
 
-    def _groups(self, link: CausalLink, frame: Frame, found: Making) -> tuple[OperandGroup, ...]:
+    def _groups(self, link: CausalLink, frame: Frame, found: Contributions) -> tuple[OperandGroup, ...]:
         """Return the terms of a sum by the tensor that they come from, where none of them stands out."""
         terms, at = found.terms, found.factor_at
         if terms is None or at is None or not found.weights or found.weights[0] >= _STANDS_OUT:
@@ -559,7 +558,7 @@ def _reason_to_fail(timeline: Timeline, tick: int | None) -> str:
 
 def _split(shown: list[CausalLink]) -> set[tuple[int, ...]]:
     """Return the operations of which one iteration has several elements: each has a row of its own."""
-    counts = Counter((link.place, link.output, _path(link.spot.seat)) for link in shown)
+    counts = Counter((link.place, link.output, iterations_of(link.spot.seat)) for link in shown)
     return {place for (place, _, _), count in counts.items() if count > 1}
 
 
@@ -579,25 +578,19 @@ def _inner_loops(shown: list[CausalLink]) -> dict[Seat, int]:
 
 
 def _column_key(link: CausalLink, inner: dict[Seat, int], deepest: int) -> _ColumnKey:
-    seat, path = link.spot.seat, _path(link.spot.seat)
+    seat, path = link.spot.seat, iterations_of(link.spot.seat)
     if len(path) == deepest or seat not in inner:
         return _ColumnKey(path, 0)
     return _ColumnKey(path, -1 if link.order[-1] < inner[seat] else 1)
-
-
-def _path(seat: Seat) -> Path:
-    return tuple(iteration for _, iteration in seat if iteration is not None)
 
 
 def _depth(program: Program) -> int:
     return sum(layer.is_loop for layer in program.path)
 
 
-def _cancelled(found: Making | None) -> float | None:
-    if found is None or found.terms is None:
-        return None
-    everything = float(np.abs(found.terms).sum())
-    return 1 - abs(float(found.terms.sum())) / everything if everything else None
+def _wish(link: CausalLink) -> HistoryWish:
+    assert link.spot.element is not None
+    return HistoryWish(link.program, link.spot.slot, link.spot.element, link.spot.is_shape)
 
 
 def _limit(link: CausalLink, frame: Frame) -> float | None:
@@ -608,8 +601,106 @@ def _limit(link: CausalLink, frame: Frame) -> float | None:
     return float(np.log(limits(dtype).largest))
 
 
-def _is_largest(value: Array) -> Array:
-    """Return where the elements of the largest magnitude are."""
-    size = np.abs(np.asarray(value, np.float64))
-    mask: Array = size == size.max()
-    return mask
+def shares_by_iteration(story: Story) -> list[tuple[tuple[int, ...], float]]:
+    """Return how much of what was asked about each iteration added, the latest first; they add up to what is shown.
+
+    Only where all that it is made of are terms of sums, of which the exact shares are known.
+    """
+    found: dict[tuple[int, ...], float] = {}
+    known: dict[int, bool] = {}
+    for link in story.links:
+        if link.share is None or not _is_sum(link):
+            continue
+        if any(one.share is None for one in link.operands):
+            return []
+        if all(one.link is None for one in link.operands):
+            own = link.share  # it is followed no further, and all of it is told of here
+        else:
+            here = [one for one in link.operands if one.link is None or not _leads_back(story, one.link, known)]
+            own = sum(link.share * (one.share or 0.0) for one in here)
+        if own:
+            path = story.columns[link.column].path
+            found[path] = found.get(path, 0.0) + own
+    return sorted(found.items(), reverse=True)
+
+
+def _is_sum(link: StoryLink) -> bool:
+    return link.form is LinkForm.SUM and link.share is not None
+
+
+def _leads_back(story: Story, start: int, known: dict[int, bool]) -> bool:
+    """Return True if a link is made, through products and moves alone, of a sum that has a share of its own.
+
+    `known` has what was found of links before.
+    """
+    way: list[int] = []
+    here: int | None = start
+    while here is not None and here not in known and not _is_sum(story.links[here]):
+        way.append(here)
+        link = story.links[here]
+        followed = [one.link for one in link.operands if one.link is not None]
+        passes = link.form in (LinkForm.PRODUCT, LinkForm.MOVE, LinkForm.CHOICE) and link.share is not None
+        here = followed[0] if passes and followed else None
+    found = here is not None and known.get(here, True)
+    known.update(dict.fromkeys(way, found))
+    return found
+
+
+def previewed(timeline: Timeline, story: Story) -> Story:
+    """Return the same rows, columns and links with the values that they have in the run as it is edited now.
+
+    Each link keeps the value that it had as `before`, and says nothing of its operands, which may be others now.
+    """
+    histories = ElementHistories(timeline)
+    wanted = [_wish_of(timeline.machine.compiled, link) for link in story.links]
+    paths = [column.path for column in story.columns if column.path]
+    inside = [one for one in wanted if one is not None and one.program.path]
+    if paths and inside:
+        histories.record(inside, story.entered, paths)
+    links, rows = [], list(story.rows)
+    for one, link in zip(wanted, story.links, strict=True):
+        values = () if one is None else histories.of(one)
+        path = story.columns[link.column].path
+        found = (value for at, value in zip(histories.iterations, values, strict=False) if at[: len(path)] == path)
+        links.append(_previewed(link, next(found, link.value)))
+        if one is not None and rows[link.row].element is not None:
+            rows[link.row] = replace(rows[link.row], history=values)
+    return replace(
+        story,
+        rows=tuple(rows),
+        links=tuple(links),
+        iterations=tuple(histories.iterations),
+        total=histories.total,
+        counts_all=histories.counts_all,
+        is_preview=True,
+        sources=(),
+    )
+
+
+def _previewed(link: StoryLink, now: Scalar | None) -> StoryLink:
+    role = LinkRole.PATH if link.role is LinkRole.BORN and not is_bad(now) else link.role
+    left_out: dict[str, Any] = {"operands": (), "count": 0, "formula": "", "limit": None, "share": None, "groups": ()}
+    return replace(link, value=now, before=link.value, role=role, **left_out)
+
+
+def _wish_of(compiled: CompiledModel, link: StoryLink) -> HistoryWish | None:
+    operation = link.location.operation
+    if link.element is None or operation is None:
+        return None
+    program = _program_of(compiled, link.location)
+    return HistoryWish(program, program.slot(operation.id, link.location.output or 0), link.element, link.is_shape)
+
+
+def _program_of(compiled: CompiledModel, location: Location) -> Program:
+    path = tuple(place.layer.id for place in location.path)
+    roles = tuple(place.body for place in location.path)
+    found = [one for one in compiled.programs if tuple(layer.id for layer in one.path) == path]
+    return next(one for one in found if _roles(one) == roles or len(found) == 1)
+
+
+def _roles(program: Program) -> tuple[str, ...]:
+    """Return which body of each layer around it a program is in."""
+    if not program.path:
+        return ()
+    last = next((body.role for body in program.path[-1].bodies if body.graph is program.graph), "body")
+    return (*("body" for _ in program.path[:-1]), last)

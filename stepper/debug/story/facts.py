@@ -11,15 +11,45 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-from stepper.debug.causes.cause import Arithmetic, Element, LinkKind, Location, Scalar
-from stepper.debug.story.forms import LinkForm, PartRole
-from stepper.debug.story.question import StoryQuestion
+from stepper.debug.causes.cause import (
+    Arithmetic,
+    Element,
+    LinkForm,
+    LinkKind,
+    Location,
+    PartRole,
+    Scalar,
+    Verdict,
+)
+from stepper.debug.provenance.facts import SourceTensor
 from stepper.engine.loops import EndReason
 from stepper.ir.model import LayerSite
-from stepper.plain_values import json_number
+from stepper.plain_values import plain_data
 from stepper.records import as_data
 
 _AFTER_ALL: Final = 2**62
+
+
+MOST_LINKS: Final = 40
+"""Links of a story that are looked for at first."""
+
+
+class StoryQuestion(Struct, frozen=True):
+    """A question: why the value at an `address` is what it is, or (`ends`) why the loop of that name ended.
+
+    Without a name it is the loop around the present, else the last one that ended. `fails`: why the operation that
+    comes next fails. `tick` is where that is meant (None: at the present). `links` is how many are looked for;
+    `wider` has for the keys of links how many operands more than usual are followed; `unfolds`: mere moves of
+    elements and equal iterations are shown singly.
+    """
+
+    address: str = ""
+    ends: bool = False
+    fails: bool = False
+    tick: int | None = None
+    links: int = MOST_LINKS
+    wider: tuple[tuple[str, int], ...] = ()
+    unfolds: bool = False
 
 
 class LinkRole(StrEnum):
@@ -220,7 +250,7 @@ class StoryEnd(Struct, frozen=True):
 
     `unasked` are comparisons of the side of an If that did not run, and so did not count. `sliced` are the inputs whose
     slices were used up, where that is the reason. `is_set`: the trip count or the condition was set by hand, as
-    `limit`, or to false whatever the body said.
+    `limit`, or to false whatever the body said. `verdict` is that of the condition, where that is the reason.
     """
 
     layer: LayerSite
@@ -230,6 +260,7 @@ class StoryEnd(Struct, frozen=True):
     unasked: tuple[str, ...] = ()
     sliced: tuple[StorySlices, ...] = ()
     is_set: bool = False
+    verdict: Verdict | None = None
 
     @property
     def is_undecided(self) -> bool:
@@ -248,16 +279,17 @@ class Story(Struct, frozen=True):
     `entered` is the tick at which the outermost of the loops was entered. `is_preview`: the values are those after an
     edit, `before` of each link what it was. `shares` says how much of it each iteration brought, the latest first,
     where that is known. `failure` is the message of the error with which the operation that was asked about failed.
+    `sources` are the elements of inputs, constants and edits that it depends on; none where these are too far away.
     """
 
     address: str
     name: str
-    asked: int
-    loops: tuple[LayerSite, ...]
-    rows: tuple[StoryRow, ...]
-    columns: tuple[StoryColumn, ...]
-    links: tuple[StoryLink, ...]
-    edges: tuple[StoryEdge, ...]
+    asked: int = 0
+    loops: tuple[LayerSite, ...] = ()
+    rows: tuple[StoryRow, ...] = ()
+    columns: tuple[StoryColumn, ...] = ()
+    links: tuple[StoryLink, ...] = ()
+    edges: tuple[StoryEdge, ...] = ()
     loop_names: tuple[str, ...] = ()
     iterations: tuple[tuple[int, ...], ...] = ()
     total: int = 0
@@ -272,6 +304,7 @@ class Story(Struct, frozen=True):
     is_preview: bool = False
     shares: tuple[tuple[tuple[int, ...], float], ...] = ()
     failure: str = ""
+    sources: tuple[SourceTensor, ...] = ()
 
     @property
     def births(self) -> tuple[int, ...]:
@@ -316,11 +349,5 @@ def is_bad(value: Scalar | None) -> bool:
 
 def story_data(story: Story) -> dict[str, Any]:
     """Return a story as JSON has it."""
-    found: dict[str, Any] = _plain(as_data(story))
+    found: dict[str, Any] = plain_data(as_data(story))
     return found
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else json_number(value)

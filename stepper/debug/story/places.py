@@ -11,7 +11,8 @@ from stepper.debug.causes.cause import Element
 from stepper.debug.causes.crossings import ValueSpot
 from stepper.debug.causes.earlier_frames import EarlierFrames, Seat
 from stepper.debug.causes.nan_origins import first_element
-from stepper.debug.causes.why import Differs, NoValueYet, element_asked
+from stepper.debug.causes.run_walk import Differs
+from stepper.debug.causes.why import NoValueYet, element_asked
 from stepper.debug.inspection.explanations import never_ends
 from stepper.debug.iterations.slots import is_current, read_only, why_absent
 from stepper.debug.scopes import enclosing_loop, innermost_loop

@@ -8,34 +8,26 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from stepper import element_types
-from stepper.debug.branches.edits import ConstantEdit, ValueEdit
-from stepper.debug.causes.cause import Arithmetic, Element, LinkKind
-from stepper.debug.causes.crossings import (
-    Crossing,
-    ValueSpot,
-    held,
-    into_body,
-    operation_of,
-    out_of_body,
-    producer,
-    with_rank_of,
-)
-from stepper.debug.causes.earlier_frames import EarlierFrames, Seat
+from stepper.debug.causes.cause import Arithmetic, Element, LinkForm, LinkKind, PartRole
+from stepper.debug.causes.crossings import Crossing, ValueSpot, held, operation_of, producer, with_rank_of
+from stepper.debug.causes.earlier_frames import EarlierFrames, Seat, iterations_of
 from stepper.debug.causes.nan_origins import nan_origin
-from stepper.debug.story.failures import InputExtent
-from stepper.debug.story.forms import LinkForm, PartRole
-from stepper.debug.story.making import MadeOf, Making, failed_making, making, shape_making
+from stepper.debug.causes.run_walk import RunWalk, is_bad
+from stepper.debug.provenance.operation_at import Contribution, Contributions, Factor, ValueNotKept
+from stepper.debug.provenance.rules import MOST_PARTS
 from stepper.debug.timeline import Timeline
-from stepper.element_types import FLOATING
-from stepper.engine.frames import Frame
-from stepper.engine.program import BranchPlan, LoopPlan, Operation, OpKind, Program
-from stepper.errors import Paused
+from stepper.engine import loops
+from stepper.engine.frames import Activation, Frame
+from stepper.engine.program import BranchPlan, LoopPlan, Operation, OpKind, Program, Value
+from stepper.engine.rules import Rules
+from stepper.errors import KernelError
 from stepper.ir.model import Layer
 
 MOST_FOLLOWED: Final = 3
@@ -91,7 +83,7 @@ class CausalLink(Struct, eq=False):
     order: Order
     place: tuple[int, ...]
     kind: LinkKind = LinkKind.COMPUTED
-    making: Making | None = None
+    making: Contributions | None = None
     followed: list[Followed] = field(default_factory=list)
     arithmetic: Arithmetic | None = None
     formula: str = ""
@@ -126,10 +118,6 @@ class CausalSlice(Struct, eq=False):
     unasked: tuple[Layer, ...] = ()
 
 
-class _Gone(Exception):
-    """A value on the way is not kept by the run."""
-
-
 class _Source(Struct, eq=False):
     """Where a value is made: the spot of an operation's output, or of what it ends at for the reason `kind`."""
 
@@ -141,25 +129,36 @@ class _Source(Struct, eq=False):
     formula: str = ""
 
 
-class Slicer:
-    """One walk back from a spot, in frames that replays fetch."""
+class GraphWalk(RunWalk):
+    """The way back of a story from a spot, over up to three operands of each link."""
 
     def __init__(self, timeline: Timeline, frames: EarlierFrames, most: int, wider: dict[str, int]) -> None:
-        self._timeline, self._frames, self._most, self._wider = timeline, frames, most, wider
-        contents = [edit for made in timeline.edits.values() for edit in made]
-        self._edits = [edit for edit in contents if isinstance(edit, ValueEdit | ConstantEdit)]
+        super().__init__(timeline, frames)
+        self._most, self._wider = most, wider
         self._links: dict[ValueSpot, CausalLink] = {}
         self._ordered: list[CausalLink] = []
         self._heap: list[tuple[int, float, Order, int]] = []
         self._expanded: set[int] = set()
         self._cache: dict[Seat, list[Frame]] = {}
+        self._plans: dict[int, LoopPlan | BranchPlan] = {
+            id(plan.program): plan
+            for program in timeline.machine.compiled.programs
+            for operation in program.operations
+            for plan in operation.plans
+        }
         self._moving: dict[int, frozenset[int]] = {}
         self._unasked: dict[int, Layer] = {}
         self._factors: dict[tuple[int, int], int] = {}
 
     def slice(self, spot: ValueSpot) -> CausalSlice:
         """Return the links behind a spot. A pause ends the walk early; what was found by then is returned."""
-        return self._sliced(lambda: self._begin(spot))
+
+        def begin() -> _Source:
+            source = self._source(spot, is_root=True)
+            self._add(source, weight=1.0, share=1.0)
+            return source
+
+        return self._sliced(begin)
 
     def slice_failure(self, seat: Seat, index: int, tick: int, lacking: Sequence[InputExtent]) -> CausalSlice:
         """Return the links behind what an operation of the frame at a seat was given, at which the run failed.
@@ -168,82 +167,58 @@ class Slicer:
         """
         return self._sliced(lambda: self._begin_at_failure(seat, index, tick, lacking))
 
-    def _begin(self, spot: ValueSpot) -> tuple[tuple[Way, ...], tuple[Seat, ...]]:
-        source = self._source(spot, is_root=True)
-        self._add(source, weight=1.0, share=1.0)
-        return source.ways, source.kept
-
-    def _begin_at_failure(
-        self, seat: Seat, index: int, tick: int, lacking: Sequence[InputExtent]
-    ) -> tuple[tuple[Way, ...], tuple[Seat, ...]]:
+    def _begin_at_failure(self, seat: Seat, index: int, tick: int, lacking: Sequence[InputExtent]) -> None:
         frame = self._frame(seat)
         operation = frame.program.operations[index]
         values = [frame.values[slot] if slot >= 0 else None for slot in operation.inputs]
-        spot = ValueSpot(seat, operation.outputs[0], None)
-        order = self._order(spot, frame.program)
-        link = CausalLink(
-            spot=spot,
-            program=frame.program,
-            layer=operation.layer,
-            output=0,
-            value=None,
-            shape=(),
-            order=order,
-            place=(*self._seat_place(seat), order[-1]),
-            kind=LinkKind.FAILED,
-            making=failed_making(values, lacking),
-            weight=1.0,
-            tick=tick,
-        )
+        source = _Source(ValueSpot(seat, operation.outputs[0], None), LinkKind.FAILED, (), ())
+        link = self._new_link(source, frame, 1.0, None, None)
+        link.layer, link.shape, link.tick = operation.layer, (), tick
+        link.making = failed_making(values, lacking)
         self._ordered.append(link)
         self._expanded.add(link.number)
-        told = self._told_apart(link, operation, frame) if not lacking else list(range(len(lacking)))[:MOST_FOLLOWED]
+        told = list(range(len(lacking)))[:MOST_FOLLOWED] or self._told_apart(link.making, operation, frame)
         self._follow(link, operation, told)
-        return (), ()
 
-    def _told_apart(self, link: CausalLink, operation: Operation, frame: Frame) -> list[int]:
+    def _told_apart(self, found: Contributions, operation: Operation, frame: Frame) -> list[int]:
         """Return the parts of what an operation was given that are followed: numbers first, and one extent of each.
 
         Then numbers that are the same in all iterations of the loop, but no constants: one of them may be what does not
         fit, as a shape that a loop around computed.
         """
-        found, moving, template = link.making, self._moving_slots(frame.program), frame.program.template
-        assert found is not None
-        living = [k for k, part in enumerate(found.parts) if operation.inputs[part.factor.input] in moving]
-        numbers = [k for k in living if not found.parts[k].factor.is_shape]
+        moving, template = self._moving_slots(frame.program), frame.program.template
+        numbers, others = list[int](), list[int]()
         inputs = dict[int, int]()
-        for k in living:
-            if found.parts[k].factor.is_shape:
-                inputs.setdefault(found.parts[k].factor.input, k)
-        others = [
-            k
-            for k, part in enumerate(found.parts)
-            if k not in living and not part.factor.is_shape and template[operation.inputs[part.factor.input]] is None
-        ]
+        for k, part in enumerate(found.parts):
+            slot = operation.inputs[part.factor.input]
+            if slot in moving and part.factor.is_shape:
+                inputs.setdefault(part.factor.input, k)
+            elif slot in moving:
+                numbers.append(k)
+            elif not part.factor.is_shape and template[slot] is None:
+                others.append(k)
         return [*[*numbers, *inputs.values()][:MOST_FOLLOWED], *others[:MOST_FOLLOWED]]
 
-    def _sliced(self, begin: Callable[[], tuple[tuple[Way, ...], tuple[Seat, ...]]]) -> CausalSlice:
-        stopped = ""
-        ways: tuple[Way, ...] = ()
-        kept: tuple[Seat, ...] = ()
-        try:
-            ways, kept = begin()
-            stopped = self._walk()
-        except Paused:
-            self._timeline.machine.request_pause(wanted=False)
-            stopped = "paused before its beginning was found"
-        except _Gone:
-            stopped = "what it was computed of was not kept by the run"
+    def _sliced(self, begin: Callable[[], _Source | None]) -> CausalSlice:
+        begun: list[_Source | None] = []
+        too_many: list[str] = []
+
+        def walk() -> None:
+            begun.append(begin())
+            too_many.append(self._walk())
+
+        stopped = self._ended(walk) or "".join(too_many)
         self._settle_shares()
         pending = len({number for *_, number in self._heap if number not in self._expanded})
+        source = begun[0] if begun else None
+        ways, kept = ((), ()) if source is None else (source.ways, source.kept)
         return CausalSlice(self._ordered, ways, kept, pending, stopped, tuple(self._unasked.values()))
 
     def _walk(self) -> str:
         finite = behind = 0
         is_fault = self._ordered[0].is_bad
         while self._heap:
-            if self._timeline.machine.pause_requested:
-                raise Paused
+            self._heed_pause()
             phase, _, _, number = self._heap[0]
             if phase and (finite >= self._most or (is_fault and behind >= BEHIND_A_BIRTH * self._most // 40)):
                 return ""
@@ -253,58 +228,52 @@ class Slicer:
             self._expanded.add(number)
             finite += 1
             behind += phase
-            self._expand(number)
+            self._expand(self._ordered[number])
             if len(self._ordered) >= _MOST_NODES:
                 return f"{len(self._ordered):,} links were looked at"
         return ""
 
-    def _add(self, source: _Source, weight: float, share: float | None) -> CausalLink:
+    def _add(self, source: _Source, weight: float, share: float | None) -> None:
         known = self._links.get(source.spot)
         if known is not None:
             known.weight = max(known.weight, weight)
             known.share = None if share is None or known.share is None else known.share + share
-            return known
+            return
+        frame, value = self._frame(source.spot.seat), self._element(source.spot)
+        link = self._links[source.spot] = self._new_link(source, frame, weight, share, value)
+        self._ordered.append(link)
+        if source.kind is LinkKind.BORN:
+            link.arithmetic = Arithmetic.OVERFLOW
+        if source.kind is not LinkKind.COMPUTED:
+            return
+        self._make(link, frame)
+        is_certain = link.is_bad or link.key in self._wider  # what is asked for by name is looked at at any rate
+        if is_certain or max(weight, abs(share or 0.0)) >= LEAST_WEIGHT or link.is_fixed_move:
+            later = tuple(-place for place in link.order)
+            heapq.heappush(self._heap, (int(not is_certain), 0.0 if is_certain else -weight, later, link.number))
+
+    def _new_link(self, source: _Source, frame: Frame, weight: float, share: float | None, value: Any) -> CausalLink:
         spot = source.spot
-        frame = self._frame(spot.seat)
         layer, output = producer(frame.program, spot.slot)
-        array = np.asarray(frame.values[spot.slot])
-        value = None if spot.element is None else held(frame, spot)[spot.element]
-        is_bad = _is_bad(value)
         order = self._order(spot, frame.program)
-        link = CausalLink(
+        return CausalLink(
             spot=spot,
             program=frame.program,
             layer=layer,
             output=output,
             value=value,
-            shape=tuple(array.shape),
+            shape=np.shape(frame.values[spot.slot]),
             order=order,
             place=(*self._seat_place(spot.seat), order[-1]),
             kind=source.kind,
             share=share,
             weight=weight,
             entry=source.entry,
-            is_bad=is_bad,
+            is_bad=is_bad(value),
             formula=source.formula,
             tick=self._tick(spot, frame),
+            number=len(self._ordered),
         )
-        number = link.number = len(self._ordered)
-        self._links[spot] = link
-        self._ordered.append(link)
-        if source.kind is LinkKind.BORN:
-            link.arithmetic = Arithmetic.OVERFLOW
-        if source.kind is LinkKind.COMPUTED:
-            self._make(link, frame)
-            if (
-                is_bad
-                or max(weight, abs(share or 0.0)) >= LEAST_WEIGHT
-                or link.is_fixed_move
-                or link.key in self._wider
-            ):
-                later = tuple(-place for place in link.order)
-                is_certain = is_bad or link.key in self._wider  # what is asked for by name is looked at at any rate
-                heapq.heappush(self._heap, (0, 0.0, later, number) if is_certain else (1, -weight, later, number))
-        return link
 
     def _frame(self, seat: Seat) -> Frame:
         if seat not in self._cache:
@@ -326,18 +295,14 @@ class Slicer:
     def _order(spot: ValueSpot, program: Program) -> Order:
         """Return a tuple that is larger for what was computed later."""
         seats = [part for index, iteration in spot.seat for part in (index, iteration or 0)]
-        place = program.computed_at.get(spot.slot)
-        if place is None:
-            place = spot.slot - len(program.template) - 1
-        return (*seats, place)
+        return (*seats, program.computed_at.get(spot.slot, spot.slot - len(program.template) - 1))
 
     def _tick(self, spot: ValueSpot, frame: Frame) -> int:
         """Return the tick at which it was computed, where that is known without a replay."""
-        closed = self._frames.closed_at(spot.seat)
-        index = frame.program.computed_at.get(spot.slot, -1)
-        if closed is None or not frame.program.straight:
+        closed, program = self._frames.closed_at(spot.seat), frame.program
+        if closed is None or not program.straight:
             return 0
-        return closed - len(frame.program.code) + index
+        return closed - len(program.code) + program.computed_at.get(spot.slot, -1)
 
     # --- where a value is made -----------------------------------------------------------------------------------
 
@@ -348,7 +313,7 @@ class Slicer:
         while True:
             frame = self._frame(spot.seat)
             operation = operation_of(frame.program, spot.slot)
-            kind = self._made_here(spot, frame, operation)
+            kind = self._made_here(frame, spot.slot, operation)
             if kind is LinkKind.COMPUTED and operation is not None and (ways or not is_root):
                 passed = self._passed_on(spot, frame, operation)
                 if passed is not None:
@@ -357,134 +322,84 @@ class Slicer:
                     continue
             if kind is not None:
                 return _Source(spot, kind, tuple(ways), tuple(kept))
-            way, step = self._step(spot, frame, operation)
-            if step is None or way.following is None:
+            way = self._crossing(spot, frame, operation)
+            if way.following is None:
                 return _Source(spot, way.kind, tuple(ways), tuple(kept))
-            end = self._ends_here(spot, way.following, step)
+            following = way.following
+            if self._value(following.seat, following.slot) is None:
+                raise ValueNotKept
+            following = with_rank_of(held(self._frame(following.seat), following), following)
+            owner = frame.program.parameter(spot.slot) if operation is None else operation.layer
+            is_outside = bool(spot.seat) and not iterations_of(following.seat)
+            step = Way(way.kind, owner, frame.program, way.line, following if is_outside else None)
+            end = self._ends_here(spot, following, step)
             if end is not None:
-                formula = self._overflow(spot, way.following) if end is LinkKind.BORN else ""
-                return _Source(spot, end, tuple(ways), tuple(kept), step, formula)
+                kind_of = element_types.name_of(np.asarray(frame.values[spot.slot]).dtype)
+                becomes = f"{float(self._element(following)):.4g} becomes {kind_of}" if end is LinkKind.BORN else ""
+                return _Source(spot, end, tuple(ways), tuple(kept), step, becomes)
             ways.append(step)
-            spot = way.following
-
-    def _made_here(self, spot: ValueSpot, frame: Frame, operation: Operation | None) -> LinkKind | None:
-        """Return how a value came to be in its own graph; None where it came over a border."""
-        program, value = frame.program, frame.values[spot.slot]
-        if value is None:
-            raise _Gone
-        if any(one.program is program and one.slot == spot.slot and one.value is value for one in self._edits):
-            return LinkKind.EDITED
-        if operation is not None:
-            if operation.plans:
-                return None
-            return LinkKind.COMPUTED if spot.slot in program.computed_at else LinkKind.CONSTANT
-        if spot.slot not in program.parameters:
-            return LinkKind.CONSTANT
-        return LinkKind.GIVEN if frame.activation is None else None
-
-    def _step(self, spot: ValueSpot, frame: Frame, operation: Operation | None) -> tuple[Crossing, Way | None]:
-        """Return the border that a value came over, with where it was before."""
-        if operation is not None:
-            way, owner = self._out(spot, operation, frame), operation.layer
-        else:
-            way, owner = into_body(frame, spot), frame.program.parameter(spot.slot)
-        if way.following is None:
-            return way, None
-        following = self._fitted(way.following)
-        is_outside = not any(iteration is not None for _, iteration in following.seat) and bool(spot.seat)
-        step = Way(way.kind, owner, frame.program, way.line, following if is_outside else None)
-        return way._replace(following=following), step
+            spot = following
 
     def _ends_here(self, spot: ValueSpot, following: ValueSpot, step: Way) -> LinkKind | None:
         """Return why a value is followed no further: what is finite not to outside of all loops."""
-        is_bad = self._is_bad(spot)
         if following.element is None:
             return step.kind
-        if is_bad and not self._is_bad(following):
-            return LinkKind.BORN
+        if self._is_bad(spot):
+            return None if self._is_bad(following) else LinkKind.BORN
         into = step.kind in (LinkKind.INITIAL, LinkKind.SLICE, LinkKind.INVARIANT)
-        return step.kind if into and step.outside is not None and not is_bad else None
+        return step.kind if into and step.outside is not None else None
 
-    def _overflow(self, spot: ValueSpot, following: ValueSpot) -> str:
-        dtype = np.asarray(self._frame(spot.seat).values[spot.slot]).dtype
-        return f"{float(self._value(following)):.4g} becomes {element_types.name_of(dtype)}"
-
-    def _out(self, spot: ValueSpot, operation: Operation, frame: Frame) -> Crossing:
-        """Return the way out of a loop or If; of a branch that gives a constant, the condition that chose it."""
-        way = out_of_body(self._frames, spot, operation)
+    def _crossing(self, spot: ValueSpot, frame: Frame, operation: Operation | None) -> Crossing:
+        """Return the border that a value came over; of a branch that gives a constant, the condition that chose it."""
+        way = super()._crossing(spot, frame, operation)
         following = way.following
-        if way.kind is not LinkKind.BRANCH_OUTPUT or following is None:
+        if operation is None or way.kind is not LinkKind.BRANCH_OUTPUT or following is None:
             return way
         inner = self._frames.at(following.seat)[-1].program
         if inner.template[following.slot] is None:
             return way
+        output = operation.outputs.index(spot.slot)
         for plan in operation.plans:
             if plan.program is not inner and isinstance(plan, BranchPlan):
-                output = operation.outputs.index(spot.slot)
                 result = next(slot for index, slot in plan.outputs if index == output)
                 if plan.program.template[result] is None:
                     layer, _ = producer(plan.program, result)
                     self._unasked[layer.id] = layer
         condition = operation.inputs[0]
-        shape = np.asarray(frame.values[condition]).shape
-        return way._replace(following=ValueSpot(spot.seat, condition, (0,) * len(shape)))
+        element = (0,) * np.ndim(frame.values[condition])
+        return way._replace(following=ValueSpot(spot.seat, condition, element))
 
     def _passed_on(self, spot: ValueSpot, frame: Frame, operation: Operation) -> ValueSpot | None:
         """Return the spot of an element that an operation which writes into a tensor left as it was; None otherwise."""
-        kind = operation.layer.type
-        if spot.element is None or spot.is_shape or not kind.startswith(("Scatter", "SliceScatter")):
+        is_written = operation.layer.type.startswith(("Scatter", "SliceScatter"))
+        if spot.element is None or spot.is_shape or not is_written:
             return None
-        found = self._making_of(spot, frame, operation)
+        found = self._contributions(spot, frame, operation)
         if found.form is not LinkForm.MOVE or not found.parts or found.parts[0].factor.input:
             return None
         return ValueSpot(spot.seat, operation.inputs[0], found.parts[0].factor.element)
 
-    def _fitted(self, spot: ValueSpot) -> ValueSpot:
-        frame = self._frame(spot.seat)
-        if frame.values[spot.slot] is None:
-            raise _Gone
-        return with_rank_of(held(frame, spot), spot)
-
-    def _value(self, spot: ValueSpot) -> Any:
-        frame = self._frame(spot.seat)
-        is_there = frame.values[spot.slot] is not None and spot.element is not None
-        return held(frame, spot)[spot.element] if is_there else None
-
-    def _is_bad(self, spot: ValueSpot) -> bool:
-        return _is_bad(self._value(spot))
-
     # --- what it is made of --------------------------------------------------------------------------------------
-
-    def _making_of(self, spot: ValueSpot, frame: Frame, operation: Operation) -> Making:
-        assert spot.element is not None
-        values = [frame.values[slot] if slot >= 0 else None for slot in operation.inputs]
-        if any(slot >= 0 and value is None for slot, value in zip(operation.inputs, values, strict=True)):
-            raise _Gone
-        results = [frame.values[slot] for slot in operation.outputs]
-        output = operation.outputs.index(spot.slot)
-        return (shape_making if spot.is_shape else making)(operation, values, results, output, spot.element)
 
     def _make(self, link: CausalLink, frame: Frame) -> None:
         operation = operation_of(frame.program, link.spot.slot)
         if operation is None or link.spot.element is None:
             return
-        found = link.making = self._making_of(link.spot, frame, operation)
+        found = link.making = self._contributions(link.spot, frame, operation)
         if found.form is LinkForm.MOVE:
             moving = self._moving_slots(frame.program)
             inputs = [operation.inputs[part.factor.input] for part in found.parts if not part.is_value]
             link.is_fixed_move = not any(slot in moving for slot in inputs)
 
-    def _expand(self, number: int) -> None:
-        link = self._ordered[number]
+    def _expand(self, link: CausalLink) -> None:
         frame = self._frame(link.spot.seat)
-        operation = operation_of(frame.program, link.spot.slot)
-        if operation is None or link.making is None:
+        operation, found = operation_of(frame.program, link.spot.slot), link.making
+        if operation is None or found is None:
             return
-        parts = self._behind_fault(link, frame, operation) if link.is_bad else self._chosen(link, frame, operation)
-        if link.key in self._wider:
-            more = [
-                k for k in range(len(link.making.parts)) if k not in parts and self._can_follow(link.making.parts[k])
-            ]
+        parts = self._behind_fault(link, found, frame, operation) if link.is_bad else self._chosen(link, operation)
+        if link.key in self._wider and link.making is not None:
+            known = enumerate(link.making.parts)
+            more = [k for k, part in known if k not in parts and part.factor.element is not None]
             count = self._wider[link.key]
             parts = [*parts, *more[:count]] if count >= 0 else parts[: max(0, len(parts) + count)]
         self._follow(link, operation, parts)
@@ -502,110 +417,95 @@ class Slicer:
             self._add(source, link.weight * weight, share)
             link.followed.append(Followed(part, source.spot, source.ways, source.kept))
 
-    @staticmethod
-    def _can_follow(part: MadeOf) -> bool:
-        return part.factor.element is not None
-
-    def _behind_fault(self, link: CausalLink, frame: Frame, operation: Operation) -> list[int]:
+    def _behind_fault(self, link: CausalLink, found: Contributions, frame: Frame, operation: Operation) -> list[int]:
         """Return the parts that are not finite; of a birth the parts that made it, with the reason."""
-        found = link.making
-        assert found is not None and link.spot.element is not None
-        array = np.asarray(frame.values[link.spot.slot])
-        output = operation.outputs.index(link.spot.slot)
-        bad = [k for k, part in enumerate(found.parts) if part.is_value and _is_bad(part.factor.value)]
+        assert link.spot.element is not None
         if found.form is LinkForm.SUM:
-            bad, found = self._bad_terms(link)
+            for k, part in enumerate(found.parts):  # the other factor of a term may be to blame
+                if part.beside is not None and is_bad(part.beside.value) and not is_bad(part.factor.value):
+                    found = self._turn(link, k)
+        bad = [k for k, part in enumerate(found.parts) if part.is_value and is_bad(part.factor.value)]
         if bad and (not np.isnan(link.value) or any(np.isnan(found.parts[k].factor.value) for k in bad)):
             return bad[:MOST_FOLLOWED]
-        origin = nan_origin(frame, operation, output, link.spot.element, "")
+        origin = nan_origin(frame, operation, operation.outputs.index(link.spot.slot), link.spot.element, "")
         link.arithmetic, link.formula = origin.arithmetic, origin.formula
         if bad:
             return bad[:MOST_FOLLOWED]
         if origin.follows is not None:  # of an operation that is not known by elements
             element = next(one.element for one in origin.operands if one.input == origin.follows)
-            return self._with_element(link, frame, operation, origin.follows, element)
+            places = [k for k, part in enumerate(found.parts) if part.factor.input == origin.follows]
+            if element is None or not places:
+                return []
+            value = np.asarray(frame.values[operation.inputs[origin.follows]])[element]
+            factor = found.parts[places[0]].factor._replace(element=element, value=value)
+            self._put(link, places[0], found.parts[places[0]]._replace(factor=factor))
+            return places[:1]
         link.kind = LinkKind.STATE if operation.kind is OpKind.STATEFUL else LinkKind.BORN
-        link.finite_beside = int(np.isfinite(array).sum())
-        return self._chosen(link, frame, operation)
+        link.finite_beside = int(np.isfinite(np.asarray(frame.values[link.spot.slot])).sum())
+        return self._chosen(link, operation)
 
-    def _bad_terms(self, link: CausalLink) -> tuple[list[int], Making]:
-        """Return the terms that are not finite; where the other factor of one is to blame, it becomes the first."""
+    @staticmethod
+    def _put(link: CausalLink, k: int, part: Contribution) -> Contributions:
         found = link.making
         assert found is not None
-        parts = list(found.parts)
-        for k, part in enumerate(parts):
-            if part.beside is not None and _is_bad(part.beside.value) and not _is_bad(part.factor.value):
-                parts[k] = part._replace(factor=part.beside, beside=part.factor)
-        link.making = found = found._replace(parts=tuple(parts))
-        return [k for k, part in enumerate(parts) if _is_bad(part.factor.value)], found
+        link.making = found = found._replace(parts=(*found.parts[:k], part, *found.parts[k + 1 :]))
+        return found
 
-    def _with_element(
-        self, link: CausalLink, frame: Frame, operation: Operation, index: int, element: Element | None
-    ) -> list[int]:
-        """Put an element in the place of the whole tensor of an input."""
-        found = link.making
-        assert found is not None
-        value = np.asarray(frame.values[operation.inputs[index]])
-        parts = list(found.parts)
-        for k, part in enumerate(parts):
-            if part.factor.input == index and element is not None:
-                parts[k] = part._replace(factor=part.factor._replace(element=element, value=value[element]))
-                link.making = found._replace(parts=tuple(parts))
-                return [k]
-        return []
+    def _turn(self, link: CausalLink, k: int) -> Contributions:
+        """Make the other factor of a term the one that is followed."""
+        assert link.making is not None
+        part = link.making.parts[k]
+        assert part.beside is not None
+        return self._put(link, k, part._replace(factor=part.beside, beside=part.factor))
 
-    def _chosen(self, link: CausalLink, frame: Frame, operation: Operation) -> list[int]:
+    def _chosen(self, link: CausalLink, operation: Operation) -> list[int]:
         """Return the parts of a finite element that are followed."""
-        found = link.making
+        found, inputs = link.making, operation.inputs
         assert found is not None
-        moving = self._moving_slots(frame.program)
-
-        def moves(part: MadeOf) -> bool:
-            return operation.inputs[part.factor.input] in moving
-
-        parts = [k for k, part in enumerate(found.parts) if part.is_value and self._can_follow(part)]
+        moving = self._moving_slots(link.program)
+        parts = [k for k, part in enumerate(found.parts) if part.is_value and part.factor.element is not None]
         if found.form is LinkForm.SUM:
-            return self._standing_out(link, [self._turned(link, k, moves) for k in parts], moves)
+            for k in parts:  # the factor of a term that changes is the one that is followed
+                part = found.parts[k]
+                if (
+                    part.beside is not None
+                    and inputs[part.factor.input] not in moving
+                    and inputs[part.beside.input] in moving
+                ):
+                    found = self._turn(link, k)
+        living = [k for k in parts if inputs[found.parts[k].factor.input] in moving]
+        decisive = [k for k in parts if found.parts[k].role is PartRole.DECIDES]
+        if found.form is LinkForm.SUM:
+            return self._standing_out(found, parts, living)
         if found.form is LinkForm.PRODUCT:
-            decisive = [k for k in parts if found.parts[k].role is PartRole.DECIDES]
-            living = [k for k in decisive or parts if moves(found.parts[k])]
-            states = self._states(frame.program)
-            kept = [k for k in living if operation.inputs[found.parts[k].factor.input] in states]
-            same = self._factors.get((id(frame.program), link.spot.slot))
-            usual = [k for k in decisive or parts if found.parts[k].factor.input == same]
-            chosen = (kept or usual or living or decisive or parts)[:1]
-            self._factors.update({(id(frame.program), link.spot.slot): found.parts[k].factor.input for k in chosen})
+            parts, living = decisive or parts, [k for k in decisive or parts if k in living]
+            states, place = self._states(link.program), (id(link.program), link.spot.slot)
+            kept = [k for k in living if inputs[found.parts[k].factor.input] in states]
+            usual = [k for k in parts if found.parts[k].factor.input == self._factors.get(place)]
+            weights = dict(enumerate(found.weights))
+            largest = [k for k in living if weights.get(k, 0.0) >= ENOUGH]
+            if kept and weights.get(kept[0], 1.0) < LEAST_WEIGHT:  # the state hardly matters
+                kept = largest
+            chosen = (kept or usual or living or parts)[:1]
+            if chosen:
+                self._factors[place] = found.parts[chosen[0]].factor.input
             return chosen
         if found.form is LinkForm.CHOICE:
-            return [k for k in parts if found.parts[k].role is PartRole.DECIDES][:MOST_FOLLOWED]
+            return decisive[:MOST_FOLLOWED]
         is_function = found.form in (LinkForm.FUNCTION, LinkForm.BROADCAST)
-        if found.form is LinkForm.WHOLE or (is_function and link.weight < 1):
-            return []  # a part of a sum is followed to where its share ends
-        living = [k for k in parts if moves(found.parts[k])]
+        if found.form is LinkForm.WHOLE or (is_function and link.weight < 1 and link.spot.seat):
+            return []  # inside of a loop a part of a sum is followed to where its share ends
         return (living or parts[:1])[:MOST_FOLLOWED]
 
-    def _turned(self, link: CausalLink, k: int, moves: Any) -> int:
-        """Make the factor of a term that changes the one that is followed."""
-        found = link.making
-        assert found is not None
-        part = found.parts[k]
-        if part.beside is not None and not moves(part) and moves(part._replace(factor=part.beside)):
-            parts = list(found.parts)
-            parts[k] = part._replace(factor=part.beside, beside=part.factor)
-            link.making = found._replace(parts=tuple(parts))
-        return k
-
-    def _standing_out(self, link: CausalLink, parts: list[int], moves: Any) -> list[int]:
+    @staticmethod
+    def _standing_out(found: Contributions, parts: list[int], living: list[int]) -> list[int]:
         """Return the fewest terms that make up most of a sum; where that takes too many, the largest alone."""
-        found = link.making
-        assert found is not None
         total = 0.0
         for count, k in enumerate(parts[:MOST_FOLLOWED], 1):
             total += found.weights[k] if k < len(found.weights) else 0.0
             if total >= ENOUGH:
                 chosen = parts[:count]
-                living = [one for one in chosen if moves(found.parts[one])]
-                return living or chosen[:1]
+                return [one for one in chosen if one in living] or chosen[:1]
         return parts[:1]
 
     @staticmethod
@@ -636,33 +536,205 @@ class Slicer:
 
     def _moving_slots(self, program: Program) -> frozenset[int]:
         """Return the slots whose values differ by iteration, or by run: all but constants and what never changes."""
-        known = self._moving.get(id(program))
-        if known is None:
-            known = self._moving[id(program)] = frozenset(_moving(program, self._plan_of(program)))
-        return known
+        if id(program) not in self._moving:
+            plan = self._plans.get(id(program))
+            fixed = {one.parameter for one in plan.invariant} if isinstance(plan, LoopPlan) else set()
+            found = {slot for slot in program.parameters if slot not in fixed}
+            for operation in program.operations:
+                if found & set(operation.inputs) or operation.kind is OpKind.STATEFUL:
+                    found |= set(operation.outputs)
+            self._moving[id(program)] = frozenset(found)
+        return self._moving[id(program)]
 
     def _states(self, program: Program) -> frozenset[int]:
         """Return the Parameters into which back edges carry a value: of a gate times a state the state is followed."""
-        plan = self._plan_of(program)
+        plan = self._plans.get(id(program))
         return frozenset(parameter for parameter, _ in plan.carried) if isinstance(plan, LoopPlan) else frozenset()
 
-    def _plan_of(self, program: Program) -> LoopPlan | BranchPlan | None:
-        for frames in self._cache.values():
-            frame = frames[-1]
-            if frame.program is program:
-                return None if frame.activation is None else frame.activation.plan
+
+class CausalEdge(Struct, frozen=True):
+    """An operand that was followed: from the link that made it to the link whose part it is."""
+
+    source: int
+    target: int
+    part: int
+    ways: tuple[Way, ...]
+    kept: tuple[Seat, ...]
+    share: float | None
+    moves: int = 0
+
+
+class CausalGraph:
+    """Links by number, of which `alive` are shown, and the edges between these.
+
+    `entries` are those taken into readers; `kept` has the iterations in which an element was only passed on.
+    """
+
+    def __init__(self, links: list[CausalLink]) -> None:
+        self._links = links
+        self.alive = {link.number for link in links}
+        numbers = {link.spot: link.number for link in links}
+        self.edges = [
+            CausalEdge(numbers[one.source], link.number, one.part, one.ways, one.kept, _share(link, one.part))
+            for link in links
+            for one in link.followed
+        ]
+        self.entries: dict[int, Way] = {}
+        self.kept: list[Seat] = [seat for edge in self.edges for seat in edge.kept]
+
+    def fold_moves(self) -> None:
+        """Take out what only moves an element the same way each time, and has one source."""
+        into: dict[int, list[CausalEdge]] = {}
+        for edge in self.edges:
+            into.setdefault(edge.target, []).append(edge)
+        folded = {
+            link.number: into[link.number][0]
+            for link in self._links[1:]
+            if link.is_fixed_move and link.kind is LinkKind.COMPUTED and len(into.get(link.number, ())) == 1
+        }
+        self.alive -= set(folded)
+        self.edges = [self._shortened(edge, folded) for edge in self.edges if edge.target not in folded]
+
+    @staticmethod
+    def _shortened(edge: CausalEdge, folded: dict[int, CausalEdge]) -> CausalEdge:
+        """Return an edge from what a move got its element from."""
+        while edge.source in folded:
+            before = folded[edge.source]
+            ways, kept = (*edge.ways, *before.ways), (*edge.kept, *before.kept)
+            edge = replace(edge, source=before.source, ways=ways, kept=kept, moves=edge.moves + 1)
+        return edge
+
+    def fold_entries(self) -> None:
+        """Take out Parameters that bring a value in, in an iteration other than that of their one reader."""
+        for link in self._links[1:]:
+            if link.entry is None or link.kind is LinkKind.BORN:
+                continue
+            out = [edge for edge in self.edges if edge.source == link.number]
+            if len(out) != 1:
+                continue
+            target = self._links[out[0].target]
+            if iterations_of(target.spot.seat) == iterations_of(link.spot.seat):
+                continue
+            self.entries[target.number] = link.entry
+            self.edges.remove(out[0])
+            self.alive.discard(link.number)
+
+
+def _share(link: CausalLink, part: int) -> float | None:
+    return None if link.making is None else link.making.parts[part].share
+
+
+class InputExtent(NamedTuple):
+    """The extent of an operation's input along an axis."""
+
+    input: int
+    axis: int
+
+
+def lacking_slices(activation: Activation) -> tuple[InputExtent, ...]:
+    """Return the extents along which the next iteration of a loop finds no slice; none where all have one."""
+    plan, iteration = activation.plan, activation.iteration + 1
+    if not isinstance(plan, LoopPlan):
+        return ()
+    taken = zip(plan.sliced, activation.slices, strict=True)
+    return tuple(InputExtent(entry.input, one.walk.axis) for entry, one in taken if iteration >= one.walk.count)
+
+
+def lacking_at_entry(operation: Operation, values: Sequence[Value | None], rules: Rules) -> tuple[InputExtent, ...]:
+    """Return the extents for which a loop or If does not begin; none where these are not the reason.
+
+    `values` are those of its inputs.
+    """
+    plan = operation.plans[0] if operation.plans else None
+    if isinstance(plan, BranchPlan):
+        return _several(0, values[0])
+    if not isinstance(plan, LoopPlan):
+        return ()
+    counts = []
+    for entry in plan.sliced:
+        value = values[entry.input]
+        if value is None:
+            return ()
+        count = _slice_count(plan, entry, value, rules)
+        if count is None:
+            return _cut(entry, value)
+        counts.append(count)
+    if plan.is_loop:
+        controls = [one for one in (plan.trip_count, plan.condition) if one is not None]
+        return next((found for one in controls if (found := _several(one, values[one]))), ())
+    other = next((k for k, count in enumerate(counts) if count != counts[0]), None)
+    both = () if other is None else (plan.sliced[0], plan.sliced[other])
+    return tuple(one for entry in both if (value := values[entry.input]) is not None for one in _cut(entry, value))
+
+
+def unfit_condition(frame: Frame) -> tuple[int, Element] | None:
+    """Return the slot of a body's condition that is not one element, and an axis of it for which it is not.
+
+    None where the condition is one element, or has no axis.
+    """
+    plan = None if frame.activation is None else frame.activation.plan
+    slot = plan.condition_result if isinstance(plan, LoopPlan) else None
+    found = () if slot is None else _several(0, frame.values[slot])
+    return (slot, (found[0].axis,)) if slot is not None and found else None
+
+
+def failed_making(values: Sequence[Value], lacking: Sequence[InputExtent] = ()) -> Contributions:
+    """Return what an operation that failed was given: elements where they are few whole numbers, else extents.
+
+    The extents that are `lacking` come first. Of inputs of one rank then those in which they differ, for these mostly
+    do not fit.
+    """
+    elements: list[Contribution] = []
+    extents: list[Contribution] = []
+    for index, value in enumerate(values):
+        if value is None:
+            continue
+        array = np.asarray(value)
+        if array.dtype.kind in "biu" and 0 < array.size <= MOST_PARTS:
+            elements += [Contribution(Factor(index, at, array[at])) for at in np.ndindex(array.shape)]
+        extents += [
+            Contribution(Factor(index, (axis,), size, is_shape=True))
+            for axis, size in enumerate(array.shape)
+            if array.dtype.kind not in "biu" or array.size > MOST_PARTS
+        ]
+    differ = _differing_axes([np.shape(values[one]) for one in sorted({part.factor.input for part in extents})])
+    extents.sort(key=lambda part: part.factor.element is not None and part.factor.element[0] not in differ)
+    first = [
+        Contribution(Factor(one.input, (one.axis,), np.shape(values[one.input])[one.axis], is_shape=True))
+        for one in lacking
+    ]
+    extents = [part for part in extents if part not in first]
+    parts = [*first, *extents[: MOST_PARTS // 2], *elements, *extents[MOST_PARTS // 2 :]]
+    return Contributions(LinkForm.WHOLE, tuple(parts[:MOST_PARTS]), len(parts))
+
+
+def _differing_axes(shapes: Sequence[tuple[int, ...]]) -> set[int]:
+    """Return the axes along which shapes of one rank differ; none where the ranks differ."""
+    if len({len(shape) for shape in shapes}) != 1:
+        return set()
+    return {axis for axis, sizes in enumerate(zip(*shapes, strict=True)) if len(set(sizes)) > 1}
+
+
+def _several(index: int, value: Value | None) -> tuple[InputExtent, ...]:
+    """Return the extents for which a value that should be a single element is none."""
+    if value is None or loops.is_single(value):
+        return ()
+    shape = np.shape(value)
+    axes = [axis for axis, size in enumerate(shape) if size != 1] or range(len(shape))
+    return tuple(InputExtent(index, axis) for axis in axes)
+
+
+def _slice_count(plan: LoopPlan, entry: loops.SlicedInput, value: Value, rules: Rules) -> int | None:
+    """Return how many slices an input gives; None where it cannot be cut."""
+    try:
+        count = loops.slice_walk(entry.slicing, np.shape(value), rules, is_loop=plan.is_loop).count
+    except KernelError:
         return None
+    return None if not plan.is_loop and not count and rules is Rules.OPENVINO else count
 
 
-def _moving(program: Program, plan: LoopPlan | BranchPlan | None) -> Iterator[int]:
-    fixed = {one.parameter for one in plan.invariant} if isinstance(plan, LoopPlan) else set()
-    found = {slot for slot in program.parameters if slot not in fixed}
-    yield from found
-    for operation in program.operations:
-        if any(slot in found for slot in operation.inputs) or operation.kind is OpKind.STATEFUL:
-            found |= set(operation.outputs)
-            yield from operation.outputs
-
-
-def _is_bad(value: Any) -> bool:
-    return value is not None and np.asarray(value).dtype in FLOATING and not bool(np.isfinite(value))
+def _cut(entry: loops.SlicedInput, value: Value) -> tuple[InputExtent, ...]:
+    """Return the extent of an input along the axis that is cut; all of them where it has no such axis."""
+    rank, axis = np.ndim(value), entry.slicing.axis
+    axes = [axis % rank] if -rank <= axis < rank else range(rank)
+    return tuple(InputExtent(entry.input, one) for one in axes)

@@ -6,9 +6,11 @@ import math
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from stepper.debug.causes.cause import Arithmetic, LinkKind, Scalar
+from stepper.debug.causes.cause import Arithmetic, LinkForm, LinkKind, PartRole, Scalar
 from stepper.debug.causes.overrides import BY_CONDITION, set_end_text
 from stepper.debug.causes.texts import element_text, reason_text, result_word
+from stepper.debug.causes.verdicts import verdict_text
+from stepper.debug.provenance.texts import source_lines
 from stepper.debug.story.facts import (
     Entry,
     LinkRole,
@@ -21,7 +23,6 @@ from stepper.debug.story.facts import (
     StorySlices,
     is_bad,
 )
-from stepper.debug.story.forms import LinkForm, PartRole
 from stepper.engine.loops import EndReason
 from stepper.operation_types import COMPARISON_SIGNS
 from stepper.query.short_names import last_part
@@ -213,8 +214,7 @@ def _product(link: StoryLink) -> str:
 
 
 def _signed(value: Scalar | None) -> str:
-    text = short_number(value)
-    return f"({text})" if text.startswith("-") else text
+    return _in_brackets(short_number(value))
 
 
 def _quotient(link: StoryLink) -> str:
@@ -223,11 +223,11 @@ def _quotient(link: StoryLink) -> str:
 
 
 def _function(link: StoryLink) -> str:
-    operation = link.location.operation
-    name = "" if operation is None else operation.type.lower()
+    kind = link.location.type
+    name = kind.lower()
     if _is_of_extents(link):
         return f"of {enumerated([number(one.factor.value) for one in link.operands])}"
-    if len(link.operands) == 2 and operation is not None and operation.type in _SIGNS:
+    if len(link.operands) == 2 and kind in _SIGNS:
         return _comparison(link)
     if link.count > len(link.operands) or any(one.role is PartRole.COMPARED for one in link.operands):
         return f"{name} of {link.count}"
@@ -240,8 +240,7 @@ def _is_of_extents(link: StoryLink) -> bool:
 
 
 def _comparison(link: StoryLink) -> str:
-    operation = link.location.operation
-    kind = "" if operation is None else operation.type
+    kind = link.location.type
     values = [short_number(one.factor.value) for one in link.operands]
     if kind == "NotEqual" and link.value is False:
         return f"{values[0]} = {values[1]}"
@@ -249,8 +248,7 @@ def _comparison(link: StoryLink) -> str:
 
 
 def _choice(link: StoryLink) -> str:
-    operation = link.location.operation
-    kind = "" if operation is None else operation.type
+    kind = link.location.type
     decided = next((one for one in link.operands if one.role is PartRole.DECIDES), link.operands[0])
     if kind == "Select":
         condition = next((one for one in link.operands if one.role is PartRole.CONDITION), None)
@@ -321,8 +319,7 @@ class Formula(NamedTuple):
 def formula(link: StoryLink) -> Formula:
     """Return how a link follows from its operands, in numbers."""
     value = value_text(link)
-    operation = link.location.operation
-    kind = "" if operation is None else operation.type
+    kind = link.location.type
     if not link.operands:
         return Formula("", "", ", ".join(filter(None, (value, reason(link)))))
     numbers = [number(one.factor.value) for one in link.operands]
@@ -489,31 +486,20 @@ def _preview_verdict(story: Story, asked: StoryLink) -> tuple[str, str]:
 def _end_verdict(story: Story, asked: StoryLink) -> tuple[str, str]:
     end = story.end
     assert end is not None
-    operation = asked.location.operation
-    kind = "" if operation is None else operation.type
-    names = [one.factor.name for one in asked.operands]
-    source = asked.operands[0].factor if asked.form is LinkForm.MOVE and asked.operands else None
-    shown = reason(asked) if source is None else f"{factor_text(source)} is {number(source.value)}"
-    unasked = ", ".join(end.unasked)
-    beside = f"; {unasked} was not asked" if unasked else ""
-    sign = (
-        f"{names[0]} {_SIGNS[kind]} {number(asked.operands[1].factor.value)} is false"
-        if _is_compared(asked)
-        else "the condition is false"
-    )
     winner = next((link for link in story.links if link.form is LinkForm.CHOICE and link.count > 2), None)
-    won = ""
+    more = ""
     if winner is not None and len(winner.operands) > 1:
         first, second = winner.operands[0].factor, winner.operands[1].factor
         if isinstance(first.value, float) and isinstance(second.value, float):
             lead = abs(first.value - second.value)
-            won = f": {element_text(first.element)} beat {element_text(second.element)} by {short_number(lead)}"
-    return shown, f", so {sign}{won}{beside}"
-
-
-def _is_compared(link: StoryLink) -> bool:
-    operation = link.location.operation
-    return len(link.operands) == 2 and operation is not None and operation.type in _SIGNS
+            more = f": {element_text(first.element)} beat {element_text(second.element)} by {short_number(lead)}"
+    more += f"; {', '.join(end.unasked)} was not asked" if end.unasked else ""
+    compared = () if end.verdict is None else end.verdict.root.compared
+    if end.verdict is not None and compared and all(one.value is not None for one in compared):
+        return verdict_text(end.verdict), more
+    source = asked.operands[0].factor if asked.form is LinkForm.MOVE and asked.operands else None
+    shown = reason(asked) if source is None else f"{factor_text(source)} is {number(source.value)}"
+    return shown, f", so the condition is false{more}"
 
 
 def _birth_verdict(story: Story, asked: StoryLink) -> tuple[str, str]:
@@ -613,7 +599,7 @@ def story_lines(story: Story) -> list[str]:
         lines.append(f"… {counted(story.pending, 'more link')}, not looked at")
     if story.stopped:
         lines.append(story.stopped)
-    return lines
+    return [*lines, *source_lines(story.sources)] if story.sources else lines
 
 
 def slices_text(one: StorySlices) -> str:

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 from msgspec import Struct, field
 
-from stepper.debug.causes.verdict_facts import Verdict
+from stepper.debug.causes.cause import Verdict
 from stepper.debug.causes.verdicts import Verdicts, verdict_text
 from stepper.debug.inspection.condition_limits import condition_limit
 from stepper.debug.inspection.inside import body_of

@@ -8,11 +8,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stepper.debug.provenance.rules import Dependences, Method, dependences, same_values
-from stepper.debug.provenance.shapes import shape_parts
-from stepper.debug.provenance.trials import trial_values
-from stepper.debug.story.forms import LinkForm
-from stepper.debug.story.making import making, shape_making
+from stepper.debug.causes.cause import LinkForm
+from stepper.debug.provenance.answer import trial_values
+from stepper.debug.provenance.operation_at import Dependences, Method, OperationAt
+from stepper.debug.provenance.rules import (
+    Dependences,
+    Method,
+    contributions,
+    dependences,
+    extent_contributions,
+    extent_parts,
+    same_values,
+)
 from stepper.engine.program import Operation, OpKind
 from stepper.errors import KernelError, StepperError
 from stepper.ir.model import Layer
@@ -67,12 +74,13 @@ def changed_beside(operation: Operation, inputs: Any, found: Dependences) -> Ite
 def wrong_elements(case: Case) -> Iterator[str]:
     """What is wrong with the answers about elements of a case."""
     operation, results = operation_of(case)
-    arrays = [np.asarray(value) for value in case.inputs]
+    arrays = tuple(np.asarray(value) for value in case.inputs)
     for output, result in enumerate(results):
         for element in elements(result) if result.dtype.kind in "biuf" else ():
             mask = np.zeros(result.shape, bool)
             mask[element] = True
-            found = dependences(operation, arrays, results, output, mask, MOST_RUNS)
+            at = OperationAt(operation, arrays, results, output)
+            found = dependences(at, mask, MOST_RUNS)
             if found.method is not Method.RULE:
                 if found.method is not Method.PERTURBED:
                     yield f"{case.name}: {found.method}"
@@ -82,7 +90,7 @@ def wrong_elements(case: Case) -> Iterator[str]:
                 if other.shape != result.shape or not same_values(other[element], result[element]):
                     yield f"{case.name} {output}{list(element)}: not all that matters is named"
                     break
-            made = making(operation, arrays, results, output, element)
+            made = contributions(at, element)
             if made.terms is not None and result.dtype in (np.float32, np.int64):
                 near = np.isclose(float(made.terms.sum()), float(result[element]), rtol=1e-3, atol=1e-3)
                 if not (near or case.type.startswith("Reduce")):  # the terms of ReduceL1 are magnitudes
@@ -94,12 +102,13 @@ def wrong_elements(case: Case) -> Iterator[str]:
 def wrong_extents(case: Case) -> Iterator[str]:
     """What is wrong with the answers about extents of a case: what is handed on or said is that number."""
     operation, results = operation_of(case)
-    arrays = [np.asarray(value) for value in case.inputs]
+    arrays = tuple(np.asarray(value) for value in case.inputs)
     for output, result in enumerate(results):
         for axis, extent in enumerate(result.shape):
-            said = shape_parts(operation, arrays, output, result.shape, axis)
+            at = OperationAt(operation, arrays, results, output)
+            said = extent_parts(at, axis)
             own = [part for part in said.parts if not part.is_index]
-            shape_making(operation, arrays, results, output, (axis,))
+            extent_contributions(at, axis)
             if said.has_rule and len(own) == 1 and case.type not in OTHER_EXTENTS:
                 (part,) = own
                 value = arrays[part.input]

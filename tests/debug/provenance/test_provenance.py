@@ -12,9 +12,8 @@ import pytest
 
 import stepper
 from stepper.debug.debugger import Debugger
-from stepper.debug.provenance.data import provenance_data
 from stepper.debug.provenance.facts import Influence, Provenance
-from stepper.debug.provenance.texts import why_lines
+from stepper.debug.provenance.texts import provenance_data, why_lines
 from stepper.errors import StepperError, UsageError
 from tests.cli.conftest import ROOT
 from tests.debug.oracle import debugger

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stepper.debug.provenance.rules import Method, dependences
+from stepper.debug.provenance.operation_at import Method, OperationAt
+from stepper.debug.provenance.rules import dependences
 from stepper.engine import Machine, compile_model
 from stepper.engine.frames import Every
 from stepper.engine.inputs import bind_inputs
@@ -249,12 +250,12 @@ def test_a_rule_names_what_the_kernel_depends_on(case: Any, tmp_path: Path) -> N
     for _ in machine.run(Every.OPERATION):
         pass
     operation = next(one for one in compiled.main.operations if one.layer.name == "made")
-    values = [np.asarray(frame.values[slot]) for slot in operation.inputs]
-    results = [np.asarray(frame.values[slot]) for slot in operation.outputs]
+    at = OperationAt.in_frame(frame, operation, operation.outputs[0])
+    values, results = [np.asarray(value) for value in at.values], at.results
     for index in list(np.ndindex(results[0].shape))[:: max(1, results[0].size // 4)]:
         mask = np.zeros(results[0].shape, bool)
         mask[index] = True
-        found = dependences(operation, values, results, 0, mask)
+        found = dependences(at, mask)
         assert found.method is (Method.PERTURBED if kind == "Einsum" or "reduction" in attributes else Method.RULE)
         by_input = {one.input: one for one in found.found}
         for k, value in enumerate(values):

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 import stepper
-from stepper.debug.causes.cause import LinkKind
+from stepper.debug.causes.cause import LinkForm, LinkKind
 from stepper.debug.debugger import Debugger
 from stepper.debug.story.facts import Story
-from stepper.debug.story.forms import LinkForm
 from stepper.debug.story.strip.layout import Options, place
 from stepper.debug.story.texts import formula, reason, story_lines, title, verdict
 from stepper.errors import StepperError, UsageError

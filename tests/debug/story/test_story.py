@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 
 from stepper.commands import Interpreter
-from stepper.debug.causes.cause import LinkKind
+from stepper.debug.causes.cause import LinkForm, LinkKind, PartRole
 from stepper.debug.causes.nan_origins import scalar_of
 from stepper.debug.debugger import Debugger
 from stepper.debug.story import histories
 from stepper.debug.story.facts import LinkRole, Story, StoryLink, story_data
-from stepper.debug.story.forms import LinkForm, PartRole
 from stepper.debug.story.texts import extent, link_name, story_lines, verdict
 from stepper.engine.loops import EndReason
 from stepper.errors import LimitReached, StepperError, UsageError
@@ -301,7 +300,9 @@ def test_the_command_why_end_says_the_same_in_lines() -> None:
 
     answer = Interpreter(sample("date_normaliser")).execute("why end")
     assert answer.lines[0] == "why did Loop end after iteration 10 of at most 20"
-    assert answer.lines[1].startswith("12 = 12, so ") and any("largest of 13: [0,12]" in line for line in answer.lines)
+    assert answer.lines[1].startswith("next tok = 12, so NotEqual(next tok, 12) is false") and any(
+        "largest of 13: [0,12]" in line for line in answer.lines
+    )
 
 
 def test_the_two_sides_of_an_if_have_rows_of_their_own() -> None:
@@ -635,4 +636,37 @@ def test_of_a_condition_that_is_only_handed_on_its_source_is_told(tmp_path: Path
     net.result(net.loop("ups", body, -1, True, edges, [last(out)], body.result(scalar, "go_on"))[0], "end")
     run = opened(tmp_path, net, np.zeros(1, np.float32))
     told = "".join(verdict(run.story("ups", ends=True, tick=run.run_overview().ticks)))
-    assert told == "below[0] is false, so the condition is false"
+    assert told == "next x = 3, so Less(next x, 3) is false"
+
+
+def test_of_a_product_in_which_the_state_hardly_matters_the_other_factor_is_followed(tmp_path: Path) -> None:
+    net = Graph()
+    body = net.body()
+    state, part = body.parameter("state", dims=(1,)), body.parameter("part", dims=(1,))
+    product = body.apply("Multiply", state, part, name="product")
+    out = body.result(body.apply("Multiply", product, body.constant([100.0]), name="scaled"), "next")
+    edges = [carried(net.parameter("s0", dims=(1,)), state, out), sliced(net.parameter("parts", dims=(4,)), part)]
+    net.result(net.loop("run", body, 4, True, edges, [last(out)])[0], "end")
+    run = opened(tmp_path, net, np.float32([1.02]), np.float32([0.01, 0.0101, 0.01, 0.01]))
+    run.continue_()
+    story = run.story("product@3")
+    assert ("part", (3,), (0,)) in told(story) and all(path(story, link) == (3,) for link in story.links)
+
+
+def test_a_story_ends_with_the_inputs_that_it_depends_on() -> None:
+    run = sample("rwkv_overflow")
+    story, found = run.story("wkv@3[0,0]"), run.why("wkv@3[0,0]", tries=False)
+    assert story.sources == found.sources and "depends on" in story_lines(story)
+
+
+def test_without_loops_a_story_goes_back_to_the_input(tmp_path: Path) -> None:
+    net = Graph()
+    value = net.parameter("x", dims=(2,))
+    for number_of in range(4):
+        positive = net.apply("Relu", value, name=f"r{number_of}")
+        value = net.apply("Add", positive, net.constant([1.0, 1.0]), name=f"a{number_of}")
+    net.result(net.apply("Log", net.apply("Subtract", value, net.constant([4.0, 4.0])), name="y"), "end")
+    run = opened(tmp_path, net, np.float32([0.5, 2]))
+    run.continue_()
+    story = run.story("y[1]")
+    assert "x" in {row.name for row in story.rows} and "depends on" in story_lines(story)

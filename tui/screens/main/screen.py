@@ -11,7 +11,7 @@ from textual import events
 from textual.app import ComposeResult
 from textual.css.scalar import Scalar
 
-from stepper.debug.causes.reason import Reason
+from stepper.debug.causes.cause import Reason
 from stepper.debug.moments.texts import spread_sentence
 from tui.keys.keymap import key_for
 from tui.paint.painter import Horizontal, Vertical

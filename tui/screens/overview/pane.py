@@ -66,7 +66,7 @@ from tui.worker.requests import GoOnWithOverview, ShowOverview
 
 if TYPE_CHECKING:
     from stepper.debug.iterations.far_runs import LoopOfRun
-    from stepper.debug.story.question import StoryQuestion
+    from stepper.debug.story.facts import StoryQuestion
     from stepper.element_types import Array
     from stepper.engine.program import CompiledModel, Program
     from tui.screens.overview.beside_a import BesideA
@@ -474,7 +474,7 @@ class OverviewPane(Pane):
         The value is the first NaN until a cell is chosen, then a cell that is not finite; else the first NaN or Inf
         that was born, and without one the cell. Of a loop that has not ended it is asked why its condition is true.
         """
-        from stepper.debug.story.question import StoryQuestion
+        from stepper.debug.story.facts import StoryQuestion
 
         at, cards, compiled = self._at, self._cards, self.host.driver.compiled
         if self._asks_failure(ends=ends):

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from msgspec.structs import replace
 
+from stepper.debug.causes.cause import Verdict, VerdictOperand
 from stepper.debug.causes.texts import scalar_text
-from stepper.debug.causes.verdict_facts import Verdict, VerdictOperand
 from stepper.debug.overview.facts import (
     ActivationFacts,
     Ending,

@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterable
 from typing import Final
 
+from stepper.debug.causes.cause import LinkForm, PartRole
 from stepper.debug.causes.texts import element_text
 from stepper.debug.story.facts import LinkRole, Story, StoryLink
-from stepper.debug.story.forms import LinkForm, PartRole
 from stepper.debug.story.texts import (
     exceeded_by,
     factor_text,

@@ -11,8 +11,7 @@ from stepper.debug.causes.cause import LinkKind
 from stepper.debug.causes.locations import address_at
 from stepper.debug.causes.texts import element_text
 from stepper.debug.overview.facts import RunState
-from stepper.debug.story.facts import LinkRole, Story, StoryLink
-from stepper.debug.story.question import StoryQuestion
+from stepper.debug.story.facts import LinkRole, Story, StoryLink, StoryQuestion
 from stepper.debug.story.strip.lanes import LaneLine, lane_lines
 from stepper.debug.story.strip.layout import BORN, STOP, Options, place
 from stepper.debug.story.texts import (

@@ -9,8 +9,7 @@ from stepper.debug.causes.cause import LinkKind, NonFinite, Trigger
 from stepper.debug.causes.locations import address_at
 from stepper.debug.debugger import Debugger
 from stepper.debug.stop import Stop
-from stepper.debug.story.facts import Story
-from stepper.debug.story.question import StoryQuestion
+from stepper.debug.story.facts import Story, StoryQuestion
 from stepper.engine.program import CompiledModel
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from textual.app import ComposeResult
 
-from stepper.debug.story.question import StoryQuestion
+from stepper.debug.story.facts import StoryQuestion
 from stepper.errors import UsageError
 from tui.screens.base import DebugScreen, ScreenHost
 from tui.screens.story.pane import StoryPane
