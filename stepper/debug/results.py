@@ -15,7 +15,7 @@ from stepper.records import OneLine
 
 if TYPE_CHECKING:
     from stepper.debug.causes.cause import Enclosure
-    from stepper.tensors.differences import Differences
+    from stepper.tensors.difference import Differences
 
 
 Evaluated: TypeAlias = Array | float | int | bool | str | tuple[int, ...]

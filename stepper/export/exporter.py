@@ -20,6 +20,7 @@ from stepper.engine.machine import Machine
 from stepper.engine.partners import Partner, default_partner
 from stepper.errors import OutputError, StepperError, UsageError
 from stepper.export.blocks.drawn_once import LARGE
+from stepper.export.compared import compared
 from stepper.export.drawing.shapes import POINTS
 from stepper.export.drawing.story import story_drawing
 from stepper.export.figures.content import FigureContent
@@ -38,9 +39,7 @@ from stepper.export.options import (
     TimeDirection,
     ValueDetail,
 )
-from stepper.export.parting.comparing import compared
-from stepper.export.parting.run_differences import RunDifferences
-from stepper.export.parting.states import compared_with
+from stepper.export.parting import RunDifferences, compared_with
 from stepper.export.picture import FigureRequest, FileContent, Picture, unheard, writer_of
 from stepper.export.steps.stepping import steps_of
 from stepper.export.textbook.lanes import textbook
@@ -474,7 +473,7 @@ def draw(
         return Machine(compile_model(model, partner=partner), bind_inputs(model, inputs or {}))
 
     def beside(run: Machine) -> ReferenceValues:
-        from stepper.compare.references.debugger import debug_reference  # loads what compares
+        from stepper.compare.references.opening import debug_reference  # loads what compares
 
         given = bind_inputs(model, inputs or {})
         return debug_reference(str(diff), run, given, None, str(model.path), partner, option="diff")

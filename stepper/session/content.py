@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import numpy as np
 from msgspec import Struct, ValidationError
 
-from stepper.debug.branches.edits import ConditionEdit, ConstantEdit, TripCountEdit, ValueEdit
-from stepper.debug.branches.names import ORIGINAL
+from stepper.debug.branches.edits import ORIGINAL, ConditionEdit, ConstantEdit, TripCountEdit, ValueEdit
 from stepper.debug.breakpoints.breakpoint import BreakDescription, BreakKind, Counted, Expected
 from stepper.debug.breakpoints.breakpoints import Counts
 from stepper.debug.causes.cause import Cause, cause_data

@@ -21,9 +21,8 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stepper.debug.branches.edit_making import condition_edit, edit_again, trip_count_edit
-from stepper.debug.branches.edits import Edit
-from stepper.debug.branches.names import ORIGINAL
+from stepper.debug.branches.branches import condition_edit, edit_again, trip_count_edit
+from stepper.debug.branches.edits import ORIGINAL, Edit
 from stepper.debug.breakpoints.breakpoint import Counted
 from stepper.debug.debugger import Debugger
 from stepper.debug.stop import describe

@@ -11,7 +11,7 @@ import pytest
 
 from stepper.element_types import ELEMENT_TYPES, FLOATING
 from stepper.errors import UsageError
-from stepper.tensors.differences import Differences, differences
+from stepper.tensors.difference import Differences, differences
 from stepper.tensors.statistics import CHUNK
 from tests.tensors.test_statistics import random_bits
 

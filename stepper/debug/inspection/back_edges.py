@@ -13,8 +13,8 @@ from stepper.debug.iterations import slots
 from stepper.element_types import STRING_DTYPE, Array
 from stepper.engine.roles import NoEffect, Roles, without_effect
 from stepper.ir.model import BackEdge
-from stepper.tensors.differences import Differences
-from stepper.tensors.differences import differences as differences_of
+from stepper.tensors.difference import Differences
+from stepper.tensors.difference import differences as differences_of
 
 
 def back_edge_view(inside: Inside, roles: Roles, edge: BackEdge, *, differences: bool) -> BackEdgeView:

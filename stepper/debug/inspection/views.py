@@ -22,7 +22,7 @@ from stepper.engine.scans import Scan
 from stepper.html_tables import html_table
 from stepper.ir.model import Layer, Slicing
 from stepper.records import OneLine
-from stepper.tensors.differences import Differences
+from stepper.tensors.difference import Differences
 
 if TYPE_CHECKING:
     from stepper.debug.causes.verdict_facts import Verdict

@@ -27,7 +27,7 @@ from stepper.query import expression_values
 from stepper.query.address_resolution import Target, resolve
 from stepper.query.address_syntax import Address, IterationRange, address_given, numpy_index
 from stepper.query.expression_values import FUNCTIONS, ValueFailure
-from stepper.tensors.differences import differences
+from stepper.tensors.difference import differences
 
 MOST_POINTS: Final = 10_000
 MOST_ELEMENTS: Final = 4096

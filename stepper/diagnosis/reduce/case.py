@@ -24,7 +24,7 @@ from typing import Any, Final
 import numpy as np
 from msgspec import Struct
 
-from stepper.compare.passes.passes import PassEffect, pass_reports
+from stepper.compare.passes import PassEffect, pass_reports
 from stepper.diagnosis.reduce import scripts
 from stepper.diagnosis.reduce.conditions import FaultKind, StopsAt
 from stepper.diagnosis.reduce.draft import DraftModel

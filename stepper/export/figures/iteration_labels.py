@@ -16,7 +16,7 @@ from stepper.export.figures.inner_activations import is_idle
 from stepper.export.figures.loop_trace import IterationTrace, LoopTrace, Summaries
 from stepper.export.figures.value_summaries import ValueMark, ValueSummary, thumbnails, value_lines
 from stepper.export.options import ValueDetail
-from stepper.export.parting.states import in_iteration
+from stepper.export.parting import in_iteration
 from stepper.ir.model import Layer, OutputMapping, Source
 from stepper.wording import counted
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from stepper.element_types import Array
 from stepper.openvino.functions.kinds import Judgement
-from stepper.tensors.closeness import is_within
+from stepper.tensors.difference import is_within
 
 
 class Viewed(Protocol):

@@ -7,16 +7,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from stepper.compare.alignment.layers import align, follow_order
-from stepper.compare.files.constants import ConstantValues
+from stepper.compare.align import align, follow_order
+from stepper.compare.comparison import RunComparison, compare_models, compare_with, machine_beside
+from stepper.compare.constant_differences import ConstantValues
+from stepper.compare.observations import named
 from stepper.compare.references.model import ModelReference
 from stepper.compare.references.opening import model_title, open_reference
 from stepper.compare.references.openvino import OpenVINOReference
 from stepper.compare.references.protocol import ReferenceFailed, ReferenceRun
-from stepper.compare.report.verdict import ComparisonVerdict
-from stepper.compare.report.words import named
-from stepper.compare.run.comparison import RunComparison, compare_models, compare_with, machine_beside
-from stepper.compare.run.walk import LockstepWalk
+from stepper.compare.verdict import ComparisonVerdict
+from stepper.compare.walk import LockstepWalk
 from stepper.element_types import Array
 from stepper.engine.compilation.compiler import compile_model
 from stepper.engine.inputs.variables import variables_alone

@@ -11,11 +11,11 @@ import stepper
 from stepper.debug.debugger import Debugger
 from stepper.debug.iterations.statistics import IterationStatistics
 from stepper.debug.moments import spread as module
-from stepper.debug.moments.difference import Change
 from stepper.debug.moments.spread import CODES, SpreadCells, SpreadView
 from stepper.debug.moments.texts import output_notes, set_text, spread_sentence
 from stepper.debug.overview.facts import RowKind
 from stepper.engine.frames import loop_run
+from stepper.tensors.difference import Change
 from tests.debug.debugged import SAMPLES, opened
 from tests.debug.loops_to_break import countdown
 from tests.debug.moments.test_moments import Run, collected, debugger_of, edited, expected, plain

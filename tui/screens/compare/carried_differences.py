@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import ClassVar, Final
 
-from stepper.compare.stops.differences import CarriedDifference
+from stepper.compare.stops import CarriedDifference
 from tui.paint.names import carried_name
 from tui.paint.pane import Pane
 from tui.paint.rows import BARS, Row, clip, number, padded

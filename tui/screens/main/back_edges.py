@@ -9,10 +9,10 @@ import numpy as np
 
 from stepper.debug.inspection.views import BackEdgeView
 from stepper.debug.iterations.statistics import RowValues
-from stepper.debug.moments.difference import Change, difference
 from stepper.debug.moments.texts import truth_text
 from stepper.debug.overview.facts import RowKind
 from stepper.element_types import Array
+from stepper.tensors.difference import Change, difference
 from stepper.tensors.histories import ValueHistory
 from stepper.tensors.statistics import FITTING, number_of
 from tui.paint.links import linked, value_destination
