@@ -17,7 +17,8 @@ from stepper.compare.references.protocol import LoopOutcome
 from stepper.compare.rounding import inputs_of, measure_output, recomputed
 from stepper.debug.debugger import Debugger
 from stepper.debug.iterations.tiles import Cell
-from stepper.debug.reference_values import ReferenceValues, ValuePlace, path_of
+from stepper.debug.moments.run_pairs import Values, values_beside
+from stepper.debug.reference_values import ReferenceValues
 from stepper.debug.scopes import innermost_loop, is_loop
 from stepper.debug.stop import iteration_of
 from stepper.debug.visits import Spot, before_iteration, excursion, walk
@@ -34,10 +35,6 @@ from stepper.tensors.difference import Distance, measure
 from stepper.tensors.tolerances import Tolerance, Tolerances
 
 # --- Differences of a frame's values from another run: how large, made here or carried in; the first of a run --------
-
-
-Values = Callable[[Layer, int], Array | None]
-"""Value of the other run for an output of a layer; None where it has none."""
 
 
 class Standing(StrEnum):
@@ -106,12 +103,6 @@ class _Found(Struct, frozen=True):
 
     def earlier(self, layer: Layer, output: int) -> Array | None:
         return None
-
-
-def values_of(reference: ReferenceValues, stack: Sequence[Frame]) -> Values:
-    """Return the reference's values for the innermost of these frames, at its present iteration."""
-    path, frame = path_of(stack), stack[-1]
-    return lambda layer, output: reference.value_at(ValuePlace(path, layer, output, frame))
 
 
 def tolerances_for(reference: ReferenceValues) -> Tolerances:
@@ -210,7 +201,7 @@ def carried_differences(
     frame = stack[-1]
     if frame.activation is None or not isinstance(frame.activation.plan, LoopPlan):
         return {}
-    theirs = values_of(reference, stack)
+    theirs = values_beside(reference, stack)
     found = {}
     for entry in frame.activation.plan.merged:
         layer = frame.program.parameter(entry.parameter)
@@ -273,7 +264,7 @@ def first_difference(
         elif event.kind is not EventKind.ITERATION:
             continue
         frame = stack[-1]
-        for found in frame_differences(frame, values_of(reference, stack), tolerances):
+        for found in frame_differences(frame, values_beside(reference, stack), tolerances):
             if found.is_above:
                 iteration = None if frame.activation is None else frame.activation.iteration
                 run, tick = loop_run(stack), event.tick
@@ -543,7 +534,9 @@ class StopComparer:
             return StopComparison(reference.title, first=self._first)
         depth = len(stack) - 1 if depth is None else depth
         frame, loop_depth = stack[depth], innermost_loop(stack[: depth + 1])
-        differences = frame_differences(frame, values_of(reference, stack[: depth + 1]), tolerances, latest_first=True)
+        differences = frame_differences(
+            frame, values_beside(reference, stack[: depth + 1]), tolerances, latest_first=True
+        )
         latest, is_whole = _in_time(differences, patience)
         operations = {one.index: one for one in reversed(latest)}
         around = self._run_of(stack[depth if loop_depth is None else loop_depth])
@@ -652,7 +645,7 @@ class StopComparer:
         reference, tolerances, machine = self._reference(), self.tolerances, self._debugger.machine
 
         def see(frame: Frame, reached: int) -> bool:
-            theirs = values_of(reference, machine.stack[: depth + 1])
+            theirs = values_beside(reference, machine.stack[: depth + 1])
             run.grid.put(reached, frame_differences(frame, theirs, tolerances, origins=False), closed=True)
             return reached >= lacking[-1] or enough()
 

@@ -12,13 +12,13 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from stepper.debug.iterations import slots
+from stepper.debug.moments.run_pairs import EndedGraph, ended_graphs, values_beside
 from stepper.debug.moments.texts import difference_text
-from stepper.debug.reference_values import GraphPath, ReferenceValues, ValuePlace, path_of, step_of
+from stepper.debug.reference_values import ReferenceValues
 from stepper.element_types import Array
-from stepper.engine.events import Event, EventKind, Every
-from stepper.engine.frames import Frame
+from stepper.engine.events import Every
 from stepper.engine.machine import Machine
-from stepper.engine.program import LoopPlan, Program
+from stepper.engine.program import Program
 from stepper.errors import StepperError
 from stepper.export.figures.drawn_graph import DrawnNode
 from stepper.export.figures.figure import Cluster, Figure, FigureNode, ValueState
@@ -116,21 +116,21 @@ class _Walk(Struct):
     ends: list[str] = field(default_factory=list)
     places: dict[int, Mapping[int, int]] = field(default_factory=dict)
 
-    def compare(self, frame: Frame, path: GraphPath, outer: tuple[Program, ...], *, is_whole: bool = True) -> None:
+    def compare(self, ended: EndedGraph, *, is_whole: bool = True) -> None:
         """Compare the values of a graph that has run, or as far as it has (not `is_whole`)."""
-        numbers = tuple(step.iteration for step in path if step.iteration is not None)
+        frame, path, numbers = ended.frame, ended.path, ended.numbers
         if path and path[-1].iteration is not None:
             self.counts[id(frame.program.graph), numbers[:-1]] = numbers[-1] + 1
         around: list[float] = []
-        for program, step in zip(outer, path, strict=True):
-            around += [self._place(program, step.layer.id), -1 if step.iteration is None else step.iteration]
-        is_kept = self.keeps(numbers)
+        for outer, step in zip(ended.stack, path, strict=False):
+            around += [self._place(outer.program, step.layer.id), -1 if step.iteration is None else step.iteration]
+        is_kept, beside = self.keeps(numbers), values_beside(self.reference, ended.stack)
         for (layer_id, output), slot in frame.program.slots.items():
             layer = frame.program.graph.by_id[layer_id]
             if layer.type in ("Constant", "Result") or not (is_whole or slots.is_current(frame, slot)):
                 continue
             ours = frame.values[slot]
-            theirs = self.reference.value_at(ValuePlace(path, layer, output, frame))
+            theirs = beside(layer, output)
             if theirs is None or ours is None:
                 continue
             found = difference(theirs, ours, self.tolerances.of(layer, np.asarray(ours).dtype))
@@ -156,41 +156,21 @@ def compare_runs(machine: Machine, reference: ReferenceValues, keeps: Callable[[
     tolerances = Tolerances(exact=bool(getattr(reference, "is_exact", False)))
     walk, begin, is_complete = _Walk(reference, keeps, tolerances), time.monotonic(), True
     try:
-        for event in machine.run(Every.ITERATION):
-            _see(walk, machine, event)
+        for ended in ended_graphs(machine.run(Every.ITERATION), machine, sides=True):
+            walk.compare(ended)
             if time.monotonic() - begin > SECONDS:
                 is_complete = False
                 break
     except StepperError as error:
         walk.ends.append(str(error).splitlines()[0])
-        _compare_stack(walk, machine)
+        try:  # what had been computed where a run failed
+            for depth in range(1, len(machine.stack) + 1):
+                walk.compare(EndedGraph(tuple(machine.stack[:depth])), is_whole=False)
+        except StepperError as second:
+            walk.ends.append(str(second).splitlines()[0])
     return RunDifferences(
         reference.title, walk.tallies, walk.pairs, walk.first, walk.counts, tuple(walk.ends), is_complete
     )
-
-
-def _see(walk: _Walk, machine: Machine, event: Event) -> None:
-    frame, stack = event.frame, machine.stack
-    plan = None if frame.activation is None else frame.activation.plan
-    if event.kind is EventKind.FINISHED:
-        walk.compare(frame, (), ())
-    elif event.kind is EventKind.ITERATION and isinstance(plan, LoopPlan):
-        walk.compare(frame, path_of(stack), tuple(one.program for one in stack[:-1]))
-    elif event.kind is EventKind.LEFT and not isinstance(plan, LoopPlan):
-        outer = [one for one in stack if one is not frame]
-        walk.compare(frame, (*path_of(outer), step_of(frame)), tuple(one.program for one in outer))
-
-
-def _compare_stack(walk: _Walk, machine: Machine) -> None:
-    """Compare what had been computed where a run failed."""
-    stack = machine.stack
-    try:
-        for depth, frame in enumerate(stack):
-            walk.compare(
-                frame, path_of(stack[: depth + 1]), tuple(one.program for one in stack[:depth]), is_whole=False
-            )
-    except StepperError as error:
-        walk.ends.append(str(error).splitlines()[0])
 
 
 def _gaps(theirs: Array, ours: Array) -> str:

@@ -34,6 +34,7 @@ from stepper.debug.moments.moment import (
     ValueKey,
     place_of_stack,
 )
+from stepper.debug.moments.run_pairs import Order, iterations_of, order_of
 from stepper.debug.moments.spread import BesideIteration, MomentView, OperationDifference, Other, Spread
 from stepper.debug.reference_values import ReferenceValues, ValuePlace, path_of
 from stepper.debug.scopes import innermost_loop
@@ -41,7 +42,7 @@ from stepper.debug.stop import Stop, iteration_of
 from stepper.debug.timeline import Timeline
 from stepper.debug.visits import excursion
 from stepper.engine.events import Event, EventKind, Every
-from stepper.engine.frames import Frame, LoopRun, Phase, Snapshot, loop_run
+from stepper.engine.frames import Frame, LoopRun, Snapshot, loop_run
 from stepper.engine.machine import Machine
 from stepper.engine.program import LoopPlan, Program, Value
 from stepper.errors import Paused, StepperError, UsageError
@@ -58,9 +59,6 @@ from stepper.wording import counted
 
 _MOST_KEPT: Final = 3
 """Frames of a branch that are kept; each holds the values of one iteration."""
-
-Order = tuple[float, ...]
-"""Where a run is, so that the earlier of two has the smaller one."""
 
 
 class FoundFrame(Struct, frozen=True, eq=False):
@@ -172,24 +170,6 @@ class _Search:
             if program.path == self._program.path:
                 return "the other side of the If runs there"
         return "the run does not come there"
-
-
-def order_of(stack: Sequence[Frame]) -> Order:
-    """Return where a run is, as numbers: an earlier moment has smaller ones."""
-    found: list[float] = []
-    for depth, frame in enumerate(stack):
-        activation = frame.activation
-        if activation is not None:
-            found.append(activation.iteration if isinstance(activation.plan, LoopPlan) else 0)
-        is_outer = depth < len(stack) - 1
-        found.append(frame.pc if is_outer or frame.phase is Phase.RUNNING else math.inf)
-    return tuple(found)
-
-
-def iterations_of(stack: Sequence[Frame]) -> tuple[int, ...]:
-    """Return the iterations of the loops of a stack, from the outermost inwards."""
-    activations = [frame.activation for frame in stack if frame.activation is not None]
-    return tuple(one.iteration for one in activations if isinstance(one.plan, LoopPlan))
 
 
 def _program_at(main: Program, place: GraphPlace) -> tuple[Program, Order]:

@@ -20,20 +20,14 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from stepper.debug.branches.branches import Branches, edit_text
-from stepper.debug.branches.differences import (
-    ClosedIteration,
-    Lockstep,
-    PlaceDifference,
-    closed_iterations,
-    parting,
-    state_difference,
-)
+from stepper.debug.branches.differences import PlaceDifference, parting, state_difference
 from stepper.debug.branches.edits import Edit, ValueEdit, same_by_tick
 from stepper.debug.inspection.explanations import truth
 from stepper.debug.moments.moment import Moment, MomentKind, MomentValues
+from stepper.debug.moments.run_pairs import EndedGraph, RunPairs, Values, values_beside
 from stepper.debug.overview.facts import Row, RowKind
 from stepper.debug.overview.rows import LoopRows, loop_rows
-from stepper.debug.reference_values import ReferenceValues, ValuePlace, path_of
+from stepper.debug.reference_values import ReferenceValues, ValuePlace
 from stepper.debug.scopes import target_in
 from stepper.debug.stop import iteration_of
 from stepper.debug.timeline import Timeline
@@ -152,8 +146,8 @@ def _by_row(array: Array, pieces: _Pieces) -> Array:
     if pieces.is_backward:
         moved = moved[::-1]
     moved = moved[pieces.before :]
-    count = len(moved) // pieces.size
-    return moved[: count * pieces.size].reshape(count, -1)
+    count, size = len(moved) // pieces.size, math.prod(moved.shape[1:]) * pieces.size
+    return moved[: count * pieces.size].reshape(count, size)
 
 
 def _differing(a: Array, b: Array) -> Array:
@@ -254,7 +248,6 @@ _BY_CODE: Final = {code: change for change, code in CODES.items()}
 
 Followed = Mapping[int, Sequence[tuple[int, int, int]]]
 """By the `id` of a program outputs of its operations: (index of the operation, of its output, slot)."""
-ClosedPair = tuple[ClosedIteration | None, ClosedIteration | None]
 _MOST_KNOWN: Final = 256
 """Rows of cells that are remembered with the cells of a run."""
 
@@ -464,13 +457,13 @@ class _CellsBuilder:
         self._edited[row] |= edited
         self.reached = iteration + 1
 
-    def take(self, iteration: int, theirs: TheirValue) -> None:
+    def take(self, iteration: int, theirs: Values) -> None:
         """Take what A has of the loop's rows in an iteration."""
         for slot, known in zip(() if self._rows is None else self._rows.slots, self._theirs, strict=True):
             index = self.program.computed_at.get(slot)
             if index is not None:
                 operation = self.program.operations[index]
-                value = theirs(operation, operation.outputs.index(slot))
+                value = theirs(operation.layer, operation.outputs.index(slot))
                 if value is not None and np.size(value) <= _MOST_ELEMENTS and known.see(iteration, value):
                     self._view = None
 
@@ -576,17 +569,16 @@ class Spread:
         self._parted = parting(*self._sides) if isinstance(other, str) else 0
         self._seconds = 0.0
         self._set_there: PlaceDifference | None = None
-        self._end = ""
         self._cells: OrderedDict[LoopRun | None, _CellsBuilder] = OrderedDict()
         self._outputs: tuple[OutputChange, ...] = ()
         self._count = 0
-        self._lockstep: Lockstep | None = None
-        self._pairs: Iterator[ClosedPair] | None = None
+        self._runs: RunPairs | None = None
+        self._pairs: Iterator[tuple[EndedGraph | None, EndedGraph | None]] | None = None
         self._began: dict[LoopRun | None, int] = {}
         self._followed: Followed = {}
         self._ports: dict[int, dict[tuple[int, int], int]] = {}
         self._is_behind = False
-        self._again: Iterator[ClosedIteration] | None = None
+        self._again: Iterator[tuple[EndedGraph | None, EndedGraph | None]] | None = None
         self.is_complete = self._parted is None
         self._value_edits = [edit for edit in _all_edits(self._sides[1]) if isinstance(edit, ValueEdit)]
 
@@ -607,7 +599,7 @@ class Spread:
         started = time.monotonic()
         try:
             if self.is_complete:
-                for one in self._once_more():
+                for _, one in self._once_more():
                     self._take_again(one)
                     if enough() or self._seconds + time.monotonic() - started > SECONDS:
                         return True
@@ -641,7 +633,7 @@ class Spread:
 
     def view(self, run: LoopRun | None) -> SpreadView:
         """Return what is known, with the cells of one run of a loop; None: of the model's own graph."""
-        ends = ("", self._end) if self._lockstep is None else self._lockstep.ends
+        ends = ("", "") if self._runs is None else (self._runs.ends[0], self._runs.ends[1])
         builder = self._cells.get(run)
         edits = tuple(edit_text(edit) for edit in _all_edits(self._sides[1]))
         cells = None if builder is None else builder.view()
@@ -672,7 +664,8 @@ class Spread:
             side = self._sides[1]
             side.history.limit(_MEMORY)
             side.return_to(0)
-            self._pairs = ((None, one) for one in closed_iterations(side, self._failed))
+            self._runs = RunPairs(None, side)
+            self._pairs = iter(self._runs)
             return
         for side in self._sides:
             side.history.limit(_MEMORY)
@@ -685,13 +678,10 @@ class Spread:
             iteration = iteration_of(stack[depth - 1]) if depth > 1 else None
             if iteration is not None:
                 self._began[run] = iteration
-        self._lockstep = Lockstep(first, second)
-        self._pairs = self._lockstep.closed()
+        self._runs = RunPairs(first, second)
+        self._pairs = iter(self._runs)
 
-    def _failed(self, message: str) -> None:
-        self._end = message
-
-    def _compare(self, a: ClosedIteration | None, b: ClosedIteration | None) -> None:
+    def _compare(self, a: EndedGraph | None, b: EndedGraph | None) -> None:
         if b is None:  # only A runs it
             return
         program = b.frame.program
@@ -725,42 +715,37 @@ class Spread:
     def _file(self) -> str:
         return str(self._sides[1].machine.compiled.model.path)
 
-    def _once_more(self) -> Iterator[ClosedIteration]:
+    def _once_more(self) -> Iterator[tuple[EndedGraph | None, EndedGraph | None]]:
         """Run A once more from where the two part, beside a reference the present branch, where it was left."""
         if self._again is None:
             side = self._sides[0 if isinstance(self._other, str) else 1]
-            side.machine.observers = ()
             side.return_to(self._parted or 0)
-            self._again = closed_iterations(side, lambda _message: None)
+            self._again = iter(RunPairs(None, side))
         return self._again
 
-    def _take_again(self, one: ClosedIteration) -> None:
-        builder = self._cells.get(one.run)
-        if builder is not None and one.numbers:
+    def _take_again(self, one: EndedGraph | None) -> None:
+        builder = None if one is None else self._cells.get(one.run)
+        if builder is not None and one is not None and one.numbers:
             builder.take(one.numbers[-1], _values_of(one) if isinstance(self._other, str) else self._referenced(one))
 
-    def _theirs(self, b: ClosedIteration) -> TheirValue | None:
+    def _theirs(self, b: EndedGraph) -> Values | None:
         """Return what A has beside an iteration; None where it has nothing."""
         if not isinstance(self._other, BesideIteration):
             return self._referenced(b)
         if self._kind is MomentKind.BEFORE:
             (run, values), self._before = self._before, (b.run, tuple(b.frame.values))
-            return (lambda operation, output: values[operation.outputs[output]]) if run == b.run and values else None
+            slots = b.frame.program.slots
+            return (lambda layer, output: values[slots[layer.id, output]]) if run == b.run and values else None
         pinned = self._pinned
         if pinned is None or pinned.program is not b.frame.program:
             return None
-        return lambda operation, output: pinned.held(operation.layer.id, output)
+        return lambda layer, output: pinned.held(layer.id, output)
 
-    def _referenced(self, b: ClosedIteration) -> TheirValue:
-        reference, path = self._other, path_of(b.stack)
-        assert not isinstance(reference, str | BesideIteration)
+    def _referenced(self, b: EndedGraph) -> Values:
+        assert not isinstance(self._other, str | BesideIteration)
+        return values_beside(self._other, b.stack)
 
-        def value(operation: Operation, output: int) -> Value | None:
-            return reference.value_at(ValuePlace(path, operation.layer, output, b.frame))
-
-        return value
-
-    def _compared(self, theirs: TheirValue, b: ClosedIteration) -> tuple[Array, Array, Array]:
+    def _compared(self, theirs: Values, b: EndedGraph) -> tuple[Array, Array, Array]:
         """Return the codes, relative differences and edits of all columns of an iteration."""
         operations = b.frame.program.operations
         ports = self._ports.get(id(b.frame.program))
@@ -774,7 +759,7 @@ class Spread:
         edits = [one for one in self._value_edits if one.program is b.frame.program and right[one.slot] is one.value]
         for index, operation in enumerate(operations):
             for output, slot in enumerate(operation.outputs):
-                one, other = theirs(operation, output), right[slot]
+                one, other = theirs(operation.layer, output), right[slot]
                 if one is None or other is None:
                     continue
                 found = difference(one, other, self._tolerances.of(operation.layer, np.asarray(other).dtype))
@@ -801,10 +786,6 @@ def _key(row: Row) -> tuple[object, ...]:
     return row.kind, row.inner.id, row.port
 
 
-TheirValue = Callable[[Operation, int], "Value | None"]
-"""What an output of an operation is in A; None where A has none."""
-
-
 def _branch_of(other: Other, b: str) -> str:
     """Return the branch in which A is, where it is in one; else that of now."""
     if isinstance(other, BesideIteration):
@@ -812,7 +793,7 @@ def _branch_of(other: Other, b: str) -> str:
     return other if isinstance(other, str) else b
 
 
-def _goes_on_otherwise(a: ClosedIteration | None, b: ClosedIteration, theirs: TheirValue) -> int:
+def _goes_on_otherwise(a: EndedGraph | None, b: EndedGraph, theirs: Values) -> int:
     """Return the code of whether a loop goes on in one of two iterations alone: by conditions that may have been set.
 
     Where A is no run of a loop beside it, by the value of its condition there.
@@ -827,19 +808,20 @@ def _goes_on_otherwise(a: ClosedIteration | None, b: ClosedIteration, theirs: Th
     else:
         index = program.computed_at.get(slot)
         operation = None if index is None else program.operations[index]
-        value = None if operation is None else theirs(operation, operation.outputs.index(slot))
+        value = None if operation is None else theirs(operation.layer, operation.outputs.index(slot))
         other = None if value is None else truth(value)
     if other is None:
         return UNKNOWN
     return CODES[Change.SAME if other is activation.condition else Change.TRUTH]
 
 
-def _nothing(_operation: Operation, _output: int) -> None:
+def _nothing(_layer: Layer, _output: int) -> None:
     """Return what A has of an iteration that it does not run."""
 
 
-def _values_of(a: ClosedIteration) -> TheirValue:
-    return lambda operation, output: a.frame.values[operation.outputs[output]]
+def _values_of(a: EndedGraph) -> Values:
+    frame = a.frame
+    return lambda layer, output: frame.values[frame.program.slots[layer.id, output]]
 
 
 def weight(found: Difference) -> float:
