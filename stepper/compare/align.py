@@ -151,8 +151,10 @@ class Matcher:
             candidates = others.get(key, [])
             if len(candidates) != len(layers) or (len(layers) > 1 and not alike):
                 continue
-            if types or self._share_a_consumer(layers[0].id, candidates[0].id):
-                grown |= self._pair(layers[0].id, candidates[0].id)
+            one, other = layers[0].id, candidates[0].id
+            into = set(self.theirs.consumers[other])
+            if types or any((self.layers.get(layer), port) in into for layer, port in self.ours.consumers[one]):
+                grown |= self._pair(one, other)
                 if grown and alike:
                     return True
         return grown
@@ -189,10 +191,6 @@ class Matcher:
             return ("layer", self.reverse[source.layer], source.output)
         digest = self.theirs.digest(source)
         return None if digest is None else ("constant", digest)
-
-    def _share_a_consumer(self, mine: int, other: int) -> bool:
-        into = set(self.theirs.consumers[other])
-        return any((self.layers.get(layer), port) in into for layer, port in self.ours.consumers[mine])
 
     def _backward(self, *, types: bool) -> bool:
         """Pair sources of the same input of paired layers, of one type (or as many outputs); True if any was."""

@@ -83,15 +83,17 @@ def compare_models(
     inputs = bind_inputs(ours, inputs) if isinstance(inputs, Mapping) else inputs
     reference_partner = reference_partner or partner
     reference = compile_model(theirs, rules, reference_partner)
-    compiled, failure = _compiled(ours, rules, partner)
+    observations = Observations()
+    try:
+        compiled = compile_model(ours, rules, partner)
+    except ModelError as error:
+        compiled, observations.findings = None, [SideFailure((), None, str(error), ours=True)]
     constants = ConstantValues(ours, compiled), ConstantValues(theirs, reference)
     alignment = align(ours, theirs, given, constants)
     differences = file_differences(alignment, *constants)
     causes = FileCauses(ours, differences)
     title = title or theirs.path.name
-    if compiled is None:
-        observations = Observations(findings=[failure])
-    else:
+    if compiled is not None:
         own = bind_states(compiled, states)
         machine = Machine(compiled, inputs, max_iterations=max_iterations, states=own)
         other = reference_machine(
@@ -175,13 +177,6 @@ def _has_grown(observations: Observations) -> bool:
     """True if what is outside of the tolerance first came in with inputs, all of which are within it."""
     findings = observations.ordered(exact=False)
     return bool(findings) and isinstance(findings[0], ValueMismatch) and findings[0].origin is ErrorOrigin.CARRIED
-
-
-def _compiled(model: Model, rules: Rules, partner: Partner | None) -> tuple[CompiledModel | None, Any]:
-    try:
-        return compile_model(model, rules, partner), None
-    except ModelError as error:
-        return None, SideFailure((), None, str(error), ours=True)
 
 
 def reference_machine(

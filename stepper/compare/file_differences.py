@@ -411,7 +411,10 @@ class PortMaps:
             if entry is None or expected is None:
                 yield from self._lost(parameter, entry, expected)
                 continue
-            yield from self._cut(parameter, entry, expected)
+            text = _slicing_text(entry.slicing, expected.slicing)
+            if text:
+                sentence = f"the port map's input entry of {numbered(parameter)} has {text}"
+                yield self._make(parameter, sentence, entry.line, "input", loop=True)
             if entry.purpose != expected.purpose or (entry.input is None) != (expected.input is None):
                 yield from self._lost(parameter, entry, expected)
             elif not self.around.agrees(self._mine(entry.input), self._theirs(expected.input)):
@@ -438,12 +441,6 @@ class PortMaps:
             text = f"{numbered(parameter)} gets {what} by the port map, in the reference it has no entry"
         line = entry.line if entry is not None else self.body.line
         yield self._make(parameter, text, line, "input", loop=True)
-
-    def _cut(self, parameter: Layer, entry: InputMapping, expected: InputMapping) -> Iterator[FileDifference]:
-        text = _slicing_text(entry.slicing, expected.slicing)
-        if text:
-            sentence = f"the port map's input entry of {numbered(parameter)} has {text}"
-            yield self._make(parameter, sentence, entry.line, "input", loop=True)
 
     def _fed_otherwise(self, wrong: dict[int, tuple[InputMapping, InputMapping]]) -> Iterator[FileDifference]:
         """Yield Parameters that get another outer value; two that have got each other's are one difference."""
@@ -476,7 +473,9 @@ class PortMaps:
     def _fed_by_another(
         self, parameter: Layer, entry: InputMapping, expected: InputMapping
     ) -> Iterator[FileDifference]:
-        what = f"{_role_words(self.layer, entry)} of {numbered(parameter)}"
+        roles = _roles(self.layer)
+        role = "the input" if roles is None else _WORDS.get(str(roles.role_of(entry)), "the input")
+        what = f"{role} of {numbered(parameter)}"
         found = self.around.input(self.layer, what, self._mine(entry.input), self._theirs(expected.input))
         if found is None:
             return
@@ -614,11 +613,6 @@ def _merged_from(layer: Layer) -> dict[int, int]:
     return {} if roles is None else roles.merged_from
 
 
-def _role_words(layer: Layer, entry: InputMapping) -> str:
-    roles = _roles(layer)
-    return _WORDS.get(str(roles.role_of(entry)), "the input") if roles is not None else "the input"
-
-
 def _slicing_text(ours: Slicing | None, theirs: Slicing | None) -> str:
     """Return how an entry cuts or joins otherwise, in words; empty where it does not."""
     if ours == theirs:
@@ -669,7 +663,12 @@ class FileCauses:
         if isinstance(finding, LoopMismatch | BranchMismatch):
             start += list(self._what_ends(graph, finding.layer))
         elif isinstance(finding, ValueMismatch) and finding.layer.bodies:
-            start += self._result_of(finding.layer, finding.output)
+            start += [
+                (body.graph, entry.result)
+                for body in finding.layer.bodies
+                for entry in body.outputs
+                if entry.output == finding.output
+            ]
         return self._search(start)
 
     def of_frame(self, path: GraphPath) -> tuple[FileDifference, ...]:
@@ -739,9 +738,6 @@ class FileCauses:
                 yield body.graph, entry.parameter
         except RoleError:
             return
-
-    def _result_of(self, layer: Layer, output: int) -> list[tuple[Graph, int]]:
-        return [(body.graph, entry.result) for body in layer.bodies for entry in body.outputs if entry.output == output]
 
     def what_limits(self, difference: LoopMismatch, *, by_condition: bool) -> Layer | None:
         """Return the layer that gives a loop's condition, without what only changes its form, or its trip count."""

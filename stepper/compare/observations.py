@@ -18,7 +18,7 @@ from stepper.debug.causes.texts import how_sentence, operands_text
 from stepper.debug.reference_values import GraphPath, PathStep
 from stepper.element_types import STRING_DTYPE, Array, is_floating
 from stepper.engine.frames import Frame
-from stepper.engine.program import CompiledModel, Operation
+from stepper.engine.program import CompiledModel
 from stepper.ir.model import Layer
 from stepper.plain_values import storable
 from stepper.tensors.difference import Distance, measure
@@ -123,7 +123,9 @@ class NonFiniteOrigins:
                 for check in self._checks[word, id(program)]:
                     causes = check.test(stack) if first <= check.index < end else None
                     if causes is not None and isinstance(causes[0], NonFinite):
-                        origin = _origin(causes[0], path, program.operations[check.index], theirs)
+                        cause, layer = causes[0], program.operations[check.index].layer
+                        other = None if theirs is None else theirs.value(layer, cause.location.output or 0)
+                        origin = NonFiniteOrigin(path, layer, cause, holds_any(cause.kind, other))
                         self._found[word] = ((self._looks, check.index), origin)
                         break
 
@@ -135,11 +137,6 @@ class NonFiniteOrigins:
     def in_order(self) -> tuple[NonFiniteOrigin, ...]:
         """Return what was found, the earliest first."""
         return tuple(origin for _time, origin in sorted(self._found.values(), key=lambda pair: pair[0]))
-
-
-def _origin(cause: NonFinite, path: GraphPath, operation: Operation, theirs: ReferenceFrame | None) -> NonFiniteOrigin:
-    other = None if theirs is None else theirs.value(operation.layer, cause.location.output or 0)
-    return NonFiniteOrigin(path, operation.layer, cause, holds_any(cause.kind, other))
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -78,7 +78,8 @@ class PluginOperations:
 
 def _relaxed(layer: Layer, kernel: Kernel) -> Function:
     """Return the kernel with the element types that the plugin gave it. A boolean stays one, where it is called u8."""
-    incoming, outgoing = (_types(layer, f"{side}_data_types") for side in ("input", "output"))
+    named_types = (layer.attributes.get(f"{side}_data_types", "").split(",") for side in ("input", "output"))
+    incoming, outgoing = ([element_types.by_name(text.strip()) for text in texts] for texts in named_types)
     named = {} if outgoing[0] is None else dict.fromkeys(_TYPE_ATTRIBUTES, outgoing[0].name)
     function = kernel.bind({**named, **layer.attributes})
 
@@ -88,10 +89,6 @@ def _relaxed(layer: Layer, kernel: Kernel) -> Function:
         return tuple(value if value.dtype == np.bool_ else _cast(value, outgoing, k) for k, value in enumerate(outputs))
 
     return run
-
-
-def _types(layer: Layer, name: str) -> list[ElementType | None]:
-    return [element_types.by_name(text.strip()) for text in layer.attributes.get(name, "").split(",")]
 
 
 def _cast(value: Any, types: Sequence[ElementType | None], index: int) -> Any:
@@ -110,20 +107,11 @@ def _power_static(attributes: Mapping[str, str], x: Any) -> Any:
     return moved if power == 1 else np.power(moved, power)
 
 
-def _leaky_relu(attributes: Mapping[str, str], x: Any) -> Any:
-    return np.where(x < 0, x * np.asarray(attributes["negative_slope"], x.dtype), x)
-
-
-def _swish(attributes: Mapping[str, str], x: Any) -> Any:
-    alpha = np.asarray(attributes["alpha"], x.dtype)
-    return x / (1 + np.exp(-x * alpha))
-
-
 _OPERATIONS: Final[Mapping[str, Callable[..., Any]]] = {
     "FullyConnected": _fully_connected,
     "PowerStatic": _power_static,
-    "LeakyRelu": _leaky_relu,
-    "SwishCPU": _swish,
+    "LeakyRelu": lambda at, x: np.where(x < 0, x * np.asarray(at["negative_slope"], x.dtype), x),
+    "SwishCPU": lambda at, x: x / (1 + np.exp(-x * np.asarray(at["alpha"], x.dtype))),
 }
 
 

@@ -19,7 +19,7 @@ from stepper.compare.observations import (
     path_text,
 )
 from stepper.compare.references.protocol import LoopOutcome
-from stepper.compare.rerun import LoopBisection, RuntimeExplanation
+from stepper.compare.rerun import RuntimeExplanation
 from stepper.compare.verdict import ComparisonVerdict, figures
 from stepper.debug.causes.cause import cause_data
 from stepper.debug.reference_values import GraphPath
@@ -314,7 +314,16 @@ def _verdict_json(found: ComparisonVerdict, file: str) -> dict[str, Any]:
         "reason": found.reason,
         "details": list(found.details),
         "explanation": None if found.explanation is None else _explanation_json(found.explanation, file),
-        "bisection": None if found.bisection is None else _bisection_json(found.bisection, file),
+        "bisection": None
+        if (bisection := found.bisection) is None
+        else {
+            "loop": _layer_json(bisection.loop, file),
+            "iteration": bisection.iteration,
+            "before": bisection.before,
+            "after": bisection.after,
+            "gradual": bisection.is_gradual,
+            "runs": bisection.runs,
+        },
         "statement": f"{place_text(found)}: {found.reason}",
     }
 
@@ -328,17 +337,6 @@ def _explanation_json(found: RuntimeExplanation, file: str) -> dict[str, Any]:
         "path": [layer.name for layer in found.path],
         "layers": [_layer_json(layer, file) for layer in found.layers],
         "outputs": [_output_json(one) for one in found.outputs],
-    }
-
-
-def _bisection_json(found: LoopBisection, file: str) -> dict[str, Any]:
-    return {
-        "loop": _layer_json(found.loop, file),
-        "iteration": found.iteration,
-        "before": found.before,
-        "after": found.after,
-        "gradual": found.is_gradual,
-        "runs": found.runs,
     }
 
 

@@ -187,8 +187,8 @@ def _carried_ids(frame: Frame) -> frozenset[int]:
 # --- what is carried ------------------------------------------------------------------------------------------------
 
 
-class CarriedDifference(Struct, frozen=True):
-    """Difference of a carried Parameter from the reference's when an iteration began."""
+class LargestDifference(NamedTuple):
+    """Largest absolute difference of one or several values; `is_above` if any is outside of its tolerance."""
 
     distance: float
     is_above: bool
@@ -196,7 +196,7 @@ class CarriedDifference(Struct, frozen=True):
 
 def carried_differences(
     stack: Sequence[Frame], reference: ReferenceValues, tolerances: Tolerances
-) -> dict[int, CarriedDifference]:
+) -> dict[int, LargestDifference]:
     """Return the difference of each carried Parameter, by id, for the iteration of the innermost frame (a loop's)."""
     frame = stack[-1]
     if frame.activation is None or not isinstance(frame.activation.plan, LoopPlan):
@@ -209,11 +209,8 @@ def carried_differences(
         if ours is None or other is None:
             continue
         distance = measure(np.asarray(ours), np.asarray(other), tolerances.of(layer, np.asarray(other).dtype))
-        found[layer.id] = (
-            CarriedDifference(0.0, False)
-            if distance is None
-            else CarriedDifference(distance.absolute, distance.differs)
-        )
+        is_above = distance is not None and distance.differs
+        found[layer.id] = LargestDifference(0.0 if distance is None else distance.absolute, is_above)
     return found
 
 
@@ -287,13 +284,6 @@ SAME: Final = 0
 WITHIN: Final = 1
 ABOVE: Final = 2
 """Standings of a cell; NOT_COMPARED also where the reference has no value."""
-
-
-class LargestDifference(NamedTuple):
-    """Largest absolute difference of one or several operations; `is_above` if any is outside of its tolerance."""
-
-    distance: float
-    is_above: bool
 
 
 class DifferenceGrid(Brief, Struct, frozen=True, eq=False):
@@ -437,7 +427,7 @@ class StopComparison(Brief, Struct, frozen=True, eq=False):
 
     title: str
     operations: Mapping[int, ValueDifference] = field(default_factory=dict)
-    carried: Mapping[int, Mapping[int, CarriedDifference]] = field(default_factory=dict)
+    carried: Mapping[int, Mapping[int, LargestDifference]] = field(default_factory=dict)
     first: FirstDifference | None = None
     grid: DifferenceGrid | None = None
     problem: str = ""
@@ -453,12 +443,12 @@ class _RunDifferences:
     """Known differences of one execution of a graph: what was carried into its iterations, and all operations."""
 
     def __init__(self, frame: Frame) -> None:
-        self.carried: dict[int, dict[int, CarriedDifference]] = {}
+        self.carried: dict[int, dict[int, LargestDifference]] = {}
         self.grid = DifferenceGridBuilder(frame.program)
 
-    def carried_by_parameter(self) -> dict[int, dict[int, CarriedDifference]]:
+    def carried_by_parameter(self) -> dict[int, dict[int, LargestDifference]]:
         """Return the same with the Parameter first, then the iteration."""
-        turned: dict[int, dict[int, CarriedDifference]] = {}
+        turned: dict[int, dict[int, LargestDifference]] = {}
         for iteration, found in self.carried.items():
             for parameter, one in found.items():
                 turned.setdefault(parameter, {})[iteration] = one

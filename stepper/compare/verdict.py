@@ -374,7 +374,7 @@ def verdict(
     first = findings[0]
     found = causes.of(first)
     traced = _traced(first, found, observations)
-    shown = first if traced is not first else _in_a_loop(findings) or first
+    shown = first if traced is not first else next((one for one in findings if _place(one)[0]), first)
     path, iteration = _place(traced if traced is not first else shown)
     cause = found[0] if found else None
     extra = _first_extra_iteration(first, causes, observations)
@@ -468,11 +468,6 @@ def _of_outputs(
     return ComparisonVerdict(
         reason, tuple(details), path, layer=result, related=(loop,), entry="output", line=loop.line
     )
-
-
-def _in_a_loop(findings: Sequence[Finding]) -> Finding | None:
-    """Return the first finding inside of a loop or about one, where the first of all is before any loop."""
-    return next((one for one in findings if _place(one)[0]), None)
 
 
 def _traced(first: Finding, found: Sequence[FileDifference], observations: Observations) -> Finding:

@@ -10,7 +10,6 @@ import itertools
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from operator import itemgetter
 from typing import Any, Final
 
@@ -545,7 +544,8 @@ class LockstepWalk:
         path = path_of(stack) if stack else ()
         if path and frame is not None and frame.phase is Phase.BETWEEN:
             # It was about to begin the next iteration.
-            path = (*path[:-1], path[-1]._replace(iteration=(path[-1].iteration or 0) + 1 if _begun(frame) else 0))
+            begun = frame.activation is not None and frame.activation.iteration >= 0
+            path = (*path[:-1], path[-1]._replace(iteration=(path[-1].iteration or 0) + 1 if begun else 0))
         self._add(SideFailure(path, None if operation is None else operation.layer, message, ours, unknown))
 
     def _compare_quietly(self, frame: Frame, stack: list[Frame]) -> ReferenceFrame | None:
@@ -732,9 +732,11 @@ class LockstepWalk:
         operation = _operation(program, slot)
         if operation is None:
             return measure(ours, theirs, tolerance)
-        behind = None
-        if not self.reference.shares_inputs:
-            behind = partial(_left_by_unknown, frame, operation, output, found)
+
+        def left() -> Any:
+            return left_by(frame, operation, output, unknown_inputs(frame, operation, found))
+
+        behind = None if self.reference.shares_inputs else left
         return measure_output(operation, output, inputs_of(frame, operation), ours, theirs, tolerance, behind)
 
     def _traced(
@@ -891,14 +893,6 @@ class LockstepWalk:
                 self._add(LoopMismatch(path, layer, None, ours, theirs))
 
 
-def _begun(frame: Frame) -> bool:
-    return frame.activation is not None and frame.activation.iteration >= 0
-
-
 def _operation(program: Program, slot: int) -> Operation | None:
     index = program.computed_at.get(slot)
     return None if index is None else program.operations[index]
-
-
-def _left_by_unknown(frame: Frame, operation: Operation, output: int, found: ReferenceFrame) -> Any:
-    return left_by(frame, operation, output, unknown_inputs(frame, operation, found))

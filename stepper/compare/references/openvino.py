@@ -457,7 +457,11 @@ class IteratedBodies:
 
         These iterations, and those that follow, are then to be computed one by one.
         """
-        is_stackable = all(_is_stackable(value) for ours in bodies for value in ours.stacked.values())
+        is_stackable = all(
+            value.size > 0 and value.dtype != STRING_DTYPE and element_types.of(value).bits >= 8
+            for ours in bodies
+            for value in ours.stacked.values()
+        )
         with suppress(StepperError, KernelError, RuntimeError):  # refused for good, or it crashed, or met a limit
             if is_stackable:
                 begun = [self._begin(ours) for ours in bodies]
@@ -541,10 +545,6 @@ class IteratedBodies:
                 return dict
         begun = body.whole.begin(*[_stacked_value(frame, slot, stacked) for slot in program.parameters])
         return lambda: {layer.id: value for layer, value in zip(program.graph.results, begun(), strict=False)}
-
-
-def _is_stackable(value: Any) -> bool:
-    return value.size > 0 and value.dtype != STRING_DTYPE and element_types.of(value).bits >= 8
 
 
 class _StackedSources(Container[Source]):

@@ -194,7 +194,8 @@ class RecordingReference(PlacedRun):
         weakref.finalize(self, self._recording.close)
         with self._recording.reading():
             self._levels = self._read_levels()
-            self._ports = self._read_ports()
+            rows = self._recording.query("SELECT level, layer, output, id FROM ports")
+            self._ports = {(level, layer, output): number for level, layer, output, number in rows}
             self._activations = self._read_activations()
             self._runs = self._read_runs()
             self._stacks = self._read_stacks()
@@ -265,10 +266,6 @@ class RecordingReference(PlacedRun):
             side = next((word for word in ("then", "else") if str(path).endswith(f" ({word})")), "")
             found[(tuple(json.loads(layers)), side)] = number
         return found
-
-    def _read_ports(self) -> dict[tuple[int, int, int], int]:
-        rows = self._recording.query("SELECT level, layer, output, id FROM ports")
-        return {(level, layer, output): number for level, layer, output, number in rows}
 
     def _read_runs(self) -> dict[int, tuple[list[int], list[tuple[int, int]]]]:
         """Return, by activation, the iterations with which its runs begin, and the first id and length of each."""

@@ -268,12 +268,9 @@ def _converted(given: Array, dtype: np.dtype[Any], address: Address) -> Array:
         else:
             fits = bool(np.array_equal(cast.astype(given.dtype), given) and np.array_equal(cast < 0, given < 0))
     if not fits:
-        raise UsageError(f"'{address}' is of type {name_of(dtype)}, which cannot hold {_shown(given)}")
+        shown = given.item() if given.size == 1 else f"these {given.size} values"
+        raise UsageError(f"'{address}' is of type {name_of(dtype)}, which cannot hold {shown}")
     return cast
-
-
-def _shown(given: Array) -> str:
-    return str(given.item()) if given.size == 1 else f"these {given.size} values"
 
 
 # ---------------------------------------------------------------------------------------------------------------------

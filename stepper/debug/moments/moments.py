@@ -10,6 +10,7 @@ import re
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain
 from operator import call, is_not
 from typing import Any, Final, Generic, Protocol, TypeVar
@@ -394,7 +395,13 @@ class Moments:
         frame, moment = stack[-1], beside.moment
         plan = None if frame.activation is None else frame.activation.plan
         merged = plan.merged if isinstance(plan, LoopPlan) else ()
-        entered = [(frame.program.parameter(one.parameter), [_current(frame, one.parameter)]) for one in merged]
+        entered = [
+            (
+                frame.program.parameter(one.parameter),
+                [frame.values[at] if slots.is_current(frame, at := one.parameter) else None],
+            )
+            for one in merged
+        ]
         layers = {layer.id: layer for layer, _now in entered}
         for key, now in beside.outdated((layer.id, now) for layer, now in entered):
             if moment.kind is MomentKind.REFERENCE:
@@ -419,7 +426,12 @@ class Moments:
             if theirs and theirs[0] is not None:
                 piece = frame.program.joined_pieces.get(index)
                 shown = theirs[0] if piece is None else a.held(piece.layer, piece.output)
-                number = None if shown is None else self._number(shown, beside.statistic)
+                statistic = beside.statistic
+                number = (
+                    None
+                    if shown is None
+                    else self._numbers.of((shown,), statistic, partial(number_of, shown, statistic))
+                )
                 found = OperationDifference(number, max(known, key=_rank, default=None))
             beside.put(index, now, found)
             yield asks or count % _SOME == _SOME - 1
@@ -432,9 +444,6 @@ class Moments:
             return difference(a, now, self.tolerances_for(moment).of(layer, np.asarray(now).dtype))
 
         return self._differences.of((a, now), (moment.kind is MomentKind.REFERENCE, layer.id), compared)
-
-    def _number(self, a: Value, statistic: str) -> float | None:
-        return self._numbers.of((a,), statistic, lambda: number_of(a, statistic))
 
     def _title(self, moment: Moment) -> str:
         reference = self._timeline.reference
@@ -449,10 +458,6 @@ def _paths(moment: Moment, here: GraphPlace) -> tuple[tuple[int, ...], tuple[int
     a, now = (tuple(step.iteration for step in place if step.iteration is not None) for place in (there, here))
     pinned = sum(step.iteration is not None for step in moment.place)
     return None if a[:-1] == now[:-1] and pinned >= len(now) else (a, now)
-
-
-def _current(frame: Frame, slot: int) -> Value | None:
-    return frame.values[slot] if slots.is_current(frame, slot) else None
 
 
 def _latest_first(frame: Frame) -> Iterator[tuple[int, list[Value | None]]]:

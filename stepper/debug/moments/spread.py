@@ -151,7 +151,7 @@ def _by_row(array: Array, pieces: _Pieces) -> Array:
 
 
 def _differing(a: Array, b: Array) -> Array:
-    if a.dtype.kind in "OTSU" or a.dtype.names is not None:
+    if a.dtype.kind in "OTSU" or a.dtype.names is not None or not a.size:
         return np.arange(len(a))
     left, right = (np.ascontiguousarray(side).view(np.uint8).reshape(len(side), -1) for side in (a, b))
     return np.flatnonzero((left != right).any(axis=1))
@@ -478,11 +478,6 @@ class _CellsBuilder:
         self._view = None if more else self._view
         return more > 0
 
-    def _histories(self) -> tuple[ValueHistory | None, ...]:
-        if self._rows is None:
-            return ()
-        return tuple(None if place is None else self._theirs[place].view() for place in self._rows.taken)
-
     def _halve(self) -> None:
         for name in ("_changes", "_relative", "_edited"):
             array = getattr(self, name)
@@ -502,7 +497,9 @@ class _CellsBuilder:
                 self.reached,
                 self._step,
                 *parts,
-                theirs=self._histories(),
+                theirs=()
+                if self._rows is None
+                else tuple(None if k is None else self._theirs[k].view() for k in self._rows.taken),
                 began=self._began,
                 rows=rows_of_loop,
                 outer=self._outer,

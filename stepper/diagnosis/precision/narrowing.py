@@ -36,24 +36,19 @@ from stepper.ops.emulation import EMULATED, rounded
 class Loss(Struct, frozen=True):
     """Loss of one output: `error` is the norm of the difference over that of the plain output.
 
-    It is Inf where a float that was finite is not, and where integers, booleans or strings are others. `is_reshaped`
-    says that the shape is another one.
+    It is Inf where a float that was finite is not, where integers, booleans or strings are others, and of other shapes.
     """
 
     output: str
     error: float
-    is_reshaped: bool = False
 
 
 def losses(names: Sequence[str], plain: Sequence[Array], narrow: Sequence[Array]) -> tuple[Loss, ...]:
     """Return what became of each output."""
-    return tuple(_loss(*one) for one in zip(names, plain, narrow, strict=True))
-
-
-def _loss(name: str, plain: Array, narrow: Array) -> Loss:
-    if plain.shape != narrow.shape:
-        return Loss(name, math.inf, is_reshaped=True)
-    return Loss(name, relative_error(plain, narrow))
+    return tuple(
+        Loss(name, math.inf if one.shape != other.shape else relative_error(one, other))
+        for name, one, other in zip(names, plain, narrow, strict=True)
+    )
 
 
 def relative_error(plain: Array, narrow: Array) -> float:
@@ -294,16 +289,13 @@ def _read(program: Program, given: Mapping[int, _Held]) -> Iterator[Weight]:
         for port, slot in enumerate(operation.inputs):
             if slot in held and (channels := _channels(operation.layer, port)) is not None:
                 weight = Weight(*held[slot], operation, channels)
-                if _counts(weight.value):
+                value = weight.value
+                if is_floating(value.dtype) and value.ndim > 1 and value.size >= _LEAST:
                     yield weight
         for plan in operation.plans:
             fed = [(one.input, one.parameter) for one in plan.invariant] if isinstance(plan, LoopPlan) else plan.inputs
             inner = {slot: held[operation.inputs[port]] for port, slot in fed if operation.inputs[port] in held}
             yield from _read(plan.program, inner)
-
-
-def _counts(value: Array) -> bool:
-    return is_floating(value.dtype) and value.ndim > 1 and value.size >= _LEAST
 
 
 def _channels(layer: Layer, port: int) -> tuple[int, ...] | None:

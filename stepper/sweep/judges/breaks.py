@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -144,7 +143,8 @@ class ScreenedRun(RunObserver):
         size, before = self._size(frame, slots), len(self._kept)
         most = min(_MOST_KEPT, max(1, (_BYTES_KEPT - self._bytes) // max(size, 1)))
         append = self._kept.append
-        done = partial(self._tapped, before, size // len(slots))
+        each = size // len(slots)
+        done = lambda: self._count((len(self._kept) - before) * each)  # noqa: E731
         return Taps([(append, slot) for slot in slots], most, done)
 
     def ended(self) -> bool:
@@ -157,9 +157,6 @@ class ScreenedRun(RunObserver):
     @staticmethod
     def _size(frame: Frame, slots: Iterable[int]) -> int:
         return sum(getattr(frame.values[slot], "nbytes", 0) for slot in slots)
-
-    def _tapped(self, before: int, size: int) -> None:
-        self._count((len(self._kept) - before) * size)
 
     def _count(self, size: int) -> None:
         self._bytes += size
