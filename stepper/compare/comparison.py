@@ -164,7 +164,7 @@ def _loop_to_blame(observations: Observations, causes: FileCauses) -> Layer | No
     """Return the loop of the main graph that gives the first output that differs, if no value in it does."""
     if any(isinstance(one, ValueMismatch) and one.path for one in observations.ordered(exact=False)):
         return None
-    position = next(k for k, one in enumerate(observations.outputs) if one.measure is not None and one.measure.differs)
+    position = next(k for k, one in enumerate(observations.outputs) if one.differs)
     before = causes.loop_before(causes.model.graph.results[position])
     record = None if before is None else observations.loops.get(id(before[0]))
     same = record is not None and all(theirs is None or theirs == ours for ours, theirs, _count in record.runs)

@@ -268,6 +268,11 @@ class OutputComparison(Struct, frozen=True):
     theirs_known: bool = True
     patterns: tuple[str, ...] = ()
 
+    @property
+    def differs(self) -> bool:
+        """True if it is known to be outside of its tolerance."""
+        return self.measure is not None and self.measure.differs
+
 
 class Observations(Struct):
     """Observations of a comparison, in the order of our run.
@@ -302,7 +307,7 @@ class Observations(Struct):
     @property
     def outputs_differ(self) -> bool:
         """True if an output of the model is outside of its tolerance."""
-        return any(one.measure is not None and one.measure.differs for one in self.outputs)
+        return any(one.differs for one in self.outputs)
 
     @property
     def outputs_agree(self) -> bool:

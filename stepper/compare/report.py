@@ -379,7 +379,7 @@ def _output_json(one: OutputComparison) -> dict[str, Any]:
     return {
         "name": one.name,
         "known": one.theirs_known,
-        "differs": one.measure is not None and one.measure.differs,
+        "differs": one.differs,
         "measure": _measure_json(one.measure),
         "patterns": list(one.patterns),
     }

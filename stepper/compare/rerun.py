@@ -224,7 +224,7 @@ def explain(
             found = tuple(compared(dict(enumerate(outputs()))))
         except (StepperError, KernelError):
             continue
-        agrees = not any(one.measure is not None and one.measure.differs for one in found)
+        agrees = not any(one.differs for one in found)
         explanation = RuntimeExplanation(reason, agrees, found, properties, path, layers)
         if agrees:
             return explanation

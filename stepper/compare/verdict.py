@@ -404,7 +404,7 @@ def _explained(
     findings: Sequence[Finding],
 ) -> ComparisonVerdict:
     """Return what makes the runtime agree, how far its outputs are else, and where that shows."""
-    output = next(one for one in observations.outputs if one.measure is not None and one.measure.differs)
+    output = next(one for one in observations.outputs if one.differs)
     assert output.measure is not None, "it differs"
     path: GraphPath = tuple(PathStep(layer, "body", None) for layer in explanation.path)
     layer = explanation.layers[0] if explanation.layers else None
@@ -444,7 +444,7 @@ def _explained(
 def _of_outputs(
     observations: Observations, causes: FileCauses, title: str, bisection: LoopBisection | None
 ) -> ComparisonVerdict | None:
-    wrong = [one for one in observations.outputs if one.measure is not None and one.measure.differs]
+    wrong = [one for one in observations.outputs if one.differs]
     if not wrong:
         return None
     first = wrong[0]

@@ -447,7 +447,7 @@ class LockstepWalk:
     def _made_sure_outputs(self, theirs: Mapping[int, Any]) -> list[OutputComparison]:
         """Return our outputs beside the reference's; where these differ, those count that rest on nothing kept."""
         found = self.outputs_beside(theirs)
-        if any(one.measure is not None and one.measure.differs for one in found):
+        if any(one.differs for one in found):
             anew = self.reference.outputs_anew()
             return found if anew is None else self.outputs_beside(anew)
         return found

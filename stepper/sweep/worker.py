@@ -13,18 +13,42 @@ import threading
 import time
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec import Struct
 
+from stepper.element_types import Array
 from stepper.engine.inputs.variables import bind_states
 from stepper.errors import LimitReached, StepperError, memory_reason
+from stepper.files.kinds import is_model_path
 from stepper.sweep import limits, row_making
 from stepper.sweep.inputs import SweepInput
 from stepper.sweep.job import SweepJob
-from stepper.sweep.judges.judge import Judge, judge_of
 from stepper.sweep.prepared import Prepared
 from stepper.sweep.rows import SweepRow
+
+
+class Judge(Protocol):
+    """Runs the model on an input and says what came of it."""
+
+    def row(self, name: str, inputs: Sequence[Array], states: dict[str, Any]) -> SweepRow:
+        """Return the row. Raises the errors of a run."""
+
+
+def judge_of(prepared: Prepared) -> Judge:
+    """Return the judge of a job. ModelError where it compares with a model that cannot be opened or compiled."""
+    job = prepared.job
+    if job.checks:
+        from stepper.sweep.judges.checks import CheckJudge
+
+        return CheckJudge(prepared)
+    if job.reference:
+        from stepper.sweep.judges.comparisons import ModelJudge, ReferenceJudge
+
+        return ModelJudge(prepared) if is_model_path(job.reference) else ReferenceJudge(prepared)
+    from stepper.sweep.judges.breaks import BreakJudge
+
+    return BreakJudge(prepared)
 
 
 class ChunkResult(Struct, frozen=True):

@@ -13,7 +13,7 @@ from stepper.compare.align import Alignment, align
 from stepper.compare.comparison import reference_machine
 from stepper.compare.constant_differences import ConstantValues
 from stepper.compare.references.onnx import EVALUATORS, OnnxPeer, OnnxReference
-from stepper.compare.references.openvino import OpenVINOReference, PeerFrame, RuntimePeer, StoppedRun
+from stepper.compare.references.openvino import OpenVINOReference, PeerFrame, StoppedRun
 from stepper.compare.references.protocol import PlacedRun, ReferenceFailed, ReferenceRun, SyncKind, SyncPoint
 from stepper.compare.references.recorded import ArchiveReference, RecordingReference
 from stepper.debug.iterations import slots
@@ -148,7 +148,7 @@ class OperationValues:
     yet has none either.
     """
 
-    def __init__(self, peer: RuntimePeer, title: str) -> None:
+    def __init__(self, peer: OpenVINOPeer, title: str) -> None:
         self.title = title
         self._peer = peer
 

@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from msgspec import Struct
@@ -35,7 +35,8 @@ from stepper.engine.frames import Activation, Frame
 from stepper.engine.loops import EndReason
 from stepper.engine.program import LoopPlan, Operation, OpKind, Program
 from stepper.errors import ExecutionError, KernelError, LimitReached, StepperError, UsageError
-from stepper.ir.model import Graph, Layer, LoopKey, Source
+from stepper.ir.model import Layer, LoopKey, Source
+from stepper.openvino.peer import OpenVINOPeer
 from stepper.openvino.together import RANDOM, BegunFunction, JointOperations, OperationRefused, Outputs
 from stepper.processes.endings import ended_at_its_start
 from stepper.tensors.tolerances import Tolerance, Tolerances
@@ -65,23 +66,6 @@ _MOST_BYTES_AHEAD: Final = 2**28
 
 
 _Outputs = Callable[[], Sequence[Array | None]]
-
-
-class JointPeer(Protocol):
-    """A runtime that computes several operations with one call."""
-
-    def together(
-        self,
-        graph: Graph,
-        layers: Sequence[Layer],
-        values: Mapping[Source, Any],
-        stacked: None = None,
-        judge: Mapping[Source, Tolerance] | None = None,
-    ) -> JointOperations:
-        """Return operations of a graph as one function, each alone on its inputs; those that can be computed so.
-
-        Outputs may be left out that agree with ours within the tolerances of `judge`.
-        """
 
 
 class _JointGroup:
@@ -149,7 +133,7 @@ class JointValues:
 class JointGroups:
     """The groups of all programs of a run; `before` is waited for before anything of them is."""
 
-    def __init__(self, peer: JointPeer, before: Callable[[], object]) -> None:
+    def __init__(self, peer: OpenVINOPeer, before: Callable[[], object]) -> None:
         self._peer, self._before = peer, before
         self.tolerances: Tolerances | None = None
         """Within which ours may stand for a value."""
@@ -354,23 +338,6 @@ Stacked = Mapping[int, Array]
 _StackedOutputs = Callable[[], dict[tuple[int, int], Array]]
 
 
-class BlockPeer(JointPeer, Protocol):
-    """A runtime that computes many iterations with one call."""
-
-    def together(
-        self,
-        graph: Graph,
-        layers: Sequence[Layer],
-        values: Mapping[Source, Any],
-        stacked: Container[Source] | None = None,
-        judge: Mapping[Source, Tolerance] | None = None,
-    ) -> JointOperations:
-        """Return operations as one function, of the stacked values of these sources."""
-
-    def iterated_body(self, graph: Graph, stacked: Sequence[bool]) -> BegunFunction:
-        """Return a body as a function of its Parameters' values, those stacked that are said to be."""
-
-
 class _Body:
     """A program, and what is compiled of it for the signature of its values."""
 
@@ -439,7 +406,7 @@ class IteratedBodies:
 
     def __init__(
         self,
-        peer: BlockPeer,
+        peer: OpenVINOPeer,
         at_point: Callable[[SyncPoint, BlockValues], ReferenceFrame],
         before: Callable[[], object],
     ) -> None:
@@ -577,39 +544,6 @@ _LEAST_SECONDS: Final = 10.0
 _TIMES_OURS: Final = 5.0
 
 
-class RuntimePeer(BlockPeer, Protocol):
-    """A model in another runtime. Every function may raise a StepperError or KernelError for what it refuses."""
-
-    @property
-    def notes(self) -> Sequence[str]:
-        """Where it crashed, or met a limit of time or memory: a sentence each."""
-
-    def give_up(self) -> None:
-        """End what it is computing, which nobody waits for any more."""
-
-    def begin(self, inputs: Sequence[Array], *, seconds: float | None = None) -> Outputs:
-        """Begin a run of the whole model, of so many seconds at most; return what waits for its outputs."""
-
-    def run_anew(self, inputs: Sequence[Array], *, seconds: float | None = None) -> Sequence[Array] | None:
-        """Return the outputs of the model as it is compiled now; None where those that were begun are these."""
-
-    def begin_counting(
-        self, inputs: Sequence[Array], *, seconds: float | None = None
-    ) -> Callable[[], Mapping[LoopKey, int]]:
-        """Begin to count how many iterations each loop runs in all; return what waits for that."""
-
-    def begin_again(
-        self, inputs: Sequence[Array], text: NativeText | None = None, properties: Mapping[str, str] | None = None
-    ) -> Outputs:
-        """Begin a run of the whole model compiled otherwise; return what waits for its outputs."""
-
-    def operation(self, graph: Graph, layer: Layer) -> Function:
-        """Return one operation, as a function of all its inputs."""
-
-    def body(self, graph: Graph) -> BegunFunction:
-        """Return one body, as a function of its Parameters' values in file order; gives its Results."""
-
-
 class PeerFrame:
     """Values that the peer makes of what our frame holds.
 
@@ -619,7 +553,7 @@ class PeerFrame:
 
     def __init__(
         self,
-        peer: RuntimePeer,
+        peer: OpenVINOPeer,
         point: SyncPoint,
         outcome: LoopOutcome | None,
         joint: JointValues | None = None,
@@ -721,7 +655,7 @@ class _OwnRun:
     runs. What is begun by then comes before the count, which is needed last.
     """
 
-    def __init__(self, peer: RuntimePeer, inputs: Sequence[Array], seconds: float | None) -> None:
+    def __init__(self, peer: OpenVINOPeer, inputs: Sequence[Array], seconds: float | None) -> None:
         self._peer = peer
         self._begun: Outputs | None = peer.begin(inputs, seconds=seconds)
         self._begin_counting = partial(peer.begin_counting, inputs, seconds=seconds)
@@ -769,7 +703,7 @@ class OpenVINOReference(ReferenceRun):
 
     def __init__(
         self,
-        peer: RuntimePeer,
+        peer: OpenVINOPeer,
         inputs: Sequence[Array],
         title: str,
         stopped: StoppedRun | None = None,
@@ -873,7 +807,7 @@ class OpenVINOReference(ReferenceRun):
         return self._peer.begin_again(inputs, text)()
 
 
-def _in_block(peer: RuntimePeer, before: Callable[[], object], point: SyncPoint, block: BlockValues) -> PeerFrame:
+def _in_block(peer: OpenVINOPeer, before: Callable[[], object], point: SyncPoint, block: BlockValues) -> PeerFrame:
     return PeerFrame(peer, point, None, block=block, before=before)
 
 
