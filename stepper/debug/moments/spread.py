@@ -221,7 +221,7 @@ def _appended_pieces(given: _LoopOutput, entry: LastValueOutput) -> _Pieces | No
 
 
 MOST_CELLS: Final = 2**20
-"""Cells of one run of a loop, of 6 bytes each."""
+"""Cells of one run of a loop, of 12 bytes each."""
 MOST_RUNS: Final = 64
 """Runs of loops of which cells are kept, the last ones."""
 _MOST_ELEMENTS: Final = 2**16
@@ -420,41 +420,33 @@ class _CellsBuilder:
         self.program, self._outer = program, outer
         self._began, self._rows = same_before, rows
         self._theirs = [] if rows is None else [KnownValues() for _ in rows.slots]
-        self._ports = _ports_of(program)
-        self._columns = _columns_of(program, self._ports)
+        self.ports = _ports_of(program)
+        self.columns = len(program.operations) + len(self.ports) + 1  # the last: whether the loop goes on
         self._step, self.reached = 1, 0
-        self._changes = np.zeros((64, self._columns), np.uint8)
-        self._relative = np.zeros((64, self._columns), np.float32)
-        self._edited = np.zeros((64, self._columns), bool)
+        self._cells = np.zeros((3, 64, self.columns), np.float32)
         self._view: SpreadCells | None = None
         if same_before:
-            self._skip(same_before)
-
-    def _skip(self, iterations: int) -> None:
-        """So many iterations from 0 on are the same."""
-        while -(-iterations // self._step) * max(self._columns, 1) > MOST_CELLS:
-            self._step *= 2
-        rows = -(-iterations // self._step)
-        self._grow(rows)
-        self._changes[:rows] = CODES[Change.SAME]
-        self.reached = iterations
+            while -(-same_before // self._step) * self.columns > MOST_CELLS:
+                self._step *= 2
+            reached = -(-same_before // self._step)
+            self._grow(reached)
+            self._cells[0, :reached] = CODES[Change.SAME]
+            self.reached = same_before
 
     def _grow(self, rows: int) -> None:
-        while len(self._changes) < rows:
-            for name in ("_changes", "_relative", "_edited"):
-                array = getattr(self, name)
-                setattr(self, name, np.concatenate((array, np.zeros_like(array))))
+        while self._cells.shape[1] < rows:
+            self._cells = np.concatenate((self._cells, np.zeros_like(self._cells)), axis=1)
 
-    def add(self, iteration: int, changes: Array, relative: Array, edited: Array) -> None:
-        """Add an iteration, the next one or a later one."""
+    def add(self, iteration: int, cells: Array) -> None:
+        """Add the codes, relative differences and edits of an iteration, the next one or a later one."""
         self._view = None
-        while (iteration // self._step + 1) * max(self._columns, 1) > MOST_CELLS and iteration // self._step > 1:
-            self._halve()
+        while (iteration // self._step + 1) * self.columns > MOST_CELLS and iteration // self._step > 1:
+            merged = np.maximum(self._cells[:, 0::2], self._cells[:, 1::2])
+            self._cells = np.concatenate((merged, np.zeros_like(merged)), axis=1)
+            self._step *= 2
         row = iteration // self._step
         self._grow(row + 1)
-        self._changes[row] = np.maximum(self._changes[row], changes)
-        self._relative[row] = np.maximum(self._relative[row], relative)
-        self._edited[row] |= edited
+        self._cells[:, row] = np.maximum(self._cells[:, row], cells)
         self.reached = iteration + 1
 
     def take(self, iteration: int, theirs: Values) -> None:
@@ -478,32 +470,26 @@ class _CellsBuilder:
         self._view = None if more else self._view
         return more > 0
 
-    def _halve(self) -> None:
-        for name in ("_changes", "_relative", "_edited"):
-            array = getattr(self, name)
-            merged = np.maximum(array[0::2], array[1::2]) if array.dtype != bool else array[0::2] | array[1::2]
-            array[: len(merged)] = merged
-            array[len(merged) :] = 0
-        self._step *= 2
-
     def view(self) -> SpreadCells:
         """Return them as they are now; they do not change later."""
         if self._view is None:
             rows = -(-self.reached // self._step)
-            parts = (self._changes[:rows].copy(), self._relative[:rows].copy(), self._edited[:rows].copy())
+            changes, relative, edited = self._cells[:, :rows]
             rows_of_loop = () if self._rows is None else tuple(self._rows.rows)
             self._view = SpreadCells(
                 self.program,
                 self.reached,
                 self._step,
-                *parts,
+                changes.astype(np.uint8),
+                relative.copy(),
+                edited.astype(bool),
                 theirs=()
                 if self._rows is None
                 else tuple(None if k is None else self._theirs[k].view() for k in self._rows.taken),
                 began=self._began,
                 rows=rows_of_loop,
                 outer=self._outer,
-                ports=self._ports,
+                ports=self.ports,
             )
         return self._view
 
@@ -517,11 +503,6 @@ def _ports_of(program: Program) -> dict[tuple[int, int], int]:
         for output in range(len(operation.outputs))
     ]
     return {port: len(program.operations) + place for place, port in enumerate(several)}
-
-
-def _columns_of(program: Program, ports: Mapping[tuple[int, int], int]) -> int:
-    """Return how many columns there are, with that of whether the loop goes on."""
-    return len(program.operations) + len(ports) + 1
 
 
 class BesideIteration(Struct, frozen=True):
@@ -573,7 +554,6 @@ class Spread:
         self._pairs: Iterator[tuple[EndedGraph | None, EndedGraph | None]] | None = None
         self._began: dict[LoopRun | None, int] = {}
         self._followed: Followed = {}
-        self._ports: dict[int, dict[tuple[int, int], int]] = {}
         self._is_behind = False
         self._again: Iterator[tuple[EndedGraph | None, EndedGraph | None]] | None = None
         self.is_complete = self._parted is None
@@ -686,10 +666,6 @@ class Spread:
         theirs = _nothing if is_added else _values_of(a) if a is not None else self._theirs(b)
         if theirs is None:
             return
-        changes, relative, edited = self._compared(theirs, b)
-        changes[-1] = _goes_on_otherwise(a, b, theirs)
-        if is_added:
-            changes[:] = CODES[Change.ADDED]
         builder = self._cells.get(b.run)
         if builder is None:
             rows = self._rows_of(b.frame) if self._kind in (MomentKind.BRANCH, MomentKind.REFERENCE) else None
@@ -698,7 +674,11 @@ class Spread:
             while len(self._cells) > MOST_RUNS:
                 self._cells.popitem(last=False)
         iteration = b.numbers[-1] if b.numbers else 0
-        builder.add(iteration, changes, relative, edited)
+        cells = self._compared(theirs, b, builder)
+        cells[0, -1] = _goes_on_otherwise(a, b, theirs)
+        if is_added:
+            cells[0] = CODES[Change.ADDED]
+        builder.add(iteration, cells)
         builder.take(iteration, theirs)
         self._count += not is_added
 
@@ -742,16 +722,10 @@ class Spread:
         assert not isinstance(self._other, str | BesideIteration)
         return values_beside(self._other, b.stack)
 
-    def _compared(self, theirs: Values, b: EndedGraph) -> tuple[Array, Array, Array]:
+    def _compared(self, theirs: Values, b: EndedGraph, builder: _CellsBuilder) -> Array:
         """Return the codes, relative differences and edits of all columns of an iteration."""
-        operations = b.frame.program.operations
-        ports = self._ports.get(id(b.frame.program))
-        if ports is None:
-            ports = self._ports[id(b.frame.program)] = _ports_of(b.frame.program)
-        columns = _columns_of(b.frame.program, ports)
-        changes = np.zeros(columns, np.uint8)
-        relative = np.zeros(columns, np.float32)
-        edited = np.zeros(columns, bool)
+        operations, ports = b.frame.program.operations, builder.ports
+        cells = np.zeros((3, builder.columns), np.float32)
         right = b.frame.values
         edits = [one for one in self._value_edits if one.program is b.frame.program and right[one.slot] is one.value]
         for index, operation in enumerate(operations):
@@ -760,14 +734,13 @@ class Spread:
                 if one is None or other is None:
                     continue
                 found = difference(one, other, self._tolerances.of(operation.layer, np.asarray(other).dtype))
-                for column in (index, ports.get((index, output), index)):
-                    changes[column] = max(changes[column], CODES[found.change])
-                    relative[column] = max(relative[column], weight(found))
+                columns = [index, ports.get((index, output), index)]
+                cells[:2, columns] = np.maximum(cells[:2, columns], np.array([[CODES[found.change]], [weight(found)]]))
             for edit in edits:
                 if edit.slot in operation.outputs:
                     port = index, operation.outputs.index(edit.slot)
-                    edited[[index, ports.get(port, index)]] = True
-        return changes, relative, edited
+                    cells[2, [index, ports.get(port, index)]] = 1
+        return cells
 
     def _finish(self) -> None:
         machine = self._sides[1].machine
