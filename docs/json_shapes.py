@@ -14,7 +14,6 @@ from stepper.debug.branches.differences import DifferenceRow, PlaceDifference
 from stepper.debug.breakpoints.breakpoint import BreakKind
 from stepper.debug.causes.any_cause import AnyCause
 from stepper.debug.causes.cause import Enclosure, PartRole, Scalar
-from stepper.debug.moments.difference import Change
 from stepper.debug.moments.moment import MomentKind
 from stepper.debug.provenance.facts import Influence, QuestionKind
 from stepper.debug.results import FoundMoment
@@ -29,6 +28,7 @@ from stepper.ir.model import LayerSite, Slicing
 from stepper.ops.departures import Departure
 from stepper.recording.queries import NonFiniteValue
 from stepper.sweep.results import LoopSpread, PlaceCount, SweepOutcome
+from stepper.tensors.difference import Change
 
 Real = float | Literal["NaN", "Infinity", "-Infinity"]
 """A number; what JSON lacks stands as text."""

@@ -27,15 +27,15 @@ from stepper.cli.commands.help import COMMAND_LINE_TOPICS
 from stepper.cli.parser import parser
 from stepper.commands.registry import GROUPS, commands
 from stepper.commands.topics import Topic, topics
-from stepper.compare.report.evidence import ORIGIN_TEXTS, SWITCHED_OFF
-from stepper.compare.report.explanations import (
+from stepper.compare.report import SHORT_ORIGINS
+from stepper.compare.rerun import (
     OPENVINO_VERSION,
     QUANTISED_TRIALS,
     USUAL_TRIALS,
     ExplanationKind,
 )
-from stepper.compare.report.text import SHORT_ORIGINS
-from stepper.compare.run.rounding import STABLE, SUMS
+from stepper.compare.rounding import STABLE, SUMS
+from stepper.compare.verdict import ORIGIN_TEXTS, SWITCHED_OFF
 from stepper.diagnosis.hunt.faults import FAULTS
 from stepper.diagnosis.registry import rules
 from stepper.diagnosis.rule import SubjectKind

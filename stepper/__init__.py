@@ -56,8 +56,8 @@ if _TYPE_CHECKING:
     from typing import Any as _Any
 
     from stepper.cases.capture import Capture as capture  # noqa: F401, N813  # entered as if it were a function
-    from stepper.compare.run.comparison import compare_models as compare_models
-    from stepper.compare.stops.comparer import StopComparer as StopComparer
+    from stepper.compare.comparison import compare_models as compare_models
+    from stepper.compare.stops import StopComparer as StopComparer
     from stepper.debug.debugger import Debugger as Debugger
     from stepper.debug.debugger import open_debugger as open_debugger
     from stepper.engine.compiler import compile_model as compile_model
@@ -101,8 +101,8 @@ _HOMES = {
     "open_debugger": ("stepper.debug.debugger", "open_debugger"),
     "OpenVINOPartner": ("stepper.openvino.partner", "OpenVINOPartner"),
     "Debugger": ("stepper.debug.debugger", "Debugger"),
-    "compare_models": ("stepper.compare.run.comparison", "compare_models"),
-    "StopComparer": ("stepper.compare.stops.comparer", "StopComparer"),
+    "compare_models": ("stepper.compare.comparison", "compare_models"),
+    "StopComparer": ("stepper.compare.stops", "StopComparer"),
     "draw": ("stepper.export.exporter", "draw"),
     "capture": ("stepper.cases.capture", "Capture"),
     "StepperError": ("stepper.errors", "StepperError"),

@@ -12,15 +12,15 @@ from msgspec.structs import replace
 from stepper.tensors.statistics import FITTING
 
 if TYPE_CHECKING:
-    from stepper.compare.stops.comparer import StopComparison
-    from stepper.debug.branches.course import RunCourse
+    from stepper.compare.stops import StopComparison
+    from stepper.debug.branches.edits import RunCourse
     from stepper.debug.inspection.frame_views import FrameView
     from stepper.debug.inspection.list_views import MarkView, VariableView
     from stepper.debug.inspection.run_views import BreakView, Glance, WatchView
     from stepper.debug.inspection.views import LoopView, StopView
     from stepper.debug.iterations.cell_store import CellsView, HistoryView
     from stepper.debug.iterations.sweep import SweepView
-    from stepper.debug.moments.views import MomentView
+    from stepper.debug.moments.spread import MomentView
     from stepper.debug.overview.facts import Overview, Row
     from stepper.debug.run_summary import RunSummary
     from stepper.debug.stop import Stop

@@ -12,10 +12,10 @@ from stepper.cli.options.calls import check_carried
 from stepper.cli.options.engine import ensure_no_device, fallback_of, opened_model, runtime_of
 from stepper.cli.options.specs import bound_inputs, given_inputs, given_states, inputs_of_other, without
 from stepper.cli.printing import Progress
-from stepper.compare.alignment.layer_pairs import read_pairs
-from stepper.compare.references.archive import ArchiveReference
+from stepper.compare.align import read_pairs
+from stepper.compare.comparison import RunComparison, compare_models, compare_with
 from stepper.compare.references.opening import model_title, open_reference
-from stepper.compare.run.comparison import RunComparison, compare_models, compare_with
+from stepper.compare.references.recorded import ArchiveReference
 from stepper.element_types import ELEMENT_TYPES, Array
 from stepper.engine.compiler import compile_model
 from stepper.engine.inputs import bind_states

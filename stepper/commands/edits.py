@@ -16,8 +16,7 @@ from stepper.commands.lists import branches
 from stepper.commands.registry import command
 from stepper.commands.session import Answer, Session, required
 from stepper.commands.stop_answers import moved
-from stepper.debug.branches.branches import WORDS
-from stepper.debug.branches.edit_making import is_still_read, taken_by
+from stepper.debug.branches.branches import WORDS, is_still_read, taken_by
 from stepper.debug.branches.edits import ConstantEdit, ValueEdit
 from stepper.debug.causes.cause import Reason
 from stepper.debug.scopes import enclosing_loop

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, NoReturn, ParamSpec, 
 from msgspec.structs import replace
 
 from stepper.arguments import function, text, whole_number
-from stepper.debug.branches.branches import Branches
-from stepper.debug.branches.edit_making import condition_edit, edit_of, trip_count_edit
+from stepper.debug.branches.branches import Branches, condition_edit, edit_of, trip_count_edit
 from stepper.debug.branches.edits import Edit
 from stepper.debug.breakpoints.breakpoint import BreakDescription, BreakKind, Breakpoint
 from stepper.debug.breakpoints.breakpoints import Breakpoints
@@ -28,8 +27,7 @@ from stepper.debug.inspection.views import LoopView, StopView
 from stepper.debug.labels import Labels
 from stepper.debug.moments.moment import Moment
 from stepper.debug.moments.moments import Moments
-from stepper.debug.moments.spread import SpreadView
-from stepper.debug.moments.views import MomentView
+from stepper.debug.moments.spread import MomentView, SpreadView
 from stepper.debug.overview.facts import Overview
 from stepper.debug.provenance.facts import Provenance, Uses
 from stepper.debug.results import Evaluated, Found, PreviousValue, Series
@@ -690,7 +688,7 @@ class Debugger:
         """The moment A; as long as nothing was said a reference, or the original beside a branch with edits."""
         if self._is_pinned or (self.reference is None and not self.timeline.edits):
             return self._pinned
-        from stepper.debug.moments.pinning import by_itself
+        from stepper.debug.moments.moments import by_itself
 
         return by_itself(self)
 
@@ -705,7 +703,7 @@ class Debugger:
         As text: `off`, `before` (the iteration before now), `reference`, the name of a branch, an iteration (`4`), so
         many later than A (`+1`), an address with iterations (`decode@4`), `next` for the next kind. UsageError.
         """
-        from stepper.debug.moments.pinning import moment_called
+        from stepper.debug.moments.moments import moment_called
 
         self.pinned = moment_called(self, text("moment", moment), self.pinned) if isinstance(moment, str) else moment
         return self.pinned
@@ -716,7 +714,7 @@ class Debugger:
 
         Of the frame at this depth (0: the model's own graph), by default the innermost. UsageError where there is no A.
         """
-        from stepper.debug.moments.pinning import moment_called
+        from stepper.debug.moments.moments import moment_called
 
         found = moment_called(self, moment, self.pinned) if isinstance(moment, str) and moment else moment
         found = found or self.pinned
@@ -744,7 +742,7 @@ class Debugger:
     @_verb
     def goto_pinned(self) -> Stop:
         """Go to A, which becomes the moment where one was: twice is nothing. UsageError where A cannot be gone to."""
-        from stepper.debug.moments.pinning import swapped
+        from stepper.debug.moments.moments import swapped
 
         return swapped(self)
 
@@ -772,7 +770,7 @@ class Debugger:
         return self._edited(condition_edit(self.machine, holds=holds, loop=loop))
 
     def _edited(self, edit: Edit) -> Stop:
-        from stepper.debug.moments.pinning import after_edit
+        from stepper.debug.moments.moments import after_edit
 
         self.branches.make_room()
         self.timeline.edit(edit)
@@ -809,7 +807,7 @@ class Debugger:
 
         Where A was that branch, it becomes the one that is left.
         """
-        from stepper.debug.moments.pinning import after_leaving
+        from stepper.debug.moments.moments import after_leaving
 
         left = self.branches.name
         parting = self.branches.go(text("name", name))

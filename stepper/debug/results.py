@@ -15,7 +15,6 @@ from stepper.records import OneLine
 
 if TYPE_CHECKING:
     from stepper.debug.causes.cause import Enclosure
-    from stepper.tensors.differences import Differences
 
 
 Evaluated: TypeAlias = Array | float | int | bool | str | tuple[int, ...]
@@ -89,7 +88,7 @@ class Series(OneLine, Struct, frozen=True, eq=False):
 
 
 class PreviousValue(OneLine, Struct, frozen=True, eq=False):
-    """A value now and one iteration before; `change` is the difference, None where shapes differ.
+    """A value now and one iteration before; `change` is the largest difference, None where shapes differ.
 
     `now` is None where it was not computed yet in the present iteration.
     """
@@ -97,4 +96,4 @@ class PreviousValue(OneLine, Struct, frozen=True, eq=False):
     iteration: int
     now: Array | None
     before: Array
-    change: Differences | None
+    change: float | None

@@ -19,6 +19,7 @@ from stepper.debug.story.facts import Story
 from stepper.engine.machine import Machine
 from stepper.engine.program import Partner, default_partner
 from stepper.errors import OutputError, StepperError, UsageError
+from stepper.export.compared import compared
 from stepper.export.drawing.explain import story_drawing, story_figure
 from stepper.export.drawing.styles import POINTS
 from stepper.export.figures.builder import legend_of
@@ -36,9 +37,7 @@ from stepper.export.options import (
     TimeDirection,
     ValueDetail,
 )
-from stepper.export.parting.comparing import compared
-from stepper.export.parting.run_differences import RunDifferences
-from stepper.export.parting.states import compared_with
+from stepper.export.parting import RunDifferences, compared_with
 from stepper.export.parts import prepared, usual_view, zoomed
 from stepper.export.picture import FigureRequest, FileContent, Picture, unheard, writer_of
 from stepper.export.places import USUAL_HOPS, Zoom, smaller_parts, zoom_around, zoom_named
@@ -469,7 +468,7 @@ def draw(
         return Machine(compile_model(model, partner=partner), bind_inputs(model, inputs or {}))
 
     def beside(run: Machine) -> ReferenceValues:
-        from stepper.compare.references.debugger import debug_reference  # loads what compares
+        from stepper.compare.references.opening import debug_reference  # loads what compares
 
         given = bind_inputs(model, inputs or {})
         return debug_reference(str(diff), run, given, None, str(model.path), partner, option="diff")

@@ -15,7 +15,7 @@ from stepper.export.figures.content import FigureContent
 from stepper.export.figures.drawn_graph import drawn_graph
 from stepper.export.figures.figure import FigureSite, InnerBody
 from stepper.export.figures.loop_trace import LoopPath
-from stepper.export.parting.run_differences import PartingPlace
+from stepper.export.parting import PartingPlace
 from stepper.ir.model import Body, Graph, Layer, Model
 from stepper.query.address_resolution import Target, resolve
 from stepper.query.address_syntax import parse_address

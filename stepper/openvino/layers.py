@@ -22,7 +22,7 @@ from stepper.ir.model import Calls, Layer
 from stepper.openvino.native_text import NativeText
 from stepper.openvino.runtime import FunctionKind, Judgement, Runtime, complaint, feed, to_array, to_tensor
 from stepper.processes.messages import WorkerEnded
-from stepper.tensors.closeness import is_within
+from stepper.tensors.difference import is_within
 
 if TYPE_CHECKING:
     import openvino

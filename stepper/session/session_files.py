@@ -22,9 +22,8 @@ import numpy as np
 from msgspec import Struct, ValidationError
 from msgspec.structs import replace
 
-from stepper.debug.branches.edit_making import condition_edit, edit_again, trip_count_edit
-from stepper.debug.branches.edits import ConditionEdit, ConstantEdit, Edit, TripCountEdit, ValueEdit
-from stepper.debug.branches.names import ORIGINAL
+from stepper.debug.branches.branches import condition_edit, edit_again, trip_count_edit
+from stepper.debug.branches.edits import ORIGINAL, ConditionEdit, ConstantEdit, Edit, TripCountEdit, ValueEdit
 from stepper.debug.breakpoints.breakpoint import BreakDescription, BreakKind, Counted, Expected
 from stepper.debug.breakpoints.breakpoints import Counts
 from stepper.debug.causes.cause import Cause, cause_data

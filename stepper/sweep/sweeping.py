@@ -26,13 +26,14 @@ from typing import Any, Final, Protocol, Self
 
 from msgspec import Struct
 
+from stepper.element_types import Array
 from stepper.engine.inputs import bind_states
 from stepper.errors import ExecutionError, LimitReached, StepperError, UsageError, memory_reason
+from stepper.files.kinds import is_model_path
 from stepper.processes.messages import signal_name
 from stepper.processes.starting import cores, environment_with
 from stepper.sweep import inputs, results
 from stepper.sweep.inputs import OVERDUE, Prepared, SweepInput, SweepJob
-from stepper.sweep.judges.judge import Judge, judge_of
 from stepper.sweep.results import (
     IterationCount,
     LoopSpread,
@@ -49,6 +50,29 @@ from stepper.wording import counted, excerpt
 #
 # The model is compiled once a process. An input runs on a plain machine first, with a debugger only where that gives
 # cause; with which rows come out the same as with a debugger for each.
+
+
+class Judge(Protocol):
+    """Runs the model on an input and says what came of it."""
+
+    def row(self, name: str, inputs: Sequence[Array], states: dict[str, Any]) -> SweepRow:
+        """Return the row. Raises the errors of a run."""
+
+
+def judge_of(prepared: Prepared) -> Judge:
+    """Return the judge of a job. ModelError where it compares with a model that cannot be opened or compiled."""
+    job = prepared.job
+    if job.checks:
+        from stepper.sweep.judges.checks import CheckJudge
+
+        return CheckJudge(prepared)
+    if job.reference:
+        from stepper.sweep.judges.comparisons import ModelJudge, ReferenceJudge
+
+        return ModelJudge(prepared) if is_model_path(job.reference) else ReferenceJudge(prepared)
+    from stepper.sweep.judges.breaks import BreakJudge
+
+    return BreakJudge(prepared)
 
 
 class ChunkResult(Struct, frozen=True):

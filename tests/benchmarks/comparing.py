@@ -22,8 +22,8 @@ from pathlib import Path
 import numpy as np
 
 import stepper
+from stepper.compare.comparison import RunComparison, compare_models, compare_with
 from stepper.compare.references.opening import open_reference
-from stepper.compare.run.comparison import RunComparison, compare_models, compare_with
 from stepper.element_types import Array
 from stepper.engine.compiler import compile_model
 from stepper.engine.machine import Machine

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stepper.compare.alignment.layer_pairs import read_pairs
+from stepper.compare.align import read_pairs
 from stepper.errors import InputError
 
 

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 import stepper
-from stepper.compare.report.explanations import shared_constants, unused_slices
-from stepper.compare.run.bisection import LoopBisection, bisect
+from stepper.compare.rerun import LoopBisection, bisect, shared_constants, unused_slices
 from stepper.element_types import Array
 from stepper.engine.frames import Every
 from stepper.openvino.native_text import NativeText

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import stepper
-from stepper.compare.run.blocks import BlockRun, finite_iterations
+from stepper.compare.walk import BlockRun, finite_iterations
 from stepper.engine.frames import EventKind, Every
 from stepper.engine.machine import Machine
 from tests.engine.nested_models import alternating, loops_in_branches

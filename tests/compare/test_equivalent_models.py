@@ -12,7 +12,7 @@ import pytest
 from lxml import etree
 
 import stepper
-from stepper.compare.run.comparison import RunComparison, compare_models
+from stepper.compare.comparison import RunComparison, compare_models
 from tests.compare.twins import X, countdown, nested, recurrence
 from tests.models import Graph
 

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stepper.compare.report.explanations import ExplanationKind, explain
-from stepper.compare.run.metrics import measure
-from stepper.compare.run.observations import OutputComparison
+from stepper.compare.observations import OutputComparison
+from stepper.compare.rerun import ExplanationKind, explain
 from stepper.element_types import Array
 from stepper.errors import ExecutionError
 from stepper.ir.model import Model
+from stepper.tensors.difference import measure
 from stepper.tensors.tolerances import EXACT
 from tests.models import Graph
 

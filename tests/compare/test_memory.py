@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from msgspec import structs
 
-from stepper.compare.run import metrics
-from stepper.compare.run.metrics import measure
+from stepper.tensors import difference as metrics
+from stepper.tensors.difference import measure
 from stepper.tensors.histories import Capacity, HistoryRecorder
 from stepper.tensors.tolerances import Tolerance
 

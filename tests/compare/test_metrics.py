@@ -6,9 +6,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from stepper.compare.run.metrics import measure
 from stepper.errors import UsageError
 from stepper.ir.model import Layer
+from stepper.tensors.difference import measure
 from stepper.tensors.tolerances import EXACT, Tolerance, Tolerances, parse_tolerance
 
 MATMUL = Layer(1, "proj", "MatMul", "opset1", 1, {}, (), (), (), 1)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stepper.compare.report.text import text_lines
+from stepper.compare.report import text_lines
 from tests.compare.twins import compared
 from tests.models import Graph, carried, last
 

@@ -9,9 +9,8 @@ from typing import cast
 
 import pytest
 
-from stepper.compare.passes import search as searching
-from stepper.compare.passes.passes import PassEffect, PassJudge, PassReport
-from stepper.compare.passes.search import PassSearch, growth, search
+from stepper.compare import passes as searching
+from stepper.compare.passes import PassEffect, PassJudge, PassReport, PassSearch, growth, search
 from stepper.openvino.partner import TracedPass
 
 MANY = 128

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 import stepper
-from stepper.compare.passes.passes import PassRun, differences
-from stepper.compare.passes.plugin_operations import PluginOperations, make_readable
+from stepper.compare.passes import PassRun, PluginOperations, differences, make_readable
 from stepper.errors import ExecutionError, LimitReached
 from stepper.ir.model import Layer, Port
 from stepper.ir.reader import read

@@ -8,8 +8,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from stepper.compare.files import constant_differences
-from stepper.compare.report import patterns
+from stepper.compare import constant_differences
+from stepper.compare.observations import is_telling, patterns_of_sequences, patterns_of_values
 from stepper.ir.model import Layer
 from stepper.tensors.tolerances import Tolerance
 
@@ -59,26 +59,26 @@ def swapped(value: Any, first: int, second: int) -> Any:
     ],
 )
 def test_the_pattern_is_named(ours: Any, theirs: Any, words: str) -> None:
-    found = patterns.of_sequences(np.ascontiguousarray(ours), theirs, CLOSE)
+    found = patterns_of_sequences(np.ascontiguousarray(ours), theirs, CLOSE)
     assert any(words in text for text in found), found
 
 
 def test_a_value_of_the_iteration_before_is_recognised() -> None:
-    found = patterns.of_values(SERIES[1], SERIES[2], SERIES[1], CLOSE)
+    found = patterns_of_values(SERIES[1], SERIES[2], SERIES[1], CLOSE)
     assert "one iteration earlier" in found[0]
-    assert not patterns.of_values(SERIES[1] * 0, SERIES[2] * 0 + 1, SERIES[1] * 0, CLOSE)[0].startswith("is what")
+    assert not patterns_of_values(SERIES[1] * 0, SERIES[2] * 0 + 1, SERIES[1] * 0, CLOSE)[0].startswith("is what")
 
 
 @pytest.mark.parametrize("value", [[np.inf], [np.nan, np.nan], [np.inf, np.nan, -np.inf]])
 def test_nan_and_inf_are_not_recognised_in_another_iteration(value: list[float]) -> None:
     same, other = np.array(value, np.float32), np.ones(len(value), np.float32)
-    assert not patterns.is_telling(same)
-    assert not any("earlier" in text for text in patterns.of_values(same, other, same, CLOSE))
+    assert not is_telling(same)
+    assert not any("earlier" in text for text in patterns_of_values(same, other, same, CLOSE))
 
 
 def test_what_has_nothing_in_common_is_given_no_name() -> None:
     other = np.random.default_rng(9).normal(size=SERIES.shape).astype(np.float32)
-    assert patterns.of_sequences(other, SERIES, CLOSE) == ()
+    assert patterns_of_sequences(other, SERIES, CLOSE) == ()
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import stepper
-from stepper.compare.references.archive import ArchiveReference
-from stepper.compare.run.comparison import RunComparison, compare_with
+from stepper.compare.comparison import RunComparison, compare_with
+from stepper.compare.references.recorded import ArchiveReference
 from stepper.tensors.tolerances import Tolerances
 from tests.models import Graph, Value
 

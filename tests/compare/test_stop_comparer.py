@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import stepper
-from stepper.compare.stops.comparer import StopComparer, StopComparison
-from stepper.compare.stops.differences import Standing
+from stepper.compare.stops import Standing, StopComparer, StopComparison
 from stepper.debug.iterations.cell_store import Cell
 from stepper.tensors.tolerances import Tolerances
 from tests.compare.twins import STEPS, WEIGHTS, X, recurrence

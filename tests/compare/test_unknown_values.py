@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import stepper
-from stepper.compare.references.archive import ArchiveReference
-from stepper.compare.report.verdict import ComparisonVerdict
-from stepper.compare.run.comparison import RunComparison, compare_with
+from stepper.compare.comparison import RunComparison, compare_with
+from stepper.compare.references.recorded import ArchiveReference
+from stepper.compare.verdict import ComparisonVerdict
 from stepper.engine.machine import Machine
 from tests.models import Graph, backwards, carried, joined, last
 
@@ -119,12 +119,12 @@ def test_of_what_fails_the_inputs_that_are_not_known_are_named(tmp_path: Path) -
 
 @pytest.mark.parametrize("limited", [True, False])
 def test_what_agrees_is_not_called_clipped(limited: bool) -> None:
-    from stepper.compare.report.patterns import of_values
+    from stepper.compare.observations import patterns_of_values
     from stepper.tensors.tolerances import Tolerance
 
     theirs = np.linspace(-1, 1, 9, dtype=np.float32)
     ours = np.clip(theirs, -1, 0.5 if limited else 1 - 1e-6).astype(np.float32)
-    said = " ".join(of_values(ours, theirs, None, Tolerance(1e-4, 1e-5)))
+    said = " ".join(patterns_of_values(ours, theirs, None, Tolerance(1e-4, 1e-5)))
     assert ("clipped" in said) == limited
 
 

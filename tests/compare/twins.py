@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import stepper
-from stepper.compare.run.comparison import RunComparison, compare_models
+from stepper.compare.comparison import RunComparison, compare_models
 from stepper.element_types import Array
 from tests.models import Graph, Side, backwards, carried, invariant, joined, last, sliced
 

@@ -15,9 +15,9 @@ pytest.importorskip("openvino")
 import openvino as ov
 
 import stepper
+from stepper.compare.comparison import compare_with
 from stepper.compare.references.opening import open_reference
-from stepper.compare.report.text import as_json, text_lines
-from stepper.compare.run.comparison import compare_with
+from stepper.compare.report import as_json, text_lines
 from stepper.plain_values import answer_json
 from tests.conformance import runtime_faults
 from tests.json_answers import checked

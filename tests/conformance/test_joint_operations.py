@@ -13,8 +13,8 @@ import pytest
 pytest.importorskip("openvino")
 
 import stepper
+from stepper.compare.comparison import RunComparison, compare_with
 from stepper.compare.references.openvino import OpenVINOReference
-from stepper.compare.run.comparison import RunComparison, compare_with
 from stepper.element_types import Array
 from stepper.engine.machine import Machine
 from stepper.ir.model import Layer, Model, Source

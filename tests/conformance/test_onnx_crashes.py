@@ -17,7 +17,7 @@ from onnx import TensorProto, helper, save
 
 import stepper
 from stepper.cli import main
-from stepper.compare.references.onnx_worker import OnnxPeer
+from stepper.compare.references.onnx import OnnxPeer
 from stepper.processes.worker import close_all
 from tests.conformance import onnx_files
 from tests.conformance.onnx_files import inputs_of

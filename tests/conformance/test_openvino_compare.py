@@ -111,7 +111,7 @@ def test_onnx_itself_is_a_reference(
 def test_a_value_that_onnx_has_otherwise_is_found(
     onnx_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from stepper.compare.references.onnx_worker import OnnxPeer
+    from stepper.compare.references.onnx import OnnxPeer
 
     run = OnnxPeer.run
 
@@ -150,7 +150,7 @@ def test_what_the_converter_adds_to_a_node_is_not_blamed(
     wrong: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("onnxruntime")
-    from stepper.compare.references.onnx_worker import OnnxPeer
+    from stepper.compare.references.onnx import OnnxPeer
 
     run = OnnxPeer.run
 
@@ -171,7 +171,7 @@ def test_what_the_converter_adds_to_a_node_is_not_blamed(
 def test_the_compare_screen_has_what_the_runtime_computes_of_our_values(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for patience in ("tui.worker.snapshot._AT_A_KEY", "stepper.compare.stops.comparer._FIRST_PATIENCE"):
+    for patience in ("tui.worker.snapshot._AT_A_KEY", "stepper.compare.stops._FIRST_PATIENCE"):
         monkeypatch.setattr(patience, 60.0)  # seconds; a busy machine compiles slowly
     debugger = debugger_of_sample(name)
     computed = sum(event.kind.name == "OPERATION" for event in debugger_of_sample(name).machine.run(Every.OPERATION))

@@ -141,7 +141,7 @@ def test_a_file_that_is_no_model_is_refused_in_a_sentence(tmp_path: Path) -> Non
 def test_onnx_itself_computes_each_tensor_alike(tmp_path: Path, evaluator: str) -> None:
     path = onnx_file(tmp_path)
     pytest.importorskip(evaluator)
-    from stepper.compare.references.onnx_worker import OnnxPeer, tensors_by_name
+    from stepper.compare.references.onnx import OnnxPeer, tensors_by_name
 
     model = stepper.open_model(path)
     values = OnnxPeer(path, evaluator).run(model, stepper.bind_inputs(model, X))

@@ -17,7 +17,7 @@ pytest.importorskip("openvino")
 
 import stepper
 from stepper.cli import main
-from stepper.compare.passes.passes import PassEffect, counts, pass_reports
+from stepper.compare.passes import PassEffect, counts, pass_reports
 from tests.conformance.openvino_subjects import SAMPLES, sample
 from tests.json_answers import checked
 from tests.models import Graph, carried, joined, last

@@ -13,8 +13,7 @@ pytest.importorskip("openvino")
 import openvino as ov
 
 import stepper
-from stepper.diagnosis.precision.checking import check_precision
-from stepper.diagnosis.precision.marks import marked
+from stepper.diagnosis.precision.checking import check_precision, marked
 from stepper.diagnosis.precision.narrowing import LOSSES, Narrowing
 from tests.diagnosis.precision.test_precision import ROWS, norms
 

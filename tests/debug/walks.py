@@ -19,7 +19,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from stepper.debug.branches.names import ORIGINAL
+from stepper.debug.branches.edits import ORIGINAL
 from stepper.debug.debugger import Debugger
 from stepper.debug.iterations.slots import is_current
 from stepper.debug.stop import Reason, Stop

@@ -437,7 +437,7 @@ WRITERS = {
     "stepper/integrations/dap/tokens.py": "a token that the user alone may read, from the first moment",
     "stepper/plain_values.py": "members of an archive, whose file comes from the one place",
     "stepper/cli/program.py": "the null device in place of a stream that is closed",
-    "stepper/compare/passes/plugin_operations.py": "models for the runtime, in a temporary folder",
+    "stepper/compare/passes.py": "models for the runtime, in a temporary folder",
     "stepper/diagnosis/reduce/trials.py": "candidates, in a temporary folder",
     "stepper/diagnosis/hunt/hunting.py": "reduced models that are named, in a temporary folder",
     "stepper/openvino": "models for the runtime, in temporary folders of its own",

@@ -17,7 +17,7 @@ import numpy as np
 
 import stepper
 from stepper.cli.options.calls import _Given
-from stepper.compare.references.archive import ArchiveReference
+from stepper.compare.references.recorded import ArchiveReference
 from stepper.engine.array_files import read_archive
 from stepper.engine.inputs import bind_inputs, bind_states, value_of
 from stepper.engine.run import over_calls

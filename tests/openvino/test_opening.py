@@ -12,7 +12,7 @@ import pytest
 
 import stepper
 from stepper.cli import main
-from stepper.compare.references.onnx_worker import OnnxPeer, tensors_by_name
+from stepper.compare.references.onnx import OnnxPeer, tensors_by_name
 from stepper.errors import ModelError, UsageError
 from stepper.files.kinds import is_model_path
 from stepper.files.own_files import note_own

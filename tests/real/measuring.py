@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 
 import stepper
+from stepper.compare.comparison import compare_with
 from stepper.compare.references.opening import open_reference
-from stepper.compare.run.comparison import compare_with
 from stepper.debug.debugger import Debugger
 from stepper.element_types import Array
 from stepper.engine.machine import Machine

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from stepper.compare.references.recording import RecordingReference
+from stepper.compare.references.recorded import RecordingReference
 from stepper.debug.causes.cause import NonFiniteKind
 from stepper.debug.results import Which
 from stepper.engine import Every

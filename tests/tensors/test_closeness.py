@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from stepper.compare.run.metrics import measure
-from stepper.tensors.closeness import _PART, is_within
+from stepper.tensors.difference import _QUICK_PART, is_within, measure
 from stepper.tensors.tolerances import EXACT, Tolerance
 
 TOLERANCE = Tolerance(1e-3, 1e-4)
-SIZES = [0, 1, 7, _PART - 1, _PART, _PART + 1, 3 * _PART + 5]
+SIZES = [0, 1, 7, _QUICK_PART - 1, _QUICK_PART, _QUICK_PART + 1, 3 * _QUICK_PART + 5]
 
 
 def within(ours: np.ndarray, theirs: np.ndarray) -> bool:
@@ -44,7 +43,7 @@ def test_what_is_not_finite_is_within_only_where_both_are_the_same_infinity(size
 
 @pytest.mark.parametrize("dtype", [np.int32, np.uint8, np.bool_, np.float16])
 def test_other_types_are_within_where_they_are_equal(dtype: type) -> None:
-    ours = np.arange(3 * _PART).astype(dtype).reshape(3, -1)
+    ours = np.arange(3 * _QUICK_PART).astype(dtype).reshape(3, -1)
     assert is_within(ours, ours.copy(), EXACT)
     other = ours.copy()
     other[2, -1] = not other[2, -1]

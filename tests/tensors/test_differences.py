@@ -1,4 +1,4 @@
-"""Differences of tensors, with plain loops as the oracle."""
+"""Gaps and distances of tensors, with plain loops as the oracle."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from stepper.element_types import ELEMENT_TYPES, FLOATING
-from stepper.errors import UsageError
-from stepper.tensors.differences import Differences, differences
-from stepper.tensors.statistics import CHUNK
+from stepper.tensors import difference as module
+from stepper.tensors.difference import Change, difference, largest_gap, measure, same, signed_differences
+from stepper.tensors.tolerances import EXACT
 from tests.tensors.test_statistics import random_bits
 
 FLOATS = sorted((name for name, each in ELEMENT_TYPES.items() if each.dtype in FLOATING), key=str)
@@ -31,86 +31,68 @@ def test_narrow_floats_of_every_bit_pattern(name: str) -> None:
     a, b = random_bits(name, (3, 500), 1), random_bits(name, (3, 500), 2)
     place = steps(a.dtype)
     pairs = [(float(x), float(y)) for x, y in zip(a.reshape(-1), b.reshape(-1), strict=True)]
-    different = [not (x == y or (math.isnan(x) and math.isnan(y))) for x, y in pairs]
+    finite = [(x, y) for x, y in pairs if math.isfinite(x) and math.isfinite(y)]
     known = [(x, y) for x, y in pairs if not math.isnan(x) and not math.isnan(y)]
-    apart = [(x, y) for x, y in known if x != y]
-    actual = differences(a, b)
-    assert actual.different == sum(different)
-    assert actual.first == different.index(True)
-    assert actual.nan_on_one_side == sum(math.isnan(x) != math.isnan(y) for x, y in pairs)
-    assert actual.max_abs == max(abs(x - y) for x, y in apart)
-    infinite = any(y == 0 or math.isinf(x - y) for x, y in apart)
-    assert actual.max_rel == (math.inf if infinite else max(abs(x - y) / abs(y) for x, y in apart))
-    assert actual.max_ulp == max(abs(place[x] - place[y]) for x, y in known)
-
-
-@pytest.mark.parametrize(("name", "unsigned"), [("f32", np.uint32), ("f64", np.uint64)])
-def test_ulps_are_counted_over_zero_and_to_infinity(name: str, unsigned: type) -> None:
-    dtype = ELEMENT_TYPES[name].dtype
-    one = np.array([1], dtype)
-    assert differences(one, np.nextafter(one, dtype.type(2))).max_ulp == 1
-    tiny = np.array([1], unsigned).view(dtype)
-    assert differences(tiny, -tiny).max_ulp == 2
-    assert differences(np.array([0.0], dtype), np.array([-0.0], dtype)).equal
-    largest = np.array([np.finfo(dtype).max], dtype)
-    assert differences(largest, np.array([np.inf], dtype)).max_ulp == 1
-    assert differences(np.array([-np.inf], dtype), np.array([np.inf], dtype)).max_ulp == 2 * int(
-        np.array([np.inf], dtype).view(unsigned)[0]
-    )
+    one_sided = sum(math.isnan(x) != math.isnan(y) for x, y in pairs)
+    gap = largest_gap(a, b)
+    assert gap is not None
+    assert math.isnan(gap) if one_sided else gap == max(abs(x - y) for x, y in known if x != y)
+    actual, moments = measure(a, b, EXACT), difference(b, a)
+    assert actual is not None
+    assert actual.outside == sum(not (x == y or (math.isnan(x) and math.isnan(y))) for x, y in pairs)
+    assert moments.largest == max(abs(x - y) for x, y in finite)
+    assert moments.broken == sum(not math.isfinite(x) and math.isfinite(y) for x, y in pairs)
+    assert moments.mended == sum(math.isfinite(x) and not math.isfinite(y) for x, y in pairs)
+    if a.dtype.itemsize == 2:
+        assert actual.ulp == max(abs(place[x] - place[y]) for x, y in finite)
 
 
 def test_nan_equals_nan_and_infinity_itself() -> None:
     a = np.array([np.nan, np.inf, -np.inf, 1], np.float32)
-    actual = differences(a, a.copy())
-    assert actual.equal
-    assert (actual.max_abs, actual.max_rel, actual.max_ulp, actual.first) == (0, 0, 0, None)
-    assert actual.cosine == 1
-    apart = differences(a, np.array([1, np.inf, np.inf, 1], np.float32))
-    assert (apart.different, apart.nan_on_one_side, apart.first) == (2, 1, 0)
-    assert apart.max_abs == apart.max_rel == math.inf
+    assert largest_gap(a, a.copy()) == 0 and measure(a, a.copy(), EXACT) is None and same(a, a.copy())
+    apart = np.array([np.nan, np.inf, np.inf, 1], np.float32)
+    assert largest_gap(a, apart) == math.inf
+    assert math.isnan(largest_gap(a, np.ones(4, np.float32)) or 0)
 
 
 def test_integers_are_exact() -> None:
     low, high = np.array([-(2**63), 5]), np.array([2**63 - 1, 5])
-    assert differences(low, high).max_abs == 2**64 - 1
-    assert differences(np.array([2**64 - 1], np.uint64), np.array([0], np.uint64)).max_abs == 2**64 - 1
-    assert differences(np.array([2**60 + 1]), np.array([2**60])).different == 1
-    signed, unsigned = np.array([-1], np.int8), np.array([255], np.uint8)
-    assert differences(signed, unsigned).max_abs == 256
-    assert differences(np.array([True, False]), np.array([True, True])) == Differences(
-        2, 1, 0, 1, 1, 1.0, None, pytest.approx(math.sqrt(0.5))
-    )
+    assert largest_gap(low, high) == float(2**64 - 1)
+    assert largest_gap(np.array([2**60 + 1]), np.array([2**60])) == 1
+    assert largest_gap(np.array([-1], np.int8), np.array([255], np.uint8)) == 256
+    assert largest_gap(np.array([True, False]), np.array([True, True])) == 1
+    assert signed_differences(np.array([2**60]), np.array([2**60 + 1])).tolist() == [-1]
+    assert difference(np.array([2**60 + 1]), np.array([2**60])).different == 1
 
 
 def test_tensors_of_different_types_are_compared_as_numbers() -> None:
-    actual = differences(np.array([1, 2], np.float32), np.array([1, 2.5], ml_dtypes.bfloat16))
-    assert (actual.max_abs, actual.max_rel, actual.max_ulp) == (0.5, 0.2, None)
+    assert largest_gap(np.array([1, 2], np.float32), np.array([1, 2.5], ml_dtypes.bfloat16)) == 0.5
     packed = np.arange(8, dtype=np.uint8).view(ELEMENT_TYPES["u3"].dtype)
-    assert differences(packed, np.arange(8, dtype=np.int32)).equal
+    assert largest_gap(packed, np.arange(8, dtype=np.int32)) == 0
 
 
-def test_texts_are_equal_or_not() -> None:
+def test_texts_and_other_shapes_have_no_gap() -> None:
     a, b = (np.array(["x", last], ELEMENT_TYPES["string"].dtype) for last in ("y", "z"))
-    assert differences(a, b) == Differences(2, 1, 0, 1, None, None, None, None)
-    with pytest.raises(UsageError, match="string cannot be compared with one of f32"):
-        differences(a, np.zeros(2, np.float32))
+    assert largest_gap(a, b) is None and largest_gap(a, np.zeros(2)) is None
+    assert largest_gap(np.zeros(2), np.zeros(3)) is None
+    assert (difference(a, b).change, difference(a, b).different) == (Change.NUMBER, 1)
 
 
-def test_shapes_that_differ_cannot_be_compared() -> None:
-    with pytest.raises(UsageError, match=r"shape \[2\] cannot be compared with one of \[3\]"):
-        differences(np.zeros(2), np.zeros(3))
-
-
-def test_the_angle_is_that_of_the_whole_and_not_of_its_chunks() -> None:
+def test_a_difference_is_that_of_the_whole_and_not_of_its_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     generator = np.random.default_rng(13)
-    a, b = generator.normal(size=(2, 2 * CHUNK + 5))
-    expected = a @ b / np.linalg.norm(a) / np.linalg.norm(b)
-    assert differences(a, b).cosine == pytest.approx(expected, rel=1e-9)
-    assert differences(a, np.zeros_like(a)).cosine is None
-    b[:] = a
-    b[CHUNK + 1] += 1
-    assert differences(a, b).first == CHUNK + 1
+    a, b = generator.normal(size=(2, 30, 50))
+    whole = difference(a, b)
+    monkeypatch.setattr(module, "_PART", 64)
+    parts = difference(a, b)
+    assert (parts.at, parts.largest, parts.different, parts.beyond) == (
+        whole.at,
+        whole.largest,
+        whole.different,
+        whole.beyond,
+    )
+    assert parts.rms == pytest.approx(whole.rms) and parts.relative == whole.relative
 
 
 def test_nothing_differs_in_nothing() -> None:
-    assert differences(np.zeros(0), np.zeros(0)) == Differences(0, 0, 0, None, 0, 0.0, 0, None)
+    assert largest_gap(np.zeros(0), np.zeros(0)) == 0
+    assert difference(np.zeros(0), np.zeros(0)).change is Change.SAME

@@ -14,7 +14,7 @@ from textual.message import Message
 from textual.timer import Timer
 
 from stepper.errors import UsageError
-from stepper.tensors.differences import signed_differences
+from stepper.tensors.difference import signed_differences
 from stepper.tensors.planes import plane_of
 from stepper.tensors.surveys import CellStatistic, finish
 from tests.tui.driven import DECODER, debugger_of_sample

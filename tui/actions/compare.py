@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 
 from msgspec import Struct
 
-from stepper.compare.stops.comparer import StopComparison, set_reference
+from stepper.compare.stops import StopComparison, set_reference
 from stepper.debug.debugger import Debugger
 from stepper.debug.moments.moment import MomentKind
 from stepper.debug.moments.texts import moment_text

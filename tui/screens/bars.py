@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from stepper.debug.branches.names import ORIGINAL
+from stepper.debug.branches.edits import ORIGINAL
 from stepper.debug.causes.cause import Reason
 from stepper.debug.moments.moment import MomentKind
 from tui.keys.keymap import Keymap, Situation, footer, gap_of
@@ -17,7 +17,7 @@ from tui.paint.rows import Cell, Row, cell_len, clip, clip_head, printable, spre
 from tui.screens.main.frames import limit_text
 
 if TYPE_CHECKING:
-    from stepper.debug.moments.views import MomentView
+    from stepper.debug.moments.spread import MomentView
     from tui.state import State
 
 _LEAST_PATH: Final = 35

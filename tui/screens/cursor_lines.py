@@ -12,7 +12,7 @@ from stepper.commands.edits import edit_with_meant
 from stepper.commands.registry import command_called
 from stepper.debug.breakpoints.targets import whole_value
 from stepper.debug.iterations.far_runs import LookedAt, Reading
-from stepper.debug.moments.pinning import WORDS
+from stepper.debug.moments.moments import WORDS
 from stepper.debug.provenance.question import with_meant
 from stepper.debug.scopes import Names
 from stepper.debug.table.columns import with_meant as table_with_meant

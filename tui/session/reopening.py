@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from stepper.debug.branches.names import ORIGINAL
+from stepper.debug.branches.edits import ORIGINAL
 from stepper.debug.debugger import Debugger
 from stepper.errors import StepperError
 from stepper.session.session_files import restore_session, restore_stops, save_session

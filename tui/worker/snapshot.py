@@ -6,8 +6,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from stepper.debug.branches.course import RunCourse
-from stepper.debug.branches.edits import ValueEdit
+from stepper.debug.branches.edits import RunCourse, ValueEdit
 from stepper.debug.causes.cause import Trigger
 from stepper.debug.inspection.frame_views import frame_views
 from stepper.debug.inspection.list_views import Variables, mark_views
@@ -37,12 +36,12 @@ from tui.worker.watch_runs import WatchRuns
 
 if TYPE_CHECKING:
     from stepper.commands import Session
-    from stepper.compare.stops.comparer import StopComparer, StopComparison
+    from stepper.compare.stops import StopComparer, StopComparison
     from stepper.debug.debugger import Debugger
     from stepper.debug.inspection.views import LoopView, StopView
     from stepper.debug.iterations.cell_store import CellsView
     from stepper.debug.iterations.sweep import Sweeps
-    from stepper.debug.moments.views import MomentView
+    from stepper.debug.moments.spread import MomentView
     from tui.worker.background_run import BackgroundRun
     from tui.worker.event_log import EventLog
 
@@ -122,7 +121,7 @@ class Snapshots:
     def comparer(self) -> StopComparer:
         """The run beside another one; what compares is loaded when something is compared."""
         if self._comparer is None:
-            from stepper.compare.stops.comparer import StopComparer
+            from stepper.compare.stops import StopComparer
 
             self._comparer = StopComparer(self._debugger)
         return self._comparer
@@ -178,7 +177,7 @@ class Snapshots:
             self._left_out = 0 if found.is_whole else len(found.operations)
             return found
         except StepperError as error:
-            from stepper.compare.stops.comparer import StopComparison
+            from stepper.compare.stops import StopComparison
 
             return StopComparison("", problem=str(error))
 

@@ -13,7 +13,7 @@ from stepper.cli.findings import asked_rules, exit_code, finding_data, report, w
 from stepper.cli.options.protected import protected_files
 from stepper.cli.printing import Progress
 from stepper.cli.values import print_json
-from stepper.compare.run.comparison import RunComparison
+from stepper.compare.comparison import RunComparison
 from stepper.debug.debugger import Debugger
 from stepper.debug.overview.facts import Overview, RunState
 from stepper.diagnosis.check.checking import check_run, ranked
@@ -21,8 +21,7 @@ from stepper.diagnosis.check.comparing import compared_finding
 from stepper.diagnosis.check.rules.comparison import DIFFERS
 from stepper.diagnosis.findings import Finding, Severity
 from stepper.diagnosis.lint.linting import lint
-from stepper.diagnosis.precision.checking import check_precision
-from stepper.diagnosis.precision.marks import marked_files, write_marked
+from stepper.diagnosis.precision.checking import check_precision, marked_files, write_marked
 from stepper.diagnosis.precision.narrowing import Narrowing
 from stepper.engine.rules import Rules
 from stepper.errors import ModelError, UsageError

@@ -19,7 +19,7 @@ def execute(options: argparse.Namespace) -> int:
     with collector_off():
         from stepper.cli.comparing import compared
         from stepper.cli.values import print_json
-        from stepper.compare.report import text as report
+        from stepper.compare import report
         from stepper.terminal import say
 
     found = compared(options)

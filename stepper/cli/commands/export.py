@@ -283,7 +283,7 @@ def _check_run(view: FigureView, machine: Callable[[], Machine] | None) -> None:
 
 def _reference(run: Machine, options: argparse.Namespace) -> ReferenceValues:
     """Return the run that --diff names."""
-    from stepper.compare.references.debugger import debug_reference  # loads what compares
+    from stepper.compare.references.opening import debug_reference  # loads what compares
 
     partner = fallback_of(options)
     return debug_reference(options.diff, run, options.bound_inputs, None, options.model, partner, option="--diff")

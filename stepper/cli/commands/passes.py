@@ -11,15 +11,17 @@ from stepper.cli.options.engine import opened_model, runtime_of
 from stepper.cli.options.specs import bound_inputs, given_inputs, given_states
 from stepper.cli.printing import show_progress
 from stepper.cli.values import print_json
-from stepper.compare.passes.passes import (
+from stepper.compare.passes import (
     PassEffect,
     PassJudge,
     PassReport,
+    PassSearch,
     counts,
+    growth,
     pass_reports,
     runtime_difference,
+    search,
 )
-from stepper.compare.passes.search import PassSearch, growth, search
 from stepper.engine.compiler import compile_model
 from stepper.engine.inputs import bind_states, variables_alone
 from stepper.engine.rules import Rules

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from stepper.compare.alignment.layers import Alignment, GraphPair
+from stepper.compare.align import Alignment, GraphPair
 from stepper.compare.references.protocol import LoopOutcome, ReferenceFailed, ReferenceRun, SyncKind, SyncPoint
 from stepper.debug.iterations import slots
 from stepper.element_types import Array

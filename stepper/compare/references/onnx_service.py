@@ -16,7 +16,7 @@ import onnx
 import onnx.reference
 
 from stepper import element_types
-from stepper.compare.references.onnx_worker import REFERENCE, Evaluate, Evaluated, OpenedLoop
+from stepper.compare.references.onnx import REFERENCE, Evaluate, Evaluated, OpenedLoop
 from stepper.element_types import STRING_DTYPE, Array
 from stepper.errors import ExecutionError, ModelError
 from stepper.processes.messages import COMPILING, READING, RUNNING, Definition

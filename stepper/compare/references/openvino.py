@@ -2,83 +2,546 @@
 
 What an operation makes of *our* inputs is an error made here or none; nothing is carried in. Where every operation
 agrees and the body as a whole does not, the runtime's fusions inside of the body are at fault; where these agree too
-and the model's outputs do not, `begin_again` and `run_changed` narrow it down (explanations.py, bisection.py).
+and the model's outputs do not, `begin_again` and `run_changed` narrow it down (rerun.py).
 """
 
 from __future__ import annotations
 
 import contextlib
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from msgspec import Struct
 
-from stepper.compare.references.blocks import BlockPeer, BlockValues, IteratedBodies
+from stepper import element_types
 from stepper.compare.references.protocol import (
     BodyIterations,
     LoopOutcome,
     ReferenceBlock,
     ReferenceFailed,
+    ReferenceFrame,
     ReferenceRun,
     SyncKind,
     SyncPoint,
     loop_key,
 )
-from stepper.compare.references.together import JointGroups, JointValues, is_pure
 from stepper.debug.reference_values import loop_steps
-from stepper.element_types import Array
+from stepper.element_types import STRING_DTYPE, Array
 from stepper.engine.frames import Activation, Frame
 from stepper.engine.loops import EndReason
-from stepper.engine.program import LoopPlan
-from stepper.errors import ExecutionError, KernelError, LimitReached, StepperError
-from stepper.ir.model import Graph, Layer, LoopKey, Source
-from stepper.openvino.peer import BegunFunction, Outputs
+from stepper.engine.program import LoopPlan, Operation, OpKind, Program
+from stepper.errors import ExecutionError, KernelError, LimitReached, StepperError, UsageError
+from stepper.ir.model import Layer, LoopKey, Source
+from stepper.openvino.peer import BegunFunction, JointOperations, OpenVINOPeer, OperationRefused, Outputs
+from stepper.operation_types import STATEFUL
 from stepper.processes.messages import ended_at_its_start
+from stepper.tensors.tolerances import Tolerance, Tolerances
 
 if TYPE_CHECKING:
     from stepper.openvino.native_text import NativeText
-    from stepper.tensors.tolerances import Tolerances
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Operations of a run in another runtime, as many as may be at once: one call for a graph, not one for each operation
+#
+# Each is computed alone all the same, from our values of its inputs. Operations that the runtime cannot compute so are
+# found by halving, and left to be computed one at a time.
+
+
+_MOST_BYTES: Final = 2**26
+"""Of values that go to the runtime and come back at once."""
+
+_MOST_OPERATIONS: Final = 200
+"""Of a group: what is divided is compiled beside what is computed already."""
+
+_AHEAD: Final = 3
+"""Groups that are begun behind the one that is waited for."""
+
+_MOST_BYTES_AHEAD: Final = 2**28
+"""Of the values of all that are begun, beside those of the one that is waited for."""
+
+
+_Outputs = Callable[[], Sequence[Array | None]]
+
+
+class _JointGroup:
+    """Operations of a program that are computed with one call, by their indices."""
+
+    def __init__(self, indices: Sequence[int]) -> None:
+        self.indices = list(indices)
+        self.following: _JointGroup | None = None
+        """The operations that come next, whose inputs are known when those of this one are."""
+        self.size = 0
+        """Bytes of its values, where it is one of several."""
+        self.joint: JointOperations | None = None
+        self.is_divided = False
+        self.shapes: dict[Source, tuple[int, ...]] = {}
+        self.changing: set[Source] = set()
+
+    def note(self, source: Source, value: Any) -> None:
+        """Note the shape of an input, and whether it was another one before."""
+        if self.shapes.setdefault(source, value.shape) != value.shape:
+            self.changing.add(source)
+
+
+class JointValues:
+    """Values that the runtime makes of a frame's, group by group as they are asked for; kept for that frame."""
+
+    def __init__(self, groups: JointGroups, frame: Frame) -> None:
+        self._groups, self._frame = groups, frame
+        self._begun: dict[_JointGroup, _Outputs | None] = {}
+        self._computed: dict[_JointGroup, Mapping[tuple[int, int], Array]] = {}
+
+    def value(self, index: int, output: int) -> Array | None:
+        """Return an output of the operation at an index; None for one that is to be computed by itself."""
+        group = self._groups.group_of(self._frame, index)
+        while group is not None:
+            if group not in self._computed:
+                self._begin(group)
+                self._computed[group] = self._groups.outputs(group, self._frame, self._begun.pop(group))
+            found = self._computed[group].get((index, output))
+            if found is not None:
+                return found
+            again = self._groups.group_of(self._frame, index)
+            group = again if again is not group else None
+        return None
+
+    def begin_before(self, end: int) -> None:
+        """Begin the operations between the index `end` and the loop or If before it, which have run."""
+        for index in self._groups.stretch_before(self._frame.program, end):
+            if (group := self._groups.group_of(self._frame, index)) is not None:
+                self._begin(group)
+                return
+
+    def _begin(self, group: _JointGroup) -> None:
+        """Begin a group, and some of those that follow, as long as their values are not too large together."""
+        begun: _JointGroup | None = group
+        room = _MOST_BYTES_AHEAD - sum(one.size for one in self._begun)
+        for _ in range(1 + _AHEAD):
+            if begun is None or (begun is not group and begun.size > room):
+                return
+            if begun not in self._begun and begun not in self._computed:
+                self._begun[begun] = self._groups.begin(begun, self._frame)
+                room -= begun.size
+            begun = begun.following
+
+
+class JointGroups:
+    """The groups of all programs of a run; `before` is waited for before anything of them is."""
+
+    def __init__(self, peer: OpenVINOPeer, before: Callable[[], object]) -> None:
+        self._peer, self._before = peer, before
+        self.tolerances: Tolerances | None = None
+        """Within which ours may stand for a value."""
+        self._groups: dict[int, dict[int, _JointGroup]] = {}
+        self._stretches: dict[int, Mapping[int, Sequence[int]]] = {}
+
+    def of(self, frame: Frame) -> JointValues:
+        """Return the values that the runtime makes of a frame's."""
+        return JointValues(self, frame)
+
+    def group_of(self, frame: Frame, index: int) -> _JointGroup | None:
+        """Return the group of an operation; None where it is computed by itself."""
+        program = frame.program
+        self._look_at(program)
+        found = self._groups[id(program)].get(index)
+        if found is not None and not found.is_divided:
+            self._divide(found, frame)
+            found = self._groups[id(program)].get(index)
+        return found
+
+    def stretch_before(self, program: Program, end: int) -> Sequence[int]:
+        """Return the indices of operations between an index and the loop or If before it."""
+        self._look_at(program)
+        return self._stretches[id(program)].get(end, ())
+
+    def _look_at(self, program: Program) -> None:
+        if id(program) in self._groups:
+            return
+        self._groups[id(program)] = {}
+        self._stretches[id(program)] = dict(_stretches(program))
+        for indices in self._stretches[id(program)].values():
+            self._put(program, indices)
+
+    def leave_alone(self, program: Program, index: int) -> bool:
+        """Have an operation computed by itself from now on; False where it is, or where that would tell less.
+
+        It would where sizes have changed: what a kernel keeps from a smaller size shows only in one that had it.
+        """
+        group = self._groups.get(id(program), {}).get(index)
+        if group is None or group.changing.intersection(_sources_of(program, index)):
+            return False
+        del self._groups[id(program)][index]
+        return True
+
+    def begin(self, group: _JointGroup, frame: Frame) -> _Outputs | None:
+        """Begin to compute a group's operations; return what waits for that, None where there is nothing to compute."""
+        program = frame.program
+        values = ValuesBySource(partial(_value, frame))
+        if group.joint is None:
+            layers = [program.operations[index].layer for index in group.indices]
+            group.joint = self._peer.together(
+                program.graph, layers, values, judge=judge(self.tolerances, layers, partial(_value, frame))
+            )
+        joint = group.joint
+        given = [values[source] for source in joint.sources]
+        if not joint.layers or any(value is None for value in given):
+            return None
+        for source, value in zip(joint.sources, given, strict=True):
+            group.note(source, value)
+        return joint.begin(*given, *[_value(frame, output) for output in joint.compared])
+
+    def outputs(self, group: _JointGroup, frame: Frame, begun: _Outputs | None) -> Mapping[tuple[int, int], Array]:
+        """Return what a group's operations give, by index and output; none where it is refused, which divides it."""
+        self._before()
+        program, joint = frame.program, group.joint
+        if begun is None or joint is None:
+            return {}
+        if frame.activation is None:  # the model's own graph runs once
+            group.joint = None
+        try:
+            found = begun()
+        except OperationRefused as error:
+            self._split(group, joint, program, error.layer)
+            return {}
+        except (StepperError, KernelError):  # it crashed, or met a limit
+            self._put(program, group.indices, alone=True)
+            return {}
+        return {
+            (program.indices[output.layer], output.output): _value(frame, output) if value is None else value
+            for output, value in zip(joint.outputs, found, strict=True)
+        }
+
+    def _put(self, program: Program, indices: Sequence[int], *, alone: bool = False) -> _JointGroup:
+        groups = self._groups[id(program)]
+        group = _JointGroup(indices)
+        for index in indices:
+            if alone:
+                groups.pop(index, None)
+            else:
+                groups[index] = group
+        return group
+
+    def _split(self, group: _JointGroup, joint: JointOperations, program: Program, refused: Layer | None) -> None:
+        """Leave the operations of the type that the runtime refuses alone, and keep the others together.
+
+        Where it does not say which one it refuses, halves are put in the place of the group.
+        """
+        joined = {layer.id for layer in joint.layers}
+        operations = program.operations
+        indices = [index for index in group.indices if operations[index].layer.id in joined]
+        self._put(program, group.indices, alone=True)
+        if refused is not None:
+            self._put(program, [index for index in indices if operations[index].layer.type != refused.type])
+        elif len(indices) > 1:
+            half = len(indices) // 2
+            self._put(program, indices[:half])
+            self._put(program, indices[half:])
+
+    def _divide(self, group: _JointGroup, frame: Frame) -> None:
+        """Put several groups in the place of one with many operations, or values too large to go at once."""
+        group.is_divided = True
+        size, part = 0, list[int]()
+        parts: list[tuple[list[int], int]] = []
+        for index in group.indices:
+            operation = frame.program.operations[index]
+            slots = {slot for slot in (*operation.inputs, *operation.outputs) if frame.program.template[slot] is None}
+            size += sum(value.nbytes for slot in slots if (value := frame.values[slot]) is not None)
+            part.append(index)
+            if size > _MOST_BYTES or len(part) >= _MOST_OPERATIONS:
+                parts.append((part, size))
+                size, part = 0, []
+        before: _JointGroup | None = None
+        if part and parts:
+            parts.append((part, size))
+        for indices, size_of_part in parts:
+            found = self._put(frame.program, indices)
+            found.is_divided, found.size = True, size_of_part
+            if before is not None:
+                before.following = found
+            before = found
+
+
+def judge(
+    tolerances: Tolerances | None, layers: Sequence[Layer], ours: Callable[[Source], Any]
+) -> Mapping[Source, Tolerance] | None:
+    """Return the tolerance of each output of which we have a value; None where the runtime's own values are wanted."""
+    if tolerances is None:
+        return None
+    outputs = ((layer, Source(layer.id, output)) for layer in layers for output in range(len(layer.outputs)))
+    values = ((layer, source, ours(source)) for layer, source in outputs)
+    return {source: tolerances.of(layer, value.dtype) for layer, source, value in values if value is not None}
+
+
+def is_pure(operation: Operation) -> bool:
+    """Return True if the outputs of an operation follow from its inputs, so that a runtime may compute it by itself."""
+    return operation.kind is OpKind.KERNEL and operation.layer.type not in STATEFUL
+
+
+def _stretches(program: Program) -> Iterator[tuple[int, list[int]]]:
+    """Yield the indices of operations between the loops and Ifs of a program, which have run at the same point.
+
+    Before them goes the index of the loop or If that follows, or how many operations there are.
+    """
+    found: list[int] = []
+    for index, operation in enumerate(program.operations):
+        if operation.plans:
+            yield index, found
+            found = []
+        elif is_pure(operation):
+            found.append(index)
+    yield len(program.operations), found
+
+
+def _sources_of(program: Program, index: int) -> list[Source]:
+    return [source for source in program.graph.sources[program.operations[index].layer.id] if source is not None]
+
+
+def _value(frame: Frame, source: Source) -> Any:
+    """Return our value of an output; None where there is none."""
+    slot = frame.program.slots.get((source.layer, source.output))
+    value = None if slot is None else frame.values[slot]
+    return None if value is None else np.asarray(value)
+
+
+class ValuesBySource(dict[Source, Any]):
+    """Our values, each from when it is first asked for; `value_of` finds one."""
+
+    def __init__(self, value_of: Callable[[Source], Any]) -> None:
+        super().__init__()
+        self._value_of = value_of
+
+    def __missing__(self, source: Source) -> Any:
+        found = self[source] = self._value_of(source)
+        return found
+
+
+# --- Many iterations of a loop in another runtime at once: each operation alone, and the body as a whole -------------
+#
+# Operations of the body are one call for all iterations, those of a branch of an If one for the iterations that took
+# it.
+#
+# All is computed from our values, each iteration by itself. What cannot be computed so is left to be computed
+# iteration by iteration.
+
+
+_MOST_TRIES: Final = 4
+"""Compilations of a body's operations: for other shapes, or without those that were refused."""
+
+Stacked = Mapping[int, Array]
+"""Values of a body by slot, those of many iterations on a new first axis."""
+
+_StackedOutputs = Callable[[], dict[tuple[int, int], Array]]
+
+
+class _Body:
+    """A program, and what is compiled of it for the signature of its values."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.refused: set[str] = set()
+        self.tries = 0
+        self.signature: Any = None
+        self.joint: JointOperations | None = None
+        self.whole: BegunFunction | None = None
+        self.has_whole = True
+
+
+class IteratedValues(Struct, frozen=True):
+    """The runtime's values of a body in the iterations `rows`, by index of the operation and output; and its Results.
+
+    `has_results` is False where these are not known: of a branch.
+    """
+
+    program: Program
+    rows: Array
+    outputs: Mapping[tuple[int, int], Array]
+    results: Mapping[int, Array]
+    has_results: bool
+
+    def stacked(self, layer: Layer, output: int) -> Array | None:
+        """Return its values of all iterations; None where they are not known together."""
+        if layer.type == "Result":
+            return self.results.get(layer.id)
+        return self.outputs.get((self.program.indices.get(layer.id, -1), output))
+
+    def knows(self, layer: Layer) -> bool:
+        """Return False for what it has no value of in any iteration."""
+        if layer.type == "Result":
+            return self.has_results
+        index = self.program.indices.get(layer.id)
+        return index is not None and is_pure(self.program.operations[index])
+
+    def one(self, layer: Layer, output: int, row: int) -> Array | None:
+        """Return its value of one iteration."""
+        found = self.stacked(layer, output)
+        return None if found is None else np.asarray(found[np.searchsorted(self.rows, row)])
+
+
+class BlockValues(Struct, frozen=True):
+    """The runtime's values of a block, by body. `at_point` gives the frame of a point, with which they go along."""
+
+    bodies: Sequence[IteratedValues]
+    at_point: Callable[[SyncPoint, BlockValues], ReferenceFrame]
+    first: int
+
+    def one(self, point: SyncPoint, layer: Layer, output: int) -> Array | None:
+        """Return the value of an output in the graph and the iteration of a point."""
+        iteration = loop_steps(point.path)[-1].iteration
+        assert iteration is not None, "it is a loop's"
+        body = next((one for one in self.bodies if one.program is point.frame.program), None)
+        return None if body is None else body.one(layer, output, iteration - self.first)
+
+    def at(self, point: SyncPoint) -> ReferenceFrame:
+        """Return its side of a point in the block."""
+        return self.at_point(point, self)
+
+
+class IteratedBodies:
+    """All bodies of a run as functions of blocks of their iterations; `before` is waited for before any of them."""
+
+    def __init__(
+        self,
+        peer: OpenVINOPeer,
+        at_point: Callable[[SyncPoint, BlockValues], ReferenceFrame],
+        before: Callable[[], object],
+    ) -> None:
+        self._peer, self._at_point, self._before = peer, at_point, before
+        self.tolerances: Tolerances | None = None
+        """Within which ours may stand for a value."""
+        self._bodies: dict[int, _Body] = {}
+
+    def has(self, program: Program) -> bool:
+        """Return True if iterations of the program have been computed in blocks."""
+        return id(program) in self._bodies
+
+    def computed(self, first: int, bodies: Sequence[BodyIterations]) -> ReferenceBlock | None:
+        """Return what the runtime makes of our values of a block; None where something cannot be computed together.
+
+        These iterations, and those that follow, are then to be computed one by one.
+        """
+        is_stackable = all(
+            value.size > 0 and value.dtype != STRING_DTYPE and element_types.of(value).bits >= 8
+            for ours in bodies
+            for value in ours.stacked.values()
+        )
+        with suppress(StepperError, KernelError, RuntimeError):  # refused for good, or it crashed, or met a limit
+            if is_stackable:
+                begun = [self._begin(ours) for ours in bodies]
+                self._before()
+                return BlockValues([values() for values in begun], self._at_point, first)
+        for ours in bodies:
+            self._bodies.pop(id(ours.frame.program), None)
+        return None
+
+    def _begin(self, ours: BodyIterations) -> Callable[[], IteratedValues]:
+        """Begin to compute a body, and return what waits for its values. OperationRefused where it can do nothing."""
+        program = ours.frame.program
+        body = self._bodies.setdefault(id(program), _Body(program))
+        signature = [(slot, value.dtype, value.shape[1:]) for slot, value in ours.stacked.items()]
+        if signature != body.signature:
+            body.signature, body.joint, body.whole = signature, None, None
+        operations = self._begin_operations(body, ours)
+        is_branch = bool(ours.steps)
+        whole: Callable[[], dict[int, Array]] = dict if is_branch else self._begin_body(body, ours)
+
+        def values() -> IteratedValues:
+            outputs = self._without_refused(body, ours, operations)
+            return IteratedValues(program, ours.rows, outputs, whole(), body.has_whole and not is_branch)
+
+        return values
+
+    def _without_refused(
+        self, body: _Body, ours: BodyIterations, begun: _StackedOutputs
+    ) -> dict[tuple[int, int], Array]:
+        """Return what was begun; where an operation is refused, that of the others."""
+        while True:
+            try:
+                return begun()
+            except OperationRefused as refused:
+                body.joint = None
+                if refused.layer is None or refused.layer.type in body.refused:
+                    raise
+                body.refused.add(refused.layer.type)
+                begun = self._begin_operations(body, ours)
+
+    def _begin_operations(self, body: _Body, ours: BodyIterations) -> _StackedOutputs:
+        program, frame, stacked = body.program, ours.frame, ours.stacked
+        if body.joint is None:
+            if body.tries >= _MOST_TRIES:
+                raise OperationRefused("it was tried often enough", None)
+            body.tries += 1
+            layers = [one.layer for one in program.operations if is_pure(one) and one.layer.type not in body.refused]
+            values, many = ValuesBySource(partial(_first_value, frame, stacked)), _StackedSources(program, stacked)
+            tolerances = judge(self.tolerances, layers, lambda one: stacked.get(program.slots.get(one, -1)))
+            body.joint = self._peer.together(program.graph, layers, values, many, tolerances)
+        joint, slots = body.joint, program.slots
+        if not joint.layers:
+            if any(map(is_pure, program.operations)):
+                raise OperationRefused("each is to be computed by itself", None)
+            return dict
+        taken = [slots[output.layer, output.output] for output in joint.outputs]
+        given = [_stacked_value(frame, slots[source.layer, source.output], stacked) for source in joint.sources]
+        given += [stacked[slots[output.layer, output.output]] for output in joint.compared]
+        if not any(slots[source.layer, source.output] in stacked for source in joint.sources):
+            raise OperationRefused("nothing of it changes", None)
+        begun = joint.begin(*given)
+
+        def outputs() -> dict[tuple[int, int], Array]:
+            return {
+                (program.indices[output.layer], output.output): stacked[slot] if value is None else value
+                for output, slot, value in zip(joint.outputs, taken, begun(), strict=True)
+            }
+
+        return outputs
+
+    def _begin_body(self, body: _Body, ours: BodyIterations) -> Callable[[], dict[int, Array]]:
+        program, frame, stacked = body.program, ours.frame, ours.stacked
+        many = [slot in stacked for slot in program.parameters]
+        if not body.has_whole or not any(many):
+            return dict
+        if body.whole is None:
+            try:
+                body.whole = self._peer.iterated_body(program.graph, many)
+            except UsageError:  # the file has no such body
+                body.has_whole = False
+                return dict
+        begun = body.whole.begin(*[_stacked_value(frame, slot, stacked) for slot in program.parameters])
+        return lambda: {layer.id: value for layer, value in zip(program.graph.results, begun(), strict=False)}
+
+
+class _StackedSources(Container[Source]):
+    """The sources whose values change within a block."""
+
+    def __init__(self, program: Program, stacked: Stacked) -> None:
+        self._program, self._stacked = program, stacked
+
+    def __contains__(self, source: Any) -> bool:
+        return self._program.slots[source.layer, source.output] in self._stacked
+
+
+def _first_value(frame: Frame, stacked: Stacked, source: Source) -> Any:
+    """Return our value of an output in the first iteration of a block; None where there is none."""
+    slot = frame.program.slots[source.layer, source.output]
+    value = stacked[slot][0] if slot in stacked else frame.values[slot]
+    return None if value is None else np.asarray(value)
+
+
+def _stacked_value(frame: Frame, slot: int, stacked: Stacked) -> Any:
+    return stacked[slot] if slot in stacked else np.asarray(frame.values[slot])
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+
 
 Function = Callable[..., Sequence[Array]]
 
 _LEAST_SECONDS: Final = 10.0
 _TIMES_OURS: Final = 5.0
-
-
-class RuntimePeer(BlockPeer, Protocol):
-    """A model in another runtime. Every function may raise a StepperError or KernelError for what it refuses."""
-
-    @property
-    def notes(self) -> Sequence[str]:
-        """Where it crashed, or met a limit of time or memory: a sentence each."""
-
-    def give_up(self) -> None:
-        """End what it is computing, which nobody waits for any more."""
-
-    def begin(self, inputs: Sequence[Array], *, seconds: float | None = None) -> Outputs:
-        """Begin a run of the whole model, of so many seconds at most; return what waits for its outputs."""
-
-    def run_anew(self, inputs: Sequence[Array], *, seconds: float | None = None) -> Sequence[Array] | None:
-        """Return the outputs of the model as it is compiled now; None where those that were begun are these."""
-
-    def begin_counting(
-        self, inputs: Sequence[Array], *, seconds: float | None = None
-    ) -> Callable[[], Mapping[LoopKey, int]]:
-        """Begin to count how many iterations each loop runs in all; return what waits for that."""
-
-    def begin_again(
-        self, inputs: Sequence[Array], text: NativeText | None = None, properties: Mapping[str, str] | None = None
-    ) -> Outputs:
-        """Begin a run of the whole model compiled otherwise; return what waits for its outputs."""
-
-    def operation(self, graph: Graph, layer: Layer) -> Function:
-        """Return one operation, as a function of all its inputs."""
-
-    def body(self, graph: Graph) -> BegunFunction:
-        """Return one body, as a function of its Parameters' values in file order; gives its Results."""
 
 
 class PeerFrame:
@@ -90,7 +553,7 @@ class PeerFrame:
 
     def __init__(
         self,
-        peer: RuntimePeer,
+        peer: OpenVINOPeer,
         point: SyncPoint,
         outcome: LoopOutcome | None,
         joint: JointValues | None = None,
@@ -192,7 +655,7 @@ class _OwnRun:
     runs. What is begun by then comes before the count, which is needed last.
     """
 
-    def __init__(self, peer: RuntimePeer, inputs: Sequence[Array], seconds: float | None) -> None:
+    def __init__(self, peer: OpenVINOPeer, inputs: Sequence[Array], seconds: float | None) -> None:
         self._peer = peer
         self._begun: Outputs | None = peer.begin(inputs, seconds=seconds)
         self._begin_counting = partial(peer.begin_counting, inputs, seconds=seconds)
@@ -240,7 +703,7 @@ class OpenVINOReference(ReferenceRun):
 
     def __init__(
         self,
-        peer: RuntimePeer,
+        peer: OpenVINOPeer,
         inputs: Sequence[Array],
         title: str,
         stopped: StoppedRun | None = None,
@@ -344,7 +807,7 @@ class OpenVINOReference(ReferenceRun):
         return self._peer.begin_again(inputs, text)()
 
 
-def _in_block(peer: RuntimePeer, before: Callable[[], object], point: SyncPoint, block: BlockValues) -> PeerFrame:
+def _in_block(peer: OpenVINOPeer, before: Callable[[], object], point: SyncPoint, block: BlockValues) -> PeerFrame:
     return PeerFrame(peer, point, None, block=block, before=before)
 
 

@@ -7,21 +7,274 @@ share the memory budget of the run evenly.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
-from stepper.debug.branches.edits import ConditionEdit, ConstantEdit, Edit, TripCountEdit, ValueEdit, same_edit
-from stepper.debug.branches.names import ORIGINAL
-from stepper.debug.scopes import target_in
+from stepper.debug.branches.edits import (
+    ORIGINAL,
+    ConditionEdit,
+    ConstantEdit,
+    Edit,
+    TripCountEdit,
+    ValueEdit,
+    same_edit,
+)
+from stepper.debug.iterations import slots
+from stepper.debug.scopes import enclosing_loop, frame_of, is_loop, target_in
 from stepper.debug.timeline import Timeline
-from stepper.engine.frames import place
-from stepper.errors import UsageError
-from stepper.ops.operands import form_text
+from stepper.element_types import FLOATING, STRING_DTYPE, Array, name_of
+from stepper.engine.frames import Activation, Frame, Phase, place
+from stepper.engine.machine import Machine
+from stepper.engine.program import LoopPlan, Program
+from stepper.engine.transitions import executed, with_constant
+from stepper.errors import KernelError, UsageError
+from stepper.ir.model import Layer
+from stepper.ops.operands import form_text, shape_text
+from stepper.query.address_resolution import Target, resolve
+from stepper.query.address_syntax import Address, address_given, numpy_index
 
 if TYPE_CHECKING:
     from stepper.debug.branches.differences import BranchDifference
+
+
+# --- Edits of a run: what a user asks for, checked and put into the form in which replays make it again --------------
+
+
+def edit_of(machine: Machine, address: str | Address, value: Any) -> Edit:
+    """Return the edit that gives the value (or the part of it) at an address, or a constant, another content.
+
+    A number fills what is named; a tensor must have its shape. Raise UsageError for what has no value now, what is
+    about to be replaced anyway, and contents that the type cannot hold.
+    """
+    address = address_given(address)
+    _ensure_running(machine)
+    target = resolve(replace(address, index=()), machine.compiled, machine.stack[-1].program)
+    if any(asked is not None for asked in target.iterations):
+        raise UsageError(f"'{address}' names an iteration; only the present can be changed, so go there first")
+    if is_constant(target):
+        return _constant_edit(machine, target, _changed(constant_now(machine, target), address, value))
+    frame = _frame_to_edit(machine, target)
+    return ValueEdit(target.program, target.slot, _changed(frame.values[target.slot], address, value))
+
+
+def edit_again(machine: Machine, target: Target, value: Any) -> Edit:
+    """Return an edit of a value or constant, made before at this moment: all of it, in its type and shape.
+
+    UsageError.
+    """
+    constant = is_constant(target)
+    held = constant_now(machine, target) if constant else _frame_to_edit(machine, target).values[target.slot]
+    same_kind = isinstance(held, np.generic) is isinstance(value, np.generic)
+    if not same_kind or held.dtype != value.dtype or held.shape != value.shape or held.dtype == STRING_DTYPE:
+        forms = [form_text(one) for one in (held, value)]
+        raise UsageError(f"'{target.named.name}' is {forms[0]} here and cannot become {forms[1]}")
+    if isinstance(value, np.ndarray):
+        value.flags.writeable = False
+    return _constant_edit(machine, target, value) if constant else ValueEdit(target.program, target.slot, value)
+
+
+def _ensure_running(machine: Machine) -> None:
+    if not machine.stack:
+        raise UsageError("the run has ended; go back first (reverse-step, goto, first)")
+
+
+# --- constants ------------------------------------------------------------------------------------------------------
+
+
+def is_constant(target: Target) -> bool:
+    """True for a Constant of the model."""
+    return target.layer.type == "Constant"
+
+
+def constant_now(machine: Machine, target: Target) -> Any:
+    """Return what a constant is in this branch."""
+    changed = machine.constants.get(id(target.program))
+    held = target.program.template[target.slot]
+    return held if changed is None else changed.values.get(target.slot, held)
+
+
+def _constant_edit(machine: Machine, target: Target, value: Any) -> ConstantEdit:
+    """Return the edit, tried before it is made. UsageError where what depends on the constant cannot be computed."""
+    program, slot = target.program, target.slot
+    try:
+        with_constant(program, machine.constants.get(id(program)), slot, value)
+    except (KernelError, ValueError, TypeError, ArithmeticError) as error:
+        raise UsageError(f"'{target.named.name}' cannot be changed: {error}") from None
+    return ConstantEdit(program, slot, value)
+
+
+# --- loops that run -------------------------------------------------------------------------------------------------
+
+
+def trip_count_edit(machine: Machine, count: int, loop: str | Program = "") -> TripCountEdit:
+    """Return the edit that lets a loop that runs (the innermost, or that of the name or body) run `count` iterations in
+    all.
+
+    -1: no limit. Raise UsageError for fewer than it has begun, and for more than its sliced inputs suffice for.
+    """
+    frame, activation = _loop_to_edit(machine, loop)
+    name, begun = f"{activation.operation.layer.type} '{activation.operation.layer.name}'", executed(frame)
+    limit = None if count < 0 else count
+    if count < -1:
+        raise UsageError(f"a trip count is 0 or more, or -1 for no limit, not {count}")
+    if limit is not None and limit < begun:
+        many = f"{begun} iteration{'' if begun == 1 else 's'}"
+        raise UsageError(f"{name} has begun {many}, so its trip count cannot be {limit}; the least is {begun}")
+    if limit is None and not (isinstance(activation.plan, LoopPlan) and activation.plan.is_loop):
+        raise UsageError(f"{name} has no condition that could end it, so it needs a trip count")
+    if activation.slices and (limit is None or limit > activation.slice_count):
+        taken = zip(activation.plan.sliced, activation.slices, strict=True)  # type: ignore[union-attr]  # a loop's
+        entry = next(entry for entry, slices in taken if slices.walk.count == activation.slice_count)
+        where = f"input {entry.input}, line {entry.line}"
+        raise UsageError(f"{name} has slices for {activation.slice_count} iterations ({where}), which is the most")
+    return TripCountEdit(frame.program, limit)
+
+
+def condition_edit(machine: Machine, *, holds: bool, loop: str | Program = "") -> ConditionEdit:
+    """Return the edit that lets a loop that runs (the innermost, or that of the name or body) end or go on.
+
+    In an iteration: after that, whatever its body says. Between two: now. Raise UsageError where it has no condition,
+    or where that would change nothing.
+    """
+    frame, activation = _loop_to_edit(machine, loop)
+    name, said = f"{activation.operation.layer.type} '{activation.operation.layer.name}'", str(holds).lower()
+    if not (isinstance(activation.plan, LoopPlan) and activation.plan.is_loop):
+        raise UsageError(f"{name} has no condition; set trip-count = {executed(frame)} ends it after this iteration")
+    if frame.phase is not Phase.RUNNING and activation.condition is holds:
+        raise UsageError(f"the condition of {name} is {said} already")
+    if frame.phase is Phase.LEAVING and activation.limit == executed(frame):
+        raise UsageError(f"{name} has run all {activation.limit} iterations; set trip-count = N lets it run more")
+    if holds and executed(frame) >= activation.slice_count:
+        raise UsageError(f"{name} has slices for {activation.slice_count} iterations, and no more can follow")
+    return ConditionEdit(frame.program, holds)
+
+
+def _loop_to_edit(machine: Machine, loop: str | Program) -> tuple[Frame, Activation]:
+    _ensure_running(machine)
+    if isinstance(loop, Program):
+        depth = frame_of(machine.stack, loop)
+    else:
+        depth = enclosing_loop(machine.stack[-1].program.path, loop)
+    if depth is None or not is_loop(frame := machine.stack[depth]):
+        raise UsageError("the loop does not run here")
+    assert frame.activation is not None
+    return frame, frame.activation
+
+
+# --- values ---------------------------------------------------------------------------------------------------------
+
+
+def _frame_to_edit(machine: Machine, target: Target) -> Frame:
+    depth = frame_of(machine.stack, target.program)
+    if depth is None:
+        raise UsageError(f"'{target.named.name}' has no value here: {target.program.name} is not running")
+    frame = machine.stack[depth]
+    _refuse_without_effect(frame, target)
+    return frame
+
+
+def _refuse_without_effect(frame: Frame, target: Target) -> None:
+    name, slot = target.named.name, target.slot
+    if not slots.is_current(frame, slot):
+        raise UsageError(f"'{name}' has no value here: {slots.why_absent(frame, slot)}")
+    if frame.program.template[slot] is not None:
+        raise UsageError(f"'{name}' is computed from constants alone, before the run; set one of those")
+    activation = frame.activation
+    if activation is None or not isinstance(activation.plan, LoopPlan) or frame.phase is not Phase.BETWEEN:
+        return
+    plan, program = activation.plan, frame.program
+    begins = f"'{name}' is replaced when the next iteration begins"
+    fresh = {entry.parameter for entry in plan.sliced} | {number for number, _ in plan.current_iteration}
+    if slot in fresh:
+        raise UsageError(f"{begins}; set it once that has begun (next)")
+    result = dict(plan.carried).get(slot, slot)
+    if activation.iteration >= 0 and result != slot:
+        source = program.graph.results[program.results.index(result)].name
+        raise UsageError(f"{begins}, by what '{source}' is now: set that, or set '{name}' once it has begun (next)")
+
+
+def is_still_read(machine: Machine, edit: ValueEdit | ConstantEdit) -> bool:
+    """True if anything that is to come in the frame of an edit reads the slot, or of a constant in a later one."""
+    if isinstance(edit, ConstantEdit) and edit.program.path:
+        return True
+    frame = edit.frame(machine)
+    program, activation = frame.program, frame.activation
+    if edit.slot in program.results:
+        return True
+    if frame.phase is Phase.BETWEEN:
+        return edit.slot in program.parameters
+    if frame.phase is not Phase.RUNNING:
+        return False
+    taken = edit.depth < len(machine.stack)  # the loop or If that runs in the frame has read its inputs
+    if any(edit.slot in operation.inputs for operation in program.operations[frame.pc + taken :]):
+        return True
+    plan = None if activation is None else activation.plan
+    stays = isinstance(plan, LoopPlan) and edit.slot in {entry.parameter for entry in plan.invariant}
+    return stays and any(edit.slot in operation.inputs for operation in program.operations)
+
+
+class Taken(NamedTuple):
+    """Part that a loop that runs has taken from a value when it was entered: `trip count`, `condition` or `input N`."""
+
+    layer: Layer
+    what: str
+
+
+def taken_by(machine: Machine, edit: ValueEdit | ConstantEdit) -> Taken | None:
+    """Return what the loop that runs in the frame of an edit has taken from the slot; None where that is nothing."""
+    if edit.depth >= len(machine.stack):
+        return None
+    activation = machine.stack[edit.depth].activation
+    if activation is None or edit.slot not in activation.operation.inputs:
+        return None
+    index = activation.operation.inputs.index(edit.slot)
+    plan = activation.plan
+    named = {plan.trip_count: "trip count", plan.condition: "condition"} if isinstance(plan, LoopPlan) else {}
+    return Taken(activation.operation.layer, named.get(index, f"input {index}"))
+
+
+def _changed(held: Any, address: Address, value: Any) -> Any:
+    """Return what the slot holds, with the content of the part that the address names replaced."""
+    changed = np.array(held)
+    if changed.dtype == STRING_DTYPE or changed.dtype.names is not None or changed.dtype.kind in "SUO":
+        raise UsageError(f"'{address}' is of type {name_of(changed.dtype)}, which cannot be set")
+    index: Any = numpy_index(address.index) if address.index else ...
+    try:
+        part = np.asarray(changed[index])
+    except IndexError:
+        raise UsageError(f"'{address}': there is no such element in the shape {shape_text(changed.shape)}") from None
+    given = np.asarray(value)
+    if given.size == 1:
+        given = given.reshape(())
+    if given.shape not in ((), part.shape):
+        sizes = f"the shape {shape_text(part.shape)}, the value has {shape_text(given.shape)}"
+        raise UsageError(f"'{address}' has {sizes}")
+    changed[index] = _converted(given, changed.dtype, address)
+    changed.flags.writeable = False
+    return changed[()] if isinstance(held, np.generic) else changed
+
+
+def _converted(given: Array, dtype: np.dtype[Any], address: Address) -> Array:
+    """In the type of the slot: to floats the nearest number, to integers and booleans only without a loss."""
+    if given.dtype.kind not in "biuf" and given.dtype not in FLOATING:
+        raise UsageError(f"'{address}' can only be set to numbers")
+    with np.errstate(all="ignore"):
+        cast = given.astype(dtype)
+        if dtype in FLOATING:
+            fits = bool(np.array_equal(np.isfinite(cast.astype(np.float64)), np.isfinite(given.astype(np.float64))))
+        else:
+            fits = bool(np.array_equal(cast.astype(given.dtype), given) and np.array_equal(cast < 0, given < 0))
+    if not fits:
+        shown = given.item() if given.size == 1 else f"these {given.size} values"
+        raise UsageError(f"'{address}' is of type {name_of(dtype)}, which cannot hold {shown}")
+    return cast
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+
 
 WORDS: Final = ("rename", "delete", "diff")
 """Names that no branch can have: the commands about branches."""

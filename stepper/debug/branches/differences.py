@@ -16,19 +16,18 @@ import numpy as np
 from msgspec import Struct
 
 from stepper.debug.branches.edits import same_edits
-from stepper.debug.branches.lockstep import ClosedIteration, Lockstep
-from stepper.debug.breakpoints.compared_values import same
 from stepper.debug.inspection import explanations
 from stepper.debug.inspection.text import array_text
+from stepper.debug.moments.run_pairs import RunPairs
 from stepper.debug.scopes import target_in
 from stepper.debug.timeline import Timeline
 from stepper.engine.frames import Activation, Every, Frame, Phase, place
 from stepper.engine.machine import Machine
-from stepper.engine.program import LoopPlan, Operation, Program, Value
+from stepper.engine.program import Operation, Value
 from stepper.errors import StepperError, UsageError
 from stepper.plain_values import json_number
 from stepper.records import OneLine, as_data
-from stepper.tensors.differences import Flips, differences, flips_of
+from stepper.tensors.difference import difference, largest_gap, same
 
 _MOST_MOVES: Final = 200_000
 """Operations of each branch that are looked at for the first one that differs."""
@@ -160,22 +159,16 @@ def _loop_difference(tick: int, where: str, a: Activation | None, b: Activation 
         return None
     layer, iteration = a.operation.layer, a.iteration if a.iteration >= 0 else None
     if a.limit != b.limit:
-        texts = ["unlimited" if one.limit is None else str(one.limit) for one in (a, b)]
-        left, right = texts
-        return PlaceDifference(
-            DifferenceKind.TRIP_COUNT, tick, where, iteration, layer.name, layer.type, (), left, right
-        )
-    if (a.condition, a.decided) != (b.condition, b.decided):
-        texts = [str(one.condition if one.decided is None else one.decided).lower() for one in (a, b)]
-        if texts[0] == texts[1]:
-            texts = [
-                "what the body says" if one.decided is None else text for one, text in zip((a, b), texts, strict=True)
-            ]
-        left, right = texts
-        return PlaceDifference(
-            DifferenceKind.CONDITION, tick, where, iteration, layer.name, layer.type, (), left, right
-        )
-    return None
+        what = DifferenceKind.TRIP_COUNT
+        left, right = ("unlimited" if one.limit is None else str(one.limit) for one in (a, b))
+    elif (a.condition, a.decided) != (b.condition, b.decided):
+        what = DifferenceKind.CONDITION
+        left, right = (str(one.condition if one.decided is None else one.decided).lower() for one in (a, b))
+        if left == right:
+            left, right = ("what the body says" if one.decided is None else left for one in (a, b))
+    else:
+        return None
+    return PlaceDifference(what, tick, where, iteration, layer.name, layer.type, (), left, right)
 
 
 def _constants_difference(a: Machine, b: Machine) -> PlaceDifference | None:
@@ -194,30 +187,17 @@ def _constants_difference(a: Machine, b: Machine) -> PlaceDifference | None:
 
 
 def _value_difference(
-    what: DifferenceKind, tick: int, where: str, frame: Frame | None, layer: Any, a: Value, b: Value
+    what: DifferenceKind, tick: int, where: str, frame: Frame | None, layer: Any, a: Any, b: Any
 ) -> PlaceDifference:
     activation = None if frame is None else frame.activation
     iteration = None if activation is None or activation.iteration < 0 else activation.iteration
-    element, left, right = _element(np.asarray(a), np.asarray(b))
-    count = _count_different(np.asarray(a), np.asarray(b)) if element else 1
+    a, b = np.asarray(a), np.asarray(b)
+    element: tuple[int, ...] = ()
+    left, right, count = array_text(a, _ROOM), array_text(b, _ROOM), 1
+    if a.shape == b.shape and a.dtype == b.dtype and a.ndim and a.dtype.names is None:
+        element = next(index for index in np.ndindex(a.shape) if not same(a[index], b[index]))
+        left, right, count = str(a[element]), str(b[element]), max(1, difference(a, b).different)
     return PlaceDifference(what, tick, where, iteration, layer.name, layer.type, element, left, right, count)
-
-
-def _count_different(a: Any, b: Any) -> int:
-    """Return how many elements differ of two tensors of one shape and type, of which one at least does."""
-    with np.errstate(all="ignore"):
-        differs = np.asarray(a != b)
-        if a.dtype.kind == "f":
-            differs &= ~(np.isnan(a) & np.isnan(b))
-    return max(1, int(differs.sum()))
-
-
-def _element(a: Any, b: Any) -> tuple[tuple[int, ...], str, str]:
-    """Return the first element that differs, and what it is; of other shapes or types all of the two."""
-    if a.shape != b.shape or a.dtype != b.dtype or not a.ndim or a.dtype.names is not None:
-        return (), array_text(a, _ROOM), array_text(b, _ROOM)
-    first = next(index for index in np.ndindex(a.shape) if not same(a[index], b[index]))
-    return first, str(a[first]), str(b[first])
 
 
 # --- the first result that differs ----------------------------------------------------------------------------------
@@ -286,7 +266,7 @@ def _result_difference(a: Machine, b: Machine) -> PlaceDifference | None:
 
 
 class _Tally(Struct):
-    """Differences of one value of a loop so far."""
+    """Differences of one value of a loop, or an output of the model, so far."""
 
     what: DifferenceKind
     name: str
@@ -294,7 +274,33 @@ class _Tally(Struct):
     compared: int = 0
     first: tuple[int, ...] = ()
     largest: float | None = 0.0
-    flips: Flips | None = None
+    became_true: int | None = None
+    became_false: int | None = None
+
+    def add(self, a: Value, b: Value, numbers: tuple[int, ...]) -> None:
+        """Compare the value in one iteration more."""
+        self.compared += 1
+        if same(a, b):
+            return
+        self.different += 1
+        self.first = self.first or numbers
+        gap = None
+        if a.dtype == b.dtype == np.bool_ and a.shape == b.shape:
+            found = difference(a, b)
+            self.became_true = (self.became_true or 0) + (found.became_true or 0)
+            self.became_false = (self.became_false or 0) + (found.became_false or 0)
+        else:
+            gap = largest_gap(a, b)
+        before, self.largest = self.largest, None
+        if gap is not None and before is not None:
+            self.largest = math.nan if math.isnan(before) else max(gap, before)
+
+    def row(self, loop: str, a: str = "", b: str = "") -> DifferenceRow:
+        """Return what was found."""
+        flips = self.became_true, self.became_false
+        return DifferenceRow(
+            self.what, loop, self.name, self.different, self.compared, self.first, self.largest, a, b, *flips
+        )
 
 
 class _Rest:
@@ -302,74 +308,46 @@ class _Rest:
 
     def __init__(self, a: Timeline, b: Timeline, paused: Paused) -> None:
         self._sides, self._paused = (a, b), paused
-        self._lockstep = Lockstep(a, b)
+        self._pairs = RunPairs(a, b)
         self._tallies: dict[int, list[tuple[int, _Tally]]] = {}
-        self._programs = {id(program): program for program in a.machine.compiled.programs}
         self.stopped = ""
 
     @property
     def ends(self) -> tuple[str, str]:
         """Return how each ended: empty where it came to its end."""
-        return self._lockstep.ends
+        return self._pairs.ends[0], self._pairs.ends[1]
 
     def rows(self) -> Iterator[DifferenceRow]:
         """Yield what differs: iterations of loops, what they carry and give, outputs of the model."""
-        for pair in self._lockstep.pairs():
+        for a, b in self._pairs:
             if self._paused():
                 self.stopped = "paused"
                 break
-            if pair is not None:
-                self._compare(*pair)
+            if a is not None and b is not None and a.frame.activation is not None:
+                for slot, tally in self._tallies_of(a.frame.activation.plan):
+                    tally.add(a.frame.values[slot], b.frame.values[slot], a.numbers)
         yield from self._loop_rows()
         yield from self._output_rows()
 
-    def _tallies_of(self, plan: LoopPlan) -> list[tuple[int, _Tally]]:
+    def _tallies_of(self, plan: Any) -> list[tuple[int, _Tally]]:
         key = id(plan.program)
         if key not in self._tallies:
-            named = [
-                (DifferenceKind.CARRIED, entry.result, _name(plan.program, entry.parameter)) for entry in plan.merged
+            named = [(DifferenceKind.CARRIED, entry.result, entry.parameter) for entry in plan.merged]
+            named += [(DifferenceKind.SCAN, entry.result, entry.result) for entry in plan.concatenated]
+            self._tallies[key] = [
+                (slot, _Tally(what, target_in(plan.program, of).named.name)) for what, slot, of in named
             ]
-            scanned = [entry.result for entry in plan.concatenated]
-            named += [(DifferenceKind.SCAN, slot, _name(plan.program, slot)) for slot in scanned]
-            self._tallies[key] = [(slot, _Tally(what, name)) for what, slot, name in named]
         return self._tallies[key]
 
-    def _compare(self, a: ClosedIteration, b: ClosedIteration) -> None:
-        plan = None if a.frame.activation is None else a.frame.activation.plan
-        if not isinstance(plan, LoopPlan):
-            return
-        for slot, tally in self._tallies_of(plan):
-            tally.compared += 1
-            one, other = a.frame.values[slot], b.frame.values[slot]
-            if same(one, other):
-                continue
-            tally.different += 1
-            tally.first = tally.first or a.numbers
-            tally.largest = _larger(tally.largest, one, other)
-            tally.flips = _flips(one, other, tally.flips)
-
     def _loop_rows(self) -> Iterator[DifferenceRow]:
-        for identity, program in self._programs.items():
+        for program in self._sides[0].machine.compiled.programs:
             if not program.path or not program.path[-1].is_loop:
                 continue
             loop = program.path[-1].name
-            a, b = (counts[identity] for counts in self._lockstep.counts)
+            a, b = (counts[id(program)] for counts in self._pairs.counts)
             if a != b:
                 yield DifferenceRow(DifferenceKind.ITERATIONS, loop, "", 1, 1, (), abs(float(a - b)), str(a), str(b))
-            for _slot, tally in self._tallies.get(identity, ()):
-                if tally.different:
-                    yield DifferenceRow(
-                        tally.what,
-                        loop,
-                        tally.name,
-                        tally.different,
-                        tally.compared,
-                        tally.first,
-                        tally.largest,
-                        "",
-                        "",
-                        *(tally.flips or ()),
-                    )
+            yield from (tally.row(loop) for _, tally in self._tallies.get(id(program), ()) if tally.different)
 
     def _output_rows(self) -> Iterator[DifferenceRow]:
         left, right = (timeline.machine.outputs for timeline in self._sides)
@@ -377,39 +355,10 @@ class _Rest:
             return
         results = self._sides[0].machine.compiled.main.graph.results
         for layer, one, other in zip(results, left, right, strict=True):
-            if not same(one, other):
-                a, b = array_text(one, _ROOM), array_text(other, _ROOM)
-                largest, flips = _larger(0.0, one, other), _flips(one, other) or ()
-                yield DifferenceRow(DifferenceKind.OUTPUT, "", layer.name, 1, 1, (), largest, a, b, *flips)
-
-
-def _name(program: Program, slot: int) -> str:
-    return target_in(program, slot).named.name
-
-
-def _larger(largest: float | None, a: Value, b: Value) -> float | None:
-    """Return the largest difference of two elements so far; None without a number, NaN where one side has one."""
-    if a.size == b.size == 1 and a.dtype == b.dtype and a.dtype.kind == "f":
-        gap = abs(float(a.reshape(())) - float(b.reshape(())))
-        if math.isfinite(gap):
-            return None if largest is None else max(largest, gap)  # a NaN stays
-    if a.dtype == b.dtype == np.bool_:
-        return None
-    try:
-        found = differences(a, b)
-    except UsageError:
-        return None
-    if largest is None or found.max_abs is None:
-        return None
-    return math.nan if found.nan_on_one_side else max(largest, float(found.max_abs))
-
-
-def _flips(a: Value, b: Value, before: Flips | None = None) -> Flips | None:
-    """Return how many booleans became true and false, with those of `before`; None of other values."""
-    if a.dtype != np.bool_ or b.dtype != np.bool_ or a.shape != b.shape:
-        return before
-    found, more = flips_of(np.asarray(a), np.asarray(b)), before or Flips(0, 0)
-    return Flips(found.became_true + more.became_true, found.became_false + more.became_false)
+            tally = _Tally(DifferenceKind.OUTPUT, layer.name)
+            tally.add(one, other, ())
+            if tally.different:
+                yield tally.row("", array_text(one, _ROOM), array_text(other, _ROOM))
 
 
 # --- text and data --------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 import numpy as np
 from msgspec import Struct
@@ -12,6 +13,14 @@ from stepper.engine import transitions
 from stepper.engine.frames import Frame
 from stepper.engine.machine import Machine
 from stepper.engine.program import Program
+
+# --- Names of branches that are given --------------------------------------------------------------------------------
+
+
+ORIGINAL: Final = "original"
+"""The branch with which a run begins."""
+
+# ---------------------------------------------------------------------------------------------------------------------
 
 
 class Edit(Struct, frozen=True):
@@ -105,3 +114,26 @@ def same_edits(a: Sequence[Edit], b: Sequence[Edit]) -> bool:
 def same_by_tick(a: Mapping[int, Sequence[Edit]], b: Mapping[int, Sequence[Edit]]) -> bool:
     """True if two courses of a run have the same edits at the same ticks."""
     return a.keys() == b.keys() and all(same_edits(edits, b[tick]) for tick, edits in a.items())
+
+
+# --- Which way a run goes, as something to compare: states keep it, and know whether what they saw still holds -------
+
+
+class RunCourse:
+    """Which way a run goes, made of its edits; equal to another one of the very same edits, whatever its branch."""
+
+    __slots__ = ("_edits",)
+
+    def __init__(self, edits: Mapping[int, tuple[Edit, ...]] | None = None) -> None:
+        self._edits = tuple(sorted((edits or {}).items(), key=lambda made: made[0]))
+
+    @property
+    def _key(self) -> tuple[tuple[int, tuple[int, ...]], ...]:
+        """Identities stand for edits, which are kept here: a value set anew to the same is another edit."""
+        return tuple((tick, tuple(map(id, made))) for tick, made in self._edits)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RunCourse) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)

@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
-import numpy as np
-
 from stepper.debug.breakpoints.checks import Causes, Check, closed, is_body, iteration_in, named, plan_of
 from stepper.debug.breakpoints.data_breakpoints import Checks, DataBreakpoint, Setting, checks_of_loops
 from stepper.debug.breakpoints.iteration_window import IterationWindow
@@ -19,6 +17,7 @@ from stepper.engine.loops import MergedInput
 from stepper.engine.program import Program, Value
 from stepper.errors import UsageError
 from stepper.query.address_syntax import numpy_index
+from stepper.tensors.difference import magnitude
 
 
 class Compared(NamedTuple):
@@ -156,39 +155,3 @@ def _why_not_compared(wanted: DataBreakpoint, program: Program) -> str:
     if program.path:
         return f"'{wanted.address}' is in a side of {named(program.path[-1])}, where nothing is compared"
     return f"'{wanted.address}' is not in the body of a loop, so it is computed once and never compared"
-
-
-# --- two values -----------------------------------------------------------------------------------------------------
-
-
-def same(a: Value, b: Value) -> bool:
-    """True if two values are the same bit for bit (NaN is the same as itself)."""
-    if a is b:
-        return True
-    if a.dtype != b.dtype or a.shape != b.shape:
-        return False
-    if a.dtype.kind in "TO":
-        return bool(np.array_equal(a, b))
-    a, b = np.ascontiguousarray(a).reshape(-1), np.ascontiguousarray(b).reshape(-1)
-    if a.size and a[:1].tobytes() != b[:1].tobytes():
-        return False
-    return bool(np.array_equal(a.view(np.uint8), b.view(np.uint8)))
-
-
-def magnitude(value: Value) -> float:
-    """Return the largest absolute value of an element; NaN where one is NaN, and of texts."""
-    if value.size == 1 and value.dtype.kind in "fiu":
-        return abs(float(value.item()))
-    if value.size == 0:
-        return 0.0
-    if value.dtype.kind in "TOUS" or value.dtype.names is not None:
-        return float("nan")
-    wide = value if value.dtype.kind == "f" else np.asarray(value).astype(np.float64)
-    return float(np.abs(wide).max())
-
-
-def distance(a: Value, b: Value) -> float:
-    """Return the largest absolute difference of two elements; NaN where the shapes differ, and of texts."""
-    if a.shape != b.shape or any(one.dtype.kind in "TOUS" or one.dtype.names is not None for one in (a, b)):
-        return float("nan")
-    return magnitude(np.subtract(np.asarray(a).astype(np.float64), np.asarray(b).astype(np.float64)))

@@ -13,8 +13,7 @@ from stepper.debug.iterations import slots
 from stepper.element_types import STRING_DTYPE, Array
 from stepper.engine.loops import NoEffect, Roles, without_effect
 from stepper.ir.model import BackEdge
-from stepper.tensors.differences import Differences
-from stepper.tensors.differences import differences as differences_of
+from stepper.tensors.difference import largest_gap
 
 
 def back_edge_view(inside: Inside, roles: Roles, edge: BackEdge, *, differences: bool) -> BackEdgeView:
@@ -34,7 +33,7 @@ def back_edge_view(inside: Inside, roles: Roles, edge: BackEdge, *, differences:
         came_in=came_in,
         goes_out=goes_out,
         comes_next=comes_next,
-        change=_change(came_in, goes_out) if differences else None,
+        change=None if not differences or came_in is None or goes_out is None else largest_gap(goes_out, came_in),
         marks=_marks(came_in, goes_out, thorough=differences),
         counts=not effect,
         why=effect or explanations.carried(inside.frame, result.name, parameter.name, edge.line, result.absent),
@@ -62,12 +61,6 @@ def _carried(goes_out: Array | None, came_in: Array | None) -> Array | None:
     if goes_out is None or came_in is None or goes_out.dtype == came_in.dtype:
         return goes_out
     return slots.read_only(goes_out.astype(came_in.dtype))
-
-
-def _change(came_in: Array | None, goes_out: Array | None) -> Differences | None:
-    if came_in is None or goes_out is None or came_in.shape != goes_out.shape:
-        return None
-    return differences_of(goes_out, came_in)
 
 
 def _marks(came_in: Array | None, goes_out: Array | None, *, thorough: bool) -> tuple[str, ...]:

@@ -164,8 +164,8 @@ def edge_lines(edge: BackEdgeView) -> list[str]:
     lines = [f"  back edge: Result '{edge.result.name}' -> Parameter '{edge.parameter.name}'  (line {edge.line})"]
     values = (("came in", edge.came_in), ("goes out", edge.goes_out), ("comes next", edge.comes_next))
     shown = [f"{word} {array_text(array)}" for word, array in values if array is not None]
-    if edge.change is not None and edge.change.max_abs is not None:
-        shown.append(f"largest difference {edge.change.max_abs:.6g}")
+    if edge.change is not None:
+        shown.append(f"largest difference {edge.change:.6g}")
     lines += [f"    {'; '.join([*shown, *edge.marks])}"] if shown else []
     return [*lines, f"    {edge.why}"]
 

@@ -20,7 +20,6 @@ from stepper.engine.rules import Rules
 from stepper.html_tables import html_table
 from stepper.ir.model import Layer, Slicing
 from stepper.records import OneLine
-from stepper.tensors.differences import Differences
 
 if TYPE_CHECKING:
     from stepper.debug.causes.cause import Verdict
@@ -200,8 +199,8 @@ class BackEdgeView(OneLine, Struct, frozen=True, eq=False):
     """A back edge. `came_in` is what the Parameter got in this iteration, `goes_out` what the Result is now.
 
     `comes_next` is what the Parameter gets in the next iteration, None where that is not computed yet or there will be
-    none. `change` is the difference of `goes_out` from `came_in`, None where they differ in shape; `marks` are those of
-    unchanged, shape changed, type changed, NaN, Inf that hold. Without differences asked for there are neither
+    none. `change` is the largest difference of `goes_out` from `came_in`, None where they differ in shape. `marks` are
+    those of unchanged, shape changed, type changed, NaN, Inf that hold. Without differences asked for there are neither
     `change` nor unchanged, NaN and Inf. `counts` is False for an edge that has no effect; `why` then says so.
     """
 
@@ -211,7 +210,7 @@ class BackEdgeView(OneLine, Struct, frozen=True, eq=False):
     came_in: Array | None
     goes_out: Array | None
     comes_next: Array | None
-    change: Differences | None
+    change: float | None
     marks: tuple[str, ...]
     counts: bool
     why: str

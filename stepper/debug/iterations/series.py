@@ -27,7 +27,7 @@ from stepper.query import expression_values
 from stepper.query.address_resolution import Target, resolve
 from stepper.query.address_syntax import Address, IterationRange, address_given, numpy_index
 from stepper.query.expression_values import FUNCTIONS, ValueFailure
-from stepper.tensors.differences import differences
+from stepper.tensors.difference import largest_gap
 
 MOST_POINTS: Final = 10_000
 MOST_ELEMENTS: Final = 4096
@@ -96,9 +96,7 @@ def previous_value(timeline: Timeline, address: str | Address, *, compared: bool
     except UsageError:
         now = None
     before = read(value_before(timeline, target))
-    comparable = compared and now is not None and now.shape == before.shape
-    change = differences(now, before) if comparable else None
-    return PreviousValue(iteration, now, before, change)
+    return PreviousValue(iteration, now, before, largest_gap(now, before) if compared and now is not None else None)
 
 
 def value_before(timeline: Timeline, target: Target) -> Any:

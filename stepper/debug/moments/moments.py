@@ -5,33 +5,186 @@ What is compared once is remembered by the values' identity, which never change,
 
 from __future__ import annotations
 
+import math
+import re
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain
 from operator import call, is_not
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper.debug.branches.branches import Branches
+from stepper.debug.branches.edits import ORIGINAL
+from stepper.debug.breakpoints.targets import named_places
+from stepper.debug.finding.goto import place_from_the_first
 from stepper.debug.iterations import slots
-from stepper.debug.moments.difference import Change, Difference, difference
-from stepper.debug.moments.frames import FoundFrame, FrameFinder
-from stepper.debug.moments.moment import GraphPlace, Moment, MomentKind, place_of_stack
-from stepper.debug.moments.moment_values import MomentValues, ValueKey
-from stepper.debug.moments.spread import BesideIteration, Other, Spread
-from stepper.debug.moments.views import MomentView, OperationDifference
+from stepper.debug.moments.moment import (
+    BEFORE,
+    REFERENCE,
+    GraphPlace,
+    Moment,
+    MomentKind,
+    MomentValues,
+    PlaceStep,
+    ValueKey,
+    place_of_stack,
+)
+from stepper.debug.moments.run_pairs import Order, iterations_of, order_of
+from stepper.debug.moments.spread import BesideIteration, MomentView, OperationDifference, Other, Spread
 from stepper.debug.reference_values import ReferenceValues, ValuePlace, path_of
 from stepper.debug.scopes import innermost_loop
+from stepper.debug.stop import Stop, iteration_of
 from stepper.debug.timeline import Timeline
-from stepper.engine.frames import Frame, LoopRun, loop_run
-from stepper.engine.program import LoopPlan, Value
-from stepper.errors import StepperError, UsageError
+from stepper.debug.visits import excursion
+from stepper.engine.frames import Event, EventKind, Every, Frame, LoopRun, Snapshot, loop_run
+from stepper.engine.machine import Machine
+from stepper.engine.program import LoopPlan, Program, Value
+from stepper.errors import Paused, StepperError, UsageError
+from stepper.ir.lowering import without_loops
 from stepper.ir.model import Layer
+from stepper.query.atlas import Atlas
+from stepper.tensors.difference import Change, Difference, difference
 from stepper.tensors.statistics import number_of
 from stepper.tensors.tolerances import Tolerances
+from stepper.wording import counted
+
+# --- Frames of any place of a run: the values that a graph had when its iteration was closed, of any branch ----------
+
+
+_MOST_KEPT: Final = 3
+"""Frames of a branch that are kept; each holds the values of one iteration."""
+
+
+class FoundFrame(Struct, frozen=True, eq=False):
+    """A frame as it was at the end of its iteration, at `tick`; or, without one, why there is none."""
+
+    frame: Frame | None
+    tick: int = 0
+    problem: str = ""
+
+
+class FrameFinder:
+    """Finds frames in one course of a run. What takes long is left off and gone on with; the present stays."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self._timeline = timeline
+        self._kept: OrderedDict[GraphPlace, FoundFrame] = OrderedDict()
+        self._stand: Snapshot | None = None
+        self._course: tuple[object, ...] = ()
+
+    def frame(self, place: GraphPlace, enough: Callable[[], bool] = lambda: False) -> FoundFrame | None:
+        """Return the frame of a place; None where `enough` ended the search, which another call goes on with."""
+        edits = self._timeline.edits
+        course = tuple(one for tick in sorted(edits) for one in edits[tick])
+        if len(course) != len(self._course) or any(a is not b for a, b in zip(course, self._course, strict=True)):
+            self._kept.clear()
+            self._stand, self._course = None, course
+        found = self._kept.get(place)
+        if found is None:
+            found = self._searched(_Search(self._timeline, place), enough)
+            if found is None:
+                return None
+            self._kept[place] = found
+            while len(self._kept) > _MOST_KEPT:
+                self._kept.popitem(last=False)
+        self._kept.move_to_end(place)
+        return found
+
+    def _searched(self, search: _Search, enough: Callable[[], bool]) -> FoundFrame | None:
+        machine = self._timeline.machine
+        with excursion(self._timeline):
+            begin = self._timeline.history.latest(search.is_before) or self._timeline.history.before(0)
+            if self._stand is not None and self._stand.tick > begin.tick and search.is_before(self._stand):
+                begin = self._stand
+            machine.restore(begin)
+            found = search.go(enough)
+            self._stand = machine.snapshot()
+        return found
+
+
+class _Search:
+    """One way forward to a place."""
+
+    def __init__(self, timeline: Timeline, place: GraphPlace) -> None:
+        self._timeline, self._machine = timeline, timeline.machine
+        self._place = place
+        self._iterations = tuple(step.iteration for step in place if step.iteration is not None)
+        self._program, self._order = _program_at(self._machine.compiled.main, place)
+        self._found: FoundFrame | None = None
+
+    def is_before(self, snapshot: Snapshot) -> bool:
+        """True if a moment is before the end of the iteration."""
+        return bool(snapshot.frames) and order_of(snapshot.frames) < self._order
+
+    def go(self, enough: Callable[[], bool]) -> FoundFrame | None:
+        """Go on to the end of the iteration; None where that was left off."""
+        machine = self._machine
+        try:
+            event = self._timeline.forward(Every.ITERATION, lambda event: self._see(event) or enough())
+        except StepperError as error:
+            return self._found or self._failed(str(error))
+        if self._found is None and event.kind is EventKind.FINISHED:  # nothing looks at this event on the way
+            self._see(event)
+            return self._found or FoundFrame(None, machine.tick, self._why_absent(event))
+        return self._found
+
+    def _see(self, event: Event) -> bool:
+        """Take the frame, if this is the end of the iteration; True too where the run has gone past it."""
+        stack, frame = self._machine.stack, event.frame
+        if frame.program is self._program and self._is_end(event):
+            self._found = FoundFrame(frame.copy(), event.tick)
+            return True
+        if stack and order_of(stack) > self._order:
+            self._found = FoundFrame(None, event.tick, self._why_absent(event))
+            return True
+        return False
+
+    def _is_end(self, event: Event) -> bool:
+        if not self._place:
+            return event.kind is EventKind.FINISHED
+        stack = self._machine.stack
+        if self._place[-1].iteration is not None:
+            return event.kind is EventKind.ITERATION and iterations_of(stack) == self._iterations
+        return event.kind is EventKind.LEFT and iterations_of(stack) == self._iterations
+
+    def _failed(self, message: str) -> FoundFrame:
+        """Return the frame in which the run failed, if it is the one; what it has computed is there."""
+        stack = self._machine.stack
+        for depth, frame in enumerate(stack):
+            if frame.program is self._program and iterations_of(stack[: depth + 1]) == self._iterations:
+                return FoundFrame(frame.copy(), self._machine.tick, message)
+        return FoundFrame(None, self._machine.tick, message)
+
+    def _why_absent(self, event: Event) -> str:
+        program, activation = event.frame.program, event.frame.activation
+        is_around = self._program.path[: len(program.path)] == program.path
+        if event.kind is EventKind.LEFT and is_around and activation is not None:
+            if isinstance(activation.plan, LoopPlan):
+                return f"the loop runs {counted(activation.iteration + 1, 'iteration')} there"
+            if program.path == self._program.path:
+                return "the other side of the If runs there"
+        return "the run does not come there"
+
+
+def _program_at(main: Program, place: GraphPlace) -> tuple[Program, Order]:
+    """Return the program of a place, and the order of the moment at which its iteration is closed."""
+    program, found = main, list[float]()
+    for step in place:
+        index = program.indices[step.layer]
+        plans = program.operations[index].plans
+        program = plans[step.role == "else_body"].program if len(plans) > 1 else plans[0].program
+        found += [index, 0 if step.iteration is None else step.iteration]
+    return program, (*found, math.inf)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+
 
 _MOST_KNOWN: Final = 20_000
 """Comparisons that are remembered."""
@@ -241,7 +394,13 @@ class Moments:
         frame, moment = stack[-1], beside.moment
         plan = None if frame.activation is None else frame.activation.plan
         merged = plan.merged if isinstance(plan, LoopPlan) else ()
-        entered = [(frame.program.parameter(one.parameter), [_current(frame, one.parameter)]) for one in merged]
+        entered = [
+            (
+                frame.program.parameter(one.parameter),
+                [frame.values[at] if slots.is_current(frame, at := one.parameter) else None],
+            )
+            for one in merged
+        ]
         layers = {layer.id: layer for layer, _now in entered}
         for key, now in beside.outdated((layer.id, now) for layer, now in entered):
             if moment.kind is MomentKind.REFERENCE:
@@ -266,7 +425,12 @@ class Moments:
             if theirs and theirs[0] is not None:
                 piece = frame.program.joined_pieces.get(index)
                 shown = theirs[0] if piece is None else a.held(piece.layer, piece.output)
-                number = None if shown is None else self._number(shown, beside.statistic)
+                statistic = beside.statistic
+                number = (
+                    None
+                    if shown is None
+                    else self._numbers.of((shown,), statistic, partial(number_of, shown, statistic))
+                )
                 found = OperationDifference(number, max(known, key=_rank, default=None))
             beside.put(index, now, found)
             yield asks or count % _SOME == _SOME - 1
@@ -279,9 +443,6 @@ class Moments:
             return difference(a, now, self.tolerances_for(moment).of(layer, np.asarray(now).dtype))
 
         return self._differences.of((a, now), (moment.kind is MomentKind.REFERENCE, layer.id), compared)
-
-    def _number(self, a: Value, statistic: str) -> float | None:
-        return self._numbers.of((a,), statistic, lambda: number_of(a, statistic))
 
     def _title(self, moment: Moment) -> str:
         reference = self._timeline.reference
@@ -296,10 +457,6 @@ def _paths(moment: Moment, here: GraphPlace) -> tuple[tuple[int, ...], tuple[int
     a, now = (tuple(step.iteration for step in place if step.iteration is not None) for place in (there, here))
     pinned = sum(step.iteration is not None for step in moment.place)
     return None if a[:-1] == now[:-1] and pinned >= len(now) else (a, now)
-
-
-def _current(frame: Frame, slot: int) -> Value | None:
-    return frame.values[slot] if slots.is_current(frame, slot) else None
 
 
 def _latest_first(frame: Frame) -> Iterator[tuple[int, list[Value | None]]]:
@@ -370,3 +527,230 @@ class _Remembered(Generic[Result]):
 
 def _holder(value: Value | None) -> Callable[[], Value | None]:
     return weakref.ref(value) if isinstance(value, np.ndarray) else lambda: value
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The moment A of a debugger: how it is named, what comes next in the round, and what becomes of it after an edit
+
+
+OFF: Final = "off"
+HERE: Final = "here"
+_NEXT: Final = "next"
+
+WORDS: Final = (OFF, HERE, _NEXT, str(MomentKind.BEFORE), str(MomentKind.REFERENCE))
+"""What A can be beside an iteration, an address and the name of a branch."""
+
+_ABSENT: Final = {
+    MomentKind.ITERATION: "A is in a loop that does not run here",
+    MomentKind.BEFORE: "there is no iteration before this one",
+}
+
+
+class Traveller(Protocol):
+    """A debugger, as far as it is known here: a run that goes anywhere in its branches, and has a moment A."""
+
+    branches: Branches
+    machine: Machine
+    stop: Stop
+
+    @property
+    def timeline(self) -> Timeline:
+        """Return the course of the run that goes on."""
+
+    @property
+    def moments(self) -> Moments:
+        """Return what reads moments."""
+
+    @property
+    def pinned(self) -> Moment | None:
+        """Return the moment A."""
+
+    @pinned.setter
+    def pinned(self, moment: Moment | None) -> None: ...
+
+    def branch(self, name: str) -> Stop:
+        """Go on in another branch."""
+        ...
+
+    def goto_tick(self, tick: int) -> Stop:
+        """Go to a tick."""
+        ...
+
+    def goto_iteration(self, iteration: int) -> Stop:
+        """Go to the same place in another iteration."""
+        ...
+
+
+def moment_called(debugger: Traveller, text: str, a: Moment | None = None) -> Moment | None:
+    """Return the moment that a text means, None for `off`; `a` is A as it is, for `+1` and `next`.
+
+    A text is one of WORDS, the name of a branch, the number of an iteration of the loop that runs here, how many
+    iterations later than A (+1, -2), or an address with iterations. UsageError for one that there is not.
+    """
+    if text == OFF:
+        return None
+    if text == _NEXT:
+        return _next(debugger, a)
+    if text in ("", HERE):
+        return here(debugger)
+    if text == MomentKind.BEFORE:
+        return BEFORE
+    if text == MomentKind.REFERENCE:
+        if debugger.timeline.reference is None:
+            raise UsageError("there is no reference: name one with reference FILE, or --reference at the start")
+        return REFERENCE
+    if text in debugger.branches:
+        return _of_branch(debugger, text)
+    if re.fullmatch(r"[+-][0-9]{1,18}", text):
+        return _later(debugger, a, int(text))
+    if re.fullmatch(r"@?[0-9]{1,18}", text):
+        now = here(debugger)
+        return _checked(now.moved(int(text.lstrip("@")) - (now.iteration or 0)))
+    return _at_address(debugger, text)
+
+
+def _of_branch(debugger: Traveller, name: str) -> Moment:
+    if name == debugger.branches.name:
+        raise UsageError(f"now is branch {name} itself; set ADDR = EXPR makes another one to hold against it")
+    return Moment(MomentKind.BRANCH, name)
+
+
+def here(debugger: Traveller) -> Moment:
+    """Return the iteration in which the run stands. UsageError outside of loops."""
+    stack = debugger.machine.stack
+    depth = innermost_loop(stack)
+    if depth is None or iteration_of(stack[depth]) is None:
+        way = "step into a loop first, until its first iteration has begun"
+        raise UsageError(f"the run is in no iteration here: {without_loops(debugger.machine.compiled.model) or way}")
+    place = place_of_stack(stack[: depth + 1])
+    return Moment(MomentKind.ITERATION, debugger.branches.name, place, debugger.machine.tick)
+
+
+def by_itself(debugger: Traveller) -> Moment | None:
+    """Return what A is as long as nothing was said: the reference, or the original beside a branch with edits."""
+    if debugger.timeline.reference is not None:
+        return REFERENCE
+    has_edits = debugger.branches.name != ORIGINAL and bool(debugger.timeline.edits)
+    return Moment(MomentKind.BRANCH, ORIGINAL) if has_edits else None
+
+
+def after_edit(a: Moment | None) -> Moment:
+    """Return what A is once a value was changed: the original, unless it is a branch already."""
+    return a if a is not None and a.kind is MomentKind.BRANCH else Moment(MomentKind.BRANCH, ORIGINAL)
+
+
+def after_leaving(a: Moment | None, left: str, entered: str) -> Moment | None:
+    """Return what A is where the run goes on in another branch: never the one that is entered."""
+    if a is not None and a.kind is MomentKind.BRANCH and a.branch == entered:
+        return Moment(MomentKind.BRANCH, left)
+    return a
+
+
+def swapped(debugger: Traveller) -> Stop:
+    """Go to A, and make the moment where one was A. UsageError where A is no moment of this run."""
+    a = debugger.pinned
+    if a is None:
+        raise UsageError("there is no moment A: mark A pins this one, A N an iteration, A NAME a branch")
+    if a.kind is MomentKind.REFERENCE:
+        raise UsageError("A is the reference, which is no moment of this run")
+    stack, tick, left = debugger.machine.stack, debugger.machine.tick, debugger.branches.name
+    if a.kind is MomentKind.BRANCH:
+        place = place_of_stack(stack)
+        debugger.branch(a.branch)
+        debugger.goto_tick(tick)
+        if place_of_stack(debugger.machine.stack) != place:
+            _go_to_place(debugger, a, place)
+        debugger.pinned = Moment(MomentKind.BRANCH, left)
+        return debugger.stop
+    now = here(debugger)
+    beside = a.seen_from(place_of_stack(stack))
+    if beside is None:
+        raise UsageError(
+            "A is in a loop that does not run here"
+            if a.kind is MomentKind.ITERATION
+            else "there is no iteration before this"
+        )
+    if a.branch not in ("", left):
+        debugger.branch(a.branch)
+    if a.tick is not None:
+        debugger.goto_tick(a.tick)
+    elif beside[:-1] == place_of_stack(stack)[:-1] and beside[-1].iteration is not None:
+        debugger.goto_iteration(beside[-1].iteration)
+    else:
+        _go_to_place(debugger, a, beside)
+    debugger.pinned = now
+    return debugger.stop
+
+
+def _go_to_place(debugger: Traveller, a: Moment, place: GraphPlace) -> None:
+    found = debugger.moments.frame(a, place)
+    if found is None:
+        raise Paused
+    if found.frame is None:
+        raise UsageError(found.problem)
+    debugger.goto_tick(found.tick)
+
+
+def _next(debugger: Traveller, a: Moment | None) -> Moment | None:
+    """Go round: off, the iteration before, the original branch, the reference; what there is not is left out.
+
+    UsageError where there is nothing beside off.
+    """
+    place = place_of_stack(debugger.machine.stack)
+    around: list[Moment | None] = [None]
+    if BEFORE.seen_from(place) is not None:
+        around.append(BEFORE)
+    if debugger.branches.name != ORIGINAL:
+        around.append(Moment(MomentKind.BRANCH, ORIGINAL))
+    if debugger.timeline.reference is not None:
+        around.append(REFERENCE)
+    if a is None and len(around) == 1:
+        is_within = any(step.iteration is not None for step in place)
+        raise UsageError(
+            "iteration 0 has none before it; A N holds iteration N against it"
+            if is_within
+            else "outside of loops there is no iteration before; A LOOP@N holds iteration N"
+        )
+    return around[(around.index(a) + 1) % len(around)] if a in around else None
+
+
+def _later(debugger: Traveller, a: Moment | None, by: int) -> Moment:
+    if a is None or a.kind is MomentKind.BEFORE:
+        return _checked(here(debugger).moved(by))
+    if a.kind is not MomentKind.ITERATION:
+        raise UsageError(f"A is no iteration that could be moved by {by:+}, but the {a.kind} {a.branch}".rstrip())
+    return _checked(a.moved(by))
+
+
+def _checked(moment: Moment) -> Moment:
+    if (moment.iteration or 0) < 0:
+        raise UsageError("there is no iteration before 0")
+    return moment
+
+
+def _at_address(debugger: Traveller, text: str) -> Moment:
+    machine = debugger.machine
+    found = named_places(text, machine.compiled, machine.program)
+    if len(found) > 1:
+        raise UsageError(f"'{text}' names {len(found)} places; say which one")
+    place = place_from_the_first(debugger.timeline, found[0])
+    asked = dict(place.iterations)
+    steps: list[PlaceStep] = []
+    atlas = Atlas(machine.compiled)
+    for depth in range(1, len(place.program.path) + 1):
+        program = atlas.ancestor(place.program, depth)
+        layer = program.path[-1]
+        role = next(body.role for body in layer.bodies if body.graph is program.graph)
+        if not layer.is_loop:
+            steps.append(PlaceStep(layer.id, role, None))
+            continue
+        wanted = asked.get(depth)
+        if wanted is None and depth < len(machine.stack) and machine.stack[depth].program is program:
+            wanted = iteration_of(machine.stack[depth])
+        if not isinstance(wanted, int):
+            example = f"such as {layer.name}@3"
+            raise UsageError(f"'{text}' is not one iteration of {layer.type} '{layer.name}': say which, {example}")
+        steps.append(PlaceStep(layer.id, role, wanted))
+    if not any(step.iteration is not None for step in steps):
+        raise UsageError(f"'{text}' is in no loop, so it has no other iteration; a branch or a reference can be A")
+    return Moment(MomentKind.ITERATION, debugger.branches.name, tuple(steps))

@@ -16,32 +16,212 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from stepper.debug.branches.branches import Branches, edit_text
 from stepper.debug.branches.differences import PlaceDifference, parting, state_difference
 from stepper.debug.branches.edits import Edit, ValueEdit, same_by_tick
-from stepper.debug.branches.lockstep import ClosedIteration, Lockstep, closed_iterations
 from stepper.debug.inspection.explanations import truth
-from stepper.debug.moments.difference import Change, Difference, difference
-from stepper.debug.moments.moment import Moment, MomentKind
-from stepper.debug.moments.moment_values import MomentValues
-from stepper.debug.moments.output_changes import OutputChange, output_changes, output_sources
+from stepper.debug.moments.moment import Moment, MomentKind, MomentValues
+from stepper.debug.moments.run_pairs import EndedGraph, RunPairs, Values, values_beside
 from stepper.debug.overview.facts import Row, RowKind
 from stepper.debug.overview.rows import LoopRows, loop_rows
-from stepper.debug.reference_values import ReferenceValues, ValuePlace, path_of
+from stepper.debug.reference_values import ReferenceValues, ValuePlace
+from stepper.debug.scopes import target_in
 from stepper.debug.stop import iteration_of
 from stepper.debug.timeline import Timeline
 from stepper.element_types import Array
 from stepper.engine.frames import Frame, LoopRun, loop_run
-from stepper.engine.program import LoopPlan, Operation, Program, Value
+from stepper.engine.loops import ConcatenatedOutput, LastValueOutput
+from stepper.engine.program import CompiledModel, LoopPlan, Operation, Program, Value
+from stepper.engine.run import output_names
+from stepper.ir.model import Layer
 from stepper.records import Brief
+from stepper.tensors.difference import Change, Difference, difference
 from stepper.tensors.histories import ValueHistory
 from stepper.tensors.known_values import KnownValues
 from stepper.tensors.tolerances import Tolerances
 
+# ---------------------------------------------------------------------------------------------------------------------
+# Changes of the outputs of a model between two courses of its run: row by row where a loop gives them in rows
+
+
+MOST_ROWS: Final = 4_096
+"""Rows that differ of which each is looked at."""
+
+
+class RowChange(NamedTuple):
+    """A row of an output that differs, by the iteration that gave it."""
+
+    iteration: int
+    difference: Difference
+
+
+class OutputChange(Struct, frozen=True):
+    """An output of the model in A and now.
+
+    Where a loop gives a piece of it in each iteration, `rows` is how many both have (`lengths`: in A, and now), and
+    `changed` are the first of those that differ, of `different` in all, in the order of the iterations. `rows` is None
+    of another output. `source` is the name of the value of the loop that it is, where a loop gives it.
+    """
+
+    name: str
+    difference: Difference
+    rows: int | None = None
+    lengths: tuple[int, int] = (0, 0)
+    different: int = 0
+    changed: tuple[RowChange, ...] = ()
+    source: str = ""
+
+    @property
+    def first(self) -> int | None:
+        """Return the first iteration in which it differs."""
+        return self.changed[0].iteration if self.changed else None
+
+    def rows_that(self, change: Change) -> tuple[RowChange, ...]:
+        """Return the rows with this kind of change."""
+        return tuple(row for row in self.changed if row.difference.change is change)
+
+    @property
+    def within(self) -> tuple[RowChange, ...]:
+        """Return the rows whose bits differ, but which stay within the tolerance."""
+        return tuple(row for row in self.changed if row.difference.is_within)
+
+
+class _Pieces(NamedTuple):
+    """Way in which a loop joins an output: along which axis, how many elements in each iteration, from the end on.
+
+    `before` elements were there before the first iteration.
+    """
+
+    axis: int
+    size: int
+    is_backward: bool
+    before: int = 0
+
+
+def output_changes(
+    compiled: CompiledModel, a: Sequence[Value | None] | None, b: Sequence[Value] | None
+) -> tuple[OutputChange, ...]:
+    """Return how the outputs of a model differ, as far as both sides have them."""
+    if a is None or b is None:
+        return ()
+    names = output_names(compiled.model)
+    found = []
+    for index, (name, one, other) in enumerate(zip(names, a, b, strict=True)):
+        if one is not None:
+            given = _given(compiled, index)
+            pieces = None if given is None else _pieces(given)
+            change = output_change(name, np.asarray(one), np.asarray(other), pieces)
+            found.append(change if given is None else replace(change, source=given.name))
+    return tuple(found)
+
+
+def output_sources(main: Program) -> list[tuple[Layer, int]]:
+    """Return the layer and the output of it that gives each output of a model."""
+    return [(target.layer, target.output) for target in (target_in(main, slot) for slot in main.results)]
+
+
+def output_change(name: str, a: Array, b: Array, pieces: _Pieces | None) -> OutputChange:
+    """Return how one output differs."""
+    whole = difference(a, b)
+    if pieces is None or a.ndim != b.ndim or a.dtype != b.dtype or not a.ndim:
+        return OutputChange(name, whole)
+    left, right = _by_row(a, pieces), _by_row(b, pieces)
+    lengths = len(left), len(right)
+    rows = min(lengths)
+    if left.shape[1:] != right.shape[1:]:
+        return OutputChange(name, whole)
+    differing = _differing(left[:rows], right[:rows])
+    changed = [RowChange(int(row), difference(left[row], right[row])) for row in differing[:MOST_ROWS]]
+    found = tuple(row for row in changed if row.difference.change is not Change.SAME)
+    many = len(found) + max(len(differing) - MOST_ROWS, 0)
+    return OutputChange(name, whole, rows, lengths, many, found)
+
+
+def _by_row(array: Array, pieces: _Pieces) -> Array:
+    """Return the elements of an output with a row for each iteration, in the order of these."""
+    moved = np.moveaxis(array, pieces.axis, 0)
+    if pieces.is_backward:
+        moved = moved[::-1]
+    moved = moved[pieces.before :]
+    count, size = len(moved) // pieces.size, math.prod(moved.shape[1:]) * pieces.size
+    return moved[: count * pieces.size].reshape(count, size)
+
+
+def _differing(a: Array, b: Array) -> Array:
+    if a.dtype.kind in "OTSU" or a.dtype.names is not None or not a.size:
+        return np.arange(len(a))
+    left, right = (np.ascontiguousarray(side).view(np.uint8).reshape(len(side), -1) for side in (a, b))
+    return np.flatnonzero((left != right).any(axis=1))
+
+
+class _LoopOutput(NamedTuple):
+    """An output of a model that is one of a loop: the loop's operation and plan, and what it is there."""
+
+    main: Program
+    operation: Operation
+    plan: LoopPlan
+    entry: ConcatenatedOutput | LastValueOutput
+
+    @property
+    def name(self) -> str:
+        """Return the name of the value inside of the loop: of what is carried that of the Parameter."""
+        program = self.plan.program
+        merged = self.entry.merged if isinstance(self.entry, LastValueOutput) else None
+        if merged is not None:
+            return program.parameter(merged).name
+        return target_in(program, self.entry.result).layer.name
+
+
+def _given(compiled: CompiledModel, index: int) -> _LoopOutput | None:
+    """Return how a loop gives an output of the model; None where none does."""
+    main = compiled.main
+    slot = main.results[index]
+    place = main.computed_at.get(slot)
+    operation = None if place is None else main.operations[place]
+    plan = operation.plans[0] if operation is not None and len(operation.plans) == 1 else None
+    if operation is None or not isinstance(plan, LoopPlan):
+        return None
+    number = operation.outputs.index(slot)
+    entries: list[ConcatenatedOutput | LastValueOutput] = [*plan.concatenated, *plan.last_values]
+    entry = next((one for one in entries if one.output == number), None)
+    return None if entry is None else _LoopOutput(main, operation, plan, entry)
+
+
+def _pieces(given: _LoopOutput) -> _Pieces | None:
+    """Return how a loop joins an output; None of one of which an iteration gives no piece."""
+    if isinstance(given.entry, LastValueOutput):
+        return _appended_pieces(given, given.entry)
+    slicing = given.entry.slicing
+    size = slicing.part_size or abs(slicing.stride) or 1
+    return _Pieces(slicing.axis, size, slicing.stride < 0)
+
+
+def _appended_pieces(given: _LoopOutput, entry: LastValueOutput) -> _Pieces | None:
+    """Return how the body itself joins a piece to the value; None where it does not, or the file says no sizes."""
+    program = given.plan.program
+    carried = next((one for one in given.plan.merged if one.parameter == entry.merged), None)
+    index = program.computed_at.get(entry.result, -1)
+    piece = program.joined_pieces.get(index)
+    if carried is None or piece is None:
+        return None
+    axis = str(program.operations[index].layer.attributes.get("axis", ""))
+    came = target_in(given.main, given.operation.inputs[carried.input])
+    added, begun = program.graph.by_id[piece.layer].outputs[piece.output].dims, came.layer.outputs[came.output].dims
+    if not axis.isdecimal() or int(axis) >= min(len(added), len(begun)):
+        return None
+    size, before = added[int(axis)], begun[int(axis)]
+    is_first = program.graph.sources[program.operations[index].layer.id][0] == piece
+    return _Pieces(int(axis), size, is_first, before) if size > 0 and before >= 0 else None
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+
+
 MOST_CELLS: Final = 2**20
-"""Cells of one run of a loop, of 6 bytes each."""
+"""Cells of one run of a loop, of 12 bytes each."""
 MOST_RUNS: Final = 64
 """Runs of loops of which cells are kept, the last ones."""
 _MOST_ELEMENTS: Final = 2**16
@@ -68,7 +248,6 @@ _BY_CODE: Final = {code: change for change, code in CODES.items()}
 
 Followed = Mapping[int, Sequence[tuple[int, int, int]]]
 """By the `id` of a program outputs of its operations: (index of the operation, of its output, slot)."""
-ClosedPair = tuple[ClosedIteration | None, ClosedIteration | None]
 _MOST_KNOWN: Final = 256
 """Rows of cells that are remembered with the cells of a run."""
 
@@ -241,50 +420,42 @@ class _CellsBuilder:
         self.program, self._outer = program, outer
         self._began, self._rows = same_before, rows
         self._theirs = [] if rows is None else [KnownValues() for _ in rows.slots]
-        self._ports = _ports_of(program)
-        self._columns = _columns_of(program, self._ports)
+        self.ports = _ports_of(program)
+        self.columns = len(program.operations) + len(self.ports) + 1  # the last: whether the loop goes on
         self._step, self.reached = 1, 0
-        self._changes = np.zeros((64, self._columns), np.uint8)
-        self._relative = np.zeros((64, self._columns), np.float32)
-        self._edited = np.zeros((64, self._columns), bool)
+        self._cells = np.zeros((3, 64, self.columns), np.float32)
         self._view: SpreadCells | None = None
         if same_before:
-            self._skip(same_before)
-
-    def _skip(self, iterations: int) -> None:
-        """So many iterations from 0 on are the same."""
-        while -(-iterations // self._step) * max(self._columns, 1) > MOST_CELLS:
-            self._step *= 2
-        rows = -(-iterations // self._step)
-        self._grow(rows)
-        self._changes[:rows] = CODES[Change.SAME]
-        self.reached = iterations
+            while -(-same_before // self._step) * self.columns > MOST_CELLS:
+                self._step *= 2
+            reached = -(-same_before // self._step)
+            self._grow(reached)
+            self._cells[0, :reached] = CODES[Change.SAME]
+            self.reached = same_before
 
     def _grow(self, rows: int) -> None:
-        while len(self._changes) < rows:
-            for name in ("_changes", "_relative", "_edited"):
-                array = getattr(self, name)
-                setattr(self, name, np.concatenate((array, np.zeros_like(array))))
+        while self._cells.shape[1] < rows:
+            self._cells = np.concatenate((self._cells, np.zeros_like(self._cells)), axis=1)
 
-    def add(self, iteration: int, changes: Array, relative: Array, edited: Array) -> None:
-        """Add an iteration, the next one or a later one."""
+    def add(self, iteration: int, cells: Array) -> None:
+        """Add the codes, relative differences and edits of an iteration, the next one or a later one."""
         self._view = None
-        while (iteration // self._step + 1) * max(self._columns, 1) > MOST_CELLS and iteration // self._step > 1:
-            self._halve()
+        while (iteration // self._step + 1) * self.columns > MOST_CELLS and iteration // self._step > 1:
+            merged = np.maximum(self._cells[:, 0::2], self._cells[:, 1::2])
+            self._cells = np.concatenate((merged, np.zeros_like(merged)), axis=1)
+            self._step *= 2
         row = iteration // self._step
         self._grow(row + 1)
-        self._changes[row] = np.maximum(self._changes[row], changes)
-        self._relative[row] = np.maximum(self._relative[row], relative)
-        self._edited[row] |= edited
+        self._cells[:, row] = np.maximum(self._cells[:, row], cells)
         self.reached = iteration + 1
 
-    def take(self, iteration: int, theirs: TheirValue) -> None:
+    def take(self, iteration: int, theirs: Values) -> None:
         """Take what A has of the loop's rows in an iteration."""
         for slot, known in zip(() if self._rows is None else self._rows.slots, self._theirs, strict=True):
             index = self.program.computed_at.get(slot)
             if index is not None:
                 operation = self.program.operations[index]
-                value = theirs(operation, operation.outputs.index(slot))
+                value = theirs(operation.layer, operation.outputs.index(slot))
                 if value is not None and np.size(value) <= _MOST_ELEMENTS and known.see(iteration, value):
                     self._view = None
 
@@ -299,35 +470,26 @@ class _CellsBuilder:
         self._view = None if more else self._view
         return more > 0
 
-    def _histories(self) -> tuple[ValueHistory | None, ...]:
-        if self._rows is None:
-            return ()
-        return tuple(None if place is None else self._theirs[place].view() for place in self._rows.taken)
-
-    def _halve(self) -> None:
-        for name in ("_changes", "_relative", "_edited"):
-            array = getattr(self, name)
-            merged = np.maximum(array[0::2], array[1::2]) if array.dtype != bool else array[0::2] | array[1::2]
-            array[: len(merged)] = merged
-            array[len(merged) :] = 0
-        self._step *= 2
-
     def view(self) -> SpreadCells:
         """Return them as they are now; they do not change later."""
         if self._view is None:
             rows = -(-self.reached // self._step)
-            parts = (self._changes[:rows].copy(), self._relative[:rows].copy(), self._edited[:rows].copy())
+            changes, relative, edited = self._cells[:, :rows]
             rows_of_loop = () if self._rows is None else tuple(self._rows.rows)
             self._view = SpreadCells(
                 self.program,
                 self.reached,
                 self._step,
-                *parts,
-                theirs=self._histories(),
+                changes.astype(np.uint8),
+                relative.copy(),
+                edited.astype(bool),
+                theirs=()
+                if self._rows is None
+                else tuple(None if k is None else self._theirs[k].view() for k in self._rows.taken),
                 began=self._began,
                 rows=rows_of_loop,
                 outer=self._outer,
-                ports=self._ports,
+                ports=self.ports,
             )
         return self._view
 
@@ -341,11 +503,6 @@ def _ports_of(program: Program) -> dict[tuple[int, int], int]:
         for output in range(len(operation.outputs))
     ]
     return {port: len(program.operations) + place for place, port in enumerate(several)}
-
-
-def _columns_of(program: Program, ports: Mapping[tuple[int, int], int]) -> int:
-    """Return how many columns there are, with that of whether the loop goes on."""
-    return len(program.operations) + len(ports) + 1
 
 
 class BesideIteration(Struct, frozen=True):
@@ -390,17 +547,15 @@ class Spread:
         self._parted = parting(*self._sides) if isinstance(other, str) else 0
         self._seconds = 0.0
         self._set_there: PlaceDifference | None = None
-        self._end = ""
         self._cells: OrderedDict[LoopRun | None, _CellsBuilder] = OrderedDict()
         self._outputs: tuple[OutputChange, ...] = ()
         self._count = 0
-        self._lockstep: Lockstep | None = None
-        self._pairs: Iterator[ClosedPair] | None = None
+        self._runs: RunPairs | None = None
+        self._pairs: Iterator[tuple[EndedGraph | None, EndedGraph | None]] | None = None
         self._began: dict[LoopRun | None, int] = {}
         self._followed: Followed = {}
-        self._ports: dict[int, dict[tuple[int, int], int]] = {}
         self._is_behind = False
-        self._again: Iterator[ClosedIteration] | None = None
+        self._again: Iterator[tuple[EndedGraph | None, EndedGraph | None]] | None = None
         self.is_complete = self._parted is None
         self._value_edits = [edit for edit in _all_edits(self._sides[1]) if isinstance(edit, ValueEdit)]
 
@@ -421,7 +576,7 @@ class Spread:
         started = time.monotonic()
         try:
             if self.is_complete:
-                for one in self._once_more():
+                for _, one in self._once_more():
                     self._take_again(one)
                     if enough() or self._seconds + time.monotonic() - started > SECONDS:
                         return True
@@ -455,7 +610,7 @@ class Spread:
 
     def view(self, run: LoopRun | None) -> SpreadView:
         """Return what is known, with the cells of one run of a loop; None: of the model's own graph."""
-        ends = ("", self._end) if self._lockstep is None else self._lockstep.ends
+        ends = ("", "") if self._runs is None else (self._runs.ends[0], self._runs.ends[1])
         builder = self._cells.get(run)
         edits = tuple(edit_text(edit) for edit in _all_edits(self._sides[1]))
         cells = None if builder is None else builder.view()
@@ -486,7 +641,8 @@ class Spread:
             side = self._sides[1]
             side.history.limit(_MEMORY)
             side.return_to(0)
-            self._pairs = ((None, one) for one in closed_iterations(side, self._failed))
+            self._runs = RunPairs(None, side)
+            self._pairs = iter(self._runs)
             return
         for side in self._sides:
             side.history.limit(_MEMORY)
@@ -499,13 +655,10 @@ class Spread:
             iteration = iteration_of(stack[depth - 1]) if depth > 1 else None
             if iteration is not None:
                 self._began[run] = iteration
-        self._lockstep = Lockstep(first, second)
-        self._pairs = self._lockstep.closed()
+        self._runs = RunPairs(first, second)
+        self._pairs = iter(self._runs)
 
-    def _failed(self, message: str) -> None:
-        self._end = message
-
-    def _compare(self, a: ClosedIteration | None, b: ClosedIteration | None) -> None:
+    def _compare(self, a: EndedGraph | None, b: EndedGraph | None) -> None:
         if b is None:  # only A runs it
             return
         program = b.frame.program
@@ -513,10 +666,6 @@ class Spread:
         theirs = _nothing if is_added else _values_of(a) if a is not None else self._theirs(b)
         if theirs is None:
             return
-        changes, relative, edited = self._compared(theirs, b)
-        changes[-1] = _goes_on_otherwise(a, b, theirs)
-        if is_added:
-            changes[:] = CODES[Change.ADDED]
         builder = self._cells.get(b.run)
         if builder is None:
             rows = self._rows_of(b.frame) if self._kind in (MomentKind.BRANCH, MomentKind.REFERENCE) else None
@@ -525,7 +674,11 @@ class Spread:
             while len(self._cells) > MOST_RUNS:
                 self._cells.popitem(last=False)
         iteration = b.numbers[-1] if b.numbers else 0
-        builder.add(iteration, changes, relative, edited)
+        cells = self._compared(theirs, b, builder)
+        cells[0, -1] = _goes_on_otherwise(a, b, theirs)
+        if is_added:
+            cells[0] = CODES[Change.ADDED]
+        builder.add(iteration, cells)
         builder.take(iteration, theirs)
         self._count += not is_added
 
@@ -539,67 +692,55 @@ class Spread:
     def _file(self) -> str:
         return str(self._sides[1].machine.compiled.model.path)
 
-    def _once_more(self) -> Iterator[ClosedIteration]:
+    def _once_more(self) -> Iterator[tuple[EndedGraph | None, EndedGraph | None]]:
         """Run A once more from where the two part, beside a reference the present branch, where it was left."""
         if self._again is None:
             side = self._sides[0 if isinstance(self._other, str) else 1]
-            side.machine.observers = ()
             side.return_to(self._parted or 0)
-            self._again = closed_iterations(side, lambda _message: None)
+            self._again = iter(RunPairs(None, side))
         return self._again
 
-    def _take_again(self, one: ClosedIteration) -> None:
-        builder = self._cells.get(one.run)
-        if builder is not None and one.numbers:
+    def _take_again(self, one: EndedGraph | None) -> None:
+        builder = None if one is None else self._cells.get(one.run)
+        if builder is not None and one is not None and one.numbers:
             builder.take(one.numbers[-1], _values_of(one) if isinstance(self._other, str) else self._referenced(one))
 
-    def _theirs(self, b: ClosedIteration) -> TheirValue | None:
+    def _theirs(self, b: EndedGraph) -> Values | None:
         """Return what A has beside an iteration; None where it has nothing."""
         if not isinstance(self._other, BesideIteration):
             return self._referenced(b)
         if self._kind is MomentKind.BEFORE:
             (run, values), self._before = self._before, (b.run, tuple(b.frame.values))
-            return (lambda operation, output: values[operation.outputs[output]]) if run == b.run and values else None
+            slots = b.frame.program.slots
+            return (lambda layer, output: values[slots[layer.id, output]]) if run == b.run and values else None
         pinned = self._pinned
         if pinned is None or pinned.program is not b.frame.program:
             return None
-        return lambda operation, output: pinned.held(operation.layer.id, output)
+        return lambda layer, output: pinned.held(layer.id, output)
 
-    def _referenced(self, b: ClosedIteration) -> TheirValue:
-        reference, path = self._other, path_of(b.stack)
-        assert not isinstance(reference, str | BesideIteration)
+    def _referenced(self, b: EndedGraph) -> Values:
+        assert not isinstance(self._other, str | BesideIteration)
+        return values_beside(self._other, b.stack)
 
-        def value(operation: Operation, output: int) -> Value | None:
-            return reference.value_at(ValuePlace(path, operation.layer, output, b.frame))
-
-        return value
-
-    def _compared(self, theirs: TheirValue, b: ClosedIteration) -> tuple[Array, Array, Array]:
+    def _compared(self, theirs: Values, b: EndedGraph, builder: _CellsBuilder) -> Array:
         """Return the codes, relative differences and edits of all columns of an iteration."""
-        operations = b.frame.program.operations
-        ports = self._ports.get(id(b.frame.program))
-        if ports is None:
-            ports = self._ports[id(b.frame.program)] = _ports_of(b.frame.program)
-        columns = _columns_of(b.frame.program, ports)
-        changes = np.zeros(columns, np.uint8)
-        relative = np.zeros(columns, np.float32)
-        edited = np.zeros(columns, bool)
+        operations, ports = b.frame.program.operations, builder.ports
+        cells = np.zeros((3, builder.columns), np.float32)
         right = b.frame.values
         edits = [one for one in self._value_edits if one.program is b.frame.program and right[one.slot] is one.value]
         for index, operation in enumerate(operations):
             for output, slot in enumerate(operation.outputs):
-                one, other = theirs(operation, output), right[slot]
+                one, other = theirs(operation.layer, output), right[slot]
                 if one is None or other is None:
                     continue
                 found = difference(one, other, self._tolerances.of(operation.layer, np.asarray(other).dtype))
-                for column in (index, ports.get((index, output), index)):
-                    changes[column] = max(changes[column], CODES[found.change])
-                    relative[column] = max(relative[column], weight(found))
+                columns = [index, ports.get((index, output), index)]
+                cells[:2, columns] = np.maximum(cells[:2, columns], np.array([[CODES[found.change]], [weight(found)]]))
             for edit in edits:
                 if edit.slot in operation.outputs:
                     port = index, operation.outputs.index(edit.slot)
-                    edited[[index, ports.get(port, index)]] = True
-        return changes, relative, edited
+                    cells[2, [index, ports.get(port, index)]] = 1
+        return cells
 
     def _finish(self) -> None:
         machine = self._sides[1].machine
@@ -615,10 +756,6 @@ def _key(row: Row) -> tuple[object, ...]:
     return row.kind, row.inner.id, row.port
 
 
-TheirValue = Callable[[Operation, int], "Value | None"]
-"""What an output of an operation is in A; None where A has none."""
-
-
 def _branch_of(other: Other, b: str) -> str:
     """Return the branch in which A is, where it is in one; else that of now."""
     if isinstance(other, BesideIteration):
@@ -626,7 +763,7 @@ def _branch_of(other: Other, b: str) -> str:
     return other if isinstance(other, str) else b
 
 
-def _goes_on_otherwise(a: ClosedIteration | None, b: ClosedIteration, theirs: TheirValue) -> int:
+def _goes_on_otherwise(a: EndedGraph | None, b: EndedGraph, theirs: Values) -> int:
     """Return the code of whether a loop goes on in one of two iterations alone: by conditions that may have been set.
 
     Where A is no run of a loop beside it, by the value of its condition there.
@@ -641,19 +778,20 @@ def _goes_on_otherwise(a: ClosedIteration | None, b: ClosedIteration, theirs: Th
     else:
         index = program.computed_at.get(slot)
         operation = None if index is None else program.operations[index]
-        value = None if operation is None else theirs(operation, operation.outputs.index(slot))
+        value = None if operation is None else theirs(operation.layer, operation.outputs.index(slot))
         other = None if value is None else truth(value)
     if other is None:
         return UNKNOWN
     return CODES[Change.SAME if other is activation.condition else Change.TRUTH]
 
 
-def _nothing(_operation: Operation, _output: int) -> None:
+def _nothing(_layer: Layer, _output: int) -> None:
     """Return what A has of an iteration that it does not run."""
 
 
-def _values_of(a: ClosedIteration) -> TheirValue:
-    return lambda operation, output: a.frame.values[operation.outputs[output]]
+def _values_of(a: EndedGraph) -> Values:
+    frame = a.frame
+    return lambda layer, output: frame.values[frame.program.slots[layer.id, output]]
 
 
 def weight(found: Difference) -> float:
@@ -668,3 +806,55 @@ def weight(found: Difference) -> float:
 
 def _all_edits(timeline: Timeline) -> tuple[Edit, ...]:
     return tuple(edit for tick in sorted(timeline.edits) for edit in timeline.edits[tick])
+
+
+# --- A moment beside now as frozen data: its values, and how far each operation of now is from it --------------------
+
+
+class OperationDifference(Struct, frozen=True, eq=False):
+    """An operation in the moment and now: `number` is the statistic of its value in the moment.
+
+    `difference` is None where one of the two has no value; of several outputs that of the one that differs most.
+    """
+
+    number: float | None
+    difference: Difference | None
+
+
+class MomentView(Brief, Struct, frozen=True, eq=False):
+    """A beside now. `title` is that of a reference, `iteration` that of A in the loop around the frame.
+
+    `path` has the iterations of A and of now in all loops around the frame, outer before inner, where they are in
+    different runs of the loop, or A is an iteration of one further out; else it is None.
+
+    `values` are those of the frame that is looked at, `loop` those of the loop that runs in or around it. `operations`
+    map the index of an operation to how it differs, `carried` the id of a Parameter to how what entered the iteration
+    does; both as far as they were compared. `spread` is there beside another branch: where the two differ in all
+    iterations of the loop. `problem` says why A has no values here; `is_elsewhere`: because it is
+    in no iteration of where the run stands.
+    """
+
+    unshown: ClassVar = ("values", "loop", "spread")
+
+    moment: Moment
+    iteration: int | None = None
+    path: tuple[tuple[int, ...], tuple[int, ...]] | None = None
+    title: str = ""
+    values: MomentValues | None = None
+    loop: MomentValues | None = None
+    operations: Mapping[int, OperationDifference] = field(default_factory=dict)
+    carried: Mapping[int, Difference] = field(default_factory=dict)
+    spread: SpreadView | None = None
+    problem: str = ""
+    is_elsewhere: bool = False
+    is_complete: bool = False
+
+    @property
+    def is_in_this_run(self) -> bool:
+        """True if A is an iteration of the same run of the loop as now."""
+        return self.iteration is not None and (self.path is None or self.path[0][:-1] == self.path[1][:-1])
+
+    def difference(self, index: int) -> Difference | None:
+        """Return how far an operation is from A; None where that is not known."""
+        found = self.operations.get(index)
+        return None if found is None else found.difference

@@ -7,15 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from stepper.debug.moments.difference import Change, Difference, difference
 from stepper.debug.moments.moment import Moment, MomentKind
-from stepper.debug.moments.output_changes import OutputChange
-from stepper.debug.moments.spread import SpreadView
-from stepper.debug.moments.views import MomentView
+from stepper.debug.moments.spread import MomentView, OutputChange, SpreadView
 from stepper.engine.program import Program
 from stepper.plain_values import json_number
 from stepper.query.short_names import is_numbered, last_part, without_number
 from stepper.records import as_data
+from stepper.tensors.difference import Change, Difference, difference
 from stepper.wording import counted
 
 

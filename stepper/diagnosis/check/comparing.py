@@ -7,9 +7,9 @@ from contextlib import suppress
 
 from msgspec.structs import replace
 
-from stepper.compare.report.verdict import ComparisonVerdict
-from stepper.compare.run.comparison import RunComparison
-from stepper.compare.run.observations import SideFailure
+from stepper.compare.comparison import RunComparison
+from stepper.compare.observations import SideFailure
+from stepper.compare.verdict import ComparisonVerdict
 from stepper.diagnosis.check.places import moment_address
 from stepper.diagnosis.check.rules.comparison import DEPARTS, DIFFERS, REFUSED
 from stepper.diagnosis.findings import FilePart, Finding, Severity

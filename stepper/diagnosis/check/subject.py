@@ -8,7 +8,6 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from stepper.compare.run.metrics import measure
 from stepper.debug.causes.cause import Chain, Location
 from stepper.debug.debugger import Debugger
 from stepper.debug.overview.facts import ActivationFacts, LoopFacts, Overview, Row, RowKind, RunState
@@ -22,6 +21,7 @@ from stepper.engine.machine import Machine
 from stepper.engine.rules import Rules
 from stepper.errors import StepperError
 from stepper.ir.model import Layer, LayerSite, Model
+from stepper.tensors.difference import measure
 from stepper.tensors.histories import Counter, ValueHistory
 from stepper.tensors.tolerances import Tolerance
 

@@ -2,20 +2,106 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+import math
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from enum import StrEnum
+from functools import cached_property
+from threading import Timer
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, TypeVar
 
 import ml_dtypes
 import numpy as np
+from msgspec import Struct
 
+from stepper.debug.debugger import Debugger
 from stepper.element_types import Array, is_floating
-from stepper.engine.program import CompiledModel, Operation, Partner
-from stepper.ir.model import Graph, Layer, Model
+from stepper.engine.compiler import compile_model, partner_in
+from stepper.engine.frames import Event, EventKind, Every, Frame
+from stepper.engine.machine import Machine
+from stepper.engine.program import CompiledModel, LoopPlan, Operation, Partner, Program
+from stepper.engine.run import output_names
+from stepper.errors import StepperError
+from stepper.ir.model import Graph, Layer, LayerSite, Model, layer_site
 from stepper.openvino.partner import NUMPY_BF16, NUMPY_F16, OpenVINOPartner
 from stepper.ops import registry
 from stepper.ops.emulation import EMULATED, rounded
+
+# --- How far the outputs of a run are from those of the plain one ----------------------------------------------------
+
+
+class Loss(Struct, frozen=True):
+    """Loss of one output: `error` is the norm of the difference over that of the plain output.
+
+    It is Inf where a float that was finite is not, where integers, booleans or strings are others, and of other shapes.
+    """
+
+    output: str
+    error: float
+
+
+def losses(names: Sequence[str], plain: Sequence[Array], narrow: Sequence[Array]) -> tuple[Loss, ...]:
+    """Return what became of each output."""
+    return tuple(
+        Loss(name, math.inf if one.shape != other.shape else relative_error(one, other))
+        for name, one, other in zip(names, plain, narrow, strict=True)
+    )
+
+
+def relative_error(plain: Array, narrow: Array) -> float:
+    """Return the norm of the difference of two arrays of one shape over that of the first; 0 where both are empty."""
+    if not is_floating(plain.dtype):
+        return 0.0 if np.array_equal(plain, narrow) else math.inf
+    exact, rounded = plain.astype(np.float64), narrow.astype(np.float64)
+    finite = np.isfinite(exact)
+    if not np.isfinite(rounded[finite]).all() or not np.array_equal(exact[~finite], rounded[~finite], equal_nan=True):
+        return math.inf
+    size, distance = (float(np.linalg.norm(one)) for one in (exact[finite], rounded[finite] - exact[finite]))
+    return 0.0 if distance == 0 else distance / size if size else math.inf
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The smallest set with which something holds (delta debugging: A. Zeller and R. Hildebrandt, Simplifying and Isolating
+#
+# Failure-Inducing Input, IEEE Trans. Softw. Eng. 28(2), 2002, algorithm ddmin).
+
+
+T = TypeVar("T")
+
+
+def smallest(
+    members: Sequence[T], holds: Callable[[Sequence[T]], bool], go_on: Callable[[], bool]
+) -> tuple[tuple[T, ...], bool]:
+    """Return a subset with which it holds, and True if it does with none of which one more member is left out.
+
+    It holds with all members, which is not tried. Ends earlier where `go_on` is false, with the least so far.
+    """
+    kept, parts = tuple(members), 2
+    while len(kept) > 1:
+        size = -(-len(kept) // parts)
+        chunks = [kept[start : start + size] for start in range(0, len(kept), size)]
+        for index, chunk in enumerate(chunks):
+            rest = tuple(one for other in (*chunks[:index], *chunks[index + 1 :]) for one in other)
+            tried = ((chunk, 2), (rest, max(parts - 1, 2))) if len(chunks) > 2 else ((chunk, 2),)
+            found = None
+            for candidate, wanted in tried:
+                if not go_on():
+                    return kept, False
+                if holds(candidate):
+                    found = candidate, wanted
+                    break
+            if found is not None:
+                kept, parts = found
+                break
+        else:
+            if parts >= len(kept):
+                return kept, True
+            parts = min(len(kept), 2 * parts)
+    return kept, True
+
+
+# ---------------------------------------------------------------------------------------------------------------------
 
 
 class Narrowing(StrEnum):
@@ -133,3 +219,414 @@ def _is_of_floats(layer: Layer) -> bool:
     """Return True if a port is of floats, or of a type that the file does not say."""
     types = [port.element_type for port in (*layer.inputs, *layer.outputs)]
     return any(one is None or is_floating(one.dtype) for one in types)
+
+
+# --- Constants that are weights, and what 8 bits make of them --------------------------------------------------------
+#
+# Asymmetric, with a scale and a zero point for each output channel: 256 levels between its least and its largest
+# weight, 0 among them. That is what NNCF's `compress_weights` does by default (mode INT8_ASYM), for which it takes
+# MatMul and Gather; here convolutions and recurrent cells count as well.
+
+
+_LEVELS: Final = 255
+_LEAST: Final = 16
+"""Elements from which on a constant counts as weights."""
+
+_CHANNELS: Final[Mapping[tuple[str, int], tuple[int, ...]]] = MappingProxyType({
+    ("Gather", 0): (0,),
+    ("Convolution", 1): (0,),
+    ("ConvolutionBackpropData", 1): (1,),
+    ("GroupConvolution", 1): (0, 1),
+    ("GroupConvolutionBackpropData", 1): (0, 2),
+    ("GroupedMatMul", 1): (0, 1),
+    **{(cell, port): (0,) for cell, first in (("LSTMCell", 3), ("GRUCell", 2), ("RNNCell", 2), ("AUGRUCell", 2))
+       for port in (first, first + 1)},
+    **{(kind, port): (0, 1) for kind, first in (("LSTMSequence", 4), ("GRUSequence", 3), ("RNNSequence", 3),
+                                                ("AUGRUSequence", 3)) for port in (first, first + 1)},
+})  # fmt: skip
+"""Axes of the output channels, by the type of the operation and the index of its input."""
+
+
+class Weight(NamedTuple):
+    """A constant that is weights: its program and slot, its layer, and the operation that multiplies with it."""
+
+    program: Program
+    slot: int
+    layer: Layer
+    read_by: Operation
+    channels: tuple[int, ...]
+
+    @property
+    def value(self) -> Array:
+        """The weights as they are in the file."""
+        return np.asarray(self.program.template[self.slot])
+
+
+def weights_of(compiled: CompiledModel) -> list[Weight]:
+    """Return the constants that are weights, also those that come into a loop from outside."""
+    found: dict[tuple[int, int], Weight] = {}
+    for weight in _read(compiled.main, {}):
+        found.setdefault((id(weight.program), weight.slot), weight)
+    return list(found.values())
+
+
+_Held = tuple[Program, int, Layer]
+
+
+def _read(program: Program, given: Mapping[int, _Held]) -> Iterator[Weight]:
+    """Yield the weights that a program's operations read; `given` are constants in slots of its Parameters."""
+    held = dict(given)
+    for layer in program.graph.layers:
+        slot = program.slots.get((layer.id, 0))
+        if layer.type == "Constant" and slot is not None and program.template[slot] is not None:
+            held[slot] = program, slot, layer
+    for operation in (*program.folded, *program.operations):
+        kind = operation.layer.type
+        if kind == "Convert" and operation.inputs[0] in held:
+            held[operation.outputs[0]] = held[operation.inputs[0]]
+        for port, slot in enumerate(operation.inputs):
+            if slot in held and (channels := _channels(operation.layer, port)) is not None:
+                weight = Weight(*held[slot], operation, channels)
+                value = weight.value
+                if is_floating(value.dtype) and value.ndim > 1 and value.size >= _LEAST:
+                    yield weight
+        for plan in operation.plans:
+            fed = [(one.input, one.parameter) for one in plan.invariant] if isinstance(plan, LoopPlan) else plan.inputs
+            inner = {slot: held[operation.inputs[port]] for port, slot in fed if operation.inputs[port] in held}
+            yield from _read(plan.program, inner)
+
+
+def _channels(layer: Layer, port: int) -> tuple[int, ...] | None:
+    """Return the axes of the output channels of an operation's input; None for one that takes no weights."""
+    if layer.type == "MatMul":
+        transposed = layer.is_set("transpose_a" if port == 0 else "transpose_b")
+        return (-2,) if transposed == (port == 1) else (-1,)
+    return _CHANNELS.get((layer.type, port))
+
+
+def in_eight_bits(weight: Weight) -> Array:
+    """Return the weights, each the nearest of its channel's 256 levels; what is not finite stays."""
+    value = weight.value
+    exact: Any = value.astype(np.float64)
+    channels = {axis % value.ndim for axis in weight.channels}
+    axes = tuple(axis for axis in range(value.ndim) if axis not in channels)
+    with np.errstate(all="ignore"):
+        least = np.minimum(exact.min(axes, keepdims=True), 0)
+        largest = np.maximum(exact.max(axes, keepdims=True), 0)
+        scale = (largest - least) / _LEVELS
+        scale = np.where(scale > 0, scale, 1)
+        zero = np.rint(-least / scale)
+        level = np.clip(np.rint(exact / scale) + zero, 0, _LEVELS)
+        rounded = ((level - zero) * scale).astype(value.dtype)
+    return np.where(np.isfinite(exact) & np.isfinite(rounded.astype(np.float64)), rounded, value)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Runs in fewer bits, each with another set of operations (or weights) left in f32, held against the plain run
+
+
+_MOVES: Final = 1_000
+"""How many moves more than twice those of the plain run a run in fewer bits may make."""
+
+
+class Outcome(NamedTuple):
+    """Result of a run in fewer bits: the loss of each output; none where it failed, or did not end in time."""
+
+    losses: tuple[Loss, ...] | None
+    failed: str = ""
+
+    @property
+    def error(self) -> float:
+        """The largest error of an output; Inf where there are none."""
+        return float("inf") if self.losses is None else max((one.error for one in self.losses), default=0.0)
+
+
+class Trials:
+    """A model on given inputs, run plainly once, and in fewer bits as often as asked for, within so many seconds."""
+
+    def __init__(self, debugger: Debugger, narrowing: Narrowing, seconds: float) -> None:
+        self.narrowing, self.runs = narrowing, 0
+        self._start = debugger.machine
+        self._inputs: Sequence[Array] = debugger.inputs
+        self.compiled = self._start.compiled
+        self._deadline = time.monotonic() + seconds
+        self._moves = 0
+        self._outcomes: dict[frozenset[LayerKey], Outcome] = {}
+
+    @property
+    def in_time(self) -> bool:
+        """True while there is time for another run."""
+        return time.monotonic() < self._deadline
+
+    @cached_property
+    def plain(self) -> tuple[Array, ...] | None:
+        """The outputs of the plain run; None where it does not come to its end, or not in time."""
+        machine = self.machine()
+        timer = Timer(max(self._deadline - time.monotonic(), 0.0), machine.request_pause)
+        timer.start()
+        try:
+            machine.advance(Every.END)
+        except StepperError:
+            return None
+        finally:
+            timer.cancel()
+        self._moves = machine.tick
+        return machine.outputs
+
+    @cached_property
+    def candidates(self) -> dict[LayerKey, Layer]:
+        """The layers that may be left in f32: operations that are narrowed, or weights."""
+        if self.narrowing is Narrowing.I8_WEIGHTS:
+            return {layer_key(one.layer): one.layer for one in self._weights}
+        return {layer_key(one.layer): one.layer for one in narrowed_operations(self.compiled)}
+
+    def readers(self, key: LayerKey) -> Layer:
+        """Return the operation that computes with a candidate: itself, or the one that reads the weights."""
+        found = (one.read_by.layer for one in self._weights if layer_key(one.layer) == key)
+        return next(found, self.candidates[key])
+
+    @cached_property
+    def _weights(self) -> Sequence[Weight]:
+        return weights_of(self.compiled) if self.narrowing is Narrowing.I8_WEIGHTS else ()
+
+    def machine(self) -> Machine:
+        """Return a machine of the plain model at its start."""
+        return self._made(self.compiled)
+
+    def narrowed(self, kept: Collection[LayerKey]) -> Machine:
+        """Return a machine at its start that computes all but these in fewer bits."""
+        if self.narrowing is not Narrowing.I8_WEIGHTS:
+            partner = NarrowPartner(self.compiled.model, self.narrowing, kept, partner_in(self.compiled))
+            return self._made(compile_model(self.compiled.model, self.compiled.rules, partner))
+        machine = self.machine()
+        for weight in self._weights:
+            if layer_key(weight.layer) not in kept:
+                machine.set_constant(weight.program, weight.slot, in_eight_bits(weight))
+        return machine
+
+    def run(self, kept: Collection[LayerKey]) -> Outcome:
+        """Return what comes of a run with these left in f32."""
+        key = frozenset(kept)
+        if key not in self._outcomes:
+            self._outcomes[key] = self._run(key)
+        return self._outcomes[key]
+
+    def _run(self, kept: frozenset[LayerKey]) -> Outcome:
+        assert self.plain is not None
+        self.runs += 1
+        machine = self.narrowed(kept)
+        try:
+            machine.advance(Every.END, until=2 * self._moves + _MOVES)
+        except StepperError as error:
+            return Outcome(None, str(error))
+        if machine.outputs is None:
+            return Outcome(None)
+        return Outcome(losses(output_names(self.compiled.model), self.plain, self._given_out(machine.outputs)))
+
+    def _given_out(self, outputs: Sequence[Array]) -> list[Array]:
+        """Return the model's outputs, with what comes straight out of a loop or an If in fewer bits, as its ports."""
+        dtype, graph = self.narrowing.dtype, self.compiled.model.graph
+        if dtype is None:
+            return list(outputs)
+        crossing = [bool(crossing_inputs(graph, result)) for result in graph.results]
+        return [rounded(one, dtype) if crosses else one for one, crosses in zip(outputs, crossing, strict=True)]
+
+    def _made(self, compiled: CompiledModel) -> Machine:
+        start = self._start
+        return Machine(
+            compiled,
+            self._inputs,
+            max_iterations=start.max_iterations,
+            states=start.initial_states,
+            keep_values=False,
+        )
+
+
+# --- The plain run and one in fewer bits, operation by operation, on the same way: where they part, and how far ------
+
+
+class Harm(StrEnum):
+    """Ways in which fewer bits harm a result, the gravest first."""
+
+    OVERFLOW = "overflow"
+    """A number that is finite in the plain run is not."""
+    UNDERFLOW = "underflow"
+    """A number other than 0 is 0."""
+    LOSS = "loss"
+    """The result is further off than is allowed."""
+    OTHER = "other value"
+    """An integer or a boolean is another one."""
+
+
+class Parting(Struct, frozen=True):
+    """Where the result of an operation was harmed first: the loops around it with their iterations, the element.
+
+    `error` is the norm of the difference over that of the plain result.
+    """
+
+    harm: Harm
+    layer: Layer
+    path: tuple[LayerSite, ...]
+    iterations: tuple[int, ...]
+    tick: int
+    element: tuple[int, ...]
+    plain: float
+    narrow: float
+    error: float
+
+
+class OtherWay(Struct, frozen=True):
+    """Where the two runs do not do the same things any more: in this loop, or at this If, in these iterations."""
+
+    layer: LayerSite
+    path: tuple[LayerSite, ...]
+    iterations: tuple[int, ...]
+    tick: int
+
+
+class SideBySide(Struct, frozen=True):
+    """The first harm of each kind to each operation, in the order of time; `other_way` None: to the end alike."""
+
+    partings: tuple[Parting, ...]
+    other_way: OtherWay | None
+
+    def first(self, key: LayerKey, harm: Harm) -> Parting | None:
+        """Return the first harm of a kind to an operation."""
+        return next((one for one in self.partings if one.harm is harm and layer_key(one.layer) == key), None)
+
+
+def walk(
+    plain: Machine,
+    narrow: Machine,
+    allowed: float,
+    go_on: Callable[[], bool],
+    ported: np.dtype[Any] | None = None,
+) -> SideBySide:
+    """Run both to the end, or as long as `go_on` is true; `allowed` is how far a result may be off.
+
+    `ported` is the type in which values come into a body: Parameters are looked at as well then.
+    """
+    file = str(plain.compiled.model.path)
+    found: dict[tuple[LayerKey, Harm], Parting] = {}
+    while plain.stack and narrow.stack and go_on():
+        try:
+            ours, theirs = plain.advance(Every.OPERATION), narrow.advance(Every.OPERATION)
+        except StepperError:
+            break
+        if not _same(ours, theirs):
+            return SideBySide(tuple(found.values()), _other_way(plain, narrow, ours, file))
+        if ours.kind is EventKind.OPERATION:
+            _look(plain, ours, theirs, allowed, found)
+        elif ours.kind is EventKind.BEGUN and ported is not None:
+            _look_at_ports(plain, ours, theirs, allowed, ported, found)
+    return SideBySide(tuple(found.values()), None)
+
+
+def _same(ours: Event, theirs: Event) -> bool:
+    """Return True if both have made the same move."""
+    one, other = ours.frame, theirs.frame
+    if ours.kind is not theirs.kind or one.program.graph is not other.program.graph or one.pc != other.pc:
+        return False
+    return one.phase is other.phase
+
+
+def _look(
+    machine: Machine, ours: Event, theirs: Event, allowed: float, found: dict[tuple[LayerKey, Harm], Parting]
+) -> None:
+    operation = ours.frame.program.operations[ours.frame.pc - 1]
+    other = theirs.frame.program.operations[theirs.frame.pc - 1]
+    for slot, their_slot in zip(operation.outputs, other.outputs, strict=True):
+        exact, narrow = _value(ours.frame, slot), _value(theirs.frame, their_slot)
+        if exact is not None and narrow is not None:
+            _compare(machine, operation.layer, exact, narrow, allowed, found)
+
+
+def _look_at_ports(
+    machine: Machine,
+    ours: Event,
+    theirs: Event,
+    allowed: float,
+    dtype: np.dtype[Any],
+    found: dict[tuple[LayerKey, Harm], Parting],
+) -> None:
+    program, other = ours.frame.program, theirs.frame.program
+    slots = zip(program.graph.parameters, program.parameters, other.parameters, strict=True)
+    for layer, slot, their_slot in slots:
+        exact, given = _value(ours.frame, slot), _value(theirs.frame, their_slot)
+        if exact is not None and given is not None:
+            _compare(machine, layer, exact, rounded(given, dtype), allowed, found)
+
+
+def _compare(
+    machine: Machine,
+    layer: Layer,
+    exact: Any,
+    narrow: Any,
+    allowed: float,
+    found: dict[tuple[LayerKey, Harm], Parting],
+) -> None:
+    """Take note of the harms that a layer's value has for the first time."""
+    if exact is narrow or exact.shape != narrow.shape or exact.dtype != narrow.dtype:
+        return
+    if np.array_equal(exact, narrow, equal_nan=is_floating(exact.dtype)):
+        return
+    key = layer_key(layer)
+    for harm, places in _harms(exact, narrow, allowed):
+        if (key, harm) not in found:
+            found[key, harm] = _parting(machine, layer, harm, places, exact, narrow)
+
+
+def _value(frame: Frame, slot: int) -> Any:
+    value = frame.values[slot]
+    return None if value is None else np.asarray(value)
+
+
+def _harms(exact: Any, narrow: Any, allowed: float) -> list[tuple[Harm, Any]]:
+    """Return how a result was harmed, each with the elements that were (True), the most of them first."""
+    if not is_floating(exact.dtype):
+        return [(Harm.OTHER, exact != narrow)] if exact.dtype.kind in "biu" else []
+    harms = []
+    broken = np.isfinite(exact) & ~np.isfinite(narrow)
+    if broken.any():
+        harms.append((Harm.OVERFLOW, broken))
+    gone = (exact != 0) & (narrow == 0)
+    if gone.any():
+        harms.append((Harm.UNDERFLOW, gone))
+    if relative_error(exact, narrow) > allowed:
+        with np.errstate(all="ignore"):
+            distance = np.abs(narrow.astype(np.float64) - exact.astype(np.float64))
+        distance = np.where(np.isfinite(distance), distance, 0)
+        harms.append((Harm.LOSS, (distance == distance.max()) & (distance > 0)))
+    return harms
+
+
+def _parting(machine: Machine, layer: Layer, harm: Harm, places: Any, exact: Any, narrow: Any) -> Parting:
+    flat = int(np.argmax(places))
+    path, iterations = _around(machine, str(machine.compiled.model.path))
+    return Parting(
+        harm,
+        layer,
+        path,
+        iterations,
+        machine.tick,
+        tuple(int(one) for one in np.unravel_index(flat, exact.shape)),
+        float(exact.reshape(-1)[flat]),
+        float(narrow.reshape(-1)[flat]),
+        relative_error(exact, narrow),
+    )
+
+
+def _around(machine: Machine, file: str) -> tuple[tuple[LayerSite, ...], tuple[int, ...]]:
+    """Return the loops and Ifs around where a machine stands, and the iterations of the loops."""
+    activations = [frame.activation for frame in machine.stack if frame.activation is not None]
+    path = tuple(layer_site(one.operation.layer, file) for one in activations)
+    return path, tuple(max(one.iteration, 0) for one in activations if one.operation.layer.is_loop)
+
+
+def _other_way(plain: Machine, narrow: Machine, ours: Event, file: str) -> OtherWay | None:
+    """Return the innermost loop or If that both have been in, and did not go on with alike."""
+    machine = plain if len(plain.stack) >= len(narrow.stack) else narrow
+    path, iterations = _around(machine, file)
+    if not path:
+        return None
+    return OtherWay(path[-1], path[:-1], iterations, ours.tick)

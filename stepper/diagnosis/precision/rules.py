@@ -9,11 +9,19 @@ from typing import Any, Final
 
 from stepper.diagnosis.check.hits import RunFinding, RunPlace, shown
 from stepper.diagnosis.findings import Severity
-from stepper.diagnosis.precision.losses import Loss
-from stepper.diagnosis.precision.narrowing import LayerKey, Narrowing, layer_key
-from stepper.diagnosis.precision.side_by_side import Harm, Parting, SideBySide, walk
-from stepper.diagnosis.precision.smallest import smallest
-from stepper.diagnosis.precision.trials import Outcome, Trials
+from stepper.diagnosis.precision.narrowing import (
+    Harm,
+    LayerKey,
+    Loss,
+    Narrowing,
+    Outcome,
+    Parting,
+    SideBySide,
+    Trials,
+    layer_key,
+    smallest,
+    walk,
+)
 from stepper.diagnosis.rule import Rule, SubjectKind, found_by
 from stepper.element_types import limits
 from stepper.ir.model import LayerSite, layer_site

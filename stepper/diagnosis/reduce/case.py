@@ -26,7 +26,7 @@ import numpy as np
 from msgspec import Struct
 
 from stepper import element_types
-from stepper.compare.passes.passes import PassEffect, pass_reports
+from stepper.compare.passes import PassEffect, pass_reports
 from stepper.diagnosis.reduce.draft import DraftBody, DraftGraph, DraftLayer, DraftModel, ir_files
 from stepper.diagnosis.reduce.reducing import Reduction
 from stepper.diagnosis.reduce.trials import FaultKind, FoundFault, RunSettings, StopsAt

@@ -15,7 +15,6 @@ from typing import Any, Final
 import numpy as np
 from msgspec.structs import replace
 
-from stepper.compare.run.metrics import measure
 from stepper.debug.causes.cause import NonFinite
 from stepper.debug.causes.texts import sentences
 from stepper.debug.debugger import Debugger
@@ -61,6 +60,7 @@ from stepper.openvino.runtime import Runtime, complaint
 from stepper.ops.operands import LARGEST_TENSOR
 from stepper.processes.messages import Definition
 from stepper.processes.server import Announce, is_out_of_memory, serve
+from stepper.tensors.difference import measure
 from stepper.tensors.tolerances import Tolerances
 
 _PLACE: Final = re.compile(r"([\w./-]+\.(?:cpp|hpp|h)):\d+")

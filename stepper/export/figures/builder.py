@@ -60,7 +60,7 @@ from stepper.export.figures.loop_facts import (
 )
 from stepper.export.figures.operands import constant_text, operands_text
 from stepper.export.options import ConstantStyle, ValueDetail
-from stepper.export.parting.states import over_all, over_body
+from stepper.export.parting import over_all, over_body
 from stepper.ir.model import Body, Graph, InputMapping, Layer, OutputMapping, Port, Slicing, Source
 from stepper.ir.xml import EXECUTION_CONDITION
 from stepper.operation_types import NO_OPERATIONS

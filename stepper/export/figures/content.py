@@ -11,7 +11,7 @@ from stepper.engine.program import Elsewhere
 from stepper.errors import UsageError
 from stepper.export.figures.drawn_graph import WHOLE_EXPRESSIONS, FoldingOptions
 from stepper.export.options import BlockStyle, ConstantStyle, ValueDetail
-from stepper.export.parting.run_differences import RunDifferences
+from stepper.export.parting import RunDifferences
 from stepper.ir.model import Graph, Layer, Model
 from stepper.name_patterns import Pattern, PatternError, regex
 

@@ -56,7 +56,7 @@ from stepper.export.figures.figure import (
 from stepper.export.figures.loop_facts import edges_without_effect
 from stepper.export.figures.loop_trace import ControlInput, IterationTrace, LoopTrace, Summaries, is_idle
 from stepper.export.options import ConstantStyle, ValueDetail
-from stepper.export.parting.states import in_iteration
+from stepper.export.parting import in_iteration
 from stepper.ir.model import InputMapping, Layer, OutputMapping, Source
 from stepper.ops.operands import form_text, shape_text
 from stepper.wording import counted, excerpt

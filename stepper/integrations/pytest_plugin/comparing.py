@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from stepper.compare.comparison import RunComparison, compare_models, compare_with
 from stepper.compare.references.opening import open_reference
-from stepper.compare.report.text import text_lines
-from stepper.compare.run.comparison import RunComparison, compare_models, compare_with
+from stepper.compare.report import text_lines
 from stepper.engine.compiler import compile_model
 from stepper.engine.machine import Machine
 from stepper.errors import UsageError

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from stepper.compare.alignment.layers import align, follow_order
-from stepper.compare.files.constants import ConstantValues
+from stepper.compare.align import align, follow_order
+from stepper.compare.comparison import RunComparison, compare_models, compare_with, machine_beside
+from stepper.compare.constant_differences import ConstantValues
+from stepper.compare.observations import named
 from stepper.compare.references.model import ModelReference
 from stepper.compare.references.opening import model_title, open_reference
 from stepper.compare.references.openvino import OpenVINOReference
 from stepper.compare.references.protocol import ReferenceFailed, ReferenceRun
-from stepper.compare.report.verdict import ComparisonVerdict
-from stepper.compare.report.words import named
-from stepper.compare.run.comparison import RunComparison, compare_models, compare_with, machine_beside
-from stepper.compare.run.walk import LockstepWalk
+from stepper.compare.walk import LockstepWalk
 from stepper.element_types import Array
 from stepper.engine.compiler import compile_model
 from stepper.engine.inputs import variables_alone
+from stepper.engine.machine import Machine
 from stepper.engine.rules import Rules
 from stepper.engine.run import LoopLog
 from stepper.errors import ExecutionError
@@ -28,7 +29,7 @@ from stepper.openvino.partner import OPENVINO
 from stepper.openvino.peer import OpenVINOPeer
 from stepper.sweep import results
 from stepper.sweep.inputs import Prepared
-from stepper.sweep.results import LoopCount, SweepOutcome, SweepRow, row_text
+from stepper.sweep.results import SweepOutcome, SweepRow, row_text
 from stepper.tensors.tolerances import Tolerances
 
 
@@ -54,10 +55,8 @@ class ModelJudge:
         reference = ModelReference(other, self._alignment, self._title)
         with suppress(ExecutionError):  # that only the reference fails is a difference
             prepared.run(other)
-        loops, agrees = _outputs_beside(prepared, inputs, states, reference, self._tolerances)
-        if agrees:
-            return results.clean_row(name, loops)
-        found = compare_models(
+        compared = partial(
+            compare_models,
             prepared.model,
             self._theirs,
             inputs,
@@ -68,7 +67,7 @@ class ModelJudge:
             states=states,
             partner=prepared.job.engine.partner,
         )
-        return _compared_row(name, found, loops)
+        return _row(name, prepared, prepared.machine(inputs, states), reference, self._tolerances, compared)
 
 
 class ReferenceJudge:
@@ -82,11 +81,14 @@ class ReferenceJudge:
         """Return the first place where the two part."""
         prepared, reference = self._prepared, self._reference(inputs, states)
         tolerances = prepared.job.tolerances or Tolerances(exact=reference.is_exact)
-        loops, agrees = _outputs_beside(prepared, inputs, states, reference, tolerances)
-        if agrees:
-            return results.clean_row(name, loops)
-        found = compare_with(prepared.machine(inputs, states), reference, tolerances)
-        return _compared_row(name, found, loops)
+        return _row(
+            name,
+            prepared,
+            prepared.machine(inputs, states),
+            reference,
+            tolerances,
+            lambda: compare_with(prepared.machine(inputs, states), reference, tolerances),
+        )
 
     def _reference(self, inputs: Sequence[Array], states: dict[str, Any]) -> ReferenceRun:
         job, compiled = self._prepared.job, self._prepared.compiled
@@ -101,36 +103,26 @@ class ReferenceJudge:
         return OpenVINOReference(peer, inputs, str(runtime), seconds=job.seconds)
 
 
-def _outputs_beside(
+def _row(
+    name: str,
     prepared: Prepared,
-    inputs: Sequence[Array],
-    states: dict[str, Any],
+    machine: Machine,
     reference: ReferenceRun,
     tolerances: Tolerances,
-) -> tuple[tuple[LoopCount, ...], bool]:
-    """Run our side; return its loops, and if all outputs agree with those of the reference."""
-    machine, log = prepared.machine(inputs, states), LoopLog()
+    compared: Callable[[], RunComparison],
+) -> SweepRow:
+    """Run our side; where its outputs are not the reference's, compare the runs. The row says where they part."""
+    log = LoopLog()
     machine.observers = (log,)
     walk = LockstepWalk(machine, reference, tolerances)
     prepared.run(machine)
     loops = results.counts_of_run(log.summaries)
-    try:
-        theirs = reference.outputs()
-    except ReferenceFailed:
-        return loops, False
-    outputs = walk.outputs_beside(theirs)
-    differs = any(not one.theirs_known or (one.measure is not None and one.measure.differs) for one in outputs)
-    return loops, not differs
-
-
-def _compared_row(name: str, found: RunComparison, loops: tuple[LoopCount, ...]) -> SweepRow:
-    if found.verdict is None:
+    agrees = False
+    with suppress(ReferenceFailed):
+        agrees = all(one.theirs_known and not one.differs for one in walk.outputs_beside(reference.outputs()))
+    verdict = None if agrees else compared().verdict
+    if verdict is None:
         return results.clean_row(name, loops)
-    return _difference_row(name, found.verdict, loops)
-
-
-def _difference_row(name: str, verdict: ComparisonVerdict, loops: Sequence[LoopCount]) -> SweepRow:
-    """Return the row of an input with which the reference computes something else."""
     layer = verdict.shows_at or verdict.layer or verdict.loop
     numbers = [step.iteration for step in verdict.path if step.iteration is not None]
     if verdict.iteration is not None:
@@ -144,5 +136,5 @@ def _difference_row(name: str, verdict: ComparisonVerdict, loops: Sequence[LoopC
         path=tuple(named(step.layer) for step in verdict.path),
         iterations=tuple(numbers),
         text=row_text(verdict.reason),
-        loops=tuple(loops),
+        loops=loops,
     )

@@ -124,7 +124,7 @@ def test_a_carried_value_comes_from_outside_first_and_from_the_back_edge_later(t
         assert edge.came_in is not None and edge.came_in.tolist() == came_in
         assert edge.goes_out is not None and edge.goes_out.tolist() == results[iteration]["added"]
         assert edge.change is not None
-        assert edge.change.max_abs == pytest.approx(abs(float(results[iteration]["added"]) - float(came_in)))
+        assert edge.change == pytest.approx(abs(float(results[iteration]["added"]) - float(came_in)))
     at_iteration(debugger, 0)
     line = debugger.loop().back_edges[0].line
     assert entry(debugger.loop(), "merged").why == (

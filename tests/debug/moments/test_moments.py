@@ -11,11 +11,11 @@ import pytest
 import stepper
 from stepper.commands import Interpreter
 from stepper.debug.debugger import Debugger
-from stepper.debug.moments.difference import Change, difference
 from stepper.debug.moments.moment import Moment, MomentKind
-from stepper.debug.moments.views import MomentView
+from stepper.debug.moments.spread import MomentView
 from stepper.engine.frames import EventKind, Every
 from stepper.errors import UsageError
+from stepper.tensors.difference import Change, difference
 from tests.compare.twins import X, recurrence
 from tests.debug.debugged import SAMPLES
 from tests.engine.nested_models import rows_of_rows

@@ -11,11 +11,11 @@ import stepper
 from stepper.debug.debugger import Debugger
 from stepper.debug.iterations.cell_store import IterationStatistics
 from stepper.debug.moments import spread as module
-from stepper.debug.moments.difference import Change
 from stepper.debug.moments.spread import CODES, SpreadCells, SpreadView
 from stepper.debug.moments.texts import output_notes, set_text, spread_sentence
 from stepper.debug.overview.facts import RowKind
 from stepper.engine.frames import loop_run
+from stepper.tensors.difference import Change
 from tests.debug.debugged import SAMPLES, opened
 from tests.debug.loops_to_break import countdown
 from tests.debug.moments.test_moments import Run, collected, debugger_of, edited, expected, plain
@@ -309,3 +309,10 @@ def test_a_condition_that_was_set_differs_where_the_operation_behind_it_does_not
     for at in range(iteration + 1):
         expected = Change.TRUTH if at == iteration else Change.SAME
         assert (cells.at(at, column).change, cells.at(at, computed).change) == (expected, Change.SAME)
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (2, 0), (0, 0)])
+def test_an_output_without_elements_has_no_rows_that_differ(shape: tuple[int, ...]) -> None:
+    a = np.zeros(shape, np.float32)
+    found = module.output_change("out", a, a.copy(), module._Pieces(0, 1, is_backward=False))
+    assert (found.rows, found.different, found.changed) == (shape[0], 0, ())

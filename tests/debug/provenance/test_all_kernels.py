@@ -11,15 +11,7 @@ import pytest
 from stepper.debug.causes.cause import LinkForm
 from stepper.debug.provenance.answer import trial_values
 from stepper.debug.provenance.operation_at import Dependences, Method, OperationAt
-from stepper.debug.provenance.rules import (
-    Dependences,
-    Method,
-    contributions,
-    dependences,
-    extent_contributions,
-    extent_parts,
-    same_values,
-)
+from stepper.debug.provenance.rules import contributions, dependences, extent_contributions, extent_parts, same_values
 from stepper.engine.program import Operation, OpKind
 from stepper.errors import KernelError, StepperError
 from stepper.ir.model import Layer

@@ -12,10 +12,8 @@ from lxml import etree
 import stepper
 from stepper.cli import main
 from stepper.diagnosis.findings import Finding, Severity
-from stepper.diagnosis.precision.checking import CheckedPrecision, check_precision
-from stepper.diagnosis.precision.marks import marked
-from stepper.diagnosis.precision.narrowing import Narrowing
-from stepper.diagnosis.precision.smallest import smallest
+from stepper.diagnosis.precision.checking import CheckedPrecision, check_precision, marked
+from stepper.diagnosis.precision.narrowing import Narrowing, smallest
 from stepper.diagnosis.registry import rules
 from stepper.diagnosis.rule import SubjectKind
 from stepper.diagnosis.texts import consequence, remedy, sentence

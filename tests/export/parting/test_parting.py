@@ -9,7 +9,7 @@ import pytest
 
 import stepper
 from stepper.cli import main
-from stepper.compare.references.debugger import debug_reference
+from stepper.compare.references.opening import debug_reference
 from stepper.engine.compiler import compile_model
 from stepper.engine.inputs import bind_inputs
 from stepper.engine.machine import Machine

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 import stepper
-from stepper.compare.references.debugger import OperationValues
-from stepper.compare.stops import comparer
-from stepper.compare.stops.comparer import StopComparison
-from stepper.compare.stops.differences import Standing, ValueDifference
+from stepper.compare import stops as comparer
+from stepper.compare.references.opening import OperationValues
+from stepper.compare.stops import Standing, StopComparison, ValueDifference
 from stepper.debug.debugger import Debugger
 from tests.compare.test_other_references import Peer
 from tests.compare.twins import WEIGHTS, X, recurrence

@@ -10,8 +10,8 @@ import pytest
 
 import stepper
 from stepper.debug.debugger import Debugger
-from stepper.debug.moments.difference import Change
 from stepper.debug.moments.moment import MomentKind
+from stepper.tensors.difference import Change
 from tests.compare.twins import X, recurrence
 from tests.models import Graph, carried, last
 from tests.tui.driven import DECODER, Driven, drive

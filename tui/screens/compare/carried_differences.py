@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import ClassVar, Final
 
-from stepper.compare.stops.differences import CarriedDifference
+from stepper.compare.stops import LargestDifference
 from tui.paint.names import carried_name
 from tui.paint.pane import Pane
 from tui.paint.rows import BARS, Row, clip, number, padded
@@ -62,7 +62,7 @@ class CarriedDifferences(Pane, can_focus=False):
             row.append((padded(text[-3:], 3), tone))
         return [*row, ("     last", "dim")]
 
-    def _edge(self, name: str, found: list[CarriedDifference | None], present: int) -> list[Row]:
+    def _edge(self, name: str, found: list[LargestDifference | None], present: int) -> list[Row]:
         bars: Row = [("  " + padded(clip(name, 9), 10), "")]
         marks: Row = [(" " * 12, "")]
         for place, one in enumerate(found):
@@ -74,7 +74,7 @@ class CarriedDifferences(Pane, can_focus=False):
         return [[*bars, (text.rjust(9), "")], marks]
 
 
-def _bar(one: CarriedDifference | None) -> str:
+def _bar(one: LargestDifference | None) -> str:
     if one is None:
         return "  "
     if not one.distance:
@@ -84,7 +84,7 @@ def _bar(one: CarriedDifference | None) -> str:
     return BARS[max(0, min(int(level * 6), 5))] * 2
 
 
-def _mark(one: CarriedDifference | None) -> tuple[str, str]:
+def _mark(one: LargestDifference | None) -> tuple[str, str]:
     if one is None or not one.distance:
         return "   ", ""
     return (f"{GLYPHS['diff']}  ", "bad") if one.is_above else ("·  ", "faint")

@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 
 from textual import events
 
-from stepper.compare.stops.differences import ValueDifference
+from stepper.compare.stops import ValueDifference
 from tui.paint.names import operation_names
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, clip, number, padded, printable

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stepper.compare.stops.differences import FirstDifference, Standing, ValueDifference
+from stepper.compare.stops import FirstDifference, Standing, ValueDifference
 from stepper.wording import counted
 from tui.paint.pane import Pane
 from tui.paint.rows import Row, clip, clip_head, number, printable

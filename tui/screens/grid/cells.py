@@ -9,12 +9,12 @@ from typing import Final
 import numpy as np
 from rich.style import Style
 
-from stepper.compare.stops.grid import ABOVE, NOT_COMPARED, SAME, WITHIN, DifferenceGrid
+from stepper.compare.stops import ABOVE, NOT_COMPARED, SAME, WITHIN, DifferenceGrid
 from stepper.debug.inspection.frame_views import FrameView
 from stepper.debug.iterations.cell_store import Cell, CellsView, Tile
-from stepper.debug.moments.difference import Change
 from stepper.debug.moments.spread import CODES, SpreadCells
 from stepper.element_types import Array
+from stepper.tensors.difference import Change
 from stepper.tensors.pictures import robust_ranges
 from tui.paint.folding import OperationEntry
 from tui.paint.pane import Pane

@@ -7,10 +7,10 @@ from typing import Final
 
 from msgspec import Struct
 
-from stepper.compare.stops.grid import LargestDifference
+from stepper.compare.stops import LargestDifference
 from stepper.debug.inspection.frame_views import FrameView
-from stepper.debug.moments.difference import Change, Difference
 from stepper.debug.moments.texts import truth_text
+from stepper.tensors.difference import Change, Difference
 from tui.paint.columns import TableColumn
 from tui.paint.folding import OperationEntry
 from tui.paint.names import marked_name

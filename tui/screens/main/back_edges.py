@@ -9,10 +9,10 @@ import numpy as np
 
 from stepper.debug.inspection.views import BackEdgeView
 from stepper.debug.iterations.cell_store import RowValues
-from stepper.debug.moments.difference import Change, difference
 from stepper.debug.moments.texts import truth_text
 from stepper.debug.overview.facts import RowKind
 from stepper.element_types import Array
+from stepper.tensors.difference import Change, difference
 from stepper.tensors.histories import ValueHistory
 from stepper.tensors.statistics import FITTING, number_of
 from tui.paint.links import linked, value_destination
@@ -156,12 +156,12 @@ class BackEdges(PicturePane):
     def _change(self, edge: BackEdgeView) -> str:
         """Return how far what goes out differs from what came in; of booleans what they were and are."""
         before, now = edge.came_in, edge.goes_out
-        if edge.change is None or edge.change.max_abs is None or before is None or now is None:
+        if edge.change is None or before is None or now is None:
             return ""
         if before.dtype == now.dtype == np.bool_:
             found = difference(before, now)
             return "same" if found.change is Change.SAME else truth_text(found, self.look.arrow, _WIDEST_CHANGE)
-        return f"{GLYPHS['change']}{number(edge.change.max_abs)}"
+        return f"{GLYPHS['change']}{number(edge.change)}"
 
     def _text(self, entered: Array | None, row: RowValues | None) -> str:
         if entered is not None and entered.size == 1 and entered.dtype == np.bool_:

@@ -11,8 +11,8 @@ from textual import events
 
 from stepper.debug.inspection.frame_views import FrameView
 from stepper.debug.iterations.cell_store import HistoryView
-from stepper.debug.moments.difference import Change, Difference
 from stepper.debug.moments.texts import truth_text
+from stepper.tensors.difference import Change, Difference
 from stepper.tensors.statistics import FITTING
 from tui.paint.folding import Listing, OperationEntry
 from tui.paint.links import key_words

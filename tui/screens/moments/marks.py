@@ -11,9 +11,9 @@ from rich.style import Style
 from textual.color import Color
 
 from stepper.debug.inspection.views import ValueView
-from stepper.debug.moments.difference import Change
 from stepper.debug.moments.spread import SpreadCell, SpreadCells
 from stepper.debug.overview.facts import Row as LoopRow
+from stepper.tensors.difference import Change
 from stepper.tensors.histories import ValueHistory
 from tui.paint.pane import Pane
 from tui.paint.rows import Cell, Row

@@ -11,11 +11,10 @@ from msgspec.structs import replace
 from stepper import element_types
 from stepper.debug.inspection.views import BackEdgeView
 from stepper.debug.labels import label_of
-from stepper.debug.moments.difference import Change, Difference
 from stepper.element_types import Array
 from stepper.ops.operands import shape_text
 from stepper.plain_values import storable
-from stepper.tensors.differences import signed_differences
+from stepper.tensors.difference import Change, Difference, signed_differences
 from stepper.tensors.pictures import Scale, scale_of, shades
 from stepper.tensors.planes import row_shape
 from stepper.tensors.surveys import largest_of

@@ -20,7 +20,7 @@ from tui.theme import GLYPHS
 
 if TYPE_CHECKING:
     from stepper.debug.causes.cause import OperandValue
-    from stepper.debug.moments.views import MomentView
+    from stepper.debug.moments.spread import MomentView
     from stepper.session.input_choices import InputChoices
 
 Letters = Mapping[int, tuple[str, ...]]

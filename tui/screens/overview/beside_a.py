@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepper.debug.moments.difference import Change, difference
 from stepper.debug.moments.moment import MomentKind
 from stepper.debug.moments.texts import difference_text, truth_text
+from stepper.tensors.difference import Change, difference
 from stepper.tensors.pictures import Form
 from tui.paint.rows import Row, number
 from tui.pictures.drawing import Cells, Strip, column, row_of

@@ -253,8 +253,8 @@ def _edge_below(edge: BackEdgeView, course: Row) -> Row:
         return [*row, ("not yet", "dim")]
     word = "" if value.size == 1 else "rms "
     row.append((f"{word}{number(number_of(value))}", "dim"))
-    if edge.change is not None and edge.change.max_abs is not None:
-        row.append((f"  change {number(edge.change.max_abs)}", "dim"))
+    if edge.change is not None:
+        row.append((f"  change {number(edge.change)}", "dim"))
     return row
 
 

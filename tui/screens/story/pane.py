@@ -40,7 +40,7 @@ from tui.state import State
 from tui.theme import GLYPHS
 
 if TYPE_CHECKING:
-    from stepper.debug.branches.course import RunCourse
+    from stepper.debug.branches.edits import RunCourse
 
 LEAST_WIDE: Final = 100
 """Columns from which on the strip has room."""

@@ -11,7 +11,7 @@ from textual import events
 
 from stepper.element_types import Array
 from stepper.tensors.changing_shapes import ShapedHistory
-from stepper.tensors.differences import signed_differences
+from stepper.tensors.difference import signed_differences
 from stepper.tensors.element_forms import bits_of, smaller_forms
 from stepper.tensors.histories import ValueHistory
 from stepper.tensors.pictures import Form

@@ -20,7 +20,7 @@ from stepper.errors import StepperError, UsageError
 from stepper.query.address_syntax import parse_address
 from stepper.records import Brief
 from stepper.tensors.changing_shapes import ShapedHistory, changing_shape
-from stepper.tensors.differences import signed_differences
+from stepper.tensors.difference import signed_differences
 from stepper.tensors.histories import ValueHistory
 from stepper.tensors.known_values import KnownValues
 from stepper.tensors.planes import Plane, readable

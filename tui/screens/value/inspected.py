@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 from msgspec.structs import replace
 
-from stepper.debug.branches.course import RunCourse
+from stepper.debug.branches.edits import RunCourse
 from stepper.element_types import Array
 from stepper.errors import UsageError
 from stepper.ops.operands import form_text

@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 
 from stepper.debug.breakpoints.checks import Causes, Check
-from stepper.debug.breakpoints.compared_values import Compared, compared, distance
+from stepper.debug.breakpoints.compared_values import Compared, compared
 from stepper.debug.breakpoints.data_breakpoints import Checks, DataBreakpoint, Setting, kind
 from stepper.debug.breakpoints.kinds.changes import came_or_went
 from stepper.debug.breakpoints.targets import loop_body, value_place
@@ -23,6 +23,7 @@ from stepper.debug.reference_values import ReferencedValue, ReferenceValues
 from stepper.engine.frames import Frame
 from stepper.engine.program import Program
 from stepper.errors import UsageError
+from stepper.tensors.difference import distance
 
 
 class Moved(Cause, frozen=True, kw_only=True):

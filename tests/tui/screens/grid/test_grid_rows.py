@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import stepper
-from stepper.compare.stops.grid import DifferenceGrid
+from stepper.compare.stops import DifferenceGrid
 from stepper.debug.debugger import Debugger
 from stepper.debug.iterations.cell_store import Cell
 from tests.compare.twins import STEPS, WEIGHTS, X, recurrence

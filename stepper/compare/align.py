@@ -1,0 +1,535 @@
+"""Which layer of one model stands for which of another: by name where names hold, else by structure.
+
+    alignment = align(ours, theirs)
+    alignment.pair(graph).partner(layer.id)        # the reference's layer, or None
+
+Two ways are tried for each pair of graphs: names first, then what the structure adds; and structure alone (operations
+of the same type and attributes on the same inputs). The one that keeps more connections counts. Loops and branches
+that stand for each other have their bodies aligned the same way. Pairs that the user gives go before everything.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from stepper.compare.constant_differences import ConstantValues
+from stepper.errors import InputError
+from stepper.ir.model import Body, Graph, Layer, Model, Source
+from stepper.operation_types import NO_OPERATIONS
+from stepper.wording import json_fault, reason_of, size_text
+
+# --- Matching the layers of two graphs by what they are connected with ---------------------------------------------
+
+
+COMMUTATIVE: Final = frozenset(
+    {"Add", "Multiply", "Maximum", "Minimum", "Equal", "NotEqual", "LogicalAnd", "LogicalOr", "LogicalXor"}
+)
+_FIXED: Final = frozenset(NO_OPERATIONS)
+
+Key = tuple[Any, ...]
+
+
+class IndexedGraph:
+    """One graph with its consumers and constants."""
+
+    def __init__(self, graph: Graph, constants: ConstantValues) -> None:
+        self.graph = graph
+        self.constants = constants
+        self.consumers: dict[int, list[tuple[int, int]]] = {layer.id: [] for layer in graph.layers}
+        self.edges = 0
+        for layer in graph.layers:
+            for port, source in enumerate(graph.sources[layer.id]):
+                if source is not None:
+                    self.consumers[source.layer].append((layer.id, port))
+                    self.edges += 1
+
+    def signature(self, body: Body) -> Key:
+        """Return a key of a body's contents: how its port map cuts, its operations and constants, in no order."""
+        cuts = sorted(map(repr, [one.slicing for one in body.inputs] + [one.slicing for one in body.outputs]))
+        parts: Counter[Key] = Counter()
+        for layer in body.graph.layers:
+            if layer.type == "Constant":
+                parts["constant", self.constants.digest(body.graph, Source(layer.id, 0))] += 1
+            else:
+                inner = tuple(self.signature(one) for one in layer.bodies)
+                parts[layer.type, tuple(sorted(layer.attributes.items())), inner] += 1
+        return tuple(cuts), frozenset(parts.items())
+
+    def digest(self, source: Source) -> str | None:
+        """Return the content of a constant source."""
+        return self.constants.digest(self.graph, source)
+
+
+class Matcher:
+    """A growing one-to-one mapping of our layers' ids to the reference's."""
+
+    def __init__(
+        self, ours: Graph, theirs: Graph, certain: Mapping[int, int], constants: tuple[ConstantValues, ConstantValues]
+    ) -> None:
+        self.ours, self.theirs = IndexedGraph(ours, constants[0]), IndexedGraph(theirs, constants[1])
+        self.certain = set(certain)
+        self.layers: dict[int, int] = {}
+        self.reverse: dict[int, int] = {}
+        self.add(certain)
+
+    # --- growing -------------------------------------------------------------------------------------------------
+
+    def add(self, found: Mapping[int, int]) -> None:
+        """Take these pairs, but for layers that have a partner already."""
+        for mine, other in found.items():
+            self._pair(mine, other)
+
+    def _pair(self, mine: int, other: int) -> bool:
+        if mine in self.layers or other in self.reverse:
+            return False
+        self.layers[mine], self.reverse[other] = other, mine
+        return True
+
+    def add_names(self) -> None:
+        """Pair layers of one name, which is unique on both sides; operations of another type too."""
+        mine, others = _by_unique_name(self.ours.graph), _by_unique_name(self.theirs.graph)
+        for name, layer in mine.items():
+            other = others.get(name)
+            if other is not None and _may_be(layer, other):
+                self._pair(layer.id, other.id)
+
+    def drop_doubtful(self) -> None:
+        """Part pairs that share a name and not one connection, while their neighbours are paired with others."""
+        for mine, other in list(self.layers.items()):
+            layer = self.ours.graph.by_id[mine]
+            if mine in self.certain or layer.type in ("Parameter", "Result"):
+                continue
+            kept, broken = self._connections(mine, other)
+            if broken and not kept:
+                del self.layers[mine], self.reverse[other]
+
+    def _connections(self, mine: int, other: int) -> tuple[int, int]:
+        """Return how many connections of two layers agree, and how many lead to layers that are paired otherwise."""
+        kept = broken = 0
+        mine_sources, other_sources = self.ours.graph.sources[mine], self.theirs.graph.sources[other]
+        for source, found in zip(mine_sources, other_sources, strict=False):
+            if source is not None and found is not None and source.layer in self.layers:
+                agree = self.layers[source.layer] == found.layer
+                kept, broken = kept + agree, broken + (not agree)
+        into = {(layer, port) for layer, port in self.theirs.consumers[other]}
+        for layer, port in self.ours.consumers[mine]:
+            if layer in self.layers:
+                agree = (self.layers[layer], port) in into
+                kept, broken = kept + agree, broken + (not agree)
+        return kept, broken
+
+    def complete(self) -> None:
+        """Add what follows from the structure, the surest first, until nothing does."""
+        rounds = (
+            lambda: self._forward(attributes=True, types=True),
+            lambda: self._backward(types=True),
+            lambda: self._forward(attributes=False, types=True),
+            lambda: self._backward(types=False),
+            lambda: self._forward(attributes=False, types=False),
+            lambda: self._forward(attributes=True, types=True, alike=True),
+        )
+        step = 0
+        while step < len(rounds):
+            step = 0 if rounds[step]() else step + 1
+
+    def _forward(self, *, attributes: bool, types: bool, alike: bool = False) -> bool:
+        """Pair operations of equal inputs (and type, and attributes), where these are unique; True if any was.
+
+        `alike`: one pair of as many that cannot be told apart on both sides, in the order of the files.
+        """
+        mine = self._keyed(self.ours, self._my_source, self.layers, attributes=attributes, types=types)
+        others = self._keyed(self.theirs, self._other_source, self.reverse, attributes=attributes, types=types)
+        grown = False
+        for key, layers in mine.items():
+            candidates = others.get(key, [])
+            if len(candidates) != len(layers) or (len(layers) > 1 and not alike):
+                continue
+            one, other = layers[0].id, candidates[0].id
+            into = set(self.theirs.consumers[other])
+            if types or any((self.layers.get(layer), port) in into for layer, port in self.ours.consumers[one]):
+                grown |= self._pair(one, other)
+                if grown and alike:
+                    return True
+        return grown
+
+    def _keyed(
+        self, side: IndexedGraph, named: Any, paired: Mapping[int, int], *, attributes: bool, types: bool
+    ) -> dict[Key, list[Layer]]:
+        found: dict[Key, list[Layer]] = {}
+        for layer in side.graph.layers:
+            if layer.id in paired or layer.type in _FIXED or not side.graph.sources[layer.id]:
+                continue
+            inputs = [named(source) for source in side.graph.sources[layer.id]]
+            if None in inputs:
+                continue
+            if layer.type in COMMUTATIVE and not attributes:
+                inputs.sort(key=repr)
+            written = (*sorted(layer.attributes.items()), *map(side.signature, layer.bodies)) if attributes else ()
+            key = (layer.type if types else "", len(layer.outputs), len(layer.bodies), tuple(inputs), written)
+            found.setdefault(key, []).append(layer)
+        return found
+
+    def _my_source(self, source: Source | None) -> Key | None:
+        if source is None:
+            return ("open",)
+        if source.layer in self.layers:
+            return ("layer", source.layer, source.output)
+        digest = self.ours.digest(source)
+        return None if digest is None else ("constant", digest)
+
+    def _other_source(self, source: Source | None) -> Key | None:
+        if source is None:
+            return ("open",)
+        if source.layer in self.reverse:
+            return ("layer", self.reverse[source.layer], source.output)
+        digest = self.theirs.digest(source)
+        return None if digest is None else ("constant", digest)
+
+    def _backward(self, *, types: bool) -> bool:
+        """Pair sources of the same input of paired layers, of one type (or as many outputs); True if any was."""
+        grown = False
+        for mine, other in list(self.layers.items()):
+            sources = zip(self.ours.graph.sources[mine], self.theirs.graph.sources[other], strict=False)
+            for source, found in sources:
+                if source is None or found is None or source.output != found.output:
+                    continue
+                if source.layer in self.layers or found.layer in self.reverse:
+                    continue
+                layer, partner = self.ours.graph.by_id[source.layer], self.theirs.graph.by_id[found.layer]
+                if layer.type == partner.type or (
+                    not types and _may_be(layer, partner) and self._same_inputs(layer, partner)
+                ):
+                    grown |= self._pair(layer.id, partner.id)
+        return grown
+
+    def _same_inputs(self, layer: Layer, other: Layer) -> bool:
+        mine, others = self.ours.graph.sources[layer.id], self.theirs.graph.sources[other.id]
+        if len(mine) != len(others):  # what the operation itself brings comes after its operand
+            mine, others = mine[:1], others[:1]
+        return (
+            bool(mine)
+            and bool(others)
+            and [self._my_source(one) for one in mine] == [self._other_source(one) for one in others]
+        )
+
+    # --- judging -------------------------------------------------------------------------------------------------
+
+    @property
+    def kept(self) -> int:
+        """How many of our connections the reference has too."""
+        count = 0
+        for mine, other in self.layers.items():
+            for source, found in zip(self.ours.graph.sources[mine], self.theirs.graph.sources[other], strict=False):
+                if source is not None and found is not None and self.layers.get(source.layer) == found.layer:
+                    count += source.output == found.output
+        return count
+
+    @property
+    def keeps_everything(self) -> bool:
+        """True if both sides have the same connections."""
+        return self.kept == self.ours.edges == self.theirs.edges
+
+
+def _by_unique_name(graph: Graph) -> dict[str, Layer]:
+    counts = Counter(layer.name for layer in graph.layers)
+    return {layer.name: layer for layer in graph.layers if layer.name and counts[layer.name] == 1}
+
+
+def _may_be(layer: Layer, other: Layer) -> bool:
+    """True if one of the two may stand where the other does."""
+    if layer.type == other.type:
+        return len(layer.bodies) == len(other.bodies)
+    if _FIXED & {layer.type, other.type}:
+        return False
+    return _shape(layer) == _shape(other)
+
+
+def _shape(layer: Layer) -> tuple[int, int]:
+    return len(layer.outputs), len(layer.bodies)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+class GraphPair(Struct, frozen=True, eq=False):
+    """Two graphs that stand for each other; `layers` and `reverse` map ids. `path` are the layers that lead to ours."""
+
+    ours: Graph
+    theirs: Graph
+    path: tuple[Layer, ...]
+    layers: Mapping[int, int]
+    reverse: Mapping[int, int]
+
+    def partner(self, layer: int) -> Layer | None:
+        """Return the reference's layer for one of ours, by id."""
+        found = self.layers.get(layer)
+        return None if found is None else self.theirs.by_id[found]
+
+    def origin(self, layer: int) -> Layer | None:
+        """Return our layer for one of the reference's, by id."""
+        found = self.reverse.get(layer)
+        return None if found is None else self.ours.by_id[found]
+
+
+class Alignment:
+    """All pairs of graphs of two models, outer before inner."""
+
+    def __init__(self, pairs: Sequence[GraphPair]) -> None:
+        self.pairs = tuple(pairs)
+        self._by_graph = {id(pair.ours): pair for pair in pairs}
+
+    def pair(self, graph: Graph) -> GraphPair | None:
+        """Return the pair of one of our graphs."""
+        return self._by_graph.get(id(graph))
+
+
+def align(
+    ours: Model,
+    theirs: Model,
+    given: Mapping[str, str] | None = None,
+    constants: tuple[ConstantValues, ConstantValues] | None = None,
+) -> Alignment:
+    """Return the pairs of two models; `given` are pairs of names that the user knows to stand for each other."""
+    values = constants or (ConstantValues(ours), ConstantValues(theirs))
+    pairs: list[GraphPair] = []
+    anchors = _outer_anchors(ours.graph, theirs.graph)
+    _descend(ours.graph, theirs.graph, (), anchors, dict(given or {}), values, pairs)
+    return Alignment(pairs)
+
+
+def _descend(
+    ours: Graph,
+    theirs: Graph,
+    path: tuple[Layer, ...],
+    anchors: Mapping[int, int],
+    given: Mapping[str, str],
+    constants: tuple[ConstantValues, ConstantValues],
+    pairs: list[GraphPair],
+) -> None:
+    certain = {} if path else _named_ports(ours, theirs)
+    layers = _matched(ours, theirs, anchors, {**certain, **_given_pairs(ours, theirs, given)}, constants)
+    pair = GraphPair(ours, theirs, path, layers, {b: a for a, b in layers.items()})
+    pairs.append(pair)
+    for layer in ours.layers:
+        other = pair.partner(layer.id) if layer.bodies else None
+        if other is None or len(other.bodies) != len(layer.bodies):
+            continue
+        for body, other_body in zip(layer.bodies, other.bodies, strict=True):
+            inner = _body_anchors(body, other_body)
+            _descend(body.graph, other_body.graph, (*path, layer), inner, given, constants, pairs)
+
+
+def _matched(
+    ours: Graph,
+    theirs: Graph,
+    anchors: Mapping[int, int],
+    certain: Mapping[int, int],
+    constants: tuple[ConstantValues, ConstantValues],
+) -> dict[int, int]:
+    """Return the best of three: names first, structure from the anchors, structure from the outputs alone (so that
+    crossed inputs are seen); the first of those that keep as many connections."""
+    by_name = Matcher(ours, theirs, certain, constants)
+    by_name.add_names()
+    by_name.add(anchors)
+    by_name.drop_doubtful()
+    by_name.complete()
+    if by_name.keeps_everything:
+        return by_name.layers
+    tried = [by_name]
+    results = {mine: other for mine, other in anchors.items() if ours.by_id[mine].type == "Result"}
+    for fixed in (anchors, results):
+        matcher = Matcher(ours, theirs, certain, constants)
+        matcher.add(fixed)
+        matcher.complete()
+        matcher.add(anchors)
+        matcher.complete()
+        tried.append(matcher)
+    return max(tried, key=lambda matcher: matcher.kept).layers
+
+
+def _given_pairs(ours: Graph, theirs: Graph, given: Mapping[str, str]) -> dict[int, int]:
+    if not given:
+        return {}
+    names = {layer.name: layer.id for layer in theirs.layers}
+    return {layer.id: names[given[layer.name]] for layer in ours.layers if given.get(layer.name) in names}
+
+
+def _named_ports(ours: Graph, theirs: Graph) -> dict[int, int]:
+    """Return pairs of the models' inputs and outputs by the names of their tensors, as far as these tell them apart."""
+    found: dict[int, int] = {}
+    for mine, others in ((ours.parameters, theirs.parameters), (ours.results, theirs.results)):
+        known = {name: layer.id for layer in others for name in _tensor_names(theirs, layer)}
+        for layer in mine:
+            partners = {known[name] for name in _tensor_names(ours, layer) if name in known}
+            if len(partners) == 1 and not partners & set(found.values()):
+                found[layer.id] = partners.pop()
+    return found
+
+
+def _tensor_names(graph: Graph, layer: Layer) -> tuple[str, ...]:
+    """Return the names of the tensor of an input or output of a model."""
+    if layer.type == "Parameter":
+        return layer.outputs[0].names
+    source = graph.sources[layer.id][0]
+    return () if source is None else graph.by_id[source.layer].outputs[source.output].names
+
+
+def _outer_anchors(ours: Graph, theirs: Graph) -> dict[int, int]:
+    """Return pairs of the models' inputs and outputs: by the names of tensors or layers, else by position."""
+    found = _named_ports(ours, theirs)
+    for mine, others in ((ours.parameters, theirs.parameters), (ours.results, theirs.results)):
+        rest = [layer for layer in mine if layer.id not in found]
+        found |= _by_name_or_position(rest, [layer for layer in others if layer.id not in found.values()])
+    return found
+
+
+def _by_name_or_position(mine: Sequence[Layer], others: Sequence[Layer]) -> dict[int, int]:
+    names = {layer.name: layer.id for layer in others}
+    found = {layer.id: names[layer.name] for layer in mine if layer.name in names}
+    taken = set(found.values())
+    if len(mine) == len(others):
+        for layer, other in zip(mine, others, strict=True):
+            if layer.id not in found and other.id not in taken:
+                found[layer.id] = other.id
+    return found
+
+
+def _body_anchors(body: Body, other: Body) -> dict[int, int]:
+    """Return pairs of Parameters and Results of two bodies: by name, else by what the port maps connect them with."""
+    found = _named(body.graph.parameters, other.graph.parameters) | _named(body.graph.results, other.graph.results)
+    for mine, theirs in (*_fed_alike(body, other), *_given_out_alike(body, other)):
+        if mine not in found and theirs not in found.values():
+            found[mine] = theirs
+    into = {edge.to_layer: edge.from_layer for edge in other.back_edges}
+    for edge in body.back_edges:
+        result = into.get(found.get(edge.to_layer, -1))
+        if result is not None and edge.from_layer not in found and result not in found.values():
+            found[edge.from_layer] = result
+    return found
+
+
+def _fed_alike(body: Body, other: Body) -> Iterator[tuple[int, int]]:
+    """Yield Parameters that get the same input of the outer layer, or the iteration number."""
+    theirs = {(entry.input, entry.purpose): entry.parameter for entry in reversed(other.inputs)}
+    for entry in body.inputs:
+        if (entry.input, entry.purpose) in theirs:
+            yield entry.parameter, theirs[entry.input, entry.purpose]
+
+
+def _given_out_alike(body: Body, other: Body) -> Iterator[tuple[int, int]]:
+    """Yield Results that become the same output of the outer layer, or the condition."""
+    theirs = {(one.output, one.purpose): one.result for one in reversed(other.outputs)}
+    for one in body.outputs:
+        if (one.output, one.purpose) in theirs:
+            yield one.result, theirs[one.output, one.purpose]
+
+
+def _named(mine: Sequence[Layer], others: Sequence[Layer]) -> dict[int, int]:
+    names = {layer.name: layer.id for layer in others if layer.name}
+    return {layer.id: names[layer.name] for layer in mine if layer.name in names}
+
+
+def follow_order(theirs: Model, alignment: Alignment) -> Model:
+    """Return the reference with the layers of each graph in our order where they stand for ours, so that both runs do
+    the same things in the same order. What it computes stays the same."""
+    order = {id(pair.theirs): _order(pair) for pair in alignment.pairs}
+    return replace(theirs, graph=_reordered(theirs.graph, order), reopen=None)
+
+
+def _order(pair: GraphPair) -> dict[int, float]:
+    """Return a sorting key for each of their layers: our partner's position, else just before the consumer's."""
+    position = {layer.id: float(index) for index, layer in enumerate(pair.ours.layers)}
+    keys = {theirs: position[ours] for ours, theirs in pair.layers.items()}
+    consumers: dict[int, list[int]] = {}
+    for layer in pair.theirs.layers:
+        for source in pair.theirs.sources[layer.id]:
+            if source is not None:
+                consumers.setdefault(source.layer, []).append(layer.id)
+    for layer in reversed(pair.theirs.layers):
+        if layer.id not in keys:
+            known = [keys[one] for one in consumers.get(layer.id, ()) if one in keys]
+            keys[layer.id] = (min(known) if known else float(len(position))) - 0.5
+    return keys
+
+
+def _reordered(graph: Graph, order: Mapping[int, Mapping[int, float]]) -> Graph:
+    layers = tuple(_with_bodies(layer, order) for layer in graph.layers)
+    keys = order.get(id(graph))
+    if keys is not None:
+        layers = tuple(sorted(layers, key=lambda layer: keys[layer.id]))
+    return Graph(layers, graph.edges, graph.sources, graph.line)
+
+
+def _with_bodies(layer: Layer, order: Mapping[int, Mapping[int, float]]) -> Layer:
+    if not layer.bodies:
+        return layer
+    bodies = tuple(
+        Body(
+            body.role,
+            _reordered(body.graph, order),
+            body.inputs,
+            body.outputs,
+            body.back_edges,
+            body.first_draft,
+            body.line,
+        )
+        for body in layer.bodies
+    )
+    return layer._replace(bodies=bodies)
+
+
+# --- The file that names which layers stand for each other: JSON, or lines `ours = theirs` ---------------------------
+
+
+_LARGEST = 16 * 2**20
+
+
+def read_pairs(path: Path) -> dict[str, str]:
+    """Return pairs of layer names: those of our model, those of the reference.
+
+    JSON is an object of names. In lines, what is behind a # at the beginning of a line or after a blank counts for
+    nothing; a name with ` = ` in it needs JSON. InputError with the line for what cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            content = file.read(_LARGEST + 1)
+        text = content.decode("utf-8-sig")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {reason_of(path, error)}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: is not UTF-8 text") from None
+    if len(content) > _LARGEST:
+        raise InputError(f"{path}: is larger than {size_text(_LARGEST)}")
+    return _of_json(path, text) if text.lstrip().startswith("{") else _of_lines(path, text)
+
+
+def _of_json(path: Path, text: str) -> dict[str, str]:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: is not valid JSON: {json_fault(text, error)}") from None
+    if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
+        raise InputError(f'{path}: expected an object of names, such as {{"our_layer": "its_layer"}}')
+    return found
+
+
+def _of_lines(path: Path, text: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        written = line.split(" #")[0].strip()
+        if not written or written.startswith("#"):
+            continue
+        ours, equals, theirs = written.partition(" = ")
+        if not equals:
+            ours, equals, theirs = written.partition("=")
+        if not equals or not ours.strip() or not theirs.strip():
+            raise InputError(f"{path}, line {number}: expected 'our layer = its layer', found '{written[:80]}'")
+        found[ours.strip()] = theirs.strip()
+    return found

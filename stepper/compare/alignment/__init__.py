@@ -1,1 +1,0 @@
-"""Which layers of two models stand for each other."""

@@ -1,1 +1,0 @@
-"""Which of OpenVINO's transformations changes what a model computes."""

@@ -1,1 +1,0 @@
-"""Findings of a comparison: evidence, verdict, explanation, and their words."""

@@ -1,1 +1,0 @@
-"""The walk through two runs side by side: tolerances, differences, where an error comes from."""

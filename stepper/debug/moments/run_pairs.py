@@ -1,0 +1,131 @@
+"""Two runs side by side: the graphs that each comes to the end of, in pairs by their place in the order of execution.
+
+A run that ends a loop earlier is paired as far as both go. A reference is asked for its values instead.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from msgspec import Struct
+
+from stepper.debug.reference_values import GraphPath, ReferenceValues, ValuePlace, path_of
+from stepper.debug.scopes import is_loop
+from stepper.debug.timeline import Timeline
+from stepper.element_types import Array
+from stepper.engine.frames import Activation, Event, EventKind, Every, Frame, LoopEndObserver, LoopRun, Phase, loop_run
+from stepper.engine.machine import Machine
+from stepper.engine.program import LoopPlan
+from stepper.errors import StepperError
+from stepper.ir.model import Layer
+
+Order = tuple[float, ...]
+"""Where a run is, so that the earlier of two has the smaller one."""
+Values = Callable[[Layer, int], "Array | None"]
+"""Value of the other run for an output of a layer; None where it has none."""
+
+
+class EndedGraph(Struct, frozen=True, eq=False):
+    """A graph that has run: an iteration of a loop, a side of an If, or (one frame) the model's own.
+
+    `stack` leads to its frame. Frames are live state: they stand so until their run goes on.
+    """
+
+    stack: tuple[Frame, ...]
+
+    @property
+    def frame(self) -> Frame:
+        """Return its frame."""
+        return self.stack[-1]
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """Return the iterations of the loops around, from the outermost inwards."""
+        return iterations_of(self.stack)
+
+    @property
+    def run(self) -> LoopRun | None:
+        """Return the run of its own loop; None of the model's own graph."""
+        return loop_run(self.stack)
+
+    @property
+    def path(self) -> GraphPath:
+        """Return the path to it."""
+        return path_of(self.stack)
+
+
+def ended_graphs(events: Iterable[Event], machine: Machine, *, sides: bool = False) -> Iterator[EndedGraph]:
+    """Yield the graphs that a run ends: iterations of loops, `sides` of Ifs if these are wanted, the model's own last.
+
+    Errors of the run are raised.
+    """
+    for event in events:
+        if event.kind is EventKind.ITERATION:
+            yield EndedGraph(tuple(machine.stack))
+        elif event.kind is EventKind.FINISHED or (sides and event.kind is EventKind.LEFT and not is_loop(event.frame)):
+            yield EndedGraph((*machine.stack, event.frame))
+
+
+class RunPairs:
+    """The graphs of two runs from where they stand to their ends: (a, b), with None for one that only the other ends.
+
+    Without `a` those of b alone. `ends` are the errors with which they ended, empty where a run came to its end;
+    `counts` the iterations of each by the identity of the loop's program, where there are two.
+    """
+
+    def __init__(self, a: Timeline | None, b: Timeline) -> None:
+        self._sides = (a, b)
+        self.ends = ["", ""]
+        self.counts: tuple[Counter[int], Counter[int]] = (Counter(), Counter())
+
+    def __iter__(self) -> Iterator[tuple[EndedGraph | None, EndedGraph | None]]:
+        left, right = self._ended(0), self._ended(1)
+        one, other = next(left, None), next(right, None)
+        while one is not None or other is not None:
+            before = () if one is None else order_of(one.stack)
+            after = () if other is None else order_of(other.stack)
+            is_left = one is not None and (other is None or before <= after)
+            is_right = other is not None and (one is None or after <= before)
+            yield one if is_left else None, other if is_right else None
+            one = next(left, None) if is_left else one
+            other = next(right, None) if is_right else other
+
+    def _ended(self, side: int) -> Iterator[EndedGraph]:
+        timeline, counts = self._sides[side], self.counts[side]
+        if timeline is None:
+            return
+
+        def ended(_stack: Sequence[Frame], activation: Activation) -> None:
+            counts[id(activation.plan.program)] += activation.iteration + 1
+
+        timeline.machine.observers = () if self._sides[0] is None else (LoopEndObserver(ended),)
+        try:
+            yield from ended_graphs(timeline.events(Every.ITERATION), timeline.machine)
+        except StepperError as error:
+            self.ends[side] = str(error)
+
+
+def values_beside(reference: ReferenceValues, stack: Sequence[Frame]) -> Values:
+    """Return the reference's values for the innermost of these frames, at its present iteration."""
+    path, frame = path_of(stack), stack[-1]
+    return lambda layer, output: reference.value_at(ValuePlace(path, layer, output, frame))
+
+
+def order_of(stack: Sequence[Frame]) -> Order:
+    """Return where a run is, as numbers: an earlier moment has smaller ones."""
+    found: list[float] = []
+    for depth, frame in enumerate(stack):
+        activation = frame.activation
+        if activation is not None:
+            found.append(activation.iteration if isinstance(activation.plan, LoopPlan) else 0)
+        is_outer = depth < len(stack) - 1
+        found.append(frame.pc if is_outer or frame.phase is Phase.RUNNING else math.inf)
+    return tuple(found)
+
+
+def iterations_of(stack: Sequence[Frame]) -> tuple[int, ...]:
+    """Return the iterations of the loops of a stack, from the outermost inwards."""
+    activations = [frame.activation for frame in stack if frame.activation is not None]
+    return tuple(one.iteration for one in activations if isinstance(one.plan, LoopPlan))

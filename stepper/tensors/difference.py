@@ -1,0 +1,436 @@
+"""How far two tensors are apart: quick answers, and one measure in chunks, whose memory stays bounded.
+
+A `Difference` says what became of a value between two moments; a `Distance` how far a value is from a reference's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from msgspec import Struct
+
+from stepper.element_types import STRING_DTYPE, Array, is_floating, name_of
+from stepper.ops.operands import shape_text
+from stepper.plain_values import storable
+from stepper.tensors.statistics import chunks
+from stepper.tensors.tolerances import Tolerance, Tolerances
+
+_QUICK: Final = (np.dtype(np.float32), np.dtype(np.float64))
+_QUICK_PART: Final = 2**14
+"""Elements: what is computed of them on the way stays in the cache of a core, and in memory that is there already."""
+_PART: Final = 2**20
+"""Elements measured together, so that what is computed on the way takes no multiple of a large tensor."""
+_LARGEST_RATIO: Final = 1e30
+_LARGEST_F32: Final = float(np.finfo(np.float32).max)
+_TOLERANCES: Final = Tolerances()
+
+
+# --- quick answers --------------------------------------------------------------------------------------------------
+
+
+def same(a: Any, b: Any) -> bool:
+    """Return True if two values are the same bit for bit (NaN is the same as itself)."""
+    if a is b:
+        return True
+    if a.dtype != b.dtype or a.shape != b.shape:
+        return False
+    if a.dtype.kind in "TO":
+        return bool(np.array_equal(a, b))
+    a, b = np.ascontiguousarray(a).reshape(-1), np.ascontiguousarray(b).reshape(-1)
+    if a.size and a[:1].tobytes() != b[:1].tobytes():
+        return False
+    return bool(np.array_equal(a.view(np.uint8), b.view(np.uint8)))
+
+
+def agree_exactly(ours: Any, theirs: Any) -> bool:
+    """Return True if nothing needs to be measured: the same array, or the same numbers without NaN."""
+    return ours is theirs or (
+        ours.shape == theirs.shape and ours.dtype == theirs.dtype and bool((ours == theirs).all())
+    )
+
+
+def rough_ratio(ours: Any, theirs: Any, tolerance: Tolerance) -> float | None:
+    """Return how often the tolerance is exceeded, quickly; None if only measuring can tell (NaN, types, ulp)."""
+    if ours.dtype != theirs.dtype or ours.shape != theirs.shape or not _is_quick(ours, tolerance):
+        return None
+    ratio = float(_ratios(ours, theirs, tolerance).max()) if ours.size else 0.0
+    return ratio if math.isfinite(ratio) else None
+
+
+def agreeing(ours: Array, theirs: Array, tolerance: Tolerance) -> Array:
+    """Return for each part on the first axis if it is within the tolerance for certain, as `rough_ratio` finds it."""
+    if ours.dtype != theirs.dtype or ours.shape != theirs.shape:
+        return np.zeros(len(ours), np.bool_)
+    is_within = ours == theirs
+    if _is_quick(ours, tolerance) and not is_within.all():
+        is_within |= _ratios(ours, theirs, tolerance) <= 1
+    return np.asarray(is_within.reshape(len(ours), -1).all(axis=1))
+
+
+def is_within(ours: Any, theirs: Any, tolerance: Tolerance) -> bool:
+    """Return True if a value is within the tolerance for certain. It is looked at in parts, up to one that is not."""
+    if ours.dtype != theirs.dtype or ours.shape != theirs.shape:
+        return False
+    ours, theirs = ours.reshape(-1), theirs.reshape(-1)
+    parts = (slice(begin, begin + _QUICK_PART) for begin in range(0, ours.size, _QUICK_PART))
+    return all(_part_is_within(ours[part], theirs[part], tolerance) for part in parts)
+
+
+def _part_is_within(ours: Array, theirs: Array, tolerance: Tolerance) -> bool:
+    if _is_quick(ours, tolerance):
+        with np.errstate(all="ignore"):
+            gap = np.subtract(ours, theirs)
+            if np.abs(gap, out=gap).max() <= tolerance.absolute:  # most are, and that is soon known
+                return True
+    if agree_exactly(ours, theirs):
+        return True
+    ratio = rough_ratio(ours, theirs, tolerance)
+    return ratio is not None and ratio <= 1
+
+
+def _is_quick(ours: Any, tolerance: Tolerance) -> bool:
+    return ours.dtype in _QUICK and not tolerance.ulp
+
+
+def _ratios(ours: Any, theirs: Any, tolerance: Tolerance) -> Any:
+    with np.errstate(all="ignore"):
+        return np.abs(ours - theirs) / (np.abs(theirs) * tolerance.relative + tolerance.absolute)
+
+
+# --- gaps -----------------------------------------------------------------------------------------------------------
+
+
+class _Chunk(NamedTuple):
+    """Elements of two tensors from the flat index `begin` on, as they are and (`a`, `b`) as f64.
+
+    `same` are the same number or both NaN. `gap` is |a - b|: 0 where they are the same, infinite where one is not
+    finite.
+    """
+
+    begin: int
+    ours: Array
+    theirs: Array
+    a: Array
+    b: Array
+    same: Array
+    finite: Array
+    gap: Array
+
+    def allowed(self, tolerance: Tolerance) -> Array:
+        """Return the distance that a tolerance allows of each element."""
+        return np.asarray(tolerance.absolute + tolerance.relative * np.where(self.finite, np.abs(self.b), 0.0))
+
+
+def _chunks(ours: Array, theirs: Array, *, saturates: bool = False) -> Iterator[_Chunk]:
+    """Yield two tensors of one shape in parts."""
+    begin = 0
+    for mine, other in zip(chunks(ours, _PART), chunks(theirs, _PART), strict=True):
+        left, right = storable(mine), storable(other)
+        a, b = left.astype(np.float64), right.astype(np.float64)
+        if saturates and ours.dtype == theirs.dtype == np.float32:
+            a, b = (np.where(np.abs(value) >= _LARGEST_F32, np.copysign(np.inf, value), value) for value in (a, b))
+        is_integer = left.dtype == right.dtype and left.dtype.kind in "iu"
+        with np.errstate(all="ignore"):
+            # As they are: a 64-bit integer is more exact than a float.
+            equal = left == right if is_integer else (a == b) | ((a != a) & (b != b))
+            finite = np.isfinite(a) & np.isfinite(b)
+            gap = _integer_gap(left, right).astype(np.float64) if is_integer else np.abs(a - b)
+            gap = np.where(equal, 0.0, np.where(finite, gap, np.inf))
+        yield _Chunk(begin, mine, other, a, b, equal, finite, gap)
+        begin += mine.size
+
+
+def _integer_gap(a: Array, b: Array) -> Any:
+    """Return |a - b| of integers, exact as u64 whatever their types."""
+    with np.errstate(over="ignore"):
+        return np.where(a > b, a.astype(np.uint64) - b.astype(np.uint64), b.astype(np.uint64) - a.astype(np.uint64))
+
+
+def signed_differences(a: Array, b: Array) -> Array:
+    """Return `a - b` element by element, as f64; of integers (bool, i8 to u64) rounded once, from the exact difference.
+
+    Where both are NaN, or both the same infinity, it is 0. Packed and short types are made readable before.
+    """
+    if a.dtype.kind in "biu":
+        found = _integer_gap(a, b).astype(np.float64)
+        return np.asarray(np.where(a > b, found, -found + 0.0))
+    with np.errstate(all="ignore"):
+        found = a.astype(np.float64) - b.astype(np.float64)
+    return np.asarray(np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0.0, found))
+
+
+def largest_gap(a: Any, b: Any) -> float | None:
+    """Return the largest |a - b| of two elements; NaN where one side alone has a NaN.
+
+    None where shapes differ, and of texts.
+    """
+    a, b = np.asarray(a), np.asarray(b)
+    if a.shape != b.shape or any(one.dtype == STRING_DTYPE or one.dtype.kind in "SUO" for one in (a, b)):
+        return None
+    largest = 0.0
+    for chunk in _chunks(a, b):
+        if (np.isnan(chunk.a) != np.isnan(chunk.b)).any():
+            return math.nan
+        largest = max(largest, float(chunk.gap.max()))
+    return largest
+
+
+def magnitude(value: Any) -> float:
+    """Return the largest absolute value of an element; NaN where one is NaN, and of texts."""
+    if value.size == 1 and value.dtype.kind in "fiu":
+        return abs(float(value.item()))
+    if value.size == 0:
+        return 0.0
+    if value.dtype.kind in "TOUS" or value.dtype.names is not None:
+        return float("nan")
+    wide = value if value.dtype.kind == "f" else np.asarray(value).astype(np.float64)
+    return float(np.abs(wide).max())
+
+
+def distance(a: Any, b: Any) -> float:
+    """Return the largest absolute difference of two elements; NaN where the shapes differ, and of texts."""
+    if a.shape != b.shape or any(one.dtype.kind in "TOUS" or one.dtype.names is not None for one in (a, b)):
+        return float("nan")
+    return magnitude(np.subtract(np.asarray(a).astype(np.float64), np.asarray(b).astype(np.float64)))
+
+
+# --- between two moments --------------------------------------------------------------------------------------------
+
+
+class Change(StrEnum):
+    """Way in which a value of one moment is another in the other one.
+
+    MENDED: an element is finite now that was NaN or infinite in A; BROKEN: the reverse, which counts before. TRUTH: a
+    boolean became true or false, which is no number. ADDED: A has no such value at all, for its loop runs fewer
+    iterations.
+    """
+
+    SAME = "same"
+    NUMBER = "number"
+    TRUTH = "truth"
+    MENDED = "mended"
+    BROKEN = "broken"
+    SHAPE = "shape"
+    ADDED = "only now"
+
+
+class Difference(Struct, frozen=True):
+    """A value now (b) beside what it is in A (a).
+
+    `different` of `size` elements have other bits, and `beyond` of these are outside of the tolerance: two facts.
+    `rms` and `largest` are of b - a over the pairs of finite elements, `relative` the largest difference of one pair by
+    the larger magnitude of the two (0 to 2). `at` is the index of the largest, or of the first element that was mended
+    or broken. Of texts, and of other shapes or types, nothing is counted. Of booleans `became_true` and `became_false`
+    are how many did, and `rms`, `largest` and `relative` are None; of everything else these two are.
+    """
+
+    change: Change
+    size: int = 0
+    different: int = 0
+    beyond: int = 0
+    rms: float | None = 0.0
+    largest: float | None = 0.0
+    relative: float | None = 0.0
+    at: tuple[int, ...] = ()
+    mended: int = 0
+    broken: int = 0
+    became_true: int | None = None
+    became_false: int | None = None
+
+    @property
+    def is_within(self) -> bool:
+        """True if bits differ, but nothing leaves the tolerance."""
+        return self.change is Change.NUMBER and not self.beyond
+
+
+_SAME: Final = Difference(Change.SAME)
+_OTHER: Final = Difference(Change.SHAPE)
+
+
+def difference(a: Any, b: Any, tolerance: Tolerance | None = None) -> Difference:
+    """Return the difference of what a value is now, `b`, from what it is in A.
+
+    The tolerance is by default that of two runs with the same kernels, by the element type.
+    """
+    if a is b:
+        return _SAME
+    a, b = np.asarray(a), np.asarray(b)
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return _OTHER
+    if same(a, b):
+        return _SAME
+    if a.dtype == STRING_DTYPE or a.dtype.kind in "SUO":
+        many = int((a != b).sum())
+        return Difference(Change.NUMBER, int(a.size), many, many, math.nan, math.nan)
+    if a.dtype == np.bool_:
+        up, down = int((b & ~a).sum()), int((a & ~b).sum())
+        at = _index(int((a != b).argmax()), a.shape)
+        return Difference(Change.TRUTH, int(a.size), up + down, up + down, None, None, None, at, 0, 0, up, down)
+    return _of_numbers(a, b, _TOLERANCES.of(None, a.dtype) if tolerance is None else tolerance)
+
+
+def _of_numbers(a: Array, b: Array, tolerance: Tolerance) -> Difference:
+    different = beyond = mended = broken = pairs = 0
+    largest = relative = squares = 0.0
+    at = odd_at = -1
+    for chunk in _chunks(b, a):
+        now, then, finite = chunk.a, chunk.b, chunk.finite
+        differs = ~chunk.same | ((now == 0) & (then == 0) & (np.signbit(now) != np.signbit(then)))
+        size = np.where(finite, chunk.gap, 0.0)
+        different += int(differs.sum())
+        beyond += int((chunk.gap > chunk.allowed(tolerance)).sum())
+        pairs += int(finite.sum())
+        squares += float(size.dot(size))
+        fixed, spoilt = np.isfinite(now) & ~finite, np.isfinite(then) & ~finite
+        mended, broken = mended + int(fixed.sum()), broken + int(spoilt.sum())
+        if odd_at < 0 and (fixed | spoilt).any():
+            odd_at = chunk.begin + int((fixed | spoilt).argmax())
+        place = int(size.argmax())
+        if size[place] > largest:
+            largest, at = float(size[place]), chunk.begin + place
+        greater = np.where(finite, np.maximum(np.abs(now), np.abs(then)), 1.0)
+        relative = max(relative, float((size / np.where(greater == 0, 1.0, greater)).max()))
+    if not different:  # a NaN with other bits is a NaN
+        return Difference(Change.SAME, int(a.size))
+    return Difference(
+        Change.BROKEN if broken else Change.MENDED if mended else Change.NUMBER,
+        int(a.size),
+        different,
+        beyond,
+        math.sqrt(squares / pairs) if pairs else math.nan,
+        largest,
+        relative,
+        () if max(at, odd_at) < 0 else _index(odd_at if odd_at >= 0 else at, a.shape),
+        mended,
+        broken,
+    )
+
+
+def _index(flat: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(int(one) for one in np.unravel_index(flat, shape))
+
+
+# --- from a reference -----------------------------------------------------------------------------------------------
+
+
+class Distance(Struct, frozen=True):
+    """The distance of a value of ours from the reference's.
+
+    `problem` says in words what makes them incomparable (shapes, text), else it is empty. `ours` and `theirs` are the
+    two numbers that are furthest outside of the tolerance, at `index`; `absolute` and `relative` are the largest of all
+    (relative to the reference's own number), `ulp` the most steps of the type between two finite numbers (None: not a
+    float), `cosine` that of the angle between the two as vectors (None where one is zero or not finite). `outside`
+    counts elements outside of the tolerance, of `size`; `ratio` is how many times the tolerance is exceeded.
+    `ours_special` counts NaN and infinities where the other side has a number.
+    """
+
+    absolute: float
+    relative: float
+    ulp: int | None
+    cosine: float | None
+    outside: int
+    size: int
+    ratio: float
+    index: tuple[int, ...]
+    ours: Any
+    theirs: Any
+    ours_special: int = 0
+    problem: str = ""
+
+    @property
+    def differs(self) -> bool:
+        """True if the tolerance is left."""
+        return bool(self.problem) or self.outside > 0
+
+
+def measure(ours: Any, theirs: Any, tolerance: Tolerance, extra: Array | None = None) -> Distance | None:
+    """Return the distance between two values; None where they are the same, NaN at the same places included.
+
+    `extra` is a distance that is allowed on top of the tolerance, of each element or of all.
+    """
+    ours, theirs = _as_text(ours), _as_text(theirs)
+    if ours.shape != theirs.shape:
+        return _incomparable(ours, theirs, f"shape {shape_text(ours.shape)} against {shape_text(theirs.shape)}")
+    if agree_exactly(ours, theirs):
+        return None
+    if STRING_DTYPE in (ours.dtype, theirs.dtype):
+        return _incomparable(ours, theirs, "has other texts")
+    return _of_reference(np.asarray(ours), np.asarray(theirs), tolerance, extra)
+
+
+def _as_text(value: Any) -> Any:
+    """Return texts as the runtime has them, also those that a file keeps with a length; all else as it is."""
+    return value.astype(STRING_DTYPE) if value.dtype.kind in "US" else value
+
+
+def _incomparable(ours: Any, theirs: Any, problem: str) -> Distance:
+    if ours.dtype != theirs.dtype:
+        problem += f", {name_of(ours.dtype)} against {name_of(theirs.dtype)}"
+    size = int(ours.size)
+    return Distance(math.inf, math.inf, None, None, size, size, _LARGEST_RATIO, (), None, None, problem=problem)
+
+
+def _of_reference(ours: Array, theirs: Array, tolerance: Tolerance, extra: Array | None) -> Distance | None:
+    each = None if extra is None else np.broadcast_to(extra, ours.shape).reshape(-1)
+    absolute = relative = ratio = 0.0
+    outside = special = place = 0
+    ulp: int | None = None
+    dots: list[tuple[float, float, float]] | None = []
+    worst, is_same = (False, -1.0), True
+    for chunk in _chunks(ours, theirs, saturates=tolerance.saturates):
+        a, b, finite, gap = chunk.a, chunk.b, chunk.finite, chunk.gap
+        allowed = chunk.allowed(tolerance)
+        if each is not None:
+            allowed = allowed + each[chunk.begin : chunk.begin + a.size]
+        with np.errstate(all="ignore"):
+            is_outside, steps = gap > allowed, _steps(chunk.ours, chunk.theirs)
+            if steps is not None:
+                ulp = max(ulp or 0, int(np.max(np.where(finite, steps, 0))))
+                if tolerance.ulp:
+                    is_outside &= ~finite | (steps > tolerance.ulp)
+            excess = np.where(allowed > 0, gap / np.where(allowed > 0, allowed, 1.0), gap * _LARGEST_RATIO)
+            away = gap / np.maximum(np.abs(np.where(finite, b, 1.0)), np.finfo(np.float64).tiny)
+            known = dots is not None and np.isfinite(a).all() and np.isfinite(b).all()
+            dots = [*(dots or ()), (float(a @ b), float(a @ a), float(b @ b))] if known else None
+        absolute, relative = max(absolute, float(gap.max())), max(relative, float(away.max()))
+        ratio, many = max(ratio, float(excess.max())), int(is_outside.sum())
+        index = int(np.argmax(np.where(is_outside, excess, 0.0) if many else excess))
+        if (many > 0, float(excess[index])) > worst:
+            worst, place = (many > 0, float(excess[index])), chunk.begin + index
+        outside, special = outside + many, special + int((~np.isfinite(a) & np.isfinite(b)).sum())
+        is_same = is_same and bool(chunk.same.all())
+    if is_same:
+        return None
+    at = _index(place, ours.shape)
+    return Distance(
+        absolute,
+        min(relative, _LARGEST_RATIO),
+        ulp,
+        None if dots is None else _cosine(*(math.fsum(column) for column in zip(*dots, strict=True))),
+        outside,
+        int(ours.size),
+        min(ratio, _LARGEST_RATIO),
+        at,
+        ours[at],
+        theirs[at],
+        special,
+    )
+
+
+def _steps(a: Array, b: Array) -> Any:
+    """Return the steps of the type between elements; None if it is not a float of 16, 32 or 64 bits."""
+    if a.dtype != b.dtype or not is_floating(a.dtype) or a.dtype.itemsize not in (2, 4, 8):
+        return None
+    integers = np.dtype(f"i{a.dtype.itemsize}")
+    low = np.int64(np.iinfo(integers).min)
+    bits = (np.ascontiguousarray(value).view(integers).astype(np.int64) for value in (a, b))
+    return _integer_gap(*(np.where(one < 0, low - one, one) for one in bits))
+
+
+def _cosine(product: float, a: float, b: float) -> float | None:
+    norm = math.sqrt(a) * math.sqrt(b)
+    return max(-1.0, min(1.0, product / norm)) if 0 < norm < math.inf else None
