@@ -25,8 +25,8 @@ from docs.measured import benchmarks, real_models
 from docs.tables import Lines, cell, code, table
 from stepper.cli.commands.help import COMMAND_LINE_TOPICS
 from stepper.cli.parser import parser
-from stepper.commands.registry import GROUPS, commands
-from stepper.commands.topics import Topic, topics
+from stepper.commands.session import GROUPS, commands
+from stepper.commands.session_commands import Topic, topics
 from stepper.compare.report.evidence import ORIGIN_TEXTS, SWITCHED_OFF
 from stepper.compare.report.explanations import (
     OPENVINO_VERSION,

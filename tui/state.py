@@ -14,10 +14,16 @@ from stepper.tensors.statistics import FITTING
 if TYPE_CHECKING:
     from stepper.compare.stops.comparer import StopComparison
     from stepper.debug.branches.course import RunCourse
-    from stepper.debug.inspection.frame_views import FrameView
-    from stepper.debug.inspection.list_views import MarkView, VariableView
-    from stepper.debug.inspection.run_views import BreakView, Glance, WatchView
-    from stepper.debug.inspection.views import LoopView, StopView
+    from stepper.debug.inspection.views import (
+        BreakView,
+        FrameView,
+        Glance,
+        LoopView,
+        MarkView,
+        StopView,
+        VariableView,
+        WatchView,
+    )
     from stepper.debug.iterations.statistics import HistoryView
     from stepper.debug.iterations.sweep import SweepView
     from stepper.debug.iterations.tiles import CellsView

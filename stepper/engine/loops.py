@@ -254,3 +254,11 @@ def empty_concatenation(axis: int, shape: tuple[int, ...], dtype: np.dtype[Any])
     dims = [max(size, 0) for size in shape] or [0]
     dims[axis if -len(dims) <= axis < len(dims) else 0] = 0
     return np.zeros(dims, dtype)
+
+
+def truth(value: Any) -> bool | None:
+    """Return what a value says as a condition; None where it cannot be one, on which the run will stop."""
+    try:
+        return condition(value)
+    except KernelError:
+        return None

@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from stepper.element_types import Array
+from stepper.engine.program import Value
 from stepper.tensors.tolerances import Tolerance
 
 _QUICK: Final = (np.dtype(np.float32), np.dtype(np.float64))
@@ -63,3 +64,17 @@ def _part_is_within(ours: Array, theirs: Array, tolerance: Tolerance) -> bool:
         return True
     ratio = rough_ratio(ours, theirs, tolerance)
     return ratio is not None and ratio <= 1
+
+
+def same(a: Value, b: Value) -> bool:
+    """True if two values are the same bit for bit (NaN is the same as itself)."""
+    if a is b:
+        return True
+    if a.dtype != b.dtype or a.shape != b.shape:
+        return False
+    if a.dtype.kind in "TO":
+        return bool(np.array_equal(a, b))
+    a, b = np.ascontiguousarray(a).reshape(-1), np.ascontiguousarray(b).reshape(-1)
+    if a.size and a[:1].tobytes() != b[:1].tobytes():
+        return False
+    return bool(np.array_equal(a.view(np.uint8), b.view(np.uint8)))

@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Final
 from stepper.debug.branches.course import RunCourse
 from stepper.debug.branches.edits import ValueEdit
 from stepper.debug.causes.cause import Trigger
-from stepper.debug.inspection.frame_views import frame_views
-from stepper.debug.inspection.list_views import Variables, mark_views
-from stepper.debug.inspection.run_views import break_views, watch_views
+from stepper.debug.inspection.views import Variables, break_views, frame_views, mark_views, watch_views
 from stepper.debug.iterations.statistics import IterationStatistics
 from stepper.debug.iterations.whole_runs import WholeRuns
 from stepper.debug.moments.moment import MomentKind
@@ -282,7 +280,7 @@ class Snapshots:
             breaks=break_views(debugger.breakpoints),
             lists=Lists(
                 self._variables.views(debugger.machine.states),
-                mark_views(debugger),
+                mark_views(debugger.marks, debugger.branches.name),
                 debugger.breakpoints.exceptions,
                 self._log.entries(),
                 self._background.findings.known,

@@ -19,6 +19,7 @@ from stepper.compare.files import constant_differences
 from stepper.compare.files.constants import ConstantValues, same_numbers
 from stepper.compare.report.words import named, numbered, quoted
 from stepper.ir.model import Graph, Layer, Source
+from stepper.tensors.number_text import number_text
 
 
 class FileDifferenceKind(StrEnum):
@@ -230,7 +231,7 @@ class GraphDifferences:
         for source in self.pair.ours.sources[layer.id]:
             value = self.mine.value(self.pair.ours, source)
             if value is not None and np.asarray(value).size == 1:
-                numbers.append(f"with {constant_differences.number(np.asarray(value).reshape(-1)[0])}")
+                numbers.append(f"with {number_text(np.asarray(value).reshape(-1)[0], 7)}")
         return named(layer) + (f" ({', '.join(numbers)})" if numbers else "")
 
     def _between(self, source: Source, other: Source) -> list[Layer]:

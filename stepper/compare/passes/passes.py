@@ -17,7 +17,6 @@ from typing import Any, Final
 import numpy as np
 from msgspec import Struct, field
 
-from stepper.compare.files.constant_differences import number
 from stepper.compare.passes.plugin_operations import PluginOperations, make_readable
 from stepper.compare.run.metrics import measure
 from stepper.element_types import Array, is_floating
@@ -35,6 +34,7 @@ from stepper.ir.model import Model, parameter_type
 from stepper.ir.reader import read
 from stepper.openvino.pass_trace import TracedPass, traced_passes
 from stepper.ops.operands import shape_text
+from stepper.tensors.number_text import number_text
 from stepper.tensors.tolerances import EXACT, OTHER_KERNELS, Tolerance
 
 _CHUNK: Final = 2**20
@@ -264,7 +264,7 @@ def _difference(before: Array, after: Array, tolerance: Tolerance) -> tuple[str,
     distance = found.absolute if math.isfinite(found.absolute) else 0.0
     if not found.differs:
         return "", distance
-    worst = f"{number(found.ours)} instead of {number(found.theirs)}"
+    worst = f"{number_text(found.ours, 7)} instead of {number_text(found.theirs, 7)}"
     where = f", the worst at {list(found.index)}" if found.size > 1 else ""
     return f"{found.outside} of {found.size} elements differ{where}: {worst}", distance
 

@@ -14,7 +14,6 @@ from stepper.compare.references.opening import model_title, open_reference
 from stepper.compare.references.openvino import PeerFrame, RuntimePeer
 from stepper.compare.references.protocol import PlacedRun, ReferenceFailed, ReferenceRun, SyncKind, SyncPoint
 from stepper.compare.run.comparison import reference_machine
-from stepper.debug.iterations import slots
 from stepper.debug.reference_values import GraphPath, ReferenceValues, ValuePlace, path_of, step_of
 from stepper.element_types import Array
 from stepper.engine.compilation.compiler import compile_model
@@ -86,7 +85,7 @@ class OperationValues:
         """Return the value at this place."""
         frame = place.frame
         slot = None if frame is None else frame.program.slots.get((place.layer.id, place.output))
-        if frame is None or slot is None or not slots.is_current(frame, slot):
+        if frame is None or slot is None or not frame.is_current(slot):
             return None
         if place.layer.type == "Parameter":
             shared: Array | None = frame.values[slot]

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Final
 
 from stepper.compare.files.causes import FileCauses, graph_at
-from stepper.compare.files.constant_differences import number
 from stepper.compare.references.protocol import LoopOutcome
 from stepper.compare.report.explanations import OPENVINO_VERSION, ExplanationKind, RuntimeExplanation
 from stepper.compare.report.words import kind, named, numbered
@@ -25,6 +24,7 @@ from stepper.compare.run.observations import (
 from stepper.engine.loops import EndReason
 from stepper.engine.roles import RoleError, roles_of
 from stepper.ir.model import Layer
+from stepper.tensors.number_text import number_text
 
 _MOST_ULP: Final = 10_000_000
 _MOST_UNSEEN: Final = 3
@@ -51,7 +51,7 @@ def apart(distance: Distance) -> str:
         return f"has another {distance.problem}" if distance.problem.startswith("shape") else distance.problem
     where = f" at {list(distance.index)}" if distance.index else ""
     count = f", {distance.outside} of {distance.size} values outside of the tolerance" if distance.size > 1 else ""
-    values = f"is {number(distance.ours)} where the reference has {number(distance.theirs)}{where}"
+    values = f"is {number_text(distance.ours, 7)} where the reference has {number_text(distance.theirs, 7)}{where}"
     return f"{values} ({figures(distance)}){count}"
 
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from stepper.compare.references.protocol import ReferenceFrame
 from stepper.compare.report.words import numbered, path_text
-from stepper.debug.breakpoints.checks import Check, Guard
+from stepper.debug.breakpoints.breakpoint import Check, Guard
 from stepper.debug.breakpoints.kinds.non_finite import holds_any, non_finite_checks
 from stepper.debug.causes.cause import NonFinite, NonFiniteKind
 from stepper.debug.causes.texts import how_sentence, operands_text

@@ -17,9 +17,7 @@ from msgspec import Struct
 
 from stepper.debug.branches.edits import same_edits
 from stepper.debug.branches.lockstep import ClosedIteration, Lockstep
-from stepper.debug.breakpoints.compared_values import same
 from stepper.debug.inspection import explanations
-from stepper.debug.inspection.text import array_text
 from stepper.debug.scopes import target_in
 from stepper.debug.timeline import Timeline
 from stepper.engine.events import Every
@@ -29,7 +27,9 @@ from stepper.engine.program import LoopPlan, Operation, Program, Value
 from stepper.errors import StepperError, UsageError
 from stepper.plain_values import json_number
 from stepper.records import OneLine, as_data
+from stepper.tensors.closeness import same
 from stepper.tensors.differences import Flips, differences, flips_of
+from stepper.tensors.number_text import array_text
 
 _MOST_MOVES: Final = 200_000
 """Operations of each branch that are looked at for the first one that differs."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from stepper.debug.inspection.explanations import truth
 from stepper.engine.frames import Activation
 from stepper.engine.interventions import CONDITION, TRIP_COUNT
-from stepper.engine.loops import EndReason
+from stepper.engine.loops import EndReason, truth
 from stepper.engine.program import LoopPlan, Value
 
 BY_CONDITION: Final = (EndReason.CONDITION, EndReason.INITIAL_CONDITION)

@@ -1,4 +1,4 @@
-"""Lines of text about a stop; each function gives the lines of one part."""
+"""Views of a stop as lines of text and as JSON."""
 
 from __future__ import annotations
 
@@ -17,17 +17,19 @@ from stepper.debug.inspection.views import (
     OperationView,
     OutputView,
     ScanView,
+    SliceView,
     StopView,
+    TripView,
     ValueView,
 )
 from stepper.element_types import Array
 from stepper.engine.partners import legend
-from stepper.plain_values import storable
+from stepper.ir.model import Model, Slicing, layer_data
+from stepper.plain_values import storable, tensor_json
 from stepper.query.expression_values import described
-from stepper.wording import excerpt
+from stepper.records import as_data
+from stepper.tensors.number_text import array_text
 
-_MOST_NUMBERS = 6
-_LONGEST_VALUE = 100
 _MOST_PRINTED: Final = 200
 _NARROWEST: Final = 20
 
@@ -75,28 +77,6 @@ def value_text(value: ValueView) -> str:
     """Return a value: what computes it, type and shape, and its numbers where they are few."""
     shown = value.absent if value.array is None else array_text(value.array)
     return value.source if shown == value.source else f"{value.source}: {shown}"
-
-
-def array_text(array: Array, room: int | None = None) -> str:
-    """Type and shape of a tensor, and its numbers where they are few; in `room` characters, where that is possible."""
-    text = described(array)
-    if array.size > _MOST_NUMBERS or array.dtype.names is not None:
-        return text
-    if room is None:
-        return f"{text} {excerpt(np.array2string(array, separator=', ', precision=6), _LONGEST_VALUE)}"
-    return f"{text} {numbers_text(array, room - len(text) - 1)}".rstrip()
-
-
-def numbers_text(array: Array, room: int) -> str:
-    """Return the numbers in one line: all of them, or some of the first and last, or none, as there is room."""
-    for edge in (_MOST_NUMBERS, 2, 1):
-        threshold = 1 if edge < _MOST_NUMBERS else _MOST_NUMBERS
-        text = np.array2string(
-            array, separator=", ", precision=6, max_line_width=_LONGEST_VALUE, threshold=threshold, edgeitems=edge
-        )
-        if len(text) <= room:
-            return excerpt(text, _LONGEST_VALUE)
-    return ""
 
 
 def value_lines(value: Any, width: int = WIDTH, digits: int = 8) -> list[str]:
@@ -187,3 +167,137 @@ def branch_lines(branch: BranchView) -> list[str]:
     """Return a side of an If: why it runs, and its port map."""
     title = f"branch: {branch.layer.type} '{branch.layer.name}', {branch.side}"
     return [title, f"  {branch.condition.sentence}", *port_lines(branch)]
+
+
+# --- the same as JSON -----------------------------------------------------------------------------------------------
+
+
+class ViewData:
+    """Writes the views of one model."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+
+    def stop(self, view: StopView) -> dict[str, Any]:
+        """Return everything that a stop shows."""
+        return {
+            "tick": view.tick,
+            "place": view.place,
+            "levels": levels_data(view.levels),
+            "done": None if view.done is None else self.operation(view.done),
+            "next": None if view.next is None else self.operation(view.next),
+            "loop": None if view.loop is None else self.loop(view.loop),
+            "branch": None if view.branch is None else self.branch(view.branch),
+            "outputs": None if view.outputs is None else [tensor_json(output) for output in view.outputs],
+        }
+
+    def operation(self, view: OperationView) -> dict[str, Any]:
+        """Return an operation with its inputs and outputs."""
+        return {
+            "layer": layer_data(view.layer, self.model),
+            "index": view.index,
+            "inputs": [self.value(value) for value in view.inputs],
+            "outputs": [self.value(value) for value in view.outputs],
+            "computed_by": view.computed_by,
+        }
+
+    def loop(self, view: LoopView) -> dict[str, Any]:
+        """Return a loop: its count, its port map, its back edges and its concatenated outputs."""
+        return {
+            "layer": layer_data(view.layer, self.model),
+            "trip": trip_data(view),
+            "ports": self.ports(view),
+            "back_edges": [self.back_edge(edge) for edge in view.back_edges],
+            "scans": [scan_data(scan) for scan in view.scans],
+        }
+
+    def branch(self, view: BranchView) -> dict[str, Any]:
+        """Return the side of an If that runs."""
+        return {
+            "layer": layer_data(view.layer, self.model),
+            "side": view.side,
+            "condition": view.condition.value,
+            "ports": self.ports(view),
+        }
+
+    def ports(self, view: LoopView | BranchView) -> list[dict[str, Any]]:
+        """Return the port map."""
+        return [
+            *(self._port("input", entry, entry.input, entry.slicing) for entry in view.inputs),
+            *(self._port("output", entry, entry.output, None) for entry in view.outputs),
+        ]
+
+    def _port(
+        self, direction: str, entry: InputView | OutputView, port: int | None, slicing: Slicing | None
+    ) -> dict[str, Any]:
+        cut = entry.slice if isinstance(entry, InputView) else None
+        return {
+            "direction": direction,
+            "role": str(entry.role),
+            "port": port,
+            "line": entry.line,
+            "inner": self.value(entry.inner),
+            "outer": None if entry.outer is None else self.value(entry.outer),
+            "slicing": as_data(slicing),
+            "slice": None if cut is None else _slice_data(cut),
+            "why": entry.why,
+        }
+
+    def back_edge(self, edge: BackEdgeView) -> dict[str, Any]:
+        """Return a back edge with the values at both ends."""
+        return {
+            "result": self.value(edge.result),
+            "parameter": self.value(edge.parameter),
+            "line": edge.line,
+            "came_in": _tensor_data(edge.came_in),
+            "goes_out": _tensor_data(edge.goes_out),
+            "comes_next": _tensor_data(edge.comes_next),
+            "marks": list(edge.marks),
+            "counts": edge.counts,
+            "why": edge.why,
+        }
+
+    def value(self, view: ValueView) -> dict[str, Any]:
+        """Return a value, with what computes it."""
+        return {
+            "name": view.name,
+            "layer": None if view.layer is None else layer_data(view.layer, self.model),
+            "output": view.output,
+            "origin": str(view.origin),
+            "value": _tensor_data(view.array),
+            "absent": view.absent,
+        }
+
+
+def levels_data(levels: Iterable[LevelView]) -> list[dict[str, Any]]:
+    """Return the frames of the stack, from the model's own graph inwards."""
+    names = ("depth", "kind", "name", "iteration", "phase")
+    return [{name: getattr(level, name) for name in names} for level in levels]
+
+
+def trip_data(loop: LoopView) -> dict[str, Any]:
+    """Return how often a loop runs, and its condition."""
+    trip: TripView = loop.trip
+    return {
+        "maximum": trip.maximum,
+        "executed": trip.executed,
+        "total": trip.total,
+        "origin": trip.origin,
+        "ended": None if trip.ended is None else str(trip.ended),
+        "sentence": trip.sentence,
+        "condition": None if loop.condition is None else loop.condition.value,
+    }
+
+
+def _slice_data(cut: SliceView) -> dict[str, int]:
+    return {name: getattr(cut, name) for name in ("axis", "begin", "end", "extent", "count")}
+
+
+def scan_data(scan: ScanView) -> dict[str, Any]:
+    """Return a concatenated output while it grows."""
+    names = ("output", "line", "result", "axis", "order", "pieces", "shape", "final_shape", "declared", "why")
+    return {name: getattr(scan, name) for name in names}
+
+
+def _tensor_data(array: Array | None) -> dict[str, Any] | None:
+    return None if array is None else tensor_json(array)

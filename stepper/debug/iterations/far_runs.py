@@ -9,8 +9,8 @@ from typing import ClassVar, Final
 
 from msgspec import Struct
 
-from stepper.debug.inspection.explanations import never_ends
 from stepper.debug.iterations.loop_runs import Outer, enter_run, go_to_latest, iterations_in_all, outer_now
+from stepper.debug.loop_limits import never_ends
 from stepper.debug.stop import iteration_of
 from stepper.debug.timeline import Timeline
 from stepper.debug.visits import excursion

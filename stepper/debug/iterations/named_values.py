@@ -8,7 +8,7 @@ from enum import Enum, auto
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stepper.debug.breakpoints.targets import loop_body
+from stepper.debug.breakpoints.conditions import loop_body
 from stepper.debug.iterations.loop_runs import address_in_run, loop_around
 from stepper.debug.scopes import loop_depth
 from stepper.debug.table.columns import made_by_iteration

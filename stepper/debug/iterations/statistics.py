@@ -16,7 +16,6 @@ import numpy as np
 from msgspec import Struct
 
 from stepper.debug.iterations.listed_values import LARGEST, LARGEST_AT_A_STOP, ListedValues
-from stepper.debug.iterations.slots import is_current
 from stepper.debug.iterations.tiles import MOST_CELLS, CellsView, Tile, TileStore
 from stepper.debug.overview.facts import Row
 from stepper.debug.overview.rows import LoopRows, loop_rows
@@ -179,7 +178,7 @@ class _ActivationStatistics:
     def _see_rows(self, frame: Frame, iteration: int) -> None:
         """Take what this iteration has made of the rows, and what the one before left in the slots."""
         for slot, known in self.values.items():
-            if is_current(frame, slot):
+            if frame.is_current(slot):
                 known.see(iteration, frame.values[slot])
             elif iteration and frame.values[slot] is not None:
                 known.see(iteration - 1, frame.values[slot])

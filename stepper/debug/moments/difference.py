@@ -9,8 +9,8 @@ from typing import Any, Final
 import numpy as np
 from msgspec import Struct
 
-from stepper.debug.breakpoints.compared_values import same
 from stepper.element_types import STRING_DTYPE, Array
+from stepper.tensors.closeness import same
 from stepper.tensors.differences import flips_of, signed_differences
 from stepper.tensors.statistics import chunks
 from stepper.tensors.tolerances import Tolerance, Tolerances

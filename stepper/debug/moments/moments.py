@@ -16,7 +16,6 @@ import numpy as np
 from msgspec.structs import replace
 
 from stepper.debug.branches.branches import Branches
-from stepper.debug.iterations import slots
 from stepper.debug.moments.difference import Change, Difference, difference
 from stepper.debug.moments.frames import FoundFrame, FrameFinder
 from stepper.debug.moments.moment import GraphPlace, Moment, MomentKind, place_of_stack
@@ -299,12 +298,12 @@ def _paths(moment: Moment, here: GraphPlace) -> tuple[tuple[int, ...], tuple[int
 
 
 def _current(frame: Frame, slot: int) -> Value | None:
-    return frame.values[slot] if slots.is_current(frame, slot) else None
+    return frame.values[slot] if frame.is_current(slot) else None
 
 
 def _latest_first(frame: Frame) -> Iterator[tuple[int, list[Value | None]]]:
     """Yield the operations that have run, from the last one on, then those to come: the index, and what it gave."""
-    operations, values, done = frame.program.operations, frame.values, slots.computed(frame)
+    operations, values, done = frame.program.operations, frame.values, frame.computed
     for index in reversed(range(done)):
         yield index, [None if slot < 0 else values[slot] for slot in operations[index].outputs]
     for index in range(done, len(operations)):

@@ -7,7 +7,7 @@ from typing import Final, Protocol
 
 from stepper.debug.branches.branches import Branches
 from stepper.debug.branches.names import ORIGINAL
-from stepper.debug.breakpoints.targets import named_places
+from stepper.debug.breakpoints.conditions import named_places
 from stepper.debug.finding.goto import place_from_the_first
 from stepper.debug.moments.moment import BEFORE, REFERENCE, GraphPlace, Moment, MomentKind, PlaceStep, place_of_stack
 from stepper.debug.moments.moments import Moments

@@ -22,7 +22,6 @@ from stepper.debug.branches.branches import Branches, edit_text
 from stepper.debug.branches.differences import PlaceDifference, parting, state_difference
 from stepper.debug.branches.edits import Edit, ValueEdit, same_by_tick
 from stepper.debug.branches.lockstep import ClosedIteration, Lockstep, closed_iterations
-from stepper.debug.inspection.explanations import truth
 from stepper.debug.moments.difference import Change, Difference, difference
 from stepper.debug.moments.moment import Moment, MomentKind
 from stepper.debug.moments.moment_values import MomentValues
@@ -34,6 +33,7 @@ from stepper.debug.stop import iteration_of
 from stepper.debug.timeline import Timeline
 from stepper.element_types import Array
 from stepper.engine.frames import Frame, LoopRun, loop_run
+from stepper.engine.loops import truth
 from stepper.engine.program import LoopPlan, Operation, Program, Value
 from stepper.records import Brief
 from stepper.tensors.histories import ValueHistory

@@ -26,7 +26,7 @@ from stepper.debug.causes.nan_origins import first_element, scalar_of
 from stepper.debug.causes.overrides import is_end_set
 from stepper.debug.causes.texts import element_text
 from stepper.debug.causes.why import NoValueYet, element_asked
-from stepper.debug.inspection.condition_limits import condition_limit
+from stepper.debug.loop_limits import condition_limit
 from stepper.debug.provenance.facts import QuestionKind
 from stepper.debug.provenance.question import question_at
 from stepper.debug.story.facts import (

@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stepper.debug.breakpoints.checks import bodies, plan_of
+from stepper.debug.breakpoints.breakpoint import bodies, plan_of
 from stepper.debug.iterations.loop_runs import Outer, address_in_run, loop_around, outer_iterations
 from stepper.debug.scopes import loop_depth, target_in
 from stepper.debug.timeline import Timeline

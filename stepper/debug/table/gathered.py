@@ -9,9 +9,8 @@ import numpy as np
 from msgspec import Struct
 
 from stepper import element_types
-from stepper.debug.iterations.slots import read_only
 from stepper.debug.table.columns import STATISTICS, SheetColumn, SheetValue, columns_of, uneven_columns_of
-from stepper.element_types import Array
+from stepper.element_types import Array, read_only
 from stepper.engine.program import Value
 from stepper.errors import UsageError
 from stepper.query.expression_values import ValueFailure, element

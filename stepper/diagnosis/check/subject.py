@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
@@ -12,9 +12,10 @@ from stepper.compare.run.metrics import measure
 from stepper.debug.causes.cause import Chain, Location
 from stepper.debug.debugger import Debugger
 from stepper.debug.overview.facts import ActivationFacts, LoopFacts, Overview, Row, RowKind, RunState
-from stepper.diagnosis.check.deadline import Deadline
-from stepper.diagnosis.check.probe import Probe, Probed, probe_run
+from stepper.diagnosis.check.probe import Deadline, Probe, Probed, probe_run
+from stepper.diagnosis.findings import Detail, FilePart, Finding, Severity
 from stepper.diagnosis.lint.subjects import LoopSubject
+from stepper.diagnosis.rule import Rule
 from stepper.element_types import Array
 from stepper.engine.compilation.compiler import compile_model
 from stepper.engine.inputs.variables import bind_states
@@ -22,6 +23,7 @@ from stepper.engine.machine import Machine
 from stepper.engine.rules import Rules
 from stepper.errors import StepperError
 from stepper.ir.model import Layer, LayerSite, Model
+from stepper.query.address_syntax import exact_name
 from stepper.tensors.histories import Counter, ValueHistory
 from stepper.tensors.tolerances import Tolerance
 
@@ -244,3 +246,105 @@ def iterations_around(location: Location) -> tuple[int, ...]:
 def loops_around(location: Location) -> tuple[LayerSite, ...]:
     """Return the loops and Ifs around a place."""
     return tuple(one.layer for one in location.path)
+
+
+# --- findings of a run ----------------------------------------------------------------------------------------------
+
+
+class RunPlace(NamedTuple):
+    """A layer, the loops around it with their iterations, and what to look at; `loop` is the one that it is about."""
+
+    layer: LayerSite | None
+    path: tuple[LayerSite, ...] = ()
+    iterations: tuple[int, ...] = ()
+    address: str = ""
+    tick: int = 0
+    loop: LayerSite | None = None
+
+
+class RunFinding(NamedTuple):
+    """A rule that is broken at a place; `severity` where it is another than that of the rule."""
+
+    place: RunPlace
+    details: Mapping[str, Detail]
+    severity: Severity | None = None
+
+
+def finding_of(rule: Rule, file: str, hit: RunFinding) -> Finding:
+    """Return the finding of a rule at a place."""
+    place = hit.place
+    loop = place.loop or (place.path[-1] if place.path else None)
+    line = place.layer.line if place.layer is not None else 0
+    spot = FilePart(file, line, "run", place.path, place.layer, loop)
+    severity = hit.severity or rule.severity
+    return Finding(rule.name, severity, spot, dict(hit.details), place.iterations, place.address, place.tick)
+
+
+def shown(place: RunPlace, severity: Severity | None = None, **details: Detail) -> RunFinding:
+    """Return what a rule has found."""
+    return RunFinding(place, details, severity)
+
+
+# --- places of a run ------------------------------------------------------------------------------------------------
+
+
+def place_of(run: RunOfLoop, layer: LayerSite | None, iteration: int | None) -> RunPlace:
+    """Return a place in an iteration of the loop's last run."""
+    outer = run.activation.outer
+    iterations = (*outer, iteration) if iteration is not None else outer
+    address = "" if layer is None else moment_address(layer.name, iterations)
+    return RunPlace(layer, (run.facts.layer,), iterations, address, run.activation.tick, run.facts.layer)
+
+
+def moment_address(name: str, iterations: Sequence[int]) -> str:
+    """Return what leads the debugger to an operation, in the last of these iterations."""
+    operation = str(exact_name(name))
+    return f"{operation}@{iterations[-1]}" if name and iterations else operation if name else ""
+
+
+# --- rows that repeat -----------------------------------------------------------------------------------------------
+
+
+_LONGEST: Final = 64
+"""The longest period that is looked for."""
+_LEAST_REPEATED: Final = 4
+
+
+class Repetition(NamedTuple):
+    """Everything that a loop carries repeats, from an iteration to the end; `value` is one that does not stay."""
+
+    period: int
+    since: int
+    value: CarriedRow
+
+
+def repetition(loop: RunOfLoop) -> Repetition | None:
+    """Return with which period all that is carried repeats to the end; None if it does not.
+
+    Counters and what never changes are left out; a value that settles is none.
+    """
+    found: Repetition | None = None
+    for value in loop.carried():
+        if value.counter is not None or value.history.unchanged_since == 0:
+            continue
+        one = _period(value.history)
+        if one is None:
+            return None
+        period, since = one
+        if found is None or period > found.period:
+            found = Repetition(period, since if found is None else max(found.since, since), value)
+    return found if found is not None and found.period > 1 else None
+
+
+def _period(history: ValueHistory) -> tuple[int, int] | None:
+    """Return the period of the last iterations, and since when it holds; None without one, or of too few iterations."""
+    exact = history.spans[:, 1] - history.spans[:, 0] == 1
+    begin = int(np.flatnonzero(~exact)[-1]) + 1 if not exact.all() else 0
+    columns = history.numbers[:, begin:]
+    count = columns.shape[1]
+    for period in range(1, min(count // 2, _LONGEST) + 1):
+        same = (columns[:, period:] == columns[:, :-period]).all(axis=(0, 2))
+        run = int(same[::-1].argmin()) if not same.all() else len(same)
+        if run >= max(2 * period, _LEAST_REPEATED):
+            return period, int(history.spans[begin, 0]) + count - run - period
+    return None

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, Final
 
-from stepper.diagnosis.check.hits import RunFinding, RunPlace, shown
+from stepper.diagnosis.check.subject import RunFinding, RunPlace, shown
 from stepper.diagnosis.findings import Severity
 from stepper.diagnosis.precision.losses import Loss
 from stepper.diagnosis.precision.narrowing import LayerKey, Narrowing, layer_key

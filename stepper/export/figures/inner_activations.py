@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from msgspec import Struct, field
 
-from stepper.debug.inspection.inside import body_of
+from stepper.debug.inspection.inspect import body_of
 from stepper.engine.frames import Frame
 from stepper.engine.program import Program
 from stepper.export.figures.figure import InnerBody

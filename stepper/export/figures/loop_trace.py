@@ -13,9 +13,9 @@ from msgspec import Struct
 
 from stepper.debug.causes.verdict_facts import Verdict
 from stepper.debug.causes.verdicts import Verdicts, verdict_text
-from stepper.debug.inspection.condition_limits import condition_limit
 from stepper.debug.inspection.inspect import inspect_loop
-from stepper.debug.inspection.views import ConditionLimit, LoopView
+from stepper.debug.inspection.views import LoopView
+from stepper.debug.loop_limits import ConditionLimit, condition_limit
 from stepper.engine.events import EventKind, Every
 from stepper.engine.frames import Frame
 from stepper.engine.loops import EndReason
@@ -25,10 +25,11 @@ from stepper.errors import ExecutionError, LimitReached, UnsupportedOperation, U
 from stepper.export.figures.figure import InnerBody
 from stepper.export.figures.inner_activations import InnerActivations
 from stepper.export.figures.loop_paths import LoopPath
-from stepper.export.figures.value_summaries import ValueSummary, number_text, summary
+from stepper.export.figures.value_summaries import ValueSummary, summary
 from stepper.export.options import ValueDetail
 from stepper.ops.operands import form_text
 from stepper.recording.options import Iterations
+from stepper.tensors.number_text import nested_text
 from stepper.wording import counted
 
 WHOLE: Final = 8
@@ -309,7 +310,7 @@ def _told(frame: Frame, slots: Sequence[int]) -> dict[int, str]:
     for index, slot in enumerate(slots):
         value = frame.values[slot]
         if value is not None:
-            number = f" = {number_text(np.asarray(value))}" if np.asarray(value).size == 1 else ""
+            number = f" = {nested_text(np.asarray(value))}" if np.asarray(value).size == 1 else ""
             found[index] = f"{form_text(value)}{number}"
     return found
 
@@ -333,4 +334,4 @@ def _control_text(name: str, value: Any, limit: int | None) -> str:
     if name == "trip count" and value == np.iinfo(np.int64).max:
         return f"{name}: the largest i64, no limit"
     unlimited = name == "trip count" and limit is None
-    return f"{name} {number_text(np.asarray(value))}" + (": no limit" if unlimited else "")
+    return f"{name} {nested_text(np.asarray(value))}" + (": no limit" if unlimited else "")

@@ -10,7 +10,6 @@ from typing import Final
 import numpy as np
 from msgspec import Struct, field
 
-from stepper.debug.iterations import slots
 from stepper.debug.moments.difference import Change, Difference, difference
 from stepper.debug.reference_values import GraphPath, ReferenceValues, ValuePlace, path_of, step_of
 from stepper.element_types import Array
@@ -19,9 +18,10 @@ from stepper.engine.frames import Frame
 from stepper.engine.machine import Machine
 from stepper.engine.program import LoopPlan, Program
 from stepper.errors import StepperError
-from stepper.export.figures.value_summaries import MOST_ELEMENTS, ValueSummary, number_text, summary
+from stepper.export.figures.value_summaries import MOST_ELEMENTS, ValueSummary, summary
 from stepper.export.options import ValueDetail
 from stepper.ir.model import Graph
+from stepper.tensors.number_text import nested_text
 from stepper.tensors.tolerances import Tolerances
 
 SECONDS: Final = 30.0
@@ -122,7 +122,7 @@ class _Walk(Struct):
         is_kept = self.keeps(numbers)
         for (layer_id, output), slot in frame.program.slots.items():
             layer = frame.program.graph.by_id[layer_id]
-            if layer.type in ("Constant", "Result") or not (is_whole or slots.is_current(frame, slot)):
+            if layer.type in ("Constant", "Result") or not (is_whole or frame.is_current(slot)):
                 continue
             ours = frame.values[slot]
             theirs = self.reference.value_at(ValuePlace(path, layer, output, frame))
@@ -194,5 +194,5 @@ def _gaps(theirs: Array, ours: Array) -> str:
         return ""
     with np.errstate(all="ignore"):
         if ours.dtype.kind == "f":
-            return number_text(ours.astype(np.float64) - theirs.astype(np.float64))
-        return number_text(np.asarray(ours.astype(object) - theirs.astype(object), object).astype(np.int64))
+            return nested_text(ours.astype(np.float64) - theirs.astype(np.float64))
+        return nested_text(np.asarray(ours.astype(object) - theirs.astype(object), object).astype(np.int64))

@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 
 from msgspec import Struct, field
 
-from stepper.debug.breakpoints.targets import everywhere
+from stepper.debug.breakpoints.conditions import everywhere
 from stepper.debug.causes.cause import Enclosure, Location
 from stepper.engine.program import CompiledModel, Program
 from stepper.engine.rules import Rules

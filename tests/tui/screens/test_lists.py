@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from stepper.debug.breakpoints.data_breakpoints import specification
 from tests.tui.driven import DECODER, Driven, drive
 from tests.tui.screens.overview.test_overview_screen import click_on
 from tui.paint.list_pane import ListPane
@@ -116,10 +117,10 @@ def test_a_breakpoint_that_is_changed_to_nonsense_stays_what_it_was() -> None:
      f"{DECODER}@1"],
 )  # fmt: skip
 def test_what_a_breakpoint_says_of_itself_sets_the_same_again(text: str) -> None:
-    from stepper.debug.breakpoints.syntax import break_description
+    from stepper.debug.breakpoints.data_breakpoints import break_description
 
     description = break_description(text)
-    assert break_description(description.specification) == description
+    assert break_description(specification(description)) == description
 
 
 def test_the_mouse_chooses_switches_and_opens() -> None:

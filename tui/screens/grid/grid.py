@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from rich.style import Style
 from textual import events
 
-from stepper.debug.inspection.frame_views import FrameView
+from stepper.debug.inspection.views import FrameView
 from stepper.debug.iterations.loop_runs import address_in_run
 from stepper.debug.iterations.tiles import Cell
 from stepper.tensors.statistics import FITTING, OVER_ITERATIONS

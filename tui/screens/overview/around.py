@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from stepper.debug.causes.texts import element_text, scalar_text, word_of
+from stepper.debug.causes.texts import element_text, word_of
 from stepper.debug.overview.facts import ModelPortFacts, Overview, RunState
 from stepper.debug.overview.texts import constants_text, none_born
+from stepper.tensors.number_text import fitted, number_text
 from stepper.wording import counted
 from tui.paint.links import Destination, LinkText, linked
 from tui.paint.names import layer_name
-from tui.paint.rows import Cell, Row, clip, clip_end, number, printable, width_of
+from tui.paint.rows import Cell, Row, clip, clip_end, printable, width_of
 from tui.screens.overview.cards import MOST_CARDS, Card, LinePart, RowGroup
 from tui.screens.overview.cursor import UNCHANGED_FROM
 from tui.screens.overview.links import NO_LINKS, PortLinks, moment_link, name_linked, row_link, row_shown
@@ -134,7 +135,7 @@ def _port(
     if not text and port.text:
         text = f'"{printable(port.text)}"'
     if not text and len(port.brief.shape) < 2:
-        text = "  ".join(number(float(one) if isinstance(one, str) else one) for one in port.numbers)
+        text = "  ".join(fitted(float(one) if isinstance(one, str) else one) for one in port.numbers)
         if len(text) > max(room // 2, 20):
             text = ""
     row: Row = [(name, "")]
@@ -273,7 +274,7 @@ def _settled(card: Card) -> Row:
         parent = card.runs[-1].values[line.row] if history is not None else None
         since = None if parent is None else parent.settled_from
         if history is not None and since is not None:
-            last = number(float(history.numbers[0, -1, 0]))
+            last = fitted(float(history.numbers[0, -1, 0]))
             name = next(one.name for one in card.lines if one.row == line.row and one.part is LinePart.VALUE)
             target = row_link(card.index, card.lines.index(line))
             row += [("   ✓ ", "accent"), (LinkText(name, target), ""), (f" settles from {since:,} on", "")]
@@ -356,7 +357,7 @@ def _births(overview: Overview, head: Cell, links: PortLinks, *, short: bool, ha
         return [row]
     cause = births[0].cause
     operands = ", ".join(
-        f"{layer_name(one.layer)}{element_text(one.element)} = {scalar_text(one.value)}"
+        f"{layer_name(one.layer)}{element_text(one.element)} = {number_text(one.value)}"
         for one in cause.operands
         if one.value is not None
     )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-from stepper.debug.breakpoints.compared_values import Compared, checks_of_value, same
-from stepper.debug.breakpoints.data_breakpoints import Checks, DataBreakpoint, Setting, kind
+from stepper.debug.breakpoints.data_breakpoints import Checks, Compared, DataBreakpoint, Setting, checks_of_value, kind
 from stepper.debug.causes.cause import Cause, ValueChange
 from stepper.debug.causes.locations import change_of
 from stepper.debug.causes.texts import Words, change_text, where, words
+from stepper.tensors.closeness import same
 
 
 class Changed(Cause, frozen=True, kw_only=True):

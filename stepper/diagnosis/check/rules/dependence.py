@@ -8,10 +8,17 @@ from typing import Any, Final
 import numpy as np
 
 from stepper.debug.overview.facts import RowKind
-from stepper.diagnosis.check.hits import RunFinding, RunPlace, shown
-from stepper.diagnosis.check.places import moment_address, place_of
 from stepper.diagnosis.check.probe import BodyValues, Probe
-from stepper.diagnosis.check.subject import Elsewhere, RunOfLoop, RunSubject
+from stepper.diagnosis.check.subject import (
+    Elsewhere,
+    RunFinding,
+    RunOfLoop,
+    RunPlace,
+    RunSubject,
+    moment_address,
+    place_of,
+    shown,
+)
 from stepper.diagnosis.findings import Severity
 from stepper.diagnosis.rule import Rule, SubjectKind, found_by
 from stepper.engine.loops import EndReason

@@ -6,10 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from stepper.debug.overview.facts import RunState
-from stepper.diagnosis.check.hits import RunFinding, RunPlace, shown
-from stepper.diagnosis.check.places import place_of
-from stepper.diagnosis.check.repetition import repetition
-from stepper.diagnosis.check.subject import RunOfLoop, RunSubject
+from stepper.diagnosis.check.subject import RunFinding, RunOfLoop, RunPlace, RunSubject, place_of, repetition, shown
 from stepper.diagnosis.findings import Severity
 from stepper.diagnosis.rule import Rule, SubjectKind, found_by
 from stepper.engine.compilation.changing import decided_by

@@ -7,9 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from stepper.diagnosis.check.hits import RunFinding, shown
-from stepper.diagnosis.check.places import place_of
-from stepper.diagnosis.check.subject import RunOfLoop, RunSubject
+from stepper.diagnosis.check.subject import RunFinding, RunOfLoop, RunSubject, place_of, shown
 from stepper.diagnosis.findings import Severity
 from stepper.diagnosis.lint.subjects import PASSING, LoopSubject, known_value
 from stepper.diagnosis.rule import Rule, SubjectKind, found_by

@@ -7,9 +7,16 @@ from typing import Final
 
 from stepper.debug.causes.cause import Arithmetic, LinkKind, NonFinite, NonFiniteKind
 from stepper.debug.overview.facts import Birth, RunState
-from stepper.diagnosis.check.hits import RunFinding, RunPlace, shown
-from stepper.diagnosis.check.places import moment_address, place_of
-from stepper.diagnosis.check.subject import RunSubject, iterations_around, loops_around
+from stepper.diagnosis.check.subject import (
+    RunFinding,
+    RunPlace,
+    RunSubject,
+    iterations_around,
+    loops_around,
+    moment_address,
+    place_of,
+    shown,
+)
 from stepper.diagnosis.findings import Severity
 from stepper.diagnosis.rule import Rule, SubjectKind, found_by
 from stepper.ir.model import LayerSite

@@ -8,10 +8,7 @@ from typing import Final
 import numpy as np
 
 from stepper.debug.overview.facts import Row, RowKind
-from stepper.diagnosis.check.hits import RunFinding, shown
-from stepper.diagnosis.check.places import place_of
-from stepper.diagnosis.check.repetition import repetition
-from stepper.diagnosis.check.subject import RunOfLoop, RunSubject
+from stepper.diagnosis.check.subject import RunFinding, RunOfLoop, RunSubject, place_of, repetition, shown
 from stepper.diagnosis.findings import Severity
 from stepper.diagnosis.rule import Rule, SubjectKind, found_by
 from stepper.ir.model import LayerSite
