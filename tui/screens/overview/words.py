@@ -39,11 +39,6 @@ if TYPE_CHECKING:
 
 _LEAST_OF_FINITE: Final = 4
 """Lines from which on it is told of a value with NaN or Inf what the finite elements are."""
-_REASONS: Final = {
-    EndReason.SLICES: "no slice is left",
-    EndReason.TRIP_COUNT: "the trip count",
-    EndReason.CONDITION: "its condition",
-}
 LARGEST_LIMIT: Final = 10**12
 """A trip count from here on is no limit that anybody means."""
 
@@ -166,7 +161,7 @@ def ended_in_short(card: Card) -> Row:
         return [("can never end", "edit")]
     if facts.runs and not facts.total:
         return [("did not begin", "edit")]
-    words = [_REASONS[reason] for reason in facts.ended if reason in _REASONS]
+    words = list(map(str, facts.ended))
     slices = [row.slicing for row in facts.rows if row.kind is RowKind.SLICE and row.slicing is not None]
     if slices and all(one.stride < 0 for one in slices):
         words.append("← from the last")
