@@ -70,7 +70,8 @@ class FirstPlace(NamedTuple):
 class Lists(Struct, frozen=True, eq=False):
     """Variables, marks and the log; `expected` are the patterns of operations in which NaN and Inf stop nothing.
 
-    `findings` are those of the file, and of the run of the overview when that is over.
+    `findings` are those of the file, and of the run of the overview when that is over; `checked` is what was looked for
+    in the run.
     """
 
     variables: tuple[VariableView, ...] = ()
@@ -78,6 +79,7 @@ class Lists(Struct, frozen=True, eq=False):
     expected: tuple[str, ...] = ()
     log: tuple[LogEntry, ...] = ()
     findings: tuple[Finding, ...] = ()
+    checked: tuple[str, ...] = ()
 
 
 NO_LISTS: Final = Lists()

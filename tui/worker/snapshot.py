@@ -283,7 +283,7 @@ class Snapshots:
                 mark_views(debugger.marks, debugger.branches.name),
                 debugger.breakpoints.exceptions,
                 self._log.entries(),
-                self._background.findings.known,
+                *self._background.findings.known,
             ),
             watches=watch_views(debugger.watches, None if loop is None else loop.level.run, debugger.machine.program),
             watch_runs=self._watch_runs.view(None if loop_depth is None else stack[loop_depth].program),

@@ -26,7 +26,7 @@ from stepper.diagnosis.texts import consequence, headline, remedy
 from stepper.engine.rules import Rules
 from stepper.errors import StepperError
 from stepper.html_tables import html_table
-from stepper.ir.model import Model, layer_site
+from stepper.ir.model import layer_site
 from stepper.openvino.partner import OPENVINO
 
 SECONDS: Final = 60.0
@@ -44,10 +44,11 @@ _MEMORY: Final = 2**29
 
 
 class CheckedRun(Struct, frozen=True):
-    """Findings of a run, and its facts."""
+    """Findings of a run, its facts, and in words what was looked for."""
 
     findings: tuple[Finding, ...]
     overview: Overview
+    checked: tuple[str, ...]
 
     def _repr_html_(self) -> str:
         """Return a table of the findings, for notebooks."""
@@ -80,21 +81,34 @@ def check_run(
         overview = debugger.look_through(seconds=share * most)
     if overview.state is RunState.FINISHED:
         debugger.continue_()  # so that values of the end can be asked about
-    subject = RunSubject(debugger.model, overview, debugger, deadline=deadline, cost=cost, probe=probe)
-    return CheckedRun(_found(subject), overview)
+    return _checked(RunSubject(debugger.model, overview, debugger, deadline=deadline, cost=cost, probe=probe))
 
 
-def findings_of_facts(model: Model, overview: Overview) -> tuple[Finding, ...]:
-    """Return what the rules of runs find in the facts of a run alone, without another one; the gravest first."""
-    return _found(RunSubject(model, overview))
+def check_overview(debugger: Debugger, overview: Overview, seconds: float) -> CheckedRun:
+    """Return what the rules of runs find in a run that is over; the debugger stays where it is.
+
+    A machine of its own repeats the run for at most `seconds`, unless the user edited values: of an edited run the
+    facts alone are checked.
+    """
+    probe = None
+    if overview.state is RunState.FINISHED and not overview.births and not debugger.timeline.edits:
+        probe = probe_run(beginning(debugger), overview.loops, Deadline(seconds))
+    return _checked(RunSubject(debugger.model, overview, probe=probe))
 
 
-def _found(subject: RunSubject) -> tuple[Finding, ...]:
-    file = str(subject.model.path)
+def _checked(subject: RunSubject) -> CheckedRun:
+    file, overview, probe = str(subject.model.path), subject.overview, subject.probe
     with np.errstate(all="ignore"):
-        return ranked(
+        found = ranked(
             finding_of(one.rule, file, hit) for one in rule_finders(SubjectKind.RUN) for hit in one.find(subject)
         )
+    is_over = overview.state is RunState.FINISHED
+    checked = (
+        *(("NaN", "Inf") if overview.births_complete or (is_over and probe is not None and probe.is_whole) else ()),
+        *(("shapes", "recurrence") if is_over else ()),
+        *(("integer overflow", "indices", "saturation", "rounding") if probe is not None and probe.is_whole else ()),
+    )
+    return CheckedRun(found, overview, checked)
 
 
 def ranked(findings: Iterable[Finding], *, first: str = "") -> tuple[Finding, ...]:

@@ -82,7 +82,7 @@ def beginning(debugger: Debugger) -> Machine:
 
 
 class RunSubject:
-    """A run that was made; without a debugger only its facts are known, and no value that they do not have.
+    """A run that was made; without a debugger its facts are known, and the values that a probe has seen.
 
     Further runs end at the deadline; one `cost` so many seconds of the processor.
     """
@@ -115,7 +115,7 @@ class RunSubject:
     def is_probed(self) -> bool:
         """True if the run was short and small enough, and ended as it should, to be made once or twice more."""
         overview = self.overview
-        if self._debugger is None or sum(one.nbytes for one in self.outputs or ()) > _LARGEST_REPEATED:
+        if sum(one.nbytes for one in self.outputs or ()) > _LARGEST_REPEATED:
             return False
         return overview.state is RunState.FINISHED and not overview.births
 
@@ -143,9 +143,10 @@ class RunSubject:
 
     def _run_on(self, parameters: Sequence[Layer]) -> Elsewhere | None:
         """Return a run on other values for these inputs; None where that is not made, or fails."""
-        if not self.is_probed or self._deadline is None or self._deadline.left < self._cost:
+        if self._debugger is None or not self.is_probed:
             return None
-        assert self._debugger is not None, "it is probed"
+        if self._deadline is None or self._deadline.left < self._cost:
+            return None
         machine = beginning(self._debugger)
         frame = machine.stack[0]
         changed = []

@@ -22,6 +22,7 @@ from tui.theme import GLYPHS
 if TYPE_CHECKING:
     from stepper.debug.causes.cause import OperandValue
     from stepper.debug.moments.views import MomentView
+    from stepper.diagnosis.findings import Finding
     from stepper.session.input_choices import InputChoices
 
 Letters = Mapping[int, tuple[str, ...]]
@@ -207,8 +208,15 @@ def against(a: MomentView | None) -> list[Row]:
     return [[(" differs " if spread.is_reference else " edit    ", "a"), (printable(told), "")]] if told else []
 
 
-def found(overview: Overview, cards: Sequence[Card], *, short: bool, links: PortLinks = NO_LINKS) -> list[Row]:
-    """Return what was found in the run, in one or two lines."""
+def found(
+    overview: Overview,
+    cards: Sequence[Card],
+    *,
+    short: bool,
+    links: PortLinks = NO_LINKS,
+    findings: Sequence[Finding] = (),
+) -> list[Row]:
+    """Return what was found in the run, in one or two lines; `findings` are those of the rules."""
     head: Cell = (" found   ", "dim")
     if overview.failure is not None:
         told: Row = [head, ("error", "bad"), (": ", "bad"), *failed_at(overview.failure)]
@@ -233,6 +241,13 @@ def found(overview: Overview, cards: Sequence[Card], *, short: bool, links: Port
     row += [] if still else [cell for card in cards[:4] for cell in _settled(card)]
     row += still
     row += [(f"   {card.name} did not begin", "edit") for card in cards if _did_not_begin(card)]
+    notes = [one for one in findings if one.severity == "note" and one.iterations and not one.is_birth]
+    if notes:
+        from stepper.diagnosis.texts import sentence  # the first picture has no findings
+
+        more = f" +{len(notes) - 1} more" if len(notes) > 1 else ""
+        text = f"note at {notes[0].iterations[-1]:,}: {printable(sentence(notes[0]))}{more}"
+        row += [("   ", ""), (LinkText(text, Destination("view findings")), "edit")]
     return [row]
 
 
