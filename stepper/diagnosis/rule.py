@@ -36,6 +36,9 @@ class SubjectKind(StrEnum):
         return self in (SubjectKind.RUN, SubjectKind.NARROW_RUN)
 
 
+FILE, MODEL, LOOP, IF, LAYER, RUN, NARROW_RUN = SubjectKind
+
+
 class Example(Struct, frozen=True):
     """How to break a rule, and how it is right: a text of the model `base` (`examples/BASE.xml`), and what is wrong.
 
@@ -120,7 +123,18 @@ def add(rule: Rule) -> None:
 
 
 def found_by(
-    rule: Rule, *types: str, of_kinds: bool = False, suspects: Callable[[Any], bool] | None = None
+    id: str,
+    name: str,
+    scope: SubjectKind,
+    severity: Severity,
+    *types: str,
+    of_kinds: bool = False,
+    suspects: Callable[[Any], bool] | None = None,
+    says: str,
+    means: str,
+    do: str,
+    source: str,
+    example: Example | None = None,
 ) -> Callable[[Finder], Finder]:
     """Add a rule, and what finds the places where it is broken; of layers only those of these types are asked about.
 
@@ -128,6 +142,7 @@ def found_by(
     kind share is one `of_kinds`: where it finds nothing in the first it is not asked about the others. For one that
     looks at more, `suspects` says of which kinds it is asked.
     """
+    rule = Rule(id, name, scope, severity, says, means, do, source, example)
     add(rule)
 
     def decorate(finder: Finder) -> Finder:

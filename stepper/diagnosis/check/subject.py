@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -33,6 +33,8 @@ _LARGEST_REPEATED: Final = 2**27
 """Bytes of outputs: what is held of two runs with larger ones takes a multiple of the largest tensor."""
 _NEAR: Final = Tolerance(1e-3, 1e-5)
 REAL: Final = ("f16", "bf16", "f32", "f64")
+K = TypeVar("K")
+T = TypeVar("T")
 
 
 class CarriedRow(NamedTuple):
@@ -64,6 +66,27 @@ class RunOfLoop(NamedTuple):
         for row, history in zip(self.facts.rows, self.activation.values, strict=True):
             if row.kind is RowKind.BACK_EDGE and history is not None and history.count:
                 yield CarriedRow(row, history)
+
+
+class Observed(NamedTuple, Generic[K, T]):
+    """What a probe saw of an operation in the body of a loop."""
+
+    loop: RunOfLoop
+    subject: LoopSubject
+    key: K
+    layer: Layer
+    found: T
+
+    def shown(self, iteration: int, severity: Severity | None = None, **details: Detail) -> RunFinding:
+        """Return a finding about the operation in an iteration."""
+        layer = self.subject.site(self.layer)
+        return shown(place_of(self.loop, layer, iteration), severity, layer=layer, **details)
+
+    @property
+    def type(self) -> str:
+        """Return the declared element type of the output; empty if it is not declared."""
+        declared = self.layer.outputs[0].element_type
+        return "" if declared is None else declared.name
 
 
 class Elsewhere(NamedTuple):
@@ -127,6 +150,15 @@ class RunSubject:
     def probed(self, loop: RunOfLoop) -> Probed | None:
         """Return what was seen of the operations in the body of a loop."""
         return None if self.probe is None else self.probe.found.get(loop.facts.layer.line)
+
+    def observed(self, of: Callable[[Probed], Mapping[K, T]]) -> Iterator[Observed[K, T]]:
+        """Yield what was seen of the operations in the last run of each loop; keys are ids of layers, or begin so."""
+        for loop in self.loops():
+            seen, subject = self.probed(loop), loop.subject
+            if seen is not None and subject is not None:
+                for key, found in of(seen).items():
+                    layer: Any = key[0] if isinstance(key, tuple) else key
+                    yield Observed(loop, subject, key, subject.inner.by_id[layer], found)
 
     @cached_property
     def elsewhere(self) -> Elsewhere | None:

@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator
 from typing import Final
 
-from stepper.diagnosis.findings import Severity
+from stepper.diagnosis.findings import ERROR, NOTE, WARNING
 from stepper.diagnosis.lint.subjects import IfSubject, LoopSubject, known_chain, known_value
-from stepper.diagnosis.rule import Example, Rule, RuleHit, SubjectKind, found_by, inside, outside
+from stepper.diagnosis.rule import IF, LOOP, Example, RuleHit, found_by, inside, outside
 from stepper.ir.model import Layer, Source
 from stepper.wording import enumerated
 
@@ -24,27 +24,25 @@ def _control_layer(loop: LoopSubject, index: int | None) -> Layer:
 
 
 @found_by(
-    Rule(
-        "C201",
-        "loop-never-ends",
-        SubjectKind.LOOP,
-        Severity.ERROR,
-        says="the loop can never end: the trip count is {trip}, and {condition}{given} is the same each time{because}",
-        means="a run never comes back",
-        do="give a trip count of 0 or more, or a condition that becomes false",
-        source="semantics 3.3",
-        example=Example(
-            "counting",
-            '<edge from-layer="8" from-port="2" to-layer="10" to-port="0" />',
-            '<edge from-layer="13" from-port="0" to-layer="10" to-port="0" />',
-            also=(
-                (
-                    '<data element_type="i64" shape="" offset="0" size="8" />',
-                    '<data element_type="i64" shape="" offset="80" size="8" />',
-                ),
+    "C201",
+    "loop-never-ends",
+    LOOP,
+    ERROR,
+    says="the loop can never end: the trip count is {trip}, and {condition}{given} is the same each time{because}",
+    means="a run never comes back",
+    do="give a trip count of 0 or more, or a condition that becomes false",
+    source="semantics 3.3",
+    example=Example(
+        "counting",
+        '<edge from-layer="8" from-port="2" to-layer="10" to-port="0" />',
+        '<edge from-layer="13" from-port="0" to-layer="10" to-port="0" />',
+        also=(
+            (
+                '<data element_type="i64" shape="" offset="0" size="8" />',
+                '<data element_type="i64" shape="" offset="80" size="8" />',
             ),
         ),
-    )
+    ),
 )
 def loop_never_ends(loop: LoopSubject) -> Iterator[RuleHit]:
     """Loops without a limit whose condition is the constant true, or depends on nothing that changes."""
@@ -65,21 +63,19 @@ def loop_never_ends(loop: LoopSubject) -> Iterator[RuleHit]:
 
 
 @found_by(
-    Rule(
-        "C202",
-        "condition-never-changes",
-        SubjectKind.LOOP,
-        Severity.WARNING,
-        says="{condition} depends on nothing that changes from one iteration to the next",
-        means="the loop runs once, or until its trip count or slices end it",
-        do="let the condition read the value that the iteration makes",
-        source="specification/Loop-5, execution_condition",
-        example=Example(
-            "counting",
-            '<edge from-layer="7" from-port="2" to-layer="8" to-port="0" />',
-            '<edge from-layer="3" from-port="0" to-layer="8" to-port="0" />',
-        ),
-    )
+    "C202",
+    "condition-never-changes",
+    LOOP,
+    WARNING,
+    says="{condition} depends on nothing that changes from one iteration to the next",
+    means="the loop runs once, or until its trip count or slices end it",
+    do="let the condition read the value that the iteration makes",
+    source="specification/Loop-5, execution_condition",
+    example=Example(
+        "counting",
+        '<edge from-layer="7" from-port="2" to-layer="8" to-port="0" />',
+        '<edge from-layer="3" from-port="0" to-layer="8" to-port="0" />',
+    ),
 )
 def condition_never_changes(loop: LoopSubject) -> Iterator[RuleHit]:
     """Conditions that are computed, and the same each time."""
@@ -99,21 +95,19 @@ def _is_endless(loop: LoopSubject) -> bool:
 
 
 @found_by(
-    Rule(
-        "C203",
-        "initial-condition-false",
-        SubjectKind.LOOP,
-        Severity.WARNING,
-        says="the initial condition {layer} is the constant false: the loop is never entered",
-        means="outputs that are carried are the first values; the others are empty, or undefined in OpenVINO",
-        do="let the condition be computed, or be true",
-        source="semantics 3.5",
-        example=Example(
-            "counting",
-            '<data element_type="boolean" shape="" offset="8"',
-            '<data element_type="boolean" shape="" offset="1"',
-        ),
-    )
+    "C203",
+    "initial-condition-false",
+    LOOP,
+    WARNING,
+    says="the initial condition {layer} is the constant false: the loop is never entered",
+    means="outputs that are carried are the first values; the others are empty, or undefined in OpenVINO",
+    do="let the condition be computed, or be true",
+    source="semantics 3.5",
+    example=Example(
+        "counting",
+        '<data element_type="boolean" shape="" offset="8"',
+        '<data element_type="boolean" shape="" offset="1"',
+    ),
 )
 def initial_condition_false(loop: LoopSubject) -> Iterator[RuleHit]:
     """Loops that nothing can enter."""
@@ -123,22 +117,20 @@ def initial_condition_false(loop: LoopSubject) -> Iterator[RuleHit]:
 
 
 @found_by(
-    Rule(
-        "C204",
-        "trip-count-zero",
-        SubjectKind.LOOP,
-        Severity.WARNING,
-        says="the trip count {layer} is 0: the loop is never entered",
-        means="outputs that are carried are the first values, and where there is nothing else this is a note; "
-        "OpenVINO's compiler dies on a concatenated output whose size it knows; other last values are undefined",
-        do="give the number of iterations, or -1 for no limit",
-        source="semantics 3.5",
-        example=Example(
-            "counting",
-            'name="trip" type="Const" version="opset1">\n<data element_type="i64" shape="" offset="0"',
-            'name="trip" type="Const" version="opset1">\n<data element_type="i64" shape="" offset="16"',
-        ),
-    )
+    "C204",
+    "trip-count-zero",
+    LOOP,
+    WARNING,
+    says="the trip count {layer} is 0: the loop is never entered",
+    means="outputs that are carried are the first values, and where there is nothing else this is a note; "
+    "OpenVINO's compiler dies on a concatenated output whose size it knows; other last values are undefined",
+    do="give the number of iterations, or -1 for no limit",
+    source="semantics 3.5",
+    example=Example(
+        "counting",
+        'name="trip" type="Const" version="opset1">\n<data element_type="i64" shape="" offset="0"',
+        'name="trip" type="Const" version="opset1">\n<data element_type="i64" shape="" offset="16"',
+    ),
 )
 def trip_count_zero(loop: LoopSubject) -> Iterator[RuleHit]:
     """Loops with no iterations."""
@@ -149,25 +141,23 @@ def trip_count_zero(loop: LoopSubject) -> Iterator[RuleHit]:
         is_open = loop.body_condition is not True  # then the size of a concatenation is not known to the compiler
         is_defined = all(entry.result in carried if entry.slicing is None else is_open for entry in given)
         hit = outside(layer, layer=loop.site(layer))
-        yield hit.graded(Severity.NOTE) if is_defined else hit
+        yield hit.graded(NOTE) if is_defined else hit
 
 
 @found_by(
-    Rule(
-        "C205",
-        "trip-count-negative",
-        SubjectKind.LOOP,
-        Severity.WARNING,
-        says="the trip count {layer} is {trip}; only -1 stands for no limit",
-        means="OpenVINO's CPU plugin fails where an output is concatenated, else takes it as no limit",
-        do="write -1, or the number of iterations",
-        source="semantics 3.1",
-        example=Example(
-            "counting",
-            '<data element_type="i64" shape="" offset="0" size="8" />',
-            '<data element_type="i64" shape="" offset="48" size="8" />',
-        ),
-    )
+    "C205",
+    "trip-count-negative",
+    LOOP,
+    WARNING,
+    says="the trip count {layer} is {trip}; only -1 stands for no limit",
+    means="OpenVINO's CPU plugin fails where an output is concatenated, else takes it as no limit",
+    do="write -1, or the number of iterations",
+    source="semantics 3.1",
+    example=Example(
+        "counting",
+        '<data element_type="i64" shape="" offset="0" size="8" />',
+        '<data element_type="i64" shape="" offset="48" size="8" />',
+    ),
 )
 def trip_count_negative(loop: LoopSubject) -> Iterator[RuleHit]:
     """Trip counts below -1."""
@@ -177,21 +167,19 @@ def trip_count_negative(loop: LoopSubject) -> Iterator[RuleHit]:
 
 
 @found_by(
-    Rule(
-        "C206",
-        "trip-count-narrowed",
-        SubjectKind.LOOP,
-        Severity.WARNING,
-        says="the trip count {trip} is {written}, which does not fit 32 bits: {layer} makes {becomes} of it",
-        means="the loop runs another number of iterations than is written",
-        do="give a trip count below 2^31",
-        source="semantics 3.2",
-        example=Example(
-            "counting",
-            '<data element_type="i64" shape="" offset="0" size="8" />',
-            '<data element_type="i64" shape="" offset="56" size="8" />',
-        ),
-    )
+    "C206",
+    "trip-count-narrowed",
+    LOOP,
+    WARNING,
+    says="the trip count {trip} is {written}, which does not fit 32 bits: {layer} makes {becomes} of it",
+    means="the loop runs another number of iterations than is written",
+    do="give a trip count below 2^31",
+    source="semantics 3.2",
+    example=Example(
+        "counting",
+        '<data element_type="i64" shape="" offset="0" size="8" />',
+        '<data element_type="i64" shape="" offset="56" size="8" />',
+    ),
 )
 def trip_count_narrowed(loop: LoopSubject) -> Iterator[RuleHit]:
     """Trip counts that a Convert cuts to 32 bits, or the runtime."""
@@ -216,22 +204,19 @@ def trip_count_narrowed(loop: LoopSubject) -> Iterator[RuleHit]:
 
 
 @found_by(
-    Rule(
-        "C215",
-        "trip-count-without-limit",
-        SubjectKind.LOOP,
-        Severity.NOTE,
-        says="the trip count {layer} is {written}, the largest whole number of its type: no limit, {ends} "
-        "ends the loop",
-        means="runtimes that take it for a number reserve memory for it, or hold it in 32 bits",
-        do="write -1, which says that there is no limit",
-        source="specification/Loop-5, trip count",
-        example=Example(
-            "counting",
-            '<data element_type="i64" shape="" offset="0" size="8" />',
-            '<data element_type="i64" shape="" offset="104" size="8" />',
-        ),
-    )
+    "C215",
+    "trip-count-without-limit",
+    LOOP,
+    NOTE,
+    says="the trip count {layer} is {written}, the largest whole number of its type: no limit, {ends} ends the loop",
+    means="runtimes that take it for a number reserve memory for it, or hold it in 32 bits",
+    do="write -1, which says that there is no limit",
+    source="specification/Loop-5, trip count",
+    example=Example(
+        "counting",
+        '<data element_type="i64" shape="" offset="0" size="8" />',
+        '<data element_type="i64" shape="" offset="104" size="8" />',
+    ),
 )
 def trip_count_without_limit(loop: LoopSubject) -> Iterator[RuleHit]:
     """Trip counts that ONNX and PyTorch write where there is none."""
@@ -244,21 +229,19 @@ def trip_count_without_limit(loop: LoopSubject) -> Iterator[RuleHit]:
 
 
 @found_by(
-    Rule(
-        "C207",
-        "trip-count-type",
-        SubjectKind.LOOP,
-        Severity.ERROR,
-        says="the trip count {layer} is {type}, expected i64 or i32",
-        means="OpenVINO refuses to compile the model",
-        do="convert it to i64",
-        source="semantics 3.2",
-        example=Example(
-            "counting",
-            'name="trip" type="Const" version="opset1">\n<data element_type="i64" shape="" offset="0" size="8"',
-            'name="trip" type="Const" version="opset1">\n<data element_type="f32" shape="" offset="0" size="4"',
-        ),
-    )
+    "C207",
+    "trip-count-type",
+    LOOP,
+    ERROR,
+    says="the trip count {layer} is {type}, expected i64 or i32",
+    means="OpenVINO refuses to compile the model",
+    do="convert it to i64",
+    source="semantics 3.2",
+    example=Example(
+        "counting",
+        'name="trip" type="Const" version="opset1">\n<data element_type="i64" shape="" offset="0" size="8"',
+        'name="trip" type="Const" version="opset1">\n<data element_type="f32" shape="" offset="0" size="4"',
+    ),
 )
 def trip_count_type(loop: LoopSubject) -> Iterator[RuleHit]:
     """Trip counts that are no whole numbers."""
@@ -270,21 +253,19 @@ def trip_count_type(loop: LoopSubject) -> Iterator[RuleHit]:
 
 
 @found_by(
-    Rule(
-        "C208",
-        "control-shape",
-        SubjectKind.LOOP,
-        Severity.ERROR,
-        says="the {what} {layer} has the shape {shape}, expected a scalar or one element",
-        means="OpenVINO refuses the file",
-        do="take one element of it",
-        source="semantics 3.2, 3.3",
-        example=Example(
-            "counting",
-            'name="trip" type="Const" version="opset1">\n<data element_type="i64" shape="" offset="0" size="8"',
-            'name="trip" type="Const" version="opset1">\n<data element_type="i64" shape="2" offset="0" size="16"',
-        ),
-    )
+    "C208",
+    "control-shape",
+    LOOP,
+    ERROR,
+    says="the {what} {layer} has the shape {shape}, expected a scalar or one element",
+    means="OpenVINO refuses the file",
+    do="take one element of it",
+    source="semantics 3.2, 3.3",
+    example=Example(
+        "counting",
+        'name="trip" type="Const" version="opset1">\n<data element_type="i64" shape="" offset="0" size="8"',
+        'name="trip" type="Const" version="opset1">\n<data element_type="i64" shape="2" offset="0" size="16"',
+    ),
 )
 def control_shape(loop: LoopSubject) -> Iterator[RuleHit]:
     """Trip counts and initial conditions with more than one element."""
@@ -298,17 +279,15 @@ def control_shape(loop: LoopSubject) -> Iterator[RuleHit]:
 
 
 @found_by(
-    Rule(
-        "C209",
-        "condition-type",
-        SubjectKind.LOOP,
-        Severity.ERROR,
-        says="the {what} {layer}{made} is {type}, expected boolean",
-        means="OpenVINO refuses to compile the model",
-        do="compare the value, or convert it to boolean",
-        source="semantics 3.3",
-        example=Example("counting", 'internal_layer_id="10" purpose', 'internal_layer_id="11" purpose'),
-    )
+    "C209",
+    "condition-type",
+    LOOP,
+    ERROR,
+    says="the {what} {layer}{made} is {type}, expected boolean",
+    means="OpenVINO refuses to compile the model",
+    do="compare the value, or convert it to boolean",
+    source="semantics 3.3",
+    example=Example("counting", 'internal_layer_id="10" purpose', 'internal_layer_id="11" purpose'),
 )
 def condition_type(loop: LoopSubject) -> Iterator[RuleHit]:
     """Conditions that are not boolean."""
@@ -326,21 +305,19 @@ def condition_type(loop: LoopSubject) -> Iterator[RuleHit]:
 
 
 @found_by(
-    Rule(
-        "C210",
-        "condition-not-one-element",
-        SubjectKind.LOOP,
-        Severity.ERROR,
-        says="the condition {result} has the shape {shape}, expected a scalar or one element",
-        means="OpenVINO refuses the file; which element should decide is not said",
-        do="reduce it, with ReduceLogicalAnd or ReduceLogicalOr",
-        source="semantics 3.3",
-        example=Example(
-            "counting",
-            '<edge from-layer="7" from-port="2" to-layer="8" to-port="0" />',
-            '<edge from-layer="6" from-port="2" to-layer="8" to-port="0" />',
-        ),
-    )
+    "C210",
+    "condition-not-one-element",
+    LOOP,
+    ERROR,
+    says="the condition {result} has the shape {shape}, expected a scalar or one element",
+    means="OpenVINO refuses the file; which element should decide is not said",
+    do="reduce it, with ReduceLogicalAnd or ReduceLogicalOr",
+    source="semantics 3.3",
+    example=Example(
+        "counting",
+        '<edge from-layer="7" from-port="2" to-layer="8" to-port="0" />',
+        '<edge from-layer="6" from-port="2" to-layer="8" to-port="0" />',
+    ),
 )
 def condition_not_one_element(loop: LoopSubject) -> Iterator[RuleHit]:
     """Conditions of a body with several elements."""
@@ -353,21 +330,19 @@ def condition_not_one_element(loop: LoopSubject) -> Iterator[RuleHit]:
 
 
 @found_by(
-    Rule(
-        "C211",
-        "condition-constant-false",
-        SubjectKind.LOOP,
-        Severity.NOTE,
-        says="the condition {result} is the constant false{given}: the loop runs once",
-        means="one iteration, whatever the trip count",
-        do="let the condition be computed; a body that runs once needs no loop",
-        source="semantics 3.3",
-        example=Example(
-            "counting",
-            '<edge from-layer="8" from-port="2" to-layer="10" to-port="0" />',
-            '<edge from-layer="14" from-port="0" to-layer="10" to-port="0" />',
-        ),
-    )
+    "C211",
+    "condition-constant-false",
+    LOOP,
+    NOTE,
+    says="the condition {result} is the constant false{given}: the loop runs once",
+    means="one iteration, whatever the trip count",
+    do="let the condition be computed; a body that runs once needs no loop",
+    source="semantics 3.3",
+    example=Example(
+        "counting",
+        '<edge from-layer="8" from-port="2" to-layer="10" to-port="0" />',
+        '<edge from-layer="14" from-port="0" to-layer="10" to-port="0" />',
+    ),
 )
 def condition_constant_false(loop: LoopSubject) -> Iterator[RuleHit]:
     """Loops whose trip count says more than the one iteration that they run."""
@@ -380,21 +355,19 @@ def condition_constant_false(loop: LoopSubject) -> Iterator[RuleHit]:
 
 
 @found_by(
-    Rule(
-        "C212",
-        "condition-from-old-value",
-        SubjectKind.LOOP,
-        Severity.NOTE,
-        says="the condition {layer} reads {parameter}, the value from before the iteration; the new one is {next}",
-        means="the loop ends one iteration later than with the new value: right for some loops, too late for others",
-        do="if the loop runs once too often, let {layer} read {next}",
-        source="specification/Loop-5, execution_condition",
-        example=Example(
-            "counting",
-            '<edge from-layer="7" from-port="2" to-layer="8" to-port="0" />',
-            '<edge from-layer="2" from-port="0" to-layer="8" to-port="0" />',
-        ),
-    )
+    "C212",
+    "condition-from-old-value",
+    LOOP,
+    NOTE,
+    says="the condition {layer} reads {parameter}, the value from before the iteration; the new one is {next}",
+    means="the loop ends one iteration later than with the new value: right for some loops, too late for others",
+    do="if the loop runs once too often, let {layer} read {next}",
+    source="specification/Loop-5, execution_condition",
+    example=Example(
+        "counting",
+        '<edge from-layer="7" from-port="2" to-layer="8" to-port="0" />',
+        '<edge from-layer="2" from-port="0" to-layer="8" to-port="0" />',
+    ),
 )
 def condition_from_old_value(loop: LoopSubject) -> Iterator[RuleHit]:
     """Comparisons in the condition that read what was carried in, though the body makes the next value."""
@@ -436,21 +409,19 @@ def _old_values(loop: LoopSubject, source: Source | None) -> Iterator[tuple[Laye
 
 
 @found_by(
-    Rule(
-        "C213",
-        "if-condition-type",
-        SubjectKind.IF,
-        Severity.ERROR,
-        says="the condition {layer} of the If is {type}, expected boolean",
-        means="OpenVINO's CPU plugin judges its first byte: 1.0 and 256 count as false",
-        do="compare it, or convert it to boolean",
-        source="semantics 5.5",
-        example=Example(
-            "choosing",
-            'name="flag" type="Parameter" version="opset1">\n<data element_type="boolean"',
-            'name="flag" type="Parameter" version="opset1">\n<data element_type="f32"',
-        ),
-    )
+    "C213",
+    "if-condition-type",
+    IF,
+    ERROR,
+    says="the condition {layer} of the If is {type}, expected boolean",
+    means="OpenVINO's CPU plugin judges its first byte: 1.0 and 256 count as false",
+    do="compare it, or convert it to boolean",
+    source="semantics 5.5",
+    example=Example(
+        "choosing",
+        'name="flag" type="Parameter" version="opset1">\n<data element_type="boolean"',
+        'name="flag" type="Parameter" version="opset1">\n<data element_type="f32"',
+    ),
 )
 def if_condition_type(facts: IfSubject) -> Iterator[RuleHit]:
     """Conditions of an If that are not boolean."""
@@ -462,21 +433,19 @@ def if_condition_type(facts: IfSubject) -> Iterator[RuleHit]:
 
 
 @found_by(
-    Rule(
-        "C214",
-        "if-condition-constant",
-        SubjectKind.IF,
-        Severity.NOTE,
-        says="the condition {layer} of the If is the constant {value}: the other side never runs",
-        means="half of the If is dead",
-        do="put the side that runs in place of the If",
-        source="semantics 5.5",
-        example=Example(
-            "choosing",
-            '<edge from-layer="0" from-port="0" to-layer="2" to-port="0" />',
-            '<edge from-layer="4" from-port="0" to-layer="2" to-port="0" />',
-        ),
-    )
+    "C214",
+    "if-condition-constant",
+    IF,
+    NOTE,
+    says="the condition {layer} of the If is the constant {value}: the other side never runs",
+    means="half of the If is dead",
+    do="put the side that runs in place of the If",
+    source="semantics 5.5",
+    example=Example(
+        "choosing",
+        '<edge from-layer="0" from-port="0" to-layer="2" to-port="0" />',
+        '<edge from-layer="4" from-port="0" to-layer="2" to-port="0" />',
+    ),
 )
 def if_condition_constant(facts: IfSubject) -> Iterator[RuleHit]:
     """Ifs that are decided by the file."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from stepper.diagnosis.findings import Severity
+from stepper.diagnosis.findings import ERROR, NOTE, WARNING
 from stepper.diagnosis.lint.subjects import ELEMENTWISE, PASSING, LoopSubject, known_value
-from stepper.diagnosis.rule import Example, Rule, RuleHit, SubjectKind, found_by, inside, outside
+from stepper.diagnosis.rule import LOOP, Example, RuleHit, found_by, inside, outside
 from stepper.engine.loops import is_backward, whole_axis
 from stepper.ir.model import InputMapping, OutputMapping, Slicing, Source
 
@@ -24,17 +24,15 @@ def _sliced(loop: LoopSubject) -> Iterator[InputMapping]:
 
 
 @found_by(
-    Rule(
-        "S201",
-        "negative-input-axis",
-        SubjectKind.LOOP,
-        Severity.ERROR,
-        says="the slices of {parameter} are along axis {axis}; the axis of an input is counted from the front",
-        means="OpenVINO cannot read the file; here it is counted from the end",
-        do="write {instead}",
-        source="semantics 1.2",
-        example=Example("counting", _SLICE, _SLICE.replace('axis="0"', 'axis="-2"')),
-    )
+    "S201",
+    "negative-input-axis",
+    LOOP,
+    ERROR,
+    says="the slices of {parameter} are along axis {axis}; the axis of an input is counted from the front",
+    means="OpenVINO cannot read the file; here it is counted from the end",
+    do="write {instead}",
+    source="semantics 1.2",
+    example=Example("counting", _SLICE, _SLICE.replace('axis="0"', 'axis="-2"')),
 )
 def negative_input_axis(loop: LoopSubject) -> Iterator[RuleHit]:
     """Axes of slices below 0."""
@@ -46,17 +44,15 @@ def negative_input_axis(loop: LoopSubject) -> Iterator[RuleHit]:
 
 
 @found_by(
-    Rule(
-        "S202",
-        "negative-output-axis",
-        SubjectKind.LOOP,
-        Severity.ERROR,
-        says="the pieces of {result} are joined along axis {axis}; OpenVINO's CPU plugin does not count from the end",
-        means="it fails, or gives the last piece in place of all",
-        do="write {instead}",
-        source="semantics 2.3, 3.8",
-        example=Example("counting", _SCAN, _SCAN.replace('axis="0"', 'axis="-2"')),
-    )
+    "S202",
+    "negative-output-axis",
+    LOOP,
+    ERROR,
+    says="the pieces of {result} are joined along axis {axis}; OpenVINO's CPU plugin does not count from the end",
+    means="it fails, or gives the last piece in place of all",
+    do="write {instead}",
+    source="semantics 2.3, 3.8",
+    example=Example("counting", _SCAN, _SCAN.replace('axis="0"', 'axis="-2"')),
 )
 def negative_output_axis(loop: LoopSubject) -> Iterator[RuleHit]:
     """Axes of concatenations below 0."""
@@ -68,17 +64,15 @@ def negative_output_axis(loop: LoopSubject) -> Iterator[RuleHit]:
 
 
 @found_by(
-    Rule(
-        "S203",
-        "axis-out-of-range",
-        SubjectKind.LOOP,
-        Severity.ERROR,
-        says="{layer} is cut or joined along axis {axis}, and the tensor has {rank} dimensions",
-        means="the model cannot run",
-        do="write an axis from 0 to {last}",
-        source="semantics 1.2, 2.4",
-        example=Example("counting", _SLICE, _SLICE.replace('axis="0"', 'axis="2"')),
-    )
+    "S203",
+    "axis-out-of-range",
+    LOOP,
+    ERROR,
+    says="{layer} is cut or joined along axis {axis}, and the tensor has {rank} dimensions",
+    means="the model cannot run",
+    do="write an axis from 0 to {last}",
+    source="semantics 1.2, 2.4",
+    example=Example("counting", _SLICE, _SLICE.replace('axis="0"', 'axis="2"')),
 )
 def axis_out_of_range(loop: LoopSubject) -> Iterator[RuleHit]:
     """Axes that the tensor does not have."""
@@ -97,18 +91,16 @@ def axis_out_of_range(loop: LoopSubject) -> Iterator[RuleHit]:
 
 
 @found_by(
-    Rule(
-        "S204",
-        "slice-range-ignored",
-        SubjectKind.LOOP,
-        Severity.WARNING,
-        says="the slices of {parameter} have start {start} and end {end}: OpenVINO takes them for the count alone, "
-        "and begins with the {first} element",
-        means="by the specification the loop begins at the start; OpenVINO gives other elements",
-        do="cut the tensor with StridedSlice or Slice before the loop, and write start {start_whole}, end {end_whole}",
-        source="semantics 1.4, 11",
-        example=Example("slicing", _TI_SLICE, _TI_SLICE.replace('start="0"', 'start="2"')),
-    )
+    "S204",
+    "slice-range-ignored",
+    LOOP,
+    WARNING,
+    says="the slices of {parameter} have start {start} and end {end}: OpenVINO takes them for the count alone, "
+    "and begins with the {first} element",
+    means="by the specification the loop begins at the start; OpenVINO gives other elements",
+    do="cut the tensor with StridedSlice or Slice before the loop, and write start {start_whole}, end {end_whole}",
+    source="semantics 1.4, 11",
+    example=Example("slicing", _TI_SLICE, _TI_SLICE.replace('start="0"', 'start="2"')),
 )
 def slice_range_ignored(loop: LoopSubject) -> Iterator[RuleHit]:
     """Slices that are not of the whole axis, where the rule books part."""
@@ -131,17 +123,15 @@ def slice_range_ignored(loop: LoopSubject) -> Iterator[RuleHit]:
 
 
 @found_by(
-    Rule(
-        "S205",
-        "stride-zero",
-        SubjectKind.LOOP,
-        Severity.ERROR,
-        says="the stride of {layer} is 0",
-        means="the loop would never advance; OpenVINO dies or refuses the file",
-        do="write 1, or -1 to go backward",
-        source="semantics 1.3",
-        example=Example("slicing", _TI_SLICE, _TI_SLICE.replace('stride="1"', 'stride="0"')),
-    )
+    "S205",
+    "stride-zero",
+    LOOP,
+    ERROR,
+    says="the stride of {layer} is 0",
+    means="the loop would never advance; OpenVINO dies or refuses the file",
+    do="write 1, or -1 to go backward",
+    source="semantics 1.3",
+    example=Example("slicing", _TI_SLICE, _TI_SLICE.replace('stride="1"', 'stride="0"')),
 )
 def stride_zero(loop: LoopSubject) -> Iterator[RuleHit]:
     """Strides of 0."""
@@ -154,17 +144,15 @@ def stride_zero(loop: LoopSubject) -> Iterator[RuleHit]:
 
 
 @found_by(
-    Rule(
-        "S206",
-        "part-size-against-stride",
-        SubjectKind.LOOP,
-        Severity.ERROR,
-        says="{layer} has stride {stride} and part_size {part}: they must agree",
-        means="OpenVINO counts the iterations in two ways, and refuses the file or reads other elements",
-        do="write part_size {size}, or a stride of {part}",
-        source="semantics 1.5",
-        example=Example("counting", _SLICE, _SLICE.replace('stride="1"', 'stride="2"')),
-    )
+    "S206",
+    "part-size-against-stride",
+    LOOP,
+    ERROR,
+    says="{layer} has stride {stride} and part_size {part}: they must agree",
+    means="OpenVINO counts the iterations in two ways, and refuses the file or reads other elements",
+    do="write part_size {size}, or a stride of {part}",
+    source="semantics 1.5",
+    example=Example("counting", _SLICE, _SLICE.replace('stride="1"', 'stride="2"')),
 )
 def part_size_against_stride(loop: LoopSubject) -> Iterator[RuleHit]:
     """Part sizes that are not the length of the stride."""
@@ -179,17 +167,15 @@ def part_size_against_stride(loop: LoopSubject) -> Iterator[RuleHit]:
 
 
 @found_by(
-    Rule(
-        "S207",
-        "reverse-with-default-range",
-        SubjectKind.LOOP,
-        Severity.ERROR,
-        says="the stride of {parameter} is {stride}, with start {start} and end {end}, which is no backward range",
-        means="the model cannot run: backward over everything is start -1, end 0",
-        do="write start -1 and end 0",
-        source="semantics 0.4",
-        example=Example("slicing", _TI_SLICE, _TI_SLICE.replace('stride="1"', 'stride="-1"')),
-    )
+    "S207",
+    "reverse-with-default-range",
+    LOOP,
+    ERROR,
+    says="the stride of {parameter} is {stride}, with start {start} and end {end}, which is no backward range",
+    means="the model cannot run: backward over everything is start -1, end 0",
+    do="write start -1 and end 0",
+    source="semantics 0.4",
+    example=Example("slicing", _TI_SLICE, _TI_SLICE.replace('stride="1"', 'stride="-1"')),
 )
 def reverse_with_default_range(loop: LoopSubject) -> Iterator[RuleHit]:
     """Backward slices with the bounds of forward ones."""
@@ -206,19 +192,15 @@ def reverse_with_default_range(loop: LoopSubject) -> Iterator[RuleHit]:
 
 
 @found_by(
-    Rule(
-        "S208",
-        "slices-do-not-divide",
-        SubjectKind.LOOP,
-        Severity.ERROR,
-        says="axis {axis} of {parameter} is {size} long, which the stride {stride} does not divide",
-        means="the model cannot run",
-        do="pad or cut the tensor before the loop, or change the stride",
-        source="semantics 1.9",
-        example=Example(
-            "slicing", _TI_SLICE, _TI_SLICE.replace('stride="1" part_size="1"', 'stride="3" part_size="3"')
-        ),
-    )
+    "S208",
+    "slices-do-not-divide",
+    LOOP,
+    ERROR,
+    says="axis {axis} of {parameter} is {size} long, which the stride {stride} does not divide",
+    means="the model cannot run",
+    do="pad or cut the tensor before the loop, or change the stride",
+    source="semantics 1.9",
+    example=Example("slicing", _TI_SLICE, _TI_SLICE.replace('stride="1" part_size="1"', 'stride="3" part_size="3"')),
 )
 def slices_do_not_divide(loop: LoopSubject) -> Iterator[RuleHit]:
     """Axes that leave a rest."""
@@ -238,21 +220,19 @@ def slices_do_not_divide(loop: LoopSubject) -> Iterator[RuleHit]:
 
 
 @found_by(
-    Rule(
-        "S209",
-        "slices-of-different-count",
-        SubjectKind.LOOP,
-        Severity.ERROR,
-        says="{first} has {count} slices, {second} has {other}: all inputs of a TensorIterator must have as many",
-        means="the model cannot run",
-        do="give both the same length along their axis",
-        source="semantics 1.7",
-        example=Example(
-            "slicing",
-            '<input external_port_id="1" internal_layer_id="1" />',
-            '<input axis="1" external_port_id="1" internal_layer_id="1" start="0" end="-1" stride="1" part_size="1" />',
-        ),
-    )
+    "S209",
+    "slices-of-different-count",
+    LOOP,
+    ERROR,
+    says="{first} has {count} slices, {second} has {other}: all inputs of a TensorIterator must have as many",
+    means="the model cannot run",
+    do="give both the same length along their axis",
+    source="semantics 1.7",
+    example=Example(
+        "slicing",
+        '<input external_port_id="1" internal_layer_id="1" />',
+        '<input axis="1" external_port_id="1" internal_layer_id="1" start="0" end="-1" stride="1" part_size="1" />',
+    ),
 )
 def slices_of_different_count(loop: LoopSubject) -> Iterator[RuleHit]:
     """Inputs of a TensorIterator whose slices do not end together."""
@@ -272,27 +252,25 @@ def slices_of_different_count(loop: LoopSubject) -> Iterator[RuleHit]:
 
 
 @found_by(
-    Rule(
-        "S210",
-        "trip-count-beyond-slices",
-        SubjectKind.LOOP,
-        Severity.ERROR,
-        says="the trip count {layer} is {trip}, and {parameter} has {slices} slices: iteration {slices} has none",
-        means="the run fails there, unless the condition ends the loop before",
-        do="give a trip count of {slices}",
-        source="semantics 3.9",
-        example=Example(
-            "counting",
-            '<data element_type="i64" shape="" offset="0" size="8" />',
-            '<data element_type="i64" shape="" offset="64" size="8" />',
-            also=(
-                (
-                    '<edge from-layer="8" from-port="2" to-layer="10" to-port="0" />',
-                    '<edge from-layer="13" from-port="0" to-layer="10" to-port="0" />',
-                ),
+    "S210",
+    "trip-count-beyond-slices",
+    LOOP,
+    ERROR,
+    says="the trip count {layer} is {trip}, and {parameter} has {slices} slices: iteration {slices} has none",
+    means="the run fails there, unless the condition ends the loop before",
+    do="give a trip count of {slices}",
+    source="semantics 3.9",
+    example=Example(
+        "counting",
+        '<data element_type="i64" shape="" offset="0" size="8" />',
+        '<data element_type="i64" shape="" offset="64" size="8" />',
+        also=(
+            (
+                '<edge from-layer="8" from-port="2" to-layer="10" to-port="0" />',
+                '<edge from-layer="13" from-port="0" to-layer="10" to-port="0" />',
             ),
         ),
-    )
+    ),
 )
 def trip_count_beyond_slices(loop: LoopSubject) -> Iterator[RuleHit]:
     """Trip counts above the number of slices, where the condition is always true."""
@@ -300,21 +278,19 @@ def trip_count_beyond_slices(loop: LoopSubject) -> Iterator[RuleHit]:
 
 
 @found_by(
-    Rule(
-        "S211",
-        "slices-left-over",
-        SubjectKind.LOOP,
-        Severity.WARNING,
-        says="the trip count {layer} is {trip}, and {parameter} has {slices} slices: the last {left} are never read",
-        means="the loop ends before its input does: one iteration too few, if the trip count was meant to cover it",
-        do="give a trip count of {slices}, or cut the input before the loop",
-        source="semantics 3.9",
-        example=Example(
-            "counting",
-            '<data element_type="i64" shape="" offset="0" size="8" />',
-            '<data element_type="i64" shape="" offset="72" size="8" />',
-        ),
-    )
+    "S211",
+    "slices-left-over",
+    LOOP,
+    WARNING,
+    says="the trip count {layer} is {trip}, and {parameter} has {slices} slices: the last {left} are never read",
+    means="the loop ends before its input does: one iteration too few, if the trip count was meant to cover it",
+    do="give a trip count of {slices}, or cut the input before the loop",
+    source="semantics 3.9",
+    example=Example(
+        "counting",
+        '<data element_type="i64" shape="" offset="0" size="8" />',
+        '<data element_type="i64" shape="" offset="72" size="8" />',
+    ),
 )
 def slices_left_over(loop: LoopSubject) -> Iterator[RuleHit]:
     """Trip counts below the number of slices, where the condition is always true."""
@@ -340,21 +316,19 @@ def _against_slices(loop: LoopSubject, sign: int) -> Iterator[RuleHit]:
                 left=slices - trip,
             )
             # One that is missing is counted wrong; more are mostly left on purpose.
-            yield hit if sign > 0 or slices - trip == 1 else hit.graded(Severity.NOTE)
+            yield hit if sign > 0 or slices - trip == 1 else hit.graded(NOTE)
 
 
 @found_by(
-    Rule(
-        "S212",
-        "piece-size",
-        SubjectKind.LOOP,
-        Severity.ERROR,
-        says="{result} is {size} long along axis {axis}, and the pieces are joined as parts of {part}",
-        means="OpenVINO fails after the first iteration; the axis is most likely another one",
-        do="{remedy}",
-        source="semantics 2.2, 3.7",
-        example=Example("counting", _SCAN, _SCAN.replace('axis="0"', 'axis="1"')),
-    )
+    "S212",
+    "piece-size",
+    LOOP,
+    ERROR,
+    says="{result} is {size} long along axis {axis}, and the pieces are joined as parts of {part}",
+    means="OpenVINO fails after the first iteration; the axis is most likely another one",
+    do="{remedy}",
+    source="semantics 2.2, 3.7",
+    example=Example("counting", _SCAN, _SCAN.replace('axis="0"', 'axis="1"')),
 )
 def piece_size(loop: LoopSubject) -> Iterator[RuleHit]:
     """Results that do not have the size of a part along the axis of their output."""
@@ -380,23 +354,21 @@ def piece_size(loop: LoopSubject) -> Iterator[RuleHit]:
 
 
 @found_by(
-    Rule(
-        "S213",
-        "order-of-input-and-output",
-        SubjectKind.LOOP,
-        Severity.WARNING,
-        says="{parameter} is read {input_order} and {result} is joined {output_order}: the first element of the output "
-        "belongs to the last of the input",
-        means="the output is in the opposite order of the input; a note where nothing shows which order its readers "
-        "expect, a warning where they join it with what has the order of the input",
-        do="give both the same stride, start and end, unless the opposite order is meant",
-        source="semantics 1.4, 2.2",
-        example=Example(
-            "slicing",
-            _TI_SLICE,
-            _TI_SLICE.replace('start="0" end="-1" stride="1"', 'start="-1" end="0" stride="-1"'),
-        ),
-    )
+    "S213",
+    "order-of-input-and-output",
+    LOOP,
+    WARNING,
+    says="{parameter} is read {input_order} and {result} is joined {output_order}: the first element of the output "
+    "belongs to the last of the input",
+    means="the output is in the opposite order of the input; a note where nothing shows which order its readers "
+    "expect, a warning where they join it with what has the order of the input",
+    do="give both the same stride, start and end, unless the opposite order is meant",
+    source="semantics 1.4, 2.2",
+    example=Example(
+        "slicing",
+        _TI_SLICE,
+        _TI_SLICE.replace('start="0" end="-1" stride="1"', 'start="-1" end="0" stride="-1"'),
+    ),
 )
 def order_of_input_and_output(loop: LoopSubject) -> Iterator[RuleHit]:
     """Inputs that all go one way, where an output goes the other."""
@@ -417,7 +389,7 @@ def order_of_input_and_output(loop: LoopSubject) -> Iterator[RuleHit]:
             input_order=orders[0],
             output_order=orders[1],
         )
-        yield hit if _meets_another_order(loop, output) else hit.graded(Severity.NOTE)
+        yield hit if _meets_another_order(loop, output) else hit.graded(NOTE)
 
 
 def _meets_another_order(loop: LoopSubject, output: OutputMapping) -> bool:
@@ -459,21 +431,19 @@ def _is_a_sequence(loop: LoopSubject, source: Source, sequences: set[int]) -> bo
 
 
 @found_by(
-    Rule(
-        "S214",
-        "output-from-old-state",
-        SubjectKind.LOOP,
-        Severity.NOTE,
-        says="the pieces of {result} are {parameter}, the state from before the iteration; the new one is {next}",
-        means="piece k is the state after iteration k - 1, and the state after the last iteration is not among them",
-        do="if the output is late by one, let {layer} read {next}",
-        source="specification/Loop-5, concatenated outputs",
-        example=Example(
-            "counting",
-            '<edge from-layer="9" from-port="2" to-layer="12" to-port="0" />',
-            '<edge from-layer="2" from-port="0" to-layer="12" to-port="0" />',
-        ),
-    )
+    "S214",
+    "output-from-old-state",
+    LOOP,
+    NOTE,
+    says="the pieces of {result} are {parameter}, the state from before the iteration; the new one is {next}",
+    means="piece k is the state after iteration k - 1, and the state after the last iteration is not among them",
+    do="if the output is late by one, let {layer} read {next}",
+    source="specification/Loop-5, concatenated outputs",
+    example=Example(
+        "counting",
+        '<edge from-layer="9" from-port="2" to-layer="12" to-port="0" />',
+        '<edge from-layer="2" from-port="0" to-layer="12" to-port="0" />',
+    ),
 )
 def output_from_old_state(loop: LoopSubject) -> Iterator[RuleHit]:
     """Concatenated outputs of what was carried in."""
@@ -496,23 +466,20 @@ def output_from_old_state(loop: LoopSubject) -> Iterator[RuleHit]:
 
 
 @found_by(
-    Rule(
-        "S215",
-        "scan-range-of-loop",
-        SubjectKind.LOOP,
-        Severity.ERROR,
-        says="the output {result} of a {kind} has start {start}, end {end}, stride {stride}: only {official} are "
-        "official",
-        means="start and end of an output count for nothing; in a Loop with an input that the body does not read "
-        "OpenVINO (EliminateLoopInputsOutputs) refuses to compile it, and the reverse order alone is a note",
-        do="give 0, -1 and 1; reverse the output after the loop, and leave out inputs that the body does not read",
-        source="semantics 3.7",
-        example=Example(
-            "counting",
-            _SCAN,
-            _SCAN.replace('start="0" end="-1" stride="1"', 'start="-1" end="0" stride="-1"'),
-        ),
-    )
+    "S215",
+    "scan-range-of-loop",
+    LOOP,
+    ERROR,
+    says="the output {result} of a {kind} has start {start}, end {end}, stride {stride}: only {official} are official",
+    means="start and end of an output count for nothing; in a Loop with an input that the body does not read "
+    "OpenVINO (EliminateLoopInputsOutputs) refuses to compile it, and the reverse order alone is a note",
+    do="give 0, -1 and 1; reverse the output after the loop, and leave out inputs that the body does not read",
+    source="semantics 3.7",
+    example=Example(
+        "counting",
+        _SCAN,
+        _SCAN.replace('start="0" end="-1" stride="1"', 'start="-1" end="0" stride="-1"'),
+    ),
 )
 def scan_range_of_loop(loop: LoopSubject) -> Iterator[RuleHit]:
     """Concatenated outputs that are not plain: start and end of an output count for nothing."""
@@ -534,23 +501,19 @@ def scan_range_of_loop(loop: LoopSubject) -> Iterator[RuleHit]:
             end=slicing.end,
             stride=slicing.stride,
         )
-        yield hit if refused else hit.graded(Severity.NOTE if is_whole else Severity.WARNING)
+        yield hit if refused else hit.graded(NOTE if is_whole else WARNING)
 
 
 @found_by(
-    Rule(
-        "S216",
-        "empty-slices",
-        SubjectKind.LOOP,
-        Severity.ERROR,
-        says="axis {axis} of {parameter} is 0 long: there is nothing to slice",
-        means="OpenVINO refuses a TensorIterator without iterations; here it has none",
-        do="give the axis a length, or use a Loop",
-        source="semantics 1.10",
-        example=Example(
-            "slicing", '<data element_type="f32" shape="4,2" />', '<data element_type="f32" shape="0,2" />'
-        ),
-    )
+    "S216",
+    "empty-slices",
+    LOOP,
+    ERROR,
+    says="axis {axis} of {parameter} is 0 long: there is nothing to slice",
+    means="OpenVINO refuses a TensorIterator without iterations; here it has none",
+    do="give the axis a length, or use a Loop",
+    source="semantics 1.10",
+    example=Example("slicing", '<data element_type="f32" shape="4,2" />', '<data element_type="f32" shape="0,2" />'),
 )
 def empty_slices(loop: LoopSubject) -> Iterator[RuleHit]:
     """Sliced axes of size 0."""
@@ -560,18 +523,16 @@ def empty_slices(loop: LoopSubject) -> Iterator[RuleHit]:
 
 
 @found_by(
-    Rule(
-        "S217",
-        "slice-range-outside",
-        SubjectKind.LOOP,
-        Severity.ERROR,
-        says="the slices of {parameter} go from {start} to {end} with stride {stride}, and the axis is {size} long: "
-        "there is no such range",
-        means="the model cannot run",
-        do="write start 0 and end -1, or start -1, end 0 and stride -1",
-        source="semantics 1.3",
-        example=Example("slicing", _TI_SLICE, _TI_SLICE.replace('end="-1"', 'end="9"')),
-    )
+    "S217",
+    "slice-range-outside",
+    LOOP,
+    ERROR,
+    says="the slices of {parameter} go from {start} to {end} with stride {stride}, and the axis is {size} long: "
+    "there is no such range",
+    means="the model cannot run",
+    do="write start 0 and end -1, or start -1, end 0 and stride -1",
+    source="semantics 1.3",
+    example=Example("slicing", _TI_SLICE, _TI_SLICE.replace('end="-1"', 'end="9"')),
 )
 def slice_range_outside(loop: LoopSubject) -> Iterator[RuleHit]:
     """Bounds beyond the axis, or in the wrong order; what other rules say of a range is not said again."""
@@ -597,18 +558,16 @@ def slice_range_outside(loop: LoopSubject) -> Iterator[RuleHit]:
 
 
 @found_by(
-    Rule(
-        "S218",
-        "two-iteration-counts",
-        SubjectKind.LOOP,
-        Severity.ERROR,
-        says="{parameter} has {count} slices, and OpenVINO counts {other} iterations for the outputs: it reads start "
-        "{start} and end {end} in two ways",
-        means="OpenVINO refuses to compile the model: there are at least two different iterations numbers",
-        do="count the end from the end (-1 is all), or cut the tensor before the loop",
-        source="semantics 1.6",
-        example=Example("slicing", _TI_SLICE, _TI_SLICE.replace('end="-1"', 'end="4"')),
-    )
+    "S218",
+    "two-iteration-counts",
+    LOOP,
+    ERROR,
+    says="{parameter} has {count} slices, and OpenVINO counts {other} iterations for the outputs: it reads start "
+    "{start} and end {end} in two ways",
+    means="OpenVINO refuses to compile the model: there are at least two different iterations numbers",
+    do="count the end from the end (-1 is all), or cut the tensor before the loop",
+    source="semantics 1.6",
+    example=Example("slicing", _TI_SLICE, _TI_SLICE.replace('end="-1"', 'end="4"')),
 )
 def two_iteration_counts(loop: LoopSubject) -> Iterator[RuleHit]:
     """Bounds of which the size of an output is inferred otherwise than the number of slices."""
@@ -633,41 +592,39 @@ def two_iteration_counts(loop: LoopSubject) -> Iterator[RuleHit]:
 
 
 @found_by(
-    Rule(
-        "S219",
-        "trip-count-of-another-axis",
-        SubjectKind.LOOP,
-        Severity.WARNING,
-        says="the trip count {layer} is the size of axis {counted} of {tensor}, and {parameter} is cut along {axis}",
-        means="the loop runs as often as another dimension is long: too often, or not to the end",
-        do="take the size of axis {axis}",
-        source="semantics 3.9",
-        example=Example(
-            "counting",
-            '<edge from-layer="0" from-port="0" to-layer="4" to-port="0" />',
-            '<edge from-layer="2" from-port="0" to-layer="20" to-port="0" />'
-            '<edge from-layer="20" from-port="1" to-layer="23" to-port="0" />'
-            '<edge from-layer="21" from-port="0" to-layer="23" to-port="1" />'
-            '<edge from-layer="22" from-port="0" to-layer="23" to-port="2" />'
-            '<edge from-layer="23" from-port="3" to-layer="4" to-port="0" />',
-            also=(
-                (
-                    '<layer id="0" name="trip"',
-                    '<layer id="20" name="sizes" type="ShapeOf" version="opset3"><data output_type="i64" /><input>'
-                    '<port id="0" precision="FP32"><dim>4</dim><dim>2</dim></port></input><output>'
-                    '<port id="1" precision="I64"><dim>2</dim></port></output></layer>'
-                    '<layer id="21" name="which" type="Const" version="opset1"><data element_type="i64" shape="" '
-                    'offset="80" size="8" /><output><port id="0" precision="I64" /></output></layer>'
-                    '<layer id="22" name="along" type="Const" version="opset1"><data element_type="i64" shape="" '
-                    'offset="16" size="8" /><output><port id="0" precision="I64" /></output></layer>'
-                    '<layer id="23" name="length" type="Gather" version="opset8"><data batch_dims="0" /><input>'
-                    '<port id="0" precision="I64"><dim>2</dim></port><port id="1" precision="I64" />'
-                    '<port id="2" precision="I64" /></input><output><port id="3" precision="I64" /></output></layer>'
-                    '<layer id="0" name="trip"',
-                ),
+    "S219",
+    "trip-count-of-another-axis",
+    LOOP,
+    WARNING,
+    says="the trip count {layer} is the size of axis {counted} of {tensor}, and {parameter} is cut along {axis}",
+    means="the loop runs as often as another dimension is long: too often, or not to the end",
+    do="take the size of axis {axis}",
+    source="semantics 3.9",
+    example=Example(
+        "counting",
+        '<edge from-layer="0" from-port="0" to-layer="4" to-port="0" />',
+        '<edge from-layer="2" from-port="0" to-layer="20" to-port="0" />'
+        '<edge from-layer="20" from-port="1" to-layer="23" to-port="0" />'
+        '<edge from-layer="21" from-port="0" to-layer="23" to-port="1" />'
+        '<edge from-layer="22" from-port="0" to-layer="23" to-port="2" />'
+        '<edge from-layer="23" from-port="3" to-layer="4" to-port="0" />',
+        also=(
+            (
+                '<layer id="0" name="trip"',
+                '<layer id="20" name="sizes" type="ShapeOf" version="opset3"><data output_type="i64" /><input>'
+                '<port id="0" precision="FP32"><dim>4</dim><dim>2</dim></port></input><output>'
+                '<port id="1" precision="I64"><dim>2</dim></port></output></layer>'
+                '<layer id="21" name="which" type="Const" version="opset1"><data element_type="i64" shape="" '
+                'offset="80" size="8" /><output><port id="0" precision="I64" /></output></layer>'
+                '<layer id="22" name="along" type="Const" version="opset1"><data element_type="i64" shape="" '
+                'offset="16" size="8" /><output><port id="0" precision="I64" /></output></layer>'
+                '<layer id="23" name="length" type="Gather" version="opset8"><data batch_dims="0" /><input>'
+                '<port id="0" precision="I64"><dim>2</dim></port><port id="1" precision="I64" />'
+                '<port id="2" precision="I64" /></input><output><port id="3" precision="I64" /></output></layer>'
+                '<layer id="0" name="trip"',
             ),
         ),
-    )
+    ),
 )
 def trip_count_of_another_axis(loop: LoopSubject) -> Iterator[RuleHit]:
     """Trip counts that are read off the shape of what is sliced, at another axis."""
