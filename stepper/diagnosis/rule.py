@@ -76,7 +76,7 @@ class RuleHit(NamedTuple):
     """
 
     at: At
-    details: Mapping[str, Detail]
+    details: Mapping[str, Detail | Layer]
     is_inside: bool
     severity: Severity | None = None
 
@@ -85,12 +85,12 @@ class RuleHit(NamedTuple):
         return self._replace(severity=severity)
 
 
-def inside(at: At, **details: Detail) -> RuleHit:
+def inside(at: At, **details: Detail | Layer) -> RuleHit:
     """Return a hit in the body of the loop that was asked about."""
     return RuleHit(at, details, is_inside=True)
 
 
-def outside(at: At, **details: Detail) -> RuleHit:
+def outside(at: At, **details: Detail | Layer) -> RuleHit:
     """Return a hit in the graph in which the layer stands that was asked about."""
     return RuleHit(at, details, is_inside=False)
 

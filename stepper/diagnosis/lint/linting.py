@@ -140,4 +140,5 @@ def _finding(rule: Rule, facts: LayerSubject, hit: RuleHit) -> Finding:
     site = None if layer is None else facts.site(layer)
     loop = facts.layer if facts.layer.bodies else facts.path[-1] if facts.path else None
     spot = FilePart(str(facts.model.path), at.line, part, path, site, None if loop is None else facts.site(loop))
-    return Finding(rule.name, hit.severity or rule.severity, spot, dict(hit.details))
+    details = {name: facts.site(one) if isinstance(one, Layer) else one for name, one in hit.details.items()}
+    return Finding(rule.name, hit.severity or rule.severity, spot, details)

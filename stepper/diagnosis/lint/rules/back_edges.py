@@ -110,7 +110,7 @@ def carried_without_start(loop: LoopSubject) -> Iterator[RuleHit]:
     for edge in loop.body.back_edges:
         unfed = next((one for one in loop.roles.unfed if one.id == edge.to_layer), None)
         if unfed is not None and not loop.body.first_draft:
-            yield inside(unfed, parameter=loop.site(unfed), result=loop.name(edge.from_layer), id=unfed.id)
+            yield inside(unfed, parameter=unfed, result=loop.name(edge.from_layer), id=unfed.id)
 
 
 @found_by(
@@ -139,8 +139,13 @@ def state_not_carried(loop: LoopSubject) -> Iterator[RuleHit]:
                 and origin.output == cell[1]
             ]
             if given:
-                names = {"parameter": loop.name(entry.parameter), "cell": loop.site(cell[0])}
-                yield inside(loop.inner.by_id[entry.parameter], result=given[0], id=entry.parameter, **names)
+                yield inside(
+                    loop.inner.by_id[entry.parameter],
+                    result=given[0],
+                    id=entry.parameter,
+                    parameter=loop.name(entry.parameter),
+                    cell=cell[0],
+                )
 
 
 def _state_given(loop: LoopSubject, result: int) -> Source | None:
@@ -203,7 +208,7 @@ def result_without_use(loop: LoopSubject) -> Iterator[RuleHit]:
             parameter = fitting[0].parameter
             yield inside(
                 result,
-                result=loop.site(result),
+                result=result,
                 parameter=loop.name(parameter),
                 from_id=result.id,
                 to_id=parameter,
@@ -288,7 +293,7 @@ def maybe_not_carried(loop: LoopSubject) -> Iterator[RuleHit]:
         if len(fitting) == 1:
             yield inside(
                 loop.inner.by_id[result],
-                result=loop.site(loop.inner.by_id[result]),
+                result=loop.inner.by_id[result],
                 parameter=loop.name(fitting[0]),
                 from_id=result,
                 to_id=fitting[0],
@@ -316,7 +321,7 @@ def carried_type(loop: LoopSubject) -> Iterator[RuleHit]:
             yield inside(
                 edge,
                 result=loop.name(edge.from_layer),
-                parameter=loop.site(target),
+                parameter=target,
                 given=given.name,
                 taken=taken.name,
             )
@@ -345,7 +350,7 @@ def carried_rank(loop: LoopSubject) -> Iterator[RuleHit]:
         carried, first = loop.of_result(edge.from_layer), loop.outer(entry)
         given, taken = carried.rank, first.rank
         if given is not None and taken is not None and given != taken:
-            hit = inside(edge, result=loop.name(edge.from_layer), parameter=loop.site(target), given=given, taken=taken)
+            hit = inside(edge, result=loop.name(edge.from_layer), parameter=target, given=given, taken=taken)
             is_one = carried.may_be_one_element and first.may_be_one_element  # some releases of OpenVINO reshape it
             yield hit.graded(NOTE) if is_one else hit
 
@@ -378,7 +383,7 @@ def state_never_changes(loop: LoopSubject) -> Iterator[RuleHit]:
                 and _is_declared_as(loop, one, target)
             ]
             instead = f", and {loop.site(new[0])}, which is computed of it, is not carried" if len(new) == 1 else ""
-            hit = inside(edge, result=loop.name(edge.from_layer), parameter=loop.site(target), instead=instead)
+            hit = inside(edge, result=loop.name(edge.from_layer), parameter=target, instead=instead)
             is_lost = len(new) == 1 and not loop.is_read(new[0].id)
             yield hit.graded(WARNING) if is_lost else hit
 
@@ -421,11 +426,11 @@ def cell_states_crossed(loop: LoopSubject) -> Iterator[RuleHit]:
         )
         yield inside(
             edge,
-            parameter=loop.site(target),
+            parameter=target,
             taken=_STATES[state],
-            cell=loop.site(cell),
+            cell=cell,
             given=_STATES[origin.output],
-            other=loop.site(maker),
+            other=maker,
             expected=right,
         )
 
@@ -473,8 +478,7 @@ def another_state_carried(loop: LoopSubject) -> Iterator[RuleHit]:
             continue
         other = [parameter for parameter, result in carried.items() if result == own[0]]
         where = f"to {loop.name(other[0])}" if other else "nowhere in the next iteration"
-        names = {"given": loop.name(edge.from_layer), "own": loop.name(own[0])}
-        hit = inside(edge, parameter=loop.site(target), where=where, **names)
+        hit = inside(edge, parameter=target, where=where, given=loop.name(edge.from_layer), own=loop.name(own[0]))
         passed = adding.get(edge.from_layer, frozenset())
         yield hit.graded(NOTE) if other and passed & set(other) else hit
 
@@ -519,8 +523,7 @@ def state_carried_elsewhere(loop: LoopSubject) -> Iterator[RuleHit]:
             continue
         own = [one for one in adding & fixed if _could_carry(loop, edge.from_layer, loop.inner.by_id[one])]
         if len(own) == 1:
-            names = {"given": loop.name(edge.from_layer), "own": loop.name(own[0])}
-            yield inside(edge, parameter=loop.site(target), id=own[0], **names)
+            yield inside(edge, parameter=target, id=own[0], given=loop.name(edge.from_layer), own=loop.name(own[0]))
 
 
 def _is_parameter(loop: LoopSubject, source: Source | None) -> bool:
@@ -569,7 +572,5 @@ def state_computed_to_itself(loop: LoopSubject) -> Iterator[RuleHit]:
             if bool((value == neutral).all()):
                 constant = loop.name(added.layer)
                 site = loop.site(target)
-                hit = inside(
-                    edge, parameter=site, maker=loop.site(maker), what=what, constant=constant, neutral=neutral
-                )
+                hit = inside(edge, parameter=site, maker=maker, what=what, constant=constant, neutral=neutral)
                 yield hit.graded(NOTE) if neutral else hit  # a factor of 1 may be chosen

@@ -56,9 +56,7 @@ def weights_have_inf(facts: LayerSubject) -> Iterator[RuleHit]:
     reader, value = _reader(facts), facts.own_value
     if reader is not None and value is not None:
         count = int(np.isinf(value).sum())
-        yield outside(
-            facts.layer, layer=facts.site(facts.layer), count=count, size=value.size, reader=facts.site(reader)
-        )
+        yield outside(facts.layer, layer=facts.layer, count=count, size=value.size, reader=reader)
 
 
 @found_by(
@@ -83,7 +81,7 @@ def weights_out_of_proportion(facts: LayerSubject) -> Iterator[RuleHit]:
     smallest = float(sizes.min())
     is_spread = smallest < _TOO_SMALL and np.unique(sizes[sizes > _TOO_LARGE]).size > 1
     if is_spread or magnitude < 1 or _reader(facts) is not None:
-        yield outside(facts.layer, layer=facts.site(facts.layer), largest=magnitude, smallest=smallest)
+        yield outside(facts.layer, layer=facts.layer, largest=magnitude, smallest=smallest)
 
 
 @found_by(
@@ -113,9 +111,8 @@ def constants_overlap(model: ModelSubject) -> Iterator[tuple[LayerSubject, RuleH
             if edges[other[0]] + edges[other[1]] < edges[begin] + edges[end]:
                 one, other = other, one
             facts = LayerSubject(model.model, *one[2])
-            names = {"layer": facts.site(facts.layer), "other": facts.site(other[2][2])}
-            numbers = {"first": one[0], "last": one[1] - 1, "begin": other[0], "end": other[1] - 1}
-            yield facts, outside(facts.layer, **names, **numbers)
+            names = {"layer": facts.layer, "other": other[2][2]}
+            yield facts, outside(facts.layer, **names, first=one[0], last=one[1] - 1, begin=other[0], end=other[1] - 1)
         if before is None or end > before[1]:
             before = (begin, end, place)
 
@@ -159,4 +156,4 @@ def divides_by_zero(facts: LayerSubject) -> Iterator[RuleHit]:
     if value is None or source is None or not value.size or value.all():
         return
     constant, count = facts.site(facts.graph.by_id[source.layer]), int((value == 0).sum())
-    yield outside(facts.layer, layer=facts.site(facts.layer), constant=constant, count=count, size=value.size)
+    yield outside(facts.layer, layer=facts.layer, constant=constant, count=count, size=value.size)

@@ -96,8 +96,7 @@ def softmax_along_another_axis(facts: LayerSubject) -> Iterator[RuleHit]:
         return
     axis, summed = axis % rank, rank - (2 if facts.layer.is_set("transpose_a") else 1)
     if axis != summed and weights.size(summed) != 1:
-        names = {"softmax": facts.site(softmax), "layer": facts.site(facts.layer)}
-        yield outside(softmax, axis=axis, summed=summed, rank=rank, **names)
+        yield outside(softmax, axis=axis, summed=summed, rank=rank, softmax=softmax, layer=facts.layer)
 
 
 @found_by(
@@ -125,8 +124,7 @@ def mask_of_the_wrong_sign(facts: LayerSubject) -> Iterator[RuleHit]:
         if layer.type == "Subtract":
             factor = -factor
         if factor >= _MASKS and shown is not None:
-            names = {"layer": facts.site(layer), "softmax": facts.site(facts.layer), "mask": facts.site(shown)}
-            yield outside(layer, added=factor, **names)
+            yield outside(layer, added=factor, layer=layer, softmax=facts.layer, mask=shown)
 
 
 def _factor(facts: LayerSubject, product: Layer) -> tuple[float, Layer | None]:
@@ -182,8 +180,7 @@ def divided_by_variance(facts: LayerSubject) -> Iterator[RuleHit]:
         return
     variance = _mean_of_squares(facts, divisor, difference)
     if variance is not None:
-        names = {"difference": facts.site(difference), "variance": facts.site(variance)}
-        yield outside(facts.layer, layer=facts.site(facts.layer), **names)
+        yield outside(facts.layer, layer=facts.layer, difference=difference, variance=variance)
 
 
 @found_by(
@@ -223,7 +220,7 @@ def epsilon_not_small(facts: LayerSubject) -> Iterator[RuleHit]:
         epsilon = next((number for one in makers if (number := _number(facts, one)) is not None), 0.0)
         layer = total or layer
     if epsilon >= _LARGE_EPSILON:
-        yield outside(layer, layer=facts.site(layer), epsilon=epsilon)
+        yield outside(layer, layer=layer, epsilon=epsilon)
 
 
 def _gate(facts: LayerSubject, layer: Layer | None) -> str:
@@ -291,7 +288,7 @@ def gate_of_another_function(facts: LayerSubject) -> Iterator[RuleHit]:
     step = _step_to(facts)
     if step is not None and _gate(facts, step[1]) == "tanh":
         what = "how far it goes to the other is a Tanh"
-        yield outside(step[1], layer=facts.site(facts.layer), sum=_step_text(facts, step), what=what)
+        yield outside(step[1], layer=facts.layer, sum=_step_text(facts, step), what=what)
         return
     products = _products(facts)
     for (one, other), rest in zip(products, products[::-1], strict=True):
@@ -308,7 +305,7 @@ def gate_of_another_function(facts: LayerSubject) -> Iterator[RuleHit]:
                 first, second = (facts.site(each) for each in rest)
                 text = f"{facts.site(state)} times {facts.site(gate)} and {first} times {second}"
                 at = gate if kinds[0] == "tanh" else rest[0]
-                yield outside(at, layer=facts.site(facts.layer), sum=text, what=what)
+                yield outside(at, layer=facts.layer, sum=text, what=what)
 
 
 @found_by(
@@ -331,7 +328,7 @@ def shares_are_not_one(facts: LayerSubject) -> Iterator[RuleHit]:
     step = _step_to(facts)
     if step is not None and step[0] is step[2] and _gate(facts, step[1]) == "sigmoid":
         what = f"{facts.site(step[0])} is moved away from {facts.site(step[3])}"
-        yield outside(facts.layer, layer=facts.site(facts.layer), sum=_step_text(facts, step), what=what)
+        yield outside(facts.layer, layer=facts.layer, sum=_step_text(facts, step), what=what)
         return
     products = _products(facts)
     if not products:
@@ -347,7 +344,7 @@ def shares_are_not_one(facts: LayerSubject) -> Iterator[RuleHit]:
                 if rest.type == "Add" or makers[0] is gate:
                     what = f"{facts.site(rest)} is {'1 plus' if rest.type == 'Add' else '1 taken from'} the same"
                     text = f"two values, one times {facts.site(gate)} and the other times {facts.site(rest)}"
-                    yield outside(rest, layer=facts.site(facts.layer), sum=text, what=what)
+                    yield outside(rest, layer=facts.layer, sum=text, what=what)
 
 
 @found_by(
@@ -370,7 +367,7 @@ def exponential_of_exponentials(facts: LayerSubject) -> Iterator[RuleHit]:
         return
     terms = _makers(facts, total)[: 1 if total.type == "ReduceSum" else 2]
     if all(one is not None and one.type == "Exp" for one in terms):
-        yield outside(facts.layer, layer=facts.site(facts.layer), sum=facts.site(total))
+        yield outside(facts.layer, layer=facts.layer, sum=total)
 
 
 @found_by(
@@ -395,7 +392,7 @@ def shifted_by_the_least(facts: LayerSubject) -> Iterator[RuleHit]:
     if least.type not in ("Minimum", "ReduceMin"):
         return
     if value in _makers(facts, least):
-        yield outside(least, layer=facts.site(facts.layer), difference=facts.site(difference), least=facts.site(least))
+        yield outside(least, layer=facts.layer, difference=difference, least=least)
 
 
 @found_by(
@@ -420,7 +417,7 @@ def mean_divided_by_count(facts: LayerSubject) -> Iterator[RuleHit]:
         return
     product, mask = _maker(facts, mean, 0), _maker(facts, count, 0)
     if product is not None and mask is not None and product.type == "Multiply" and mask in _makers(facts, product):
-        yield outside(mean, layer=facts.site(facts.layer), mean=facts.site(mean), mask=facts.site(mask))
+        yield outside(mean, layer=facts.layer, mean=mean, mask=mask)
 
 
 _STEM: Final = re.compile(r"[A-Za-z]+")
@@ -483,5 +480,4 @@ def names_crossed(loop: LoopSubject) -> Iterator[RuleHit]:
         for (at, first, target, one), (_at, second, other, two) in combinations(pairs[:_MOST_PAIRS], 2):
             is_alike = one.type == two.type and one.static is not None and one.static == two.static
             if is_alike and first is not second and _are_crossed((first.name, target.name), (second.name, other.name)):
-                names = {"first": loop.site(first), "target": loop.site(target)}
-                yield inside(at, **names, second=loop.site(second), other=loop.site(other))
+                yield inside(at, first=first, target=target, second=second, other=other)

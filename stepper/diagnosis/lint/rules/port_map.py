@@ -60,8 +60,13 @@ def input_feeds_two_parameters(loop: LoopSubject) -> Iterator[RuleHit]:
         first = next(one for one in loop.body.inputs if one.input == entry.input)
         if first is not entry:
             left = f"input {unused[0]}"
-            names = {"first": loop.name(first.parameter), "second": loop.name(entry.parameter)}
-            yield inside(entry, number=entry.input, unused=left, **names)
+            yield inside(
+                entry,
+                number=entry.input,
+                unused=left,
+                first=loop.name(first.parameter),
+                second=loop.name(entry.parameter),
+            )
 
 
 @found_by(
@@ -142,7 +147,7 @@ def parameter_without_entry(loop: LoopSubject) -> Iterator[RuleHit]:
     for parameter in loop.roles.unfed:
         readers = loop.inner.readers.get(parameter.id)
         if readers and not _looks_like_iteration(loop, parameter.id):
-            yield inside(parameter, parameter=loop.site(parameter), reader=loop.site(readers[0][0]), id=parameter.id)
+            yield inside(parameter, parameter=parameter, reader=readers[0][0], id=parameter.id)
 
 
 @found_by(
@@ -165,7 +170,7 @@ def unused_parameter(loop: LoopSubject) -> Iterator[RuleHit]:
     """Parameters that nothing feeds and nothing reads."""
     for parameter in loop.roles.unfed:
         if not loop.is_read(parameter.id):
-            yield inside(parameter, parameter=loop.site(parameter))
+            yield inside(parameter, parameter=parameter)
 
 
 @found_by(
@@ -189,7 +194,7 @@ def iteration_not_marked(loop: LoopSubject) -> Iterator[RuleHit]:
     for parameter in loop.inner.parameters:
         readers = loop.inner.readers.get(parameter.id)
         if readers and _looks_like_iteration(loop, parameter.id):
-            yield inside(parameter, parameter=loop.site(parameter), reader=loop.site(readers[0][0]), id=parameter.id)
+            yield inside(parameter, parameter=parameter, reader=readers[0][0], id=parameter.id)
 
 
 def _looks_like_iteration(loop: LoopSubject, parameter: int) -> bool:
@@ -394,9 +399,10 @@ def if_parameter_without_entry(facts: IfSubject) -> Iterator[RuleHit]:
         fed = {entry.parameter for entry in side.body.inputs}
         unfed = [one for one in side.inner.parameters if one.id not in fed and side.is_read(one.id)]
         for parameter in unfed if len(unfed) > side.body.unread_inputs else ():
-            reader = facts.site(side.inner.readers[parameter.id][0][0])
-            names = {"parameter": facts.site(parameter), "reader": reader}
-            yield outside(parameter, role=side.body.role.replace("_", " "), id=parameter.id, **names)
+            reader = side.inner.readers[parameter.id][0][0]
+            yield outside(
+                parameter, role=side.body.role.replace("_", " "), id=parameter.id, parameter=parameter, reader=reader
+            )
 
 
 @found_by(
@@ -420,4 +426,4 @@ def if_condition_as_value(facts: IfSubject) -> Iterator[RuleHit]:
         for entry in side.body.inputs:
             parameter = side.inner.by_id.get(entry.parameter)
             if entry.input == 0 and parameter is not None:
-                yield outside(parameter, parameter=facts.site(parameter), role=side.body.role.replace("_", " "))
+                yield outside(parameter, parameter=parameter, role=side.body.role.replace("_", " "))

@@ -95,7 +95,7 @@ def growing_state(loop: LoopSubject) -> Iterator[RuleHit]:
         change = _change_of_shape(loop, parameter, result)
         if change is not None and result in exposed:
             layer = loop.inner.by_id[parameter]
-            yield inside(layer, parameter=loop.site(layer), before=change[0], after=change[1])
+            yield inside(layer, parameter=layer, before=change[0], after=change[1])
 
 
 def _change_of_shape(loop: LoopSubject, parameter: int, result: int) -> tuple[str, str] | None:
@@ -171,7 +171,7 @@ def nested_tensor_iterator(loop: LoopSubject) -> Iterator[RuleHit]:
     """TensorIterators that the reader of OpenVINO does not take."""
     for layer in loop.inner.layers if not loop.is_loop else ():
         if layer.type == "TensorIterator":
-            yield inside(layer, inner=loop.site(layer))
+            yield inside(layer, inner=layer)
 
 
 def _is_beyond_int32(facts: LayerSubject) -> bool:
@@ -202,7 +202,7 @@ def constant_beyond_int32(facts: LayerSubject) -> Iterator[RuleHit]:
     if value is not None:
         number = int(value.reshape(-1)[0])
         becomes = (number + 2**31) % 2**32 - 2**31
-        yield outside(layer, layer=facts.site(layer), value=number, reader=facts.site(readers[0]), becomes=becomes)
+        yield outside(layer, layer=layer, value=number, reader=readers[0], becomes=becomes)
 
 
 @found_by(
@@ -314,7 +314,7 @@ def square_constant_shared(facts: LayerSubject) -> Iterator[RuleHit]:
     ways = {one.is_set("transpose_b"): one for one in reversed(readers)}
     if len(ways) == 2:
         first, second = sorted(ways.values(), key=lambda one: one.line)
-        yield outside(layer, first=facts.site(first), second=facts.site(second), constant=facts.site(layer))
+        yield outside(layer, first=first, second=second, constant=layer)
 
 
 @found_by(
@@ -397,7 +397,7 @@ def bytes_saturate(facts: LayerSubject) -> Iterator[RuleHit]:
     """Sums, differences and products of 8 bits in a body."""
     kind = facts.tensor(0).type if facts.path else None
     if kind is not None and kind.name in ("u8", "i8"):
-        yield outside(facts.layer, layer=facts.site(facts.layer), type=kind.name)
+        yield outside(facts.layer, layer=facts.layer, type=kind.name)
 
 
 @found_by(
@@ -421,4 +421,4 @@ def computed_in_f32(facts: LayerSubject) -> Iterator[RuleHit]:
     """Parameters of bodies that are f64."""
     kind = of_parameter(facts.layer).type if facts.path else None
     if kind is not None and kind.name == "f64":
-        yield outside(facts.layer, parameter=facts.site(facts.layer))
+        yield outside(facts.layer, parameter=facts.layer)

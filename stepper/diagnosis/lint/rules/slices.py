@@ -309,7 +309,7 @@ def _against_slices(loop: LoopSubject, sign: int) -> Iterator[RuleHit]:
             layer = loop.layer if source is None else loop.graph.by_id[source.layer]
             hit = outside(
                 layer,
-                layer=loop.site(layer),
+                layer=layer,
                 trip=trip,
                 parameter=loop.name(entry.parameter),
                 slices=slices,
@@ -460,8 +460,8 @@ def output_from_old_state(loop: LoopSubject) -> Iterator[RuleHit]:
             layer,
             result=loop.name(entry.result),
             parameter=loop.name(origin.layer),
-            next=loop.site(loop.inner.by_id[new.layer]),
-            layer=loop.site(layer),
+            next=loop.inner.by_id[new.layer],
+            layer=layer,
         )
 
 
@@ -652,9 +652,9 @@ def trip_count_of_another_axis(loop: LoopSubject) -> Iterator[RuleHit]:
             continue
         yield outside(
             gather,
-            layer=loop.site(gather),
+            layer=gather,
             counted=int(which.reshape(-1)[0]) % rank,
-            tensor=loop.site(loop.graph.by_id[of.layer]),
+            tensor=loop.graph.by_id[of.layer],
             parameter=loop.name(entry.parameter),
             axis=slicing.axis,
         )

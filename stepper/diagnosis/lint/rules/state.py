@@ -117,7 +117,7 @@ def dead_operations(loop: LoopSubject) -> Iterator[RuleHit]:
     dead = [layer for layer in loop.inner.layers if layer.id not in alive and layer.type not in quiet]
     if dead:
         more = f" (with {len(dead) - 1} more)" if len(dead) > 1 else ""
-        yield inside(dead[-1], layer=loop.site(dead[-1]), more=more)
+        yield inside(dead[-1], layer=dead[-1], more=more)
 
 
 @found_by(
@@ -219,8 +219,7 @@ def multiplied_by_zero(facts: LayerSubject) -> Iterator[RuleHit]:
     for product, index in products:
         other = graph.sources[product.id][_WEIGHTS[product.type][index]]
         if other is not None and known_chain(graph, other) is None:
-            names = {"value": facts.site(graph.by_id[other.layer]), "layer": facts.site(product)}
-            yield outside(product, constant=facts.site(constant), **names)
+            yield outside(product, constant=constant, value=graph.by_id[other.layer], layer=product)
 
 
 def _products(graph: Graph, layer: Layer) -> Iterator[tuple[Layer, int]]:
@@ -250,4 +249,4 @@ def constant_has_nan(facts: LayerSubject) -> Iterator[RuleHit]:
     value = facts.own_value
     if value is not None:
         count = int(np.isnan(value.astype(np.float64)).sum())
-        yield outside(facts.layer, layer=facts.site(facts.layer), count=count, size=value.size)
+        yield outside(facts.layer, layer=facts.layer, count=count, size=value.size)

@@ -135,8 +135,7 @@ def operands_of_different_type(facts: LayerSubject) -> Iterator[RuleHit]:
     known = [(one, maker) for one, maker in found if one is not None]
     for (first, maker), (second, other) in pairwise(known):
         if first != second:
-            makers = {"maker": facts.site(maker), "other": facts.site(other)}
-            yield outside(layer, layer=facts.site(layer), first=first.name, second=second.name, **makers)
+            yield outside(layer, layer=layer, first=first.name, second=second.name, maker=maker, other=other)
             return
 
 
@@ -164,9 +163,15 @@ def declared_type_differs(facts: LayerSubject) -> Iterator[RuleHit]:
             inner = declared(body.graph, sources[0] if sources else None).type
             outer = of_port(facts.layer.outputs[entry.output]).type
             if inner is not None and outer is not None and inner != outer:
-                result = facts.site(body.graph.by_id[entry.result])
-                names = {"layer": facts.site(facts.layer), "result": result}
-                yield outside(facts.layer, number=entry.output, outer=outer.name, inner=inner.name, **names)
+                result = body.graph.by_id[entry.result]
+                yield outside(
+                    facts.layer,
+                    number=entry.output,
+                    outer=outer.name,
+                    inner=inner.name,
+                    layer=facts.layer,
+                    result=result,
+                )
                 return
 
 
@@ -205,7 +210,7 @@ def layer_against_its_port(facts: LayerSubject) -> Iterator[RuleHit]:
     if own.static is not None and 0 not in own.static and port.static is not None and own.static != port.static:
         given, taken = [*given, str(own.shape)], [*taken, str(port.shape)]
     if given:
-        yield outside(layer, layer=facts.site(layer), given=" ".join(given), declared=" ".join(taken))
+        yield outside(layer, layer=layer, given=" ".join(given), declared=" ".join(taken))
 
 
 @found_by(
