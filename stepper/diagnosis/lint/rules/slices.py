@@ -19,8 +19,16 @@ _MOST_READERS: Final = 64
 _TI_SLICE: Final = 'axis="0" external_port_id="0" internal_layer_id="0" start="0" end="-1" stride="1" part_size="1"'
 
 
-def _sliced(loop: LoopSubject) -> Iterator[InputMapping]:
-    yield from loop.roles.sliced
+def _sliced(loop: LoopSubject) -> Iterator[tuple[InputMapping, Slicing]]:
+    for entry in loop.roles.sliced:
+        if entry.slicing is not None:
+            yield entry, entry.slicing
+
+
+def _joined(loop: LoopSubject) -> Iterator[tuple[OutputMapping, Slicing]]:
+    for entry in loop.body.outputs:
+        if entry.slicing is not None:
+            yield entry, entry.slicing
 
 
 @found_by(
@@ -36,11 +44,11 @@ def _sliced(loop: LoopSubject) -> Iterator[InputMapping]:
 )
 def negative_input_axis(loop: LoopSubject) -> Iterator[RuleHit]:
     """Axes of slices below 0."""
-    for entry in _sliced(loop):
-        if entry.slicing is not None and entry.slicing.axis < 0:
+    for entry, slicing in _sliced(loop):
+        if slicing.axis < 0:
             rank = loop.outer(entry).rank
-            instead = "the number from the front" if rank is None else f"axis {entry.slicing.axis + rank}"
-            yield inside(entry, parameter=loop.name(entry.parameter), axis=entry.slicing.axis, instead=instead)
+            instead = "the number from the front" if rank is None else f"axis {slicing.axis + rank}"
+            yield inside(entry, parameter=loop.name(entry.parameter), axis=slicing.axis, instead=instead)
 
 
 @found_by(
@@ -56,11 +64,11 @@ def negative_input_axis(loop: LoopSubject) -> Iterator[RuleHit]:
 )
 def negative_output_axis(loop: LoopSubject) -> Iterator[RuleHit]:
     """Axes of concatenations below 0."""
-    for entry in loop.body.outputs:
-        if entry.slicing is not None and entry.slicing.axis < 0:
+    for entry, slicing in _joined(loop):
+        if slicing.axis < 0:
             rank = loop.of_result(entry.result).rank
-            instead = "the number from the front" if rank is None else f"axis {entry.slicing.axis + max(rank, 1)}"
-            yield inside(entry, result=loop.name(entry.result), axis=entry.slicing.axis, instead=instead)
+            instead = "the number from the front" if rank is None else f"axis {slicing.axis + max(rank, 1)}"
+            yield inside(entry, result=loop.name(entry.result), axis=slicing.axis, instead=instead)
 
 
 @found_by(
@@ -76,18 +84,14 @@ def negative_output_axis(loop: LoopSubject) -> Iterator[RuleHit]:
 )
 def axis_out_of_range(loop: LoopSubject) -> Iterator[RuleHit]:
     """Axes that the tensor does not have."""
-    for entry in _sliced(loop):
+    for entry, slicing in _sliced(loop):
         rank = loop.outer(entry).rank
-        if entry.slicing is not None and rank is not None and not -rank <= entry.slicing.axis < rank:
-            yield inside(
-                entry, layer=loop.name(entry.parameter), axis=entry.slicing.axis, rank=rank, last=max(rank - 1, 0)
-            )
-    for output in loop.body.outputs:
+        if rank is not None and not -rank <= slicing.axis < rank:
+            yield inside(entry, layer=loop.name(entry.parameter), axis=slicing.axis, rank=rank, last=max(rank - 1, 0))
+    for output, slicing in _joined(loop):
         rank = loop.of_result(output.result).rank
-        if output.slicing is not None and rank is not None and not -max(rank, 1) <= output.slicing.axis < max(rank, 1):
-            yield inside(
-                output, layer=loop.name(output.result), axis=output.slicing.axis, rank=rank, last=max(rank - 1, 0)
-            )
+        if rank is not None and not -max(rank, 1) <= slicing.axis < max(rank, 1):
+            yield inside(output, layer=loop.name(output.result), axis=slicing.axis, rank=rank, last=max(rank - 1, 0))
 
 
 @found_by(
@@ -104,9 +108,8 @@ def axis_out_of_range(loop: LoopSubject) -> Iterator[RuleHit]:
 )
 def slice_range_ignored(loop: LoopSubject) -> Iterator[RuleHit]:
     """Slices that are not of the whole axis, where the rule books part."""
-    for entry in _sliced(loop):
-        slicing = entry.slicing
-        if slicing is None or slicing.stride == 0:
+    for entry, slicing in _sliced(loop):
+        if slicing.stride == 0:
             continue
         start, end = whole_axis(slicing)
         # An end before the end of the axis is as expected in both books (semantics 1.4); a start is not.
@@ -135,11 +138,11 @@ def slice_range_ignored(loop: LoopSubject) -> Iterator[RuleHit]:
 )
 def stride_zero(loop: LoopSubject) -> Iterator[RuleHit]:
     """Strides of 0."""
-    for entry in _sliced(loop):
-        if entry.slicing is not None and entry.slicing.stride == 0:
+    for entry, slicing in _sliced(loop):
+        if slicing.stride == 0:
             yield inside(entry, layer=loop.name(entry.parameter))
-    for output in loop.body.outputs:
-        if output.slicing is not None and output.slicing.stride == 0:
+    for output, slicing in _joined(loop):
+        if slicing.stride == 0:
             yield inside(output, layer=loop.name(output.result))
 
 
@@ -156,11 +159,11 @@ def stride_zero(loop: LoopSubject) -> Iterator[RuleHit]:
 )
 def part_size_against_stride(loop: LoopSubject) -> Iterator[RuleHit]:
     """Part sizes that are not the length of the stride."""
-    found: list[tuple[InputMapping | OutputMapping, Slicing | None, int]] = []
-    found += [(entry, entry.slicing, entry.parameter) for entry in _sliced(loop)]
-    found += [(output, output.slicing, output.result) for output in loop.body.outputs]
+    found: list[tuple[InputMapping | OutputMapping, Slicing, int]] = []
+    found += [(entry, slicing, entry.parameter) for entry, slicing in _sliced(loop)]
+    found += [(output, slicing, output.result) for output, slicing in _joined(loop)]
     for entry, slicing, inner in found:
-        if slicing is None or slicing.stride == 0 or slicing.part_size in (None, abs(slicing.stride)):
+        if slicing.stride == 0 or slicing.part_size in (None, abs(slicing.stride)):
             continue
         size = abs(slicing.stride)
         yield inside(entry, layer=loop.name(inner), stride=slicing.stride, part=slicing.part_size or 0, size=size)
@@ -179,9 +182,8 @@ def part_size_against_stride(loop: LoopSubject) -> Iterator[RuleHit]:
 )
 def reverse_with_default_range(loop: LoopSubject) -> Iterator[RuleHit]:
     """Backward slices with the bounds of forward ones."""
-    for entry in _sliced(loop):
-        slicing = entry.slicing
-        if slicing is not None and is_backward(slicing) and (slicing.start, slicing.end) == (0, -1):
+    for entry, slicing in _sliced(loop):
+        if is_backward(slicing) and (slicing.start, slicing.end) == (0, -1):
             yield inside(
                 entry,
                 parameter=loop.name(entry.parameter),
@@ -204,10 +206,9 @@ def reverse_with_default_range(loop: LoopSubject) -> Iterator[RuleHit]:
 )
 def slices_do_not_divide(loop: LoopSubject) -> Iterator[RuleHit]:
     """Axes that leave a rest."""
-    for entry in _sliced(loop):
-        slicing = entry.slicing
-        size = None if slicing is None else loop.outer(entry).size(slicing.axis)
-        if slicing is None or size is None or not slicing.stride or (slicing.start, slicing.end) != whole_axis(slicing):
+    for entry, slicing in _sliced(loop):
+        size = loop.outer(entry).size(slicing.axis)
+        if size is None or not slicing.stride or (slicing.start, slicing.end) != whole_axis(slicing):
             continue
         if size % abs(slicing.stride):
             yield inside(
@@ -238,7 +239,7 @@ def slices_of_different_count(loop: LoopSubject) -> Iterator[RuleHit]:
     """Inputs of a TensorIterator whose slices do not end together."""
     if loop.is_loop:
         return
-    counts = [(entry, count) for entry in _sliced(loop) if (count := loop.slices(entry)) is not None]
+    counts = [(entry, count) for entry, _slicing in _sliced(loop) if (count := loop.slices(entry)) is not None]
     for entry, count in counts[1:]:
         first, first_count = counts[0]
         if count != first_count:
@@ -301,7 +302,7 @@ def _against_slices(loop: LoopSubject, sign: int) -> Iterator[RuleHit]:
     trip = loop.trip_count
     if not loop.is_loop or trip is None or trip <= 0 or (sign > 0 and loop.body_condition is not True):
         return
-    for entry in _sliced(loop):
+    for entry, _slicing in _sliced(loop):
         slices = loop.slices(entry)
         if slices is not None and (trip - slices) * sign > 0:
             index = loop.control_inputs[0]
@@ -332,10 +333,10 @@ def _against_slices(loop: LoopSubject, sign: int) -> Iterator[RuleHit]:
 )
 def piece_size(loop: LoopSubject) -> Iterator[RuleHit]:
     """Results that do not have the size of a part along the axis of their output."""
-    for entry in loop.body.outputs:
-        slicing, declared = entry.slicing, loop.of_result(entry.result)
-        size = None if slicing is None else declared.size(slicing.axis)
-        if slicing is None or size is None or not slicing.stride or size == abs(slicing.stride):
+    for entry, slicing in _joined(loop):
+        declared = loop.of_result(entry.result)
+        size = declared.size(slicing.axis)
+        if size is None or not slicing.stride or size == abs(slicing.stride):
             continue
         fitting = [axis for axis in range(declared.rank or 0) if declared.size(axis) == abs(slicing.stride)]
         remedy = (
@@ -372,19 +373,19 @@ def piece_size(loop: LoopSubject) -> Iterator[RuleHit]:
 )
 def order_of_input_and_output(loop: LoopSubject) -> Iterator[RuleHit]:
     """Inputs that all go one way, where an output goes the other."""
-    sliced = [entry for entry in _sliced(loop) if entry.slicing is not None]
-    backward = {entry.slicing is not None and is_backward(entry.slicing) for entry in sliced}
+    sliced, joined = list(_sliced(loop)), list(_joined(loop))
+    backward = {is_backward(slicing) for _entry, slicing in sliced}
     if len(backward) != 1:
         return
     is_back = backward.pop()
-    joined = [output for output in loop.body.outputs if output.slicing is not None]
-    if any(output.slicing is not None and is_backward(output.slicing) is is_back for output in joined):
+    if any(is_backward(slicing) is is_back for _output, slicing in joined):
         return
-    for output in joined:
+    first = sliced[0][0]
+    for output, _slicing in joined:
         orders = ("backward", "forward") if is_back else ("forward", "backward")
         hit = inside(
-            output if is_back else sliced[0],
-            parameter=loop.name(sliced[0].parameter),
+            output if is_back else first,
+            parameter=loop.name(first.parameter),
             result=loop.name(output.result),
             input_order=orders[0],
             output_order=orders[1],
@@ -397,7 +398,9 @@ def _meets_another_order(loop: LoopSubject, output: OutputMapping) -> bool:
     if output.output is None:
         return False
     sequences = {
-        source.layer for entry in _sliced(loop) if entry.input is not None and (source := loop.source(entry.input))
+        source.layer
+        for entry, _slicing in _sliced(loop)
+        if entry.input is not None and (source := loop.source(entry.input))
     }
     waiting, seen = [(loop.layer.id, output.output)], set[tuple[int, int]]()
     while waiting and len(seen) < _MOST_READERS:
@@ -447,10 +450,10 @@ def _is_a_sequence(loop: LoopSubject, source: Source, sequences: set[int]) -> bo
 )
 def output_from_old_state(loop: LoopSubject) -> Iterator[RuleHit]:
     """Concatenated outputs of what was carried in."""
-    for entry in loop.body.outputs:
+    for entry, _slicing in _joined(loop):
         source = loop.given_to(entry.result)
         origin = loop.origin(source)
-        if entry.slicing is None or source is None or origin is None or origin.layer not in loop.roles.merged_from:
+        if source is None or origin is None or origin.layer not in loop.roles.merged_from:
             continue
         new = loop.given_to(loop.roles.merged_from[origin.layer])
         if new is None or new.layer == origin.layer:
@@ -484,9 +487,8 @@ def output_from_old_state(loop: LoopSubject) -> Iterator[RuleHit]:
 def scan_range_of_loop(loop: LoopSubject) -> Iterator[RuleHit]:
     """Concatenated outputs that are not plain: start and end of an output count for nothing."""
     refused = loop.is_loop and any(not loop.is_read(entry.parameter) for entry in loop.roles.fed)
-    for entry in loop.body.outputs:
-        slicing = entry.slicing
-        if slicing is None or (slicing.start, slicing.end, slicing.stride) == (0, -1, 1):
+    for entry, slicing in _joined(loop):
+        if (slicing.start, slicing.end, slicing.stride) == (0, -1, 1):
             continue
         is_whole = (slicing.start, slicing.end) == ((0, -1) if slicing.stride > 0 else (-1, 0))
         is_counting = not loop.is_loop and not loop.roles.sliced  # they say how often it runs
@@ -517,9 +519,9 @@ def scan_range_of_loop(loop: LoopSubject) -> Iterator[RuleHit]:
 )
 def empty_slices(loop: LoopSubject) -> Iterator[RuleHit]:
     """Sliced axes of size 0."""
-    for entry in _sliced(loop):
-        if not loop.is_loop and entry.slicing is not None and loop.outer(entry).size(entry.slicing.axis) == 0:
-            yield inside(entry, axis=entry.slicing.axis, parameter=loop.name(entry.parameter))
+    for entry, slicing in _sliced(loop):
+        if not loop.is_loop and loop.outer(entry).size(slicing.axis) == 0:
+            yield inside(entry, axis=slicing.axis, parameter=loop.name(entry.parameter))
 
 
 @found_by(
@@ -536,10 +538,9 @@ def empty_slices(loop: LoopSubject) -> Iterator[RuleHit]:
 )
 def slice_range_outside(loop: LoopSubject) -> Iterator[RuleHit]:
     """Bounds beyond the axis, or in the wrong order; what other rules say of a range is not said again."""
-    for entry in _sliced(loop):
-        slicing = entry.slicing
-        size = None if slicing is None else loop.outer(entry).size(slicing.axis)
-        if slicing is None or not size or not slicing.stride or loop.slices(entry) is not None:
+    for entry, slicing in _sliced(loop):
+        size = loop.outer(entry).size(slicing.axis)
+        if not size or not slicing.stride or loop.slices(entry) is not None:
             continue
         backward = is_backward(slicing)
         if (slicing.start, slicing.end) in (whole_axis(slicing), (0, -1)) and (not backward or slicing.start):
@@ -571,12 +572,11 @@ def slice_range_outside(loop: LoopSubject) -> Iterator[RuleHit]:
 )
 def two_iteration_counts(loop: LoopSubject) -> Iterator[RuleHit]:
     """Bounds of which the size of an output is inferred otherwise than the number of slices."""
-    if loop.is_loop or not any(output.slicing is not None for output in loop.body.outputs):
+    if loop.is_loop or not any(_joined(loop)):
         return
-    for entry in _sliced(loop):
-        slicing, count = entry.slicing, loop.slices(entry)
-        size = None if slicing is None else loop.outer(entry).size(slicing.axis)
-        if slicing is None or count is None or size is None:
+    for entry, slicing in _sliced(loop):
+        count, size = loop.slices(entry), loop.outer(entry).size(slicing.axis)
+        if count is None or size is None:
             continue
         begin, end = (one if one >= 0 else size + one for one in (slicing.start, slicing.end))
         other = (abs(end - begin) + 1) // (slicing.part_size or 1)
@@ -645,10 +645,11 @@ def trip_count_of_another_axis(loop: LoopSubject) -> Iterator[RuleHit]:
     if shape.type != "ShapeOf" or which is None or which.size != 1 or which.dtype.kind not in "iu":
         return
     of = loop.graph.sources[shape.id][0]
-    mine = [entry for entry in _sliced(loop) if entry.input is not None and loop.source(entry.input) == of]
-    for entry in mine:
-        rank, slicing = loop.outer(entry).rank, entry.slicing
-        if rank is None or slicing is None or of is None or slicing.axis % rank == int(which.reshape(-1)[0]) % rank:
+    for entry, slicing in _sliced(loop):
+        rank = loop.outer(entry).rank
+        if entry.input is None or loop.source(entry.input) != of:
+            continue
+        if rank is None or of is None or slicing.axis % rank == int(which.reshape(-1)[0]) % rank:
             continue
         yield outside(
             gather,
