@@ -72,6 +72,8 @@ At: TypeAlias = Layer | InputMapping | OutputMapping | IgnoredOutput | BackEdge
 class RuleHit(NamedTuple):
     """A place where a rule is broken; `is_inside` a body of the loop, else it is the loop or what is around it.
 
+    The place itself need not be among the `details`: where the texts of the rule name {layer}, {parameter} or {result},
+    they mean the layer, or the ends of the entry or back edge, at which it is broken.
     `severity` is given where it is another than that of the rule.
     """
 

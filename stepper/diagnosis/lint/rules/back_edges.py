@@ -69,7 +69,7 @@ def back_edge_to_sliced(loop: LoopSubject) -> Iterator[RuleHit]:
     sliced = {entry.parameter for entry in loop.roles.sliced}
     for edge in loop.body.back_edges:
         if edge.to_layer in sliced:
-            yield inside(edge, result=loop.name(edge.from_layer), parameter=loop.name(edge.to_layer))
+            yield inside(edge)
 
 
 @found_by(
@@ -91,7 +91,7 @@ def back_edge_to_nothing(loop: LoopSubject) -> Iterator[RuleHit]:
         if target is None or target.type != "Parameter" or is_counter:
             what = "not in the body" if target is None else f"a {target.type}, not a Parameter"
             what = "the iteration number, which the loop itself writes" if is_counter else what
-            yield inside(edge, result=loop.name(edge.from_layer), id=edge.to_layer, what=what)
+            yield inside(edge, id=edge.to_layer, what=what)
 
 
 @found_by(
@@ -110,7 +110,7 @@ def carried_without_start(loop: LoopSubject) -> Iterator[RuleHit]:
     for edge in loop.body.back_edges:
         unfed = next((one for one in loop.roles.unfed if one.id == edge.to_layer), None)
         if unfed is not None and not loop.body.first_draft:
-            yield inside(unfed, parameter=unfed, result=loop.name(edge.from_layer), id=unfed.id)
+            yield inside(unfed, result=loop.name(edge.from_layer), id=unfed.id)
 
 
 @found_by(
@@ -208,7 +208,6 @@ def result_without_use(loop: LoopSubject) -> Iterator[RuleHit]:
             parameter = fitting[0].parameter
             yield inside(
                 result,
-                result=result,
                 parameter=loop.name(parameter),
                 from_id=result.id,
                 to_id=parameter,
@@ -293,7 +292,6 @@ def maybe_not_carried(loop: LoopSubject) -> Iterator[RuleHit]:
         if len(fitting) == 1:
             yield inside(
                 loop.inner.by_id[result],
-                result=loop.inner.by_id[result],
                 parameter=loop.name(fitting[0]),
                 from_id=result,
                 to_id=fitting[0],
@@ -320,7 +318,6 @@ def carried_type(loop: LoopSubject) -> Iterator[RuleHit]:
         if given != taken:
             yield inside(
                 edge,
-                result=loop.name(edge.from_layer),
                 parameter=target,
                 given=given.name,
                 taken=taken.name,
@@ -350,7 +347,7 @@ def carried_rank(loop: LoopSubject) -> Iterator[RuleHit]:
         carried, first = loop.of_result(edge.from_layer), loop.outer(entry)
         given, taken = carried.rank, first.rank
         if given is not None and taken is not None and given != taken:
-            hit = inside(edge, result=loop.name(edge.from_layer), parameter=target, given=given, taken=taken)
+            hit = inside(edge, parameter=target, given=given, taken=taken)
             is_one = carried.may_be_one_element and first.may_be_one_element  # some releases of OpenVINO reshape it
             yield hit.graded(NOTE) if is_one else hit
 
@@ -383,7 +380,7 @@ def state_never_changes(loop: LoopSubject) -> Iterator[RuleHit]:
                 and _is_declared_as(loop, one, target)
             ]
             instead = f", and {loop.site(new[0])}, which is computed of it, is not carried" if len(new) == 1 else ""
-            hit = inside(edge, result=loop.name(edge.from_layer), parameter=target, instead=instead)
+            hit = inside(edge, parameter=target, instead=instead)
             is_lost = len(new) == 1 and not loop.is_read(new[0].id)
             yield hit.graded(WARNING) if is_lost else hit
 

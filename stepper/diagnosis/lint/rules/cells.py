@@ -77,7 +77,7 @@ def cell_of_other_size(facts: LayerSubject) -> Iterator[RuleHit]:
             len(given) == len(sizes) and all(b in (None, a) for a, b in zip(given, sizes, strict=True))
         ):
             continue
-        yield outside(facts.layer, number=index, layer=facts.layer, what=what, given=_text(given), wanted=_text(sizes))
+        yield outside(facts.layer, number=index, what=what, given=_text(given), wanted=_text(sizes))
 
 
 @found_by(
@@ -113,7 +113,7 @@ def sequence_lengths(facts: LayerSubject) -> Iterator[RuleHit]:
         return
     wrong = lengths[(lengths < 0) | (lengths > steps)]
     if wrong.size:
-        yield outside(facts.layer, layer=facts.layer, length=int(wrong[0]), steps=steps)
+        yield outside(facts.layer, length=int(wrong[0]), steps=steps)
 
 
 def _names(facts: LayerSubject) -> tuple[str, ...]:
@@ -142,7 +142,7 @@ def cell_activations(facts: LayerSubject) -> Iterator[RuleHit]:
     try:
         activations_of_gates(names, (), (), _GATES[facts.layer.type])
     except KernelError as error:
-        yield outside(facts.layer, layer=facts.layer, reason=str(error))
+        yield outside(facts.layer, reason=str(error))
 
 
 @found_by(
@@ -163,7 +163,7 @@ def gates_not_bounded(facts: LayerSubject) -> Iterator[RuleHit]:
     """Gates of another function than the sigmoid."""
     names = _names(facts)
     if names and names[0] in ("tanh", "relu"):
-        hit = outside(facts.layer, layer=facts.layer, name=names[0])
+        hit = outside(facts.layer, name=names[0])
         yield hit if facts.path else hit.graded(NOTE)  # without a loop nothing of it adds up
 
 
@@ -190,5 +190,5 @@ def cell_clip_small(facts: LayerSubject) -> Iterator[RuleHit]:
         return
     if 0 < clip < 0.5:
         high = 1 / (1 + math.exp(-clip))
-        hit = outside(facts.layer, layer=facts.layer, clip=clip, low=1 - high, high=high)
+        hit = outside(facts.layer, clip=clip, low=1 - high, high=high)
         yield hit if clip < _NOTHING_LEFT else hit.graded(NOTE)

@@ -56,7 +56,7 @@ def weights_have_inf(facts: LayerSubject) -> Iterator[RuleHit]:
     reader, value = _reader(facts), facts.own_value
     if reader is not None and value is not None:
         count = int(np.isinf(value).sum())
-        yield outside(facts.layer, layer=facts.layer, count=count, size=value.size, reader=reader)
+        yield outside(facts.layer, count=count, size=value.size, reader=reader)
 
 
 @found_by(
@@ -81,7 +81,7 @@ def weights_out_of_proportion(facts: LayerSubject) -> Iterator[RuleHit]:
     smallest = float(sizes.min())
     is_spread = smallest < _TOO_SMALL and np.unique(sizes[sizes > _TOO_LARGE]).size > 1
     if is_spread or magnitude < 1 or _reader(facts) is not None:
-        yield outside(facts.layer, layer=facts.layer, largest=magnitude, smallest=smallest)
+        yield outside(facts.layer, largest=magnitude, smallest=smallest)
 
 
 @found_by(
@@ -156,4 +156,4 @@ def divides_by_zero(facts: LayerSubject) -> Iterator[RuleHit]:
     if value is None or source is None or not value.size or value.all():
         return
     constant, count = facts.site(facts.graph.by_id[source.layer]), int((value == 0).sum())
-    yield outside(facts.layer, layer=facts.layer, constant=constant, count=count, size=value.size)
+    yield outside(facts.layer, constant=constant, count=count, size=value.size)

@@ -113,7 +113,7 @@ def initial_condition_false(loop: LoopSubject) -> Iterator[RuleHit]:
     """Loops that nothing can enter."""
     if loop.is_loop and loop.initial_condition is False:
         layer = _control_layer(loop, loop.control_inputs[1])
-        yield outside(layer, layer=layer)
+        yield outside(layer)
 
 
 @found_by(
@@ -140,7 +140,7 @@ def trip_count_zero(loop: LoopSubject) -> Iterator[RuleHit]:
         given = [entry for entry in loop.body.outputs if entry.output is not None]
         is_open = loop.body_condition is not True  # then the size of a concatenation is not known to the compiler
         is_defined = all(entry.result in carried if entry.slicing is None else is_open for entry in given)
-        hit = outside(layer, layer=layer)
+        hit = outside(layer)
         yield hit.graded(NOTE) if is_defined else hit
 
 
@@ -163,7 +163,7 @@ def trip_count_negative(loop: LoopSubject) -> Iterator[RuleHit]:
     """Trip counts below -1."""
     if loop.is_loop and loop.trip_count is not None and loop.trip_count < -1:
         layer = _control_layer(loop, loop.control_inputs[0])
-        yield outside(layer, layer=layer, trip=loop.trip_count)
+        yield outside(layer, trip=loop.trip_count)
 
 
 @found_by(
@@ -196,7 +196,7 @@ def trip_count_narrowed(loop: LoopSubject) -> Iterator[RuleHit]:
     written, becomes = int(value.reshape(-1)[0]), loop.trip_count
     if becomes is not None and becomes != written:
         convert = next(layer for layer in passed if layer.type == "Convert")
-        yield outside(convert, trip=constant, written=written, layer=convert, becomes=becomes)
+        yield outside(convert, trip=constant, written=written, becomes=becomes)
     else:
         yield outside(constant, trip=constant, written=written, layer="OpenVINO's CPU plugin", becomes=2**31 - 1)
 
@@ -223,7 +223,7 @@ def trip_count_without_limit(loop: LoopSubject) -> Iterator[RuleHit]:
     source = loop.given_to(loop.condition_result)
     layer, condition = _control_layer(loop, loop.control_inputs[0]), loop.condition_result
     ends = loop.name(condition if source is None else source.layer)
-    yield outside(layer, layer=layer, written=_NO_LIMIT, ends=ends)
+    yield outside(layer, written=_NO_LIMIT, ends=ends)
 
 
 @found_by(
@@ -247,7 +247,7 @@ def trip_count_type(loop: LoopSubject) -> Iterator[RuleHit]:
     found = None if index is None else loop.tensor(index).type
     if found is not None and found.name not in ("i16", "i32", "i64", "u16", "u32", "u64"):
         layer = _control_layer(loop, index)
-        yield outside(layer, layer=layer, type=found.name)
+        yield outside(layer, type=found.name)
 
 
 @found_by(
@@ -273,7 +273,7 @@ def control_shape(loop: LoopSubject) -> Iterator[RuleHit]:
         declared = loop.tensor(index)
         if not declared.may_be_one_element or (declared.rank or 0) > 1:
             layer = _control_layer(loop, index)
-            yield outside(layer, what=what, layer=layer, shape=str(declared.shape))
+            yield outside(layer, what=what, shape=str(declared.shape))
 
 
 @found_by(
@@ -293,7 +293,7 @@ def condition_type(loop: LoopSubject) -> Iterator[RuleHit]:
     found = None if index is None else loop.tensor(index).type
     if found is not None and found.name != "boolean":
         layer = _control_layer(loop, index)
-        yield outside(layer, what="initial condition", layer=layer, made="", type=found.name)
+        yield outside(layer, what="initial condition", made="", type=found.name)
     result = loop.condition_result
     found = None if result is None or not loop.is_loop else loop.of_result(result).type
     if result is not None and found is not None and found.name != "boolean":
@@ -377,7 +377,7 @@ def condition_from_old_value(loop: LoopSubject) -> Iterator[RuleHit]:
         if new is None or new.layer == parameter:
             continue
         next_ = loop.inner.by_id[new.layer]
-        yield inside(layer, layer=layer, parameter=loop.name(parameter), next=next_)
+        yield inside(layer, parameter=loop.name(parameter), next=next_)
 
 
 def _old_values(loop: LoopSubject, source: Source | None) -> Iterator[tuple[Layer, int]]:
@@ -427,7 +427,7 @@ def if_condition_type(facts: IfSubject) -> Iterator[RuleHit]:
     found = facts.tensor(0).type
     if source is not None and found is not None and found.name != "boolean":
         layer = facts.graph.by_id[source.layer]
-        yield outside(layer, layer=layer, type=found.name)
+        yield outside(layer, type=found.name)
 
 
 @found_by(
@@ -450,4 +450,4 @@ def if_condition_constant(facts: IfSubject) -> Iterator[RuleHit]:
     value, source = facts.constant(0), facts.source(0)
     if value is not None and value.size and source is not None:
         layer = facts.graph.by_id[source.layer]
-        yield outside(layer, layer=layer, value=str(bool(value.reshape(-1)[0])).lower())
+        yield outside(layer, value=str(bool(value.reshape(-1)[0])).lower())

@@ -107,7 +107,7 @@ def operation_cannot_run(facts: LayerSubject) -> Iterator[RuleHit]:
         reason = f"axis {foreign[0]} is out of range for a tensor of rank {foreign[1]}"
     if reason:
         shapes = [str(facts.tensor(index).shape) for index in range(len(facts.layer.inputs))]
-        yield outside(facts.layer, layer=facts.layer, reason=reason, shapes=", ".join(shapes))
+        yield outside(facts.layer, reason=reason, shapes=", ".join(shapes))
 
 
 @found_by(
@@ -143,7 +143,6 @@ def operation_shape(facts: LayerSubject) -> Iterator[RuleHit]:
         if expected is not None and expected != given:
             yield outside(
                 facts.layer,
-                layer=facts.layer,
                 given=shape_text(given),
                 number=number,
                 declared=shape_text(expected),
@@ -181,7 +180,7 @@ def attribute_outside_its_range(facts: LayerSubject) -> Iterator[RuleHit]:
             continue  # that it is no number is said elsewhere
         if value is not None and not (value > least or (is_allowed and value == least)):
             bound = f"{least:g} or more" if is_allowed else f"greater than {least:g}"
-            yield outside(facts.layer, attribute=name, layer=facts.layer, value=text or "", range=bound)
+            yield outside(facts.layer, attribute=name, value=text or "", range=bound)
 
 
 @found_by(
@@ -204,7 +203,7 @@ def operation_refused(facts: LayerSubject) -> Iterator[RuleHit]:
     attributes = tuple(layer.attributes.items())
     reason = refusal(layer.type, layer.definition, attributes, len(layer.inputs), len(layer.outputs))
     if reason:
-        yield outside(layer, layer=layer, version=layer.version, reason=reason)
+        yield outside(layer, version=layer.version, reason=reason)
 
 
 _QUANTISED: Final = (
@@ -255,7 +254,6 @@ def zero_point_outside_type(facts: LayerSubject) -> Iterator[RuleHit]:
     if wrong.size:
         yield outside(
             facts.layer,
-            layer=facts.layer,
             point=f"{wrong[0]:g}",
             type=kind[0],
             least=kind[1],
@@ -329,7 +327,7 @@ def weights_without_scale(facts: LayerSubject) -> Iterator[RuleHit]:
             continue
         after = {reader.type for reader, _index in facts.graph.readers.get(facts.layer.id, ())}
         if not after & {"Multiply", "Divide"}:
-            yield outside(facts.layer, layer=facts.layer, type=kind[0])
+            yield outside(facts.layer, type=kind[0])
 
 
 @found_by(
@@ -361,7 +359,7 @@ def cut_off_at_f16(facts: LayerSubject) -> Iterator[RuleHit]:
     value = known_value(facts.model, facts.graph, Source(layer.id, 0))
     count = 0 if value is None else int((value >= np.float16(65504)).sum())
     if value is not None and count:
-        yield outside(layer, layer=layer, count=count, size=value.size)
+        yield outside(layer, count=count, size=value.size)
 
 
 @found_by(
@@ -400,7 +398,6 @@ def empty_quantisation_range(facts: LayerSubject) -> Iterator[RuleHit]:
             at = int(wrong[0])
             yield outside(
                 facts.layer,
-                layer=facts.layer,
                 range=name,
                 low=f"{low.reshape(-1)[at]:g}",
                 high=f"{high.reshape(-1)[at]:g}",
@@ -434,7 +431,7 @@ def variable_without_partner(facts: LayerSubject) -> Iterator[RuleHit]:
     for _path, graph in facts.model.graphs():
         if any(one.type == partner and one.attributes.get("variable_id", "") == variable for one in graph.layers):
             return
-    yield outside(facts.layer, layer=facts.layer, partner=partner, variable=variable)
+    yield outside(facts.layer, partner=partner, variable=variable)
 
 
 @found_by(
@@ -452,7 +449,7 @@ def variable_without_partner(facts: LayerSubject) -> Iterator[RuleHit]:
 def unknown_opset(facts: LayerSubject) -> Iterator[RuleHit]:
     """Operation sets that do not exist yet."""
     if _is_to_come(facts.layer.version):
-        yield outside(facts.layer, layer=facts.layer, version=facts.layer.version, newest=NEWEST_OPSET)
+        yield outside(facts.layer, version=facts.layer.version, newest=NEWEST_OPSET)
 
 
 @lru_cache(maxsize=256)
@@ -481,7 +478,7 @@ def constant_without_type(facts: LayerSubject) -> Iterator[RuleHit]:
     """Constants and Parameters of which the type or the shape stands at their port alone."""
     missing = [name for name in ("element_type", "shape") if name not in facts.layer.attributes]
     if missing and "value" not in facts.layer.attributes:
-        yield outside(facts.layer, layer=facts.layer, missing=" and no ".join(missing))
+        yield outside(facts.layer, missing=" and no ".join(missing))
 
 
 _DEMANDED: Final[Mapping[str, Mapping[str, str]]] = {
@@ -529,7 +526,7 @@ def attribute_missing(facts: LayerSubject) -> Iterator[RuleHit]:
             continue
         if name.startswith("pads") and layer.attributes.get("auto_pad", "explicit").startswith(("same", "valid")):
             continue
-        yield outside(layer, layer=layer, attribute=name, taken=taken)
+        yield outside(layer, attribute=name, taken=taken)
 
 
 @found_by(
@@ -557,4 +554,4 @@ def random_without_seed(facts: LayerSubject) -> Iterator[RuleHit]:
     """Random numbers that nobody can make again."""
     seeds = [facts.layer.attributes.get(name, "0").strip() for name in ("global_seed", "op_seed")]
     if all(not seed.strip("0") for seed in seeds):
-        yield outside(facts.layer, layer=facts.layer)
+        yield outside(facts.layer)

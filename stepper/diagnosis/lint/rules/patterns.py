@@ -124,7 +124,7 @@ def mask_of_the_wrong_sign(facts: LayerSubject) -> Iterator[RuleHit]:
         if layer.type == "Subtract":
             factor = -factor
         if factor >= _MASKS and shown is not None:
-            yield outside(layer, added=factor, layer=layer, softmax=facts.layer, mask=shown)
+            yield outside(layer, added=factor, softmax=facts.layer, mask=shown)
 
 
 def _factor(facts: LayerSubject, product: Layer) -> tuple[float, Layer | None]:
@@ -180,7 +180,7 @@ def divided_by_variance(facts: LayerSubject) -> Iterator[RuleHit]:
         return
     variance = _mean_of_squares(facts, divisor, difference)
     if variance is not None:
-        yield outside(facts.layer, layer=facts.layer, difference=difference, variance=variance)
+        yield outside(facts.layer, difference=difference, variance=variance)
 
 
 @found_by(
@@ -220,7 +220,7 @@ def epsilon_not_small(facts: LayerSubject) -> Iterator[RuleHit]:
         epsilon = next((number for one in makers if (number := _number(facts, one)) is not None), 0.0)
         layer = total or layer
     if epsilon >= _LARGE_EPSILON:
-        yield outside(layer, layer=layer, epsilon=epsilon)
+        yield outside(layer, epsilon=epsilon)
 
 
 def _gate(facts: LayerSubject, layer: Layer | None) -> str:
@@ -328,7 +328,7 @@ def shares_are_not_one(facts: LayerSubject) -> Iterator[RuleHit]:
     step = _step_to(facts)
     if step is not None and step[0] is step[2] and _gate(facts, step[1]) == "sigmoid":
         what = f"{facts.site(step[0])} is moved away from {facts.site(step[3])}"
-        yield outside(facts.layer, layer=facts.layer, sum=_step_text(facts, step), what=what)
+        yield outside(facts.layer, sum=_step_text(facts, step), what=what)
         return
     products = _products(facts)
     if not products:
@@ -367,7 +367,7 @@ def exponential_of_exponentials(facts: LayerSubject) -> Iterator[RuleHit]:
         return
     terms = _makers(facts, total)[: 1 if total.type == "ReduceSum" else 2]
     if all(one is not None and one.type == "Exp" for one in terms):
-        yield outside(facts.layer, layer=facts.layer, sum=total)
+        yield outside(facts.layer, sum=total)
 
 
 @found_by(

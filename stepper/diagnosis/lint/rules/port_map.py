@@ -147,7 +147,7 @@ def parameter_without_entry(loop: LoopSubject) -> Iterator[RuleHit]:
     for parameter in loop.roles.unfed:
         readers = loop.inner.readers.get(parameter.id)
         if readers and not _looks_like_iteration(loop, parameter.id):
-            yield inside(parameter, parameter=parameter, reader=readers[0][0], id=parameter.id)
+            yield inside(parameter, reader=readers[0][0], id=parameter.id)
 
 
 @found_by(
@@ -170,7 +170,7 @@ def unused_parameter(loop: LoopSubject) -> Iterator[RuleHit]:
     """Parameters that nothing feeds and nothing reads."""
     for parameter in loop.roles.unfed:
         if not loop.is_read(parameter.id):
-            yield inside(parameter, parameter=parameter)
+            yield inside(parameter)
 
 
 @found_by(
@@ -194,7 +194,7 @@ def iteration_not_marked(loop: LoopSubject) -> Iterator[RuleHit]:
     for parameter in loop.inner.parameters:
         readers = loop.inner.readers.get(parameter.id)
         if readers and _looks_like_iteration(loop, parameter.id):
-            yield inside(parameter, parameter=parameter, reader=readers[0][0], id=parameter.id)
+            yield inside(parameter, reader=readers[0][0], id=parameter.id)
 
 
 def _looks_like_iteration(loop: LoopSubject, parameter: int) -> bool:
@@ -248,7 +248,7 @@ def iteration_from_outside(loop: LoopSubject) -> Iterator[RuleHit]:
     """Entries of the iteration number that name an input."""
     for entry in loop.body.inputs:
         if loop.is_loop and entry.purpose == CURRENT_ITERATION and entry.input is not None:
-            yield inside(entry, parameter=loop.name(entry.parameter), number=entry.input)
+            yield inside(entry, number=entry.input)
 
 
 @found_by(
@@ -328,7 +328,7 @@ def parameter_mapped_twice(loop: LoopSubject) -> Iterator[RuleHit]:
             continue
         before = first.setdefault(entry.parameter, entry)
         if before is not entry:
-            yield inside(entry, parameter=loop.name(entry.parameter), first=before.input, second=entry.input)
+            yield inside(entry, first=before.input, second=entry.input)
 
 
 @found_by(
@@ -400,9 +400,7 @@ def if_parameter_without_entry(facts: IfSubject) -> Iterator[RuleHit]:
         unfed = [one for one in side.inner.parameters if one.id not in fed and side.is_read(one.id)]
         for parameter in unfed if len(unfed) > side.body.unread_inputs else ():
             reader = side.inner.readers[parameter.id][0][0]
-            yield outside(
-                parameter, role=side.body.role.replace("_", " "), id=parameter.id, parameter=parameter, reader=reader
-            )
+            yield outside(parameter, role=side.body.role.replace("_", " "), id=parameter.id, reader=reader)
 
 
 @found_by(
@@ -426,4 +424,4 @@ def if_condition_as_value(facts: IfSubject) -> Iterator[RuleHit]:
         for entry in side.body.inputs:
             parameter = side.inner.by_id.get(entry.parameter)
             if entry.input == 0 and parameter is not None:
-                yield outside(parameter, parameter=parameter, role=side.body.role.replace("_", " "))
+                yield outside(parameter, role=side.body.role.replace("_", " "))

@@ -95,7 +95,7 @@ def growing_state(loop: LoopSubject) -> Iterator[RuleHit]:
         change = _change_of_shape(loop, parameter, result)
         if change is not None and result in exposed:
             layer = loop.inner.by_id[parameter]
-            yield inside(layer, parameter=layer, before=change[0], after=change[1])
+            yield inside(layer, before=change[0], after=change[1])
 
 
 def _change_of_shape(loop: LoopSubject, parameter: int, result: int) -> tuple[str, str] | None:
@@ -144,9 +144,7 @@ def aliased_back_edges(loop: LoopSubject) -> Iterator[RuleHit]:
             continue
         other = _aliased(loop, edge)
         if other in order and other is not None and order[other] < order[edge.to_layer]:
-            yield inside(
-                edge, result=loop.name(edge.from_layer), other=loop.name(other), parameter=loop.name(edge.to_layer)
-            )
+            yield inside(edge, other=loop.name(other))
 
 
 def _aliased(loop: LoopSubject, edge: BackEdge) -> int | None:
@@ -202,7 +200,7 @@ def constant_beyond_int32(facts: LayerSubject) -> Iterator[RuleHit]:
     if value is not None:
         number = int(value.reshape(-1)[0])
         becomes = (number + 2**31) % 2**32 - 2**31
-        yield outside(layer, layer=layer, value=number, reader=readers[0], becomes=becomes)
+        yield outside(layer, value=number, reader=readers[0], becomes=becomes)
 
 
 @found_by(
@@ -231,7 +229,7 @@ def undefined_without_iterations(loop: LoopSubject) -> Iterator[RuleHit]:
     carried = set(loop.roles.merged_from.values())
     for entry in loop.body.outputs:
         if entry.output is not None and entry.slicing is None and entry.result not in carried:
-            yield inside(entry, why=why, result=loop.name(entry.result))
+            yield inside(entry, why=why)
 
 
 @found_by(
@@ -397,7 +395,7 @@ def bytes_saturate(facts: LayerSubject) -> Iterator[RuleHit]:
     """Sums, differences and products of 8 bits in a body."""
     kind = facts.tensor(0).type if facts.path else None
     if kind is not None and kind.name in ("u8", "i8"):
-        yield outside(facts.layer, layer=facts.layer, type=kind.name)
+        yield outside(facts.layer, type=kind.name)
 
 
 @found_by(
@@ -421,4 +419,4 @@ def computed_in_f32(facts: LayerSubject) -> Iterator[RuleHit]:
     """Parameters of bodies that are f64."""
     kind = of_parameter(facts.layer).type if facts.path else None
     if kind is not None and kind.name == "f64":
-        yield outside(facts.layer, parameter=facts.layer)
+        yield outside(facts.layer)

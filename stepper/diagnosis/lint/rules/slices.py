@@ -48,7 +48,7 @@ def negative_input_axis(loop: LoopSubject) -> Iterator[RuleHit]:
         if slicing.axis < 0:
             rank = loop.outer(entry).rank
             instead = "the number from the front" if rank is None else f"axis {slicing.axis + rank}"
-            yield inside(entry, parameter=loop.name(entry.parameter), axis=slicing.axis, instead=instead)
+            yield inside(entry, axis=slicing.axis, instead=instead)
 
 
 @found_by(
@@ -68,7 +68,7 @@ def negative_output_axis(loop: LoopSubject) -> Iterator[RuleHit]:
         if slicing.axis < 0:
             rank = loop.of_result(entry.result).rank
             instead = "the number from the front" if rank is None else f"axis {slicing.axis + max(rank, 1)}"
-            yield inside(entry, result=loop.name(entry.result), axis=slicing.axis, instead=instead)
+            yield inside(entry, axis=slicing.axis, instead=instead)
 
 
 @found_by(
@@ -116,7 +116,6 @@ def slice_range_ignored(loop: LoopSubject) -> Iterator[RuleHit]:
         if slicing.start != start or (loop.is_loop and slicing.end != end):
             yield inside(
                 entry,
-                parameter=loop.name(entry.parameter),
                 start=slicing.start,
                 end=slicing.end,
                 first="last" if is_backward(slicing) else "first",
@@ -186,7 +185,6 @@ def reverse_with_default_range(loop: LoopSubject) -> Iterator[RuleHit]:
         if is_backward(slicing) and (slicing.start, slicing.end) == (0, -1):
             yield inside(
                 entry,
-                parameter=loop.name(entry.parameter),
                 stride=slicing.stride,
                 start=slicing.start,
                 end=slicing.end,
@@ -214,7 +212,6 @@ def slices_do_not_divide(loop: LoopSubject) -> Iterator[RuleHit]:
             yield inside(
                 entry,
                 axis=slicing.axis,
-                parameter=loop.name(entry.parameter),
                 size=size,
                 stride=slicing.stride,
             )
@@ -346,7 +343,6 @@ def piece_size(loop: LoopSubject) -> Iterator[RuleHit]:
         )
         yield inside(
             entry,
-            result=loop.name(entry.result),
             size=size,
             axis=slicing.axis,
             part=abs(slicing.stride),
@@ -464,7 +460,6 @@ def output_from_old_state(loop: LoopSubject) -> Iterator[RuleHit]:
             result=loop.name(entry.result),
             parameter=loop.name(origin.layer),
             next=loop.inner.by_id[new.layer],
-            layer=layer,
         )
 
 
@@ -498,7 +493,6 @@ def scan_range_of_loop(loop: LoopSubject) -> Iterator[RuleHit]:
             entry,
             kind=loop.layer.type,
             official="0, -1, 1" if loop.is_loop else "0, -1, 1 and -1, 0, -1",
-            result=loop.name(entry.result),
             start=slicing.start,
             end=slicing.end,
             stride=slicing.stride,
@@ -521,7 +515,7 @@ def empty_slices(loop: LoopSubject) -> Iterator[RuleHit]:
     """Sliced axes of size 0."""
     for entry, slicing in _sliced(loop):
         if not loop.is_loop and loop.outer(entry).size(slicing.axis) == 0:
-            yield inside(entry, axis=slicing.axis, parameter=loop.name(entry.parameter))
+            yield inside(entry, axis=slicing.axis)
 
 
 @found_by(
@@ -550,7 +544,6 @@ def slice_range_outside(loop: LoopSubject) -> Iterator[RuleHit]:
         if not 0 <= low < high <= size and (slicing.start, slicing.end) != (0, -1):
             yield inside(
                 entry,
-                parameter=loop.name(entry.parameter),
                 start=slicing.start,
                 end=slicing.end,
                 stride=slicing.stride,
@@ -583,7 +576,6 @@ def two_iteration_counts(loop: LoopSubject) -> Iterator[RuleHit]:
         if other != count:
             yield inside(
                 entry,
-                parameter=loop.name(entry.parameter),
                 count=count,
                 other=other,
                 start=slicing.start,
@@ -653,7 +645,6 @@ def trip_count_of_another_axis(loop: LoopSubject) -> Iterator[RuleHit]:
             continue
         yield outside(
             gather,
-            layer=gather,
             counted=int(which.reshape(-1)[0]) % rank,
             tensor=loop.graph.by_id[of.layer],
             parameter=loop.name(entry.parameter),

@@ -69,7 +69,7 @@ def slices_nobody_reads(loop: LoopSubject) -> Iterator[RuleHit]:
     """Sliced Parameters without readers."""
     for entry in loop.roles.sliced:
         if not loop.is_read(entry.parameter):
-            yield inside(entry, parameter=loop.name(entry.parameter))
+            yield inside(entry)
 
 
 @found_by(
@@ -117,7 +117,7 @@ def dead_operations(loop: LoopSubject) -> Iterator[RuleHit]:
     dead = [layer for layer in loop.inner.layers if layer.id not in alive and layer.type not in quiet]
     if dead:
         more = f" (with {len(dead) - 1} more)" if len(dead) > 1 else ""
-        yield inside(dead[-1], layer=dead[-1], more=more)
+        yield inside(dead[-1], more=more)
 
 
 @found_by(
@@ -219,7 +219,7 @@ def multiplied_by_zero(facts: LayerSubject) -> Iterator[RuleHit]:
     for product, index in products:
         other = graph.sources[product.id][_WEIGHTS[product.type][index]]
         if other is not None and known_chain(graph, other) is None:
-            yield outside(product, constant=constant, value=graph.by_id[other.layer], layer=product)
+            yield outside(product, constant=constant, value=graph.by_id[other.layer])
 
 
 def _products(graph: Graph, layer: Layer) -> Iterator[tuple[Layer, int]]:
@@ -249,4 +249,4 @@ def constant_has_nan(facts: LayerSubject) -> Iterator[RuleHit]:
     value = facts.own_value
     if value is not None:
         count = int(np.isnan(value.astype(np.float64)).sum())
-        yield outside(facts.layer, layer=facts.layer, count=count, size=value.size)
+        yield outside(facts.layer, count=count, size=value.size)

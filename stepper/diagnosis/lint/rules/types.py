@@ -46,7 +46,7 @@ def body_parameter_type(loop: LoopSubject) -> Iterator[RuleHit]:
     for entry in loop.roles.fed:
         inner, outer = of_parameter(loop.inner.by_id[entry.parameter]).type, loop.outer(entry).type
         if inner is not None and outer is not None and inner != outer:
-            yield inside(entry, parameter=loop.name(entry.parameter), inside=inner.name, outside=outer.name)
+            yield inside(entry, inside=inner.name, outside=outer.name)
 
 
 @found_by(
@@ -79,7 +79,7 @@ def body_parameter_shape(loop: LoopSubject) -> Iterator[RuleHit]:
         if not inner.accepts(outer):
             cut = "" if slicing is None else f" in each slice, of {abs(slicing.stride)} along axis {slicing.axis}"
             came = f"[{','.join(map(str, outer))}]"
-            hit = inside(entry, parameter=loop.name(entry.parameter), inside=str(inner), outside=came, cut=cut)
+            hit = inside(entry, inside=str(inner), outside=came, cut=cut)
             # A state without elements, as what it is added to has none, is the same in any shape.
             yield hit.graded(NOTE) if inner.static is not None and 0 in inner.static else hit
 
@@ -135,7 +135,7 @@ def operands_of_different_type(facts: LayerSubject) -> Iterator[RuleHit]:
     known = [(one, maker) for one, maker in found if one is not None]
     for (first, maker), (second, other) in pairwise(known):
         if first != second:
-            yield outside(layer, layer=layer, first=first.name, second=second.name, maker=maker, other=other)
+            yield outside(layer, first=first.name, second=second.name, maker=maker, other=other)
             return
 
 
@@ -169,7 +169,6 @@ def declared_type_differs(facts: LayerSubject) -> Iterator[RuleHit]:
                     number=entry.output,
                     outer=outer.name,
                     inner=inner.name,
-                    layer=facts.layer,
                     result=result,
                 )
                 return
@@ -210,7 +209,7 @@ def layer_against_its_port(facts: LayerSubject) -> Iterator[RuleHit]:
     if own.static is not None and 0 not in own.static and port.static is not None and own.static != port.static:
         given, taken = [*given, str(own.shape)], [*taken, str(port.shape)]
     if given:
-        yield outside(layer, layer=layer, given=" ".join(given), declared=" ".join(taken))
+        yield outside(layer, given=" ".join(given), declared=" ".join(taken))
 
 
 @found_by(

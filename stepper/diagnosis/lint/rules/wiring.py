@@ -78,7 +78,6 @@ def edge_between_shapes(facts: LayerSubject) -> Iterator[RuleHit]:
         yield outside(
             facts.layer,
             number=number,
-            layer=facts.layer,
             fed=_fed(facts, number),
             taken=_shape(taken),
             source=maker,
@@ -119,7 +118,7 @@ def operands_do_not_broadcast(facts: LayerSubject) -> Iterator[RuleHit]:
     if spread is None or (broadcast == "none" and first != second):
         names = {"first": _shape(first), "second": _shape(second)}
         why = "" if spread is None else ": auto_broadcast is none"
-        yield outside(facts.layer, layer=facts.layer, why=why, **names)
+        yield outside(facts.layer, why=why, **names)
 
 
 @found_by(
@@ -147,9 +146,7 @@ def matmul_sizes(facts: LayerSubject) -> Iterator[RuleHit]:
     inner = first.size(-2 if facts.layer.is_set("transpose_a") and first.rank > 1 else -1)
     other = second.size(-1 if facts.layer.is_set("transpose_b") and second.rank > 1 else -min(second.rank, 2))
     if inner is not None and other is not None and inner != other:
-        yield outside(
-            facts.layer, layer=facts.layer, rows=inner, columns=other, first=str(first.shape), second=str(second.shape)
-        )
+        yield outside(facts.layer, rows=inner, columns=other, first=str(first.shape), second=str(second.shape))
 
 
 @found_by(
@@ -265,7 +262,7 @@ def index_out_of_range(facts: LayerSubject) -> Iterator[RuleHit]:
         return
     wrong = [int(one) for one in indices.reshape(-1)[:100_000] if not -size <= int(one) < size]
     if wrong:
-        yield outside(facts.layer, layer=facts.layer, wrong=wrong[0], axis=axis, size=size, last=max(size - 1, 0))
+        yield outside(facts.layer, wrong=wrong[0], axis=axis, size=size, last=max(size - 1, 0))
 
 
 @found_by(
@@ -294,7 +291,7 @@ def softmax_of_one(facts: LayerSubject) -> Iterator[RuleHit]:
     """Softmax along an axis of one element."""
     axis = integer_attribute(facts.layer, "axis", "1")
     if axis is not None and facts.tensor(0).size(axis) == 1:
-        yield outside(facts.layer, layer=facts.layer, axis=axis)
+        yield outside(facts.layer, axis=axis)
 
 
 @found_by(
@@ -318,7 +315,7 @@ def operands_are_the_same(facts: LayerSubject) -> Iterator[RuleHit]:
     sources = facts.graph.sources[facts.layer.id]
     if len(sources) == 2 and sources[0] is not None and sources[0] == sources[1]:
         operand = facts.site(facts.graph.by_id[sources[0].layer])
-        yield outside(facts.layer, layer=facts.layer, operand=operand)
+        yield outside(facts.layer, operand=operand)
 
 
 @found_by(
@@ -346,7 +343,6 @@ def edge_between_types(facts: LayerSubject) -> Iterator[RuleHit]:
         yield outside(
             facts.layer,
             number=number,
-            layer=facts.layer,
             fed=_fed(facts, number),
             taken=taken.name,
             source=maker,
