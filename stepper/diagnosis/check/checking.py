@@ -81,7 +81,9 @@ def check_run(
         overview = debugger.look_through(seconds=share * most)
     if overview.state is RunState.FINISHED:
         debugger.continue_()  # so that values of the end can be asked about
-    return _checked(RunSubject(debugger.model, overview, debugger, deadline=deadline, cost=cost, probe=probe))
+    return _checked(
+        RunSubject(debugger.model, overview, debugger, deadline=deadline, cost=cost, probe=probe, moves=True)
+    )
 
 
 def check_overview(debugger: Debugger, overview: Overview, seconds: float) -> CheckedRun:
@@ -90,10 +92,13 @@ def check_overview(debugger: Debugger, overview: Overview, seconds: float) -> Ch
     A machine of its own repeats the run for at most `seconds`, unless the user edited values: of an edited run the
     facts alone are checked.
     """
-    probe = None
+    probe, begun, deadline = None, thread_time(), Deadline(seconds)
     if overview.state is RunState.FINISHED and not overview.births and not debugger.timeline.edits:
-        probe = probe_run(beginning(debugger), overview.loops, Deadline(seconds))
-    return _checked(RunSubject(debugger.model, overview, probe=probe))
+        probe = probe_run(beginning(debugger), overview.loops, deadline)
+    cost = thread_time() - begun
+    return _checked(
+        RunSubject(debugger.model, overview, debugger, deadline=deadline, cost=cost, probe=probe, moves=False)
+    )
 
 
 def _checked(subject: RunSubject) -> CheckedRun:
@@ -107,6 +112,7 @@ def _checked(subject: RunSubject) -> CheckedRun:
         *(("NaN", "Inf") if overview.births_complete or (is_over and probe is not None and probe.is_whole) else ()),
         *(("shapes", "recurrence") if is_over else ()),
         *(("integer overflow", "indices", "saturation", "rounding") if probe is not None and probe.is_whole else ()),
+        *(("effect of inputs",) if subject.elsewhere is not None else ()),
     )
     return CheckedRun(found, overview, checked)
 

@@ -142,6 +142,7 @@ class Probe:
             self.stops = births.stops
         self.is_whole = False
         """True once the run has come to its end."""
+        self.outputs: tuple[Array, ...] | None = None
         self._lengths = {facts.layer.line: facts.most for facts in loops}
         self.found: dict[int, Probed] = {}
         """By the line of the loop in the file."""
@@ -219,7 +220,7 @@ def probe_run(
         watcher.forward()
     with suppress(StepperError):  # it is known already
         machine.advance(Every.END)
-        probe.is_whole = machine.finished
+        probe.is_whole, probe.outputs = machine.finished, machine.outputs
     if watcher is not None and not machine.finished:
         watcher.examine()
     return probe

@@ -69,7 +69,7 @@ class RunOfLoop(NamedTuple):
 
 
 class Observed(NamedTuple, Generic[K, T]):
-    """What a probe saw of an operation in the body of a loop."""
+    """Observation of an operation in the body of a loop."""
 
     loop: RunOfLoop
     subject: LoopSubject
@@ -105,7 +105,7 @@ def beginning(debugger: Debugger) -> Machine:
 
 
 class RunSubject:
-    """A run that was made; without a debugger its facts are known, and the values that a probe has seen.
+    """A run that was made. Unless it `moves` the debugger, only values that a probe has seen are known.
 
     Further runs end at the deadline; one `cost` so many seconds of the processor.
     """
@@ -114,14 +114,15 @@ class RunSubject:
         self,
         model: Model,
         overview: Overview,
-        debugger: Debugger | None = None,
+        debugger: Debugger,
         *,
-        deadline: Deadline | None = None,
-        cost: float = 0.0,
-        probe: Probe | None = None,
+        deadline: Deadline,
+        cost: float,
+        probe: Probe | None,
+        moves: bool,
     ) -> None:
         self.model, self.overview, self._debugger = model, overview, debugger
-        self._deadline, self._cost, self._probe = deadline, cost, probe
+        self._deadline, self._cost, self._probe, self._moves = deadline, cost, probe, moves
 
     @cached_property
     def _subjects(self) -> dict[int, LoopSubject]:
@@ -175,9 +176,7 @@ class RunSubject:
 
     def _run_on(self, parameters: Sequence[Layer]) -> Elsewhere | None:
         """Return a run on other values for these inputs; None where that is not made, or fails."""
-        if self._debugger is None or not self.is_probed:
-            return None
-        if self._deadline is None or self._deadline.left < self._cost:
+        if self.probe is None or self._deadline.left < self._cost:
             return None
         machine = beginning(self._debugger)
         frame = machine.stack[0]
@@ -198,7 +197,7 @@ class RunSubject:
     @cached_property
     def differs_in_openvino(self) -> bool:
         """True if the outputs are others by the rules of OpenVINO, or do not come in a few times as long."""
-        if self._debugger is None or self._deadline is None or self.outputs is None:
+        if self.outputs is None:
             return False
         ours, states = self._debugger.machine, self._debugger.machine.initial_states
         if ours.rules is Rules.OPENVINO:
@@ -214,7 +213,9 @@ class RunSubject:
     @property
     def outputs(self) -> tuple[Any, ...] | None:
         """The outputs of the run; None where they are not known."""
-        return None if self._debugger is None else self._debugger.machine.outputs
+        if self._moves:
+            return self._debugger.machine.outputs
+        return None if self._probe is None else self._probe.outputs
 
     def loops(self) -> Iterator[RunOfLoop]:
         """Yield the last run of each loop that ran."""
@@ -237,10 +238,13 @@ class RunSubject:
 
     def values(self, loop: RunOfLoop, name: str, count: int) -> Array | None:
         """Return a value in the first so many iterations, these along a new first axis; None where shapes change."""
-        return self._value(f"`{loop.facts.layer.name}`::`{name}`@0:{count}")
+        if self._moves:
+            return self._value(f"`{loop.facts.layer.name}`::`{name}`@0:{count}")
+        found = [one for k in range(count) if (one := self.value(loop, name, k)) is not None]
+        return np.stack(found) if len(found) == count and len({one.shape for one in found}) == 1 else None
 
     def _value(self, address: str) -> Array | None:
-        if self._debugger is None:
+        if not self._moves:
             return None
         try:
             found = self._debugger.value(address)
@@ -250,7 +254,7 @@ class RunSubject:
 
     def chain_of(self, address: str, tick: int | None = None) -> Chain | None:
         """Return where a value comes from, as it is at a tick (None: now); None where that cannot be told."""
-        if self._debugger is None:
+        if not self._moves:
             return None
         try:
             if tick is not None:
