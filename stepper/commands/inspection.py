@@ -15,12 +15,9 @@ from stepper.commands.session import Answer, Session, command, number, one_of, r
 from stepper.debug.branches.branches import Branch
 from stepper.debug.causes.texts import run_text
 from stepper.debug.inspection.text import (
-    ViewData,
     by_text,
     edge_lines,
-    levels_data,
     port_lines,
-    scan_data,
     scan_lines,
     stack_lines,
     stop_lines,
@@ -28,6 +25,7 @@ from stepper.debug.inspection.text import (
     trip_data,
     trip_lines,
     value_lines,
+    view_data,
 )
 from stepper.debug.inspection.views import LoopView, source_text
 from stepper.debug.iterations.far_runs import loop_seen_from
@@ -74,25 +72,25 @@ def _loop(session: Session) -> LoopView:
 
 def _ports(session: Session) -> Answer:
     loop = _loop(session)
-    return Answer(tuple(port_lines(loop)), {"ports": ViewData(session.debugger.model).ports(loop)})
+    return Answer(tuple(port_lines(loop)), {"ports": view_data(loop.ports, session.debugger.model)})
 
 
 def _edges(session: Session) -> Answer:
     edges = _loop(session).back_edges
     lines = [line for edge in edges for line in edge_lines(edge)]
-    data = ViewData(session.debugger.model)
-    return Answer(tuple(lines or ["no back edges"]), {"back_edges": [data.back_edge(edge) for edge in edges]})
+    data = view_data(edges, session.debugger.model)
+    return Answer(tuple(lines or ["no back edges"]), {"back_edges": data})
 
 
 def _scans(session: Session) -> Answer:
     scans = _loop(session).scans
     lines = [line for scan in scans for line in scan_lines(scan)]
-    return Answer(tuple(lines or ["no scan outputs"]), {"scans": [scan_data(scan) for scan in scans]})
+    return Answer(tuple(lines or ["no scan outputs"]), {"scans": view_data(tuple(scans), session.debugger.model)})
 
 
 def _trip(session: Session) -> Answer:
     loop = _loop(session)
-    return Answer(tuple(trip_lines(loop)), trip_data(loop))
+    return Answer(tuple(trip_lines(loop)), trip_data(loop, session.debugger.model))
 
 
 def _memory(session: Session) -> Answer:
@@ -345,7 +343,7 @@ def _where(session: Session, text: str) -> Answer:
     lines = lines or ["the run has ended"]
     if debugger.branches.title:
         lines.append(f"  in the branch {debugger.branches.title}")
-    return Answer(tuple(lines), {"levels": levels_data(levels), "branch": debugger.branches.name})
+    return Answer(tuple(lines), {"levels": view_data(levels, session.debugger.model), "branch": debugger.branches.name})
 
 
 @command("up", help="look at the frame around this one; the run stays where it is")
@@ -396,7 +394,7 @@ def _list(session: Session, _text: str) -> Answer:
 @command("explain", help="all that there is to say about this stop, in sentences that name the rules")
 def _explain(session: Session, _text: str) -> Answer:
     view = session.debugger.view()
-    return Answer(tuple(stop_lines(view)), ViewData(session.debugger.model).stop(view))
+    return Answer(tuple(stop_lines(view)), view_data(view, session.debugger.model))
 
 
 @command(

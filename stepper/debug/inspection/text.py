@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
 from typing import Any, Final
 
 import numpy as np
@@ -11,6 +12,7 @@ from stepper.debug.inspection import explanations
 from stepper.debug.inspection.views import (
     BackEdgeView,
     BranchView,
+    ConditionView,
     InputView,
     LevelView,
     LoopView,
@@ -22,9 +24,8 @@ from stepper.debug.inspection.views import (
     TripView,
     ValueView,
 )
-from stepper.element_types import Array
 from stepper.engine.partners import legend
-from stepper.ir.model import Model, Slicing, layer_data
+from stepper.ir.model import Layer, Model, layer_data
 from stepper.plain_values import storable, tensor_json
 from stepper.query.expression_values import described
 from stepper.records import as_data
@@ -172,132 +173,40 @@ def branch_lines(branch: BranchView) -> list[str]:
 # --- the same as JSON -----------------------------------------------------------------------------------------------
 
 
-class ViewData:
-    """Writes the views of one model."""
-
-    def __init__(self, model: Model) -> None:
-        self.model = model
-
-    def stop(self, view: StopView) -> dict[str, Any]:
-        """Return everything that a stop shows."""
-        return {
-            "tick": view.tick,
-            "place": view.place,
-            "levels": levels_data(view.levels),
-            "done": None if view.done is None else self.operation(view.done),
-            "next": None if view.next is None else self.operation(view.next),
-            "loop": None if view.loop is None else self.loop(view.loop),
-            "branch": None if view.branch is None else self.branch(view.branch),
-            "outputs": None if view.outputs is None else [tensor_json(output) for output in view.outputs],
-        }
-
-    def operation(self, view: OperationView) -> dict[str, Any]:
-        """Return an operation with its inputs and outputs."""
-        return {
-            "layer": layer_data(view.layer, self.model),
-            "index": view.index,
-            "inputs": [self.value(value) for value in view.inputs],
-            "outputs": [self.value(value) for value in view.outputs],
-            "computed_by": view.computed_by,
-        }
-
-    def loop(self, view: LoopView) -> dict[str, Any]:
-        """Return a loop: its count, its port map, its back edges and its concatenated outputs."""
-        return {
-            "layer": layer_data(view.layer, self.model),
-            "trip": trip_data(view),
-            "ports": self.ports(view),
-            "back_edges": [self.back_edge(edge) for edge in view.back_edges],
-            "scans": [scan_data(scan) for scan in view.scans],
-        }
-
-    def branch(self, view: BranchView) -> dict[str, Any]:
-        """Return the side of an If that runs."""
-        return {
-            "layer": layer_data(view.layer, self.model),
-            "side": view.side,
-            "condition": view.condition.value,
-            "ports": self.ports(view),
-        }
-
-    def ports(self, view: LoopView | BranchView) -> list[dict[str, Any]]:
-        """Return the port map."""
-        return [
-            *(self._port("input", entry, entry.input, entry.slicing) for entry in view.inputs),
-            *(self._port("output", entry, entry.output, None) for entry in view.outputs),
-        ]
-
-    def _port(
-        self, direction: str, entry: InputView | OutputView, port: int | None, slicing: Slicing | None
-    ) -> dict[str, Any]:
-        cut = entry.slice if isinstance(entry, InputView) else None
-        return {
-            "direction": direction,
-            "role": str(entry.role),
-            "port": port,
-            "line": entry.line,
-            "inner": self.value(entry.inner),
-            "outer": None if entry.outer is None else self.value(entry.outer),
-            "slicing": as_data(slicing),
-            "slice": None if cut is None else _slice_data(cut),
-            "why": entry.why,
-        }
-
-    def back_edge(self, edge: BackEdgeView) -> dict[str, Any]:
-        """Return a back edge with the values at both ends."""
-        return {
-            "result": self.value(edge.result),
-            "parameter": self.value(edge.parameter),
-            "line": edge.line,
-            "came_in": _tensor_data(edge.came_in),
-            "goes_out": _tensor_data(edge.goes_out),
-            "comes_next": _tensor_data(edge.comes_next),
-            "marks": list(edge.marks),
-            "counts": edge.counts,
-            "why": edge.why,
-        }
-
-    def value(self, view: ValueView) -> dict[str, Any]:
-        """Return a value, with what computes it."""
-        return {
-            "name": view.name,
-            "layer": None if view.layer is None else layer_data(view.layer, self.model),
-            "output": view.output,
-            "origin": str(view.origin),
-            "value": _tensor_data(view.array),
-            "absent": view.absent,
-        }
+_FIELDS: Final[Mapping[type, str]] = {
+    StopView: "tick place levels done next loop branch outputs",
+    LevelView: "depth kind name iteration phase",
+    OperationView: "layer index inputs outputs computed_by",
+    LoopView: "layer trip ports back_edges scans",
+    BranchView: "layer side condition ports",
+    TripView: "maximum executed total origin ended sentence",
+    InputView: "direction role port line inner outer slicing slice why",
+    OutputView: "direction role port line inner outer slicing slice why",
+    SliceView: "axis begin end extent count",
+    BackEdgeView: "result parameter line came_in goes_out comes_next marks counts why",
+    ScanView: "output line result axis order pieces shape final_shape declared why",
+    ValueView: "name layer output origin value=array absent",
+}
+"""The keys of each view, with the name of the attribute where that is another."""
 
 
-def levels_data(levels: Iterable[LevelView]) -> list[dict[str, Any]]:
-    """Return the frames of the stack, from the model's own graph inwards."""
-    names = ("depth", "kind", "name", "iteration", "phase")
-    return [{name: getattr(level, name) for name in names} for level in levels]
+def view_data(view: Any, model: Model) -> Any:
+    """Return a view as JSON has it, with layers and tensors as in all answers."""
+    if isinstance(view, Layer):
+        return layer_data(view, model)
+    if isinstance(view, np.ndarray | np.generic):
+        return tensor_json(view)
+    if isinstance(view, ConditionView):
+        return view.value
+    if type(view) is tuple:
+        return [view_data(one, model) for one in view]
+    if type(view) not in _FIELDS:
+        return str(view) if isinstance(view, StrEnum) else as_data(view)
+    pairs = [name.partition("=") for name in _FIELDS[type(view)].split()]
+    found = {key: view_data(getattr(view, name or key), model) for key, _, name in pairs}
+    return {**found, "trip": trip_data(view, model)} if isinstance(view, LoopView) else found
 
 
-def trip_data(loop: LoopView) -> dict[str, Any]:
+def trip_data(loop: LoopView, model: Model) -> dict[str, Any]:
     """Return how often a loop runs, and its condition."""
-    trip: TripView = loop.trip
-    return {
-        "maximum": trip.maximum,
-        "executed": trip.executed,
-        "total": trip.total,
-        "origin": trip.origin,
-        "ended": None if trip.ended is None else str(trip.ended),
-        "sentence": trip.sentence,
-        "condition": None if loop.condition is None else loop.condition.value,
-    }
-
-
-def _slice_data(cut: SliceView) -> dict[str, int]:
-    return {name: getattr(cut, name) for name in ("axis", "begin", "end", "extent", "count")}
-
-
-def scan_data(scan: ScanView) -> dict[str, Any]:
-    """Return a concatenated output while it grows."""
-    names = ("output", "line", "result", "axis", "order", "pieces", "shape", "final_shape", "declared", "why")
-    return {name: getattr(scan, name) for name in names}
-
-
-def _tensor_data(array: Array | None) -> dict[str, Any] | None:
-    return None if array is None else tensor_json(array)
+    return {**view_data(loop.trip, model), "condition": view_data(loop.condition, model)}

@@ -183,6 +183,8 @@ class InputView(OneLine, Struct, frozen=True, eq=False):
     `why` names the rule for the present iteration. `slice` is that of a sliced input, None where it has none (left).
     """
 
+    direction: ClassVar = "input"
+
     role: Role
     input: int | None
     line: int
@@ -192,9 +194,18 @@ class InputView(OneLine, Struct, frozen=True, eq=False):
     slice: SliceView | None
     why: str
 
+    @property
+    def port(self) -> int | None:
+        """Return the index of the layer's input."""
+        return self.input
+
 
 class OutputView(OneLine, Struct, frozen=True, eq=False):
     """An output of a port map. `output` is the index of the layer's output, None where it leads to none."""
+
+    direction: ClassVar = "output"
+    slicing: ClassVar = None
+    slice: ClassVar = None
 
     role: OutputRole
     output: int | None
@@ -202,6 +213,11 @@ class OutputView(OneLine, Struct, frozen=True, eq=False):
     inner: ValueView
     outer: ValueView | None
     why: str
+
+    @property
+    def port(self) -> int | None:
+        """Return the index of the layer's output."""
+        return self.output
 
 
 class BackEdgeView(OneLine, Struct, frozen=True, eq=False):
@@ -290,6 +306,11 @@ class LoopView(OneLine, Struct, frozen=True, eq=False):
     scans: tuple[ScanView, ...]
 
     @property
+    def ports(self) -> tuple[InputView | OutputView, ...]:
+        """Return the port map."""
+        return *self.inputs, *self.outputs
+
+    @property
     def is_last_by_count(self) -> bool:
         """True if trip count or slices end the loop after the iteration that runs, whatever its condition says."""
         trip = self.trip
@@ -311,6 +332,11 @@ class BranchView(OneLine, Struct, frozen=True, eq=False):
     side: str
     inputs: tuple[InputView, ...]
     outputs: tuple[OutputView, ...]
+
+    @property
+    def ports(self) -> tuple[InputView | OutputView, ...]:
+        """Return the port map."""
+        return *self.inputs, *self.outputs
 
 
 class StopView(OneLine, Struct, frozen=True, eq=False):
