@@ -14,6 +14,7 @@ from stepper.diagnosis.lint.subjects import (
     LayerSubject,
     LoopSubject,
     declared,
+    different_types,
     of_parameter,
     of_port,
 )
@@ -44,9 +45,9 @@ _SAME_TYPE: Final = ELEMENTWISE | {"MatMul", "Concat"}
 def body_parameter_type(loop: LoopSubject) -> Iterator[RuleHit]:
     """Parameters of another type than their input."""
     for entry in loop.roles.fed:
-        inner, outer = of_parameter(loop.inner.by_id[entry.parameter]).type, loop.outer(entry).type
-        if inner is not None and outer is not None and inner != outer:
-            yield inside(entry, inside=inner.name, outside=outer.name)
+        types = different_types(of_parameter(loop.inner.by_id[entry.parameter]), loop.outer(entry))
+        if types:
+            yield inside(entry, inside=types[0], outside=types[1])
 
 
 @found_by(
@@ -102,9 +103,9 @@ def sides_of_different_type(facts: IfSubject) -> Iterator[RuleHit]:
         other = next((one for one in otherwise.body.outputs if one.output == entry.output), None)
         if other is None or entry.output is None:
             continue
-        one, two = then.of_result(entry.result).type, otherwise.of_result(other.result).type
-        if one is not None and two is not None and one != two:
-            yield outside(facts.layer, number=entry.output, then=one.name, otherwise=two.name)
+        types = different_types(then.of_result(entry.result), otherwise.of_result(other.result))
+        if types:
+            yield outside(facts.layer, number=entry.output, then=types[0], otherwise=types[1])
 
 
 @found_by(
@@ -160,17 +161,11 @@ def declared_type_differs(facts: LayerSubject) -> Iterator[RuleHit]:
             if entry.output is None or entry.output >= len(facts.layer.outputs):
                 continue
             sources = body.graph.sources.get(entry.result, ())
-            inner = declared(body.graph, sources[0] if sources else None).type
-            outer = of_port(facts.layer.outputs[entry.output]).type
-            if inner is not None and outer is not None and inner != outer:
+            inner = declared(body.graph, sources[0] if sources else None)
+            types = different_types(of_port(facts.layer.outputs[entry.output]), inner)
+            if types:
                 result = body.graph.by_id[entry.result]
-                yield outside(
-                    facts.layer,
-                    number=entry.output,
-                    outer=outer.name,
-                    inner=inner.name,
-                    result=result,
-                )
+                yield outside(facts.layer, number=entry.output, outer=types[0], inner=types[1], result=result)
                 return
 
 
@@ -202,10 +197,8 @@ def layer_against_its_port(facts: LayerSubject) -> Iterator[RuleHit]:
         own = Declared(by_name(layer.attributes.get("destination_type", "").strip()), None)
     else:
         own = declared(facts.graph, Source(layer.id, 0))
-    given: list[str] = []
-    taken: list[str] = []
-    if own.type is not None and port.type is not None and own.type != port.type and port.type.name != "dynamic":
-        given, taken = [own.type.name], [port.type.name]
+    types = different_types(own, port)
+    given, taken = ([types[0]], [types[1]]) if types and types[1] != "dynamic" else ([], [])
     if own.static is not None and 0 not in own.static and port.static is not None and own.static != port.static:
         given, taken = [*given, str(own.shape)], [*taken, str(port.shape)]
     if given:
@@ -235,7 +228,7 @@ def side_parameter_differs(facts: IfSubject) -> Iterator[RuleHit]:
             if entry.input is None or parameter is None:
                 continue
             inner, outer = of_parameter(parameter), facts.tensor(entry.input)
-            types = None not in (inner.type, outer.type) and inner.type != outer.type
+            types = different_types(inner, outer)
             shapes = inner.shape is not None and outer.static is not None and not inner.shape.accepts(outer.static)
             if types or shapes:
                 words = {"inside": _typed(inner), "outside": _typed(outer)}
