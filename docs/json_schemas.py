@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from docs.json_shapes import ANSWERS, DEBUG_ANSWERS, ErrorAnswer
-from stepper.commands.registry import commands
+from stepper.commands.session import commands
 from stepper.plain_values import MOST_IN_JSON, SCHEMA
 from stepper.schemas import FOLDER
 

@@ -25,15 +25,10 @@ from docs.measured import benchmarks, real_models
 from docs.tables import Lines, cell, code, table
 from stepper.cli.commands.help import COMMAND_LINE_TOPICS
 from stepper.cli.parser import parser
-from stepper.commands.registry import GROUPS, commands
-from stepper.commands.topics import Topic, topics
+from stepper.commands.session import GROUPS, commands
+from stepper.commands.session_commands import Topic, topics
 from stepper.compare.report import SHORT_ORIGINS
-from stepper.compare.rerun import (
-    OPENVINO_VERSION,
-    QUANTISED_TRIALS,
-    USUAL_TRIALS,
-    ExplanationKind,
-)
+from stepper.compare.rerun import OPENVINO_VERSION, QUANTISED_TRIALS, USUAL_TRIALS, ExplanationKind
 from stepper.compare.rounding import STABLE, SUMS
 from stepper.compare.verdict import ORIGIN_TEXTS, SWITCHED_OFF
 from stepper.diagnosis.hunt.faults import FAULTS

@@ -158,3 +158,10 @@ def limits(dtype: np.dtype[Any]) -> FloatLimits:
     """Return the limits of a type of floats."""
     found = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
     return FloatLimits(float(found.max), float(found.smallest_normal), float(found.smallest_subnormal))
+
+
+def read_only(value: Any) -> Array:
+    """Return a view that cannot be written to; of a numpy scalar an array of rank 0."""
+    view = np.asarray(value).view()
+    view.flags.writeable = False
+    return view

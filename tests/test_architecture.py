@@ -114,6 +114,32 @@ def test_imports_run_one_way() -> None:
     assert not wrong
 
 
+WORDS: Final = {"texts", "text", "words", "explanations", "forward_texts"}
+"""Names of the modules that put facts into words."""
+
+WITH_WORDS: Final = {
+    "stepper/debug/stop.py": "Stop.details are sentences",
+    "stepper/debug/finding/births.py": "the title of a birth",
+    "stepper/debug/branches/differences.py": "the sentences of differences, in one file with them",
+    "stepper/debug/inspection/inspect.py": "views of a stop hold sentences",
+    "stepper/debug/provenance/data.py": "JSON with the words",
+    "stepper/debug/story/building.py": "names with iterations",
+    "stepper/debug/story/strip/layout.py": "a drawing of words",
+}
+"""Modules of `stepper/debug` beside those that import words."""
+
+
+def test_facts_import_no_words() -> None:
+    wrong = set()
+    for path in sources():
+        relative = str(path.relative_to(ROOT))
+        is_of_facts = relative.startswith(("stepper/debug", "stepper/engine", "stepper/tensors", "stepper/query"))
+        if is_of_facts and path.stem not in WORDS and "/kinds/" not in relative:
+            words = [one for one in imported(path) if one.split(".")[-1] in WORDS and one.startswith("stepper.debug.")]
+            wrong |= {relative} if words else set()
+    assert wrong == set(WITH_WORDS)
+
+
 def test_no_module_imports_itself_in_a_circle() -> None:
     files = {
         ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path

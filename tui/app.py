@@ -92,7 +92,7 @@ if TYPE_CHECKING:  # what the first picture does not need is imported where it i
 def _settle() -> None:
     """Load what the first key will need, with all screens. What is there now stays, where we began without the
     collector: else its pauses are the longest frames."""
-    from stepper.commands.registry import commands
+    from stepper.commands.session import commands
 
     actions()
     commands()

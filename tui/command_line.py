@@ -24,8 +24,8 @@ class CommandLine:
     def completions(self, line: str, most: int) -> list[Completion]:
         """Return how a line can go on where the run is looked at."""
         from stepper.commands.completion import Completion, LineWord
-        from stepper.commands.registry import commands
-        from stepper.commands.topics import topics
+        from stepper.commands.session import commands
+        from stepper.commands.session_commands import topics
 
         app, state = self._app, self._app.state
         if not app.driver.is_open:
@@ -81,8 +81,8 @@ class CommandLine:
 
         What a command of the debugger or a topic of its help has for a name means that.
         """
-        from stepper.commands.registry import commands
-        from stepper.commands.topics import help_answer, topics, two_columns
+        from stepper.commands.session import commands
+        from stepper.commands.session_commands import help_answer, topics, two_columns
         from tui.keys.page_help import page_lines
 
         keymap, width = self._app.keymap, self._app.size.width - 4
@@ -155,14 +155,14 @@ def _in_all_iterations(address: str) -> str:
 
 def _is_page_alone(line: str) -> bool:
     """Return True if a line is the name of a page, and means nothing else."""
-    from stepper.commands.registry import commands
+    from stepper.commands.session import commands
 
     return line in VIEWS and line not in actions() and all(line != command.name for command in commands())
 
 
 def _action_beginning(word: str) -> Action | None:
     """Return the only action that begins so; of the debugger's command that does, the action in its place."""
-    from stepper.commands.registry import command_called
+    from stepper.commands.session import command_called
 
     if not word:
         return None

@@ -14,10 +14,16 @@ from stepper.tensors.statistics import FITTING
 if TYPE_CHECKING:
     from stepper.compare.stops import StopComparison
     from stepper.debug.branches.edits import RunCourse
-    from stepper.debug.inspection.frame_views import FrameView
-    from stepper.debug.inspection.list_views import MarkView, VariableView
-    from stepper.debug.inspection.run_views import BreakView, Glance, WatchView
-    from stepper.debug.inspection.views import LoopView, StopView
+    from stepper.debug.inspection.views import (
+        BreakView,
+        FrameView,
+        Glance,
+        LoopView,
+        MarkView,
+        StopView,
+        VariableView,
+        WatchView,
+    )
     from stepper.debug.iterations.cell_store import CellsView, HistoryView
     from stepper.debug.iterations.sweep import SweepView
     from stepper.debug.moments.spread import MomentView
@@ -63,7 +69,8 @@ class FirstPlace(NamedTuple):
 class Lists(Struct, frozen=True, eq=False):
     """Variables, marks and the log; `expected` are the patterns of operations in which NaN and Inf stop nothing.
 
-    `findings` are those of the file, and of the run of the overview when that is over.
+    `findings` are those of the file, and of the run of the overview when that is over; `checked` is what was looked for
+    in the run.
     """
 
     variables: tuple[VariableView, ...] = ()
@@ -71,6 +78,7 @@ class Lists(Struct, frozen=True, eq=False):
     expected: tuple[str, ...] = ()
     log: tuple[LogEntry, ...] = ()
     findings: tuple[Finding, ...] = ()
+    checked: tuple[str, ...] = ()
 
 
 NO_LISTS: Final = Lists()

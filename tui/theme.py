@@ -10,7 +10,7 @@ from msgspec import Struct
 from textual.theme import Theme
 
 if TYPE_CHECKING:
-    from stepper.debug.inspection.run_views import BreakView
+    from stepper.debug.inspection.views import BreakView
 
 DARK: Final = Theme(
     name="stepper-dark",

@@ -18,7 +18,7 @@ from stepper.cli.options.engine import choices_of, opened_model, partner_of
 from stepper.cli.options.protected import protected_files
 from stepper.cli.options.specs import given_inputs, given_states, given_texts
 from stepper.compare.references.onnx import EVALUATORS, OnnxPeer
-from stepper.debug.breakpoints.syntax import break_description
+from stepper.debug.breakpoints.data_breakpoints import break_description
 from stepper.debug.debugger import Debugger
 from stepper.element_types import F32
 from stepper.engine.compiler import compile_model

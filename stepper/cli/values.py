@@ -9,6 +9,7 @@ from typing import Any, Final
 from stepper.element_types import Array
 from stepper.errors import StepperError
 from stepper.plain_values import answer_json, json_text, storable, tensor_json
+from stepper.tensors.number_text import number_text
 
 _SHOWN: Final = 8
 
@@ -16,14 +17,8 @@ _SHOWN: Final = 8
 def excerpt(value: Array) -> str:
     """Return the first few numbers, and how many there are in all."""
     flat = storable(value).reshape(-1)
-    shown = " ".join(_number_text(item) for item in flat[:_SHOWN].tolist())
+    shown = " ".join(repr(item) if isinstance(item, str) else number_text(item, 6) for item in flat[:_SHOWN].tolist())
     return shown + (f" ... ({flat.size:,} in all)" if flat.size > _SHOWN else "")
-
-
-def _number_text(item: Any) -> str:
-    if isinstance(item, bool):
-        return str(item).lower()
-    return f"{item:.6g}" if isinstance(item, float) else repr(item) if isinstance(item, str) else str(item)
 
 
 def print_json(report: Mapping[str, Any], *, in_a_line: bool = False) -> None:

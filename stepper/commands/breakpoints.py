@@ -5,19 +5,78 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from stepper.commands.breakpoint_commands import command_lines, parts_of, put_commands
-from stepper.commands.registry import command
-from stepper.commands.session import Answer, Session, number, required
+from stepper.commands.session import Answer, Session, command, command_called, number, required
 from stepper.commands.stop_answers import watch_text
-from stepper.debug.breakpoints.breakpoint import BreakDescription, BreakKind, Breakpoint
-from stepper.debug.breakpoints.checks import BEGUN, closed
-from stepper.debug.breakpoints.syntax import break_description
-from stepper.debug.inspection.run_views import MOST_PLACES
+from stepper.debug.breakpoints.breakpoint import BEGUN, BreakDescription, BreakKind, Breakpoint, closed
+from stepper.debug.breakpoints.data_breakpoints import break_description
+from stepper.debug.inspection.views import MOST_PLACES
 from stepper.debug.watches import Watch
 from stepper.engine.program import Program
 from stepper.errors import UsageError
 from stepper.ir.model import Model, layer_data
 from stepper.query.address_syntax import parse_address
+
+SILENT: Final = "silent"
+END: Final = "end"
+_PARTS: Final = re.compile(r"""(?:`[^`]*`|"[^"]*"|[^;])+""")
+_MOST: Final = 100
+_UNFIT: Final = frozenset({"commands", "source", "session", "history", "save", "trust"})
+"""They read commands, write files, or agree in the user's place."""
+
+
+def parts_of(text: str) -> list[str]:
+    """Return the commands in one line, with semicolons between them."""
+    return [part.strip() for part in _PARTS.findall(text)]
+
+
+def put_commands(session: Session, which: int, lines: list[str]) -> Answer:
+    """Attach the commands to a breakpoint; none take away those that it had. UsageError for what cannot be one."""
+    lines = [line for line in lines if line]
+    if lines == [END]:
+        lines = []
+    if len(lines) > _MOST:
+        raise UsageError(f"a breakpoint has at most {_MOST} commands")
+    for line in lines:
+        ensure_fit(line)
+    breakpoint = session.debugger.breakpoints.attach(which, tuple(lines))
+    session.history.append(f"commands {which} {'; '.join(lines) or END}")
+    shown = "; ".join(lines) or "nothing"
+    return Answer((f"breakpoint {which} does: {shown}",), {"number": breakpoint.number, "commands": lines})
+
+
+def ensure_fit(line: str) -> None:
+    """Raise UsageError for a line that cannot be a command of a breakpoint, and for an unknown command."""
+    word = line.partition(" ")[0]
+    if word not in ("", SILENT) and (name := command_called(word).name) in _UNFIT:
+        raise UsageError(f"'{name}' cannot be a command of a breakpoint")
+
+
+def collected(session: Session, line: str) -> Answer:
+    """Return a line that was typed behind `commands N`."""
+    assert session.collecting is not None
+    which, lines = session.collecting
+    if line != END:
+        lines.append(required(line, "a command"))
+        return Answer()
+    session.collecting = None
+    return put_commands(session, which, lines)
+
+
+def command_lines(breakpoint: Breakpoint) -> list[str]:
+    """Return the commands as a list of breakpoints shows them."""
+    mark = "  (needs trust)" if breakpoint.description.need_trust else ""
+    return [f"     {line}{mark}" for line in breakpoint.description.commands]
+
+
+def ensure_complete(session: Session, file: str) -> None:
+    """Raise UsageError where a file ends in the middle of the commands of a breakpoint."""
+    if session.collecting is not None:
+        which, session.collecting = session.collecting[0], None
+        raise UsageError(f"{file}: the commands of breakpoint {which} have no end")
+
+
+# --- the commands ---------------------------------------------------------------------------------------------------
+
 
 _LOG: Final = re.compile(r'(?P<target>.*?)\s*"(?P<line>.*)"(?:\s+if\s+(?P<condition>.+))?')
 _BREAKS: Final = "TARGET [if EXPR] [hit N [exactly]] [once] | when EXPR | nan|inf|cond|stuck|grow>X|changes ADDR|..."

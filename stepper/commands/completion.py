@@ -11,10 +11,8 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-from stepper.commands.registry import command_called, commands
-from stepper.commands.session import Session
-from stepper.debug.inspection.frame_views import FrameView, frame_views
-from stepper.debug.inspection.text import numbers_text
+from stepper.commands.session import Session, command_called, commands
+from stepper.debug.inspection.views import FrameView, frame_views
 from stepper.element_types import Array
 from stepper.engine.program import CompiledModel
 from stepper.errors import StepperError
@@ -22,6 +20,7 @@ from stepper.ops.operands import form_text
 from stepper.query.address_resolution import resolve
 from stepper.query.address_syntax import parse_address
 from stepper.query.known_names import MOST, KnownNames, NamedValue
+from stepper.tensors.number_text import numbers_text
 
 _TAKES_NAMES: Final = re.compile(r"ADDR|TARGET|EXPR|PATTERN|NAME \[FILE")
 _LAST_NAME: Final = re.compile(r"(?:`[^`]*|[^\s`()\[\]{},+*=<>!&|\"'])*$")

@@ -11,10 +11,8 @@ from typing import Any, Final
 import numpy as np
 from msgspec.structs import replace
 
-from stepper.commands.inspection import evaluated
-from stepper.commands.lists import branches
-from stepper.commands.registry import command
-from stepper.commands.session import Answer, Session, required
+from stepper.commands.inspection import branches, evaluated
+from stepper.commands.session import Answer, Session, command, required
 from stepper.commands.stop_answers import moved
 from stepper.debug.branches.branches import WORDS, is_still_read, taken_by
 from stepper.debug.branches.edits import ConstantEdit, ValueEdit

@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from msgspec.structs import replace
 
-from stepper.commands.lists import LISTS
-from stepper.commands.registry import command, one_of
-from stepper.commands.session import Answer, Session, number, required, without_arguments
+from stepper.commands.breakpoints import breaks, watches
+from stepper.commands.session import Answer, Session, command, number, one_of, required, without_arguments
+from stepper.debug.branches.branches import Branch
 from stepper.debug.causes.texts import run_text
 from stepper.debug.inspection.text import (
     by_text,
+    edge_lines,
+    port_lines,
+    scan_lines,
     stack_lines,
     stop_lines,
     titled_lines,
+    trip_data,
+    trip_lines,
     value_lines,
+    view_data,
 )
-from stepper.debug.inspection.values import source_text
-from stepper.debug.inspection.view_data import ViewData, levels_data
+from stepper.debug.inspection.views import LoopView, source_text
+from stepper.debug.iterations.far_runs import loop_seen_from
 from stepper.debug.labels import labelled, read_labels
 from stepper.debug.results import Series
 from stepper.debug.scopes import NotRunning, loop_depth
@@ -32,7 +39,7 @@ from stepper.errors import UsageError
 from stepper.files.output import ProtectedFiles
 from stepper.ir.model import Source, layer_data
 from stepper.plain_values import json_number, tensor_json
-from stepper.query.address_resolution import Target, resolve
+from stepper.query.address_resolution import Target, layer_address, resolve
 from stepper.query.address_syntax import (
     ALL_ITERATIONS,
     QUOTED,
@@ -42,9 +49,114 @@ from stepper.query.address_syntax import (
     names_iteration,
     parse_address,
 )
+from stepper.query.atlas import Atlas
 from stepper.query.expressions import parse
 from stepper.records import as_data
+from stepper.tensors.number_text import number_text
 from stepper.tensors.statistics import statistics
+
+
+def _loop(session: Session) -> LoopView:
+    debugger = session.debugger
+    try:
+        return debugger.loop(session.depth if session.level else None)
+    except UsageError as error:
+        machine = debugger.machine
+        near = loop_seen_from(machine, None, session.depth)
+        if near is None:
+            raise
+        around = Atlas(machine.compiled).ancestor(near.body, len(near.body.path) - 1)
+        name = layer_address(near.body.path[-1], around, machine.compiled)
+        raise UsageError(f"{error}; goto {name} goes into one") from None
+
+
+def _ports(session: Session) -> Answer:
+    loop = _loop(session)
+    return Answer(tuple(port_lines(loop)), {"ports": view_data(loop.ports, session.debugger.model)})
+
+
+def _edges(session: Session) -> Answer:
+    edges = _loop(session).back_edges
+    lines = [line for edge in edges for line in edge_lines(edge)]
+    data = view_data(edges, session.debugger.model)
+    return Answer(tuple(lines or ["no back edges"]), {"back_edges": data})
+
+
+def _scans(session: Session) -> Answer:
+    scans = _loop(session).scans
+    lines = [line for scan in scans for line in scan_lines(scan)]
+    return Answer(tuple(lines or ["no scan outputs"]), {"scans": view_data(tuple(scans), session.debugger.model)})
+
+
+def _trip(session: Session) -> Answer:
+    loop = _loop(session)
+    return Answer(tuple(trip_lines(loop)), trip_data(loop, session.debugger.model))
+
+
+def _memory(session: Session) -> Answer:
+    timeline = session.debugger.timeline
+    history = timeline.history
+    lines = [f"{len(history)} snapshots, {history.bytes:,} of {history.budget:,} bytes, {history.distance} ticks apart"]
+    lines += timeline.warnings
+    return Answer(tuple(lines), {"snapshots": len(history), "bytes": history.bytes, "budget": history.budget})
+
+
+def _marks(session: Session) -> Answer:
+    lines = [f"{name}  tick {mark.tick}, branch {mark.branch}" for name, mark in session.marks.items()]
+    data = {name: {"tick": mark.tick, "branch": mark.branch} for name, mark in session.marks.items()}
+    return Answer(tuple(lines or ["no marks"]), {"marks": data})
+
+
+def branches(session: Session) -> Answer:
+    """Return the branches, each below the one that it left, with where it stands and what was changed in it."""
+    found = list(session.debugger.branches)
+    lines = [line for branch, depth in _tree(found, "", 0) for line in _branch_lines(branch, depth)]
+    data = [
+        {
+            "name": branch.name,
+            "tick": branch.tick,
+            "place": branch.place,
+            "edited_at": list(branch.edited_at),
+            "present": branch.present,
+            "parent": branch.parent or None,
+            "parted": branch.parted if branch.parent else None,
+            "edits": [{"tick": tick, "text": text} for tick, text in branch.edits],
+        }
+        for branch in found
+    ]
+    return Answer(tuple(lines), {"branches": data})
+
+
+def _tree(found: Sequence[Branch], parent: str, depth: int) -> Iterator[tuple[Branch, int]]:
+    for branch in found:
+        if branch.parent == parent:
+            yield branch, depth
+            yield from _tree(found, branch.name, depth + 1)
+
+
+def _branch_lines(branch: Branch, depth: int) -> list[str]:
+    indent = "  " * depth
+    left = f", left {branch.parent} at tick {branch.parted}" if branch.parent else ""
+    lines = [f"{'*' if branch.present else ' '} {indent}{branch.name}  tick {branch.tick}, {branch.place}{left}"]
+    return lines + [f"  {indent}  tick {tick}: {text}" for tick, text in branch.edits]
+
+
+LISTS: Final[Mapping[str, Callable[[Session], Answer]]] = {
+    "breaks": breaks,
+    "watches": watches,
+    "ports": _ports,
+    "edges": _edges,
+    "scans": _scans,
+    "trip": _trip,
+    "memory": _memory,
+    "marks": _marks,
+    "branches": branches,
+    "display": watches,
+}
+
+
+# --- the commands ---------------------------------------------------------------------------------------------------
+
 
 _WORDS: Final = re.compile(rf'"(?P<quoted>[^"]+)"|(?:{QUOTED}|\[[^\]]*\]|\S)+')
 """In one word are: a name in backquotes, what is in brackets, and a text in quotes."""
@@ -183,12 +295,8 @@ def _stats(session: Session, text: str) -> Answer:
         raise UsageError(f"'{text}' is not a tensor")
     found = as_data(statistics(value))
     width = max(map(len, found))
-    lines = [f"{name.replace('_', ' '):{width}}  {_number_text(number)}" for name, number in found.items()]
+    lines = [f"{name.replace('_', ' '):{width}}  {number_text(number, 9)}" for name, number in found.items()]
     return Answer(tuple(lines), {name: json_number(number) for name, number in found.items()})
-
-
-def _number_text(number: Any) -> str:
-    return "-" if number is None else f"{number:.9g}" if isinstance(number, float) else str(number)
 
 
 @command(
@@ -235,7 +343,7 @@ def _where(session: Session, text: str) -> Answer:
     lines = lines or ["the run has ended"]
     if debugger.branches.title:
         lines.append(f"  in the branch {debugger.branches.title}")
-    return Answer(tuple(lines), {"levels": levels_data(levels), "branch": debugger.branches.name})
+    return Answer(tuple(lines), {"levels": view_data(levels, session.debugger.model), "branch": debugger.branches.name})
 
 
 @command("up", help="look at the frame around this one; the run stays where it is")
@@ -286,7 +394,7 @@ def _list(session: Session, _text: str) -> Answer:
 @command("explain", help="all that there is to say about this stop, in sentences that name the rules")
 def _explain(session: Session, _text: str) -> Answer:
     view = session.debugger.view()
-    return Answer(tuple(stop_lines(view)), ViewData(session.debugger.model).stop(view))
+    return Answer(tuple(stop_lines(view)), view_data(view, session.debugger.model))
 
 
 @command(

@@ -8,9 +8,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from stepper.commands.breakpoint_commands import SILENT, collected, ensure_fit
-from stepper.commands.registry import Command, command_called
-from stepper.commands.session import Answer, Session, without_arguments
+from stepper.commands.breakpoints import SILENT, collected, ensure_fit
+from stepper.commands.session import Answer, Command, Session, command_called, without_arguments
 from stepper.commands.stop_answers import moved
 from stepper.debug.breakpoints.breakpoint import BreakDescription
 from stepper.debug.debugger import Debugger

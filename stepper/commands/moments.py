@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from stepper.commands.registry import command
-from stepper.commands.session import Answer, Session
+from stepper.commands.session import Answer, Session, command
 from stepper.debug.moments.moment import Moment, MomentKind
 from stepper.debug.moments.texts import (
     moment_data,

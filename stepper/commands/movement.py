@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from stepper.commands.moments import PINNED
-from stepper.commands.registry import command
-from stepper.commands.session import Answer, Session, count, number, required
+from stepper.commands.session import Answer, Session, command, count, number, required
 from stepper.commands.stop_answers import moved
 from stepper.debug.stop import Reason, Stop
 

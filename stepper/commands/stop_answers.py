@@ -9,14 +9,14 @@ from msgspec.structs import asdict
 from stepper.commands.session import Answer, Session
 from stepper.debug.causes.cause import cause_data
 from stepper.debug.debugger import Debugger
-from stepper.debug.inspection.text import WIDTH, array_text, by_text, numbers_text
-from stepper.debug.iterations.slots import current
+from stepper.debug.inspection.text import WIDTH, by_text
 from stepper.debug.stop import Reason, SearchedRange, Stop, is_branch
 from stepper.debug.watches import Watch
 from stepper.engine.frames import Phase
 from stepper.engine.program import Operation
 from stepper.ir.model import Model, layer_data
 from stepper.query.expression_values import described
+from stepper.tensors.number_text import array_text, numbers_text
 
 _UNSAID = (Reason.MOVED, Reason.BREAK)
 
@@ -101,7 +101,7 @@ def _operation_text(operation: Operation) -> str:
 
 
 def _results(debugger: Debugger, operation: Operation, room: int) -> str:
-    values = [current(debugger.frame, slot) for slot in operation.outputs]
+    values = [debugger.frame.current(slot) for slot in operation.outputs]
     each = (room - len(" = ")) // max(len(values), 1)
     shown = [array_text(value, each) for value in values if value is not None]
     return f" = {'; '.join(shown)}" if shown else ""

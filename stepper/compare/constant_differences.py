@@ -15,6 +15,7 @@ from stepper.ir.constants import constant_value
 from stepper.ir.model import Graph, Layer, Model, Source
 from stepper.ops.operands import shape_text
 from stepper.plain_values import storable
+from stepper.tensors.number_text import number_text
 
 # --- Constant values of a graph: the Constants of the file, and in bodies whatever follows from them alone -----------
 
@@ -99,16 +100,10 @@ def described(ours: Array, theirs: Array, consumer: Layer) -> str:
     if ours.size == 1:
         a, b = ours.reshape(-1)[0], theirs.reshape(-1)[0]
         kind = "" if ours.dtype == theirs.dtype else f" ({name_of(ours.dtype)} instead of {name_of(theirs.dtype)})"
-        return f"has the value {number(a)} instead of {number(b)} in the reference{kind}"
+        return f"has the value {number_text(a, 7)} instead of {number_text(b, 7)} in the reference{kind}"
     if bool((storable(ours) == storable(theirs)).all()):
         return f"has the type {name_of(ours.dtype)} instead of {name_of(theirs.dtype)}, the values are the same"
     return _of_many(ours, theirs, consumer)
-
-
-def number(value: Any) -> str:
-    """Return a number, short but exact enough to tell 1e-5 from 1.1e-5."""
-    plain = storable(np.asarray(value)).reshape(-1)[0].item()
-    return f"{plain:.7g}" if isinstance(plain, float) else str(plain).lower() if isinstance(plain, bool) else str(plain)
 
 
 def _of_many(ours: Array, theirs: Array, consumer: Layer) -> str:
@@ -121,17 +116,17 @@ def _of_many(ours: Array, theirs: Array, consumer: Layer) -> str:
         return special
     gap = float(np.abs(a - b).max())
     if (a == a.reshape(-1)[0]).all() and (b == b.reshape(-1)[0]).all():
-        values = f"{number(ours.reshape(-1)[0])} throughout instead of {number(theirs.reshape(-1)[0])}"
+        values = f"{number_text(ours.reshape(-1)[0], 7)} throughout instead of {number_text(theirs.reshape(-1)[0], 7)}"
         return f"has the value {values} in the reference"
     if not a.any():
-        return f"is zero throughout, in the reference its values reach {number(np.abs(b).max())} (dropped)"
+        return f"is zero throughout, in the reference its values reach {number_text(np.abs(b).max(), 7)} (dropped)"
     if count == 1:
-        values = f"{number(ours[where])} instead of {number(theirs[where])} in the reference"
+        values = f"{number_text(ours[where], 7)} instead of {number_text(theirs[where], 7)} in the reference"
         return f"differs in one element, {list(where)}: the value is {values} (by {gap:.3g})"
     text = _rearranged(ours, theirs, consumer) or _scaled(a, b, ours) or _rounded(ours, theirs)
     if text:
         return text
-    values = f"{number(ours[where])} instead of {number(theirs[where])}"
+    values = f"{number_text(ours[where], 7)} instead of {number_text(theirs[where], 7)}"
     spread = f"in {count} of {ours.size} values, by up to {gap:.3g}"
     return f"differs from the reference {spread}; first {list(where)}: {values}"
 

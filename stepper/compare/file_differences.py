@@ -22,6 +22,7 @@ from stepper.debug.reference_values import GraphPath, PathStep
 from stepper.engine.loops import RoleError, Roles, control_inputs, is_backward, roles_of
 from stepper.ir.model import Body, Graph, InputMapping, Layer, Model, OutputMapping, Slicing, Source
 from stepper.ir.xml import EXECUTION_CONDITION
+from stepper.tensors.number_text import number_text
 
 
 class FileDifferenceKind(StrEnum):
@@ -233,7 +234,7 @@ class GraphDifferences:
         for source in self.pair.ours.sources[layer.id]:
             value = self.mine.value(self.pair.ours, source)
             if value is not None and np.asarray(value).size == 1:
-                numbers.append(f"with {constant_differences.number(np.asarray(value).reshape(-1)[0])}")
+                numbers.append(f"with {number_text(np.asarray(value).reshape(-1)[0], 7)}")
         return named(layer) + (f" ({', '.join(numbers)})" if numbers else "")
 
     def _between(self, source: Source, other: Source) -> list[Layer]:

@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Struct, field
 
 from stepper.compare.references.protocol import LoopOutcome, ReferenceFrame
-from stepper.debug.breakpoints.checks import Check, Guard
+from stepper.debug.breakpoints.breakpoint import Check, Guard
 from stepper.debug.breakpoints.kinds.non_finite import holds_any, non_finite_checks
 from stepper.debug.causes.cause import NonFinite, NonFiniteKind
 from stepper.debug.causes.texts import how_sentence, operands_text

@@ -21,7 +21,6 @@ from lxml import etree
 from msgspec import Struct, field
 
 from stepper import element_types
-from stepper.compare.constant_differences import number
 from stepper.element_types import Array, ElementType, is_floating
 from stepper.engine.compiler import compile_model
 from stepper.engine.frames import Activation, Every, Frame, LoopEndObserver
@@ -40,6 +39,7 @@ from stepper.ops import registry
 from stepper.ops.operands import shape_text
 from stepper.ops.registry import Kernel
 from stepper.tensors.difference import measure
+from stepper.tensors.number_text import number_text
 from stepper.tensors.tolerances import EXACT, OTHER_KERNELS, Tolerance
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -398,7 +398,7 @@ def _difference(before: Array, after: Array, tolerance: Tolerance) -> tuple[str,
     distance = found.absolute if math.isfinite(found.absolute) else 0.0
     if not found.differs:
         return "", distance
-    worst = f"{number(found.ours)} instead of {number(found.theirs)}"
+    worst = f"{number_text(found.ours, 7)} instead of {number_text(found.theirs, 7)}"
     where = f", the worst at {list(found.index)}" if found.size > 1 else ""
     return f"{found.outside} of {found.size} elements differ{where}: {worst}", distance
 

@@ -8,7 +8,6 @@ from typing import Final
 
 from msgspec import Struct
 
-from stepper.compare.constant_differences import number
 from stepper.compare.file_differences import FileCauses, FileDifference, FileDifferenceKind, graph_at
 from stepper.compare.observations import (
     BranchMismatch,
@@ -31,7 +30,7 @@ from stepper.ir.model import Layer
 from stepper.tensors.difference import Distance
 
 # --- The evidence in words: how far values are apart, where a difference comes from, which side iterates longer ------
-
+from stepper.tensors.number_text import number_text
 
 _MOST_ULP: Final = 10_000_000
 _MOST_UNSEEN: Final = 3
@@ -58,7 +57,7 @@ def apart(distance: Distance) -> str:
         return f"has another {distance.problem}" if distance.problem.startswith("shape") else distance.problem
     where = f" at {list(distance.index)}" if distance.index else ""
     count = f", {distance.outside} of {distance.size} values outside of the tolerance" if distance.size > 1 else ""
-    values = f"is {number(distance.ours)} where the reference has {number(distance.theirs)}{where}"
+    values = f"is {number_text(distance.ours, 7)} where the reference has {number_text(distance.theirs, 7)}{where}"
     return f"{values} ({figures(distance)}){count}"
 
 

@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 
 from stepper.arguments import text
-from stepper.debug.iterations import slots
 from stepper.debug.iterations.series import over_iterations, part_of, value_in
 from stepper.debug.results import Evaluated, Series
 from stepper.debug.scopes import Names
 from stepper.debug.stop_scope import StopScope
 from stepper.debug.timeline import Timeline
-from stepper.element_types import Array
+from stepper.element_types import Array, read_only
 from stepper.errors import UsageError
 from stepper.query.address_resolution import resolve
 from stepper.query.address_syntax import Address, IterationRange, address_given
@@ -35,7 +34,7 @@ def _plain(value: Any) -> Evaluated:
         found: Evaluated = value
         return found
     if value.ndim or value.dtype.names is not None:
-        return slots.read_only(value)
+        return read_only(value)
     number: Evaluated = value.item()
     return number
 
@@ -56,4 +55,4 @@ def value_of(timeline: Timeline, address: str | Address) -> Array | Series:
     is_even = len({(value.shape, value.dtype) for value in series.values}) == 1
     if not is_even or len(series.values) != last - first + 1 or series.in_branch:
         return series
-    return slots.read_only(np.stack(series.values))
+    return read_only(np.stack(series.values))

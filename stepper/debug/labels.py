@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from stepper.debug.loop_limits import PASSING
 from stepper.debug.overview.rows import appended
 from stepper.engine.program import BranchPlan, Operation, Program
 from stepper.errors import UsageError
@@ -30,7 +31,6 @@ _MOST_WRITTEN: Final = 64
 Slot = tuple[int, int]
 
 
-_PASSING: Final = ("Unsqueeze", "Squeeze", "Reshape", "Convert")
 """Operations of which the output has the numbers of the first input."""
 
 
@@ -99,7 +99,7 @@ def _ways(programs: Sequence[Program]) -> dict[Slot, list[Slot]]:
 def _pairs(program: Program, operation: Operation) -> Iterator[tuple[Slot, Slot]]:
     """Yield pairs of slots with the same numbers: of an operation, of a body and what is around it."""
     outer = id(program)
-    if operation.layer.type in _PASSING and operation.inputs:
+    if operation.layer.type in PASSING and operation.inputs:
         yield (outer, operation.inputs[0]), (outer, operation.outputs[0])
     for plan in operation.plans:
         inner = id(plan.program)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from stepper.debug.iterations import slots
 from stepper.engine.program import CompiledModel, LoopPlan, Program
 from stepper.errors import StepperError, UsageError
 from stepper.query.address_resolution import Target, means_something, resolve, shape_asked
@@ -209,8 +208,8 @@ def value_now(stack: Sequence[Frame], target: Target) -> Value:
         sentence = f"'{target.named.name}' has no value here: {target.program.name} is not running"
         raise NotRunning(sentence, target.program)
     frame = stack[depth]
-    if not slots.is_current(frame, target.slot):
-        raise UsageError(f"'{target.named.name}' has no value here: {slots.why_absent(frame, target.slot)}")
+    if not frame.is_current(target.slot):
+        raise UsageError(f"'{target.named.name}' has no value here: {frame.why_absent(target.slot)}")
     return frame.values[target.slot]
 
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from msgspec import Struct
 
-from stepper.debug.iterations import slots
 from stepper.debug.iterations.series import value_before, value_in
 from stepper.debug.reference_values import ReferencedValue, ReferenceNotes
 from stepper.debug.scopes import (
@@ -20,7 +19,7 @@ from stepper.debug.scopes import (
     value_now,
 )
 from stepper.debug.timeline import Timeline
-from stepper.element_types import Array
+from stepper.element_types import Array, read_only
 from stepper.engine.frames import LoopRun, loop_run, place
 from stepper.errors import StepperError, UsageError
 from stepper.query.address_resolution import Target
@@ -131,7 +130,7 @@ class StopScope:
 def _kept(value: Any) -> Array | None:
     """Return a small tensor or number as an array of its own."""
     if isinstance(value, np.ndarray | np.generic | bool | int | float) and np.size(value) <= MOST_ELEMENTS:
-        return slots.read_only(np.array(value))
+        return read_only(np.array(value))
     return None
 
 

@@ -19,7 +19,8 @@ class Severity(StrEnum):
     NOTE = "note"
 
 
-GRAVITY: Final = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.NOTE: 2}
+ERROR, WARNING, NOTE = Severity
+GRAVITY: Final = {ERROR: 0, WARNING: 1, NOTE: 2}
 
 Part: TypeAlias = Literal["file", "layer", "port map entry", "back edge", "edge", "run"]
 """Which part of the file a finding is about."""

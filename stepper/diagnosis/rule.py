@@ -36,6 +36,9 @@ class SubjectKind(StrEnum):
         return self in (SubjectKind.RUN, SubjectKind.NARROW_RUN)
 
 
+FILE, MODEL, LOOP, IF, LAYER, RUN, NARROW_RUN = SubjectKind
+
+
 class Example(Struct, frozen=True):
     """How to break a rule, and how it is right: a text of the model `base` (`examples/BASE.xml`), and what is wrong.
 
@@ -69,11 +72,13 @@ At: TypeAlias = Layer | InputMapping | OutputMapping | IgnoredOutput | BackEdge
 class RuleHit(NamedTuple):
     """A place where a rule is broken; `is_inside` a body of the loop, else it is the loop or what is around it.
 
+    The place itself need not be among the `details`: where the texts of the rule name {layer}, {parameter} or {result},
+    they mean the layer, or the ends of the entry or back edge, at which it is broken.
     `severity` is given where it is another than that of the rule.
     """
 
     at: At
-    details: Mapping[str, Detail]
+    details: Mapping[str, Detail | Layer]
     is_inside: bool
     severity: Severity | None = None
 
@@ -82,12 +87,12 @@ class RuleHit(NamedTuple):
         return self._replace(severity=severity)
 
 
-def inside(at: At, **details: Detail) -> RuleHit:
+def inside(at: At, **details: Detail | Layer) -> RuleHit:
     """Return a hit in the body of the loop that was asked about."""
     return RuleHit(at, details, is_inside=True)
 
 
-def outside(at: At, **details: Detail) -> RuleHit:
+def outside(at: At, **details: Detail | Layer) -> RuleHit:
     """Return a hit in the graph in which the layer stands that was asked about."""
     return RuleHit(at, details, is_inside=False)
 
@@ -120,7 +125,18 @@ def add(rule: Rule) -> None:
 
 
 def found_by(
-    rule: Rule, *types: str, of_kinds: bool = False, suspects: Callable[[Any], bool] | None = None
+    id: str,
+    name: str,
+    scope: SubjectKind,
+    severity: Severity,
+    *types: str,
+    of_kinds: bool = False,
+    suspects: Callable[[Any], bool] | None = None,
+    says: str,
+    means: str,
+    do: str,
+    source: str,
+    example: Example | None = None,
 ) -> Callable[[Finder], Finder]:
     """Add a rule, and what finds the places where it is broken; of layers only those of these types are asked about.
 
@@ -128,6 +144,7 @@ def found_by(
     kind share is one `of_kinds`: where it finds nothing in the first it is not asked about the others. For one that
     looks at more, `suspects` says of which kinds it is asked.
     """
+    rule = Rule(id, name, scope, severity, says, means, do, source, example)
     add(rule)
 
     def decorate(finder: Finder) -> Finder:

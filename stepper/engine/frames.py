@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 import numpy as np
 from msgspec import Struct
 
+from stepper.element_types import Array, read_only
 from stepper.engine.program import (
     BranchPlan,
     CompiledModel,
@@ -132,6 +133,48 @@ class Frame:
         self.phase = phase
         self.activation = activation
         self.code = program.code
+
+    def is_current(self, slot: int) -> bool:
+        """Return True if the present iteration, or the one just closed, computed the value of a slot.
+
+        An operation: once it has run. A Parameter: once the iteration has begun, and before the first iteration what
+        the loop was entered with. A constant: always.
+        """
+        if slot < 0 or self.values[slot] is None:
+            return False
+        index = self.program.computed_at.get(slot)
+        return index is None or index < self.computed
+
+    @property
+    def computed(self) -> int:
+        """Return how many operations have run in the present iteration, or in the one just closed."""
+        if self.phase is Phase.RUNNING:
+            return self.pc
+        return len(self.program.operations) if self.activation is not None and self.activation.iteration >= 0 else 0
+
+    def current(self, slot: int) -> Array | None:
+        """Return the present value of a slot as a read-only view; None if it is not computed yet."""
+        return read_only(self.values[slot]) if self.is_current(slot) else None
+
+    def before(self, slot: int) -> Array | None:
+        """Return the value that a slot still holds from the iteration before; None if it holds a present value."""
+        stale = slot >= 0 and self.values[slot] is not None and not self.is_current(slot)
+        return read_only(self.values[slot]) if stale else None
+
+    def why_absent(self, slot: int) -> str:
+        """Return why a slot has no present value, in words; empty if it has one."""
+        if slot < 0:
+            return "not connected"
+        if self.is_current(slot):
+            return ""
+        index, activation = self.program.computed_at.get(slot), self.activation
+        if activation is None or not isinstance(activation.plan, LoopPlan):
+            return "no longer kept" if index is None or index < self.pc else "not computed yet"
+        if self.phase is Phase.LEAVING:
+            return "never computed: no iteration ran"
+        if activation.iteration < 0:
+            return "nothing yet: no iteration has begun"
+        return f"not computed yet in iteration {activation.iteration}"
 
     def __deepcopy__(self, _memo: dict[int, Any]) -> Frame:
         return self.copy()

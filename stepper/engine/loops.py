@@ -797,3 +797,11 @@ def _filled_up(piece: Array, axis: int, largest: Array) -> Array:
     whole = np.zeros(shape, piece.dtype)
     whole[tuple(slice(size) for size in piece.shape)] = piece
     return whole
+
+
+def truth(value: Any) -> bool | None:
+    """Return what a value says as a condition; None where it cannot be one, on which the run will stop."""
+    try:
+        return condition(value)
+    except KernelError:
+        return None

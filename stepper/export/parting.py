@@ -11,7 +11,6 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from stepper.debug.iterations import slots
 from stepper.debug.moments.run_pairs import EndedGraph, ended_graphs, values_beside
 from stepper.debug.moments.texts import difference_text
 from stepper.debug.reference_values import ReferenceValues
@@ -20,11 +19,12 @@ from stepper.engine.frames import Every
 from stepper.engine.machine import Machine
 from stepper.engine.program import Program
 from stepper.errors import StepperError
-from stepper.export.figures.drawn_graph import MOST_ELEMENTS, DrawnNode, ValueSummary, number_text, summary, value_lines
+from stepper.export.figures.drawn_graph import MOST_ELEMENTS, DrawnNode, ValueSummary, summary, value_lines
 from stepper.export.figures.figure import Cluster, Figure, FigureNode, ValueState
 from stepper.export.options import ValueDetail
 from stepper.ir.model import Graph, Layer
 from stepper.tensors.difference import Change, Difference, difference
+from stepper.tensors.number_text import nested_text
 from stepper.tensors.tolerances import Tolerances
 from stepper.wording import counted
 
@@ -126,7 +126,7 @@ class _Walk(Struct):
         is_kept, beside = self.keeps(numbers), values_beside(self.reference, ended.stack)
         for (layer_id, output), slot in frame.program.slots.items():
             layer = frame.program.graph.by_id[layer_id]
-            if layer.type in ("Constant", "Result") or not (is_whole or slots.is_current(frame, slot)):
+            if layer.type in ("Constant", "Result") or not (is_whole or frame.is_current(slot)):
                 continue
             ours = frame.values[slot]
             theirs = beside(layer, output)
@@ -178,8 +178,8 @@ def _gaps(theirs: Array, ours: Array) -> str:
         return ""
     with np.errstate(all="ignore"):
         if ours.dtype.kind == "f":
-            return number_text(ours.astype(np.float64) - theirs.astype(np.float64))
-        return number_text(np.asarray(ours.astype(object) - theirs.astype(object), object).astype(np.int64))
+            return nested_text(ours.astype(np.float64) - theirs.astype(np.float64))
+        return nested_text(np.asarray(ours.astype(object) - theirs.astype(object), object).astype(np.int64))
 
 
 # --- Boxes of a figure of two runs: the state of each value as a look and in words, and the values of both -----------

@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 from stepper.debug.debugger import Debugger
-from stepper.debug.inspection.frame_views import FrameView, frame_views
+from stepper.debug.inspection.views import FrameView, frame_views
 from stepper.debug.overview.facts import Overview, RunState
 from stepper.debug.overview.programs import address_in_loop, programs_of
 from stepper.engine.program import Program

@@ -10,6 +10,7 @@ import numpy as np
 
 from stepper.errors import UsageError
 from stepper.query.expression_values import described
+from stepper.tensors.number_text import number_text
 from stepper.tensors.statistics import recorded_statistics
 
 _FORMAT: Final = re.compile(r"(?P<letter>[xbs])|(?P<number>[ef])(?P<digits>[0-9]{0,2})")
@@ -32,13 +33,9 @@ def formatted(value: Any, format: str) -> str:
     if array.dtype.kind not in "biuf" and array.dtype.kind != "V":
         raise UsageError(f"/{format} is for numbers, this is {described(value)}")
     if match["letter"] == "s":
-        shown = [f"{name} {_number(number)}" for name, number in recorded_statistics(array).items()]
+        shown = [f"{name} {number_text(number, 6)}" for name, number in recorded_statistics(array).items()]
         return f"{described(array)}  {'  '.join(shown)}"
     return _elements(array, _one(match["letter"] or match["number"], match["digits"] or "", array))
-
-
-def _number(number: Any) -> str:
-    return "-" if number is None else f"{number:.6g}" if isinstance(number, float) else str(number)
 
 
 def _one(letter: str, digits: str, array: Any) -> Callable[[Any], str]:

@@ -20,7 +20,7 @@ import numpy as np
 from msgspec import Struct, field
 
 from stepper import element_types
-from stepper.debug.breakpoints.targets import everywhere
+from stepper.debug.breakpoints.conditions import everywhere
 from stepper.debug.causes.cause import Enclosure, Location
 from stepper.element_types import Array
 from stepper.engine.compiler import compile_model

@@ -256,14 +256,13 @@ class Recorder(RunObserver):
 
     def _write_so_far(self, entry: RecordedActivation) -> None:
         """Write what an iteration that is not closed has computed."""
-        from stepper.debug.iterations.slots import is_current  # few runs are halted
 
         frame = entry.frame
         batch = self._batches.get(id(frame.program))
         activation = frame.activation
         if batch is None or activation is None or frame.phase is not Phase.RUNNING:
             return
-        values = tuple(frame.values[port.slot] if is_current(frame, port.slot) else None for port in batch.level.ports)
+        values = tuple(frame.values[port.slot] if frame.is_current(port.slot) else None for port in batch.level.ports)
         one = Batch(batch.level)
         iteration = activation.iteration if isinstance(activation.plan, LoopPlan) else None
         one.add((entry.number, iteration, self.machine.tick, values))

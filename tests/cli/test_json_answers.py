@@ -14,7 +14,7 @@ import pytest
 
 from docs.json_shapes import ANSWERS, DEBUG_ANSWERS
 from stepper.cli.parser import COMMANDS, parser
-from stepper.commands.registry import commands
+from stepper.commands.session import commands
 from stepper.schemas import schema, schema_names
 from tests.cli.conftest import Call
 from tests.json_answers import checked, checked_lines, validator

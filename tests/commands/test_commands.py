@@ -13,7 +13,7 @@ import pytest
 from stepper.commands import Interpreter, ScriptError
 from stepper.commands import interpreter as interpreter_module
 from stepper.commands.interpreter import without_comment
-from stepper.commands.registry import GROUPS, commands
+from stepper.commands.session import GROUPS, commands
 from stepper.errors import StepperError, UsageError
 from tests.debug.debugged import opened, sample
 from tests.debug.loops_to_break import recurrence

@@ -7,10 +7,9 @@ import re
 import pytest
 
 from stepper.commands import Interpreter
-from stepper.commands.topics import topics
+from stepper.commands.session_commands import topics
 from stepper.debug.breakpoints.breakpoint import BreakKind
-from stepper.debug.breakpoints.data_breakpoints import data_breakpoint, kinds
-from stepper.debug.breakpoints.syntax import break_description
+from stepper.debug.breakpoints.data_breakpoints import break_description, data_breakpoint, kinds
 from stepper.query.address_syntax import parse_address
 from stepper.query.expression_syntax import FUNCTION_NAMES
 from stepper.query.expressions import parse

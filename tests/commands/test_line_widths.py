@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from stepper.commands import Interpreter
-from stepper.debug.inspection.text import array_text, titled_lines, value_lines
+from stepper.debug.inspection.text import titled_lines, value_lines
+from stepper.tensors.number_text import array_text
 from tests.debug.debugged import SMALL_SAMPLES, sample
 
 SIX = np.array([1234.5678, 2, 3, 4, 5, 98765.4321], np.float32)

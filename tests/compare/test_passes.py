@@ -37,7 +37,7 @@ def ran(output: object = 1.0, iterations: int = 3, value: object = 2.0) -> PassR
         (ran(), []),
         (ran(np.float32(1.00005)), []),
         (ran(1.1), ["output 'y': 1 of 1 elements differ: 1.1 instead of 1"]),
-        (ran(np.nan), ["output 'y': 1 of 1 elements differ: nan instead of 1"]),
+        (ran(np.nan), ["output 'y': 1 of 1 elements differ: NaN instead of 1"]),
         (ran([1.0, 2.0]), ["output 'y': shape [2] instead of []"]),
         (ran([1.0]), []),
         (ran(iterations=4), ["Loop 'a': 4 iterations instead of 3"]),

@@ -12,7 +12,6 @@ import pytest
 from msgspec.structs import force_setattr
 
 from stepper.debug.debugger import Debugger
-from stepper.debug.iterations.slots import is_current
 from stepper.engine.frames import EventKind, Every, Frame, place
 from stepper.errors import UsageError
 from stepper.query.expressions import ExpressionError
@@ -49,7 +48,7 @@ def brute_force(debugger: Debugger, names: list[str], path: str, holds: Holds) -
 def values_of(frame: Frame, names: list[str]) -> dict[str, Any] | None:
     ids = {layer.name: layer.id for layer in frame.program.graph.layers}
     slots = {name: frame.program.slots[ids[name], 0] for name in names}
-    if not all(is_current(frame, slot) for slot in slots.values()):
+    if not all(frame.is_current(slot) for slot in slots.values()):
         return None
     return {name: frame.values[slot] for name, slot in slots.items()}
 

@@ -21,7 +21,6 @@ from typing import Any
 
 from stepper.debug.branches.edits import ORIGINAL
 from stepper.debug.debugger import Debugger
-from stepper.debug.iterations.slots import is_current
 from stepper.debug.stop import Reason, Stop
 from stepper.errors import StepperError
 from stepper.session.autosave import Autosave
@@ -125,7 +124,7 @@ def chosen(debugger: Debugger, part: float) -> str:
     names = [
         frame.program.graph.by_id[layer].name
         for (layer, _output), slot in frame.program.slots.items()
-        if is_current(frame, slot) and frame.program.template[slot] is None
+        if frame.is_current(slot) and frame.program.template[slot] is None
     ]
     return names[int(part * len(names))] if names else "nothing"
 

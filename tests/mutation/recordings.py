@@ -26,7 +26,7 @@ import numpy as np
 
 import stepper
 from stepper.cli.program import main
-from stepper.debug.breakpoints.syntax import break_description
+from stepper.debug.breakpoints.data_breakpoints import break_description
 from stepper.debug.debugger import Debugger
 from stepper.engine import Every
 from stepper.errors import StepperError

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
 from textual.containers import Container
 
-from stepper.commands.topics import two_columns
+from stepper.commands.session_commands import two_columns
 from stepper.errors import UsageError
 from stepper.tensors.statistics import OVER_ITERATIONS
 from tui.actions.registry import action

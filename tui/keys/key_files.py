@@ -121,7 +121,7 @@ def _more(keys: list[Key], names: tuple[str, ...], command: str, panes: tuple[st
 
 def _help_of(command: str, where: str) -> str:
     """Return the help of a command. UsageError for one that there is not."""
-    from stepper.commands.registry import command_called  # few have keys of their own
+    from stepper.commands.session import command_called  # few have keys of their own
 
     word = command.split()[0]
     if word in actions():

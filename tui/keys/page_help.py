@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stepper.commands.topics import two_columns
+from stepper.commands.session_commands import two_columns
 from tui.keys.keymap import Keymap, footer_keys, names_of
 from tui.keys.keys import Key
 

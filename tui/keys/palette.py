@@ -36,7 +36,7 @@ class Actions(Provider):
 
     def _lines(self) -> list[tuple[str, str]]:
         """Return each line and what it does; keys first, for they have their objects filled in."""
-        from stepper.commands.registry import commands  # the screen is painted before
+        from stepper.commands.session import commands  # the screen is painted before
 
         found: dict[str, str] = {}
         for key in self._host.keymap:

@@ -11,11 +11,12 @@ from stepper.debug.overview.facts import Row as LoopRow
 from stepper.debug.overview.facts import RowKind
 from stepper.engine.program import mark_of
 from stepper.query import short_names
+from stepper.tensors.number_text import fitted
 from stepper.tensors.statistics import statistic_name
-from tui.paint.rows import clip, number, printable
+from tui.paint.rows import clip, printable
 
 if TYPE_CHECKING:
-    from stepper.debug.inspection.frame_views import FrameView
+    from stepper.debug.inspection.views import FrameView
     from stepper.engine.program import Program
     from stepper.ir.model import Layer, LayerSite
 
@@ -69,7 +70,7 @@ def statistic_word(statistic: str, program: Program, index: int) -> str:
 def statistic_text(value: float | None, program: Program, index: int) -> str:
     """Return the number that stands for an operation's value; of a single boolean T or F."""
     is_number = value is None or not math.isfinite(value) or not is_truth(program, index)
-    return number(value) if is_number else "T" if value else "F"
+    return fitted(value) if is_number else "T" if value else "F"
 
 
 def is_truth(program: Program, index: int) -> bool:

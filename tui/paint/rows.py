@@ -13,6 +13,7 @@ import numpy as np
 from rich.cells import cell_len as _cell_len
 from rich.style import Style
 
+from stepper.tensors.number_text import fitted, short_exponent
 from stepper.tensors.pictures import ScaleKind, bar_scale
 
 Token = str | Style
@@ -75,43 +76,13 @@ def figure(level: int, width: int) -> str:
     return str(level) if level >= 0 or width > 1 else _BELOW_ZERO[-level]
 
 
-def number(value: float | bool | None, width: int = 6) -> str:
-    """A number in at most `width` (6 or more) cells, at most three decimals, so that points stand under points."""
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
-    if value == int(value) and len(str(int(value))) <= width:
-        return str(int(value))
-    if 1e-3 <= abs(value) < 1e5 or value == 0:
-        # The noise of 32 bits must not decide which way a tie is rounded: it is another on every processor.
-        steady = float(f"{value:.7g}")
-        for decimals in (3, 2, 1, 0):
-            text = f"{steady:.{decimals}f}"
-            if len(text) <= width:
-                return text
-    for decimals in (2, 1, 0):
-        text = short_exponent(f"{value:.{decimals}e}")
-        if len(text) <= width:
-            return text
-    return text
-
-
 def few_digits(value: float, digits: int) -> str:
     """Return a number rounded to so many digits: with three as everywhere, with fewer where that is shorter."""
-    usual = number(value)
+    usual = fitted(value)
     if digits >= 3 or not math.isfinite(value):
         return usual
     rounded = f"{value:.{digits}g}"
     return min(f"{float(rounded):g}", usual, short_exponent(rounded), key=len)
-
-
-def short_exponent(text: str) -> str:
-    """Return a number as text without a sign and zeros in front of its exponent."""
-    mantissa, has_exponent, exponent = text.partition("e")
-    return f"{mantissa}e{int(exponent)}" if has_exponent else text
 
 
 def clip(name: str, width: int) -> str:
@@ -209,7 +180,7 @@ def elements(value: np.ndarray[Any, Any], room: int) -> str:
     """Return the elements of a tensor one after another, as in lists; the first ones where there is no room for all."""
     shown = ""
     for place, element in enumerate(value.reshape(-1)[: max(room, 0)].tolist()):
-        word = number(element) if isinstance(element, bool | int | float) else printable(str(element))
+        word = fitted(element) if isinstance(element, bool | int | float) else printable(str(element))
         longer = f"{shown} {word}" if place else word
         if cell_len(longer) + (2 if place + 1 < value.size else 0) > room:
             return f"{shown} …" if shown else ""

@@ -15,6 +15,7 @@ from rich.style import Style
 
 from stepper.debug.labels import label_of
 from stepper.tensors.histories import KeptStatistic, ValueHistory
+from stepper.tensors.number_text import fitted, short_exponent
 from stepper.tensors.pictures import (
     BarScale,
     Form,
@@ -32,7 +33,7 @@ from stepper.tensors.pictures import (
     share_within,
 )
 from stepper.tensors.surveys import CellStatistic
-from tui.paint.rows import Row, Token, cell_len, clip, few_digits, figure, number, printable, short_exponent
+from tui.paint.rows import Row, Token, cell_len, clip, few_digits, figure, printable
 from tui.pictures.axis import ENTERED, Axis, Slot, ruler
 from tui.theme import GLYPHS
 
@@ -566,7 +567,7 @@ def _low_and_span(low: float, high: float, room: int) -> str:
     return next((text for text in forms if len(text) <= room), forms[-1])
 
 
-def bar_scale_ends(scale: BarScale, written: Callable[[float], str] = number) -> tuple[str, str]:
+def bar_scale_ends(scale: BarScale, written: Callable[[float], str] = fitted) -> tuple[str, str]:
     """Return the two ends of bars as they are written; where they then do not differ, how far the high one is away."""
     low, high = written(scale.low), written(scale.high)
     if low == high and scale.low < scale.high:

@@ -8,8 +8,9 @@ from typing import Final, NamedTuple
 
 from stepper.debug.labels import label_of
 from stepper.tensors.histories import ValueHistory
+from stepper.tensors.number_text import fitted
 from stepper.tensors.pictures import Form, ScaleKind
-from tui.paint.rows import Cell, Row, clip, number, padded, printable, width_of
+from tui.paint.rows import Cell, Row, clip, padded, printable, width_of
 from tui.pictures.axis import Axis, Slot
 from tui.pictures.drawing import (
     RowPicture,
@@ -73,7 +74,7 @@ class ValueRow(NamedTuple):
             return f"'{printable(label_of(self.labels, found))}'"
         if values.type == "boolean" and values.elements == 1:
             return GLYPHS["true" if found else "false"]
-        return number(found)
+        return fitted(found)
 
 
 class RowColumns(NamedTuple):

@@ -9,8 +9,8 @@ from types import MappingProxyType
 from typing import Final
 
 from stepper.commands.edits import edit_with_meant
-from stepper.commands.registry import command_called
-from stepper.debug.breakpoints.targets import whole_value
+from stepper.commands.session import command_called
+from stepper.debug.breakpoints.conditions import whole_value
 from stepper.debug.iterations.far_runs import LookedAt, Reading
 from stepper.debug.moments.moments import WORDS
 from stepper.debug.provenance.question import with_meant

@@ -9,8 +9,8 @@ from typing import Final
 
 from textual.app import ComposeResult
 
-from stepper.commands.registry import commands
-from stepper.commands.topics import topics
+from stepper.commands.session import commands
+from stepper.commands.session_commands import topics
 from tui.actions.registry import actions
 from tui.keys.keymap import names_of
 from tui.keys.keys import Key

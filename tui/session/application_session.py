@@ -74,7 +74,7 @@ class RestoreSession(Struct, frozen=True):
         back = RestoreResult() if self.autosave is None else self.autosave.restore(debugger)
         if self.starts_up and not back.sentence:
             from stepper.commands import Interpreter
-            from stepper.commands.scripts import start_up
+            from stepper.commands.session_commands import start_up
 
             problems = start_up(Interpreter(debugger), setting_up=True)
             back = replace(back, sentence="; ".join(problems), failed=bool(problems))

@@ -29,7 +29,7 @@ from tui.worker.requests import Adjustment, Asked, ExecuteLine, Question, Reques
 if TYPE_CHECKING:  # the worker imports what it needs: the screen is painted before
     from stepper.commands import Answer, Interpreter
     from stepper.debug.debugger import Debugger
-    from stepper.debug.inspection.run_views import Glance
+    from stepper.debug.inspection.views import Glance
     from stepper.debug.overview.facts import Overview
     from stepper.element_types import Array
     from stepper.engine.program import CompiledModel
@@ -275,7 +275,7 @@ class Driver:
             self._is_looking = False
             self._timer.pause()  # each look takes the interpreter from the run behind the overview
         elif command:
-            from stepper.debug.inspection.run_views import glance
+            from stepper.debug.inspection.views import glance
 
             seen = glance(self._debugger.machine)
             self._app.post_message(RunProgress(Running(command, seen, self._rate.of(seen), self._rate.seconds)))
@@ -547,7 +547,7 @@ def _notes(answer: Answer) -> tuple[str, ...]:
 
 def _moves(line: str) -> bool:
     """True if a line is a movement, or nothing, which repeats one."""
-    from stepper.commands.registry import command_called
+    from stepper.commands.session import command_called
 
     word = line.split(maxsplit=1)[0] if line.strip() else "next"
     try:

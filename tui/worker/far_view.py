@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from stepper.debug.inspection.frame_views import frame_views
-from stepper.debug.inspection.run_views import watch_views
+from stepper.debug.inspection.views import frame_views, watch_views
 from stepper.debug.iterations.far_runs import FarRun, LoopOfRun, far_run, is_here, loop_seen_from
 from stepper.errors import Paused, StepperError
 from tui.state import FarState

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from msgspec import Struct
 
-from stepper.debug.inspection.frame_views import FrameView, frame_views
+from stepper.debug.inspection.views import FrameView, frame_views
 from stepper.debug.scopes import innermost_loop
 from stepper.debug.stop import iteration_of
 from stepper.element_types import Array

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from stepper.debug.branches.edits import RunCourse, ValueEdit
 from stepper.debug.causes.cause import Trigger
-from stepper.debug.inspection.frame_views import frame_views
-from stepper.debug.inspection.list_views import Variables, mark_views
-from stepper.debug.inspection.run_views import break_views, watch_views
+from stepper.debug.inspection.views import Variables, break_views, frame_views, mark_views, watch_views
 from stepper.debug.iterations.cell_store import IterationStatistics, WholeRuns
 from stepper.debug.moments.moment import MomentKind
 from stepper.debug.overview.programs import births_in
@@ -280,10 +278,10 @@ class Snapshots:
             breaks=break_views(debugger.breakpoints),
             lists=Lists(
                 self._variables.views(debugger.machine.states),
-                mark_views(debugger),
+                mark_views(debugger.marks, debugger.branches.name),
                 debugger.breakpoints.exceptions,
                 self._log.entries(),
-                self._background.findings.known,
+                *self._background.findings.known,
             ),
             watches=watch_views(debugger.watches, None if loop is None else loop.level.run, debugger.machine.program),
             watch_runs=self._watch_runs.view(None if loop_depth is None else stack[loop_depth].program),

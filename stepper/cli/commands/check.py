@@ -16,8 +16,7 @@ from stepper.cli.values import print_json
 from stepper.compare.comparison import RunComparison
 from stepper.debug.debugger import Debugger
 from stepper.debug.overview.facts import Overview, RunState
-from stepper.diagnosis.check.checking import check_run, ranked
-from stepper.diagnosis.check.comparing import compared_finding
+from stepper.diagnosis.check.checking import check_run, compared_finding, ranked
 from stepper.diagnosis.check.rules.comparison import DIFFERS
 from stepper.diagnosis.findings import Finding, Severity
 from stepper.diagnosis.lint.linting import lint

@@ -15,7 +15,7 @@ from stepper.cli import session_file
 from stepper.cli.debuggers import debugger_of, put_reference
 from stepper.cli.options.cases import put_case
 from stepper.cli.parser import command_parsers
-from stepper.debug.breakpoints.syntax import break_description
+from stepper.debug.breakpoints.data_breakpoints import break_description
 from stepper.errors import UsageError
 from stepper.files.kinds import is_case, is_model_path
 from stepper.integrations.dap.framing import HOST

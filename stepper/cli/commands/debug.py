@@ -20,9 +20,9 @@ from stepper.cli.printing import output_width, wrapped
 from stepper.cli.session_file import CommandLineSession
 from stepper.cli.values import error_data, print_json
 from stepper.commands import Answer, Interpreter, ScriptError, script_lines
-from stepper.commands.breakpoint_commands import ensure_complete
-from stepper.commands.scripts import start_up
+from stepper.commands.breakpoints import ensure_complete
 from stepper.commands.session import Session
+from stepper.commands.session_commands import start_up
 from stepper.commands.stop_answers import stop_data, stop_lines
 from stepper.debug.breakpoints.breakpoints import LogMessage
 from stepper.debug.debugger import Debugger

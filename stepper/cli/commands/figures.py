@@ -17,7 +17,7 @@ from stepper.cli.commands.export import execute as export
 from stepper.cli.options.figure_words import words_of
 from stepper.cli.parser import parsed
 from stepper.cli.values import print_json
-from stepper.commands.scripts import ScriptError
+from stepper.commands.session_commands import ScriptError
 from stepper.errors import FINDING, StepperError, UsageError
 from stepper.files.allowed import SettingsFile
 from stepper.files.kinds import FORMATS

@@ -11,8 +11,8 @@ from typing import Final
 
 from stepper.cli.parser import COMMANDS, command_parsers
 from stepper.cli.values import print_json
-from stepper.commands.registry import commands
-from stepper.commands.topics import WIDTH, Topic, help_answer, topic_lines, topics, two_columns
+from stepper.commands.session import commands
+from stepper.commands.session_commands import WIDTH, Topic, help_answer, topic_lines, topics, two_columns
 from stepper.errors import EXIT_CODES, UsageError
 from stepper.schemas import schema, schema_names
 from stepper.terminal import say

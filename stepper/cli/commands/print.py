@@ -26,6 +26,7 @@ from stepper.plain_values import cell, json_number, storable, tensor_json
 from stepper.recording import open_recording
 from stepper.recording.queries import RecordedValue, ValueSelection, nothing_there, select
 from stepper.recording.reading import Recording
+from stepper.tensors.number_text import number_text
 from stepper.tensors.statistics import RECORDED
 from stepper.tensors.summaries import Summary
 from stepper.terminal import say
@@ -122,7 +123,7 @@ def _value_lines(found: RecordedValue, options: argparse.Namespace) -> list[str]
 
 
 def _summary_text(summary: Summary, digits: int | None) -> str:
-    numbers = [f"{name} {_number_text(number, digits)}" for name, number in summary.numbers.items()]
+    numbers = [f"{name} {number_text(number, digits or 6)}" for name, number in summary.numbers.items()]
     return f"{form_text(summary)}  {'  '.join(numbers)}"
 
 
@@ -131,17 +132,11 @@ def _table(shown: list[RecordedValue], options: argparse.Namespace) -> list[list
     rows = [["@", "type", *RECORDED]]
     for found in shown:
         summary = found.statistics()
-        numbers = [_number_text(number, options.digits) for number in summary.numbers.values()]
+        numbers = [number_text(number, options.digits or 6) for number in summary.numbers.values()]
         rows.append([found.at, form_text(summary), *numbers])
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     return [lines[:2], *([line] for line in lines[2:])]
-
-
-def _number_text(number: Any, digits: int | None) -> str:
-    if number is None:
-        return "-"
-    return f"{number:.{digits or 6}g}" if isinstance(number, float) else str(number)
 
 
 def _how_to_record(names: list[str]) -> str:

@@ -12,7 +12,7 @@ from stepper.cli.options.protected import protected_files
 from stepper.cli.options.specs import bound_inputs, given_inputs, given_states
 from stepper.cli.printing import show_progress
 from stepper.cli.values import print_json
-from stepper.debug.breakpoints.syntax import break_description
+from stepper.debug.breakpoints.data_breakpoints import break_description
 from stepper.diagnosis.reduce.case import case_targets, fault_text, write_case
 from stepper.diagnosis.reduce.reducing import Reduction, ReductionProgress, reduce_model
 from stepper.diagnosis.reduce.trials import OPENVINO, DisagreesWith, EndsInError, FaultCondition, StopsAt

@@ -14,7 +14,7 @@ from stepper.cli.running import recorded_run
 from stepper.cli.values import print_json
 from stepper.commands.stop_answers import stop_data, stop_lines
 from stepper.debug.breakpoints.breakpoint import BreakDescription
-from stepper.debug.breakpoints.syntax import break_description
+from stepper.debug.breakpoints.data_breakpoints import break_description
 from stepper.debug.debugger import Debugger
 from stepper.debug.stop import Reason
 from stepper.engine.frames import place

@@ -9,7 +9,6 @@ from msgspec import Struct
 
 from stepper.compare.align import Alignment, GraphPair
 from stepper.compare.references.protocol import LoopOutcome, ReferenceFailed, ReferenceRun, SyncKind, SyncPoint
-from stepper.debug.iterations import slots
 from stepper.element_types import Array
 from stepper.engine.frames import Event, EventKind, Every, Frame
 from stepper.engine.machine import Machine
@@ -33,7 +32,7 @@ class ModelFrame(Struct):
     def value(self, layer: Layer, output: int) -> Array | None:
         """Return its value where it was computed in this iteration."""
         slot = self._slot(layer, output)
-        if slot is None or not slots.is_current(self.frame, slot):
+        if slot is None or not self.frame.is_current(slot):
             return None
         found: Array | None = self.frame.values[slot]
         return found

@@ -16,7 +16,6 @@ from stepper.compare.references.onnx import EVALUATORS, OnnxPeer, OnnxReference
 from stepper.compare.references.openvino import OpenVINOReference, PeerFrame, StoppedRun
 from stepper.compare.references.protocol import PlacedRun, ReferenceFailed, ReferenceRun, SyncKind, SyncPoint
 from stepper.compare.references.recorded import ArchiveReference, RecordingReference
-from stepper.debug.iterations import slots
 from stepper.debug.reference_values import GraphPath, ReferenceValues, ValuePlace, path_of, step_of
 from stepper.element_types import Array
 from stepper.engine.compiler import compile_model
@@ -159,7 +158,7 @@ class OperationValues:
         """Return the value at this place."""
         frame = place.frame
         slot = None if frame is None else frame.program.slots.get((place.layer.id, place.output))
-        if frame is None or slot is None or not slots.is_current(frame, slot):
+        if frame is None or slot is None or not frame.is_current(slot):
             return None
         if place.layer.type == "Parameter":
             shared: Array | None = frame.values[slot]

@@ -22,7 +22,6 @@ from stepper.debug.branches.edits import (
     ValueEdit,
     same_edit,
 )
-from stepper.debug.iterations import slots
 from stepper.debug.scopes import enclosing_loop, frame_of, is_loop, target_in
 from stepper.debug.timeline import Timeline
 from stepper.element_types import FLOATING, STRING_DTYPE, Array, name_of
@@ -178,8 +177,8 @@ def _frame_to_edit(machine: Machine, target: Target) -> Frame:
 
 def _refuse_without_effect(frame: Frame, target: Target) -> None:
     name, slot = target.named.name, target.slot
-    if not slots.is_current(frame, slot):
-        raise UsageError(f"'{name}' has no value here: {slots.why_absent(frame, slot)}")
+    if not frame.is_current(slot):
+        raise UsageError(f"'{name}' has no value here: {frame.why_absent(slot)}")
     if frame.program.template[slot] is not None:
         raise UsageError(f"'{name}' is computed from constants alone, before the run; set one of those")
     activation = frame.activation

@@ -17,7 +17,6 @@ from msgspec import Struct
 
 from stepper.debug.branches.edits import same_edits
 from stepper.debug.inspection import explanations
-from stepper.debug.inspection.text import array_text
 from stepper.debug.moments.run_pairs import RunPairs
 from stepper.debug.scopes import target_in
 from stepper.debug.timeline import Timeline
@@ -28,6 +27,7 @@ from stepper.errors import StepperError, UsageError
 from stepper.plain_values import json_number
 from stepper.records import OneLine, as_data
 from stepper.tensors.difference import difference, largest_gap, same
+from stepper.tensors.number_text import array_text
 
 _MOST_MOVES: Final = 200_000
 """Operations of each branch that are looked at for the first one that differs."""

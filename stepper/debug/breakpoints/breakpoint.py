@@ -1,24 +1,240 @@
-"""One breakpoint: what it is, at which moments it stops the run, and which moments it has counted.
+"""One breakpoint: its checks, at which moments it stops the run, and which moments it has counted.
 
-What counts are moments of the run (ticks), not visits: a moment that is replayed is never counted again, and whether a
-moment stops the run does not depend on how one came there.
+A check is a question at a place of a program. An iteration window keeps what a check found in earlier iterations.
+A breakpoint counts moments of the run (ticks), not visits: a replayed moment is never counted again, and whether a
+moment stops the run does not depend on how the run came there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import copy
+from collections.abc import Callable, Collection, Iterable, Sequence
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stepper.debug.breakpoints.checks import Check
-from stepper.debug.breakpoints.iteration_window import IterationWindow
 from stepper.debug.causes.cause import Cause, Trigger
-from stepper.engine.frames import Frame
-from stepper.engine.program import Program
+from stepper.debug.timeline import Timeline
+from stepper.debug.visits import before_iteration
+from stepper.engine.frames import Event, EventKind, Every, Frame
+from stepper.engine.program import CompiledModel, LoopPlan, Program, host_of
+from stepper.ir.model import Layer
 from stepper.wording import excerpt
+
+BEGUN: Final = -1
+"""The place at which an iteration (or a side of an If) has got its inputs."""
+
+Causes = tuple[Cause, ...]
+Test = Callable[[Sequence[Frame]], Causes | None]
+"""Given the stack at a moment: what holds, as data, or None where nothing does."""
+
+
+class ValueTest(NamedTuple):
+    """Quick test of values of a body; see `ValueWatch` for what it is made of."""
+
+    read: Callable[[tuple[Any, ...]], object]
+    judged: Callable[[Any], bool]
+    slots: tuple[int, ...]
+
+
+class Check(Struct, frozen=True, eq=False):
+    """A test at a place: after operation `index` of a program, at BEGUN, or (its operations' number) when it is closed.
+
+    A test may be made later, at any moment until the values of the iteration are gone, so it reads nothing that is
+    computed after its place; `prompt`: it is to be made at once, because it is likely to stop the run.
+    `at_entry`: to be made as well where a loop is entered that runs no iteration.
+    `guard` is shared by many checks and says quickly whether any of them can hold; `may_hold` says so of this one, or
+    raises a StepperError, of which the test has the words; `of_values` does where no more is read than values of the
+    body's own.
+    """
+
+    program: Program
+    index: int
+    test: Test
+    prompt: bool = False
+    at_entry: bool = False
+    guard: Guard | None = None
+    may_hold: Callable[[Sequence[Frame]], bool] | None = None
+    of_values: ValueTest | None = None
+
+
+class Guard(Struct, frozen=True, eq=False):
+    """Quick test of whether any check among those of operations `first` to `last` can hold; False is certain."""
+
+    may_hold: Callable[[Sequence[Frame], int, int], bool]
+
+
+def closed(program: Program) -> int:
+    """Return the place at which an iteration of this body has been closed."""
+    return len(program.operations)
+
+
+def is_body(program: Program) -> bool:
+    """True if this is the body of a loop."""
+    return bool(program.path) and program.path[-1].is_loop
+
+
+def body_of(layer: Layer, compiled: CompiledModel) -> Program:
+    """Return the program of a loop's body."""
+    return next(program for program in compiled.programs if program.path and program.path[-1] is layer)
+
+
+def bodies(compiled: CompiledModel) -> list[Program]:
+    """Return the bodies of all loops that a Result needs."""
+    needed = {id(plan.program) for outer in compiled.programs for one in outer.operations for plan in one.plans}
+    return [program for program in compiled.programs if is_body(program) and id(program) in needed]
+
+
+def plan_of(program: Program, compiled: CompiledModel) -> LoopPlan:
+    """Return the plan of the loop whose body this is. UsageError if no Result needs it."""
+    plan = host_of(compiled, program)[1]
+    assert isinstance(plan, LoopPlan)
+    return plan
+
+
+def iteration_in(frame: Frame) -> int:
+    """Return the iteration of a loop's frame."""
+    assert frame.activation is not None, "a loop has one"
+    return frame.activation.iteration
+
+
+def named(layer: Layer) -> str:
+    """Return a layer for sentences: `MatMul 'proj'`."""
+    return f"{layer.type} '{layer.name}'"
+
+
+def place_text(program: Program, index: int) -> str:
+    """Return the place of a check for sentences: `after MatMul 'proj' in Loop 'decoder'`."""
+    moments = {BEGUN: "when an iteration begins", closed(program): "when an iteration is closed"}
+    what = moments.get(index) or f"after {named(program.operations[index].layer)}"
+    inside = " > ".join(map(named, program.path))
+    return f"{what} in {inside}" if inside else f"{what} in the model's own graph"
+
+
+# --- iteration windows ----------------------------------------------------------------------------------------------
+
+
+_MISSING: Final = object()
+
+
+class IterationWindow:
+    """Records of the last iterations of one body; `record` makes one from the stack when an iteration is closed.
+
+    `back` is how many iterations before the present are asked for. The first iteration's record is kept, too, where
+    `keeps_first` says so. Only the latest run of the body is remembered.
+    """
+
+    def __init__(
+        self,
+        timeline: Timeline,
+        program: Program,
+        record: Callable[[Sequence[Frame]], Any],
+        back: int = 1,
+        *,
+        keeps_first: bool = False,
+    ) -> None:
+        self.program = program
+        self._timeline = timeline
+        self._record = record
+        self._back = back
+        self._keeps_first = keeps_first
+        self._depth = len(program.path)
+        self._frame: Frame | None = None
+        self._run: tuple[int, ...] = ()
+        self._records: dict[int, Any] = {}
+        self._complete_from: int | None = None
+
+    def past(self, stack: Sequence[Frame], back: int = 1) -> Any:
+        """Return the record of `back` iterations before the present one; None where the loop has no iteration that
+        early.
+        """
+        return self.at(stack, iteration_in(stack[self._depth]) - back)
+
+    def at(self, stack: Sequence[Frame], iteration: int) -> Any:
+        """Return the record of an iteration before the present one; None for a negative number."""
+        if iteration < 0:
+            return None
+        if stack[self._depth] is not self._frame:
+            self._turn_to(stack)
+        found = self._records.get(iteration, _MISSING)
+        if found is _MISSING:
+            self._fetch(stack, iteration)
+            found = self._records[iteration]
+        return found
+
+    def note(self, stack: Sequence[Frame]) -> None:
+        """An iteration has been closed: remember it."""
+        self.put(stack, self._record(stack))
+
+    def put(self, stack: Sequence[Frame], record: Any) -> None:
+        """Remember this of the present iteration."""
+        if stack[self._depth] is not self._frame:
+            self._turn_to(stack)
+        iteration = iteration_in(stack[self._depth])
+        if iteration and iteration - 1 not in self._records:
+            self._complete_from = None
+        self._records[iteration] = record
+        old = iteration - self._back - 1
+        if old > 0 or not self._keeps_first:
+            self._records.pop(old, None)
+
+    def records(self, stack: Sequence[Frame]) -> Collection[Any]:
+        """Return the records of the last iterations, none of them left out; there may be others among them."""
+        present = iteration_in(stack[self._depth])
+        if stack[self._depth] is not self._frame:
+            self._turn_to(stack)
+        first = max(0, present - self._back)
+        if self._complete_from is None or self._complete_from > first:
+            for iteration in range(first, present):
+                self.at(stack, iteration)
+            self._complete_from = first
+        return self._records.values()
+
+    def forget(self) -> None:
+        """Nothing that is known holds any longer: the run takes another course."""
+        self._frame, self._run, self._records = None, (), {}
+
+    def _thin_out(self, present: int) -> None:
+        near = range(present - self._back, present + 1)
+        first = {0} if self._keeps_first else set()
+        self._records = {at: record for at, record in self._records.items() if at in near or at in first}
+
+    def _turn_to(self, stack: Sequence[Frame]) -> None:
+        """Another frame: the same run of the body after a replay, or another run of it."""
+        run = tuple(-1 if frame.activation is None else frame.activation.iteration for frame in stack[: self._depth])
+        if run != self._run or self._frame is None:
+            self._run, self._records = run, {}
+        self._frame, self._complete_from = stack[self._depth], None
+        self._thin_out(iteration_in(self._frame))
+
+    def _fetch(self, stack: Sequence[Frame], wanted: int) -> None:
+        """Replay the iterations that may be asked for next, on another machine; the run itself stays where it is."""
+        present = iteration_in(stack[self._depth])
+        first = wanted if wanted == 0 and self._keeps_first else max(0, min(wanted, present - self._back))
+        last = present - 1 if first or not self._keeps_first else wanted
+        scout = copy.copy(self._timeline)
+        scout.machine = self._timeline.machine.twin()
+        # The stack may be that of a replay already: of the same run, at or before the present of the timeline.
+        before_iteration(scout, self._depth, first)
+        fetched: dict[int, Any] = {}
+
+        def is_last(event: Event) -> bool:
+            frames = scout.machine.stack
+            if event.kind is not EventKind.ITERATION or len(frames) != self._depth + 1:
+                return False
+            iteration = iteration_in(frames[-1])
+            if first <= iteration <= last:
+                fetched[iteration] = self._record(frames)
+            return iteration >= last
+
+        scout.forward(Every.ITERATION, is_last)
+        self._turn_to(stack)
+        self._records.update(fetched)
+
+
+# --- breakpoints ----------------------------------------------------------------------------------------------------
 
 
 class BreakKind(StrEnum):
@@ -57,20 +273,6 @@ class BreakDescription(Struct, frozen=True):
         parts += [f"ignore {self.ignore}" if self.ignore else "", "once" if self.once else ""]
         parts += [f'"{self.line}"' if self.line else "", "" if self.enabled else "(disabled)"]
         return " ".join(part for part in parts if part)
-
-    @property
-    def specification(self) -> str:
-        """Return what stands behind `break` or `log` to have it again; without what was to be ignored."""
-        condition = f"if {self.condition}" if self.condition else ""
-        if self.kind is BreakKind.LOG:
-            parts = [self.text, f'"{self.line}"', condition]
-        else:
-            from stepper.debug.breakpoints.data_breakpoints import data_breakpoint
-
-            is_expression = self.kind is BreakKind.WHEN and data_breakpoint(self.text) is None
-            parts = [f"when {self.text}" if is_expression else self.text, condition]
-            parts += [f"hit {self.hit}{' exactly' if self.exactly else ''}" if self.hit else ""]
-        return " ".join(part for part in (*parts, "once" if self.once else "") if part)
 
 
 class Count:

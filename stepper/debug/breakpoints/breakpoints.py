@@ -16,9 +16,8 @@ from stepper.engine.program import Program
 from stepper.errors import UsageError
 
 if TYPE_CHECKING:
-    from stepper.debug.breakpoints.checks import Check
+    from stepper.debug.breakpoints.breakpoint import Check, IterationWindow
     from stepper.debug.breakpoints.factory import BreakpointFactory
-    from stepper.debug.breakpoints.iteration_window import IterationWindow
 
 Sink = Callable[["LogMessage"], None]
 Counts = tuple[Counted, Counted]

@@ -7,22 +7,33 @@ from collections.abc import Callable, Sequence
 from itertools import compress
 from typing import Any, NamedTuple
 
-from stepper.debug.breakpoints.breakpoint import BreakDescription, BreakKind, Expected
-from stepper.debug.breakpoints.checks import BEGUN, Causes, Check, closed, is_body, iteration_in
-from stepper.debug.breakpoints.conditions import Condition, condition_at, conditions_of
-from stepper.debug.breakpoints.data_breakpoints import Checks, Setting, data_breakpoint, kinds, near_word, unfinished
-from stepper.debug.breakpoints.element_ranges import ensure_elements
-from stepper.debug.breakpoints.iteration_window import IterationWindow
-from stepper.debug.breakpoints.logpoints import LogLine
-from stepper.debug.breakpoints.targets import (
+from stepper.debug.breakpoints.breakpoint import (
+    BEGUN,
+    BreakDescription,
+    BreakKind,
+    Causes,
+    Check,
+    Expected,
+    IterationWindow,
+    closed,
+    is_body,
+    iteration_in,
+)
+from stepper.debug.breakpoints.conditions import (
     BreakpointPlace,
+    Condition,
+    LogLine,
+    condition_at,
+    conditions_of,
     destinations,
+    ensure_elements,
     known_ahead,
     operations_of,
     places,
     value_place,
     whole_value,
 )
+from stepper.debug.breakpoints.data_breakpoints import Checks, Setting, data_breakpoint, kinds, near_word, unfinished
 from stepper.debug.causes.cause import Became, NonFiniteKind, Reached, Unevaluated
 from stepper.debug.causes.locations import carried_of, file_of, location_of
 from stepper.debug.timeline import Timeline

@@ -16,9 +16,16 @@ from weakref import proxy
 import numpy as np
 from msgspec import Struct, field
 
-from stepper.debug.breakpoints.breakpoint import Breakpoint
-from stepper.debug.breakpoints.checks import BEGUN, Check, Guard, closed, is_body, iteration_in
-from stepper.debug.breakpoints.iteration_window import IterationWindow
+from stepper.debug.breakpoints.breakpoint import (
+    BEGUN,
+    Breakpoint,
+    Check,
+    Guard,
+    IterationWindow,
+    closed,
+    is_body,
+    iteration_in,
+)
 from stepper.debug.causes.cause import Cause, Trigger
 from stepper.engine.frames import Frame, Phase, ValueWatch
 from stepper.engine.machine import Machine

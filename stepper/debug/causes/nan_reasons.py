@@ -12,6 +12,7 @@ import numpy as np
 from stepper import element_types
 from stepper.debug.causes.cause import Arithmetic
 from stepper.element_types import FLOATING, limits
+from stepper.tensors.number_text import number_text
 
 
 class NanReason(NamedTuple):
@@ -51,13 +52,6 @@ def nan_reason(type: str, made: Made) -> NanReason:
 
 
 # --- words ----------------------------------------------------------------------------------------------------------
-
-
-def number_text(value: float) -> str:
-    """Return a number in four digits; NaN and the infinities as `NaN`, `Inf`, `-Inf`."""
-    if isfinite(value):
-        return f"{value:.4g}"
-    return "NaN" if isnan(value) else "Inf" if value > 0 else "-Inf"
 
 
 def _operand(value: float) -> str:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from stepper.debug.inspection.explanations import truth
 from stepper.engine.frames import Activation
-from stepper.engine.loops import EndReason
+from stepper.engine.loops import EndReason, truth
 from stepper.engine.program import LoopPlan, Value
 from stepper.engine.transitions import CONDITION, TRIP_COUNT
 

@@ -33,8 +33,8 @@ from stepper.debug.causes.cause import (
     Unevaluated,
     ValueChange,
 )
-from stepper.debug.causes.nan_reasons import number_text
 from stepper.plain_values import json_number
+from stepper.tensors.number_text import number_text
 
 if TYPE_CHECKING:
     from stepper.ir.model import LayerSite
@@ -128,15 +128,6 @@ def run_text(outer: Sequence[Enclosure]) -> str:
 def element_text(element: Element | None) -> str:
     """Return the index of an element: `[0,3]`; empty for that of a scalar, and for none."""
     return f"[{','.join(map(str, element))}]" if element else ""
-
-
-def scalar_text(value: Scalar | None) -> str:
-    """Return an element in four digits."""
-    if isinstance(value, str):
-        return value.replace("Infinity", "Inf")
-    if isinstance(value, float):
-        return number_text(value)
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _listed(operands: Sequence[OperandValue]) -> str:
@@ -243,7 +234,7 @@ def reason_text(arithmetic: Arithmetic | None, formula: str, result: str) -> str
 def operands_text(operands: Sequence[OperandValue]) -> str:
     """Return what went into an element: `Subtract 'stepped' is 0`, or its name alone if it is not a single element."""
     return ", ".join(
-        str(one.layer) if one.value is None else f"{one.layer} is {scalar_text(one.value)}" for one in operands
+        str(one.layer) if one.value is None else f"{one.layer} is {number_text(one.value)}" for one in operands
     )
 
 
@@ -315,7 +306,7 @@ def chain_lines(chain: Chain) -> list[str]:
 
 def link_text(link: Link) -> str:
     """Return a link in one line: `@7 Exp 'exp_key'[0,3] = Inf: born here: exp(89.2) > f32 maximum exp(88.72)`."""
-    value = "" if link.value is None else f" = {scalar_text(link.value)}"
+    value = "" if link.value is None else f" = {number_text(link.value)}"
     words = link_words(link)
     return f"{moment_text(link.location)} {value_text(link)}{value}{f': {words}' if words else ''}"
 

@@ -10,12 +10,12 @@ import numpy as np
 from stepper.debug.causes.cause import Verdict, VerdictOperand
 from stepper.debug.causes.locations import brief_of
 from stepper.debug.causes.nan_origins import scalar_of
-from stepper.debug.causes.texts import scalar_text
-from stepper.debug.inspection.condition_limits import PASSING
+from stepper.debug.loop_limits import PASSING
 from stepper.engine.frames import Frame
 from stepper.engine.program import BranchPlan, LoopPlan, Operation, Program, Value
 from stepper.ir.model import LayerSite, layer_site
 from stepper.query.short_names import last_part, without_number
+from stepper.tensors.number_text import number_text
 from stepper.wording import excerpt
 
 _DEEPEST: Final = 24
@@ -52,7 +52,7 @@ def _operand_name(one: VerdictOperand) -> str:
 
 
 def _operand_value(one: VerdictOperand) -> str:
-    return excerpt(one.brief.text) if one.value is None else scalar_text(one.value)
+    return excerpt(one.brief.text) if one.value is None else number_text(one.value)
 
 
 def _short(name: str) -> str:

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from stepper.debug.breakpoints.checks import BEGUN, body_of, closed
-from stepper.debug.breakpoints.targets import BreakpointPlace, destinations
+from stepper.debug.breakpoints.breakpoint import BEGUN, body_of, closed
+from stepper.debug.breakpoints.conditions import BreakpointPlace, destinations
 from stepper.debug.causes.cause import PlaceEvent
 from stepper.debug.iterations.loop_runs import from_the_first
 from stepper.debug.stop import iteration_of

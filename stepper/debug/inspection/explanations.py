@@ -7,14 +7,21 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from stepper.debug.inspection.views import ConditionLimit, ValueView
+from stepper.debug.inspection.views import ValueView
+from stepper.debug.loop_limits import (
+    ConditionLimit,
+    constant_condition,
+    is_last,
+    limit,
+    may_run_out,
+    total,
+)
 from stepper.engine import loops
 from stepper.engine.frames import Activation, Frame, Phase
 from stepper.engine.loops import EndReason, SliceWalk
-from stepper.engine.program import LoopPlan, Value
+from stepper.engine.program import LoopPlan
 from stepper.engine.rules import Rules
-from stepper.engine.transitions import CONDITION, CONSTANTS, TRIP_COUNT
-from stepper.errors import KernelError
+from stepper.engine.transitions import CONDITION, TRIP_COUNT
 from stepper.ir.model import Layer, Slicing
 from stepper.ops.operands import shape_text
 
@@ -143,71 +150,6 @@ def execution_condition(layer: Layer, result: str, *, counts: bool) -> str:
 # --- the end --------------------------------------------------------------------------------------------------------
 
 
-def total(activation: Activation) -> int | None:
-    """Return how many iterations the loop runs in all, if that is settled: it ended, or only its count can end it."""
-    plan = activation.plan
-    assert isinstance(plan, LoopPlan)
-    if activation.ended is not None or activation.decided is False:
-        return activation.iteration + 1
-    if activation.limit is not None and not _may_run_out(activation):
-        if plan.condition_result is None:
-            return activation.limit
-        settled = settled_condition(activation)
-        if settled is not None:
-            return activation.limit if settled else 1
-    return None
-
-
-def is_last(activation: Activation) -> bool:
-    """True if it is settled that no iteration follows the one under way or just closed."""
-    return total(activation) == activation.iteration + 1
-
-
-def constant_condition(activation: Activation) -> bool | None:
-    """Return what the body's condition always is, where that follows from constants alone, and nobody changed them."""
-    plan = activation.plan
-    if not isinstance(plan, LoopPlan) or activation.changed & {CONDITION, CONSTANTS}:
-        return None
-    value = None if plan.condition_result is None else plan.program.template[plan.condition_result]
-    return None if value is None else truth(value)
-
-
-def settled_condition(activation: Activation, closed: int | None = None) -> bool | None:
-    """Return what the body's condition is in every iteration from now on, where that is settled.
-
-    It follows from constants, or it went on once and nothing that it depends on can change. `closed` are the iterations
-    so far (None: those before the one under way or just closed).
-    """
-    plan = activation.plan
-    closed = activation.iteration if closed is None else closed
-    if isinstance(plan, LoopPlan) and plan.fixed_condition and closed > 0 and not activation.changed:
-        return activation.condition
-    return constant_condition(activation)
-
-
-def never_ends(activation: Activation, closed: int | None = None) -> bool:
-    """True if neither count nor condition can end the loop that runs, of which so many iterations are `closed`."""
-    plan = activation.plan
-    if not isinstance(plan, LoopPlan) or not plan.is_loop:
-        return False
-    if activation.limit is not None or activation.ended is not None:
-        return False
-    return plan.condition_result is None or settled_condition(activation, closed) is True
-
-
-def truth(value: Value) -> bool | None:
-    """Return what a value says as a condition; None where it cannot be one, on which the run will stop."""
-    try:
-        return loops.condition(value)
-    except KernelError:
-        return None
-
-
-def _may_run_out(activation: Activation) -> bool:
-    """True if a Loop may want more slices than there are, which is an error."""
-    return any(activation.limit is None or taken.walk.count < activation.limit for taken in activation.slices)
-
-
 def ending(
     layer: Layer,
     activation: Activation,
@@ -264,7 +206,7 @@ def _reason(activation: Activation, result: str | None, verdict: str | None) -> 
 
 def _shortage(activation: Activation) -> str:
     """Return what a Loop will meet that has fewer slices than iterations; empty if it has enough."""
-    if not _may_run_out(activation):
+    if not may_run_out(activation):
         return ""
     fewest = min(taken.walk.count for taken in activation.slices)
     return f"; an error if it gets to iteration {fewest}, for there are only {fewest} slices"
@@ -287,12 +229,6 @@ def count(activation: Activation, bound: ConditionLimit | None = None) -> str:
         return f"{activation.iteration} of {known}"
     most = limit(activation, bound)
     return f"{activation.iteration}, unlimited" if most is None else f"{activation.iteration} of at most {most}"
-
-
-def limit(activation: Activation, bound: ConditionLimit | None = None) -> int | None:
-    """Return how many iterations there may be at most; None where nothing bounds them."""
-    limits = (activation.limit, None if bound is None else bound.iterations)
-    return min((one for one in limits if one is not None), default=None)
 
 
 def phase(frame: Frame) -> str:

@@ -1,22 +1,522 @@
-"""Inspection of a stop: `inspect` reads a machine's frame stack and changes nothing.
+"""Inspection of a stop: `inspect` reads the frame stack of a machine and changes nothing.
 
-Everything is a view of what is there; tensors are neither copied nor looked through, unless differences are asked for.
+The views share the tensors of the run; tensors are compared only if `differences` are asked for.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import numpy as np
+from msgspec import Struct
+
+from stepper import element_types
+from stepper.debug import loop_limits
+from stepper.debug.causes.cause import Verdict
+from stepper.debug.causes.overrides import is_end_set
+from stepper.debug.causes.verdicts import Verdicts, verdict_text
 from stepper.debug.inspection import explanations
-from stepper.debug.inspection.condition_limits import condition_limit
-from stepper.debug.inspection.if_sides import branch_view
-from stepper.debug.inspection.inside import Inside, body_of
-from stepper.debug.inspection.loops import loop_view
-from stepper.debug.inspection.values import operation_view
-from stepper.debug.inspection.views import LevelView, LoopView, StopView
+from stepper.debug.inspection.views import (
+    BackEdgeView,
+    BranchView,
+    ConditionView,
+    InputView,
+    LevelView,
+    LoopView,
+    OutputView,
+    ScanView,
+    SliceView,
+    StopView,
+    TripView,
+    ValueView,
+    input_view,
+    operation_view,
+    result_view,
+    value_view,
+)
+from stepper.debug.loop_limits import condition_limit
 from stepper.debug.scopes import innermost_loop, is_loop
 from stepper.debug.stop import iteration_of
-from stepper.engine.frames import Frame, Phase, loop_run, place
+from stepper.element_types import STRING_DTYPE, Array, read_only
+from stepper.engine import loops, transitions
+from stepper.engine.frames import Activation, Frame, Phase, loop_run, place
+from stepper.engine.loops import (
+    ConcatenatedOutput,
+    EndReason,
+    NoEffect,
+    OutputRole,
+    Role,
+    Roles,
+    Scan,
+    output_role,
+    roles_of,
+    without_effect,
+)
 from stepper.engine.machine import Machine
-from stepper.errors import UsageError
+from stepper.engine.program import BranchPlan, LoopPlan
+from stepper.engine.rules import Rules
+from stepper.engine.transitions import CONDITION, TRIP_COUNT
+from stepper.errors import KernelError, UsageError
+from stepper.ir.model import BackEdge, Body, InputMapping, Layer, OutputMapping, Source
+from stepper.ops.operands import normalize_axis
+from stepper.tensors.difference import largest_gap
+
+
+def body_of(frame: Frame) -> Body:
+    """Return the body (of an If the side) that the frame of a loop or branch runs."""
+    assert frame.activation is not None
+    return next(body for body in frame.activation.operation.layer.bodies if body.graph is frame.program.graph)
+
+
+class Inside(Struct, frozen=True):
+    """The frame of a loop or branch with the frame around it, and what belongs to the two; `file` is the model's."""
+
+    frame: Frame
+    outer: Frame
+    level: LevelView
+    rules: Rules
+    file: str
+    activation: Activation
+    layer: Layer
+    body: Body
+
+    @classmethod
+    def of(cls, frame: Frame, outer: Frame, level: LevelView, machine: Machine) -> Inside:
+        """Return what belongs to the frame of a loop or branch and the one around it."""
+        assert frame.activation is not None
+        activation, file = frame.activation, str(machine.compiled.model.path)
+        return cls(frame, outer, level, machine.rules, file, activation, activation.operation.layer, body_of(frame))
+
+    @property
+    def plan(self) -> LoopPlan:
+        """Return the loop's plan."""
+        assert isinstance(self.activation.plan, LoopPlan)
+        return self.activation.plan
+
+    def inner(self, identity: int) -> ValueView:
+        """Return the value of a Parameter or Result of the body, by id."""
+        layer = self.body.graph.by_id[identity]
+        return result_view(self.frame, layer) if layer.type == "Result" else value_view(self.frame, Source(identity, 0))
+
+    def output(self, index: int | None) -> ValueView | None:
+        """Return the value at an output of the outer layer; None for no output."""
+        return None if index is None else value_view(self.outer, Source(self.layer.id, index))
+
+    def name(self, slot: int | None) -> str | None:
+        """Return the name of the Result in a slot."""
+        if slot is None:
+            return None
+        program = self.frame.program
+        return program.graph.results[program.results.index(slot)].name
+
+
+# --- back edges -----------------------------------------------------------------------------------------------------
+
+
+def back_edge_view(inside: Inside, roles: Roles, edge: BackEdge, *, differences: bool) -> BackEdgeView:
+    """Return the back edge; `differences`: with what it changes."""
+    effect = _no_effect(inside, roles, edge)
+    result, parameter = (_edge_end(inside, identity) for identity in (edge.from_layer, edge.to_layer))
+    began = inside.activation.iteration >= 0
+    came_in = parameter.array if began else None
+    goes_out = result.array if began else None
+    comes_next = None
+    if not effect and not loop_limits.is_last(inside.activation):
+        comes_next = _carried(goes_out, came_in) if began else parameter.array
+    return BackEdgeView(
+        result=result,
+        parameter=parameter,
+        line=edge.line,
+        came_in=came_in,
+        goes_out=goes_out,
+        comes_next=comes_next,
+        change=None if not differences or came_in is None or goes_out is None else largest_gap(goes_out, came_in),
+        marks=_marks(came_in, goes_out, thorough=differences),
+        counts=not effect,
+        why=effect or explanations.carried(inside.frame, result.name, parameter.name, edge.line, result.absent),
+    )
+
+
+def _edge_end(inside: Inside, identity: int) -> ValueView:
+    """Return an end of a back edge; the file may name a layer that is none, where that has no effect."""
+    if identity in inside.body.graph.by_id and (identity, 0) in inside.frame.program.slots:
+        return inside.inner(identity)
+    return value_view(inside.frame, None, f"layer {identity}")
+
+
+def _no_effect(inside: Inside, roles: Roles, edge: BackEdge) -> str:
+    """Return why a back edge does not count; empty where it does."""
+    reason = without_effect(inside.body, roles, edge)
+    if reason is None:
+        return ""
+    first = next(other for other in inside.body.back_edges if other.to_layer == edge.to_layer)
+    return f"has no effect: {reason}{f' (line {first.line})' if reason is NoEffect.EARLIER else ''}"
+
+
+def _carried(goes_out: Array | None, came_in: Array | None) -> Array | None:
+    """Return what a Result becomes as the next value of a Parameter, which keeps the type that it began with."""
+    if goes_out is None or came_in is None or goes_out.dtype == came_in.dtype:
+        return goes_out
+    return read_only(goes_out.astype(came_in.dtype))
+
+
+def _marks(came_in: Array | None, goes_out: Array | None, *, thorough: bool) -> tuple[str, ...]:
+    """Return what is remarkable; `thorough`: found by looking through the tensors, too."""
+    if goes_out is None or came_in is None:
+        return ()
+    found = []
+    if goes_out.shape != came_in.shape:
+        found.append("shape changed")
+    if goes_out.dtype != came_in.dtype:
+        found.append("type changed")
+    if thorough and not found and np.array_equal(goes_out, came_in, equal_nan=_is_float(goes_out)):
+        found.append("unchanged")
+    if thorough and _is_float(goes_out):
+        found += [name for name, test in (("NaN", np.isnan), ("Inf", np.isinf)) if bool(test(goes_out).any())]
+    return tuple(found)
+
+
+def _is_float(array: Array) -> bool:
+    return array.dtype != STRING_DTYPE and element_types.is_floating(array.dtype)
+
+
+# --- sides of an If -------------------------------------------------------------------------------------------------
+
+
+def branch_view(inside: Inside) -> BranchView:
+    """Return the side of an If that runs in the frame."""
+    assert isinstance(inside.activation.plan, BranchPlan)
+    value = input_view(inside.outer, inside.layer, 0)
+    side = inside.body.role
+    sentence = explanations.branch(inside.layer, side, value, taken=inside.activation.condition)
+    return BranchView(
+        level=inside.level,
+        layer=inside.layer,
+        condition=ConditionView(inside.activation.condition, f"input 0, {value.source}", None, sentence),
+        side=side,
+        inputs=tuple(_side_input(inside, entry) for entry in inside.body.inputs),
+        outputs=tuple(_side_output(inside, entry) for entry in inside.body.outputs),
+    )
+
+
+def _side_output(inside: Inside, entry: OutputMapping) -> OutputView:
+    inner = inside.inner(entry.result)
+    why = "leads to no output" if entry.output is None else f"what Result '{inner.name}' is"
+    return OutputView(OutputRole.BRANCH, entry.output, entry.line, inner, inside.output(entry.output), why)
+
+
+def _side_input(inside: Inside, entry: InputMapping) -> InputView:
+    outer = None if entry.input is None else input_view(inside.outer, inside.layer, entry.input)
+    why = "not connected" if entry.input is None else f"gets input {entry.input} as it is"
+    return InputView(Role.BRANCH, entry.input, entry.line, outer, inside.inner(entry.parameter), None, None, why)
+
+
+# --- concatenated outputs -------------------------------------------------------------------------------------------
+
+
+Shape = tuple[int, ...]
+
+
+def scan_views(frame: Frame, body: Body, rules: Rules) -> tuple[ScanView, ...]:
+    """Return all of them, in the order of the file."""
+    activation = frame.activation
+    assert activation is not None and isinstance(activation.plan, LoopPlan)
+    entries = [entry for entry in body.outputs if entry.output is not None and entry.slicing is not None]
+    parts = zip(entries, activation.plan.concatenated, activation.scans, strict=True)
+    return tuple(_scan_view(activation, body, entry, planned, scan.copy(), rules) for entry, planned, scan in parts)
+
+
+def _scan_view(
+    activation: Activation,
+    body: Body,
+    entry: OutputMapping,
+    planned: ConcatenatedOutput,
+    scan: Scan,
+    rules: Rules,
+) -> ScanView:
+    plan = activation.plan
+    assert isinstance(plan, LoopPlan)
+    slicing = planned.slicing
+    axis = _axis(slicing.axis, _piece_shape(plan, planned, scan))
+    now = scan.shape(axis)
+    return ScanView(
+        output=planned.output,
+        line=planned.line,
+        result=body.graph.by_id[entry.result].name,
+        axis=axis,
+        order=explanations.order(scan.length, slicing),
+        pieces=scan.length,
+        shape=now,
+        final_shape=_final_shape(activation, plan, planned, scan, axis, now),
+        declared=scan.length == 0,
+        why=explanations.concatenated(activation.operation.layer, slicing, axis, scan.length),
+        _scan=scan,
+        _plan=plan,
+        _entry=planned,
+        _rules=rules,
+    )
+
+
+def _axis(axis: int, shape: Shape) -> int:
+    try:
+        return normalize_axis(axis, len(shape))
+    except KernelError:
+        return axis
+
+
+def _piece_shape(plan: LoopPlan, planned: ConcatenatedOutput, scan: Scan) -> Shape:
+    """Return the shape of the first piece; before there is one, that which the file declares.
+
+    A scalar counts as [1].
+    """
+    shape = scan.piece(0).shape if scan.length else plan.program.declared(planned.result)[0]
+    return shape or (1,)
+
+
+def _final_shape(
+    activation: Activation, plan: LoopPlan, planned: ConcatenatedOutput, scan: Scan, axis: int, now: Shape | None
+) -> Shape | None:
+    """Return the shape at the end, unknown dimensions negative; None where the pieces cannot be joined."""
+    if activation.ended is not None and scan.length:
+        return now
+    piece = _piece_shape(plan, planned, scan)
+    if not 0 <= axis < len(piece) or (scan.length and now is None):
+        return None
+    total = loop_limits.total(activation)
+    if total == 0:
+        shape, dtype = plan.program.declared(planned.result)
+        empty: Shape = loops.empty_concatenation(planned.slicing.axis, shape, dtype).shape
+        return empty
+    alike = now is None or (now[axis] == scan.length * piece[axis] and scan.piece(scan.length - 1).shape == piece)
+    known = total is not None and alike and piece[axis] >= 0
+    return (*piece[:axis], total * piece[axis] if known and total is not None else -1, *piece[axis + 1 :])
+
+
+# --- loops ----------------------------------------------------------------------------------------------------------
+
+
+def loop_view(inside: Inside, *, differences: bool) -> LoopView:
+    """Return the loop that runs in the frame."""
+    roles = roles_of(inside.layer)
+    return LoopView(
+        level=inside.level,
+        layer=inside.layer,
+        trip=_trip(inside),
+        condition=_condition(inside) if inside.plan.is_loop else None,
+        inputs=tuple(_loop_inputs(inside, roles)),
+        outputs=tuple(_loop_output(inside, entry) for entry in inside.body.outputs),
+        back_edges=tuple(
+            back_edge_view(inside, roles, edge, differences=differences) for edge in inside.body.back_edges
+        ),
+        scans=scan_views(inside.frame, inside.body, inside.rules),
+    )
+
+
+# --- count and condition --------------------------------------------------------------------------------------------
+
+
+def _trip(inside: Inside) -> TripView:
+    activation = inside.activation
+    running = inside.frame.phase is Phase.RUNNING
+    bound = condition_limit(inside.frame) if activation.ended is None else None
+    result, verdict = inside.plan.condition_result, _verdict(inside)
+    told = None if verdict is None else verdict_text(verdict)
+    return TripView(
+        maximum=activation.limit,
+        executed=activation.iteration + (0 if running else 1),
+        total=loop_limits.total(activation),
+        origin=_trip_origin(inside),
+        ended=activation.ended,
+        sentence=explanations.ending(inside.layer, activation, inside.name(result), bound, told),
+        by_condition=bound,
+        verdict=verdict,
+    )
+
+
+def _verdict(inside: Inside) -> Verdict | None:
+    """Return what made the condition false where that ended the loop, and it was not set."""
+    result, activation = inside.plan.condition_result, inside.activation
+    if activation.ended is not EndReason.CONDITION or result is None or is_end_set(activation, inside.frame.values):
+        return None
+    return Verdicts(inside.frame, inside.file, {}).of(result)
+
+
+def _trip_origin(inside: Inside) -> str:
+    plan, slices = inside.plan, inside.activation.slices
+    if TRIP_COUNT in inside.activation.changed:
+        return "set in this branch"
+    if plan.is_loop:
+        return _control_text(inside, plan.trip_count, "not connected: unlimited", taken=_limit_of)
+    if not slices:
+        return "its concatenated outputs" if plan.concatenated else "nothing is sliced"
+    found = [
+        f"input {entry.input} has {taken.walk.count} slices" for entry, taken in zip(plan.sliced, slices, strict=True)
+    ]
+    return ", ".join(found)
+
+
+def _control_text(
+    inside: Inside, index: int | None, absent: str, taken: Callable[[Inside, Array], str] | None = None
+) -> str:
+    """Return where trip count or condition of a Loop come from, with the value; `taken` says what the loop took from
+    it.
+    """
+    if index is None:
+        return absent
+    value = input_view(inside.outer, inside.layer, index)
+    text = f"input {index}, {value.source}"
+    if value.array is None or value.array.size != 1:
+        return text
+    before = "" if taken is None else taken(inside, value.array)
+    now = value.array.reshape(-1)[0]
+    return (
+        f"{text}, which was {before} when the loop was entered; that it is {now} now has no effect"
+        if before
+        else (f"{text} = {now}")
+    )
+
+
+def _limit_of(inside: Inside, value: Array) -> str:
+    """Return the trip count that the loop took, where the value that it was taken from is another now."""
+    limit = inside.activation.limit
+    return "" if loops.trip_count(value) == limit else "negative" if limit is None else str(limit)
+
+
+def _condition(inside: Inside) -> ConditionView:
+    activation, plan, running = inside.activation, inside.plan, inside.frame.phase is Phase.RUNNING
+    result = inside.name(plan.condition_result)
+    closed = activation.iteration - 1 if running else activation.iteration
+    said = None  # by the body, at the end of the iteration that has just been closed
+    if closed >= 0 and not running and plan.condition_result is not None:
+        value = inside.frame.current(plan.condition_result)
+        said = None if value is None else loops.truth(value)
+    if CONDITION in activation.changed and not running and said != activation.condition:
+        origin = "set by hand"
+    elif closed < 0 or result is None:
+        origin = _control_text(inside, plan.condition, "not connected: the first iteration runs")
+    else:
+        origin = f"Result '{result}' of iteration {closed}"
+    upcoming = None
+    if running and plan.condition_result is not None:
+        value = inside.frame.current(plan.condition_result)
+        upcoming = None if value is None else loops.truth(value)
+    return ConditionView(
+        value=activation.condition,
+        origin=origin,
+        upcoming=upcoming,
+        sentence=explanations.condition(activation, running=running, origin=origin, upcoming=upcoming),
+        is_constant=loop_limits.constant_condition(activation) is not None,
+    )
+
+
+# --- port map -------------------------------------------------------------------------------------------------------
+
+
+def _loop_inputs(inside: Inside, roles: Roles) -> list[InputView]:
+    """Return the entries in the order of the file, then the Parameters that no entry leads to."""
+    entries = inside.body.inputs
+    found = [_loop_input(inside, roles, entry, roles.role_of(entry), marked=True) for entry in entries]
+    mapped = {entry.parameter for entry in entries}
+    for identity in (*roles.current_iteration, *(layer.id for layer in roles.unfed)):
+        if identity not in mapped:
+            role = Role.CURRENT_ITERATION if identity in roles.current_iteration else Role.NOT_CONNECTED
+            line = inside.body.graph.by_id[identity].line
+            found.append(
+                _loop_input(inside, roles, InputMapping(None, identity, None, None, False, line), role, marked=False)
+            )
+    return found
+
+
+def _loop_input(inside: Inside, roles: Roles, entry: InputMapping, role: Role, *, marked: bool) -> InputView:
+    return InputView(
+        role=role,
+        input=entry.input,
+        line=entry.line,
+        outer=None if entry.input is None else input_view(inside.outer, inside.layer, entry.input),
+        inner=inside.inner(entry.parameter),
+        slicing=entry.slicing,
+        slice=_slice(inside, entry) if role is Role.SLICED else None,
+        why=_why(inside, roles, entry, role, marked=marked),
+    )
+
+
+def _why(inside: Inside, roles: Roles, entry: InputMapping, role: Role, *, marked: bool) -> str:
+    """Return the sentence for the present iteration."""
+    moment, layer = explanations.when(inside.frame), inside.layer
+    if role is Role.NOT_USED:
+        return "has no effect: another entry for this Parameter comes first"
+    if role is Role.NOT_CONNECTED:
+        return explanations.unfed()
+    if role is Role.INVARIANT:
+        return explanations.invariant(layer, entry.input or 0)
+    if moment is None:
+        return explanations.no_iteration(inside.activation)
+    if role is Role.CURRENT_ITERATION:
+        return explanations.current_iteration(layer, moment, marked=marked)
+    if role is Role.MERGED:
+        line = next(edge.line for edge in inside.body.back_edges if edge.to_layer == entry.parameter)
+        result = inside.body.graph.by_id[roles.merged_from[entry.parameter]].name
+        return explanations.merged(layer, moment, entry.input or 0, result, line)
+    assert entry.slicing is not None
+    taken = next(taken for taken in inside.activation.slices if taken.parameter == _slot(inside, entry.parameter))
+    extent = taken.source.shape[taken.walk.axis]
+    return explanations.sliced(layer, moment, entry.slicing, taken.walk, extent, inside.rules)
+
+
+def _slot(inside: Inside, identity: int) -> int:
+    return inside.frame.program.slot(identity)
+
+
+def _slice(inside: Inside, entry: InputMapping) -> SliceView | None:
+    moment = explanations.when(inside.frame)
+    slot = _slot(inside, entry.parameter)
+    walk, source = next((taken.walk, taken.source) for taken in inside.activation.slices if taken.parameter == slot)
+    if moment is None or moment.iteration >= walk.count:
+        return None
+    return SliceView(moment.iteration, source.shape[walk.axis], walk)
+
+
+def _loop_output(inside: Inside, entry: OutputMapping) -> OutputView:
+    return OutputView(
+        role=output_role(entry),
+        output=entry.output,
+        line=entry.line,
+        inner=inside.inner(entry.result),
+        outer=inside.output(entry.output),
+        why=_why_output(inside, entry),
+    )
+
+
+def _why_output(inside: Inside, entry: OutputMapping) -> str:
+    layer, name = inside.layer, inside.body.graph.by_id[entry.result].name
+    if entry.output is None:
+        counts = inside.plan.condition_result == _slot(inside, entry.result)
+        return explanations.execution_condition(layer, name, counts=counts)
+    if entry.slicing is not None:
+        scan = inside.activation.scans[_scan_index(inside.body, entry)]
+        return explanations.concatenated(layer, entry.slicing, entry.slicing.axis, scan.length)
+    return explanations.last_value(layer, inside.frame, name, _without_iterations(inside, entry))
+
+
+def _scan_index(body: Body, entry: OutputMapping) -> int:
+    scanned = [other for other in body.outputs if other.output is not None and other.slicing is not None]
+    return scanned.index(entry)
+
+
+def _without_iterations(inside: Inside, entry: OutputMapping) -> str:
+    """Return what a last value is if no iteration runs, in words."""
+    if inside.rules is Rules.OPENVINO and transitions.ended_by_constant(inside.activation):
+        return "empty in OpenVINO, for the condition is a Constant"
+    value = next(value for value in inside.plan.last_values if value.output == entry.output)
+    merged = next((merged for merged in inside.plan.merged if merged.parameter == value.merged), None)
+    if merged is not None:
+        return f"input {merged.input}, the initial value of what the back edge carries"
+    if inside.frame.is_current(value.result):
+        return "what passes through the body unchanged"
+    return "undefined: zeros are used"
+
+
+# --- stops ----------------------------------------------------------------------------------------------------------
 
 
 def inspect(machine: Machine, *, differences: bool = False) -> StopView:
@@ -87,7 +587,7 @@ def _level(stack: list[Frame], depth: int) -> LevelView:
         phase=phase if running is None else f"{phase}, in {running.type} '{running.name}'",
         under_way=running,
         run=loop_run(stack[: depth + 1]),
-        total=explanations.total(activation) if activation and is_loop(frame) else None,
-        limit=explanations.limit(activation, condition_limit(frame)) if activation and is_loop(frame) else None,
+        total=loop_limits.total(activation) if activation and is_loop(frame) else None,
+        limit=loop_limits.limit(activation, condition_limit(frame)) if activation and is_loop(frame) else None,
         word="iteration" if layer is None else layer.iteration_word,
     )

@@ -1,8 +1,9 @@
-"""Lines of text about a stop; each function gives the lines of one part."""
+"""Views of a stop as lines of text and as JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
 from typing import Any, Final
 
 import numpy as np
@@ -11,23 +12,25 @@ from stepper.debug.inspection import explanations
 from stepper.debug.inspection.views import (
     BackEdgeView,
     BranchView,
+    ConditionView,
     InputView,
     LevelView,
     LoopView,
     OperationView,
     OutputView,
     ScanView,
+    SliceView,
     StopView,
+    TripView,
     ValueView,
 )
-from stepper.element_types import Array
 from stepper.engine.program import legend
-from stepper.plain_values import storable
+from stepper.ir.model import Layer, Model, layer_data
+from stepper.plain_values import storable, tensor_json
 from stepper.query.expression_values import described
-from stepper.wording import excerpt
+from stepper.records import as_data
+from stepper.tensors.number_text import array_text
 
-_MOST_NUMBERS = 6
-_LONGEST_VALUE = 100
 _MOST_PRINTED: Final = 200
 _NARROWEST: Final = 20
 
@@ -75,28 +78,6 @@ def value_text(value: ValueView) -> str:
     """Return a value: what computes it, type and shape, and its numbers where they are few."""
     shown = value.absent if value.array is None else array_text(value.array)
     return value.source if shown == value.source else f"{value.source}: {shown}"
-
-
-def array_text(array: Array, room: int | None = None) -> str:
-    """Type and shape of a tensor, and its numbers where they are few; in `room` characters, where that is possible."""
-    text = described(array)
-    if array.size > _MOST_NUMBERS or array.dtype.names is not None:
-        return text
-    if room is None:
-        return f"{text} {excerpt(np.array2string(array, separator=', ', precision=6), _LONGEST_VALUE)}"
-    return f"{text} {numbers_text(array, room - len(text) - 1)}".rstrip()
-
-
-def numbers_text(array: Array, room: int) -> str:
-    """Return the numbers in one line: all of them, or some of the first and last, or none, as there is room."""
-    for edge in (_MOST_NUMBERS, 2, 1):
-        threshold = 1 if edge < _MOST_NUMBERS else _MOST_NUMBERS
-        text = np.array2string(
-            array, separator=", ", precision=6, max_line_width=_LONGEST_VALUE, threshold=threshold, edgeitems=edge
-        )
-        if len(text) <= room:
-            return excerpt(text, _LONGEST_VALUE)
-    return ""
 
 
 def value_lines(value: Any, width: int = WIDTH, digits: int = 8) -> list[str]:
@@ -187,3 +168,45 @@ def branch_lines(branch: BranchView) -> list[str]:
     """Return a side of an If: why it runs, and its port map."""
     title = f"branch: {branch.layer.type} '{branch.layer.name}', {branch.side}"
     return [title, f"  {branch.condition.sentence}", *port_lines(branch)]
+
+
+# --- the same as JSON -----------------------------------------------------------------------------------------------
+
+
+_FIELDS: Final[Mapping[type, str]] = {
+    StopView: "tick place levels done next loop branch outputs",
+    LevelView: "depth kind name iteration phase",
+    OperationView: "layer index inputs outputs computed_by",
+    LoopView: "layer trip ports back_edges scans",
+    BranchView: "layer side condition ports",
+    TripView: "maximum executed total origin ended sentence",
+    InputView: "direction role port line inner outer slicing slice why",
+    OutputView: "direction role port line inner outer slicing slice why",
+    SliceView: "axis begin end extent count",
+    BackEdgeView: "result parameter line came_in goes_out comes_next marks counts why",
+    ScanView: "output line result axis order pieces shape final_shape declared why",
+    ValueView: "name layer output origin value=array absent",
+}
+"""The keys of each view, with the name of the attribute where that is another."""
+
+
+def view_data(view: Any, model: Model) -> Any:
+    """Return a view as JSON has it, with layers and tensors as in all answers."""
+    if isinstance(view, Layer):
+        return layer_data(view, model)
+    if isinstance(view, np.ndarray | np.generic):
+        return tensor_json(view)
+    if isinstance(view, ConditionView):
+        return view.value
+    if type(view) is tuple:
+        return [view_data(one, model) for one in view]
+    if type(view) not in _FIELDS:
+        return str(view) if isinstance(view, StrEnum) else as_data(view)
+    pairs = [name.partition("=") for name in _FIELDS[type(view)].split()]
+    found = {key: view_data(getattr(view, name or key), model) for key, _, name in pairs}
+    return {**found, "trip": trip_data(view, model)} if isinstance(view, LoopView) else found
+
+
+def trip_data(loop: LoopView, model: Model) -> dict[str, Any]:
+    """Return how often a loop runs, and its condition."""
+    return {**view_data(loop.trip, model), "condition": view_data(loop.condition, model)}

@@ -5,21 +5,34 @@ Made by inspect.py, put into lines by text.py. A view of one moment stays true w
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
+from stepper.debug.branches.edits import Edit, ValueEdit
+from stepper.debug.breakpoints.breakpoint import BreakDescription, BreakKind, Breakpoint
+from stepper.debug.causes.nan_origins import NonFiniteOutput, non_finite_output
+from stepper.debug.loop_limits import ConditionLimit, never_ends
 from stepper.debug.results import cell_text
-from stepper.element_types import Array
+from stepper.debug.stop import Mark, iteration_of
+from stepper.debug.stop_scope import WatchReading
+from stepper.debug.watches import Watch, Watches
+from stepper.element_types import Array, read_only
 from stepper.engine import transitions
-from stepper.engine.frames import LoopRun
+from stepper.engine.frames import Frame, LoopRun, Phase
 from stepper.engine.loops import ConcatenatedOutput, EndReason, OutputRole, Role, Scan, SliceWalk
-from stepper.engine.program import LoopPlan
+from stepper.engine.machine import Machine
+from stepper.engine.program import CompiledModel, LoopPlan, Operation, Program
 from stepper.engine.rules import Rules
 from stepper.html_tables import html_table
-from stepper.ir.model import Layer, Slicing
-from stepper.records import OneLine
+from stepper.ir.model import Graph, Layer, Slicing, Source
+from stepper.query.address_resolution import Target, address_of, moment_address
+from stepper.query.address_syntax import Address
+from stepper.records import Brief, OneLine
 
 if TYPE_CHECKING:
     from stepper.debug.causes.cause import Verdict
@@ -95,13 +108,6 @@ class LevelView(OneLine, Struct, frozen=True, eq=False):
     word: str = "iteration"
 
 
-class ConditionLimit(NamedTuple):
-    """After how many iterations a condition ends a loop at the latest, and by which comparison: `i < 24`."""
-
-    iterations: int
-    text: str
-
-
 class TripView(OneLine, Struct, frozen=True):
     """How often a loop runs: `maximum` (None: unlimited), iterations `executed` so far, `total` where it is known.
 
@@ -174,6 +180,8 @@ class InputView(OneLine, Struct, frozen=True, eq=False):
     `why` names the rule for the present iteration. `slice` is that of a sliced input, None where it has none (left).
     """
 
+    direction: ClassVar = "input"
+
     role: Role
     input: int | None
     line: int
@@ -183,9 +191,18 @@ class InputView(OneLine, Struct, frozen=True, eq=False):
     slice: SliceView | None
     why: str
 
+    @property
+    def port(self) -> int | None:
+        """Return the index of the layer's input."""
+        return self.input
+
 
 class OutputView(OneLine, Struct, frozen=True, eq=False):
     """An output of a port map. `output` is the index of the layer's output, None where it leads to none."""
+
+    direction: ClassVar = "output"
+    slicing: ClassVar = None
+    slice: ClassVar = None
 
     role: OutputRole
     output: int | None
@@ -193,6 +210,11 @@ class OutputView(OneLine, Struct, frozen=True, eq=False):
     inner: ValueView
     outer: ValueView | None
     why: str
+
+    @property
+    def port(self) -> int | None:
+        """Return the index of the layer's output."""
+        return self.output
 
 
 class BackEdgeView(OneLine, Struct, frozen=True, eq=False):
@@ -281,6 +303,11 @@ class LoopView(OneLine, Struct, frozen=True, eq=False):
     scans: tuple[ScanView, ...]
 
     @property
+    def ports(self) -> tuple[InputView | OutputView, ...]:
+        """Return the port map."""
+        return *self.inputs, *self.outputs
+
+    @property
     def is_last_by_count(self) -> bool:
         """True if trip count or slices end the loop after the iteration that runs, whatever its condition says."""
         trip = self.trip
@@ -302,6 +329,11 @@ class BranchView(OneLine, Struct, frozen=True, eq=False):
     side: str
     inputs: tuple[InputView, ...]
     outputs: tuple[OutputView, ...]
+
+    @property
+    def ports(self) -> tuple[InputView | OutputView, ...]:
+        """Return the port map."""
+        return *self.inputs, *self.outputs
 
 
 class StopView(OneLine, Struct, frozen=True, eq=False):
@@ -332,3 +364,391 @@ class StopView(OneLine, Struct, frozen=True, eq=False):
             rows.append(("carried", *edge.parameter.cells))
         rows += [("output", str(index), cell_text(array)) for index, array in enumerate(self.outputs or ())]
         return html_table(rows, f"tick {self.tick}, {self.place}")
+
+
+# --- values and operations of a frame -------------------------------------------------------------------------------
+
+
+def value_view(frame: Frame, source: Source | None, name: str = "") -> ValueView:
+    """Return the value of an output of a layer in this frame; known by the layer's name unless another is given."""
+    if source is None:
+        return ValueView(name, None, 0, Origin.NOTHING, "not connected", None, "not connected")
+    program = frame.program
+    layer = program.graph.by_id[source.layer]
+    slot = program.slots.get((source.layer, source.output), -1)
+    return ValueView(
+        name=name or layer.name,
+        layer=layer,
+        output=source.output,
+        origin=_origin_of(program, layer, slot),
+        source=source_text(layer, source.output),
+        array=frame.current(slot),
+        absent=frame.why_absent(slot),
+    )
+
+
+def _origin_of(program: Program, layer: Layer, slot: int) -> Origin:
+    if layer.type == "Constant":
+        return Origin.CONSTANT
+    if layer.type == "Parameter":
+        return Origin.PARAMETER
+    return Origin.OPERATION if slot in program.computed_at else Origin.FOLDED
+
+
+def source_text(layer: Layer, output: int) -> str:
+    """Which layer computes a value, in words: `LSTMCell 'cell', output 1`."""
+    port = f", output {output}" if len(layer.outputs) > 1 else ""
+    return f"{layer.type} '{layer.name}'{port}"
+
+
+def result_view(frame: Frame, result: Layer) -> ValueView:
+    """Return the value of a Result, known by the Result's name."""
+    return value_view(frame, frame.program.graph.sources[result.id][0], result.name)
+
+
+def input_view(frame: Frame, layer: Layer, index: int) -> ValueView:
+    """Return the value at an input of a layer."""
+    sources = frame.program.graph.sources[layer.id]
+    return value_view(frame, sources[index] if index < len(sources) else None)
+
+
+def operation_view(frame: Frame, index: int) -> OperationView:
+    """Return the operation at this place in the order of the frame's graph."""
+    operation: Operation = frame.program.operations[index]
+    layer = operation.layer
+    return OperationView(
+        layer=layer,
+        index=index,
+        inputs=tuple(value_view(frame, source) for source in frame.program.graph.sources[layer.id]),
+        outputs=tuple(
+            value_view(frame, Source(layer.id, output), _output_name(layer, output))
+            for output in range(len(layer.outputs))
+        ),
+        computed_by=operation.computed_by,
+    )
+
+
+def _output_name(layer: Layer, output: int) -> str:
+    return layer.name if len(layer.outputs) == 1 else f"{layer.name}:{output}"
+
+
+# --- frames ---------------------------------------------------------------------------------------------------------
+
+
+_QUICKLY_TESTED: Final = 100_000
+"""Elements of an input that are looked through for a screen."""
+_QUICKLY_TRIED: Final = 2**14
+"""Elements of the inputs of an operation that is run again while a screen waits."""
+
+
+class FrameView(Brief, Struct, frozen=True, eq=False):
+    """One frame at one moment; `depth` 0 is the model's own graph.
+
+    `last` is the index of the operation that was executed last in this iteration (-1: none yet), `running` that of the
+    loop or If that is under way in it. `closed`: the iteration is over, or has not begun. `edited` are the slots whose
+    value the user put there.
+    """
+
+    unshown: ClassVar = ("program", "_frame")
+
+    depth: int
+    program: Program
+    iteration: int | None
+    last: int
+    running: int | None
+    closed: bool
+    _frame: Frame
+    edited: frozenset[int] = frozenset()
+
+    @property
+    def graph(self) -> Graph:
+        """Return the graph that runs in it."""
+        return self.program.graph
+
+    @property
+    def layers(self) -> tuple[Layer, ...]:
+        """Return the operations in the order of execution."""
+        return self.program.layers
+
+    @property
+    def moment(self) -> int:
+        """Return the operation at which the frame stands: the one under way, else the one executed last; -1: before
+        all.
+        """
+        return self.last if self.running is None else self.running
+
+    def operation(self, index: int) -> OperationView:
+        """Return an operation with its inputs and outputs as they are now."""
+        return operation_view(self._frame, index)
+
+    def non_finite(self, index: int) -> NonFiniteOutput | None:
+        """Return what is NaN or infinite in an operation's first output, and where that comes from; quickly, for a
+        screen.
+        """
+        if not self.program.operations[index].outputs or not self.is_done(index):
+            return None
+        return non_finite_output(self._frame, index, "", most=_QUICKLY_TRIED)
+
+    def came_in(self, index: int, kind: str) -> bool:
+        """True if an input of an operation has NaN, or Inf, already; large inputs are not looked through.
+
+        `kind` is NaN or Inf.
+        """
+        test = np.isnan if kind == "NaN" else np.isinf
+        arrays = [value.array for value in self.operation(index).inputs]
+        small = (one for one in arrays if one is not None and one.dtype.kind == "f" and one.size <= _QUICKLY_TESTED)
+        return any(bool(test(one).any()) for one in small)
+
+    def output(self, index: int, output: int = 0) -> ValueView:
+        """Return what an operation gave in this iteration."""
+        return value_view(self._frame, Source(self.program.operations[index].layer.id, output))
+
+    def value(self, layer: int, output: int = 0) -> ValueView:
+        """Return the value of a layer's output, by the layer's id: a Parameter, a Constant or an operation."""
+        return value_view(self._frame, Source(layer, output))
+
+    def held(self, index: int, output: int = 0) -> Array | None:
+        """Return the value that is there: of this iteration, or of the one before if the operation has not run yet."""
+        outputs = self.program.operations[index].outputs
+        value = self._frame.values[outputs[output]] if output < len(outputs) else None
+        return None if value is None else read_only(value)
+
+    def kept(self, layer: int, output: int = 0) -> Array | None:
+        """Return the same by a layer's id: what its output holds, of this iteration or still of the one before."""
+        slot = self.program.slots.get((layer, output), -1)
+        value = self._frame.values[slot] if slot >= 0 else None
+        return None if value is None else read_only(value)
+
+    def is_done(self, index: int) -> bool:
+        """True if the operation has run in this iteration."""
+        return index <= self.last
+
+    def is_edited(self, index: int) -> bool:
+        """True if what the operation holds is not what it gave: the user changed it."""
+        return bool(self.edited) and not self.edited.isdisjoint(self.program.operations[index].outputs)
+
+    def address(self, index: int, compiled: CompiledModel) -> str:
+        """Return how the operation is written at the prompt, wherever the run stands."""
+        layer = self.program.operations[index].layer
+        text = self.address_of(layer, 0, compiled)
+        return text.rsplit(":", 1)[0] if len(layer.outputs) > 1 else text
+
+    def moment_address(self, index: int, compiled: CompiledModel) -> Address:
+        """Return the moment just after the operation, without an iteration: of a loop that after it, not inside."""
+        layer = self.program.operations[index].layer
+        found = moment_address(self._target(layer, 0), compiled)
+        return found if layer.is_loop else replace(found, port=None)
+
+    def address_of(self, layer: Layer, output: int, compiled: CompiledModel) -> str:
+        """Return how an output of a layer of this graph is written at the prompt, wherever the run stands."""
+        return str(address_of(self._target(layer, output), compiled))
+
+    def _target(self, layer: Layer, output: int) -> Target:
+        slot = self.program.slots.get((layer.id, output), -1)
+        return Target(self.program, layer, output, slot, layer, (None,) * len(self.program.path))
+
+
+def frame_views(stack: Sequence[Frame], edits: Iterable[Edit] = ()) -> tuple[FrameView, ...]:
+    """Return all frames of a stack, from the model's own graph inwards; `edits` are those of the run."""
+    made = tuple(edits)
+    return tuple(_frame_view(stack, depth, made) for depth in range(len(stack)))
+
+
+def _frame_view(stack: Sequence[Frame], depth: int, edits: Sequence[Edit]) -> FrameView:
+    frame = stack[depth].copy()
+    running = frame.phase is Phase.RUNNING
+    nested = depth < len(stack) - 1
+    iteration = iteration_of(frame)
+    began = frame.activation is None or iteration is not None or running
+    last = frame.pc - 1 if running else (len(frame.program.operations) - 1 if began else -1)
+    # A value that was computed anew is another object, even where it is the same.
+    values = [edit for edit in edits if isinstance(edit, ValueEdit) and edit.program is frame.program]
+    edited = frozenset(edit.slot for edit in values if frame.values[edit.slot] is edit.value)
+    return FrameView(depth, frame.program, iteration, last, frame.pc if nested else None, not running, frame, edited)
+
+
+# --- breakpoints, watches, progress ---------------------------------------------------------------------------------
+
+
+MOST_PLACES: Final = 50
+"""Of a breakpoint that are told one by one."""
+
+
+class BreakView(Brief, Struct, frozen=True, eq=False):
+    """A breakpoint; `places` are the operations at which it sits, as (id of the program, index).
+
+    Of one that waits for something about values wherever it happens there are none. `first_places` are the first of
+    them with their programs, as a Check has them. `ignored` is how many moments of those that it is to ignore have gone
+    by.
+    """
+
+    unshown: ClassVar = ("places", "first_places")
+
+    number: int
+    kind: BreakKind
+    text: str
+    sentence: str
+    conditional: bool
+    enabled: bool
+    hits: int
+    ignored: int
+    description: BreakDescription
+    places: frozenset[tuple[int, int]]
+    first_places: tuple[tuple[Program, int], ...] = ()
+
+    def is_at(self, program: Program, index: int) -> bool:
+        """True if it sits at this operation."""
+        return (id(program), index) in self.places
+
+
+def break_views(breakpoints: Iterable[Breakpoint]) -> tuple[BreakView, ...]:
+    """Return all breakpoints of a run."""
+    return tuple(_break_view(breakpoint) for breakpoint in breakpoints)
+
+
+def _break_view(breakpoint: Breakpoint) -> BreakView:
+    description = breakpoint.description
+    checks = breakpoint.checks if description.kind is not BreakKind.WHEN else ()
+    return BreakView(
+        number=breakpoint.number,
+        kind=description.kind,
+        text=description.text,
+        sentence=str(description),
+        conditional=bool(description.condition or description.hit),
+        enabled=description.enabled,
+        hits=breakpoint.hits,
+        ignored=breakpoint.counts[1].seen,
+        description=description,
+        places=frozenset((id(check.program), check.index) for check in checks),
+        first_places=tuple((check.program, check.index) for check in checks[:MOST_PLACES]),
+    )
+
+
+class WatchView(Struct, frozen=True, eq=False):
+    """A watch: what it is now, and what it was in the iterations of this run of the loop at which one has stopped.
+
+    `addresses` are those of the values that it reads; `body` is that of the innermost loop which has one of them, and
+    `outer` the iterations around that which it names.
+    `grows`: it is a value to which each iteration joins a piece, and is shown by these.
+    `title` is the expression with its format.
+    """
+
+    number: int
+    text: str
+    now: WatchReading | None
+    iterations: tuple[WatchReading, ...]
+    addresses: tuple[str, ...] = ()
+    body: Program | None = None
+    grows: bool = False
+    title: str = ""
+    outer: tuple[int | None, ...] = ()
+
+
+def watch_views(watches: Watches, run: LoopRun | None, where: Program) -> tuple[WatchView, ...]:
+    """Return all watches seen from the graph `where`; `run` is that of the loop whose iterations are wanted."""
+    return tuple(
+        WatchView(
+            watch.number,
+            watch.text,
+            watch.now,
+            _readings(watch, run),
+            _watch_addresses(watch),
+            watches.body(watch, where),
+            watches.piece(watch, where) is not None,
+            watch.title,
+            watches.outer(watch, where),
+        )
+        for watch in watches
+    )
+
+
+def _watch_addresses(watch: Watch) -> tuple[str, ...]:
+    return tuple(str(address) for address in watch.expression.addresses)
+
+
+def _readings(watch: Watch, run: LoopRun | None) -> tuple[WatchReading, ...]:
+    found = {
+        reading.iteration: reading for reading in watch.readings if reading.iteration is not None and reading.run == run
+    }
+    return tuple(found[iteration] for iteration in sorted(found))
+
+
+class Glance(Struct, frozen=True):
+    """Place of a run while it goes on: integers that were read one after another, so they may be of near moments.
+
+    `loop` is the innermost loop, `endless` the outermost one that nothing can end.
+    """
+
+    tick: int
+    iterations: tuple[int | None, ...]
+    loop: Layer | None = None
+    endless: Layer | None = None
+
+    @property
+    def iteration(self) -> int | None:
+        """Return the iteration of the innermost loop; None outside of loops."""
+        return next((one for one in reversed(self.iterations) if one is not None), None)
+
+
+def glance(machine: Machine) -> Glance:
+    """Return how far a machine has come; may be asked from any thread while another one runs it, and never waits."""
+    tick, stack = machine.tick, list(machine.stack)
+    running = [frame.activation for frame in stack if frame.activation is not None]
+    loops = [one for one in running if one.operation.layer.is_loop]
+    endless = next((one.operation.layer for one in loops if never_ends(one)), None)
+    loop = loops[-1].operation.layer if loops else None
+    return Glance(tick, tuple(_iteration(frame) for frame in stack), loop, endless)
+
+
+def _iteration(frame: Frame) -> int | None:
+    activation = frame.activation
+    return activation.iteration if activation is not None and activation.operation.layer.is_loop else None
+
+
+# --- variables and marks --------------------------------------------------------------------------------------------
+
+
+class VariableView(Struct, frozen=True, eq=False):
+    """A variable of the model (ReadValue, Assign), or the state of a random operation, as it is now.
+
+    `layers` are those that read it or assign to it. `value` is what the next inference would begin with; None before
+    anything was read or assigned.
+    """
+
+    name: str
+    layers: tuple[tuple[Program, Layer], ...]
+    value: Any
+
+
+class MarkView(Struct, frozen=True):
+    """A moment with a name; `is_here`: it is of the branch that goes on, so that one can go there."""
+
+    name: str
+    tick: int
+    branch: str
+    is_here: bool
+
+
+class Variables:
+    """The variables of a model, in the order in which they stand in it; looked up once."""
+
+    def __init__(self, compiled: CompiledModel) -> None:
+        self._users: dict[str, list[tuple[Program, Layer]]] = {}
+        for program in compiled.programs:
+            for operation in program.operations:
+                if operation.state_key:
+                    self._users.setdefault(operation.state_key, []).append((program, operation.layer))
+
+    def views(self, states: Mapping[str, Any]) -> tuple[VariableView, ...]:
+        """Return all of them with what a machine has for them."""
+        return tuple(VariableView(name, tuple(users), _shared(states.get(name))) for name, users in self._users.items())
+
+
+def _shared(value: Any) -> Any:
+    return value if value is None or not hasattr(value, "dtype") else read_only(value)
+
+
+def mark_views(marks: Mapping[str, Mark], here: str) -> tuple[MarkView, ...]:
+    """Return all marks, in the order of time; `here` is the branch that goes on."""
+    sorted_marks = sorted(marks.items(), key=lambda item: (item[1].tick, item[0]))
+    return tuple(MarkView(name, mark.tick, mark.branch, mark.branch == here) for name, mark in sorted_marks)

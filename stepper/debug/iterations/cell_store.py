@@ -20,7 +20,6 @@ from msgspec.structs import astuple, replace
 
 from stepper.debug.iterations.loop_runs import outer_now
 from stepper.debug.iterations.reader import IterationReader
-from stepper.debug.iterations.slots import is_current
 from stepper.debug.overview.facts import ActivationFacts, LoopFacts, Overview, Row
 from stepper.debug.overview.rows import LoopRows, loop_rows
 from stepper.debug.stop import iteration_of
@@ -401,7 +400,7 @@ class _ActivationStatistics:
     def _see_rows(self, frame: Frame, iteration: int) -> None:
         """Take what this iteration has made of the rows, and what the one before left in the slots."""
         for slot, known in self.values.items():
-            if is_current(frame, slot):
+            if frame.is_current(slot):
                 known.see(iteration, frame.values[slot])
             elif iteration and frame.values[slot] is not None:
                 known.see(iteration - 1, frame.values[slot])

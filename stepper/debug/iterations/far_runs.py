@@ -11,8 +11,7 @@ from typing import ClassVar, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stepper.debug.breakpoints.targets import loop_body
-from stepper.debug.inspection.explanations import never_ends
+from stepper.debug.breakpoints.conditions import loop_body
 from stepper.debug.iterations.loop_runs import (
     Outer,
     address_in_run,
@@ -22,6 +21,7 @@ from stepper.debug.iterations.loop_runs import (
     loop_around,
     outer_now,
 )
+from stepper.debug.loop_limits import never_ends
 from stepper.debug.scopes import loop_depth
 from stepper.debug.stop import iteration_of
 from stepper.debug.table.columns import made_by_iteration

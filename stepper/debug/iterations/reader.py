@@ -8,7 +8,6 @@ from time import perf_counter
 from typing import Any, Final
 from weakref import proxy
 
-from stepper.debug.iterations import slots
 from stepper.debug.iterations.loop_runs import Outer, enter_run, outer_now
 from stepper.debug.stop import iteration_of
 from stepper.debug.timeline import Timeline
@@ -251,7 +250,7 @@ class _Tap(RunObserver):
             if not self._waiting[0]:
                 self._begin = frame.activation.iteration
             for values, slot in zip(self._waiting, self._slots, strict=True):
-                values.append(frame.values[slot] if slots.is_current(frame, slot) else None)
+                values.append(frame.values[slot] if frame.is_current(slot) else None)
         self.settle()
 
     def settle(self) -> None:

@@ -13,14 +13,13 @@ import numpy as np
 from msgspec import Struct, field
 
 from stepper.debug.causes.locations import file_of, location_of
-from stepper.debug.iterations import slots
 from stepper.debug.iterations.loop_runs import ensure_run_here, enter_run_of, iterations_in_all, loop_around, outer_now
 from stepper.debug.iterations.reader import Batch, IterationReader, Take
 from stepper.debug.results import PreviousValue, Series
 from stepper.debug.scopes import value_now
 from stepper.debug.timeline import Timeline
 from stepper.debug.visits import PAUSED, excursion
-from stepper.element_types import Array
+from stepper.element_types import Array, read_only
 from stepper.errors import UsageError
 from stepper.ops.operands import LARGEST_TENSOR
 from stepper.query import expression_values
@@ -110,7 +109,7 @@ def value_before(timeline: Timeline, target: Target) -> Any:
         raise UsageError(f"'{target.named.name}' has no iteration before this one")
     if asked is None:
         frame = timeline.machine.stack[loop_around(target)]
-        if frame.program is target.program and (kept := slots.before(frame, target.slot)) is not None:
+        if frame.program is target.program and (kept := frame.before(target.slot)) is not None:
             return kept
     return value_in_iteration(timeline, target, iteration - 1)
 
@@ -241,7 +240,7 @@ def _reader(address: Address, statistic: str | None, *, limited: bool = True) ->
             raise UsageError(f"{address}: {error}") from None
         if limited and found.size > MOST_ELEMENTS:
             raise UsageError(f"{address} has {found.size} elements in an iteration; ask for a part, or a statistic")
-        return slots.read_only(found.copy() if limited else found)
+        return read_only(found.copy() if limited else found)
 
     return read
 

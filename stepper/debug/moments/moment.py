@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 from msgspec import Struct, field
 
-from stepper.debug.iterations import slots
-from stepper.element_types import Array
+from stepper.element_types import Array, read_only
 from stepper.engine.frames import Frame
 from stepper.engine.program import Program, Value
 from stepper.records import Brief
@@ -131,12 +130,12 @@ class MomentValues(Brief, Struct, frozen=True, eq=False):
         if self._frame is None:
             return self.given.get((layer, output))
         slot = self.program.slots.get((layer, output), -1)
-        return self._frame.values[slot] if slots.is_current(self._frame, slot) else None
+        return self._frame.values[slot] if self._frame.is_current(slot) else None
 
     def value(self, layer: int, output: int = 0) -> Array | None:
         """Return the same as an array that cannot be written to."""
         found = self.held(layer, output)
-        return None if found is None else slots.read_only(found)
+        return None if found is None else read_only(found)
 
     def output(self, index: int, output: int = 0) -> Array | None:
         """Return what an operation gave, by its place in the order of execution."""

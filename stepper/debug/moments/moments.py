@@ -21,9 +21,8 @@ from msgspec.structs import replace
 
 from stepper.debug.branches.branches import Branches
 from stepper.debug.branches.edits import ORIGINAL
-from stepper.debug.breakpoints.targets import named_places
+from stepper.debug.breakpoints.conditions import named_places
 from stepper.debug.finding.goto import place_from_the_first
-from stepper.debug.iterations import slots
 from stepper.debug.moments.moment import (
     BEFORE,
     REFERENCE,
@@ -397,7 +396,7 @@ class Moments:
         entered = [
             (
                 frame.program.parameter(one.parameter),
-                [frame.values[at] if slots.is_current(frame, at := one.parameter) else None],
+                [frame.values[at] if frame.is_current(at := one.parameter) else None],
             )
             for one in merged
         ]
@@ -461,7 +460,7 @@ def _paths(moment: Moment, here: GraphPlace) -> tuple[tuple[int, ...], tuple[int
 
 def _latest_first(frame: Frame) -> Iterator[tuple[int, list[Value | None]]]:
     """Yield the operations that have run, from the last one on, then those to come: the index, and what it gave."""
-    operations, values, done = frame.program.operations, frame.values, slots.computed(frame)
+    operations, values, done = frame.program.operations, frame.values, frame.computed
     for index in reversed(range(done)):
         yield index, [None if slot < 0 else values[slot] for slot in operations[index].outputs]
     for index in range(done, len(operations)):

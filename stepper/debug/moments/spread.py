@@ -22,7 +22,6 @@ from msgspec.structs import replace
 from stepper.debug.branches.branches import Branches, edit_text
 from stepper.debug.branches.differences import PlaceDifference, parting, state_difference
 from stepper.debug.branches.edits import Edit, ValueEdit, same_by_tick
-from stepper.debug.inspection.explanations import truth
 from stepper.debug.moments.moment import Moment, MomentKind, MomentValues
 from stepper.debug.moments.run_pairs import EndedGraph, RunPairs, Values, values_beside
 from stepper.debug.overview.facts import Row, RowKind
@@ -33,7 +32,7 @@ from stepper.debug.stop import iteration_of
 from stepper.debug.timeline import Timeline
 from stepper.element_types import Array
 from stepper.engine.frames import Frame, LoopRun, loop_run
-from stepper.engine.loops import ConcatenatedOutput, LastValueOutput
+from stepper.engine.loops import ConcatenatedOutput, LastValueOutput, truth
 from stepper.engine.program import CompiledModel, LoopPlan, Operation, Program, Value
 from stepper.engine.run import output_names
 from stepper.ir.model import Layer

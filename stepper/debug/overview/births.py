@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from stepper.debug.breakpoints.breakpoint import BreakDescription, BreakKind, Breakpoint
-from stepper.debug.breakpoints.checks import Causes, Check, Guard
+from stepper.debug.breakpoints.breakpoint import BreakDescription, BreakKind, Breakpoint, Causes, Check, Guard
 from stepper.debug.breakpoints.kinds.non_finite import non_finite_checks
 from stepper.debug.breakpoints.watcher import BreakpointWatcher
 from stepper.debug.causes.cause import Element, NonFinite, NonFiniteKind, OperandValue

@@ -14,8 +14,8 @@ from stepper.plain_values import json_number
 from stepper.records import Brief, as_data
 
 if TYPE_CHECKING:
-    from stepper.debug.inspection.run_views import Glance
-    from stepper.debug.inspection.views import ConditionLimit, SliceView
+    from stepper.debug.inspection.views import Glance, SliceView
+    from stepper.debug.loop_limits import ConditionLimit
     from stepper.engine.loops import Control, EndReason
     from stepper.errors import ErrorPlace
     from stepper.ir.model import LayerSite, Slicing

@@ -15,9 +15,8 @@ from stepper.debug.causes.cause import Verdict
 from stepper.debug.causes.locations import file_of
 from stepper.debug.causes.overrides import is_end_set
 from stepper.debug.causes.verdicts import Verdicts
-from stepper.debug.inspection.condition_limits import condition_limit
-from stepper.debug.inspection.explanations import never_ends
-from stepper.debug.inspection.views import ConditionLimit, SliceView
+from stepper.debug.inspection.views import SliceView
+from stepper.debug.loop_limits import ConditionLimit, condition_limit, never_ends
 from stepper.debug.overview.facts import ActivationFacts, BranchFacts, Ending, LoopFacts, Row, RowKind, StateRecurrence
 from stepper.debug.overview.rows import loop_rows
 from stepper.element_types import Array

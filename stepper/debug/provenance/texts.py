@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from stepper.debug.causes.cause import Link, LinkForm, LinkKind, LinkPart, PartRole
 from stepper.debug.causes.overrides import set_end_text
-from stepper.debug.causes.texts import element_text, link_words, moment_text, scalar_text, value_text
+from stepper.debug.causes.texts import element_text, link_words, moment_text, value_text
 from stepper.debug.provenance.facts import (
     Decision,
     ElementUse,
@@ -20,6 +20,7 @@ from stepper.debug.provenance.facts import (
     Uses,
 )
 from stepper.ops.operands import shape_text
+from stepper.tensors.number_text import number_text
 
 _MOST_ELEMENTS: Final = 8
 _MOST_USES: Final = 40
@@ -59,7 +60,7 @@ def _title(found: Provenance) -> str:
         return f"why {end.iterations} iteration{'' if end.iterations == 1 else 's'} of {end.layer}: {why}"
     if found.asked is QuestionKind.SHAPE:
         return f"why the shape {shape_text(found.shape)} of {found.address}"
-    value = "" if found.value is None else f" = {scalar_text(found.value)}"
+    value = "" if found.value is None else f" = {number_text(found.value)}"
     return f"why {found.address}{value}"
 
 
@@ -84,7 +85,7 @@ def _link_lines(links: Sequence[Link], indent: str) -> list[str]:
 
 def link_line(link: Link) -> str:
     """Return a link in one line: `@7 Multiply 'gate'[0,3] = 0.5  product of x[0,3] = 2, w[3] = 0.25`."""
-    value = "" if link.value is None else f" = {scalar_text(link.value)}"
+    value = "" if link.value is None else f" = {number_text(link.value)}"
     reason = link_reason(link)
     return f"{moment_text(link.location)} {value_text(link)}{value}{f'   {reason}' if reason else ''}"
 
@@ -104,7 +105,7 @@ def _followed(link: Link) -> str:
     one = next((one for one in link.operands if one.input == link.follows), None)
     if one is None:
         return ""
-    return f"of {one.layer.name}{element_text(one.element)} = {scalar_text(one.value)}"
+    return f"of {one.layer.name}{element_text(one.element)} = {number_text(one.value)}"
 
 
 def _made(link: Link) -> str:
@@ -122,7 +123,7 @@ def _made(link: Link) -> str:
 
 def _part(part: LinkPart) -> str:
     port = f":{part.output}" if part.output else ""
-    value = "" if part.value is None else f" = {scalar_text(part.value)}"
+    value = "" if part.value is None else f" = {number_text(part.value)}"
     share = "" if part.share is None else f" ({_percent(part.share)})"
     shape = ".shape" if part.is_shape else ""
     return f"{part.layer.name}{port}{shape}{element_text(part.element)}{value}{share}"
@@ -168,7 +169,7 @@ def _source(source: SourceTensor) -> str:
     size = prod(source.shape)
     whole = f"all {size} elements" if source.count == size and size > _MOST_ELEMENTS else ""
     shown = ", ".join(
-        f"{element_text(one.index) or 'its value'}{'' if one.value is None else f' = {scalar_text(one.value)}'}"
+        f"{element_text(one.index) or 'its value'}{'' if one.value is None else f' = {number_text(one.value)}'}"
         for one in source.elements[:_MOST_ELEMENTS]
     )
     count = f"{source.count} of {size} elements: " if size > 1 else ""
@@ -184,10 +185,10 @@ def _constant(source: SourceTensor) -> str:
     if not source.elements:
         return f"{source.name}.{_extents(source)}"
     if source.shape == () and source.elements and source.elements[0].value is not None:
-        return f"{source.name} = {scalar_text(source.elements[0].value)}"
+        return f"{source.name} = {number_text(source.elements[0].value)}"
     if source.count == 1 and source.elements:
         one = source.elements[0]
-        return f"{source.name}{element_text(one.index)} = {scalar_text(one.value)}"
+        return f"{source.name}{element_text(one.index)} = {number_text(one.value)}"
     size = prod(source.shape)
     return source.name if size == source.count else f"{source.name} ({source.count} of {size} elements)"
 

@@ -28,7 +28,7 @@ from stepper.debug.causes.overrides import is_end_set
 from stepper.debug.causes.texts import element_text
 from stepper.debug.causes.verdicts import Verdicts
 from stepper.debug.causes.why import NoValueYet, element_asked
-from stepper.debug.inspection.condition_limits import condition_limit
+from stepper.debug.loop_limits import condition_limit
 from stepper.debug.provenance.answer import sources_of
 from stepper.debug.provenance.facts import QuestionKind
 from stepper.debug.provenance.operation_at import Contribution, Contributions, Factor, element_at

@@ -13,10 +13,9 @@ from stepper.debug.causes.earlier_frames import EarlierFrames, Seat
 from stepper.debug.causes.nan_origins import first_element
 from stepper.debug.causes.run_walk import Differs
 from stepper.debug.causes.why import NoValueYet, element_asked
-from stepper.debug.inspection.explanations import never_ends
-from stepper.debug.iterations.slots import is_current, read_only, why_absent
+from stepper.debug.loop_limits import never_ends
 from stepper.debug.scopes import enclosing_loop, innermost_loop
-from stepper.element_types import Array
+from stepper.element_types import Array, read_only
 from stepper.engine.frames import Activation, Frame
 from stepper.engine.program import BranchPlan, CompiledModel, Program
 from stepper.errors import UsageError
@@ -59,8 +58,8 @@ def spot_of(
         raise UsageError(f"'{told}': one iteration has one cause; name one")
     seat = _seat_in(frames, target.program, target.iterations, told)
     frame = frames.at(seat)[-1]
-    if seat == frames.present[: len(seat)] and not is_current(frame, target.slot):
-        raise NoValueYet(f"'{target.named.name}' has no value here: {why_absent(frame, target.slot)}")
+    if seat == frames.present[: len(seat)] and not frame.is_current(target.slot):
+        raise NoValueYet(f"'{target.named.name}' has no value here: {frame.why_absent(target.slot)}")
     if frame.values[target.slot] is None:
         raise NoValueYet(f"'{target.named.name}' is no longer kept")
     value = read_only(frame.values[target.slot])
@@ -174,7 +173,7 @@ def _ensure_ran(frames: EarlierFrames, seat: Seat, index: int) -> None:
     frame = frames.at(seat)[-1]
     operation = frame.program.operations[index]
     if seat == frames.present[: len(seat)] and not (
-        all(is_current(frame, slot) for slot in operation.outputs) and (frame.pc > index or len(seat) > 0)
+        all(frame.is_current(slot) for slot in operation.outputs) and (frame.pc > index or len(seat) > 0)
     ):
         raise NoValueYet(f"{operation.layer.type} '{operation.layer.name}' has not run here")
 

@@ -26,6 +26,7 @@ from stepper.debug.story.facts import (
 from stepper.engine.loops import EndReason
 from stepper.operation_types import COMPARISON_SIGNS
 from stepper.query.short_names import last_part
+from stepper.tensors.number_text import fitted, number_text, short_exponent
 from stepper.wording import counted, enumerated, excerpt
 
 _ENDLESS: Final = 2**62
@@ -48,41 +49,18 @@ _LARGEST: Final = {"ReduceMax": "largest", "ReduceMin": "smallest", "Maximum": "
 
 
 def number(value: Scalar | None) -> str:
-    """Return a number for a chip: three decimals, or an exponent for what is very large or small."""
-    if value is None:
-        return "…"
-    if isinstance(value, str):
-        return {"NaN": "NaN", "Infinity": "+Inf", "-Infinity": "-Inf"}[value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else f"{value:+}".replace("inf", "Inf")
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int):
-        return str(value) if abs(value) < 10**9 else f"{value:.3e}".replace("e+", "e")
-    if value == int(value) and abs(value) < 1000 and value != 0:
-        return f"{value:.3f}"
-    if value and (abs(value) >= 1e6 or abs(value) < 1e-3):
-        return f"{value:.2e}".replace("e+0", "e").replace("e-0", "e-").replace("e+", "e")
-    return f"{value:.3f}"
+    """Return the number of a link: three decimals where they fit, `…` for one that is not known."""
+    return "…" if value is None else fitted(value, 10, keep_decimals=True)
+
+
+def short_number(value: Scalar | None) -> str:
+    """Return a number within a formula, in three digits."""
+    return "…" if value is None else short_exponent(number_text(value, 3))
 
 
 def value_text(link: StoryLink) -> str:
     """Return the number of a link, or that it has none since it failed."""
     return "failed" if link.kind is LinkKind.FAILED else number(link.value)
-
-
-def short_number(value: Scalar | None) -> str:
-    """Return a number within a formula, in three digits."""
-    if isinstance(value, str):
-        return {"NaN": "NaN", "Infinity": "Inf", "-Infinity": "-Inf"}[value]
-    if isinstance(value, bool) or value is None:
-        return number(value)
-    if isinstance(value, int):
-        return str(value)
-    if not math.isfinite(value):
-        return number(value).lstrip("+")
-    text = f"{value:.3g}"
-    return text.replace("e+0", "e").replace("e-0", "e-").replace("e+", "e")
 
 
 def percent(share: float) -> str:

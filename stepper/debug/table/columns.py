@@ -14,12 +14,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper import element_types
-from stepper.debug.breakpoints.checks import bodies, plan_of
+from stepper.debug.breakpoints.breakpoint import bodies, plan_of
 from stepper.debug.iterations.loop_runs import Outer, address_in_run, loop_around, outer_iterations
-from stepper.debug.iterations.slots import read_only
 from stepper.debug.scopes import loop_depth, target_in
 from stepper.debug.timeline import Timeline
-from stepper.element_types import Array
+from stepper.element_types import Array, read_only
 from stepper.engine.program import CompiledModel, Program, Value
 from stepper.errors import UsageError
 from stepper.query.address_resolution import ResolutionError, Target, moment_address, resolve, resolve_all

@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from time import thread_time
 from typing import Final
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
+from stepper.compare.comparison import RunComparison
+from stepper.compare.observations import SideFailure
+from stepper.compare.verdict import ComparisonVerdict
 from stepper.debug.debugger import Debugger
 from stepper.debug.overview.facts import Birth, Overview, RunState
-from stepper.diagnosis.check.deadline import Deadline
-from stepper.diagnosis.check.hits import finding_of
-from stepper.diagnosis.check.probe import probe_run
-from stepper.diagnosis.check.subject import RunSubject, beginning
-from stepper.diagnosis.findings import GRAVITY, Finding
+from stepper.diagnosis.check.probe import Deadline, probe_run
+from stepper.diagnosis.check.rules.comparison import DEPARTS, DIFFERS, REFUSED
+from stepper.diagnosis.check.subject import RunSubject, beginning, finding_of, moment_address
+from stepper.diagnosis.findings import GRAVITY, FilePart, Finding, Severity
 from stepper.diagnosis.registry import rule_finders
 from stepper.diagnosis.rule import SubjectKind
 from stepper.diagnosis.texts import consequence, headline, remedy
+from stepper.engine.rules import Rules
+from stepper.errors import StepperError
 from stepper.html_tables import html_table
-from stepper.ir.model import Model
+from stepper.ir.model import layer_site
+from stepper.openvino.partner import OPENVINO
 
 SECONDS: Final = 60.0
 """Seconds that the run of a check may take, unless another number is asked for."""
@@ -37,10 +44,11 @@ _MEMORY: Final = 2**29
 
 
 class CheckedRun(Struct, frozen=True):
-    """Findings of a run, and its facts."""
+    """Findings of a run, its facts, and in words what was looked for."""
 
     findings: tuple[Finding, ...]
     overview: Overview
+    checked: tuple[str, ...]
 
     def _repr_html_(self) -> str:
         """Return a table of the findings, for notebooks."""
@@ -73,21 +81,40 @@ def check_run(
         overview = debugger.look_through(seconds=share * most)
     if overview.state is RunState.FINISHED:
         debugger.continue_()  # so that values of the end can be asked about
-    subject = RunSubject(debugger.model, overview, debugger, deadline=deadline, cost=cost, probe=probe)
-    return CheckedRun(_found(subject), overview)
+    return _checked(
+        RunSubject(debugger.model, overview, debugger, deadline=deadline, cost=cost, probe=probe, moves=True)
+    )
 
 
-def findings_of_facts(model: Model, overview: Overview) -> tuple[Finding, ...]:
-    """Return what the rules of runs find in the facts of a run alone, without another one; the gravest first."""
-    return _found(RunSubject(model, overview))
+def check_overview(debugger: Debugger, overview: Overview, seconds: float) -> CheckedRun:
+    """Return what the rules of runs find in a run that is over; the debugger stays where it is.
+
+    A machine of its own repeats the run for at most `seconds`, unless the user edited values: of an edited run the
+    facts alone are checked.
+    """
+    probe, begun, deadline = None, thread_time(), Deadline(seconds)
+    if overview.state is RunState.FINISHED and not overview.births and not debugger.timeline.edits:
+        probe = probe_run(beginning(debugger), overview.loops, deadline)
+    cost = thread_time() - begun
+    return _checked(
+        RunSubject(debugger.model, overview, debugger, deadline=deadline, cost=cost, probe=probe, moves=False)
+    )
 
 
-def _found(subject: RunSubject) -> tuple[Finding, ...]:
-    file = str(subject.model.path)
+def _checked(subject: RunSubject) -> CheckedRun:
+    file, overview, probe = str(subject.model.path), subject.overview, subject.probe
     with np.errstate(all="ignore"):
-        return ranked(
+        found = ranked(
             finding_of(one.rule, file, hit) for one in rule_finders(SubjectKind.RUN) for hit in one.find(subject)
         )
+    is_over = overview.state is RunState.FINISHED
+    checked = (
+        *(("NaN", "Inf") if overview.births_complete or (is_over and probe is not None and probe.is_whole) else ()),
+        *(("shapes", "recurrence") if is_over else ()),
+        *(("integer overflow", "indices", "saturation", "rounding") if probe is not None and probe.is_whole else ()),
+        *(("effect of inputs",) if subject.elsewhere is not None else ()),
+    )
+    return CheckedRun(found, overview, checked)
 
 
 def ranked(findings: Iterable[Finding], *, first: str = "") -> tuple[Finding, ...]:
@@ -100,3 +127,66 @@ def ranked(findings: Iterable[Finding], *, first: str = "") -> tuple[Finding, ..
         return GRAVITY[one.severity], one.rule != first, not one.tick, one.tick, one.spot.line, one.rule
 
     return tuple(sorted(findings, key=key))
+
+
+# --- against another run --------------------------------------------------------------------------------------------
+
+
+def compared_finding(
+    compare: Callable[[Rules | None], RunComparison], reference: str, *, was_asked: bool
+) -> Finding | None:
+    """Return where a run parts from a reference, by its name; None where it does not.
+
+    `compare` runs both, under a rule book (None: as the user asks). What OpenVINO alone computes otherwise, so that
+    both agree under its rules, is a departure. Where nobody `was_asked` for it, what stops the reference is a note, and
+    a comparison that fails is none; else raises what `compare` does.
+    """
+    try:
+        compared = compare(None)
+    except StepperError:
+        if was_asked:
+            raise
+        return None
+    found = comparison_finding(compared, reference)
+    if found is None:
+        return None
+    if found.rule == REFUSED.name:
+        return found if was_asked else replace(found, severity=Severity.NOTE)
+    if reference == OPENVINO:
+        with suppress(StepperError):  # of a model that may not run so
+            if not compare(Rules.OPENVINO).differs:
+                return replace(found, rule=DEPARTS.name, severity=DEPARTS.severity)
+    return found
+
+
+def comparison_finding(compared: RunComparison, reference: str) -> Finding | None:
+    """Return where a run parts from the reference that the user knows by this name; None where it does not."""
+    found = compared.verdict
+    if found is None:
+        return None
+    stopped = next((one for one in compared.observations.findings if isinstance(one, SideFailure)), None)
+    rule, reason = DIFFERS, found.reason
+    if stopped is not None and not stopped.ours:
+        rule, reason = REFUSED, stopped.message
+    details = {"reference": reference, "reason": reason, "model": compared.file}
+    if rule is REFUSED:  # no place of ours is to blame
+        return Finding(rule.name, rule.severity, FilePart(compared.file, 0, "run"), dict(details))
+    path = tuple(layer_site(step.layer, compared.file) for step in found.path)
+    iterations = tuple(step.iteration for step in found.path if step.iteration is not None)
+    layer = None if found.layer is None else layer_site(found.layer, compared.file)
+    loop = None if found.loop is None else layer_site(found.loop, compared.file)
+    spot = FilePart(compared.file, found.line, "run", path, layer, loop)
+    return Finding(rule.name, rule.severity, spot, dict(details), iterations, _address(found))
+
+
+def _address(found: ComparisonVerdict) -> str:
+    """Return where values differ first, as the debugger knows it."""
+    shown = found.shows_at or found.layer
+    if shown is None or shown.type == "Result":
+        return ""
+    if not found.path:
+        return moment_address(shown.name, ())
+    around = found.path[-1].layer
+    if found.iteration is None or not any(shown in body.graph.layers for body in around.bodies):
+        return moment_address(around.name, ())
+    return moment_address(shown.name, (found.iteration,))

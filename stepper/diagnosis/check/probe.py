@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from time import perf_counter, thread_time
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -17,13 +18,33 @@ from msgspec import Struct
 from stepper.debug.breakpoints.watcher import BreakpointWatcher
 from stepper.debug.overview.births import births_watcher
 from stepper.debug.overview.facts import Birth, LoopFacts
-from stepper.diagnosis.check.deadline import Deadline
 from stepper.diagnosis.check.whole_numbers import Look, WholeNumbers, look_at, look_at_width
 from stepper.element_types import Array, is_floating
 from stepper.engine.frames import Every, Frame
 from stepper.engine.machine import Machine
 from stepper.engine.program import Operation, Program
 from stepper.errors import StepperError
+
+_MOST_TIMES: Final = 4.0
+"""Times as long that it may take where something else is waited for."""
+
+
+class Deadline:
+    """So many seconds of work from now on."""
+
+    def __init__(self, seconds: float) -> None:
+        self._work, self._wall = thread_time() + seconds, perf_counter() + _MOST_TIMES * seconds
+
+    @property
+    def left(self) -> float:
+        """Return how many seconds are left; 0 or less where there are none."""
+        return min(self._work - thread_time(), (self._wall - perf_counter()) / _MOST_TIMES)
+
+    @property
+    def is_over(self) -> bool:
+        """True if no time is left."""
+        return self.left <= 0
+
 
 _EDGE: Final = 16
 """Iterations that are looked at from the beginning and from the end; and as many between."""
@@ -120,6 +141,7 @@ class Probe:
             self.stops = births.stops
         self.is_whole = False
         """True once the run has come to its end."""
+        self.outputs: tuple[Array, ...] | None = None
         self._lengths = {facts.layer.line: facts.most for facts in loops}
         self.found: dict[int, Probed] = {}
         """By the line of the loop in the file."""
@@ -197,7 +219,7 @@ def probe_run(
         watcher.forward()
     with suppress(StepperError):  # it is known already
         machine.advance(Every.END)
-        probe.is_whole = machine.finished
+        probe.is_whole, probe.outputs = machine.finished, machine.outputs
     if watcher is not None and not machine.finished:
         watcher.examine()
     return probe

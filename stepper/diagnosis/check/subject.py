@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
 from stepper.debug.causes.cause import Chain, Location
 from stepper.debug.debugger import Debugger
 from stepper.debug.overview.facts import ActivationFacts, LoopFacts, Overview, Row, RowKind, RunState
-from stepper.diagnosis.check.deadline import Deadline
-from stepper.diagnosis.check.probe import Probe, Probed, probe_run
+from stepper.diagnosis.check.probe import Deadline, Probe, Probed, probe_run
+from stepper.diagnosis.findings import Detail, FilePart, Finding, Severity
 from stepper.diagnosis.lint.subjects import LoopSubject
+from stepper.diagnosis.rule import Rule
 from stepper.element_types import Array
 from stepper.engine.compiler import compile_model
 from stepper.engine.inputs import bind_states
@@ -21,6 +22,7 @@ from stepper.engine.machine import Machine
 from stepper.engine.rules import Rules
 from stepper.errors import StepperError
 from stepper.ir.model import Layer, LayerSite, Model
+from stepper.query.address_syntax import exact_name
 from stepper.tensors.difference import measure
 from stepper.tensors.histories import Counter, ValueHistory
 from stepper.tensors.tolerances import Tolerance
@@ -31,6 +33,8 @@ _LARGEST_REPEATED: Final = 2**27
 """Bytes of outputs: what is held of two runs with larger ones takes a multiple of the largest tensor."""
 _NEAR: Final = Tolerance(1e-3, 1e-5)
 REAL: Final = ("f16", "bf16", "f32", "f64")
+K = TypeVar("K")
+T = TypeVar("T")
 
 
 class CarriedRow(NamedTuple):
@@ -64,6 +68,27 @@ class RunOfLoop(NamedTuple):
                 yield CarriedRow(row, history)
 
 
+class Observed(NamedTuple, Generic[K, T]):
+    """Observation of an operation in the body of a loop."""
+
+    loop: RunOfLoop
+    subject: LoopSubject
+    key: K
+    layer: Layer
+    found: T
+
+    def shown(self, iteration: int, severity: Severity | None = None, **details: Detail) -> RunFinding:
+        """Return a finding about the operation in an iteration."""
+        layer = self.subject.site(self.layer)
+        return shown(place_of(self.loop, layer, iteration), severity, layer=layer, **details)
+
+    @property
+    def type(self) -> str:
+        """Return the declared element type of the output; empty if it is not declared."""
+        declared = self.layer.outputs[0].element_type
+        return "" if declared is None else declared.name
+
+
 class Elsewhere(NamedTuple):
     """A run on other inputs: those that are others, what came out, and what was seen."""
 
@@ -80,7 +105,7 @@ def beginning(debugger: Debugger) -> Machine:
 
 
 class RunSubject:
-    """A run that was made; without a debugger only its facts are known, and no value that they do not have.
+    """A run that was made. Unless it `moves` the debugger, only values that a probe has seen are known.
 
     Further runs end at the deadline; one `cost` so many seconds of the processor.
     """
@@ -89,14 +114,15 @@ class RunSubject:
         self,
         model: Model,
         overview: Overview,
-        debugger: Debugger | None = None,
+        debugger: Debugger,
         *,
-        deadline: Deadline | None = None,
-        cost: float = 0.0,
-        probe: Probe | None = None,
+        deadline: Deadline,
+        cost: float,
+        probe: Probe | None,
+        moves: bool,
     ) -> None:
         self.model, self.overview, self._debugger = model, overview, debugger
-        self._deadline, self._cost, self._probe = deadline, cost, probe
+        self._deadline, self._cost, self._probe, self._moves = deadline, cost, probe, moves
 
     @cached_property
     def _subjects(self) -> dict[int, LoopSubject]:
@@ -113,7 +139,7 @@ class RunSubject:
     def is_probed(self) -> bool:
         """True if the run was short and small enough, and ended as it should, to be made once or twice more."""
         overview = self.overview
-        if self._debugger is None or sum(one.nbytes for one in self.outputs or ()) > _LARGEST_REPEATED:
+        if sum(one.nbytes for one in self.outputs or ()) > _LARGEST_REPEATED:
             return False
         return overview.state is RunState.FINISHED and not overview.births
 
@@ -125,6 +151,15 @@ class RunSubject:
     def probed(self, loop: RunOfLoop) -> Probed | None:
         """Return what was seen of the operations in the body of a loop."""
         return None if self.probe is None else self.probe.found.get(loop.facts.layer.line)
+
+    def observed(self, of: Callable[[Probed], Mapping[K, T]]) -> Iterator[Observed[K, T]]:
+        """Yield what was seen of the operations in the last run of each loop; keys are ids of layers, or begin so."""
+        for loop in self.loops():
+            seen, subject = self.probed(loop), loop.subject
+            if seen is not None and subject is not None:
+                for key, found in of(seen).items():
+                    layer: Any = key[0] if isinstance(key, tuple) else key
+                    yield Observed(loop, subject, key, subject.inner.by_id[layer], found)
 
     @cached_property
     def elsewhere(self) -> Elsewhere | None:
@@ -141,9 +176,8 @@ class RunSubject:
 
     def _run_on(self, parameters: Sequence[Layer]) -> Elsewhere | None:
         """Return a run on other values for these inputs; None where that is not made, or fails."""
-        if not self.is_probed or self._deadline is None or self._deadline.left < self._cost:
+        if self.probe is None or self._deadline.left < self._cost:
             return None
-        assert self._debugger is not None, "it is probed"
         machine = beginning(self._debugger)
         frame = machine.stack[0]
         changed = []
@@ -163,7 +197,7 @@ class RunSubject:
     @cached_property
     def differs_in_openvino(self) -> bool:
         """True if the outputs are others by the rules of OpenVINO, or do not come in a few times as long."""
-        if self._debugger is None or self._deadline is None or self.outputs is None:
+        if self.outputs is None:
             return False
         ours, states = self._debugger.machine, self._debugger.machine.initial_states
         if ours.rules is Rules.OPENVINO:
@@ -179,7 +213,9 @@ class RunSubject:
     @property
     def outputs(self) -> tuple[Any, ...] | None:
         """The outputs of the run; None where they are not known."""
-        return None if self._debugger is None else self._debugger.machine.outputs
+        if self._moves:
+            return self._debugger.machine.outputs
+        return None if self._probe is None else self._probe.outputs
 
     def loops(self) -> Iterator[RunOfLoop]:
         """Yield the last run of each loop that ran."""
@@ -202,10 +238,13 @@ class RunSubject:
 
     def values(self, loop: RunOfLoop, name: str, count: int) -> Array | None:
         """Return a value in the first so many iterations, these along a new first axis; None where shapes change."""
-        return self._value(f"`{loop.facts.layer.name}`::`{name}`@0:{count}")
+        if self._moves:
+            return self._value(f"`{loop.facts.layer.name}`::`{name}`@0:{count}")
+        found = [one for k in range(count) if (one := self.value(loop, name, k)) is not None]
+        return np.stack(found) if len(found) == count and len({one.shape for one in found}) == 1 else None
 
     def _value(self, address: str) -> Array | None:
-        if self._debugger is None:
+        if not self._moves:
             return None
         try:
             found = self._debugger.value(address)
@@ -215,7 +254,7 @@ class RunSubject:
 
     def chain_of(self, address: str, tick: int | None = None) -> Chain | None:
         """Return where a value comes from, as it is at a tick (None: now); None where that cannot be told."""
-        if self._debugger is None:
+        if not self._moves:
             return None
         try:
             if tick is not None:
@@ -244,3 +283,105 @@ def iterations_around(location: Location) -> tuple[int, ...]:
 def loops_around(location: Location) -> tuple[LayerSite, ...]:
     """Return the loops and Ifs around a place."""
     return tuple(one.layer for one in location.path)
+
+
+# --- findings of a run ----------------------------------------------------------------------------------------------
+
+
+class RunPlace(NamedTuple):
+    """A layer, the loops around it with their iterations, and what to look at; `loop` is the one that it is about."""
+
+    layer: LayerSite | None
+    path: tuple[LayerSite, ...] = ()
+    iterations: tuple[int, ...] = ()
+    address: str = ""
+    tick: int = 0
+    loop: LayerSite | None = None
+
+
+class RunFinding(NamedTuple):
+    """A rule that is broken at a place; `severity` where it is another than that of the rule."""
+
+    place: RunPlace
+    details: Mapping[str, Detail]
+    severity: Severity | None = None
+
+
+def finding_of(rule: Rule, file: str, hit: RunFinding) -> Finding:
+    """Return the finding of a rule at a place."""
+    place = hit.place
+    loop = place.loop or (place.path[-1] if place.path else None)
+    line = place.layer.line if place.layer is not None else 0
+    spot = FilePart(file, line, "run", place.path, place.layer, loop)
+    severity = hit.severity or rule.severity
+    return Finding(rule.name, severity, spot, dict(hit.details), place.iterations, place.address, place.tick)
+
+
+def shown(place: RunPlace, severity: Severity | None = None, **details: Detail) -> RunFinding:
+    """Return what a rule has found."""
+    return RunFinding(place, details, severity)
+
+
+# --- places of a run ------------------------------------------------------------------------------------------------
+
+
+def place_of(run: RunOfLoop, layer: LayerSite | None, iteration: int | None) -> RunPlace:
+    """Return a place in an iteration of the loop's last run."""
+    outer = run.activation.outer
+    iterations = (*outer, iteration) if iteration is not None else outer
+    address = "" if layer is None else moment_address(layer.name, iterations)
+    return RunPlace(layer, (run.facts.layer,), iterations, address, run.activation.tick, run.facts.layer)
+
+
+def moment_address(name: str, iterations: Sequence[int]) -> str:
+    """Return what leads the debugger to an operation, in the last of these iterations."""
+    operation = str(exact_name(name))
+    return f"{operation}@{iterations[-1]}" if name and iterations else operation if name else ""
+
+
+# --- rows that repeat -----------------------------------------------------------------------------------------------
+
+
+_LONGEST: Final = 64
+"""The longest period that is looked for."""
+_LEAST_REPEATED: Final = 4
+
+
+class Repetition(NamedTuple):
+    """Everything that a loop carries repeats, from an iteration to the end; `value` is one that does not stay."""
+
+    period: int
+    since: int
+    value: CarriedRow
+
+
+def repetition(loop: RunOfLoop) -> Repetition | None:
+    """Return with which period all that is carried repeats to the end; None if it does not.
+
+    Counters and what never changes are left out; a value that settles is none.
+    """
+    found: Repetition | None = None
+    for value in loop.carried():
+        if value.counter is not None or value.history.unchanged_since == 0:
+            continue
+        one = _period(value.history)
+        if one is None:
+            return None
+        period, since = one
+        if found is None or period > found.period:
+            found = Repetition(period, since if found is None else max(found.since, since), value)
+    return found if found is not None and found.period > 1 else None
+
+
+def _period(history: ValueHistory) -> tuple[int, int] | None:
+    """Return the period of the last iterations, and since when it holds; None without one, or of too few iterations."""
+    exact = history.spans[:, 1] - history.spans[:, 0] == 1
+    begin = int(np.flatnonzero(~exact)[-1]) + 1 if not exact.all() else 0
+    columns = history.numbers[:, begin:]
+    count = columns.shape[1]
+    for period in range(1, min(count // 2, _LONGEST) + 1):
+        same = (columns[:, period:] == columns[:, :-period]).all(axis=(0, 2))
+        run = int(same[::-1].argmin()) if not same.all() else len(same)
+        if run >= max(2 * period, _LEAST_REPEATED):
+            return period, int(history.spans[begin, 0]) + count - run - period
+    return None

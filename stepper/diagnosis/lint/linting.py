@@ -131,13 +131,18 @@ def _finding(rule: Rule, facts: LayerSubject, hit: RuleHit) -> Finding:
     graph = facts.layer.bodies[0].graph if hit.is_inside else facts.graph
     part: Part = "port map entry"
     layer: Layer | None
+    result = None
     if isinstance(at, Layer):
-        part, layer = "layer", at
+        part, layer, result = "layer", at, at
     elif isinstance(at, BackEdge):
-        part, layer = "back edge", graph.by_id.get(at.to_layer)
+        part, layer, result = "back edge", graph.by_id.get(at.to_layer), graph.by_id.get(at.from_layer)
     else:
-        layer = graph.by_id.get(at.parameter if isinstance(at, InputMapping) else at.result)
+        layer = result = graph.by_id.get(at.parameter if isinstance(at, InputMapping) else at.result)
     site = None if layer is None else facts.site(layer)
     loop = facts.layer if facts.layer.bodies else facts.path[-1] if facts.path else None
     spot = FilePart(str(facts.model.path), at.line, part, path, site, None if loop is None else facts.site(loop))
-    return Finding(rule.name, hit.severity or rule.severity, spot, dict(hit.details))
+    named = {"layer": layer, "parameter": layer, "result": result}
+    text = f"{rule.says} {rule.means} {rule.do}"
+    found = {name: one for name, one in named.items() if f"{{{name}}}" in text} | dict(hit.details)
+    details = {name: facts.site(one) if isinstance(one, Layer) else one for name, one in found.items()}
+    return Finding(rule.name, hit.severity or rule.severity, spot, details)

@@ -177,6 +177,13 @@ class Declared:
         return dimensions is None or all(one.least <= 1 and one.most != 0 for one in dimensions)
 
 
+def different_types(one: Declared, other: Declared) -> tuple[str, str] | None:
+    """Return the names of two element types that are known and differ."""
+    if one.type is None or other.type is None or one.type == other.type:
+        return None
+    return one.type.name, other.type.name
+
+
 def declared(graph: Graph, source: Source | None) -> Declared:
     """Return what is declared of what a layer gives."""
     layer = None if source is None else graph.by_id.get(source.layer)

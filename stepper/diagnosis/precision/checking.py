@@ -10,7 +10,7 @@ from lxml import etree
 from msgspec import Struct
 
 from stepper.debug.debugger import Debugger
-from stepper.diagnosis.check.hits import finding_of
+from stepper.diagnosis.check.subject import finding_of
 from stepper.diagnosis.findings import Finding
 from stepper.diagnosis.precision.narrowing import LOSSES, Narrowing, Trials
 from stepper.diagnosis.precision.rules import NarrowRun

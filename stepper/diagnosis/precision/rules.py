@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, Final
 
-from stepper.diagnosis.check.hits import RunFinding, RunPlace, shown
-from stepper.diagnosis.findings import Severity
+from stepper.diagnosis.check.subject import RunFinding, RunPlace, shown
+from stepper.diagnosis.findings import ERROR, NOTE
 from stepper.diagnosis.precision.narrowing import (
     Harm,
     LayerKey,
@@ -22,7 +22,7 @@ from stepper.diagnosis.precision.narrowing import (
     smallest,
     walk,
 )
-from stepper.diagnosis.rule import Rule, SubjectKind, found_by
+from stepper.diagnosis.rule import NARROW_RUN, found_by
 from stepper.element_types import limits
 from stepper.ir.model import LayerSite, layer_site
 
@@ -137,17 +137,14 @@ def _of_culprit(run: NarrowRun, *harms: Harm) -> Iterator[Parting]:
 
 
 @found_by(
-    Rule(
-        "H101",
-        "leaves-range",
-        SubjectKind.NARROW_RUN,
-        Severity.ERROR,
-        says="in {precision} {layer} leaves the range: {index} is {plain:.6g}, "
-        "the largest {precision} is {largest:.5g}",
-        means="it is {narrow}, and output '{output}' {loss}",
-        do="leave it in f32 (see keep-in-f32), or scale what it computes",
-        source=_SOURCE,
-    )
+    "H101",
+    "leaves-range",
+    NARROW_RUN,
+    ERROR,
+    says="in {precision} {layer} leaves the range: {index} is {plain:.6g}, the largest {precision} is {largest:.5g}",
+    means="it is {narrow}, and output '{output}' {loss}",
+    do="leave it in f32 (see keep-in-f32), or scale what it computes",
+    source=_SOURCE,
 )
 def leaves_range(run: NarrowRun) -> Iterator[RunFinding]:
     """The first number that is needed and too large."""
@@ -158,17 +155,14 @@ def leaves_range(run: NarrowRun) -> Iterator[RunFinding]:
 
 
 @found_by(
-    Rule(
-        "H102",
-        "becomes-zero",
-        SubjectKind.NARROW_RUN,
-        Severity.ERROR,
-        says="in {precision} {layer} becomes 0: {index} is {plain:.4g}, the least {precision} above 0 is {least:.3g}",
-        means="what is divided by it or multiplied with it is lost; output '{output}' {loss}",
-        do="leave it in f32 (see keep-in-f32), or scale what it computes; an epsilon has to be one that "
-        "{precision} has",
-        source=_SOURCE,
-    )
+    "H102",
+    "becomes-zero",
+    NARROW_RUN,
+    ERROR,
+    says="in {precision} {layer} becomes 0: {index} is {plain:.4g}, the least {precision} above 0 is {least:.3g}",
+    means="what is divided by it or multiplied with it is lost; output '{output}' {loss}",
+    do="leave it in f32 (see keep-in-f32), or scale what it computes; an epsilon has to be one that {precision} has",
+    source=_SOURCE,
 )
 def becomes_zero(run: NarrowRun) -> Iterator[RunFinding]:
     """The first number that is needed and too small."""
@@ -180,16 +174,14 @@ def becomes_zero(run: NarrowRun) -> Iterator[RunFinding]:
 
 
 @found_by(
-    Rule(
-        "H103",
-        "loses-digits",
-        SubjectKind.NARROW_RUN,
-        Severity.ERROR,
-        says="in {precision} {layer} is the first that loses the result: {index} is {narrow:.6g} and not {plain:.6g}",
-        means="output '{output}' {loss}",
-        do="leave it in f32 (see keep-in-f32)",
-        source=_SOURCE,
-    )
+    "H103",
+    "loses-digits",
+    NARROW_RUN,
+    ERROR,
+    says="in {precision} {layer} is the first that loses the result: {index} is {narrow:.6g} and not {plain:.6g}",
+    means="output '{output}' {loss}",
+    do="leave it in f32 (see keep-in-f32)",
+    source=_SOURCE,
 )
 def loses_digits(run: NarrowRun) -> Iterator[RunFinding]:
     """The first result that is needed and further off than is allowed, or another whole number."""
@@ -199,16 +191,14 @@ def loses_digits(run: NarrowRun) -> Iterator[RunFinding]:
 
 
 @found_by(
-    Rule(
-        "H104",
-        "goes-another-way",
-        SubjectKind.NARROW_RUN,
-        Severity.ERROR,
-        says="in {precision} {loop} goes another way: it ends sooner or later, or takes the other branch",
-        means="from there on nothing can be held against the plain run; output '{output}' {loss}",
-        do="compute the condition of what stays in f32 (see keep-in-f32)",
-        source=_SOURCE,
-    )
+    "H104",
+    "goes-another-way",
+    NARROW_RUN,
+    ERROR,
+    says="in {precision} {loop} goes another way: it ends sooner or later, or takes the other branch",
+    means="from there on nothing can be held against the plain run; output '{output}' {loss}",
+    do="compute the condition of what stays in f32 (see keep-in-f32)",
+    source=_SOURCE,
 )
 def goes_another_way(run: NarrowRun) -> Iterator[RunFinding]:
     """A loop of another number of iterations, or another side of an If."""
@@ -224,16 +214,14 @@ def goes_another_way(run: NarrowRun) -> Iterator[RunFinding]:
 
 
 @found_by(
-    Rule(
-        "H105",
-        "keep-in-f32",
-        SubjectKind.NARROW_RUN,
-        Severity.NOTE,
-        says="with {count} of {total} {things} in f32, all else in {precision}, no output is off{most}: {layers}",
-        means="it was run so{doubt}",
-        do="--keep-in-f32 FILE.xml writes the model with these marked, which OpenVINO heeds",
-        source="OpenVINO, DisableFP16Compression (the attribute `precise` of rt_info)",
-    )
+    "H105",
+    "keep-in-f32",
+    NARROW_RUN,
+    NOTE,
+    says="with {count} of {total} {things} in f32, all else in {precision}, no output is off{most}: {layers}",
+    means="it was run so{doubt}",
+    do="--keep-in-f32 FILE.xml writes the model with these marked, which OpenVINO heeds",
+    source="OpenVINO, DisableFP16Compression (the attribute `precise` of rt_info)",
 )
 def keep_in_f32(run: NarrowRun) -> Iterator[RunFinding]:
     """The smallest set of operations, or of weights, that mends it."""
@@ -252,17 +240,15 @@ def keep_in_f32(run: NarrowRun) -> Iterator[RunFinding]:
 
 
 @found_by(
-    Rule(
-        "H107",
-        "no-set-in-f32-mends-it",
-        SubjectKind.NARROW_RUN,
-        Severity.ERROR,
-        says="in {precision} {layer} takes {narrow:.6g}: {index} is {plain:.6g} in f32",
-        means="what goes in and out of bodies is in {precision} whatever is left in f32, so that no choice of "
-        "operations mends it; output '{output}' {loss}",
-        do="run the model in f32 (INFERENCE_PRECISION_HINT), or scale what the loop carries",
-        source="OpenVINO, ConvertPrecision: Parameters and Results of bodies have the type of the inference",
-    )
+    "H107",
+    "no-set-in-f32-mends-it",
+    NARROW_RUN,
+    ERROR,
+    says="in {precision} {layer} takes {narrow:.6g}: {index} is {plain:.6g} in f32",
+    means="what goes in and out of bodies is in {precision} whatever is left in f32, so that no choice of "
+    "operations mends it; output '{output}' {loss}",
+    do="run the model in f32 (INFERENCE_PRECISION_HINT), or scale what the loop carries",
+    source="OpenVINO, ConvertPrecision: Parameters and Results of bodies have the type of the inference",
 )
 def no_set_mends(run: NarrowRun) -> Iterator[RunFinding]:
     """A value that goes into a body, or round a back edge, and is not what it was."""
@@ -271,16 +257,14 @@ def no_set_mends(run: NarrowRun) -> Iterator[RunFinding]:
 
 
 @found_by(
-    Rule(
-        "H106",
-        "holds-in-fewer-bits",
-        SubjectKind.NARROW_RUN,
-        Severity.NOTE,
-        says="in {precision} no output is off{most}",
-        means="the model bears it on these inputs",
-        do="nothing",
-        source=_SOURCE,
-    )
+    "H106",
+    "holds-in-fewer-bits",
+    NARROW_RUN,
+    NOTE,
+    says="in {precision} no output is off{most}",
+    means="the model bears it on these inputs",
+    do="nothing",
+    source=_SOURCE,
 )
 def holds(run: NarrowRun) -> Iterator[RunFinding]:
     """Nothing is lost."""

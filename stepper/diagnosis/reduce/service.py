@@ -218,7 +218,7 @@ def _seen(model: Model, arrays: Arrays, settings: RunSettings, tick: int) -> tup
 
 
 def _add_break(debugger: Debugger, spec: str) -> None:
-    from stepper.debug.breakpoints.syntax import break_description
+    from stepper.debug.breakpoints.data_breakpoints import break_description
 
     debugger.breakpoints.add(break_description(spec))
 

@@ -26,6 +26,7 @@ from stepper.operation_types import NO_OPERATIONS
 from stepper.ops.operands import shape_text
 from stepper.plain_values import storable
 from stepper.query.short_names import is_automatic, short_names_of
+from stepper.tensors.number_text import nested_text, number_text
 from stepper.tensors.statistics import Statistics, statistics
 from stepper.wording import counted, excerpt
 
@@ -164,7 +165,6 @@ MOST_ELEMENTS: Final = 12
 """Elements of a tensor that is written out."""
 
 _THUMBNAIL: Final = (6, 24)
-_LONGEST: Final = 60
 
 Grid = tuple[tuple[float, ...], ...]
 
@@ -214,7 +214,7 @@ def summary(value: Any, before: Any, values: ValueDetail, *, measured: bool = Fa
         shape=array.shape,
         marks=tuple(_marks(array, before, found)),
         statistics=found,
-        numbers=number_text(array) if small else "",
+        numbers=nested_text(array) if small else "",
         grid=_grid(array) if values is ValueDetail.THUMBNAILS and array.size > 1 else None,
     )
 
@@ -250,35 +250,8 @@ def statistics_text(found: Statistics) -> str:
     if found.min is None or found.max is None or found.mean is None:
         return "no finite element" if found.size else "empty"
     if found.min == found.max:
-        return f"all {_number(found.min)}"
-    return f"{_number(found.min)} to {_number(found.max)}, mean {_number(found.mean)}"
-
-
-def number_text(array: Array) -> str:
-    """Return all numbers of a small tensor, rows in brackets."""
-    plain = storable(array)
-    return _elided(_nested(plain.reshape(()).tolist() if plain.size == 1 else plain.tolist()))
-
-
-def _elided(text: str) -> str:
-    """Return a text of numbers that is not too long: whole ones are left out of its middle, none is cut."""
-    words = text.split(" ")
-    if len(text) <= _LONGEST or max(map(len, words)) > _LONGEST // 3:
-        return excerpt(text, _LONGEST)
-    kept = len(words) - 1
-    while len(" ".join((*words[: (kept + 1) // 2], "…", *words[len(words) - kept // 2 :]))) > _LONGEST:
-        kept -= 1
-    return " ".join((*words[: (kept + 1) // 2], "…", *words[len(words) - kept // 2 :]))
-
-
-def _nested(item: Any) -> str:
-    return f"[{' '.join(map(_nested, item))}]" if isinstance(item, list) else _number(item)
-
-
-def _number(item: Any) -> str:
-    if isinstance(item, bool):
-        return str(item).lower()
-    return f"{item:.4g}" if isinstance(item, float) else repr(item) if isinstance(item, str) else str(item)
+        return f"all {number_text(found.min)}"
+    return f"{number_text(found.min)} to {number_text(found.max)}, mean {number_text(found.mean)}"
 
 
 def _grid(array: Array) -> Grid | None:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from stepper.debug.inspection.views import ConditionLimit
+from stepper.debug.loop_limits import ConditionLimit
 from stepper.engine.compiler import static_notes
 from stepper.engine.loops import Control, ControlOrigin, NoEffect, RoleError, control, roles_of, without_effect
 from stepper.export.equations import condition_text

@@ -13,22 +13,22 @@ from msgspec import Struct, field
 
 from stepper.debug.causes.cause import Verdict
 from stepper.debug.causes.verdicts import Verdicts, verdict_text
-from stepper.debug.inspection.condition_limits import condition_limit
-from stepper.debug.inspection.inside import body_of
-from stepper.debug.inspection.inspect import inspect_loop
-from stepper.debug.inspection.views import ConditionLimit, LoopView
+from stepper.debug.inspection.inspect import body_of, inspect_loop
+from stepper.debug.inspection.views import LoopView
+from stepper.debug.loop_limits import ConditionLimit, condition_limit
 from stepper.engine.frames import EventKind, Every, Frame
 from stepper.engine.loops import EndReason
 from stepper.engine.machine import Machine
 from stepper.engine.program import LoopPlan, Program
 from stepper.errors import ExecutionError, LimitReached, UnsupportedOperation, UsageError
-from stepper.export.figures.drawn_graph import ValueSummary, number_text, summary
+from stepper.export.figures.drawn_graph import ValueSummary, summary
 from stepper.export.figures.figure import InnerBody
 from stepper.export.options import ValueDetail
 from stepper.ir.lowering import unopened
 from stepper.ir.model import Body, Graph, Layer, Model
 from stepper.ops.operands import form_text
 from stepper.recording.origin import Iterations
+from stepper.tensors.number_text import nested_text
 from stepper.wording import counted, excerpt, near_text
 
 
@@ -415,7 +415,7 @@ def _told(frame: Frame, slots: Sequence[int]) -> dict[int, str]:
     for index, slot in enumerate(slots):
         value = frame.values[slot]
         if value is not None:
-            number = f" = {number_text(np.asarray(value))}" if np.asarray(value).size == 1 else ""
+            number = f" = {nested_text(np.asarray(value))}" if np.asarray(value).size == 1 else ""
             found[index] = f"{form_text(value)}{number}"
     return found
 
@@ -439,4 +439,4 @@ def _control_text(name: str, value: Any, limit: int | None) -> str:
     if name == "trip count" and value == np.iinfo(np.int64).max:
         return f"{name}: the largest i64, no limit"
     unlimited = name == "trip count" and limit is None
-    return f"{name} {number_text(np.asarray(value))}" + (": no limit" if unlimited else "")
+    return f"{name} {nested_text(np.asarray(value))}" + (": no limit" if unlimited else "")

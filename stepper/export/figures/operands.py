@@ -6,13 +6,14 @@ from typing import Final
 
 import numpy as np
 
-from stepper.element_types import FLOATING, Array
+from stepper.element_types import Array
 from stepper.errors import StepperError
 from stepper.export.figures.drawn_graph import shortened
 from stepper.ir.constants import constant_shape, constant_type, constant_value
 from stepper.ir.model import Graph, Layer, Model
 from stepper.ops.operands import shape_text
 from stepper.query.short_names import is_automatic, last_part
+from stepper.tensors.number_text import nested_text
 from stepper.wording import excerpt
 
 WIRED: Final = "·"
@@ -50,7 +51,7 @@ def constant_text(model: Model, source: Layer, *, names: bool = True) -> str:
     """Return a constant of a few elements written out, another one by its name, type and shape: `W f32[192,64]`."""
     value = _small(model, source)
     if value is not None:
-        text = _written(value)
+        text = nested_text(value.reshape(-1))
         if len(text) <= _LONGEST:
             return text
     element_type, shape = constant_type(source), constant_shape(source)
@@ -64,7 +65,7 @@ def constant_text(model: Model, source: Layer, *, names: bool = True) -> str:
 def constant_symbol(model: Model, source: Layer) -> str:
     """Return a constant in a formula: a few elements written out, another one by its name, or by its type and shape."""
     value = _small(model, source)
-    if value is not None and len(text := _written(value)) <= _LONGEST:
+    if value is not None and len(text := nested_text(value.reshape(-1))) <= _LONGEST:
         return text
     name = excerpt(last_part(source.name))
     return constant_text(model, source, names=False) if is_automatic(source) or name.isdigit() else name
@@ -79,20 +80,3 @@ def _small(model: Model, constant: Layer) -> Array | None:
         return constant_value(model, constant)
     except StepperError:
         return None
-
-
-def _written(value: Array) -> str:
-    """Return numbers as text: `2`, `[0 1]`, `-Inf`; a vector, or a tensor of one element, without further brackets."""
-    texts = [_number(element) for element in value.reshape(-1)]
-    return texts[0] if len(texts) == 1 else f"[{' '.join(texts)}]"
-
-
-def _number(element: object) -> str:
-    if isinstance(element, (bool, np.bool_)):
-        return str(bool(element)).lower()
-    if isinstance(element, np.generic) and element.dtype in FLOATING:
-        number = float(element)
-        if np.isnan(number):
-            return "NaN"
-        return f"{'-' if number < 0 else ''}Inf" if np.isinf(number) else f"{number:.4g}"
-    return excerpt(str(element), 20)

@@ -16,7 +16,6 @@ from stepper.debug.causes.verdicts import verdict_text
 from stepper.debug.overview.facts import ActivationFacts, LoopFacts, ModelPortFacts, Overview, Row, RowKind, RunState
 from stepper.debug.overview.programs import address_in_loop, in_order, programs_of
 from stepper.debug.overview.texts import constants_text, none_born, state_sentence
-from stepper.engine.loops import EndReason
 from stepper.engine.program import CompiledModel, Program
 from stepper.export.overview.strips import scale_text, strip
 from stepper.ir.model import LayerSite
@@ -36,13 +35,6 @@ _GROUPS: Final = {  # in the order of rows
     RowKind.CONCATENATED: "⊞",
     RowKind.LAST_VALUE: "→",
     RowKind.SLICE: "◫",
-}
-_REASONS: Final = {
-    EndReason.TRIP_COUNT: "the trip count",
-    EndReason.SLICES: "no slice is left",
-    EndReason.CONDITION: "its condition is false",
-    EndReason.INITIAL_CONDITION: "its initial condition is false",
-    EndReason.NO_ITERATIONS: "there is no iteration to run",
 }
 _STATES: Final = {
     RunState.NOT_RUN: "not run yet",
@@ -207,7 +199,7 @@ def _ended(facts: LoopFacts, run: ActivationFacts) -> str:
         told += [] if again is None else [state_sentence(again, _name_of)]
         return f"it can never end: {', '.join(told)}"
     verdict = "" if ending.verdict is None else verdict_text(ending.verdict)
-    why = verdict if verdict and ending.reason in BY_CONDITION else _REASONS[ending.reason]
+    why = verdict if verdict and ending.reason in BY_CONDITION else str(ending.reason)
     why = set_end_text(ending.reason, ending.limit) if ending.is_set else why
     return f"did not begin: {why}" if ending.iteration < 0 else f"ended after iteration {ending.iteration:,}: {why}"
 

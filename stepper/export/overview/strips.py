@@ -15,9 +15,9 @@ from typing import Final
 
 import numpy as np
 
-from stepper.debug.causes.texts import scalar_text
 from stepper.element_types import Array
 from stepper.tensors.histories import KeptStatistic, ValueHistory
+from stepper.tensors.number_text import number_text
 from stepper.tensors.pictures import (
     Form,
     ScaleKind,
@@ -63,13 +63,13 @@ def scale_text(history: ValueHistory) -> str:
         scale = scale_of(numbers)
         if not scale.share or not scale.low:
             return "0" if scale.share else ""
-        ends = f"{'±' if scale.signed else '0 to '}{scalar_text(float(scale.full))}"
+        ends = f"{'±' if scale.signed else '0 to '}{number_text(float(scale.full))}"
         return ends + _tail(scale.share, is_log=scale.kind is ScaleKind.LOG)
     if form is Form.BARS:
         bars = bar_scale(numbers)
         if not bars.share:
             return ""
-        both = " to ".join(dict.fromkeys((scalar_text(bars.low), scalar_text(bars.high))))
+        both = " to ".join(dict.fromkeys((number_text(bars.low), number_text(bars.high))))
         return both + _tail(bars.share, is_log=bars.log)
     return ""
 

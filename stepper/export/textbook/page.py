@@ -47,6 +47,7 @@ from stepper.export.textbook.lanes import (
     formula_text,
 )
 from stepper.ops.operands import shape_text
+from stepper.tensors.number_text import decimal_text
 from stepper.wording import counted, enumerated
 
 LARGE: Final = 8.0
@@ -804,7 +805,7 @@ class _PageLayout:
             found = [lane.values[k].statistics for k in hidden if k in lane.values]
             numbers = [one.min for one in found if one is not None and isinstance(one.min, (int, float))]
             if is_whole and numbers and len(numbers) == len(hidden) and all(map(math.isfinite, numbers)):
-                low, high_ = (_number(bound, self._decimals(lane)) for bound in (min(numbers), max(numbers)))
+                low, high_ = (decimal_text(bound, self._decimals(lane)) for bound in (min(numbers), max(numbers)))
                 if max(advance(low, SMALL), advance(f"to {high_}", SMALL)) <= self.tear - 6:
                     lines = [low, f"to {high_}"]
         for index, line in enumerate(lines):
@@ -1014,24 +1015,10 @@ def value_text(value: ValueSummary, decimals: int, *, is_piece: bool = False) ->
         letters = [word for word, count in (("NaN", found.nan), ("Inf", found.infinite)) if count]
         return letters[0] if found.size == 1 else f"{found.nan + found.infinite} {letters[0]}"
     if found.size == 1:
-        return _number(found.min, decimals) if isinstance(found.min, (int, float)) else value.numbers
+        return decimal_text(found.min, decimals) if isinstance(found.min, (int, float)) else value.numbers
     if found.size == 0:
         return "empty"
     if is_piece:
         place = "" if found.argmax is None else f" at {found.argmax}"
-        return f"{_number(found.max, decimals)}{place}" if found.max is not None else value.described
-    return _number(found.norm, decimals) if found.norm is not None else value.described
-
-
-def _number(number: float | int | None, decimals: int) -> str:
-    """Return a number with so many decimals; whole ones without, large and small ones with a power of ten."""
-    if number is None:
-        return ""
-    if isinstance(number, bool):
-        return str(number).lower()
-    if isinstance(number, int) or number == 0:
-        return f"{int(number):d}".replace("-", "\u2212") if abs(number) < 10**7 else f"{number:.1e}"
-    if abs(number) >= 10**5 or abs(number) < 0.5 * 10**-decimals:
-        mantissa, _, power = f"{number:.0e}".partition("e")
-        return f"{mantissa}e{int(power)}".replace("-", "\u2212")
-    return f"{number:.{decimals}f}".replace("-", "\u2212")
+        return f"{decimal_text(found.max, decimals)}{place}" if found.max is not None else value.described
+    return decimal_text(found.norm, decimals) if found.norm is not None else value.described

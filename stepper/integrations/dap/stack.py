@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from stepper.debug.debugger import Debugger
-from stepper.debug.inspection.frame_views import FrameView, frame_views
-from stepper.debug.inspection.views import LevelView
+from stepper.debug.inspection.views import FrameView, LevelView, frame_views
 from stepper.engine.program import Program
 from stepper.errors import UsageError
 from stepper.integrations.dap.listing import ModelListing

@@ -15,9 +15,16 @@ import numpy as np
 from msgspec import Struct
 
 from stepper.debug.debugger import Debugger
-from stepper.debug.inspection.frame_views import FrameView, frame_views
-from stepper.debug.inspection.text import numbers_text
-from stepper.debug.inspection.views import BackEdgeView, BranchView, InputView, LoopView, OutputView, ScanView
+from stepper.debug.inspection.views import (
+    BackEdgeView,
+    BranchView,
+    FrameView,
+    InputView,
+    LoopView,
+    OutputView,
+    ScanView,
+    frame_views,
+)
 from stepper.debug.scopes import is_loop
 from stepper.debug.stop import is_branch
 from stepper.element_types import Array
@@ -25,6 +32,7 @@ from stepper.errors import UsageError
 from stepper.integrations.dap.messages import ShownScope, ShownVariable, VariableHint
 from stepper.query.address_syntax import exact_name
 from stepper.query.expression_values import described
+from stepper.tensors.number_text import exact_text, numbers_text
 from stepper.wording import counted
 
 MOST: Final = 1000
@@ -236,7 +244,7 @@ class StopVariables:
         written = f"{address}[{','.join(map(str, index))}]" if address and index else address
         hint = None if address else _READ_ONLY
         if array.ndim == 0:
-            return ShownVariable(name, _number(array), 0, described(array), written, presentation_hint=hint)
+            return ShownVariable(name, exact_text(array), 0, described(array), written, presentation_hint=hint)
         reference = self._numbered(
             OpenVariables(
                 len(array), lambda begin, end: self._elements(array, address, index, begin, end), array, address, index
@@ -315,10 +323,6 @@ _VIRTUAL: Final = VariableHint(kind="virtual", attributes=("readOnly",))
 def _absent(name: str, why: str, address: str = "") -> ShownVariable:
     """Return a variable without a value; with an address it can be watched, and have a breakpoint."""
     return ShownVariable(name, why, 0, evaluate_name=address, presentation_hint=_VIRTUAL)
-
-
-def _number(array: Array) -> str:
-    return str(array.item()) if array.dtype.names is None else described(array)
 
 
 def _text(array: Array, most: int) -> str:

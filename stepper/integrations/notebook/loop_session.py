@@ -15,7 +15,6 @@ from msgspec import Struct
 from stepper.commands import Interpreter
 from stepper.debug.causes.texts import sentences
 from stepper.debug.debugger import Debugger
-from stepper.debug.inspection.text import numbers_text
 from stepper.debug.results import Series
 from stepper.debug.stop import Reason
 from stepper.element_types import Array
@@ -26,6 +25,7 @@ from stepper.export.picture import FigureRequest
 from stepper.integrations.following import BodyFigure, Follower
 from stepper.query.expression_values import described
 from stepper.tensors.histories import ValueHistory, numbers_of
+from stepper.tensors.number_text import numbers_text
 from stepper.wording import excerpt
 
 SECONDS: Final = 30.0

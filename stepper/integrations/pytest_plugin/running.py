@@ -8,9 +8,9 @@ from typing import Any, Final
 import numpy as np
 
 from stepper.commands.stop_answers import stop_lines
+from stepper.debug.breakpoints.data_breakpoints import specification
 from stepper.debug.causes.cause import Became
 from stepper.debug.debugger import Debugger
-from stepper.debug.inspection.text import array_text
 from stepper.debug.scopes import Names
 from stepper.debug.stop import Reason
 from stepper.debug.stop_scope import StopScope
@@ -22,6 +22,7 @@ from stepper.integrations.pytest_plugin.failing import CheckFailed, FixtureOfRun
 from stepper.ir.reader import ModelSource
 from stepper.ops.operands import form_text
 from stepper.query.expressions import parse
+from stepper.tensors.number_text import array_text
 from stepper.tensors.statistics import statistics
 from stepper.wording import counted, enumerated
 
@@ -82,7 +83,7 @@ class RunCheck(FixtureOfRuns):
     ) -> CheckFailed:
         """Return how the test fails, with what to type in the debugger to come there."""
         is_stopped = debugger.stop.is_interrupted
-        breaks = [f"break {one.description.specification}" for one in debugger.breakpoints] if is_stopped else []
+        breaks = [f"break {specification(one.description)}" for one in debugger.breakpoints] if is_stopped else []
         more = [f"in it: {', '.join(breaks)}, continue"] if breaks else []
         rules, most = Rules(options["rules"]), options["max_iterations"]
         words = [] if rules is Rules.SPEC else ["--rules", str(rules.value)]

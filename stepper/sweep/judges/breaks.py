@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 
 from stepper.debug.breakpoints.breakpoint import BreakDescription
-from stepper.debug.breakpoints.syntax import break_description
+from stepper.debug.breakpoints.data_breakpoints import break_description
 from stepper.debug.causes.cause import NonFiniteKind
 from stepper.debug.causes.locations import address_at
 from stepper.debug.causes.texts import sentences

@@ -10,8 +10,8 @@ import pytest
 import stepper
 from stepper.cli.commands.help import COMMAND_LINE_TOPICS
 from stepper.cli.parser import COMMANDS, command_parsers, parsed
-from stepper.commands.registry import commands
-from stepper.commands.topics import topics
+from stepper.commands.session import commands
+from stepper.commands.session_commands import topics
 from stepper.errors import EXIT_CODES, StepperError
 from stepper.recording import Iterations
 from tests.cli.conftest import Call

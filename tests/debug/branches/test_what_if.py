@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from stepper.debug.debugger import Debugger
-from stepper.debug.iterations.slots import is_current
 from stepper.debug.stop import Reason
 from stepper.engine.frames import Phase
 from stepper.engine.program import LoopPlan
@@ -226,7 +225,7 @@ def settable(debugger: Debugger) -> list[str]:
     return [
         f"id={layer}" + (f":{output}" if output else "")
         for (layer, output), slot in frame.program.slots.items()
-        if is_current(frame, slot) and frame.program.template[slot] is None and slot not in fresh
+        if frame.is_current(slot) and frame.program.template[slot] is None and slot not in fresh
     ]
 
 

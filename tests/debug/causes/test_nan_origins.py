@@ -10,7 +10,7 @@ import pytest
 
 from stepper.debug.causes.cause import Arithmetic, NonFiniteKind
 from stepper.debug.causes.nan_origins import NonFiniteOutput
-from stepper.debug.inspection.frame_views import frame_views
+from stepper.debug.inspection.views import frame_views
 from tests.debug.debugged import opened
 from tests.models import Graph, Value
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from stepper.debug.debugger import Debugger
-from stepper.debug.inspection.frame_views import frame_views
-from stepper.debug.inspection.run_views import break_views, glance, watch_views
+from stepper.debug.inspection.views import break_views, frame_views, glance, watch_views
 from stepper.debug.iterations.cell_store import IterationStatistics
 from stepper.errors import UsageError
 from stepper.tensors.statistics import OVER_ITERATIONS, number_of

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stepper.debug.iterations import slots
 from stepper.engine import EventKind, Every
 from stepper.engine.frames import Frame
 from stepper.engine.machine import Machine
@@ -48,8 +47,8 @@ def test_a_value_is_current_from_its_operation_to_the_begin_of_the_next_iteratio
         log.note(event.kind, machine)
         for frame, done in zip(machine.stack, log.done, strict=False):
             for slot in range(len(frame.values)):
-                assert slots.is_current(frame, slot) == expected(frame, slot, done), (event, slot)
-                assert (slots.current(frame, slot) is None) == (slots.why_absent(frame, slot) != "")
+                assert frame.is_current(slot) == expected(frame, slot, done), (event, slot)
+                assert (frame.current(slot) is None) == (frame.why_absent(slot) != "")
 
 
 def test_a_stale_value_is_what_the_iteration_before_left(tmp_path: Path) -> None:
@@ -63,22 +62,22 @@ def test_a_stale_value_is_what_the_iteration_before_left(tmp_path: Path) -> None
     debugger.step(2)
     frame = debugger.frame
     slot = frame.program.computed_at and next(iter(frame.program.computed_at))
-    assert slots.before(frame, slot) is None and slots.why_absent(frame, slot) == "not computed yet in iteration 0"
+    assert frame.before(slot) is None and frame.why_absent(slot) == "not computed yet in iteration 0"
     debugger.next_iteration()
     frame = debugger.frame
-    kept = slots.before(frame, slot)
+    kept = frame.before(slot)
     assert kept is not None and kept.tolist() == 2
-    assert slots.why_absent(frame, slot) == "not computed yet in iteration 1"
+    assert frame.why_absent(slot) == "not computed yet in iteration 1"
     debugger.next()
-    assert slots.before(debugger.frame, slot) is None
-    now = slots.current(debugger.frame, slot)
+    assert debugger.frame.before(slot) is None
+    now = debugger.frame.current(slot)
     assert now is not None and now.tolist() == -4
 
 
 def test_what_is_shown_cannot_be_written_to(tmp_path: Path) -> None:
     debugger = run_named("sums", tmp_path)
     debugger.step(4)
-    shown = [slots.current(debugger.frame, slot) for slot in range(len(debugger.frame.values))]
+    shown = [debugger.frame.current(slot) for slot in range(len(debugger.frame.values))]
     for array in shown:
         if array is not None:
             with pytest.raises(ValueError, match="read-only"):
@@ -89,16 +88,16 @@ def test_why_there_is_no_value_is_said_for_each_case(tmp_path: Path) -> None:
     debugger = run_named("sums", tmp_path)
     frame = debugger.frame
     slot = next(iter(frame.program.computed_at))
-    assert slots.why_absent(frame, slot) == "not computed yet"
-    assert slots.why_absent(frame, -1) == "not connected"
+    assert frame.why_absent(slot) == "not computed yet"
+    assert frame.why_absent(-1) == "not connected"
     debugger.step(2)
     body = debugger.frame
     assert body.activation is not None and body.activation.iteration == -1
-    assert slots.why_absent(body, next(iter(body.program.computed_at))) == "nothing yet: no iteration has begun"
+    assert body.why_absent(next(iter(body.program.computed_at))) == "nothing yet: no iteration has begun"
 
 
 def test_after_no_iteration_nothing_was_computed(tmp_path: Path) -> None:
     debugger = run_named("never", tmp_path)
     debugger.step(2)
     body = debugger.frame
-    assert slots.why_absent(body, next(iter(body.program.computed_at))) == "never computed: no iteration ran"
+    assert body.why_absent(next(iter(body.program.computed_at))) == "never computed: no iteration ran"

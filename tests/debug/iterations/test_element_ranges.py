@@ -56,7 +56,7 @@ def test_the_shape_that_the_file_declares_counts_where_nothing_has_run(tmp_path:
 def test_a_breakpoint_that_was_possible_stays_so_when_it_is_changed_to_what_is_not(tmp_path: Path) -> None:
     debugger = opened(tmp_path, models.recurrence("Add", 1.0, 3))
     number = debugger.break_when("changes loop::following[0]").number
-    from stepper.debug.breakpoints.syntax import break_description
+    from stepper.debug.breakpoints.data_breakpoints import break_description
 
     with pytest.raises(UsageError, match="no element 2"):
         debugger.breakpoints.change(number, break_description("changes loop::following[2]"))

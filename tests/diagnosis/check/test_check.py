@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import stepper
-from stepper.diagnosis.check.checking import check_run
+from stepper.diagnosis.check.checking import check_overview, check_run
 from stepper.diagnosis.findings import Finding, Severity
 from stepper.diagnosis.registry import rules
 from stepper.diagnosis.rule import SubjectKind
@@ -483,3 +483,17 @@ def test_of_an_endless_loop_what_its_condition_reads_is_told_alone(tmp_path: Pat
     assert said.endswith(
         "its condition Less 'is_early' is always true; no back edge leads to Parameter 'time', which it reads"
     )
+
+
+def test_the_run_of_an_overview_is_checked_alike_and_the_debugger_stays(tmp_path: Path) -> None:
+    """What was looked for is said; of a run that was edited the operations are not looked at."""
+    model = modular(3, 2**62, 1, 41).read(tmp_path)
+    asked = check_run(stepper.Debugger(model, {}), seconds=1.0)
+    debugger = stepper.Debugger(model, {})
+    debugger.step(3)
+    seen = check_overview(debugger, debugger.run_overview(), 1.0)
+    assert seen.findings == asked.findings and debugger.stop.tick == 3
+    assert {"NaN", "shapes", "integer overflow"} <= set(seen.checked) and set(asked.checked) >= {"NaN", "rounding"}
+    debugger.set_value("state", np.array([5]))
+    edited = check_overview(debugger, debugger.run_overview(), 1.0)
+    assert "integer overflow" not in edited.checked and "shapes" in edited.checked

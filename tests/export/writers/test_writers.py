@@ -237,7 +237,7 @@ def test_a_notebook_shows_the_objects_themselves() -> None:
     [
         (np.array([1.5, -2.0] * 8, np.float32), ("f32[16]", "-2 to 1.5, mean -0.25")),
         (np.zeros((4, 4), np.int64), ("i64[4,4]", "all 0")),
-        (np.array([[np.nan]], np.float32), ("f32[1,1] nan",)),
+        (np.array([[np.nan]], np.float32), ("f32[1,1] NaN",)),
         (np.full(16, np.inf, np.float32), ("f32[16]", "no finite element")),
         (np.array(True), ("boolean[] true",)),
         (np.zeros((0, 3), np.float32), ("f32[0,3]", "empty")),

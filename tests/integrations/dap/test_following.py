@@ -52,7 +52,7 @@ def test_the_overview_leaves_the_moment_where_it_is(tmp_path: Path) -> None:
     html = client.request("stepper/overview")["html"]
     text = unescape(re.sub(r"<style>.*?</style>|<[^>]*>", " ", html, flags=re.DOTALL))
     assert "Inf appears in Exp in iteration 7 of Loop" in text and "exp(89.2) > f32 maximum exp(88.72)" in text
-    assert "NaN in 32 of 96" in text and "ended after iteration 11: the trip count" in text
+    assert "NaN in 32 of 96" in text and "ended after iteration 11: trip count reached" in text
     assert client.request("stepper/stop")["tick"] == 0
 
 

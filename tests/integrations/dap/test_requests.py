@@ -318,13 +318,13 @@ def test_of_a_large_tensor_pages_are_read_and_ranges_where_a_client_asks_for_all
     value = client.variables(1, "Values")["x"]
     array = client.adapter.session.run.debugger.inputs[0]
     page = client.page(value["variablesReference"], start=2_499_998, count=10)
-    assert [one["value"] for one in page] == [str(one) for one in array[-2:].tolist()]
+    assert [one["value"] for one in page] == [str(one) for one in array[-2:]]
     ranges = client.page(value["variablesReference"])
     assert len(ranges) <= 1000 and ranges[0]["name"] == "[0..999999]" and ranges[-1]["name"] == "[2000000..2499999]"
     inner = client.page(ranges[2]["variablesReference"])
     assert len(inner) == 500
     (last, *_) = reversed(client.page(inner[-1]["variablesReference"]))
-    assert last["evaluateName"] == "model::x[2499999]" and last["value"] == str(float(array[-1]))
+    assert last["evaluateName"] == "model::x[2499999]" and last["value"] == str(array[-1])
 
 
 def test_memory_that_there_is_not_is_counted_and_of_much_more_follows() -> None:

@@ -10,7 +10,7 @@ import pytest
 from textual import events
 
 import tui.app  # registers the actions, of which keys are checked
-from stepper.commands.registry import command_called
+from stepper.commands.session import command_called
 from stepper.errors import UsageError
 from tests.tui.driven import DECODER, Driven, debugger_of_sample
 from tui.actions.registry import actions

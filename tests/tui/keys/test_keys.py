@@ -7,7 +7,7 @@ import re
 import pytest
 from textual import events
 
-from stepper.commands.registry import command_called, commands
+from stepper.commands.session import command_called, commands
 from tests.tui.driven import DECODER, Driven, drive
 from tui.actions.registry import actions
 from tui.keys.keymap import Dispatcher, footer, gap_of

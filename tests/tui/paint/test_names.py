@@ -9,12 +9,13 @@ import pytest
 
 import stepper
 from stepper.ir.reader import read
+from stepper.tensors.number_text import fitted
 from tests.debug.debugged import SAMPLES
 from tests.models import Graph
 from tests.tui.driven import debugger_of_sample
 from tui.launch import model_name
 from tui.paint.names import carried_name, expression_name, operation_names
-from tui.paint.rows import clip, number, spark
+from tui.paint.rows import clip, spark
 
 
 def test_nothing_in_a_name_moves_the_cursor(tmp_path: Path) -> None:
@@ -37,8 +38,8 @@ def test_a_converters_number_is_left_out_and_addresses_are_cut() -> None:
      (True, "true")],
 )  # fmt: skip
 def test_numbers_fit_six_cells(value: float, text: str) -> None:
-    assert len(number(value)) <= 6
-    assert number(value) == text
+    assert len(fitted(value)) <= 6
+    assert fitted(value) == text
 
 
 def test_bars_show_what_is_not_finite_as_letters() -> None:

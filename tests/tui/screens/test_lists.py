@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import numpy as np
 import pytest
 
+from stepper.debug.breakpoints.data_breakpoints import specification
+from stepper.debug.debugger import Debugger
+from tests.diagnosis.check.test_check import rows_through
 from tests.tui.driven import DECODER, Driven, drive
 from tests.tui.screens.overview.test_overview_screen import click_on
 from tui.paint.list_pane import ListPane
@@ -116,10 +122,10 @@ def test_a_breakpoint_that_is_changed_to_nonsense_stays_what_it_was() -> None:
      f"{DECODER}@1"],
 )  # fmt: skip
 def test_what_a_breakpoint_says_of_itself_sets_the_same_again(text: str) -> None:
-    from stepper.debug.breakpoints.syntax import break_description
+    from stepper.debug.breakpoints.data_breakpoints import break_description
 
     description = break_description(text)
-    assert break_description(description.specification) == description
+    assert break_description(specification(description)) == description
 
 
 def test_the_mouse_chooses_switches_and_opens() -> None:
@@ -307,3 +313,20 @@ def test_findings_are_marked_on_their_card_listed_and_lead_to_their_moment() -> 
         assert driven.app.front.view_name == "findings"
 
     drive("rwkv_overflow", script, size=(120, 40))
+
+
+def test_notes_of_the_run_stand_on_the_overview_and_the_list_says_what_was_checked(tmp_path: Path) -> None:
+    """Row 1 of 3 overflows i32."""
+    product = np.array([[2, 3], [70_000, 70_000], [4, 5]], np.int32)
+    net, inputs = rows_through("ReduceProd", product, np.array([1]), dims=(1, 1), keep_dims="true")
+
+    async def script(driven: Driven) -> None:
+        await driven.press("0")
+        await driven.ran()
+        await driven.filled()
+        assert "note at 1: ReduceProd 'guilty' leaves the range of i32: 4,900,000,000" in driven.text("overview")
+        await driven.press("M")
+        assert "D204" in driven.text("findings")
+        assert "checked: NaN, Inf, shapes, recurrence, integer overflow" in driven.text("findings")
+
+    drive(Debugger(net.read(tmp_path), inputs), script, size=(160, 40))

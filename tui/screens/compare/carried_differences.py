@@ -6,9 +6,10 @@ import math
 from typing import ClassVar, Final
 
 from stepper.compare.stops import LargestDifference
+from stepper.tensors.number_text import fitted
 from tui.paint.names import carried_name
 from tui.paint.pane import Pane
-from tui.paint.rows import BARS, Row, clip, number, padded
+from tui.paint.rows import BARS, Row, clip, padded
 from tui.theme import GLYPHS
 
 _LOWEST: Final = -8.0
@@ -70,7 +71,7 @@ class CarriedDifferences(Pane, can_focus=False):
             bars.append((f"{_bar(one)} ", tone))
             marks.append(_mark(one))
         last = next((one for one in reversed(found) if one is not None), None)
-        text = "" if last is None else "same" if not last.distance else number(last.distance, 8)
+        text = "" if last is None else "same" if not last.distance else fitted(last.distance, 8)
         return [[*bars, (text.rjust(9), "")], marks]
 
 

@@ -9,9 +9,10 @@ from typing import ClassVar, Final
 from textual import events
 
 from stepper.compare.stops import ValueDifference
+from stepper.tensors.number_text import fitted
 from tui.paint.names import operation_names
 from tui.paint.pane import Host, Pane
-from tui.paint.rows import Row, clip, number, padded, printable
+from tui.paint.rows import Row, clip, padded, printable
 from tui.screens.lists.topic import example_rows
 from tui.state import State
 from tui.theme import GLYPHS
@@ -182,7 +183,7 @@ class OperationDifferences(Pane):
 
 
 def _distance(value: float) -> str:
-    return "0" if value == 0 else number(value, 8)
+    return "0" if value == 0 else fitted(value, 8)
 
 
 def _widths(width: int) -> tuple[int, int]:

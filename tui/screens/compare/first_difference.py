@@ -7,9 +7,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stepper.compare.stops import FirstDifference, Standing, ValueDifference
+from stepper.tensors.number_text import fitted
 from stepper.wording import counted
 from tui.paint.pane import Pane
-from tui.paint.rows import Row, clip, clip_head, number, printable
+from tui.paint.rows import Row, clip, clip_head, printable
 from tui.theme import GLYPHS
 
 
@@ -50,7 +51,7 @@ def _none(first: FirstDifference) -> Row:
         if first.complete:
             return [("  ", ""), ("the reference has no value of this run", "edit")]
         return [("  ", ""), (f"no value of the reference up to {printable(first.place)}", "edit")]
-    within = f"none is further off than {number(first.before, 8)}" if first.before else "bit for bit"
+    within = f"none is further off than {fitted(first.before, 8)}" if first.before else "bit for bit"
     agree = f"{_agreeing(first.compared)}, {within}"
     end = "" if first.complete else f"; looked as far as {printable(first.place)}"
     return [("  = ", "accent"), (agree, ""), (end, "dim")]
@@ -63,10 +64,10 @@ def _about(first: FirstDifference, one: ValueDifference, width: int) -> list[Row
     found = one.measure
     if found is not None and found.problem:
         return [[*row, (f"   {printable(found.problem)}", "")], *_rest(first, one, width)]
-    row += [("   largest difference ", "dim"), (number(one.distance, 8), "strong")]
+    row += [("   largest difference ", "dim"), (fitted(one.distance, 8), "strong")]
     if found is not None:
         at = "" if not found.index else f" at [{','.join(map(str, found.index))}]"
-        row += [(at, ""), ("  tolerance ", "dim"), (number(one.allowed, 8), "")]
+        row += [(at, ""), ("  tolerance ", "dim"), (fitted(one.allowed, 8), "")]
         if width >= 140:
             row += [
                 ("   ours ", "dim"),
@@ -87,7 +88,7 @@ def _rest(first: FirstDifference, one: ValueDifference, width: int) -> list[Row]
         rows[0].append(("   its inputs are not known to the reference, so where it is made is open", "dim"))
     agree = "nothing was compared"
     if first.compared:
-        within = f"within {number(first.before, 8)}" if first.before else "bit for bit"
+        within = f"within {fitted(first.before, 8)}" if first.before else "bit for bit"
         agree = f"{_agreeing(first.compared)} {within}"
     rows.append([("    before it   ", "dim"), (agree, "")])
     if first.iteration:
@@ -105,7 +106,7 @@ def _made(one: ValueDifference, *, wide: bool) -> str:
     text = "   fed with the reference's own inputs it still differs by " if wide else "   on its inputs still "
     own = one.share_made_here
     share = "" if own is None or not wide else f": {own:.0%} is made in this operation"
-    return f"{text}{number(one.made_here, 8)}{share}"
+    return f"{text}{fitted(one.made_here, 8)}{share}"
 
 
 def _digits(value: Any) -> str:

@@ -10,8 +10,7 @@ from typing import Final
 import numpy as np
 from msgspec import Struct
 
-from stepper.debug.inspection.frame_views import FrameView
-from stepper.debug.inspection.run_views import BreakView
+from stepper.debug.inspection.views import BreakView, FrameView
 from stepper.debug.iterations.cell_store import HistoryView
 from stepper.element_types import Array
 from stepper.engine.program import Program

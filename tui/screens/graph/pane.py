@@ -36,7 +36,7 @@ from tui.state import State
 from tui.theme import GLYPHS, in_ascii
 
 if TYPE_CHECKING:
-    from stepper.debug.inspection.frame_views import FrameView
+    from stepper.debug.inspection.views import FrameView
 
 _CALM: Final = 0.5
 """Seconds without a change before the map of a large body is made, which keys would wait for."""

@@ -10,15 +10,16 @@ import numpy as np
 from rich.style import Style
 
 from stepper.compare.stops import ABOVE, NOT_COMPARED, SAME, WITHIN, DifferenceGrid
-from stepper.debug.inspection.frame_views import FrameView
+from stepper.debug.inspection.views import FrameView
 from stepper.debug.iterations.cell_store import Cell, CellsView, Tile
 from stepper.debug.moments.spread import CODES, SpreadCells
 from stepper.element_types import Array
 from stepper.tensors.difference import Change
+from stepper.tensors.number_text import fitted
 from stepper.tensors.pictures import robust_ranges
 from tui.paint.folding import OperationEntry
 from tui.paint.pane import Pane
-from tui.paint.rows import Row, Token, number, width_of
+from tui.paint.rows import Row, Token, width_of
 from tui.screens.grid.columns import NUMBERED, PICTURED, picture_width
 from tui.state import State, TimelineEventKind
 from tui.theme import GLYPHS
@@ -181,7 +182,7 @@ class CellPaint:
         """Another theme."""
         self._cells = {}
 
-    def cell(self, code: int, wide: int, value: float, picture: Row, written: Callable[[float], str] = number) -> Row:
+    def cell(self, code: int, wide: int, value: float, picture: Row, written: Callable[[float], str] = fitted) -> Row:
         """Return a cell of this code, and where it is wide the air behind it; a very wide one has the number, too.
 
         In place of the shade stands the `picture` of the value, where it has one; `written` says how a number is.

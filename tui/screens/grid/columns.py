@@ -8,13 +8,14 @@ from typing import Final
 from msgspec import Struct
 
 from stepper.compare.stops import LargestDifference
-from stepper.debug.inspection.frame_views import FrameView
+from stepper.debug.inspection.views import FrameView
 from stepper.debug.moments.texts import truth_text
 from stepper.tensors.difference import Change, Difference
+from stepper.tensors.number_text import fitted
 from tui.paint.columns import TableColumn
 from tui.paint.folding import OperationEntry
 from tui.paint.names import marked_name
-from tui.paint.rows import Row, clip, number, padded, short_count
+from tui.paint.rows import Row, clip, padded, short_count
 from tui.state import State
 from tui.theme import GLYPHS, Look, break_glyph
 
@@ -89,7 +90,7 @@ def _difference(row: GridRow, width: int) -> Row:
         )
     if found is None:
         return [(" " * width, "")]
-    text = "same" if found.distance == 0 else number(found.distance, 7)
+    text = "same" if found.distance == 0 else fitted(found.distance, 7)
     first = state.first_difference
     is_first = first is not None and any(frame.layers[index] is first.layer for index in entry.indices)
     mark = (GLYPHS["diff"] if found.is_above else " ") + ("!" if is_first else " ")
@@ -114,7 +115,7 @@ def _difference_from_a(row: GridRow, width: int) -> Row:
     worst = max(found, key=lambda one: (_WAYS.index(one.change), one.largest or 0.0))
     text = str(worst.change)
     if worst.change is Change.NUMBER:
-        text = number(worst.largest, 7) if math.isfinite(worst.largest or 0.0) else "differs"
+        text = fitted(worst.largest, 7) if math.isfinite(worst.largest or 0.0) else "differs"
     elif worst.change is Change.TRUTH:
         text = truth_text(worst, row.look.arrow, 7)
     is_above = any(is_beyond(one) for one in found)

@@ -8,13 +8,14 @@ from typing import ClassVar, Final
 import numpy as np
 
 from stepper.debug.causes.nan_origins import NonFiniteOutput
-from stepper.debug.causes.texts import element_text, scalar_text, word_of
-from stepper.debug.inspection.frame_views import FrameView
+from stepper.debug.causes.texts import element_text, word_of
+from stepper.debug.inspection.views import FrameView
 from stepper.debug.iterations.cell_store import Cell, CellsView
 from stepper.debug.moments.texts import difference_text, truth_step_text
 from stepper.debug.overview.facts import RowKind
 from stepper.element_types import Array
 from stepper.ops.operands import form_text
+from stepper.tensors.number_text import fitted, number_text
 from stepper.tensors.statistics import statistics
 from stepper.wording import counted
 from tui.paint.names import (
@@ -27,7 +28,7 @@ from tui.paint.names import (
     statistic_word,
 )
 from tui.paint.pane import Host, Pane
-from tui.paint.rows import Row, figure, number, spread, width_of
+from tui.paint.rows import Row, figure, spread, width_of
 from tui.screens.grid.columns import difference_at, is_beyond
 from tui.screens.grid.grid import Grid
 from tui.screens.main.value import MOST_AT_ONCE
@@ -109,7 +110,7 @@ class GridDetail(Pane, can_focus=False):
         if origin.formula:
             row.append((f": {origin.formula}", "dim"))
         if followed is not None and followed.value is not None:
-            row += [(", with ", "dim"), (scalar_text(followed.value), "bad")]
+            row += [(", with ", "dim"), (number_text(followed.value), "bad")]
             if width > 98:
                 row += [(f" at {element_text(followed.element) or '[]'} of ", "dim")]
                 row += [(layer_name(frame.graph.by_id[followed.layer.id]), "")]
@@ -125,7 +126,7 @@ class GridDetail(Pane, can_focus=False):
                 (self._written(shown, cell), ""),
             ]
         if found.size > 1 and found.min is not None and found.max is not None:
-            row += [("   from ", "dim"), (number(found.min), ""), (" to ", "dim"), (number(found.max), "")]
+            row += [("   from ", "dim"), (fitted(found.min), ""), (" to ", "dim"), (fitted(found.max), "")]
         return [*row, *self._before(cell, cells)]
 
     def _before(self, cell: Cell, cells: CellsView) -> Row:
@@ -134,7 +135,7 @@ class GridDetail(Pane, can_focus=False):
 
     def _written(self, value: float, cell: Cell) -> str:
         frame = self._grid.frame
-        return number(value) if frame is None else statistic_text(value, frame.program, cell.operation)
+        return fitted(value) if frame is None else statistic_text(value, frame.program, cell.operation)
 
     def _difference(self, cell: Cell, room: int) -> Row:
         """Return how far the value is from the reference's, or now from A's."""
@@ -153,7 +154,7 @@ class GridDetail(Pane, can_focus=False):
             row = [("   same as the reference", "dim")]
         else:
             above = (f" {GLYPHS['diff']} above tolerance", "bad") if found.is_above else (", within tolerance", "dim")
-            row = [("   difference ", "dim"), (number(found.distance, 8), ""), above]
+            row = [("   difference ", "dim"), (fitted(found.distance, 8), ""), above]
         return row if width_of(row) <= room else row[:-1] if width_of(row[:-1]) <= room else []
 
     # --- over time -----------------------------------------------------------------------------------------------
@@ -296,7 +297,7 @@ class GridHistory(Pane, can_focus=False):
         if is_truth(cells.program, operation):
             return truth_step_text(before, value, self.look.arrow, same="same")
         if change:
-            return f"{'+' if change > 0 else ''}{number(change)}"
+            return f"{'+' if change > 0 else ''}{fitted(change)}"
         if math.prod(cells.program.operations[operation].layer.outputs[0].dims) == 1:
             return "same"
         values = cells.values.get(operation)

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from rich.style import Style
 from textual import events
 
-from stepper.debug.inspection.frame_views import FrameView
+from stepper.debug.inspection.views import FrameView
 from stepper.debug.iterations.cell_store import Cell
 from stepper.debug.iterations.loop_runs import address_in_run
 from stepper.tensors.statistics import FITTING, OVER_ITERATIONS

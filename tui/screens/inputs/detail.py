@@ -9,8 +9,9 @@ from typing import ClassVar, Final
 
 from stepper.engine.inputs import file_of
 from stepper.session.input_choices import InputChoices, InputSource, Near, described
+from stepper.tensors.number_text import fitted
 from tui.paint.pane import Host, Pane
-from tui.paint.rows import Row, clip, clip_head, number, padded, printable
+from tui.paint.rows import Row, clip, clip_head, padded, printable
 from tui.screens.inputs.table import loading_text
 from tui.theme import key_text
 
@@ -68,7 +69,7 @@ class InputDetail(Pane, can_focus=False):
         if outcome.array is not None:
             row: Row = [("  ", ""), (described(outcome.array), "")]
             if outcome.span is not None:
-                row.append((f"   {number(outcome.span[0])} to {number(outcome.span[1])}", "dim"))
+                row.append((f"   {fitted(outcome.span[0])} to {fitted(outcome.span[1])}", "dim"))
             return [row]
         if outcome.loading is not None:
             total = outcome.loading.reading.total

@@ -13,12 +13,13 @@ from textual.app import ComposeResult
 from stepper.element_types import Array
 from stepper.ops.operands import form_text
 from stepper.plain_values import storable
+from stepper.tensors.number_text import fitted
 from stepper.tensors.pictures import scale_of, shades
 from stepper.tensors.planes import is_numeric, plane_of
 from stepper.tensors.surveys import CellStatistic, edges, finish, in_cells
 from tui.paint.painter import Horizontal
 from tui.paint.pane import Pane
-from tui.paint.rows import Cell, Row, clip, elements, number, padded, printable, width_of
+from tui.paint.rows import Cell, Row, clip, elements, padded, printable, width_of
 from tui.screens.bars import TopBar
 from tui.screens.base import DebugScreen
 from tui.screens.inputs.detail import InputDetail
@@ -75,7 +76,7 @@ class GivenInputs(Pane):
         """Return an element as a shade with its number on it."""
         shade = self.palette.shade(level if math.isfinite(level) else 0.0, is_signed=signed)
         bad = not math.isfinite(one)
-        return f"{number(one, 6):>{_NUMBERED - 1}} ", "bad" if bad else "" if self.look.ascii else self.palette.on(
+        return f"{fitted(one, 6):>{_NUMBERED - 1}} ", "bad" if bad else "" if self.look.ascii else self.palette.on(
             shade
         )
 

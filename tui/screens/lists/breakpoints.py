@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Final
 
-from stepper.debug.breakpoints.breakpoint import BreakKind
-from stepper.debug.breakpoints.checks import place_text
-from stepper.debug.breakpoints.data_breakpoints import data_breakpoint, kinds
-from stepper.debug.inspection.run_views import BreakView
+from stepper.debug.breakpoints.breakpoint import BreakKind, place_text
+from stepper.debug.breakpoints.data_breakpoints import data_breakpoint, kinds, specification
+from stepper.debug.inspection.views import BreakView
 from tui.paint.columns import TableColumn, written
 from tui.paint.list_pane import ListPane
 from tui.paint.pane import Pane
@@ -69,7 +68,7 @@ class BreakpointList(ListPane[BreakView]):
 
     def line_to_open(self, item: BreakView) -> str:
         """It is written anew at the prompt."""
-        return f"prompt change {item.number} {item.description.specification}"
+        return f"prompt change {item.number} {specification(item.description)}"
 
     def clicked(self, index: int, x: int, *, again: bool) -> None:
         """On the dot: switch it on or off."""
@@ -140,7 +139,7 @@ class BreakDetail(ChosenDetail):
         """Return a word at the left, what it is at the right."""
         word = "log" if chosen.kind is BreakKind.LOG else "break"
         parts = (
-            ("written", [f"{word} {chosen.description.specification}"]),
+            ("written", [f"{word} {specification(chosen.description)}"]),
             (_VERBS[chosen.kind], _waits_for(chosen)),
             ("only if", [chosen.description.condition] if chosen.description.condition else []),
             ("how often", list(_counts(chosen))),

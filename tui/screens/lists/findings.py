@@ -30,10 +30,10 @@ class FindingList(ListPane[Finding]):
     kind: ClassVar[str] = "findings"
     title = "findings"
     leads_to_moment: ClassVar[bool] = True
-    when_empty: ClassVar[str] = "nothing is wrong with the file, nor with the run as far as it was made (0 shows it)"
+    when_empty: ClassVar[str] = "nothing was found (0 shows the run)"
     help_text: ClassVar[str] = (
-        "What the rules of stepper lint find in the file, and those of runs in the run of the overview, the gravest\n"
-        "first. Enter goes to the moment at which one shows. stepper check looks closer: it runs the model again."
+        "What the rules of stepper lint find in the file, and those of stepper check in the run of the overview, the\n"
+        "most severe first. Enter goes to the moment at which one shows. The heading lists what was looked for."
     )
 
     def entries(self) -> Sequence[Finding]:
@@ -42,7 +42,8 @@ class FindingList(ListPane[Finding]):
 
     def heading(self, width: int) -> list[Row]:
         """Return how many there are."""
-        self.note = f"{len(self.entries())} "
+        checked = ", ".join(self.state.lists.checked)
+        self.note = f"{len(self.entries())} {f'  checked: {checked} ' if checked else ''}"
         return super().heading(width)
 
     def columns(self) -> Sequence[TableColumn[Finding]]:

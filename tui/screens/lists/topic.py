@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from stepper.commands.topics import topics
+from stepper.commands.session_commands import topics
 from tui.paint.rows import Row, wrapped
 
 _EXAMPLE: Final = 32

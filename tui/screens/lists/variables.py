@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 from msgspec import Struct
 
-from stepper.debug.inspection.frame_views import FrameView
+from stepper.debug.inspection.views import FrameView
 from stepper.ops.operands import form_text
 from tui.paint.list_pane import ListPane
 from tui.paint.names import layer_name, operation_names

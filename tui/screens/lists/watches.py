@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from stepper.debug.inspection.run_views import WatchView
+from stepper.debug.inspection.views import WatchView
 from stepper.debug.iterations.far_runs import loop_of_body
 from stepper.debug.iterations.sweep import TrackView
 from stepper.debug.overview.facts import RunState
 from stepper.debug.overview.programs import programs_of
 from stepper.debug.stop_scope import WatchReading
 from stepper.ops.operands import form_text
+from stepper.tensors.number_text import fitted
 from stepper.wording import counted
 from tui.paint.columns import TableColumn, written
 from tui.paint.list_pane import ListPane
 from tui.paint.names import layer_name
 from tui.paint.pane import Host, Pane
-from tui.paint.rows import Row, clip, elements, number, printable
+from tui.paint.rows import Row, clip, elements, printable
 from tui.pictures.axis import window
 from tui.pictures.value_rows import Looks, RowColumns, value_rows
 from tui.screens.list_screen import ListScreen
@@ -130,7 +131,7 @@ class WatchList(ListPane[WatchView]):
         last = None if values is None else values.number(values.count - 1)
         if values is None or last is None:
             return clip(f"in {layer_name(loop)}, not here", room)
-        return clip(f"{number(last)}{' rms' if values.elements > 1 else ''} at {values.count - 1}, the last", room)
+        return clip(f"{fitted(last)}{' rms' if values.elements > 1 else ''} at {values.count - 1}, the last", room)
 
     def _track(self, item: WatchView) -> TrackView | None:
         sweep = self.state.sweep
@@ -148,7 +149,7 @@ class WatchList(ListPane[WatchView]):
         known = None if values is None or now is None else values.number(now - 1)
         if known is None or values is None or (reading is not None and reading.iteration == (now or 0) - 1):
             return reading_text(reading, room)
-        return clip(number(known) + (" rms" if values.elements > 1 else ""), room)
+        return clip(fitted(known) + (" rms" if values.elements > 1 else ""), room)
 
     def _earlier(self, item: WatchView) -> WatchReading | None:
         """Return the last reading of an iteration before this one."""

@@ -14,11 +14,12 @@ from stepper.debug.overview.facts import RowKind
 from stepper.element_types import Array
 from stepper.tensors.difference import Change, difference
 from stepper.tensors.histories import ValueHistory
+from stepper.tensors.number_text import fitted
 from stepper.tensors.statistics import FITTING, number_of
 from tui.paint.links import linked, value_destination
 from tui.paint.names import carried_name
 from tui.paint.pane import Host
-from tui.paint.rows import Row, number, shape_of
+from tui.paint.rows import Row, shape_of
 from tui.pictures.axis import window
 from tui.pictures.drawing import has_ways
 from tui.pictures.heights import Want, fill_up, heights
@@ -161,12 +162,12 @@ class BackEdges(PicturePane):
         if before.dtype == now.dtype == np.bool_:
             found = difference(before, now)
             return "same" if found.change is Change.SAME else truth_text(found, self.look.arrow, _WIDEST_CHANGE)
-        return f"{GLYPHS['change']}{number(edge.change)}"
+        return f"{GLYPHS['change']}{fitted(edge.change)}"
 
     def _text(self, entered: Array | None, row: RowValues | None) -> str:
         if entered is not None and entered.size == 1 and entered.dtype == np.bool_:
             return GLYPHS["true" if entered.item() else "false"]
-        return number(self._number(entered, row))
+        return fitted(self._number(entered, row))
 
     def _number(self, entered: Array | None, row: RowValues | None) -> float | None:
         """Return what entered as one number; of a large tensor that of the worker."""

@@ -16,11 +16,12 @@ from stepper.engine.program import mark_of
 from stepper.ir.model import LayerSite
 from stepper.ops.operands import form_text
 from stepper.plain_values import storable
+from stepper.tensors.number_text import fitted
 from stepper.tensors.statistics import statistics
 from tui.paint.link_pane import LinkPane
 from tui.paint.links import Destination, LinkedValue, key_words, linked, value_destination
 from tui.paint.names import layer_name, operation_names
-from tui.paint.rows import Row, clip, number, printable, spread
+from tui.paint.rows import Row, clip, printable, spread
 from tui.screens.main.value import MOST_AT_ONCE, vector_rows
 from tui.state import State
 from tui.theme import GLYPHS
@@ -183,7 +184,7 @@ def _described(array: Array | None, width: int, *, with_place: bool = False) -> 
             row += [("first ", "dim"), (f"[{','.join(str(int(at)) for at in first)}]", "")]
         return row
     if found.min is not None and found.max is not None:
-        shown = number(found.min) if found.size == 1 else f"{number(found.min)} to {number(found.max)}"
+        shown = fitted(found.min) if found.size == 1 else f"{fitted(found.min)} to {fitted(found.max)}"
         row += [(": " if width >= _WIDE else "", "dim"), (shown, "")]
     return row
 

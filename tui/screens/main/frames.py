@@ -13,8 +13,7 @@ from tui.theme import GLYPHS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stepper.debug.inspection.frame_views import FrameView
-    from stepper.debug.inspection.views import ConditionView, LevelView, LoopView
+    from stepper.debug.inspection.views import ConditionView, FrameView, LevelView, LoopView
 
 COUNTED: Final = 10**6
 """A limit above this is as good as none: exporters write the largest integer."""

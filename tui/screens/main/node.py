@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from typing import ClassVar, Final
 
 from stepper import element_types
-from stepper.debug.inspection.frame_views import FrameView
-from stepper.debug.inspection.views import Origin, ValueView
+from stepper.debug.inspection.views import FrameView, Origin, ValueView
 from stepper.element_types import Array
 from stepper.ir.model import Layer
 from stepper.ops.operands import shape_text

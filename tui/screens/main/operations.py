@@ -9,10 +9,11 @@ from typing import ClassVar, Final
 from rich.style import Style
 from textual import events
 
-from stepper.debug.inspection.frame_views import FrameView
+from stepper.debug.inspection.views import FrameView
 from stepper.debug.iterations.cell_store import HistoryView
 from stepper.debug.moments.texts import truth_text
 from stepper.tensors.difference import Change, Difference
+from stepper.tensors.number_text import fitted
 from stepper.tensors.statistics import FITTING
 from tui.paint.folding import Listing, OperationEntry
 from tui.paint.links import key_words
@@ -25,7 +26,6 @@ from tui.paint.rows import (
     clip,
     clip_end,
     clip_head,
-    number,
     padded,
     printable,
     shape_of,
@@ -416,7 +416,7 @@ def difference_cell(found: Difference | None, arrow: str) -> tuple[str, str]:
         case Change.SHAPE:
             return GLYPHS["shape"], "strong"
         case Change.NUMBER:
-            return number(found.rms), "dim" if found.is_within else "strong"
+            return fitted(found.rms), "dim" if found.is_within else "strong"
         case Change.TRUTH:
             return truth_text(found, arrow, _DIFFERS - 1), "strong"
     return str(found.change), "bad" if found.change is Change.BROKEN else "strong"

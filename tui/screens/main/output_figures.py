@@ -8,9 +8,10 @@ from typing import ClassVar, Final
 from stepper.element_types import Array
 from stepper.ops.operands import form_text
 from stepper.plain_values import storable
+from stepper.tensors.number_text import fitted
 from stepper.tensors.surveys import Survey, finish, survey
 from tui.paint.pane import Host, Pane
-from tui.paint.rows import Row, clip, number, printable, spread
+from tui.paint.rows import Row, clip, printable, spread
 from tui.screens.main.value import MOST_AT_ONCE
 from tui.screens.value.facts import histogram_rows
 
@@ -77,9 +78,9 @@ def _facts(one: Survey | None, width: int) -> Row:
     found = one.statistics
     facts: list[tuple[str, str, str]] = [(word, f"{count:,}", "bad") for word, count in _odd(one) if count]
     if found.min is not None and found.max is not None:
-        facts += [("min", number(found.min), ""), ("max", number(found.max), "")]
+        facts += [("min", fitted(found.min), ""), ("max", fitted(found.max), "")]
     for word, value in (("mean", found.mean), ("std", found.std)):
-        facts += [(word, number(value), "")] if value is not None and found.size > 1 else []
+        facts += [(word, fitted(value), "")] if value is not None and found.size > 1 else []
     if found.zeros and found.size > 1:
         facts.append(("zeros", f"{found.zeros:,}", ""))
     row: Row = []

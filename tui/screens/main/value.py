@@ -13,13 +13,14 @@ from stepper.debug.labels import labelled
 from stepper.element_types import Array
 from stepper.ops.operands import shape_text
 from stepper.plain_values import storable
+from stepper.tensors.number_text import fitted, short_exponent
 from stepper.tensors.pictures import scale_of, shades
 from stepper.tensors.planes import row_shape
 from stepper.tensors.statistics import Statistics, statistics
 from stepper.tensors.surveys import bin_range, largest_of
 from tui.paint.names import operation_names, partner_mark, statistic_word
 from tui.paint.pane import Host, Pane
-from tui.paint.rows import Row, number, padded, printable, short_exponent, spark, width_of
+from tui.paint.rows import Row, padded, printable, spark, width_of
 from tui.screens.value.profile import LEAST, profile
 from tui.state import State
 from tui.theme import GLYPHS
@@ -152,7 +153,7 @@ def statistics_row(found: Statistics, width: int) -> Row:
         return [(" one element", "dim")]
     else:
         whole = " of all: min " if math.prod(row_shape(found.shape)[:-1]) > 1 else " min "
-        shown = [(whole, "dim"), (number(found.min), ""), ("  max ", "dim"), (number(found.max), "")]
+        shown = [(whole, "dim"), (fitted(found.min), ""), ("  max ", "dim"), (fitted(found.max), "")]
         if found.argmax is not None and found.size > 1:
             place = np.unravel_index(found.argmax, found.shape or (1,))
             shown += [(f" at [{','.join(str(int(at)) for at in place)}]", "dim")]
@@ -162,7 +163,7 @@ def statistics_row(found: Statistics, width: int) -> Row:
         odd = tuple((word, count) for word, count in odd if count)
     for word, count in odd:
         shown += [(f"  {word} ", "dim"), (str(count), "bad" if count else "dim")]
-    mean: Row = [("  mean ", "dim"), (number(found.mean), "")]
+    mean: Row = [("  mean ", "dim"), (fitted(found.mean), "")]
     return [*shown, *mean] if found.mean is not None and width_of(shown) + width_of(mean) <= width else shown
 
 
@@ -263,7 +264,7 @@ def _spread_rows(values: Array, room: int, lines: int, which: str) -> list[Row]:
         shares, bins = finite / scale, max(min(room - 30 - len(which), 48), 8)
         counts, _ = np.histogram(shares, bins, bin_range(float(shares.min()), float(shares.max()), bins))
     bars = spark([None if count == 0 else float(count) for count in counts], 0.0)
-    low, high = number(float(finite.min())), number(float(finite.max()))
+    low, high = fitted(float(finite.min())), fitted(float(finite.max()))
     return [[(f"how often  {which}", "dim"), (low, ""), (f" {bars} ", "bar"), (high, "")]]
 
 

@@ -15,12 +15,13 @@ from stepper.element_types import Array
 from stepper.ops.operands import shape_text
 from stepper.plain_values import storable
 from stepper.tensors.difference import Change, Difference, signed_differences
+from stepper.tensors.number_text import fitted
 from stepper.tensors.pictures import Scale, scale_of, shades
 from stepper.tensors.planes import row_shape
 from stepper.tensors.surveys import largest_of
 from tui.paint.names import carried_name, operation_names, partner_mark
 from tui.paint.pane import Pane
-from tui.paint.rows import Row, clip_end, number, padded, printable, shape_of, spread, width_of
+from tui.paint.rows import Row, clip_end, padded, printable, shape_of, spread, width_of
 from tui.pictures.drawing import fitting_number
 from tui.state import State
 from tui.theme import GLYPHS
@@ -53,7 +54,7 @@ class PairedRow(NamedTuple):
 
     def text(self, value: float) -> str:
         """Return an element in words."""
-        return GLYPHS["true" if value else "false"] if self.is_truth else number(value)
+        return GLYPHS["true" if value else "false"] if self.is_truth else fitted(value)
 
 
 def paired_row(a: Array, now: Array, found: Difference | None) -> PairedRow | None:
@@ -133,7 +134,7 @@ def _numbers(pair: PairedRow, values: Array, size: int, *, is_gap: bool) -> Row:
             text, tone = _gap_text(a, now, value, size - 1)
         else:
             bad = not math.isfinite(value)
-            text, tone = (number(value), "bad") if bad else (_fitting(value, size - 1) or "·", "")
+            text, tone = (fitted(value), "bad") if bad else (_fitting(value, size - 1) or "·", "")
         tone = f"{tone} strong".strip() if place == pair.best and tone != "bad" else tone
         row.append((f"{text:>{size - 1}} ", tone))
     return row

@@ -7,7 +7,7 @@ from typing import ClassVar, Final
 
 from textual import events
 
-from stepper.debug.inspection.frame_views import FrameView
+from stepper.debug.inspection.views import FrameView
 from stepper.debug.moments.spread import SpreadCell, SpreadCells, SpreadView
 from stepper.debug.moments.texts import output_notes, set_text, spread_sentence
 from stepper.tensors.difference import Change

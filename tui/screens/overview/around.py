@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from stepper.debug.causes.texts import element_text, scalar_text, word_of
+from stepper.debug.causes.texts import element_text, word_of
 from stepper.debug.overview.facts import ModelPortFacts, Overview, RunState
 from stepper.debug.overview.texts import constants_text, none_born
+from stepper.tensors.number_text import fitted, number_text
 from stepper.wording import counted
 from tui.paint.links import Destination, LinkText, linked
 from tui.paint.names import layer_name
-from tui.paint.rows import Cell, Row, clip, clip_end, number, printable, width_of
+from tui.paint.rows import Cell, Row, clip, clip_end, printable, width_of
 from tui.screens.overview.cards import MOST_CARDS, Card, LinePart, RowGroup
 from tui.screens.overview.cursor import UNCHANGED_FROM
 from tui.screens.overview.links import NO_LINKS, PortLinks, moment_link, name_linked, row_link, row_shown
@@ -21,6 +22,7 @@ from tui.theme import GLYPHS
 if TYPE_CHECKING:
     from stepper.debug.causes.cause import OperandValue
     from stepper.debug.moments.spread import MomentView
+    from stepper.diagnosis.findings import Finding
     from stepper.session.input_choices import InputChoices
 
 Letters = Mapping[int, tuple[str, ...]]
@@ -134,7 +136,7 @@ def _port(
     if not text and port.text:
         text = f'"{printable(port.text)}"'
     if not text and len(port.brief.shape) < 2:
-        text = "  ".join(number(float(one) if isinstance(one, str) else one) for one in port.numbers)
+        text = "  ".join(fitted(float(one) if isinstance(one, str) else one) for one in port.numbers)
         if len(text) > max(room // 2, 20):
             text = ""
     row: Row = [(name, "")]
@@ -206,8 +208,15 @@ def against(a: MomentView | None) -> list[Row]:
     return [[(" differs " if spread.is_reference else " edit    ", "a"), (printable(told), "")]] if told else []
 
 
-def found(overview: Overview, cards: Sequence[Card], *, short: bool, links: PortLinks = NO_LINKS) -> list[Row]:
-    """Return what was found in the run, in one or two lines."""
+def found(
+    overview: Overview,
+    cards: Sequence[Card],
+    *,
+    short: bool,
+    links: PortLinks = NO_LINKS,
+    findings: Sequence[Finding] = (),
+) -> list[Row]:
+    """Return what was found in the run, in one or two lines; `findings` are those of the rules."""
     head: Cell = (" found   ", "dim")
     if overview.failure is not None:
         told: Row = [head, ("error", "bad"), (": ", "bad"), *failed_at(overview.failure)]
@@ -232,6 +241,13 @@ def found(overview: Overview, cards: Sequence[Card], *, short: bool, links: Port
     row += [] if still else [cell for card in cards[:4] for cell in _settled(card)]
     row += still
     row += [(f"   {card.name} did not begin", "edit") for card in cards if _did_not_begin(card)]
+    notes = [one for one in findings if one.severity == "note" and one.iterations and not one.is_birth]
+    if notes:
+        from stepper.diagnosis.texts import sentence  # the first picture has no findings
+
+        more = f" +{len(notes) - 1} more" if len(notes) > 1 else ""
+        text = f"note at {notes[0].iterations[-1]:,}: {printable(sentence(notes[0]))}{more}"
+        row += [("   ", ""), (LinkText(text, Destination("view findings")), "edit")]
     return [row]
 
 
@@ -273,7 +289,7 @@ def _settled(card: Card) -> Row:
         parent = card.runs[-1].values[line.row] if history is not None else None
         since = None if parent is None else parent.settled_from
         if history is not None and since is not None:
-            last = number(float(history.numbers[0, -1, 0]))
+            last = fitted(float(history.numbers[0, -1, 0]))
             name = next(one.name for one in card.lines if one.row == line.row and one.part is LinePart.VALUE)
             target = row_link(card.index, card.lines.index(line))
             row += [("   ✓ ", "accent"), (LinkText(name, target), ""), (f" settles from {since:,} on", "")]
@@ -356,7 +372,7 @@ def _births(overview: Overview, head: Cell, links: PortLinks, *, short: bool, ha
         return [row]
     cause = births[0].cause
     operands = ", ".join(
-        f"{layer_name(one.layer)}{element_text(one.element)} = {scalar_text(one.value)}"
+        f"{layer_name(one.layer)}{element_text(one.element)} = {number_text(one.value)}"
         for one in cause.operands
         if one.value is not None
     )

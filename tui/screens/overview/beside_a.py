@@ -10,8 +10,9 @@ import numpy as np
 from stepper.debug.moments.moment import MomentKind
 from stepper.debug.moments.texts import difference_text, truth_text
 from stepper.tensors.difference import Change, difference
+from stepper.tensors.number_text import fitted
 from stepper.tensors.pictures import Form
-from tui.paint.rows import Row, number
+from tui.paint.rows import Row
 from tui.pictures.drawing import Cells, Strip, column, row_of
 from tui.screens.moments.marks import site_strip, spread_cells
 from tui.screens.overview.cards import LinePart
@@ -190,7 +191,7 @@ class BesideA:
                 text = truth_text(found, self._pane.look.arrow)
                 return text if found.size == 1 else f"{text} differ"
             if found.change is Change.NUMBER:
-                size = number(found.largest)
+                size = fitted(found.largest)
                 return (
                     f"differs by {size}" if found.size == 1 else f"{found.different} of {found.size} differ, by {size}"
                 )
@@ -205,7 +206,7 @@ class BesideA:
             Change.BROKEN: "finite in A, not finite now",
             Change.ADDED: "only now",
         }
-        return words.get(cell.change, f"differs, at most by {number(cell.relative)} of an element")
+        return words.get(cell.change, f"differs, at most by {fitted(cell.relative)} of an element")
 
     @staticmethod
     def worst(values: Array, theirs: Array) -> int:

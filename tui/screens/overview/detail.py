@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepper.debug.overview.facts import RowKind
-from tui.paint.rows import Row, number, printable, shortened, spread, width_of
+from stepper.tensors.number_text import fitted
+from tui.paint.rows import Row, printable, shortened, spread, width_of
 from tui.pictures.drawing import way_in
 from tui.screens.overview import words
 from tui.screens.overview.arrangement import LOW, Wishes
@@ -84,7 +85,7 @@ def detail(sight: Sight, cards: Sequence[Card], wishes: Wishes, width: int, *, f
     known = history.at(at.iteration)
     has_change = history.type != "boolean" and values.size > 1
     if has_change and known is not None and known.change is not None and np.isfinite(known.change):
-        head.append((f"   change {number(known.change)}", "dim"))
+        head.append((f"   change {fitted(known.change)}", "dim"))
     tone = "bad" if values.size == 1 and not np.isfinite(values).all() else ""
     label = words.labels_in(line, values)
     before = "   " if beside is None else "   now  "
@@ -140,7 +141,7 @@ def _slices_beside(card: Card, line: Line, at: Place, wishes: Wishes) -> Row:
             history, values = value_at(card, other, at, wishes)
             is_one = history is not None and values is not None and values.size == 1
             is_own = is_one and history is not None and history.bin_of(at.iteration) is None
-            told = number(float(values[0])) if is_own and values is not None else ""
+            told = fitted(float(values[0])) if is_own and values is not None else ""
             row += [("   ← ", "dim"), (other.name, "strong"), (f" {told}".rstrip(), "")]
         row.append((f"   {places[-2]}", "dim"))
     return row

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from stepper.debug.causes.cause import NonFiniteKind
-from stepper.debug.causes.texts import scalar_text
 from stepper.debug.labels import label_of
 from stepper.debug.overview.facts import (
     BranchFacts,
@@ -25,8 +24,8 @@ from stepper.debug.overview.facts import (
 )
 from stepper.debug.overview.programs import in_order, programs_of
 from stepper.engine.loops import EndReason
-from stepper.plain_values import json_number
 from stepper.query import short_names
+from stepper.tensors.number_text import number_text
 from stepper.tensors.pictures import Form
 from tui.paint.names import layer_name, row_name
 from tui.paint.rows import clip, printable, shape_of
@@ -225,7 +224,7 @@ class _Lines:
             yield line._replace(words=told, rank=Rank.WORDS, came="")
         elif len(runs) == 1 and history.is_constant and history.count > 1:
             value = float(history.numbers[0, 0, 0])
-            yield line._replace(words=f"always {scalar_text(json_number(value))}", rank=Rank.WORDS)
+            yield line._replace(words=f"always {number_text(value)}", rank=Rank.WORDS)
         else:
             labels = self._words(row) if form is Form.NUMBERS else ()
             rank = min(line.rank, Rank.LABELLED) if labels else line.rank
@@ -348,7 +347,7 @@ def _came(history: ValueHistory) -> str:
     if known is None or known.size != 1:
         return ""
     value = float(known.reshape(-1)[0])
-    return str(int(value)) if value == int(value) else scalar_text(json_number(value))
+    return str(int(value)) if value == int(value) else number_text(value)
 
 
 def _read_by_condition(facts: LoopFacts) -> set[int]:

@@ -16,7 +16,7 @@ from tui.screens.graph.pane import BodyGraph
 from tui.state import State
 
 if TYPE_CHECKING:
-    from stepper.debug.inspection.frame_views import FrameView
+    from stepper.debug.inspection.views import FrameView
 
 
 class LoopBody(BodyGraph, can_focus=False):

@@ -708,7 +708,9 @@ class OverviewPane(Pane):
         is_low = size[1] < LOW
         top = self._above(overview, width, is_low=is_low)
         rule: list[Row] = [] if is_low else [[("─" * width, "ghost")]]
-        told = [*around.against(self.state.a), *around.found(overview, self._cards, short=is_low, links=self._links)]
+        known = self.state.lists.findings
+        told = around.against(self.state.a)
+        told += around.found(overview, self._cards, short=is_low, links=self._links, findings=known)
         found = [shortened(row, width - 1) for row in told]
         outputs = [] if is_low else [around.after(overview, self._cards, width, self._links)]
         beside_a = self._beside_a()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from stepper.tensors.number_text import fitted
 from stepper.tensors.pictures import Form, ScaleKind
-from tui.paint.rows import number
 from tui.pictures.axis import ENTERED, Axis, Slot
 from tui.pictures.drawing import RowPicture, Strip, brief_way, column, columns_on, has_ways, truth, unit_text, way_in
 from tui.screens.overview.cards import Card, Line, LinePart, is_true_over
@@ -154,7 +154,7 @@ def growth_text(numbers: Array, *, has_other: bool) -> str:
     """Return what a value has more than before: one number, so many elements, nothing (or they have another shape)."""
     more, is_one, joined = (float(one) for one in numbers)
     if is_one:
-        return f"+{number(joined)}"
+        return f"+{fitted(joined)}"
     if not more:
         return "another shape" if has_other else "same"
     return f"{int(more)} more" if more > 0 else f"{int(-more)} less"

@@ -10,7 +10,6 @@ import numpy as np
 from msgspec.structs import replace
 
 from stepper.debug.causes.cause import Verdict, VerdictOperand
-from stepper.debug.causes.texts import scalar_text
 from stepper.debug.overview.facts import (
     ActivationFacts,
     Ending,
@@ -23,11 +22,12 @@ from stepper.debug.overview.facts import (
 from stepper.debug.overview.facts import Row as FactsRow
 from stepper.debug.overview.texts import recurrence_text, state_named, state_sentence
 from stepper.engine.loops import EndReason
+from stepper.tensors.number_text import fitted, number_text
 from stepper.tensors.pictures import Form
 from stepper.wording import enumerated
 from tui.paint.links import Destination, LinkText
 from tui.paint.names import carried_name, layer_name, row_name
-from tui.paint.rows import Row, number, printable, width_of
+from tui.paint.rows import Row, printable, width_of
 from tui.pictures.drawing import brief_way, first_bad
 from tui.screens.overview.cards import BORN, Card, Line, LinePart
 from tui.screens.overview.links import LinkOf, name_linked, nowhere
@@ -39,11 +39,6 @@ if TYPE_CHECKING:
 
 _LEAST_OF_FINITE: Final = 4
 """Lines from which on it is told of a value with NaN or Inf what the finite elements are."""
-_REASONS: Final = {
-    EndReason.SLICES: "no slice is left",
-    EndReason.TRIP_COUNT: "the trip count",
-    EndReason.CONDITION: "its condition",
-}
 LARGEST_LIMIT: Final = 10**12
 """A trip count from here on is no limit that anybody means."""
 
@@ -166,7 +161,7 @@ def ended_in_short(card: Card) -> Row:
         return [("can never end", "edit")]
     if facts.runs and not facts.total:
         return [("did not begin", "edit")]
-    words = [_REASONS[reason] for reason in facts.ended if reason in _REASONS]
+    words = list(map(str, facts.ended))
     slices = [row.slicing for row in facts.rows if row.kind is RowKind.SLICE and row.slicing is not None]
     if slices and all(one.stride < 0 for one in slices):
         words.append("← from the last")
@@ -327,14 +322,14 @@ def verdict(
 
 def _operand(one: VerdictOperand, rows: Sequence[FactsRow], labels: Mapping[int, tuple[str, ...]]) -> str:
     name = _operand_name(one, rows)
-    text = printable(one.brief.text) if one.value is None else scalar_text(one.value)
+    text = printable(one.brief.text) if one.value is None else number_text(one.value)
     words = () if one.carried is None else labels.get(one.carried.id, ())
     label = f" '{printable(words[one.value])}'" if isinstance(one.value, int) and 0 <= one.value < len(words) else ""
     return f"{name} = {text}{label}"
 
 
 def _short_operand(one: VerdictOperand, rows: Sequence[FactsRow]) -> str:
-    return scalar_text(one.value) if one.is_constant and one.value is not None else _operand_name(one, rows)
+    return number_text(one.value) if one.is_constant and one.value is not None else _operand_name(one, rows)
 
 
 def _operand_name(one: VerdictOperand, rows: Sequence[FactsRow]) -> str:
@@ -356,7 +351,7 @@ def value_lines(
     """
     if line.labels or values.size == 1:
         by = "" if history.is_whole else f"{brief_way(way)} "
-        return [[(by, "dim"), (number(float(values[0]), 9), ""), (labels_in(line, values), "strong")]]
+        return [[(by, "dim"), (fitted(float(values[0]), 9), ""), (labels_in(line, values), "strong")]]
     if found.nan or found.infinite:
         word, count = ("NaN", found.nan) if found.nan else ("Inf", found.infinite)
         unit = "" if history.is_whole else " buckets"
@@ -365,7 +360,7 @@ def value_lines(
             return told
         told.append([("finite", "dim")])
         for text, one in (("rms ", found.rms), ("max ", found.largest)):
-            told.append([(text, "dim"), (f"{number(one):>6}", "")])
+            told.append([(text, "dim"), (f"{fitted(one):>6}", "")])
         return told
     place = "" if found.place is None else f" at [{','.join(map(str, found.place))}]"
     if line.places and history.is_whole and len(line.places) == values.size:
@@ -373,15 +368,15 @@ def value_lines(
     if len(place) + 12 > room:
         place = place.replace(" at ", " ")
     rows: list[Row] = [
-        [("rms ", "dim"), (f"{number(found.rms):>6}", "")],
-        [("max ", "dim"), (f"{number(found.largest):>6}", ""), (place, "dim")],
+        [("rms ", "dim"), (f"{fitted(found.rms):>6}", "")],
+        [("max ", "dim"), (f"{fitted(found.largest):>6}", ""), (place, "dim")],
     ]
     if found.change is not None and np.isfinite(found.change) and history.type != "boolean":
-        rows.append([("chg ", "dim"), (f"{number(found.change):>6}", "")])
+        rows.append([("chg ", "dim"), (f"{fitted(found.change):>6}", "")])
     if history.is_whole and len(rows) + 2 <= height:
         plain = values.astype(np.float64)
         for word, one in (("avg ", plain.mean()), ("std ", plain.std())):
-            rows.append([(word, "dim"), (f"{number(float(one)):>6}", "")])
+            rows.append([(word, "dim"), (f"{fitted(float(one)):>6}", "")])
     return rows
 
 
@@ -402,7 +397,7 @@ def strongest_of(history: ValueHistory, iteration: int) -> tuple[str, ...]:
     )
 
 
-def numbers_in(values: Array, room: int, written: Callable[[float], str] = number) -> str:
+def numbers_in(values: Array, room: int, written: Callable[[float], str] = fitted) -> str:
     """Return as many numbers as fit, and how many more there are; `written` says how each is."""
     shown: list[str] = []
     used = 0
@@ -417,7 +412,7 @@ def numbers_in(values: Array, room: int, written: Callable[[float], str] = numbe
 
 def writer_of(history: ValueHistory) -> Callable[[float], str]:
     """Return how an element is written: a boolean as T or F; where none are kept, how a number is."""
-    return truth_letter if history.type == "boolean" and history.is_whole else number
+    return truth_letter if history.type == "boolean" and history.is_whole else fitted
 
 
 def truth_letter(value: float) -> str:

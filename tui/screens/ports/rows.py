@@ -12,21 +12,15 @@ from typing import Final
 from msgspec import Struct, field
 
 from stepper import element_types
-from stepper.debug.inspection.views import (
-    BackEdgeView,
-    InputView,
-    LoopView,
-    OutputView,
-    ScanView,
-    ValueView,
-)
+from stepper.debug.inspection.views import BackEdgeView, InputView, LoopView, OutputView, ScanView, ValueView
 from stepper.element_types import Array
 from stepper.engine.loops import OutputRole, Role, in_axis_order, is_backward
 from stepper.ir.model import Layer
+from stepper.tensors.number_text import fitted
 from stepper.tensors.statistics import number_of
 from stepper.wording import counted
 from tui.paint.names import carried_name, layer_name
-from tui.paint.rows import Row, number, printable
+from tui.paint.rows import Row, printable
 from tui.paint.slices import slice_words
 from tui.screens.main.frames import COUNTED, verdict_words
 from tui.screens.ports.axis_picture import AxisPicture, picture_of_scan, picture_of_slice
@@ -252,9 +246,9 @@ def _edge_below(edge: BackEdgeView, course: Row) -> Row:
     if value is None:
         return [*row, ("not yet", "dim")]
     word = "" if value.size == 1 else "rms "
-    row.append((f"{word}{number(number_of(value))}", "dim"))
+    row.append((f"{word}{fitted(number_of(value))}", "dim"))
     if edge.change is not None:
-        row.append((f"  change {number(edge.change)}", "dim"))
+        row.append((f"  change {fitted(edge.change)}", "dim"))
     return row
 
 

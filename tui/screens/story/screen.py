@@ -66,7 +66,7 @@ class StoryScreen(DebugScreen):
     def lines_before(self, text: str) -> tuple[str, ...]:
         """Make an edit in the iteration of the cursor, where its value is computed."""
         from stepper.commands.edits import edited_value  # loaded with the first line that is typed
-        from stepper.commands.registry import command_called
+        from stepper.commands.session import command_called
 
         word, _, rest = text.partition(" ")
         try:

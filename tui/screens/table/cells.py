@@ -13,9 +13,10 @@ from rich.style import Style
 
 from stepper.debug.labels import label_of
 from stepper.debug.table.columns import ColumnHead, SheetView
+from stepper.tensors.number_text import fitted
 from stepper.tensors.pictures import Scale, ScaleKind, bar_scale, heights, scale_of, shades
 from tui.paint.pane import Pane
-from tui.paint.rows import BARS, Cell, clip, number, printable
+from tui.paint.rows import BARS, Cell, clip, printable
 from tui.theme import GLYPHS
 
 Labels = Mapping[tuple[int, int], tuple[str, ...]]
@@ -33,8 +34,8 @@ def cell_text(value: Any, room: int, *, whole: bool = False) -> str:
         return ""
     if not whole and isinstance(value, float) and math.isfinite(value) and (value == 0 or 1e-3 <= abs(value) < 1e5):
         text = f"{value:.3f}"
-        return text if len(text) <= room else number(value, room)
-    return number(value, max(room, 6))
+        return text if len(text) <= room else fitted(value, room)
+    return fitted(value, max(room, 6))
 
 
 def truth_text(value: Any) -> str:

@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from stepper.debug.inspection.run_views import WatchView
+from stepper.debug.inspection.views import WatchView
 from stepper.debug.iterations.cell_store import RowValues
 from stepper.debug.overview.facts import Row, RowKind
 from stepper.debug.stop_scope import WatchReading

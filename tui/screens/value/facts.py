@@ -14,12 +14,13 @@ from stepper.tensors.changing_shapes import ShapedHistory
 from stepper.tensors.difference import signed_differences
 from stepper.tensors.element_forms import bits_of, smaller_forms
 from stepper.tensors.histories import ValueHistory
+from stepper.tensors.number_text import fitted, number_text
 from stepper.tensors.pictures import Form
 from stepper.tensors.planes import is_numeric, readable
 from stepper.tensors.statistics import Statistics
 from stepper.tensors.surveys import Survey
 from tui.paint.pane import Host, Pane
-from tui.paint.rows import Cell, Row, clip, clip_end, number, spread, width_of
+from tui.paint.rows import Cell, Row, clip, clip_end, spread, width_of
 from tui.pictures.axis import Axis, Slot
 from tui.pictures.drawing import (
     RowPicture,
@@ -34,7 +35,7 @@ from tui.pictures.drawing import (
 )
 from tui.pictures.palette import Palette
 from tui.screens.timeline.far_title import line_to_iteration
-from tui.screens.value.formats import exact, letters
+from tui.screens.value.formats import exact
 from tui.screens.value.inquiries import ElementSeries
 from tui.screens.value.inspected import Inspected
 from tui.theme import GLYPHS
@@ -94,7 +95,7 @@ def histogram_rows(found: Survey, width: int, tall: int) -> list[Row]:
         # What occurs at all is seen.
         least = (shown > 0) & (row == 1)
         eighths = np.where(least, np.maximum(np.ceil(levels), 1), np.rint(levels)).astype(int).tolist()
-        label = number(most) if row == tall else ""
+        label = fitted(most) if row == tall else ""
         rows.append([(f"{label:>7} ", "dim"), ("".join(_EIGHTHS[level] * wide for level in eighths), "bar")])
     low, high = float(found.edges[0]), float(found.edges[-1])
     room = len(shown) * wide
@@ -102,7 +103,7 @@ def histogram_rows(found: Survey, width: int, tall: int) -> list[Row]:
     share = (0 - low / 2) / (high / 2 - low / 2) * len(found.counts) / (len(shown) * together)
     zero = int(share * room) if low < 0 < high else -1
     axis = "".join("┴" if place == zero else "─" for place in range(room))
-    ends = number(float(found.statistics.min or 0)), number(float(found.statistics.max or 0))
+    ends = fitted(float(found.statistics.min or 0)), fitted(float(found.statistics.max or 0))
     text = ends[0].ljust(room)
     if zero > len(ends[0]) and zero < room - len(ends[1]) - 1:
         text = text[:zero] + "0" + text[zero + 1 :]
@@ -291,11 +292,11 @@ def _statistics(found: Survey, width: int) -> list[Row]:
     size = numbers.finite
     rms = None if numbers.norm is None or not size else numbers.norm / math.sqrt(size)
     rows = [
-        _line("min", number(numbers.min, 8), _place(numbers, numbers.argmin)),
-        _line("max", number(numbers.max, 8), _place(numbers, numbers.argmax)),
+        _line("min", fitted(numbers.min, 8), _place(numbers, numbers.argmin)),
+        _line("max", fitted(numbers.max, 8), _place(numbers, numbers.argmax)),
     ]
-    rows += [_line(word, number(value, 8)) for word, value in (("mean", numbers.mean), ("std", numbers.std))]
-    rows += [_line("rms", number(rms, 8)), _line("zeros", f"{numbers.zeros:,}")]
+    rows += [_line(word, fitted(value, 8)) for word, value in (("mean", numbers.mean), ("std", numbers.std))]
+    rows += [_line("rms", fitted(rms, 8)), _line("zeros", f"{numbers.zeros:,}")]
     for word, count, first in (("NaN", numbers.nan, found.first_nan), ("Inf", numbers.infinite, found.first_infinity)):
         place = f"first {_place(numbers, first)}" if count else ""
         place = place if len(place) <= width - 22 else place.removeprefix("first ")
@@ -327,7 +328,8 @@ class ElementCard(FactsPane):
             return []
         rows: list[Row] = [[], _fact("value", exact(element), "strong"), _before(seen, element)]
         rows += [
-            _fact(f"as {form.type}", f"{_number(form.value):<14}", off=form.off) for form in smaller_forms(element)
+            _fact(f"as {form.type}", f"{number_text(form.value, 8):<14}", off=form.off)
+            for form in smaller_forms(element)
         ]
         bits = bits_of(element)
         if bits is not None:
@@ -359,7 +361,7 @@ def _before(seen: Inspected, element: Array) -> Row:
         return [*row, ("   unchanged" if now == then else "   changed", "dim")]
     change = float(signed_differences(np.array([now]), np.array([then]))[0])
     same = now == then or (now != now and then != then)
-    return [*row, ("   unchanged" if same else f"   change {'+' if change > 0 else ''}{number(change)}", "dim")]
+    return [*row, ("   unchanged" if same else f"   change {'+' if change > 0 else ''}{fitted(change)}", "dim")]
 
 
 def _series_row(seen: Inspected, width: int, palette: Palette) -> Row:
@@ -404,7 +406,7 @@ def _short_statistics(found: Survey, width: int) -> Row:
         return [(" one element", "dim")]
     row: Row = []
     for word, value in (("min", numbers.min), ("max", numbers.max), ("mean", numbers.mean), ("std", numbers.std)):
-        row += [(f" {word} ", "dim"), (f"{number(value)} ", "")]
+        row += [(f" {word} ", "dim"), (f"{fitted(value)} ", "")]
     for word, count, first in (("NaN", numbers.nan, found.first_nan), ("Inf", numbers.infinite, found.first_infinity)):
         text = f"{count} at {_place(numbers, first)}" if count and width_of(row) < width - 24 else str(count)
         row += [(f" {word} ", "dim"), (f"{text} ", "bad" if count else "dim")]
@@ -422,7 +424,3 @@ def _short_element(seen: Inspected, element: Array, width: int) -> Row:
 
 def _element(seen: Inspected) -> str:
     return "[" + ",".join(map(str, seen.cursor)) + "]"
-
-
-def _number(value: float) -> str:
-    return f"{value:.8g}" if math.isfinite(value) else letters(value)

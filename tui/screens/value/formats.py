@@ -12,6 +12,7 @@ from msgspec import Struct
 from stepper import element_types
 from stepper.element_types import STRING, Array
 from stepper.tensors.element_forms import codes
+from stepper.tensors.number_text import number_text
 from stepper.tensors.planes import readable
 from tui.paint.rows import padded, printable
 
@@ -62,7 +63,7 @@ def _of_floats(low: float, high: float, digits: int) -> Format:
 
 def _fixed(item: float, digits: int, width: int) -> str:
     if not math.isfinite(item):
-        return letters(item)
+        return number_text(item)
     text = f"{item:.{digits}f}"
     # What is not zero must not look like it.
     if item and float(text) == 0:
@@ -73,13 +74,8 @@ def _fixed(item: float, digits: int, width: int) -> str:
 
 def _exponent(item: float, digits: int) -> str:
     if not math.isfinite(item):
-        return letters(item)
+        return number_text(item)
     return f"{item:.{digits}e}" if item else f"{0:.{digits}f}"
-
-
-def letters(item: float) -> str:
-    """NaN and the infinities."""
-    return "NaN" if math.isnan(item) else "Inf" if item > 0 else "-Inf"
 
 
 def difference_format(part: Array, digits: int) -> Format:
@@ -87,7 +83,7 @@ def difference_format(part: Array, digits: int) -> Format:
     whole = part[np.isfinite(part)]
     if whole.size and bool((whole == np.rint(whole)).all()) and float(np.abs(whole).max()) < 1e15:
         width = max(4, *(len(f"{int(bound):+d}") for bound in (whole.min(), whole.max())))
-        return Format(width, lambda item: "·" if item == 0 else letters(item) if item - item else f"{int(item):+d}")
+        return Format(width, lambda item: "·" if item == 0 else number_text(item) if item - item else f"{int(item):+d}")
     inner = format_of(part, digits)
     width = inner.width + (float(whole.min(initial=0.0)) >= 0)
 
@@ -117,5 +113,5 @@ def exact(element: Array) -> str:
         return "true" if item else "false"
     if isinstance(item, np.floating):
         value = float(item)
-        return letters(value) if not math.isfinite(value) else str(item)
+        return number_text(value) if not math.isfinite(value) else str(item)
     return printable(str(item))

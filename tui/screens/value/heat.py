@@ -15,10 +15,11 @@ from rich.style import Style
 from textual.color import Color
 
 from stepper.element_types import Array
+from stepper.tensors.number_text import fitted
 from stepper.tensors.pictures import ScaleKind, scale_of, shades
 from stepper.tensors.surveys import CellStatistic, edges
 from tui.paint.pane import Pane
-from tui.paint.rows import Cell, Row, number
+from tui.paint.rows import Cell, Row
 from tui.screens.value.inspected import Inspected, PictureSide
 from tui.screens.value.profile import profile
 
@@ -168,7 +169,7 @@ class HeatGrid:
         if not rows:
             return []
         finite = [value for value in values if math.isfinite(value)]
-        note = f"   that of the cursor, {number(min(finite))} to {number(max(finite))}"
+        note = f"   that of the cursor, {fitted(min(finite))} to {fitted(max(finite))}"
         title: Row = [(" " * self._label, ""), (f"row {plane.row_label(self._seen.place[0])}", "title"), (note, "note")]
         return [title, *(row[:-1] for row in rows)]  # beside the columns there may be no room for the extremes
 
@@ -282,7 +283,7 @@ class HeatGrid:
     def _written(self, value: float) -> str:
         array = self._seen.array
         is_gap = self._side is PictureSide.DIFFERENCE
-        return number(bool(value) if array is not None and array.dtype == np.bool_ and not is_gap else value, 6)
+        return fitted(bool(value) if array is not None and array.dtype == np.bool_ and not is_gap else value, 6)
 
     def _cell(self, drawn: _Drawn, top: int, lower: int | None, column: int, cursor: int | None) -> Cell:
         """Return one cell: of one element (or bin), or of two above one another; `cursor` is its row if it is here."""
@@ -363,7 +364,7 @@ class HeatGrid:
     def _legend(self, scale: _Scale, tiles: Array, width: int, *, waits: bool) -> Row:
         signed = bool((tiles < 0).any())
         steps = range(-_SHADES if signed else 0, _SHADES + 1, 5)
-        most = number(self._scaling.full, 8)
+        most = fitted(self._scaling.full, 8)
         row: Row = [(" " * self._label, "")]
         row += [(f"-{most} " if signed else "0 ", "dim"), *[(" ", self._style(level)) for level in steps]]
         has_more = bool((np.abs(tiles[np.isfinite(tiles)]) > self._scaling.full).any())
@@ -397,7 +398,7 @@ class HeatGrid:
     def reach(self) -> str:
         """Return the magnitude of the full shade, in words."""
         log = " log" if self._scaling.kind is ScaleKind.LOG else ""
-        return f"{'±' if self._scaling.signed else 'to '}{number(self._scaling.full, 8)}{log}"
+        return f"{'±' if self._scaling.signed else 'to '}{fitted(self._scaling.full, 8)}{log}"
 
     def place_at(self, x: int, y: int) -> tuple[int, int] | None:
         """Row and column of an element that is drawn in a cell: the first of those that it stands for."""

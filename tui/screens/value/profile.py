@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-from tui.paint.rows import Row, number
+from stepper.tensors.number_text import fitted
+from tui.paint.rows import Row
 
 LEAST: Final = 5
 """Lines that columns need."""
@@ -30,12 +31,12 @@ def profile(values: Sequence[float], wide: int, label: int, height: int) -> list
     rows: list[Row] = []
     for line in range(above, 0, -1):
         cells = [_up(value / high * _SHARE if high > 0 else 0.0, above, line) for value in values]
-        rows.append(_row(cells, wide, label, number(high) if line == above else "", "warm" if low < 0 else "bar"))
+        rows.append(_row(cells, wide, label, fitted(high) if line == above else "", "warm" if low < 0 else "bar"))
     middle = "".join((_odd(value) or "─").ljust(wide, "─") for value in values)
     rows.append([(" " * label, ""), (middle, "dim"), (" 0", "dim")])
     for line in range(1, below + 1):
         cells = [_down(value / low * _SHARE if low < 0 else 0.0, below, line) for value in values]
-        rows.append(_row(cells, wide, label, number(low) if line == below else "", "cool"))
+        rows.append(_row(cells, wide, label, fitted(low) if line == below else "", "cool"))
     return rows
 
 

@@ -10,8 +10,7 @@ from stepper.engine.program import legend
 from tui.paint.names import carried_name, layer_name, operation_names
 
 if TYPE_CHECKING:
-    from stepper.debug.inspection.frame_views import FrameView
-    from stepper.debug.inspection.views import ValueView
+    from stepper.debug.inspection.views import FrameView, ValueView
     from stepper.element_types import Array
     from stepper.engine.program import CompiledModel, Program
     from stepper.ir.model import Layer

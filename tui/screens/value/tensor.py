@@ -9,10 +9,11 @@ import numpy as np
 from textual import events
 
 from stepper.ops.operands import form_text
+from stepper.tensors.number_text import fitted
 from stepper.tensors.planes import readable
 from tui.paint.links import key_words
 from tui.paint.pane import Host, Pane
-from tui.paint.rows import Cell, Row, number, padded_row, printable, spread, width_of
+from tui.paint.rows import Cell, Row, padded_row, printable, spread, width_of
 from tui.screens.value.heat import HeatGrid
 from tui.screens.value.inspected import VIEWS, Inspected, PictureSide
 from tui.screens.value.numbers import NumberGrid
@@ -183,7 +184,7 @@ class TensorPane(Pane):
             return [(words[0], "a"), (" → ", "dim"), (words[1], "strong"), (" ", "")]
         a, now = (float(readable(one)[0]) for one in (theirs, element))
         gap = f"   {now - a:+.4g} " if math.isfinite(a) and math.isfinite(now) else " "
-        return [(number(a), "a"), (" → ", "dim"), (number(now), "strong"), (gap, "")]
+        return [(fitted(a), "a"), (" → ", "dim"), (fitted(now), "strong"), (gap, "")]
 
     def rows(self, width: int) -> list[Row]:
         """Return the visible part of the grid."""

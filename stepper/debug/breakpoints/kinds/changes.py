@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from stepper.debug.breakpoints.compared_values import Compared, checks_of_value
-from stepper.debug.breakpoints.data_breakpoints import Checks, DataBreakpoint, Setting, kind
+from stepper.debug.breakpoints.data_breakpoints import Checks, Compared, DataBreakpoint, Setting, checks_of_value, kind
 from stepper.debug.causes.cause import Cause, ValueChange
 from stepper.debug.causes.locations import change_of
 from stepper.debug.causes.texts import Words, change_text, where, words

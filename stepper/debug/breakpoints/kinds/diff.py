@@ -11,11 +11,17 @@ from typing import Literal
 
 import numpy as np
 
-from stepper.debug.breakpoints.checks import Causes, Check
-from stepper.debug.breakpoints.compared_values import Compared, compared
-from stepper.debug.breakpoints.data_breakpoints import Checks, DataBreakpoint, Setting, kind
+from stepper.debug.breakpoints.breakpoint import Causes, Check
+from stepper.debug.breakpoints.conditions import loop_body, value_place
+from stepper.debug.breakpoints.data_breakpoints import (
+    Checks,
+    Compared,
+    DataBreakpoint,
+    Setting,
+    compared,
+    kind,
+)
 from stepper.debug.breakpoints.kinds.changes import came_or_went
-from stepper.debug.breakpoints.targets import loop_body, value_place
 from stepper.debug.causes.cause import Carried, Cause, ValueChange
 from stepper.debug.causes.locations import change_of, location_of
 from stepper.debug.causes.texts import Words, carried_text, change_text, layer_text, where, words

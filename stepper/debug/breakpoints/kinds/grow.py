@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from typing import Literal
 
-from stepper.debug.breakpoints.compared_values import Compared, compared
-from stepper.debug.breakpoints.data_breakpoints import Checks, DataBreakpoint, Setting, kind
+from stepper.debug.breakpoints.data_breakpoints import (
+    Checks,
+    Compared,
+    DataBreakpoint,
+    Setting,
+    compared,
+    kind,
+)
 from stepper.debug.breakpoints.kinds.changes import came_or_went
 from stepper.debug.causes.cause import Carried, Cause
 from stepper.debug.causes.texts import Words, carried_text, where, words

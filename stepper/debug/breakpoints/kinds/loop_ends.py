@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, Literal
 
-from stepper.debug.breakpoints.checks import Causes, Check, closed
+from stepper.debug.breakpoints.breakpoint import Causes, Check, closed
 from stepper.debug.breakpoints.data_breakpoints import Checks, DataBreakpoint, Setting, checks_of_loops, kind
 from stepper.debug.causes.cause import Cause
 from stepper.debug.causes.locations import location_of

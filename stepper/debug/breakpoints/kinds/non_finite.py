@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stepper.debug.breakpoints.checks import Causes, Check, Guard, Test, iteration_in
+from stepper.debug.breakpoints.breakpoint import Causes, Check, Guard, Test, iteration_in
 from stepper.debug.breakpoints.data_breakpoints import Checks, DataBreakpoint, Setting, kind
 from stepper.debug.causes.cause import NonFinite, NonFiniteKind
 from stepper.debug.causes.locations import file_of, operation_location

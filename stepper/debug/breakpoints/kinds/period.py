@@ -6,10 +6,15 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any, Final, Literal
 
-from stepper.debug.breakpoints.checks import Causes, Check, closed, iteration_in, plan_of
-from stepper.debug.breakpoints.compared_values import carried_entries
-from stepper.debug.breakpoints.data_breakpoints import Checks, DataBreakpoint, Setting, checks_of_loops, kind
-from stepper.debug.breakpoints.iteration_window import IterationWindow
+from stepper.debug.breakpoints.breakpoint import Causes, Check, IterationWindow, closed, iteration_in, plan_of
+from stepper.debug.breakpoints.data_breakpoints import (
+    Checks,
+    DataBreakpoint,
+    Setting,
+    carried_entries,
+    checks_of_loops,
+    kind,
+)
 from stepper.debug.causes.cause import Cause
 from stepper.debug.causes.locations import location_of
 from stepper.debug.causes.texts import Words, layer_text, words

@@ -11,9 +11,8 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from stepper import element_types
-from stepper.debug.breakpoints.checks import Causes, Check, Guard
+from stepper.debug.breakpoints.breakpoint import Causes, Check, Guard, IterationWindow
 from stepper.debug.breakpoints.data_breakpoints import Checks, DataBreakpoint, Setting, checks_of_loops, kind
-from stepper.debug.breakpoints.iteration_window import IterationWindow
 from stepper.debug.causes.cause import Cause
 from stepper.debug.causes.locations import location_of
 from stepper.debug.causes.texts import Words, layer_text, where, words

@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from stepper.debug.breakpoints.checks import Causes, Check, closed, iteration_in
-from stepper.debug.breakpoints.compared_values import carried_entries
-from stepper.debug.breakpoints.data_breakpoints import Checks, DataBreakpoint, Setting, checks_of_loops, kind
-from stepper.debug.breakpoints.iteration_window import IterationWindow
+from stepper.debug.breakpoints.breakpoint import Causes, Check, IterationWindow, closed, iteration_in
+from stepper.debug.breakpoints.data_breakpoints import (
+    Checks,
+    DataBreakpoint,
+    Setting,
+    carried_entries,
+    checks_of_loops,
+    kind,
+)
 from stepper.debug.causes.cause import Carried, Cause, TensorBrief
 from stepper.debug.causes.locations import brief_of, carried_of, location_of
 from stepper.debug.causes.texts import Words, carried_text, where, words

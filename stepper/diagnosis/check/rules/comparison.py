@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from stepper.diagnosis.findings import Severity
-from stepper.diagnosis.rule import Rule, SubjectKind, add
+from stepper.diagnosis.findings import ERROR, NOTE, WARNING
+from stepper.diagnosis.rule import RUN, Rule, add
 
 DIFFERS: Final = Rule(
     "D501",
     "differs-from-reference",
-    SubjectKind.RUN,
-    Severity.ERROR,
+    RUN,
+    ERROR,
     says="the run parts from {reference}: {reason}",
     means="the model does not compute what the reference does",
     do="look at both sides there: stepper compare {model} --with {reference}",
@@ -21,8 +21,8 @@ add(DIFFERS)
 REFUSED: Final = Rule(
     "D502",
     "reference-stops",
-    SubjectKind.RUN,
-    Severity.WARNING,
+    RUN,
+    WARNING,
     says="{reference} stops: {reason}",
     means="the model runs here and not there",
     do="look at what the message names; stepper lint tells what OpenVINO refuses",
@@ -34,8 +34,8 @@ add(REFUSED)
 DEPARTS: Final = Rule(
     "D503",
     "runtime-departs",
-    SubjectKind.RUN,
-    Severity.NOTE,
+    RUN,
+    NOTE,
     says="the run parts from {reference}: {reason}",
     means="OpenVINO computes this otherwise than the specification says; with --rules openvino both agree",
     do="write the model so that both mean the same; stepper lint names what is known",

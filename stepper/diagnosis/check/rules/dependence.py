@@ -8,12 +8,19 @@ from typing import Any, Final
 import numpy as np
 
 from stepper.debug.overview.facts import RowKind
-from stepper.diagnosis.check.hits import RunFinding, RunPlace, shown
-from stepper.diagnosis.check.places import moment_address, place_of
 from stepper.diagnosis.check.probe import BodyValues, Probe
-from stepper.diagnosis.check.subject import Elsewhere, RunOfLoop, RunSubject
-from stepper.diagnosis.findings import Severity
-from stepper.diagnosis.rule import Rule, SubjectKind, found_by
+from stepper.diagnosis.check.subject import (
+    Elsewhere,
+    RunFinding,
+    RunOfLoop,
+    RunPlace,
+    RunSubject,
+    moment_address,
+    place_of,
+    shown,
+)
+from stepper.diagnosis.findings import NOTE, WARNING
+from stepper.diagnosis.rule import RUN, found_by
 from stepper.engine.loops import EndReason
 from stepper.engine.program import Operation
 from stepper.ir.model import Graph, Layer, layer_site
@@ -23,16 +30,14 @@ _SHAPING: Final = ("ShapeOf", "Shape", "Range", "Parameter", "Constant", "Result
 
 
 @found_by(
-    Rule(
-        "D405",
-        "output-ignores-inputs",
-        SubjectKind.RUN,
-        Severity.WARNING,
-        says="output '{output}' is the same to the last bit {whatever}{blocked}",
-        means="what goes in does not reach it, though the graph leads there",
-        do="look at what is multiplied by 0, selected, clamped or saturated on the way",
-        source="one more run on other inputs",
-    )
+    "D405",
+    "output-ignores-inputs",
+    RUN,
+    WARNING,
+    says="output '{output}' is the same to the last bit {whatever}{blocked}",
+    means="what goes in does not reach it, though the graph leads there",
+    do="look at what is multiplied by 0, selected, clamped or saturated on the way",
+    source="one more run on other inputs",
 )
 def output_ignores_inputs(run: RunSubject) -> Iterator[RunFinding]:
     """Real outputs that do not change when all real inputs do; a note where they do, but not with one of these."""
@@ -52,7 +57,7 @@ def output_ignores_inputs(run: RunSubject) -> Iterator[RunFinding]:
         for found in _without_effect(run, outputs, run.probe, other, other.inputs[0]):
             if str(found.details["output"]) not in told:
                 told.add(str(found.details["output"]))
-                yield found._replace(severity=Severity.NOTE)  # a limit may not depend on where it is approached from
+                yield found._replace(severity=NOTE)  # a limit may not depend on where it is approached from
 
 
 def _without_effect(
@@ -71,7 +76,7 @@ def _without_effect(
         name = result.name
         if found is None:
             place = _made_at(run, result)
-            yield shown(place, Severity.NOTE, output=name, operation=None, input=site_of_input)  # it may be chosen so
+            yield shown(place, NOTE, output=name, operation=None, input=site_of_input)  # it may be chosen so
             continue
         loop_run, operation, iteration = found
         assert loop_run.subject is not None
@@ -145,17 +150,15 @@ def _first_same(ours: BodyValues, theirs: BodyValues) -> Operation | None:
 
 
 @found_by(
-    Rule(
-        "D309",
-        "slices-unread",
-        SubjectKind.RUN,
-        Severity.WARNING,
-        says="the loop ended after {iterations} iterations by its {limit_of}, and its input {parameter} has {slices} "
-        "slices: the last {left} were never read",
-        means="the loop ends before its input does: one iteration too few, if it was meant to cover it",
-        do="look at what the count is computed from",
-        source="semantics 3.9",
-    )
+    "D309",
+    "slices-unread",
+    RUN,
+    WARNING,
+    says="the loop ended after {iterations} iterations by its {limit_of}, and its input {parameter} has {slices} "
+    "slices: the last {left} were never read",
+    means="the loop ends before its input does: one iteration too few, if it was meant to cover it",
+    do="look at what the count is computed from",
+    source="semantics 3.9",
 )
 def slices_unread(run: RunSubject) -> Iterator[RunFinding]:
     """Loops whose count, computed or compared, is one below the number of slices; a note for more."""
@@ -182,17 +185,15 @@ def slices_unread(run: RunSubject) -> Iterator[RunFinding]:
 
 
 @found_by(
-    Rule(
-        "D310",
-        "pieces-all-the-same",
-        SubjectKind.RUN,
-        Severity.NOTE,
-        says="all {iterations} pieces of {result} are the same: {layer} gives the same in each iteration, though "
-        "{read} changes",
-        means="what is joined says nothing of the iteration that it comes from",
-        do="look at the other inputs of {layer}, and at what a buffer that is used again would hold",
-        source="the run itself",
-    )
+    "D310",
+    "pieces-all-the-same",
+    RUN,
+    NOTE,
+    says="all {iterations} pieces of {result} are the same: {layer} gives the same in each iteration, though "
+    "{read} changes",
+    means="what is joined says nothing of the iteration that it comes from",
+    do="look at the other inputs of {layer}, and at what a buffer that is used again would hold",
+    source="the run itself",
 )
 def pieces_all_the_same(run: RunSubject) -> Iterator[RunFinding]:
     """Concatenated outputs whose pieces are computed from what changes, and never change."""

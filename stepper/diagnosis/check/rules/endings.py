@@ -6,12 +6,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from stepper.debug.overview.facts import RunState
-from stepper.diagnosis.check.hits import RunFinding, RunPlace, shown
-from stepper.diagnosis.check.places import place_of
-from stepper.diagnosis.check.repetition import repetition
-from stepper.diagnosis.check.subject import RunOfLoop, RunSubject
-from stepper.diagnosis.findings import Severity
-from stepper.diagnosis.rule import Rule, SubjectKind, found_by
+from stepper.diagnosis.check.subject import RunFinding, RunOfLoop, RunPlace, RunSubject, place_of, repetition, shown
+from stepper.diagnosis.findings import ERROR, NOTE
+from stepper.diagnosis.rule import RUN, found_by
 from stepper.engine.compiler import decided_by
 from stepper.engine.loops import EndReason
 from stepper.ir.model import LayerSite
@@ -21,16 +18,14 @@ _MANY: Final = 1_000
 
 
 @found_by(
-    Rule(
-        "D101",
-        "run-fails",
-        SubjectKind.RUN,
-        Severity.ERROR,
-        says="the run fails{in_layer}: {message}",
-        means="there are no outputs",
-        do="look at the operation and the values that it was given",
-        source="the run itself",
-    )
+    "D101",
+    "run-fails",
+    RUN,
+    ERROR,
+    says="the run fails{in_layer}: {message}",
+    means="there are no outputs",
+    do="look at the operation and the values that it was given",
+    source="the run itself",
 )
 def run_fails(run: RunSubject) -> Iterator[RunFinding]:
     """Errors of the run."""
@@ -47,16 +42,14 @@ def run_fails(run: RunSubject) -> Iterator[RunFinding]:
 
 
 @found_by(
-    Rule(
-        "D301",
-        "loop-does-not-end",
-        SubjectKind.RUN,
-        Severity.ERROR,
-        says="the loop ran {iterations:,} iterations and goes on: {goes_on}{state}{repeats}",
-        means="a run never comes back, or takes much longer than was waited for",
-        do="{way_out}",
-        source="specification/Loop-5, execution_condition",
-    )
+    "D301",
+    "loop-does-not-end",
+    RUN,
+    ERROR,
+    says="the loop ran {iterations:,} iterations and goes on: {goes_on}{state}{repeats}",
+    means="a run never comes back, or takes much longer than was waited for",
+    do="{way_out}",
+    source="specification/Loop-5, execution_condition",
 )
 def loop_does_not_end(run: RunSubject) -> Iterator[RunFinding]:
     """Loops that were under way, after many iterations, when the time or the memory was over."""
@@ -143,17 +136,15 @@ def _comparisons(loop: RunOfLoop, *, of_counters: bool = False) -> list[LayerSit
 
 
 @found_by(
-    Rule(
-        "D302",
-        "runs-to-its-limit",
-        SubjectKind.RUN,
-        Severity.NOTE,
-        says="the loop runs to its limit of {limit} iterations: what could end it earlier never becomes false: {asked}"
-        "{repeats}",
-        means="what should end the loop earlier does not; the limit alone does",
-        do="see whether the value that is waited for can occur at all",
-        source="specification/Loop-5, execution_condition",
-    )
+    "D302",
+    "runs-to-its-limit",
+    RUN,
+    NOTE,
+    says="the loop runs to its limit of {limit} iterations: what could end it earlier never becomes false: {asked}"
+    "{repeats}",
+    means="what should end the loop earlier does not; the limit alone does",
+    do="see whether the value that is waited for can occur at all",
+    source="specification/Loop-5, execution_condition",
 )
 def runs_to_its_limit(run: RunSubject) -> Iterator[RunFinding]:
     """Loops whose condition waits for something that never comes."""
@@ -179,16 +170,14 @@ def runs_to_its_limit(run: RunSubject) -> Iterator[RunFinding]:
 
 
 @found_by(
-    Rule(
-        "D303",
-        "ends-at-once",
-        SubjectKind.RUN,
-        Severity.NOTE,
-        says="the loop ends after the first iteration of {at_most}: {condition} is false at once",
-        means="if the loop was meant to go on, its condition is inverted, or compares with the wrong value",
-        do="look at both sides of the comparison",
-        source="specification/Loop-5, execution_condition",
-    )
+    "D303",
+    "ends-at-once",
+    RUN,
+    NOTE,
+    says="the loop ends after the first iteration of {at_most}: {condition} is false at once",
+    means="if the loop was meant to go on, its condition is inverted, or compares with the wrong value",
+    do="look at both sides of the comparison",
+    source="specification/Loop-5, execution_condition",
 )
 def ends_at_once(run: RunSubject) -> Iterator[RunFinding]:
     """Loops whose computed condition is false after the first iteration."""
@@ -206,16 +195,14 @@ def ends_at_once(run: RunSubject) -> Iterator[RunFinding]:
 
 
 @found_by(
-    Rule(
-        "D311",
-        "loop-not-entered",
-        SubjectKind.RUN,
-        Severity.NOTE,
-        says="the loop has no iteration: {why}",
-        means="outputs that are carried are the first values, concatenations are empty, and others are not defined",
-        do="see whether these inputs were meant to have none; look at the trip count and at the first condition",
-        source="semantics 3.5",
-    )
+    "D311",
+    "loop-not-entered",
+    RUN,
+    NOTE,
+    says="the loop has no iteration: {why}",
+    means="outputs that are carried are the first values, concatenations are empty, and others are not defined",
+    do="see whether these inputs were meant to have none; look at the trip count and at the first condition",
+    source="semantics 3.5",
 )
 def loop_not_entered(run: RunSubject) -> Iterator[RunFinding]:
     """Loops that were reached and never ran, on what the inputs say."""

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
-from stepper.diagnosis.check.hits import RunFinding, shown
-from stepper.diagnosis.check.places import place_of
-from stepper.diagnosis.check.subject import RunOfLoop, RunSubject
-from stepper.diagnosis.findings import Severity
+from stepper.diagnosis.check.subject import Observed, RunFinding, RunOfLoop, RunSubject, place_of, shown
+from stepper.diagnosis.findings import NOTE, WARNING
 from stepper.diagnosis.lint.subjects import PASSING, LoopSubject, known_value
-from stepper.diagnosis.rule import Rule, SubjectKind, found_by
+from stepper.diagnosis.rule import RUN, found_by
 from stepper.ir.model import Layer, Source
 
 _LEAST_LOOKS: Final = 6
@@ -48,173 +46,127 @@ def _carried_sum(subject: LoopSubject, layer: Layer, operand: int) -> bool:
 
 
 @found_by(
-    Rule(
-        "D401",
-        "addition-absorbed",
-        SubjectKind.RUN,
-        Severity.WARNING,
-        says="what {layer} adds to {parameter} is lost from iteration {since} on: {added:.4g} beside {total:.4g} is "
-        "below the resolution of {type}",
-        means="the state stays the same, though something is added to it in each iteration",
-        do="accumulate in a wider type, scale the numbers, or add them up before they meet the large one",
-        source="IEEE 754",
-    )
+    "D401",
+    "addition-absorbed",
+    RUN,
+    WARNING,
+    says="what {layer} adds to {parameter} is lost from iteration {since} on: {added:.4g} beside {total:.4g} is "
+    "below the resolution of {type}",
+    means="the state stays the same, though something is added to it in each iteration",
+    do="accumulate in a wider type, scale the numbers, or add them up before they meet the large one",
+    source="IEEE 754",
 )
 def addition_absorbed(run: RunSubject) -> Iterator[RunFinding]:
     """Sums of a state and what is too small beside it, to the end, though it is no step that becomes small."""
-    for loop in run.loops():
-        seen, subject = run.probed(loop), loop.subject
-        for (key, operand), found in () if seen is None or subject is None else seen.sums.items():
-            assert subject is not None
-            layer = subject.inner.by_id[key]
-            if found.since is None or found.times < _LEAST_ABSORBED or found.latest < _SHRUNK * found.first:
-                continue
-            if not _carried_sum(subject, layer, operand):
-                continue
-            state = subject.origin(subject.inner.sources[key][operand])
-            declared = layer.outputs[0].element_type
-            assert state is not None
-            yield shown(
-                place_of(loop, subject.site(layer), found.since),
-                layer=subject.site(layer),
-                parameter=subject.name(state.layer),
-                since=found.since,
-                added=found.latest,
-                total=found.of,
-                type="its type" if declared is None else declared.name,
-            )
+    for one in run.observed(lambda seen: seen.sums):
+        (key, operand), found, subject = one.key, one.found, one.subject
+        if found.since is None or found.times < _LEAST_ABSORBED or found.latest < _SHRUNK * found.first:
+            continue
+        if not _carried_sum(subject, one.layer, operand):
+            continue
+        state = subject.origin(subject.inner.sources[key][operand])
+        assert state is not None
+        yield one.shown(
+            found.since,
+            parameter=subject.name(state.layer),
+            since=found.since,
+            added=found.latest,
+            total=found.of,
+            type=one.type or "its type",
+        )
 
 
 @found_by(
-    Rule(
-        "D402",
-        "gate-saturated",
-        SubjectKind.RUN,
-        Severity.WARNING,
-        says="{layer}{which_gate} is saturated in every iteration: all of its elements are {ends} in each of the "
-        "{looked} iterations that were looked at",
-        means="a gate that is always open or closed decides nothing; where it is closed, what it guards is lost",
-        do="look at its weights and bias, and at the scale of what comes in",
-        source="the run itself",
-    )
+    "D402",
+    "gate-saturated",
+    RUN,
+    WARNING,
+    says="{layer}{which_gate} is saturated in every iteration: all of its elements are {ends} in each of the "
+    "{looked} iterations that were looked at",
+    means="a gate that is always open or closed decides nothing; where it is closed, what it guards is lost",
+    do="look at its weights and bias, and at the scale of what comes in",
+    source="the run itself",
 )
 def gate_saturated(run: RunSubject) -> Iterator[RunFinding]:
     """Sigmoids and the like, of what changes, that are at their ends for all elements all the time."""
-    for loop in run.loops():
-        seen, subject = run.probed(loop), loop.subject
-        for (key, gate), found in () if seen is None or subject is None else seen.gates.items():
-            assert subject is not None
-            if found.looked < _LEAST_LOOKS or found.saturated < found.looked:
-                continue
-            layer = subject.inner.by_id[key]
-            if not _depends_on_time(subject, Source(key, 0)):
-                continue
-            yield shown(
-                place_of(loop, subject.site(layer), 0),
-                Severity.NOTE if layer.type == "Tanh" else None,  # it is mostly no gate
-                layer=subject.site(layer),
-                gate=gate,
-                low=found.low,
-                high=found.high,
-                looked=found.looked,
-            )
+    for one in run.observed(lambda seen: seen.gates):
+        found = one.found
+        if _LEAST_LOOKS <= found.looked <= found.saturated and _depends_on_time(one):
+            severity = NOTE if one.layer.type == "Tanh" else None  # it is mostly no gate
+            yield one.shown(0, severity, gate=one.key[1], low=found.low, high=found.high, looked=found.looked)
 
 
 @found_by(
-    Rule(
-        "D407",
-        "softmax-saturated",
-        SubjectKind.RUN,
-        Severity.NOTE,
-        says="{layer} gives all weight to one element, in {often} of the {looked} iterations that were looked at",
-        means="the others do not count, and a small change of the scores changes which one does: right for a hard "
-        "choice, wrong where the scores have lost their scale",
-        do="look at what the scores are divided by (the root of their length), and at the weights before",
-        source="the run itself",
-    )
+    "D407",
+    "softmax-saturated",
+    RUN,
+    NOTE,
+    says="{layer} gives all weight to one element, in {often} of the {looked} iterations that were looked at",
+    means="the others do not count, and a small change of the scores changes which one does: right for a hard "
+    "choice, wrong where the scores have lost their scale",
+    do="look at what the scores are divided by (the root of their length), and at the weights before",
+    source="the run itself",
 )
 def softmax_saturated(run: RunSubject) -> Iterator[RunFinding]:
     """Softmax of what changes that leaves nothing to all elements but one, though no mask takes them away."""
-    for loop in run.loops():
-        seen, subject = run.probed(loop), loop.subject
-        for key, found in () if seen is None or subject is None else seen.choices.items():
-            assert subject is not None
-            if found.looked < _LEAST_LOOKS or found.saturated < _MOSTLY * found.looked:
-                continue
-            if _depends_on_time(subject, Source(key, 0)):
-                layer = subject.site(subject.inner.by_id[key])
-                yield shown(place_of(loop, layer, 0), layer=layer, often=found.saturated, looked=found.looked)
+    for one in run.observed(lambda seen: seen.choices):
+        found = one.found
+        if found.looked >= _LEAST_LOOKS and found.saturated >= _MOSTLY * found.looked and _depends_on_time(one):
+            yield one.shown(0, often=found.saturated, looked=found.looked)
 
 
 @found_by(
-    Rule(
-        "D408",
-        "normalises-one-element",
-        SubjectKind.RUN,
-        Severity.WARNING,
-        says="{layer} goes along axes that are 1 long in each of the {looked} iterations that were looked at: it "
-        "always gives {constant}",
-        means="nothing is left of what comes in",
-        do="let the axis be that of the elements that belong together",
-        source="specification of Softmax and MVN",
-    )
+    "D408",
+    "normalises-one-element",
+    RUN,
+    WARNING,
+    says="{layer} goes along axes that are 1 long in each of the {looked} iterations that were looked at: it "
+    "always gives {constant}",
+    means="nothing is left of what comes in",
+    do="let the axis be that of the elements that belong together",
+    source="specification of Softmax and MVN",
 )
 def normalises_one_element(run: RunSubject) -> Iterator[RunFinding]:
     """Softmax and MVN of single elements, where the file leaves the shape open."""
-    for loop in run.loops():
-        seen, subject = run.probed(loop), loop.subject
-        for key, found in () if seen is None or subject is None else seen.alone.items():
-            assert subject is not None
-            if _LEAST_ALONE <= found.looked == found.saturated:
-                layer = subject.site(subject.inner.by_id[key])
-                constant = 1 if layer.type == "Softmax" else 0
-                yield shown(place_of(loop, layer, 0), layer=layer, looked=found.looked, constant=constant)
+    for one in run.observed(lambda seen: seen.alone):
+        if _LEAST_ALONE <= one.found.looked == one.found.saturated:
+            yield one.shown(0, looked=one.found.looked, constant=1 if one.layer.type == "Softmax" else 0)
 
 
-def _depends_on_time(subject: LoopSubject, source: Source) -> bool:
-    moving = {entry.parameter for entry in subject.roles.sliced} | set(subject.roles.merged_from)
-    return bool(subject.ancestors(source) & moving)
+def _depends_on_time(one: Observed[Any, Any]) -> bool:
+    roles = one.subject.roles
+    moving = {entry.parameter for entry in roles.sliced} | set(roles.merged_from)
+    return bool(one.subject.ancestors(Source(one.layer.id, 0)) & moving)
 
 
 @found_by(
-    Rule(
-        "D403",
-        "cancellation",
-        SubjectKind.RUN,
-        Severity.NOTE,
-        says="{layer} loses nearly all digits: of operands of {operand:.4g} {left:.3g} is left",
-        means="what is left is mostly the rounding error of what was computed before",
-        do="compute the difference otherwise, or in a wider type",
-        source="IEEE 754",
-    )
+    "D403",
+    "cancellation",
+    RUN,
+    NOTE,
+    says="{layer} loses nearly all digits: of operands of {operand:.4g} {left:.3g} is left",
+    means="what is left is mostly the rounding error of what was computed before",
+    do="compute the difference otherwise, or in a wider type",
+    source="IEEE 754",
 )
 def cancellation(run: RunSubject) -> Iterator[RunFinding]:
     """Differences of nearly equal numbers in most iterations, but for those that are only compared."""
-    for loop in run.loops():
-        seen, subject = run.probed(loop), loop.subject
-        for key, found in () if seen is None or subject is None else seen.differences.items():
-            assert subject is not None
-            if found.looked < _LEAST_LOOKS or found.often < _OFTEN * found.looked or _only_compared(subject, key):
-                continue
-            layer = subject.inner.by_id[key]
-            yield shown(
-                place_of(loop, subject.site(layer), found.iteration),
-                layer=subject.site(layer),
-                operand=found.operands,
-                left=found.left,
-            )
+    for one in run.observed(lambda seen: seen.differences):
+        found = one.found
+        if found.looked >= _LEAST_LOOKS and found.often >= _OFTEN * found.looked and not _only_compared(one):
+            yield one.shown(found.iteration, operand=found.operands, left=found.left)
 
 
-def _only_compared(subject: LoopSubject, key: int) -> bool:
+def _only_compared(difference: Observed[int, Any]) -> bool:
     """True if a value goes nowhere but into the size of a difference that is compared."""
-    waiting = [key]
+    waiting = [difference.key]
     seen = set[int]()
     while waiting:
         one = waiting.pop()
         if one in seen:
             continue
         seen.add(one)
-        for reader, _index in subject.inner.readers.get(one, ()):
+        for reader, _index in difference.subject.inner.readers.get(one, ()):
             if reader.type in _OF_MAGNITUDE:
                 waiting.append(reader.id)
             elif reader.type not in _SMALLER:
@@ -223,18 +175,16 @@ def _only_compared(subject: LoopSubject, key: int) -> bool:
 
 
 @found_by(
-    Rule(
-        "D404",
-        "tolerance-below-resolution",
-        SubjectKind.RUN,
-        Severity.WARNING,
-        says="{layer} asks for a difference below {tolerance:.3g}, and the numbers that are compared are about "
-        "{size:.4g}: the resolution of {type} there is {resolution:.3g}, so only equal numbers are near enough",
-        means="the test for convergence succeeds by luck or never: where the last bit alternates, as it may on another "
-        "machine, the limit alone ends the loop",
-        do="let the tolerance be relative to the size of the numbers, or compute in a wider type",
-        source="IEEE 754",
-    )
+    "D404",
+    "tolerance-below-resolution",
+    RUN,
+    WARNING,
+    says="{layer} asks for a difference below {tolerance:.3g}, and the numbers that are compared are about "
+    "{size:.4g}: the resolution of {type} there is {resolution:.3g}, so only equal numbers are near enough",
+    means="the test for convergence succeeds by luck or never: where the last bit alternates, as it may on another "
+    "machine, the limit alone ends the loop",
+    do="let the tolerance be relative to the size of the numbers, or compute in a wider type",
+    source="IEEE 754",
 )
 def tolerance_below_resolution(run: RunSubject) -> Iterator[RunFinding]:
     """Tests of a difference against a constant that is smaller than the step from one number to the next."""

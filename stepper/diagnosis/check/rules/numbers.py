@@ -7,11 +7,18 @@ from typing import Final
 
 from stepper.debug.causes.cause import Arithmetic, LinkKind, NonFinite, NonFiniteKind
 from stepper.debug.overview.facts import Birth, RunState
-from stepper.diagnosis.check.hits import RunFinding, RunPlace, shown
-from stepper.diagnosis.check.places import moment_address, place_of
-from stepper.diagnosis.check.subject import RunSubject, iterations_around, loops_around
-from stepper.diagnosis.findings import Severity
-from stepper.diagnosis.rule import Rule, SubjectKind, found_by
+from stepper.diagnosis.check.subject import (
+    RunFinding,
+    RunPlace,
+    RunSubject,
+    iterations_around,
+    loops_around,
+    moment_address,
+    place_of,
+    shown,
+)
+from stepper.diagnosis.findings import ERROR, NOTE, WARNING
+from stepper.diagnosis.rule import RUN, found_by
 from stepper.ir.model import LayerSite
 
 _OF_INFINITE: Final = frozenset({
@@ -42,17 +49,15 @@ def _comes_of(run: RunSubject, cause: NonFinite, tick: int) -> Birth | None:
 
 
 @found_by(
-    Rule(
-        "D201",
-        "nan-born",
-        SubjectKind.RUN,
-        Severity.ERROR,
-        says="NaN is born in {layer}: {reason_of_cause}; {operands_of_cause}",
-        means="what is computed of it is NaN as well",
-        do="look at the operands; keep the divisor from 0, the argument of a logarithm or a root positive, and the "
-        "difference of two infinities from arising",
-        source="IEEE 754",
-    )
+    "D201",
+    "nan-born",
+    RUN,
+    ERROR,
+    says="NaN is born in {layer}: {reason_of_cause}; {operands_of_cause}",
+    means="what is computed of it is NaN as well",
+    do="look at the operands; keep the divisor from 0, the argument of a logarithm or a root positive, and the "
+    "difference of two infinities from arising",
+    source="IEEE 754",
 )
 def nan_born(run: RunSubject) -> Iterator[RunFinding]:
     """Operations that make the first NaN of numbers that are finite, or of infinities that the model has on purpose."""
@@ -67,16 +72,14 @@ def nan_born(run: RunSubject) -> Iterator[RunFinding]:
 
 
 @found_by(
-    Rule(
-        "D202",
-        "inf-born",
-        SubjectKind.RUN,
-        Severity.ERROR,
-        says="Inf is born in {layer}: {reason_of_cause}; {operands_of_cause}{after}",
-        means="Inf spreads, and Inf - Inf, Inf / Inf and 0 * Inf are NaN",
-        do="keep the argument in range: subtract the maximum before Exp, keep divisors from 0, scale the values",
-        source="IEEE 754",
-    )
+    "D202",
+    "inf-born",
+    RUN,
+    ERROR,
+    says="Inf is born in {layer}: {reason_of_cause}; {operands_of_cause}{after}",
+    means="Inf spreads, and Inf - Inf, Inf / Inf and 0 * Inf are NaN",
+    do="keep the argument in range: subtract the maximum before Exp, keep divisors from 0, scale the values",
+    source="IEEE 754",
 )
 def inf_born(run: RunSubject) -> Iterator[RunFinding]:
     """Operations that make the first Inf; a note where nothing comes of it, or where log(0) is how the model begins."""
@@ -91,7 +94,7 @@ def inf_born(run: RunSubject) -> Iterator[RunFinding]:
         later = next((one for one in nan if one.tick >= birth.tick and one.cause.arithmetic in _OF_INFINITE), None)
         reaches_output = any(output.infinite or output.nan for output in run.overview.outputs)
         begins_so = birth.cause.arithmetic is Arithmetic.LOG_OF_ZERO and not any(place.iterations)
-        severity = Severity.NOTE if later is None and (begins_so or not reaches_output) else Severity.ERROR
+        severity = NOTE if later is None and (begins_so or not reaches_output) else ERROR
         yield shown(
             place,
             severity,
@@ -102,16 +105,14 @@ def inf_born(run: RunSubject) -> Iterator[RunFinding]:
 
 
 @found_by(
-    Rule(
-        "D203",
-        "nan-came-in",
-        SubjectKind.RUN,
-        Severity.ERROR,
-        says="NaN is in {given} already; {layer} is the first that reads it",
-        means="no operation is at fault: the values that the run was given are",
-        do="look where the input or the weights come from",
-        source="IEEE 754",
-    )
+    "D203",
+    "nan-came-in",
+    RUN,
+    ERROR,
+    says="NaN is in {given} already; {layer} is the first that reads it",
+    means="no operation is at fault: the values that the run was given are",
+    do="look where the input or the weights come from",
+    source="IEEE 754",
 )
 def nan_came_in(run: RunSubject) -> Iterator[RunFinding]:
     """NaN of inputs and Constants, where an output has it or an operation was the first to read it."""
@@ -145,123 +146,85 @@ def _first_origin(run: RunSubject, place: RunPlace) -> LayerSite | None:
 
 
 @found_by(
-    Rule(
-        "D204",
-        "integer-overflow",
-        SubjectKind.RUN,
-        Severity.NOTE,
-        says="{layer} leaves the range of {type}: {exact:,} becomes {becomes:,}",
-        means="the number wraps around: right for hashes and random numbers, wrong for counts, products and indices",
-        do="compute in a wider type, or in f64; before a conversion, clamp",
-        source="semantics 8.2, 8.3, 8.4",
-    )
+    "D204",
+    "integer-overflow",
+    RUN,
+    NOTE,
+    says="{layer} leaves the range of {type}: {exact:,} becomes {becomes:,}",
+    means="the number wraps around: right for hashes and random numbers, wrong for counts, products and indices",
+    do="compute in a wider type, or in f64; before a conversion, clamp",
+    source="semantics 8.2, 8.3, 8.4",
 )
 def integer_overflow(run: RunSubject) -> Iterator[RunFinding]:
     """Whole numbers beyond their type, computed or converted, the first of each operation."""
-    for loop in run.loops():
-        seen = run.probed(loop)
-        subject = loop.subject
-        for key, wrap in () if seen is None or subject is None else seen.wholes.wraps.items():
-            assert subject is not None
-            layer = subject.inner.by_id[key]
-            declared = layer.outputs[0].element_type
-            yield shown(
-                place_of(loop, subject.site(layer), wrap.iteration),
-                layer=subject.site(layer),
-                type="" if declared is None else declared.name,
-                exact=wrap.exact,
-                becomes=wrap.becomes,
-            )
+    for one in run.observed(lambda seen: seen.wholes.wraps):
+        wrap = one.found
+        yield one.shown(wrap.iteration, type=one.type, exact=wrap.exact, becomes=wrap.becomes)
 
 
 @found_by(
-    Rule(
-        "D205",
-        "integer-division-by-zero",
-        SubjectKind.RUN,
-        Severity.WARNING,
-        says="{layer} divides whole numbers by 0",
-        means="the result is not defined: the specification leaves it open, and a runtime may stop",
-        do="keep the divisor from 0, or choose another value where it is 0",
-        source="specification of Divide, Mod and FloorMod",
-    )
+    "D205",
+    "integer-division-by-zero",
+    RUN,
+    WARNING,
+    says="{layer} divides whole numbers by 0",
+    means="the result is not defined: the specification leaves it open, and a runtime may stop",
+    do="keep the divisor from 0, or choose another value where it is 0",
+    source="specification of Divide, Mod and FloorMod",
 )
 def integer_division_by_zero(run: RunSubject) -> Iterator[RunFinding]:
     """Divisors of whole numbers with a 0, the first of each operation."""
-    for loop in run.loops():
-        seen, subject = run.probed(loop), loop.subject
-        for key, iteration in () if seen is None or subject is None else seen.wholes.by_zero.items():
-            assert subject is not None
-            layer = subject.site(subject.inner.by_id[key])
-            yield shown(place_of(loop, layer, iteration), layer=layer)
+    for one in run.observed(lambda seen: seen.wholes.by_zero):
+        yield one.shown(one.found)
 
 
 @found_by(
-    Rule(
-        "D206",
-        "index-from-the-end",
-        SubjectKind.RUN,
-        Severity.NOTE,
-        says="the computed index of {layer} is {element}, counted from the end, in {often} of the iterations that were "
-        "looked at, and from the start in others",
-        means="right for what is meant to go round; where the index is one too small, the last element is read for one "
-        "that does not exist",
-        do="look at the first and the last iteration: keep the index at 0 or more, or begin one iteration later",
-        source="specification of Gather-8",
-    )
+    "D206",
+    "index-from-the-end",
+    RUN,
+    NOTE,
+    says="the computed index of {layer} is {element}, counted from the end, in {often} of the iterations that were "
+    "looked at, and from the start in others",
+    means="right for what is meant to go round; where the index is one too small, the last element is read for one "
+    "that does not exist",
+    do="look at the first and the last iteration: keep the index at 0 or more, or begin one iteration later",
+    source="specification of Gather-8",
 )
 def index_from_the_end(run: RunSubject) -> Iterator[RunFinding]:
     """Computed indices of Gather that are below 0 in some iterations and not in others."""
-    for loop in run.loops():
-        seen, subject = run.probed(loop), loop.subject
-        for key, found in () if seen is None or subject is None else seen.wholes.indices.items():
-            if not found.from_end or not found.from_start:
-                continue
-            assert subject is not None
-            layer = subject.site(subject.inner.by_id[key])
-            yield shown(place_of(loop, layer, found.iteration), layer=layer, element=found.index, often=found.from_end)
+    for one in run.observed(lambda seen: seen.wholes.indices):
+        found = one.found
+        if found.from_end and found.from_start:
+            yield one.shown(found.iteration, element=found.index, often=found.from_end)
 
 
 @found_by(
-    Rule(
-        "D207",
-        "index-outside",
-        SubjectKind.RUN,
-        Severity.WARNING,
-        says="{layer} takes element {element} along axis {axis}, which is {size} long, and gets zeros",
-        means="what follows computes with zeros that stand for nothing",
-        do="count from 0: look at how the index is computed, and at how often the loop runs",
-        source="specification of Gather-8",
-    )
+    "D207",
+    "index-outside",
+    RUN,
+    WARNING,
+    says="{layer} takes element {element} along axis {axis}, which is {size} long, and gets zeros",
+    means="what follows computes with zeros that stand for nothing",
+    do="count from 0: look at how the index is computed, and at how often the loop runs",
+    source="specification of Gather-8",
 )
 def index_outside(run: RunSubject) -> Iterator[RunFinding]:
     """Computed indices of Gather that the tensor does not have, the first of each operation."""
-    for loop in run.loops():
-        seen, subject = run.probed(loop), loop.subject
-        for key, found in () if seen is None or subject is None else seen.wholes.outside.items():
-            assert subject is not None
-            layer = subject.site(subject.inner.by_id[key])
-            yield shown(
-                place_of(loop, layer, found.iteration),
-                layer=layer,
-                element=found.index,
-                axis=found.axis,
-                size=found.size,
-            )
+    for one in run.observed(lambda seen: seen.wholes.outside):
+        found = one.found
+        yield one.shown(found.iteration, element=found.index, axis=found.axis, size=found.size)
 
 
 @found_by(
-    Rule(
-        "D208",
-        "beyond-i32",
-        SubjectKind.RUN,
-        Severity.WARNING,
-        says="{layer} gives {exact:,}, which is beyond i32{is_otherwise_there}",
-        means="OpenVINO's CPU plugin computes i64, u64 and u32 in i32: there the number overflows, and all that is "
-        "computed of it may be another, a condition as well",
-        do="keep whole numbers below 2^31, or compute in f64 or f32",
-        source="semantics 8.2, 11",
-    )
+    "D208",
+    "beyond-i32",
+    RUN,
+    WARNING,
+    says="{layer} gives {exact:,}, which is beyond i32{is_otherwise_there}",
+    means="OpenVINO's CPU plugin computes i64, u64 and u32 in i32: there the number overflows, and all that is "
+    "computed of it may be another, a condition as well",
+    do="keep whole numbers below 2^31, or compute in f64 or f32",
+    source="semantics 8.2, 11",
 )
 def beyond_i32(run: RunSubject) -> Iterator[RunFinding]:
     """Whole numbers that a wide type holds and the plugin's i32 does not: the first in the body of each loop.
@@ -275,7 +238,7 @@ def beyond_i32(run: RunSubject) -> Iterator[RunFinding]:
         key, wide = min(seen.wholes.wide.items(), key=lambda item: item[1].iteration)
         layer = subject.site(subject.inner.by_id[key])
         differs = run.differs_in_openvino
-        severity = Severity.WARNING if differs else Severity.NOTE
+        severity = WARNING if differs else NOTE
         yield shown(
             place_of(loop, layer, wide.iteration), severity, layer=layer, exact=wide.number, is_otherwise_there=differs
         )

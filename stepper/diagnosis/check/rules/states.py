@@ -8,12 +8,9 @@ from typing import Final
 import numpy as np
 
 from stepper.debug.overview.facts import Row, RowKind
-from stepper.diagnosis.check.hits import RunFinding, shown
-from stepper.diagnosis.check.places import place_of
-from stepper.diagnosis.check.repetition import repetition
-from stepper.diagnosis.check.subject import RunOfLoop, RunSubject
-from stepper.diagnosis.findings import Severity
-from stepper.diagnosis.rule import Rule, SubjectKind, found_by
+from stepper.diagnosis.check.subject import RunFinding, RunOfLoop, RunSubject, place_of, repetition, shown
+from stepper.diagnosis.findings import WARNING
+from stepper.diagnosis.rule import RUN, found_by
 from stepper.ir.model import LayerSite
 from stepper.tensors.histories import KeptStatistic, ValueHistory
 
@@ -27,17 +24,15 @@ _CHOOSING: Final = ("If", "Select", "Maximum", "Minimum", "Clamp")
 
 
 @found_by(
-    Rule(
-        "D304",
-        "state-repeats",
-        SubjectKind.RUN,
-        Severity.WARNING,
-        says="{parameter} repeats with period {period} from iteration {since} on, with all that is carried but "
-        "counters: only the limit of {limit} iterations ends the loop",
-        means="the loop waits for a state that never comes",
-        do="look at what decides between the states; let the condition notice the repetition",
-        source="the run itself",
-    )
+    "D304",
+    "state-repeats",
+    RUN,
+    WARNING,
+    says="{parameter} repeats with period {period} from iteration {since} on, with all that is carried but "
+    "counters: only the limit of {limit} iterations ends the loop",
+    means="the loop waits for a state that never comes",
+    do="look at what decides between the states; let the condition notice the repetition",
+    source="the run itself",
 )
 def state_repeats(run: RunSubject) -> Iterator[RunFinding]:
     """Loops that go round in a circle until something else ends them."""
@@ -59,16 +54,14 @@ def state_repeats(run: RunSubject) -> Iterator[RunFinding]:
 
 
 @found_by(
-    Rule(
-        "D305",
-        "state-is-stuck",
-        SubjectKind.RUN,
-        Severity.WARNING,
-        says="{parameter} never changes: in all {iterations} iterations it has the same bits as at first; {why}",
-        means="the loop computes a new state and keeps the old one",
-        do="look at what is added to it, or at the gate that lets nothing in",
-        source="the run itself",
-    )
+    "D305",
+    "state-is-stuck",
+    RUN,
+    WARNING,
+    says="{parameter} never changes: in all {iterations} iterations it has the same bits as at first; {why}",
+    means="the loop computes a new state and keeps the old one",
+    do="look at what is added to it, or at the gate that lets nothing in",
+    source="the run itself",
 )
 def state_is_stuck(run: RunSubject) -> Iterator[RunFinding]:
     """Real values that are computed anew in each iteration, of what changes, and are always the same."""
@@ -127,17 +120,15 @@ def _why_stuck(run: RunSubject, loop: RunOfLoop, row: Row) -> tuple[LayerSite, L
 
 
 @found_by(
-    Rule(
-        "D306",
-        "state-grows",
-        SubjectKind.RUN,
-        Severity.WARNING,
-        says="{parameter} grows by a factor of about {factor:.3g} in each iteration: {first:.3g} at first, {last:.3g} "
-        "at last; it passes 1000 in iteration {passes}",
-        means="a state that grows like this leaves the range of its type sooner or later",
-        do="look at the largest eigenvalue of the recurrent weights, and at what should bound the state",
-        source="the run itself",
-    )
+    "D306",
+    "state-grows",
+    RUN,
+    WARNING,
+    says="{parameter} grows by a factor of about {factor:.3g} in each iteration: {first:.3g} at first, {last:.3g} "
+    "at last; it passes 1000 in iteration {passes}",
+    means="a state that grows like this leaves the range of its type sooner or later",
+    do="look at the largest eigenvalue of the recurrent weights, and at what should bound the state",
+    source="the run itself",
 )
 def state_grows(run: RunSubject) -> Iterator[RunFinding]:
     """Real states whose magnitude grows like a power of the iteration's number in the exponent."""
@@ -184,17 +175,15 @@ def _growth(history: ValueHistory) -> tuple[float, float, float, int] | None:
 
 
 @found_by(
-    Rule(
-        "D307",
-        "state-vanishes",
-        SubjectKind.RUN,
-        Severity.WARNING,
-        says="{parameter} shrinks by a factor of about {factor:.3g} in each iteration: {first:.3g} at first, "
-        "{last:.3g} at last",
-        means="nothing of what it held is left: what was long ago has no effect, and its gradient none",
-        do="look at the largest eigenvalue of the recurrent weights, and at gates that are nearly closed",
-        source="the run itself",
-    )
+    "D307",
+    "state-vanishes",
+    RUN,
+    WARNING,
+    says="{parameter} shrinks by a factor of about {factor:.3g} in each iteration: {first:.3g} at first, "
+    "{last:.3g} at last",
+    means="nothing of what it held is left: what was long ago has no effect, and its gradient none",
+    do="look at the largest eigenvalue of the recurrent weights, and at gates that are nearly closed",
+    source="the run itself",
 )
 def state_vanishes(run: RunSubject) -> Iterator[RunFinding]:
     """Real states that shrink like a power of the iteration's number in the exponent, until nothing is left."""
@@ -243,16 +232,14 @@ def _decay(history: ValueHistory) -> tuple[float, float, float] | None:
 
 
 @found_by(
-    Rule(
-        "D308",
-        "pieces-of-different-size",
-        SubjectKind.RUN,
-        Severity.WARNING,
-        says="the pieces of {result} change their shape: {shape} from iteration {iteration} on",
-        means="OpenVINO refuses to join them: each piece must be as long along the axis as the first",
-        do="give the value out as a last value, or join pieces of one size",
-        source="semantics 3.7",
-    )
+    "D308",
+    "pieces-of-different-size",
+    RUN,
+    WARNING,
+    says="the pieces of {result} change their shape: {shape} from iteration {iteration} on",
+    means="OpenVINO refuses to join them: each piece must be as long along the axis as the first",
+    do="give the value out as a last value, or join pieces of one size",
+    source="semantics 3.7",
 )
 def pieces_of_different_size(run: RunSubject) -> Iterator[RunFinding]:
     """Concatenated outputs of pieces that grow or shrink along the axis."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from stepper.diagnosis.findings import Severity
+from stepper.diagnosis.findings import ERROR, NOTE, WARNING
 from stepper.diagnosis.lint.subjects import LoopSubject, declared, known_value, of_parameter
-from stepper.diagnosis.rule import Example, Rule, RuleHit, SubjectKind, found_by, inside
+from stepper.diagnosis.rule import LOOP, Example, RuleHit, found_by, inside
 from stepper.element_types import is_floating
 from stepper.ir.model import BackEdge, Layer, Source
 
@@ -29,17 +29,15 @@ _STATES: Final = ("the hidden state", "the cell state")
 
 
 @found_by(
-    Rule(
-        "B201",
-        "two-back-edges-to-one-parameter",
-        SubjectKind.LOOP,
-        Severity.ERROR,
-        says="two back edges lead to {parameter}, from {first} and from {second}: the second is ignored{instead}",
-        means="what the second was meant to carry never comes in the next iteration",
-        do="let to-layer of one of them be the Parameter that was meant",
-        source="semantics 4.3",
-        example=Example("counting", _EDGE, f'{_EDGE}<edge from-layer="12" to-layer="2" />'),
-    )
+    "B201",
+    "two-back-edges-to-one-parameter",
+    LOOP,
+    ERROR,
+    says="two back edges lead to {parameter}, from {first} and from {second}: the second is ignored{instead}",
+    means="what the second was meant to carry never comes in the next iteration",
+    do="let to-layer of one of them be the Parameter that was meant",
+    source="semantics 4.3",
+    example=Example("counting", _EDGE, f'{_EDGE}<edge from-layer="12" to-layer="2" />'),
 )
 def two_back_edges(loop: LoopSubject) -> Iterator[RuleHit]:
     """Back edges to a Parameter that has one already."""
@@ -56,38 +54,34 @@ def two_back_edges(loop: LoopSubject) -> Iterator[RuleHit]:
 
 
 @found_by(
-    Rule(
-        "B202",
-        "back-edge-to-sliced-parameter",
-        SubjectKind.LOOP,
-        Severity.ERROR,
-        says="the back edge from {result} leads to {parameter}, which gets a new slice in each iteration",
-        means="the back edge has no effect: the slice counts",
-        do="let to-layer be the Parameter of the state, which is mapped without an axis",
-        source="semantics 4.3",
-        example=Example("counting", _EDGE, f'{_EDGE}<edge from-layer="11" to-layer="1" />'),
-    )
+    "B202",
+    "back-edge-to-sliced-parameter",
+    LOOP,
+    ERROR,
+    says="the back edge from {result} leads to {parameter}, which gets a new slice in each iteration",
+    means="the back edge has no effect: the slice counts",
+    do="let to-layer be the Parameter of the state, which is mapped without an axis",
+    source="semantics 4.3",
+    example=Example("counting", _EDGE, f'{_EDGE}<edge from-layer="11" to-layer="1" />'),
 )
 def back_edge_to_sliced(loop: LoopSubject) -> Iterator[RuleHit]:
     """Back edges to sliced Parameters."""
     sliced = {entry.parameter for entry in loop.roles.sliced}
     for edge in loop.body.back_edges:
         if edge.to_layer in sliced:
-            yield inside(edge, result=loop.name(edge.from_layer), parameter=loop.name(edge.to_layer))
+            yield inside(edge)
 
 
 @found_by(
-    Rule(
-        "B203",
-        "back-edge-to-nothing",
-        SubjectKind.LOOP,
-        Severity.ERROR,
-        says="the back edge from {result} leads to layer {id}, which is {what}",
-        means="the back edge has no effect",
-        do="let to-layer be the id of a Parameter that an entry of the port map feeds",
-        source="semantics 4.3",
-        example=Example("counting", _EDGE, f'{_EDGE}<edge from-layer="11" to-layer="99" />'),
-    )
+    "B203",
+    "back-edge-to-nothing",
+    LOOP,
+    ERROR,
+    says="the back edge from {result} leads to layer {id}, which is {what}",
+    means="the back edge has no effect",
+    do="let to-layer be the id of a Parameter that an entry of the port map feeds",
+    source="semantics 4.3",
+    example=Example("counting", _EDGE, f'{_EDGE}<edge from-layer="11" to-layer="99" />'),
 )
 def back_edge_to_nothing(loop: LoopSubject) -> Iterator[RuleHit]:
     """Back edges to what is no Parameter of the body, or one that the loop itself writes in each iteration."""
@@ -97,42 +91,38 @@ def back_edge_to_nothing(loop: LoopSubject) -> Iterator[RuleHit]:
         if target is None or target.type != "Parameter" or is_counter:
             what = "not in the body" if target is None else f"a {target.type}, not a Parameter"
             what = "the iteration number, which the loop itself writes" if is_counter else what
-            yield inside(edge, result=loop.name(edge.from_layer), id=edge.to_layer, what=what)
+            yield inside(edge, id=edge.to_layer, what=what)
 
 
 @found_by(
-    Rule(
-        "B204",
-        "carried-without-start",
-        SubjectKind.LOOP,
-        Severity.ERROR,
-        says="{parameter} has a back edge from {result} and no entry in the port map: it has no value in iteration 0",
-        means="OpenVINO drops the back edge, and the body reads memory that nothing has written",
-        do="add an input to the layer for the first value, and an <input> with internal_layer_id {id}",
-        source="semantics 4.4",
-        example=Example("counting", '<input external_port_id="3" internal_layer_id="2" />', ""),
-    )
+    "B204",
+    "carried-without-start",
+    LOOP,
+    ERROR,
+    says="{parameter} has a back edge from {result} and no entry in the port map: it has no value in iteration 0",
+    means="OpenVINO drops the back edge, and the body reads memory that nothing has written",
+    do="add an input to the layer for the first value, and an <input> with internal_layer_id {id}",
+    source="semantics 4.4",
+    example=Example("counting", '<input external_port_id="3" internal_layer_id="2" />', ""),
 )
 def carried_without_start(loop: LoopSubject) -> Iterator[RuleHit]:
     """Parameters with a back edge that begin with nothing."""
     for edge in loop.body.back_edges:
         unfed = next((one for one in loop.roles.unfed if one.id == edge.to_layer), None)
         if unfed is not None and not loop.body.first_draft:
-            yield inside(unfed, parameter=loop.site(unfed), result=loop.name(edge.from_layer), id=unfed.id)
+            yield inside(unfed, result=loop.name(edge.from_layer), id=unfed.id)
 
 
 @found_by(
-    Rule(
-        "B205",
-        "state-not-carried",
-        SubjectKind.LOOP,
-        Severity.ERROR,
-        says="{parameter} is the state of {cell}, and no back edge leads to it: it never gets a new value",
-        means="the cell forgets: its state never comes from the iteration before",
-        do='add <edge from-layer="{result}" to-layer="{id}"/> to the back edges',
-        source="specification/TensorIterator-1, back_edges",
-        example=Example("remembering", '<edge from-layer="6" to-layer="1" />', ""),
-    )
+    "B205",
+    "state-not-carried",
+    LOOP,
+    ERROR,
+    says="{parameter} is the state of {cell}, and no back edge leads to it: it never gets a new value",
+    means="the cell forgets: its state never comes from the iteration before",
+    do='add <edge from-layer="{result}" to-layer="{id}"/> to the back edges',
+    source="specification/TensorIterator-1, back_edges",
+    example=Example("remembering", '<edge from-layer="6" to-layer="1" />', ""),
 )
 def state_not_carried(loop: LoopSubject) -> Iterator[RuleHit]:
     """States of cells that are the same in each iteration, though the body gives the new one to a Result."""
@@ -149,8 +139,13 @@ def state_not_carried(loop: LoopSubject) -> Iterator[RuleHit]:
                 and origin.output == cell[1]
             ]
             if given:
-                names = {"parameter": loop.name(entry.parameter), "cell": loop.site(cell[0])}
-                yield inside(loop.inner.by_id[entry.parameter], result=given[0], id=entry.parameter, **names)
+                yield inside(
+                    loop.inner.by_id[entry.parameter],
+                    result=given[0],
+                    id=entry.parameter,
+                    parameter=loop.name(entry.parameter),
+                    cell=cell[0],
+                )
 
 
 def _state_given(loop: LoopSubject, result: int) -> Source | None:
@@ -183,22 +178,20 @@ def _cell_of(loop: LoopSubject, reader: Layer, index: int) -> tuple[Layer, int] 
 
 
 @found_by(
-    Rule(
-        "B206",
-        "result-without-use",
-        SubjectKind.LOOP,
-        Severity.WARNING,
-        says="{result} goes nowhere, neither out nor over a back edge, and looks like {parameter}, which never changes",
-        means="a value of the same type and shape that was maybe meant to be carried is computed and dropped",
-        do='add <edge from-layer="{from_id}" to-layer="{to_id}"/>, or remove the Result',
-        source="semantics 4.5",
-        example=Example(
-            "counting",
-            '<edge from-layer="11" to-layer="2" />',
-            "",
-            also=(('<output external_port_id="4" internal_layer_id="11" />', ""),),
-        ),
-    )
+    "B206",
+    "result-without-use",
+    LOOP,
+    WARNING,
+    says="{result} goes nowhere, neither out nor over a back edge, and looks like {parameter}, which never changes",
+    means="a value of the same type and shape that was maybe meant to be carried is computed and dropped",
+    do='add <edge from-layer="{from_id}" to-layer="{to_id}"/>, or remove the Result',
+    source="semantics 4.5",
+    example=Example(
+        "counting",
+        '<edge from-layer="11" to-layer="2" />',
+        "",
+        also=(('<output external_port_id="4" internal_layer_id="11" />', ""),),
+    ),
 )
 def result_without_use(loop: LoopSubject) -> Iterator[RuleHit]:
     """Results that nothing uses, where a Parameter could be what they were meant for."""
@@ -215,7 +208,6 @@ def result_without_use(loop: LoopSubject) -> Iterator[RuleHit]:
             parameter = fitting[0].parameter
             yield inside(
                 result,
-                result=loop.site(result),
                 parameter=loop.name(parameter),
                 from_id=result.id,
                 to_id=parameter,
@@ -267,17 +259,15 @@ def _could_carry(loop: LoopSubject, result: int, parameter: Layer) -> bool:
 
 
 @found_by(
-    Rule(
-        "B211",
-        "maybe-not-carried",
-        SubjectKind.LOOP,
-        Severity.NOTE,
-        says="{result} is computed from {parameter}, which has its type and shape and is the same in each iteration",
-        means="each iteration begins anew with the first value: of a state that was meant to go on nothing is left",
-        do='add <edge from-layer="{from_id}" to-layer="{to_id}"/> if {parameter} is the state before',
-        source="specification/Loop-5, 3: a tensor that is used in the subsequent iterations has a back edge",
-        example=Example("counting", '<edge from-layer="11" to-layer="2" />', ""),
-    )
+    "B211",
+    "maybe-not-carried",
+    LOOP,
+    NOTE,
+    says="{result} is computed from {parameter}, which has its type and shape and is the same in each iteration",
+    means="each iteration begins anew with the first value: of a state that was meant to go on nothing is left",
+    do='add <edge from-layer="{from_id}" to-layer="{to_id}"/> if {parameter} is the state before',
+    source="specification/Loop-5, 3: a tensor that is used in the subsequent iterations has a back edge",
+    example=Example("counting", '<edge from-layer="11" to-layer="2" />', ""),
 )
 def maybe_not_carried(loop: LoopSubject) -> Iterator[RuleHit]:
     """Results that go out and could be the next value of a Parameter to which nothing is carried."""
@@ -302,7 +292,6 @@ def maybe_not_carried(loop: LoopSubject) -> Iterator[RuleHit]:
         if len(fitting) == 1:
             yield inside(
                 loop.inner.by_id[result],
-                result=loop.site(loop.inner.by_id[result]),
                 parameter=loop.name(fitting[0]),
                 from_id=result,
                 to_id=fitting[0],
@@ -310,17 +299,15 @@ def maybe_not_carried(loop: LoopSubject) -> Iterator[RuleHit]:
 
 
 @found_by(
-    Rule(
-        "B207",
-        "carried-type",
-        SubjectKind.LOOP,
-        Severity.ERROR,
-        says="{result} is {given}, and {parameter}, to which a back edge carries it, is {taken}",
-        means="from iteration 1 on the Parameter has another type than in iteration 0, or the run fails",
-        do="convert the value before the Result",
-        source="specification/Loop-5, back_edges",
-        example=Example("counting", _EDGE, '<edge from-layer="10" to-layer="2" />'),
-    )
+    "B207",
+    "carried-type",
+    LOOP,
+    ERROR,
+    says="{result} is {given}, and {parameter}, to which a back edge carries it, is {taken}",
+    means="from iteration 1 on the Parameter has another type than in iteration 0, or the run fails",
+    do="convert the value before the Result",
+    source="specification/Loop-5, back_edges",
+    example=Example("counting", _EDGE, '<edge from-layer="10" to-layer="2" />'),
 )
 def carried_type(loop: LoopSubject) -> Iterator[RuleHit]:
     """Back edges between different types."""
@@ -331,30 +318,27 @@ def carried_type(loop: LoopSubject) -> Iterator[RuleHit]:
         if given != taken:
             yield inside(
                 edge,
-                result=loop.name(edge.from_layer),
-                parameter=loop.site(target),
+                parameter=target,
                 given=given.name,
                 taken=taken.name,
             )
 
 
 @found_by(
-    Rule(
-        "B208",
-        "carried-rank",
-        SubjectKind.LOOP,
-        Severity.ERROR,
-        says="{parameter} has rank {taken} in iteration 0 and rank {given} from then on, as the back edge from "
-        "{result} brings it",
-        means="what reads it gets another rank in iteration 1: OpenVINO fails, or takes one shape for the other",
-        do="squeeze or unsqueeze the value before the Result",
-        source="specification/TensorIterator-1, back_edges",
-        example=Example(
-            "counting",
-            '<data element_type="f32" shape="1,2" />\n<output>\n<port id="0" precision="FP32" names="h0">',
-            '<data element_type="f32" shape="2" />\n<output>\n<port id="0" precision="FP32" names="h0">',
-        ),
-    )
+    "B208",
+    "carried-rank",
+    LOOP,
+    ERROR,
+    says="{parameter} has rank {taken} in iteration 0 and rank {given} from then on, as the back edge from "
+    "{result} brings it",
+    means="what reads it gets another rank in iteration 1: OpenVINO fails, or takes one shape for the other",
+    do="squeeze or unsqueeze the value before the Result",
+    source="specification/TensorIterator-1, back_edges",
+    example=Example(
+        "counting",
+        '<data element_type="f32" shape="1,2" />\n<output>\n<port id="0" precision="FP32" names="h0">',
+        '<data element_type="f32" shape="2" />\n<output>\n<port id="0" precision="FP32" names="h0">',
+    ),
 )
 def carried_rank(loop: LoopSubject) -> Iterator[RuleHit]:
     """Back edges between different ranks."""
@@ -363,28 +347,25 @@ def carried_rank(loop: LoopSubject) -> Iterator[RuleHit]:
         carried, first = loop.of_result(edge.from_layer), loop.outer(entry)
         given, taken = carried.rank, first.rank
         if given is not None and taken is not None and given != taken:
-            hit = inside(edge, result=loop.name(edge.from_layer), parameter=loop.site(target), given=given, taken=taken)
+            hit = inside(edge, parameter=target, given=given, taken=taken)
             is_one = carried.may_be_one_element and first.may_be_one_element  # some releases of OpenVINO reshape it
-            yield hit.graded(Severity.NOTE) if is_one else hit
+            yield hit.graded(NOTE) if is_one else hit
 
 
 @found_by(
-    Rule(
-        "B209",
-        "state-never-changes",
-        SubjectKind.LOOP,
-        Severity.NOTE,
-        says="the back edge from {result} carries {parameter} back to itself: it is the same in each "
-        "iteration{instead}",
-        means="nothing is carried; a state that was meant to change does not (a warning where its new value is lost)",
-        do="remove the back edge, or let the Result read the new value",
-        source="specification/TensorIterator-1, back_edges",
-        example=Example(
-            "counting",
-            '<edge from-layer="6" from-port="2" to-layer="11" to-port="0" />',
-            '<edge from-layer="2" from-port="0" to-layer="11" to-port="0" />',
-        ),
-    )
+    "B209",
+    "state-never-changes",
+    LOOP,
+    NOTE,
+    says="the back edge from {result} carries {parameter} back to itself: it is the same in each iteration{instead}",
+    means="nothing is carried; a state that was meant to change does not (a warning where its new value is lost)",
+    do="remove the back edge, or let the Result read the new value",
+    source="specification/TensorIterator-1, back_edges",
+    example=Example(
+        "counting",
+        '<edge from-layer="6" from-port="2" to-layer="11" to-port="0" />',
+        '<edge from-layer="2" from-port="0" to-layer="11" to-port="0" />',
+    ),
 )
 def state_never_changes(loop: LoopSubject) -> Iterator[RuleHit]:
     """Back edges from a Parameter to itself; a warning where a new value of it is computed, and goes nowhere."""
@@ -399,27 +380,25 @@ def state_never_changes(loop: LoopSubject) -> Iterator[RuleHit]:
                 and _is_declared_as(loop, one, target)
             ]
             instead = f", and {loop.site(new[0])}, which is computed of it, is not carried" if len(new) == 1 else ""
-            hit = inside(edge, result=loop.name(edge.from_layer), parameter=loop.site(target), instead=instead)
+            hit = inside(edge, parameter=target, instead=instead)
             is_lost = len(new) == 1 and not loop.is_read(new[0].id)
-            yield hit.graded(Severity.WARNING) if is_lost else hit
+            yield hit.graded(WARNING) if is_lost else hit
 
 
 @found_by(
-    Rule(
-        "B210",
-        "cell-states-crossed",
-        SubjectKind.LOOP,
-        Severity.ERROR,
-        says="{parameter} is {taken} of {cell}, and the back edge carries {given} of {other} to it",
-        means="one state takes the place of another: from iteration 1 on the cell computes with the wrong one",
-        do="let the back edge come from {expected}",
-        source="specification/TensorIterator-1, back_edges",
-        example=Example(
-            "storing",
-            '<edge from-layer="7" to-layer="1" />\n<edge from-layer="8" to-layer="2" />',
-            '<edge from-layer="7" to-layer="2" /><edge from-layer="8" to-layer="1" />',
-        ),
-    )
+    "B210",
+    "cell-states-crossed",
+    LOOP,
+    ERROR,
+    says="{parameter} is {taken} of {cell}, and the back edge carries {given} of {other} to it",
+    means="one state takes the place of another: from iteration 1 on the cell computes with the wrong one",
+    do="let the back edge come from {expected}",
+    source="specification/TensorIterator-1, back_edges",
+    example=Example(
+        "storing",
+        '<edge from-layer="7" to-layer="1" />\n<edge from-layer="8" to-layer="2" />',
+        '<edge from-layer="7" to-layer="2" /><edge from-layer="8" to-layer="1" />',
+    ),
 )
 def cell_states_crossed(loop: LoopSubject) -> Iterator[RuleHit]:
     """States of a cell that get what another output of it, or of another cell, gives."""
@@ -444,38 +423,35 @@ def cell_states_crossed(loop: LoopSubject) -> Iterator[RuleHit]:
         )
         yield inside(
             edge,
-            parameter=loop.site(target),
+            parameter=target,
             taken=_STATES[state],
-            cell=loop.site(cell),
+            cell=cell,
             given=_STATES[origin.output],
-            other=loop.site(maker),
+            other=maker,
             expected=right,
         )
 
 
 @found_by(
-    Rule(
-        "B212",
-        "another-state-carried",
-        SubjectKind.LOOP,
-        Severity.WARNING,
-        says="{parameter} gets {given}, which does not depend on it, while {own}, which is computed of it, goes "
-        "{where}",
-        means="from iteration 1 on one value takes the place of another (a note where two change places)",
-        do="let the back edge to {parameter} come from {own}",
-        source="specification/Loop-5, 3: the back edge connects the Result and the Parameter of one tensor",
-        example=Example(
-            "counting",
-            '<edge from-layer="11" to-layer="2" />',
-            '<edge from-layer="12" to-layer="2" />',
-            also=(
-                (
-                    '<edge from-layer="9" from-port="2" to-layer="12" to-port="0" />',
-                    '<edge from-layer="1" from-port="0" to-layer="12" to-port="0" />',
-                ),
+    "B212",
+    "another-state-carried",
+    LOOP,
+    WARNING,
+    says="{parameter} gets {given}, which does not depend on it, while {own}, which is computed of it, goes {where}",
+    means="from iteration 1 on one value takes the place of another (a note where two change places)",
+    do="let the back edge to {parameter} come from {own}",
+    source="specification/Loop-5, 3: the back edge connects the Result and the Parameter of one tensor",
+    example=Example(
+        "counting",
+        '<edge from-layer="11" to-layer="2" />',
+        '<edge from-layer="12" to-layer="2" />',
+        also=(
+            (
+                '<edge from-layer="9" from-port="2" to-layer="12" to-port="0" />',
+                '<edge from-layer="1" from-port="0" to-layer="12" to-port="0" />',
             ),
         ),
-    )
+    ),
 )
 def another_state_carried(loop: LoopSubject) -> Iterator[RuleHit]:
     """Parameters whose next value another Result computes than the one that is carried to them."""
@@ -499,42 +475,39 @@ def another_state_carried(loop: LoopSubject) -> Iterator[RuleHit]:
             continue
         other = [parameter for parameter, result in carried.items() if result == own[0]]
         where = f"to {loop.name(other[0])}" if other else "nowhere in the next iteration"
-        names = {"given": loop.name(edge.from_layer), "own": loop.name(own[0])}
-        hit = inside(edge, parameter=loop.site(target), where=where, **names)
+        hit = inside(edge, parameter=target, where=where, given=loop.name(edge.from_layer), own=loop.name(own[0]))
         passed = adding.get(edge.from_layer, frozenset())
-        yield hit.graded(Severity.NOTE) if other and passed & set(other) else hit
+        yield hit.graded(NOTE) if other and passed & set(other) else hit
 
 
 @found_by(
-    Rule(
-        "B214",
-        "state-carried-elsewhere",
-        SubjectKind.LOOP,
-        Severity.WARNING,
-        says="{given} is computed of {own}, to which no back edge leads, and is carried to {parameter}, on which it "
-        "does not depend",
-        means="from iteration 1 on one value takes the place of another, and the state is never updated",
-        do="let to-layer of the back edge be {id}, that of {own}",
-        source="specification/Loop-5, 3: the back edge connects the Result and the Parameter of one tensor",
-        example=Example(
-            "counting",
-            '<edge from-layer="11" to-layer="2" />',
-            '<edge from-layer="11" to-layer="18" />',
-            also=(
-                (
-                    '<input external_port_id="3" internal_layer_id="2" />',
-                    '<input external_port_id="3" internal_layer_id="2" />'
-                    '<input external_port_id="3" internal_layer_id="18" />',
-                ),
-                (
-                    '<layer id="3" name="limit"',
-                    '<layer id="18" name="weights" type="Parameter" version="opset1">'
-                    '<data element_type="f32" shape="1,2" /><output><port id="0" precision="FP32"><dim>1</dim>'
-                    '<dim>2</dim></port></output></layer><layer id="3" name="limit"',
-                ),
+    "B214",
+    "state-carried-elsewhere",
+    LOOP,
+    WARNING,
+    says="{given} is computed of {own}, to which no back edge leads, and is carried to {parameter}, on which it "
+    "does not depend",
+    means="from iteration 1 on one value takes the place of another, and the state is never updated",
+    do="let to-layer of the back edge be {id}, that of {own}",
+    source="specification/Loop-5, 3: the back edge connects the Result and the Parameter of one tensor",
+    example=Example(
+        "counting",
+        '<edge from-layer="11" to-layer="2" />',
+        '<edge from-layer="11" to-layer="18" />',
+        also=(
+            (
+                '<input external_port_id="3" internal_layer_id="2" />',
+                '<input external_port_id="3" internal_layer_id="2" />'
+                '<input external_port_id="3" internal_layer_id="18" />',
+            ),
+            (
+                '<layer id="3" name="limit"',
+                '<layer id="18" name="weights" type="Parameter" version="opset1">'
+                '<data element_type="f32" shape="1,2" /><output><port id="0" precision="FP32"><dim>1</dim>'
+                '<dim>2</dim></port></output></layer><layer id="3" name="limit"',
             ),
         ),
-    )
+    ),
 )
 def state_carried_elsewhere(loop: LoopSubject) -> Iterator[RuleHit]:
     """Results that update one Parameter, and are carried to another."""
@@ -547,8 +520,7 @@ def state_carried_elsewhere(loop: LoopSubject) -> Iterator[RuleHit]:
             continue
         own = [one for one in adding & fixed if _could_carry(loop, edge.from_layer, loop.inner.by_id[one])]
         if len(own) == 1:
-            names = {"given": loop.name(edge.from_layer), "own": loop.name(own[0])}
-            yield inside(edge, parameter=loop.site(target), id=own[0], **names)
+            yield inside(edge, parameter=target, id=own[0], given=loop.name(edge.from_layer), own=loop.name(own[0]))
 
 
 def _is_parameter(loop: LoopSubject, source: Source | None) -> bool:
@@ -557,29 +529,27 @@ def _is_parameter(loop: LoopSubject, source: Source | None) -> bool:
 
 
 @found_by(
-    Rule(
-        "B213",
-        "state-computed-to-itself",
-        SubjectKind.LOOP,
-        Severity.WARNING,
-        says="{parameter} never changes: {maker} {what} {constant}, which is {neutral}",
-        means="the loop computes a new value in each iteration, and it is the old one",
-        do="look at the value of {constant}, or remove the back edge",
-        source="specification of the operation",
-        example=Example(
-            "counting",
-            '<edge from-layer="1" from-port="0" to-layer="6" to-port="1" />',
-            '<edge from-layer="17" from-port="0" to-layer="6" to-port="1" />',
-            also=(
-                (
-                    '<layer id="5" name="axes"',
-                    '<layer id="17" name="step" type="Const" version="opset1"><data element_type="f32" shape="" '
-                    'offset="16" size="4" /><output><port id="0" precision="FP32" /></output></layer>'
-                    '<layer id="5" name="axes"',
-                ),
+    "B213",
+    "state-computed-to-itself",
+    LOOP,
+    WARNING,
+    says="{parameter} never changes: {maker} {what} {constant}, which is {neutral}",
+    means="the loop computes a new value in each iteration, and it is the old one",
+    do="look at the value of {constant}, or remove the back edge",
+    source="specification of the operation",
+    example=Example(
+        "counting",
+        '<edge from-layer="1" from-port="0" to-layer="6" to-port="1" />',
+        '<edge from-layer="17" from-port="0" to-layer="6" to-port="1" />',
+        also=(
+            (
+                '<layer id="5" name="axes"',
+                '<layer id="17" name="step" type="Const" version="opset1"><data element_type="f32" shape="" '
+                'offset="16" size="4" /><output><port id="0" precision="FP32" /></output></layer>'
+                '<layer id="5" name="axes"',
             ),
         ),
-    )
+    ),
 )
 def state_computed_to_itself(loop: LoopSubject) -> Iterator[RuleHit]:
     """States to which 0 is added, or that are multiplied by 1."""
@@ -599,7 +569,5 @@ def state_computed_to_itself(loop: LoopSubject) -> Iterator[RuleHit]:
             if bool((value == neutral).all()):
                 constant = loop.name(added.layer)
                 site = loop.site(target)
-                hit = inside(
-                    edge, parameter=site, maker=loop.site(maker), what=what, constant=constant, neutral=neutral
-                )
-                yield hit.graded(Severity.NOTE) if neutral else hit  # a factor of 1 may be chosen
+                hit = inside(edge, parameter=site, maker=maker, what=what, constant=constant, neutral=neutral)
+                yield hit.graded(NOTE) if neutral else hit  # a factor of 1 may be chosen

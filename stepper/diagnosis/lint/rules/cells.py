@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
-from stepper.diagnosis.findings import Severity
+from stepper.diagnosis.findings import ERROR, NOTE, WARNING
 from stepper.diagnosis.lint.subjects import LayerSubject, integer_attribute
-from stepper.diagnosis.rule import Example, Rule, RuleHit, SubjectKind, found_by, outside
+from stepper.diagnosis.rule import LAYER, Example, RuleHit, found_by, outside
 from stepper.errors import KernelError
 from stepper.ops.recurrent import activations_of_gates
 
@@ -57,18 +57,16 @@ def _text(sizes: tuple[int | None, ...]) -> str:
 
 
 @found_by(
-    Rule(
-        "E203",
-        "cell-of-other-size",
-        SubjectKind.LAYER,
-        Severity.ERROR,
-        says="input {number} of {layer} is {given}, expected {what} of {wanted}",
-        means="OpenVINO refuses the file, or the gates get the weights of others",
-        do="look which weights belong to the cell, at hidden_size, direction and linear_before_reset",
-        source="specification of the cells and sequences",
-        example=Example("remembering", 'hidden_size="2"', 'hidden_size="3"'),
-    ),
+    "E203",
+    "cell-of-other-size",
+    LAYER,
+    ERROR,
     *_GATES,
+    says="input {number} of {layer} is {given}, expected {what} of {wanted}",
+    means="OpenVINO refuses the file, or the gates get the weights of others",
+    do="look which weights belong to the cell, at hidden_size, direction and linear_before_reset",
+    source="specification of the cells and sequences",
+    example=Example("remembering", 'hidden_size="2"', 'hidden_size="3"'),
     of_kinds=True,
 )
 def cell_of_other_size(facts: LayerSubject) -> Iterator[RuleHit]:
@@ -79,36 +77,33 @@ def cell_of_other_size(facts: LayerSubject) -> Iterator[RuleHit]:
             len(given) == len(sizes) and all(b in (None, a) for a, b in zip(given, sizes, strict=True))
         ):
             continue
-        names = {"what": what, "given": _text(given), "wanted": _text(sizes)}
-        yield outside(facts.layer, number=index, layer=facts.site(facts.layer), **names)
+        yield outside(facts.layer, number=index, what=what, given=_text(given), wanted=_text(sizes))
 
 
 @found_by(
-    Rule(
-        "K104",
-        "sequence-lengths",
-        SubjectKind.LAYER,
-        Severity.ERROR,
-        says="{layer} is to go through {length} steps, and its input has {steps}",
-        means="the run fails, or reads what lies behind the input",
-        do="give each sequence of the batch a length from 0 to the size of axis 1",
-        source="specification of LSTMSequence, sequence_lengths",
-        example=Example(
-            "remembering",
-            '<layer id="5" name="cell" type="GRUCell" version="opset3">',
-            '<layer id="9" name="one" type="Const" version="opset1">'
-            '<data element_type="i32" shape="1" offset="100" size="4" />'
-            '<output><port id="0" precision="I32"><dim>1</dim></port></output></layer>'
-            '<layer id="5" name="cell" type="GRUSequence" version="opset5">',
-            also=(
-                (
-                    '<edge from-layer="2" from-port="0" to-layer="5" to-port="2" />',
-                    '<edge from-layer="9" from-port="0" to-layer="5" to-port="2" />',
-                ),
+    "K104",
+    "sequence-lengths",
+    LAYER,
+    ERROR,
+    *(name for name in _GATES if name.endswith("Sequence")),
+    says="{layer} is to go through {length} steps, and its input has {steps}",
+    means="the run fails, or reads what lies behind the input",
+    do="give each sequence of the batch a length from 0 to the size of axis 1",
+    source="specification of LSTMSequence, sequence_lengths",
+    example=Example(
+        "remembering",
+        '<layer id="5" name="cell" type="GRUCell" version="opset3">',
+        '<layer id="9" name="one" type="Const" version="opset1">'
+        '<data element_type="i32" shape="1" offset="100" size="4" />'
+        '<output><port id="0" precision="I32"><dim>1</dim></port></output></layer>'
+        '<layer id="5" name="cell" type="GRUSequence" version="opset5">',
+        also=(
+            (
+                '<edge from-layer="2" from-port="0" to-layer="5" to-port="2" />',
+                '<edge from-layer="9" from-port="0" to-layer="5" to-port="2" />',
             ),
         ),
     ),
-    *(name for name in _GATES if name.endswith("Sequence")),
     of_kinds=True,
 )
 def sequence_lengths(facts: LayerSubject) -> Iterator[RuleHit]:
@@ -118,7 +113,7 @@ def sequence_lengths(facts: LayerSubject) -> Iterator[RuleHit]:
         return
     wrong = lengths[(lengths < 0) | (lengths > steps)]
     if wrong.size:
-        yield outside(facts.layer, layer=facts.site(facts.layer), length=int(wrong[0]), steps=steps)
+        yield outside(facts.layer, length=int(wrong[0]), steps=steps)
 
 
 def _names(facts: LayerSubject) -> tuple[str, ...]:
@@ -127,18 +122,16 @@ def _names(facts: LayerSubject) -> tuple[str, ...]:
 
 
 @found_by(
-    Rule(
-        "K101",
-        "cell-activations",
-        SubjectKind.LAYER,
-        Severity.ERROR,
-        says="activations of {layer}: {reason}",
-        means="the run fails there; OpenVINO refuses the file",
-        do="name as many functions as the cell has, of sigmoid, tanh, relu and hardsigmoid",
-        source="specification of LSTMCell, GRUCell and RNNCell, activations",
-        example=Example("remembering", 'activations="sigmoid,tanh"', 'activations="sigmod,tanh"'),
-    ),
+    "K101",
+    "cell-activations",
+    LAYER,
+    ERROR,
     *_GATES,
+    says="activations of {layer}: {reason}",
+    means="the run fails there; OpenVINO refuses the file",
+    do="name as many functions as the cell has, of sigmoid, tanh, relu and hardsigmoid",
+    source="specification of LSTMCell, GRUCell and RNNCell, activations",
+    example=Example("remembering", 'activations="sigmoid,tanh"', 'activations="sigmod,tanh"'),
     of_kinds=True,
 )
 def cell_activations(facts: LayerSubject) -> Iterator[RuleHit]:
@@ -149,47 +142,43 @@ def cell_activations(facts: LayerSubject) -> Iterator[RuleHit]:
     try:
         activations_of_gates(names, (), (), _GATES[facts.layer.type])
     except KernelError as error:
-        yield outside(facts.layer, layer=facts.site(facts.layer), reason=str(error))
+        yield outside(facts.layer, reason=str(error))
 
 
 @found_by(
-    Rule(
-        "K102",
-        "gates-not-bounded",
-        SubjectKind.LAYER,
-        Severity.WARNING,
-        says="{layer} has {name} for its gates, which is not held between 0 and 1",
-        means="a gate no longer says which share of the state goes on: the state can grow, or change its sign (a note "
-        "outside of loops)",
-        do="let the first of activations be sigmoid; they stand in the order of gates, cell and output",
-        source="specification of LSTMCell and GRUCell, activations",
-        example=Example("remembering", 'activations="sigmoid,tanh"', 'activations="tanh,sigmoid"'),
-    ),
+    "K102",
+    "gates-not-bounded",
+    LAYER,
+    WARNING,
     *(name for name, count in _GATES.items() if count > 1),
+    says="{layer} has {name} for its gates, which is not held between 0 and 1",
+    means="a gate no longer says which share of the state goes on: the state can grow, or change its sign (a note "
+    "outside of loops)",
+    do="let the first of activations be sigmoid; they stand in the order of gates, cell and output",
+    source="specification of LSTMCell and GRUCell, activations",
+    example=Example("remembering", 'activations="sigmoid,tanh"', 'activations="tanh,sigmoid"'),
     of_kinds=True,
 )
 def gates_not_bounded(facts: LayerSubject) -> Iterator[RuleHit]:
     """Gates of another function than the sigmoid."""
     names = _names(facts)
     if names and names[0] in ("tanh", "relu"):
-        hit = outside(facts.layer, layer=facts.site(facts.layer), name=names[0])
-        yield hit if facts.path else hit.graded(Severity.NOTE)  # without a loop nothing of it adds up
+        hit = outside(facts.layer, name=names[0])
+        yield hit if facts.path else hit.graded(NOTE)  # without a loop nothing of it adds up
 
 
 @found_by(
-    Rule(
-        "K103",
-        "cell-clip-small",
-        SubjectKind.LAYER,
-        Severity.WARNING,
-        says="clip of {layer} is {clip:g}: sigmoids go from {low:.3g} to {high:.3g} alone",
-        means="the gates can neither open nor close, and the state is nearly the same whatever comes in (a note "
-        "from 0.1 on)",
-        do="set clip as the framework's model has it; 0 or none does not clip",
-        source="specification of LSTMCell, clip",
-        example=Example("remembering", 'clip="0"', 'clip="0.001"'),
-    ),
+    "K103",
+    "cell-clip-small",
+    LAYER,
+    WARNING,
     *_GATES,
+    says="clip of {layer} is {clip:g}: sigmoids go from {low:.3g} to {high:.3g} alone",
+    means="the gates can neither open nor close, and the state is nearly the same whatever comes in (a note "
+    "from 0.1 on)",
+    do="set clip as the framework's model has it; 0 or none does not clip",
+    source="specification of LSTMCell, clip",
+    example=Example("remembering", 'clip="0"', 'clip="0.001"'),
     of_kinds=True,
 )
 def cell_clip_small(facts: LayerSubject) -> Iterator[RuleHit]:
@@ -201,5 +190,5 @@ def cell_clip_small(facts: LayerSubject) -> Iterator[RuleHit]:
         return
     if 0 < clip < 0.5:
         high = 1 / (1 + math.exp(-clip))
-        hit = outside(facts.layer, layer=facts.site(facts.layer), clip=clip, low=1 - high, high=high)
-        yield hit if clip < _NOTHING_LEFT else hit.graded(Severity.NOTE)
+        hit = outside(facts.layer, clip=clip, low=1 - high, high=high)
+        yield hit if clip < _NOTHING_LEFT else hit.graded(NOTE)

@@ -9,9 +9,9 @@ from typing import Final
 
 import numpy as np
 
-from stepper.diagnosis.findings import Severity
+from stepper.diagnosis.findings import ERROR, WARNING
 from stepper.diagnosis.lint.subjects import LayerSubject, ModelSubject
-from stepper.diagnosis.rule import Example, Rule, RuleHit, SubjectKind, found_by, outside
+from stepper.diagnosis.rule import LAYER, MODEL, Example, RuleHit, found_by, outside
 from stepper.ir.model import Graph, Layer
 
 _CELLS: Final = ("LSTMCell", "GRUCell", "RNNCell", "LSTMSequence", "GRUSequence", "RNNSequence")
@@ -39,18 +39,16 @@ def _is_extreme(facts: LayerSubject) -> bool:
 
 
 @found_by(
-    Rule(
-        "W101",
-        "weights-have-inf",
-        SubjectKind.LAYER,
-        Severity.ERROR,
-        says="{layer} has Inf in {count} of {size} elements, and {reader} sums products with them",
-        means="Inf * 0 and Inf - Inf are NaN, and all else is Inf",
-        do="look where the weights come from, and at the offset and type of the Constant",
-        source="IEEE 754",
-        example=Example("remembering", 'shape="6,2" offset="48" size="48"', 'shape="6,2" offset="120" size="48"'),
-    ),
+    "W101",
+    "weights-have-inf",
+    LAYER,
+    ERROR,
     "Constant",
+    says="{layer} has Inf in {count} of {size} elements, and {reader} sums products with them",
+    means="Inf * 0 and Inf - Inf are NaN, and all else is Inf",
+    do="look where the weights come from, and at the offset and type of the Constant",
+    source="IEEE 754",
+    example=Example("remembering", 'shape="6,2" offset="48" size="48"', 'shape="6,2" offset="120" size="48"'),
     suspects=_is_infinite,
 )
 def weights_have_inf(facts: LayerSubject) -> Iterator[RuleHit]:
@@ -58,24 +56,20 @@ def weights_have_inf(facts: LayerSubject) -> Iterator[RuleHit]:
     reader, value = _reader(facts), facts.own_value
     if reader is not None and value is not None:
         count = int(np.isinf(value).sum())
-        yield outside(
-            facts.layer, layer=facts.site(facts.layer), count=count, size=value.size, reader=facts.site(reader)
-        )
+        yield outside(facts.layer, count=count, size=value.size, reader=reader)
 
 
 @found_by(
-    Rule(
-        "W102",
-        "weights-out-of-proportion",
-        SubjectKind.LAYER,
-        Severity.WARNING,
-        says="{layer} has elements as large as {largest:.3g}, and others of {smallest:.3g}",
-        means="such numbers come of bytes that belong to something else: of another offset, type or order of bytes",
-        do="look at offset, size and element_type of the Constant, and at how the .bin was written",
-        source="semantics 5.7",
-        example=Example("remembering", 'shape="6,2" offset="48" size="48"', 'shape="6,2" offset="168" size="48"'),
-    ),
+    "W102",
+    "weights-out-of-proportion",
+    LAYER,
+    WARNING,
     "Constant",
+    says="{layer} has elements as large as {largest:.3g}, and others of {smallest:.3g}",
+    means="such numbers come of bytes that belong to something else: of another offset, type or order of bytes",
+    do="look at offset, size and element_type of the Constant, and at how the .bin was written",
+    source="semantics 5.7",
+    example=Example("remembering", 'shape="6,2" offset="48" size="48"', 'shape="6,2" offset="168" size="48"'),
     suspects=_is_extreme,
 )
 def weights_out_of_proportion(facts: LayerSubject) -> Iterator[RuleHit]:
@@ -87,21 +81,19 @@ def weights_out_of_proportion(facts: LayerSubject) -> Iterator[RuleHit]:
     smallest = float(sizes.min())
     is_spread = smallest < _TOO_SMALL and np.unique(sizes[sizes > _TOO_LARGE]).size > 1
     if is_spread or magnitude < 1 or _reader(facts) is not None:
-        yield outside(facts.layer, layer=facts.site(facts.layer), largest=magnitude, smallest=smallest)
+        yield outside(facts.layer, largest=magnitude, smallest=smallest)
 
 
 @found_by(
-    Rule(
-        "W103",
-        "constants-overlap",
-        SubjectKind.MODEL,
-        Severity.WARNING,
-        says="{layer} has the bytes {first} to {last}, and {other} the bytes {begin} to {end}: some are in both",
-        means="one of the two gets bytes of the other: writers share the whole of a Constant, or nothing",
-        do="look at offset and size of both",
-        source="semantics 5.7",
-        example=Example("remembering", 'shape="6,2" offset="48" size="48"', 'shape="6,2" offset="46" size="48"'),
-    )
+    "W103",
+    "constants-overlap",
+    MODEL,
+    WARNING,
+    says="{layer} has the bytes {first} to {last}, and {other} the bytes {begin} to {end}: some are in both",
+    means="one of the two gets bytes of the other: writers share the whole of a Constant, or nothing",
+    do="look at offset and size of both",
+    source="semantics 5.7",
+    example=Example("remembering", 'shape="6,2" offset="48" size="48"', 'shape="6,2" offset="46" size="48"'),
 )
 def constants_overlap(model: ModelSubject) -> Iterator[tuple[LayerSubject, RuleHit]]:
     """Constants that share a part of their bytes; the one that lies where no other begins or ends is named first."""
@@ -119,9 +111,8 @@ def constants_overlap(model: ModelSubject) -> Iterator[tuple[LayerSubject, RuleH
             if edges[other[0]] + edges[other[1]] < edges[begin] + edges[end]:
                 one, other = other, one
             facts = LayerSubject(model.model, *one[2])
-            names = {"layer": facts.site(facts.layer), "other": facts.site(other[2][2])}
-            numbers = {"first": one[0], "last": one[1] - 1, "begin": other[0], "end": other[1] - 1}
-            yield facts, outside(facts.layer, **names, **numbers)
+            names = {"layer": facts.layer, "other": other[2][2]}
+            yield facts, outside(facts.layer, **names, first=one[0], last=one[1] - 1, begin=other[0], end=other[1] - 1)
         if before is None or end > before[1]:
             before = (begin, end, place)
 
@@ -135,31 +126,29 @@ def _bytes(constant: Layer) -> tuple[int, int] | None:
 
 
 @found_by(
-    Rule(
-        "W104",
-        "divides-by-zero",
-        SubjectKind.LAYER,
-        Severity.ERROR,
-        says="{layer} divides by {constant}, which is 0 in {count} of {size} elements",
-        means="the quotient is Inf or NaN, or for whole numbers not defined",
-        do="look whether the Constant is the one that was meant, and at its offset",
-        source="specification of Divide, Mod and FloorMod",
-        example=Example(
-            "counting",
-            'name="numbered" type="Add"',
-            'name="numbered" type="Divide"',
-            also=(
-                (
-                    '<edge from-layer="4" from-port="1" to-layer="9" to-port="1" />',
-                    '<edge from-layer="3" from-port="0" to-layer="9" to-port="1" />',
-                ),
-                ('shape="" offset="24" size="4"', 'shape="" offset="16" size="4"'),
-            ),
-        ),
-    ),
+    "W104",
+    "divides-by-zero",
+    LAYER,
+    ERROR,
     "Divide",
     "Mod",
     "FloorMod",
+    says="{layer} divides by {constant}, which is 0 in {count} of {size} elements",
+    means="the quotient is Inf or NaN, or for whole numbers not defined",
+    do="look whether the Constant is the one that was meant, and at its offset",
+    source="specification of Divide, Mod and FloorMod",
+    example=Example(
+        "counting",
+        'name="numbered" type="Add"',
+        'name="numbered" type="Divide"',
+        also=(
+            (
+                '<edge from-layer="4" from-port="1" to-layer="9" to-port="1" />',
+                '<edge from-layer="3" from-port="0" to-layer="9" to-port="1" />',
+            ),
+            ('shape="" offset="24" size="4"', 'shape="" offset="16" size="4"'),
+        ),
+    ),
 )
 def divides_by_zero(facts: LayerSubject) -> Iterator[RuleHit]:
     """Divisors of the file that are 0."""
@@ -167,4 +156,4 @@ def divides_by_zero(facts: LayerSubject) -> Iterator[RuleHit]:
     if value is None or source is None or not value.size or value.all():
         return
     constant, count = facts.site(facts.graph.by_id[source.layer]), int((value == 0).sum())
-    yield outside(facts.layer, layer=facts.site(facts.layer), constant=constant, count=count, size=value.size)
+    yield outside(facts.layer, constant=constant, count=count, size=value.size)

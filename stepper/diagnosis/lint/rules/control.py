@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator
 from typing import Final
 
-from stepper.diagnosis.findings import Severity
+from stepper.diagnosis.findings import ERROR, NOTE, WARNING
 from stepper.diagnosis.lint.subjects import IfSubject, LoopSubject, known_chain, known_value
-from stepper.diagnosis.rule import Example, Rule, RuleHit, SubjectKind, found_by, inside, outside
+from stepper.diagnosis.rule import IF, LOOP, Example, RuleHit, found_by, inside, outside
 from stepper.ir.model import Layer, Source
 from stepper.wording import enumerated
 
@@ -24,27 +24,25 @@ def _control_layer(loop: LoopSubject, index: int | None) -> Layer:
 
 
 @found_by(
-    Rule(
-        "C201",
-        "loop-never-ends",
-        SubjectKind.LOOP,
-        Severity.ERROR,
-        says="the loop can never end: the trip count is {trip}, and {condition}{given} is the same each time{because}",
-        means="a run never comes back",
-        do="give a trip count of 0 or more, or a condition that becomes false",
-        source="semantics 3.3",
-        example=Example(
-            "counting",
-            '<edge from-layer="8" from-port="2" to-layer="10" to-port="0" />',
-            '<edge from-layer="13" from-port="0" to-layer="10" to-port="0" />',
-            also=(
-                (
-                    '<data element_type="i64" shape="" offset="0" size="8" />',
-                    '<data element_type="i64" shape="" offset="80" size="8" />',
-                ),
+    "C201",
+    "loop-never-ends",
+    LOOP,
+    ERROR,
+    says="the loop can never end: the trip count is {trip}, and {condition}{given} is the same each time{because}",
+    means="a run never comes back",
+    do="give a trip count of 0 or more, or a condition that becomes false",
+    source="semantics 3.3",
+    example=Example(
+        "counting",
+        '<edge from-layer="8" from-port="2" to-layer="10" to-port="0" />',
+        '<edge from-layer="13" from-port="0" to-layer="10" to-port="0" />',
+        also=(
+            (
+                '<data element_type="i64" shape="" offset="0" size="8" />',
+                '<data element_type="i64" shape="" offset="80" size="8" />',
             ),
         ),
-    )
+    ),
 )
 def loop_never_ends(loop: LoopSubject) -> Iterator[RuleHit]:
     """Loops without a limit whose condition is the constant true, or depends on nothing that changes."""
@@ -65,21 +63,19 @@ def loop_never_ends(loop: LoopSubject) -> Iterator[RuleHit]:
 
 
 @found_by(
-    Rule(
-        "C202",
-        "condition-never-changes",
-        SubjectKind.LOOP,
-        Severity.WARNING,
-        says="{condition} depends on nothing that changes from one iteration to the next",
-        means="the loop runs once, or until its trip count or slices end it",
-        do="let the condition read the value that the iteration makes",
-        source="specification/Loop-5, execution_condition",
-        example=Example(
-            "counting",
-            '<edge from-layer="7" from-port="2" to-layer="8" to-port="0" />',
-            '<edge from-layer="3" from-port="0" to-layer="8" to-port="0" />',
-        ),
-    )
+    "C202",
+    "condition-never-changes",
+    LOOP,
+    WARNING,
+    says="{condition} depends on nothing that changes from one iteration to the next",
+    means="the loop runs once, or until its trip count or slices end it",
+    do="let the condition read the value that the iteration makes",
+    source="specification/Loop-5, execution_condition",
+    example=Example(
+        "counting",
+        '<edge from-layer="7" from-port="2" to-layer="8" to-port="0" />',
+        '<edge from-layer="3" from-port="0" to-layer="8" to-port="0" />',
+    ),
 )
 def condition_never_changes(loop: LoopSubject) -> Iterator[RuleHit]:
     """Conditions that are computed, and the same each time."""
@@ -91,7 +87,7 @@ def condition_never_changes(loop: LoopSubject) -> Iterator[RuleHit]:
         return
     layer = loop.inner.by_id[source.layer]
     if layer.type != "Parameter":
-        yield inside(layer, condition=loop.site(layer))
+        yield inside(layer, condition=layer)
 
 
 def _is_endless(loop: LoopSubject) -> bool:
@@ -99,46 +95,42 @@ def _is_endless(loop: LoopSubject) -> bool:
 
 
 @found_by(
-    Rule(
-        "C203",
-        "initial-condition-false",
-        SubjectKind.LOOP,
-        Severity.WARNING,
-        says="the initial condition {layer} is the constant false: the loop is never entered",
-        means="outputs that are carried are the first values; the others are empty, or undefined in OpenVINO",
-        do="let the condition be computed, or be true",
-        source="semantics 3.5",
-        example=Example(
-            "counting",
-            '<data element_type="boolean" shape="" offset="8"',
-            '<data element_type="boolean" shape="" offset="1"',
-        ),
-    )
+    "C203",
+    "initial-condition-false",
+    LOOP,
+    WARNING,
+    says="the initial condition {layer} is the constant false: the loop is never entered",
+    means="outputs that are carried are the first values; the others are empty, or undefined in OpenVINO",
+    do="let the condition be computed, or be true",
+    source="semantics 3.5",
+    example=Example(
+        "counting",
+        '<data element_type="boolean" shape="" offset="8"',
+        '<data element_type="boolean" shape="" offset="1"',
+    ),
 )
 def initial_condition_false(loop: LoopSubject) -> Iterator[RuleHit]:
     """Loops that nothing can enter."""
     if loop.is_loop and loop.initial_condition is False:
         layer = _control_layer(loop, loop.control_inputs[1])
-        yield outside(layer, layer=loop.site(layer))
+        yield outside(layer)
 
 
 @found_by(
-    Rule(
-        "C204",
-        "trip-count-zero",
-        SubjectKind.LOOP,
-        Severity.WARNING,
-        says="the trip count {layer} is 0: the loop is never entered",
-        means="outputs that are carried are the first values, and where there is nothing else this is a note; "
-        "OpenVINO's compiler dies on a concatenated output whose size it knows; other last values are undefined",
-        do="give the number of iterations, or -1 for no limit",
-        source="semantics 3.5",
-        example=Example(
-            "counting",
-            'name="trip" type="Const" version="opset1">\n<data element_type="i64" shape="" offset="0"',
-            'name="trip" type="Const" version="opset1">\n<data element_type="i64" shape="" offset="16"',
-        ),
-    )
+    "C204",
+    "trip-count-zero",
+    LOOP,
+    WARNING,
+    says="the trip count {layer} is 0: the loop is never entered",
+    means="outputs that are carried are the first values, and where there is nothing else this is a note; "
+    "OpenVINO's compiler dies on a concatenated output whose size it knows; other last values are undefined",
+    do="give the number of iterations, or -1 for no limit",
+    source="semantics 3.5",
+    example=Example(
+        "counting",
+        'name="trip" type="Const" version="opset1">\n<data element_type="i64" shape="" offset="0"',
+        'name="trip" type="Const" version="opset1">\n<data element_type="i64" shape="" offset="16"',
+    ),
 )
 def trip_count_zero(loop: LoopSubject) -> Iterator[RuleHit]:
     """Loops with no iterations."""
@@ -148,50 +140,46 @@ def trip_count_zero(loop: LoopSubject) -> Iterator[RuleHit]:
         given = [entry for entry in loop.body.outputs if entry.output is not None]
         is_open = loop.body_condition is not True  # then the size of a concatenation is not known to the compiler
         is_defined = all(entry.result in carried if entry.slicing is None else is_open for entry in given)
-        hit = outside(layer, layer=loop.site(layer))
-        yield hit.graded(Severity.NOTE) if is_defined else hit
+        hit = outside(layer)
+        yield hit.graded(NOTE) if is_defined else hit
 
 
 @found_by(
-    Rule(
-        "C205",
-        "trip-count-negative",
-        SubjectKind.LOOP,
-        Severity.WARNING,
-        says="the trip count {layer} is {trip}; only -1 stands for no limit",
-        means="OpenVINO's CPU plugin fails where an output is concatenated, else takes it as no limit",
-        do="write -1, or the number of iterations",
-        source="semantics 3.1",
-        example=Example(
-            "counting",
-            '<data element_type="i64" shape="" offset="0" size="8" />',
-            '<data element_type="i64" shape="" offset="48" size="8" />',
-        ),
-    )
+    "C205",
+    "trip-count-negative",
+    LOOP,
+    WARNING,
+    says="the trip count {layer} is {trip}; only -1 stands for no limit",
+    means="OpenVINO's CPU plugin fails where an output is concatenated, else takes it as no limit",
+    do="write -1, or the number of iterations",
+    source="semantics 3.1",
+    example=Example(
+        "counting",
+        '<data element_type="i64" shape="" offset="0" size="8" />',
+        '<data element_type="i64" shape="" offset="48" size="8" />',
+    ),
 )
 def trip_count_negative(loop: LoopSubject) -> Iterator[RuleHit]:
     """Trip counts below -1."""
     if loop.is_loop and loop.trip_count is not None and loop.trip_count < -1:
         layer = _control_layer(loop, loop.control_inputs[0])
-        yield outside(layer, layer=loop.site(layer), trip=loop.trip_count)
+        yield outside(layer, trip=loop.trip_count)
 
 
 @found_by(
-    Rule(
-        "C206",
-        "trip-count-narrowed",
-        SubjectKind.LOOP,
-        Severity.WARNING,
-        says="the trip count {trip} is {written}, which does not fit 32 bits: {layer} makes {becomes} of it",
-        means="the loop runs another number of iterations than is written",
-        do="give a trip count below 2^31",
-        source="semantics 3.2",
-        example=Example(
-            "counting",
-            '<data element_type="i64" shape="" offset="0" size="8" />',
-            '<data element_type="i64" shape="" offset="56" size="8" />',
-        ),
-    )
+    "C206",
+    "trip-count-narrowed",
+    LOOP,
+    WARNING,
+    says="the trip count {trip} is {written}, which does not fit 32 bits: {layer} makes {becomes} of it",
+    means="the loop runs another number of iterations than is written",
+    do="give a trip count below 2^31",
+    source="semantics 3.2",
+    example=Example(
+        "counting",
+        '<data element_type="i64" shape="" offset="0" size="8" />',
+        '<data element_type="i64" shape="" offset="56" size="8" />',
+    ),
 )
 def trip_count_narrowed(loop: LoopSubject) -> Iterator[RuleHit]:
     """Trip counts that a Convert cuts to 32 bits, or the runtime."""
@@ -208,30 +196,25 @@ def trip_count_narrowed(loop: LoopSubject) -> Iterator[RuleHit]:
     written, becomes = int(value.reshape(-1)[0]), loop.trip_count
     if becomes is not None and becomes != written:
         convert = next(layer for layer in passed if layer.type == "Convert")
-        yield outside(convert, trip=loop.site(constant), written=written, layer=loop.site(convert), becomes=becomes)
+        yield outside(convert, trip=constant, written=written, becomes=becomes)
     else:
-        yield outside(
-            constant, trip=loop.site(constant), written=written, layer="OpenVINO's CPU plugin", becomes=2**31 - 1
-        )
+        yield outside(constant, trip=constant, written=written, layer="OpenVINO's CPU plugin", becomes=2**31 - 1)
 
 
 @found_by(
-    Rule(
-        "C215",
-        "trip-count-without-limit",
-        SubjectKind.LOOP,
-        Severity.NOTE,
-        says="the trip count {layer} is {written}, the largest whole number of its type: no limit, {ends} "
-        "ends the loop",
-        means="runtimes that take it for a number reserve memory for it, or hold it in 32 bits",
-        do="write -1, which says that there is no limit",
-        source="specification/Loop-5, trip count",
-        example=Example(
-            "counting",
-            '<data element_type="i64" shape="" offset="0" size="8" />',
-            '<data element_type="i64" shape="" offset="104" size="8" />',
-        ),
-    )
+    "C215",
+    "trip-count-without-limit",
+    LOOP,
+    NOTE,
+    says="the trip count {layer} is {written}, the largest whole number of its type: no limit, {ends} ends the loop",
+    means="runtimes that take it for a number reserve memory for it, or hold it in 32 bits",
+    do="write -1, which says that there is no limit",
+    source="specification/Loop-5, trip count",
+    example=Example(
+        "counting",
+        '<data element_type="i64" shape="" offset="0" size="8" />',
+        '<data element_type="i64" shape="" offset="104" size="8" />',
+    ),
 )
 def trip_count_without_limit(loop: LoopSubject) -> Iterator[RuleHit]:
     """Trip counts that ONNX and PyTorch write where there is none."""
@@ -240,25 +223,23 @@ def trip_count_without_limit(loop: LoopSubject) -> Iterator[RuleHit]:
     source = loop.given_to(loop.condition_result)
     layer, condition = _control_layer(loop, loop.control_inputs[0]), loop.condition_result
     ends = loop.name(condition if source is None else source.layer)
-    yield outside(layer, layer=loop.site(layer), written=_NO_LIMIT, ends=ends)
+    yield outside(layer, written=_NO_LIMIT, ends=ends)
 
 
 @found_by(
-    Rule(
-        "C207",
-        "trip-count-type",
-        SubjectKind.LOOP,
-        Severity.ERROR,
-        says="the trip count {layer} is {type}, expected i64 or i32",
-        means="OpenVINO refuses to compile the model",
-        do="convert it to i64",
-        source="semantics 3.2",
-        example=Example(
-            "counting",
-            'name="trip" type="Const" version="opset1">\n<data element_type="i64" shape="" offset="0" size="8"',
-            'name="trip" type="Const" version="opset1">\n<data element_type="f32" shape="" offset="0" size="4"',
-        ),
-    )
+    "C207",
+    "trip-count-type",
+    LOOP,
+    ERROR,
+    says="the trip count {layer} is {type}, expected i64 or i32",
+    means="OpenVINO refuses to compile the model",
+    do="convert it to i64",
+    source="semantics 3.2",
+    example=Example(
+        "counting",
+        'name="trip" type="Const" version="opset1">\n<data element_type="i64" shape="" offset="0" size="8"',
+        'name="trip" type="Const" version="opset1">\n<data element_type="f32" shape="" offset="0" size="4"',
+    ),
 )
 def trip_count_type(loop: LoopSubject) -> Iterator[RuleHit]:
     """Trip counts that are no whole numbers."""
@@ -266,25 +247,23 @@ def trip_count_type(loop: LoopSubject) -> Iterator[RuleHit]:
     found = None if index is None else loop.tensor(index).type
     if found is not None and found.name not in ("i16", "i32", "i64", "u16", "u32", "u64"):
         layer = _control_layer(loop, index)
-        yield outside(layer, layer=loop.site(layer), type=found.name)
+        yield outside(layer, type=found.name)
 
 
 @found_by(
-    Rule(
-        "C208",
-        "control-shape",
-        SubjectKind.LOOP,
-        Severity.ERROR,
-        says="the {what} {layer} has the shape {shape}, expected a scalar or one element",
-        means="OpenVINO refuses the file",
-        do="take one element of it",
-        source="semantics 3.2, 3.3",
-        example=Example(
-            "counting",
-            'name="trip" type="Const" version="opset1">\n<data element_type="i64" shape="" offset="0" size="8"',
-            'name="trip" type="Const" version="opset1">\n<data element_type="i64" shape="2" offset="0" size="16"',
-        ),
-    )
+    "C208",
+    "control-shape",
+    LOOP,
+    ERROR,
+    says="the {what} {layer} has the shape {shape}, expected a scalar or one element",
+    means="OpenVINO refuses the file",
+    do="take one element of it",
+    source="semantics 3.2, 3.3",
+    example=Example(
+        "counting",
+        'name="trip" type="Const" version="opset1">\n<data element_type="i64" shape="" offset="0" size="8"',
+        'name="trip" type="Const" version="opset1">\n<data element_type="i64" shape="2" offset="0" size="16"',
+    ),
 )
 def control_shape(loop: LoopSubject) -> Iterator[RuleHit]:
     """Trip counts and initial conditions with more than one element."""
@@ -294,21 +273,19 @@ def control_shape(loop: LoopSubject) -> Iterator[RuleHit]:
         declared = loop.tensor(index)
         if not declared.may_be_one_element or (declared.rank or 0) > 1:
             layer = _control_layer(loop, index)
-            yield outside(layer, what=what, layer=loop.site(layer), shape=str(declared.shape))
+            yield outside(layer, what=what, shape=str(declared.shape))
 
 
 @found_by(
-    Rule(
-        "C209",
-        "condition-type",
-        SubjectKind.LOOP,
-        Severity.ERROR,
-        says="the {what} {layer}{made} is {type}, expected boolean",
-        means="OpenVINO refuses to compile the model",
-        do="compare the value, or convert it to boolean",
-        source="semantics 3.3",
-        example=Example("counting", 'internal_layer_id="10" purpose', 'internal_layer_id="11" purpose'),
-    )
+    "C209",
+    "condition-type",
+    LOOP,
+    ERROR,
+    says="the {what} {layer}{made} is {type}, expected boolean",
+    means="OpenVINO refuses to compile the model",
+    do="compare the value, or convert it to boolean",
+    source="semantics 3.3",
+    example=Example("counting", 'internal_layer_id="10" purpose', 'internal_layer_id="11" purpose'),
 )
 def condition_type(loop: LoopSubject) -> Iterator[RuleHit]:
     """Conditions that are not boolean."""
@@ -316,7 +293,7 @@ def condition_type(loop: LoopSubject) -> Iterator[RuleHit]:
     found = None if index is None else loop.tensor(index).type
     if found is not None and found.name != "boolean":
         layer = _control_layer(loop, index)
-        yield outside(layer, what="initial condition", layer=loop.site(layer), made="", type=found.name)
+        yield outside(layer, what="initial condition", made="", type=found.name)
     result = loop.condition_result
     found = None if result is None or not loop.is_loop else loop.of_result(result).type
     if result is not None and found is not None and found.name != "boolean":
@@ -326,21 +303,19 @@ def condition_type(loop: LoopSubject) -> Iterator[RuleHit]:
 
 
 @found_by(
-    Rule(
-        "C210",
-        "condition-not-one-element",
-        SubjectKind.LOOP,
-        Severity.ERROR,
-        says="the condition {result} has the shape {shape}, expected a scalar or one element",
-        means="OpenVINO refuses the file; which element should decide is not said",
-        do="reduce it, with ReduceLogicalAnd or ReduceLogicalOr",
-        source="semantics 3.3",
-        example=Example(
-            "counting",
-            '<edge from-layer="7" from-port="2" to-layer="8" to-port="0" />',
-            '<edge from-layer="6" from-port="2" to-layer="8" to-port="0" />',
-        ),
-    )
+    "C210",
+    "condition-not-one-element",
+    LOOP,
+    ERROR,
+    says="the condition {result} has the shape {shape}, expected a scalar or one element",
+    means="OpenVINO refuses the file; which element should decide is not said",
+    do="reduce it, with ReduceLogicalAnd or ReduceLogicalOr",
+    source="semantics 3.3",
+    example=Example(
+        "counting",
+        '<edge from-layer="7" from-port="2" to-layer="8" to-port="0" />',
+        '<edge from-layer="6" from-port="2" to-layer="8" to-port="0" />',
+    ),
 )
 def condition_not_one_element(loop: LoopSubject) -> Iterator[RuleHit]:
     """Conditions of a body with several elements."""
@@ -353,21 +328,19 @@ def condition_not_one_element(loop: LoopSubject) -> Iterator[RuleHit]:
 
 
 @found_by(
-    Rule(
-        "C211",
-        "condition-constant-false",
-        SubjectKind.LOOP,
-        Severity.NOTE,
-        says="the condition {result} is the constant false{given}: the loop runs once",
-        means="one iteration, whatever the trip count",
-        do="let the condition be computed; a body that runs once needs no loop",
-        source="semantics 3.3",
-        example=Example(
-            "counting",
-            '<edge from-layer="8" from-port="2" to-layer="10" to-port="0" />',
-            '<edge from-layer="14" from-port="0" to-layer="10" to-port="0" />',
-        ),
-    )
+    "C211",
+    "condition-constant-false",
+    LOOP,
+    NOTE,
+    says="the condition {result} is the constant false{given}: the loop runs once",
+    means="one iteration, whatever the trip count",
+    do="let the condition be computed; a body that runs once needs no loop",
+    source="semantics 3.3",
+    example=Example(
+        "counting",
+        '<edge from-layer="8" from-port="2" to-layer="10" to-port="0" />',
+        '<edge from-layer="14" from-port="0" to-layer="10" to-port="0" />',
+    ),
 )
 def condition_constant_false(loop: LoopSubject) -> Iterator[RuleHit]:
     """Loops whose trip count says more than the one iteration that they run."""
@@ -380,21 +353,19 @@ def condition_constant_false(loop: LoopSubject) -> Iterator[RuleHit]:
 
 
 @found_by(
-    Rule(
-        "C212",
-        "condition-from-old-value",
-        SubjectKind.LOOP,
-        Severity.NOTE,
-        says="the condition {layer} reads {parameter}, the value from before the iteration; the new one is {next}",
-        means="the loop ends one iteration later than with the new value: right for some loops, too late for others",
-        do="if the loop runs once too often, let {layer} read {next}",
-        source="specification/Loop-5, execution_condition",
-        example=Example(
-            "counting",
-            '<edge from-layer="7" from-port="2" to-layer="8" to-port="0" />',
-            '<edge from-layer="2" from-port="0" to-layer="8" to-port="0" />',
-        ),
-    )
+    "C212",
+    "condition-from-old-value",
+    LOOP,
+    NOTE,
+    says="the condition {layer} reads {parameter}, the value from before the iteration; the new one is {next}",
+    means="the loop ends one iteration later than with the new value: right for some loops, too late for others",
+    do="if the loop runs once too often, let {layer} read {next}",
+    source="specification/Loop-5, execution_condition",
+    example=Example(
+        "counting",
+        '<edge from-layer="7" from-port="2" to-layer="8" to-port="0" />',
+        '<edge from-layer="2" from-port="0" to-layer="8" to-port="0" />',
+    ),
 )
 def condition_from_old_value(loop: LoopSubject) -> Iterator[RuleHit]:
     """Comparisons in the condition that read what was carried in, though the body makes the next value."""
@@ -406,7 +377,7 @@ def condition_from_old_value(loop: LoopSubject) -> Iterator[RuleHit]:
         if new is None or new.layer == parameter:
             continue
         next_ = loop.inner.by_id[new.layer]
-        yield inside(layer, layer=loop.site(layer), parameter=loop.name(parameter), next=loop.site(next_))
+        yield inside(layer, parameter=loop.name(parameter), next=next_)
 
 
 def _old_values(loop: LoopSubject, source: Source | None) -> Iterator[tuple[Layer, int]]:
@@ -436,21 +407,19 @@ def _old_values(loop: LoopSubject, source: Source | None) -> Iterator[tuple[Laye
 
 
 @found_by(
-    Rule(
-        "C213",
-        "if-condition-type",
-        SubjectKind.IF,
-        Severity.ERROR,
-        says="the condition {layer} of the If is {type}, expected boolean",
-        means="OpenVINO's CPU plugin judges its first byte: 1.0 and 256 count as false",
-        do="compare it, or convert it to boolean",
-        source="semantics 5.5",
-        example=Example(
-            "choosing",
-            'name="flag" type="Parameter" version="opset1">\n<data element_type="boolean"',
-            'name="flag" type="Parameter" version="opset1">\n<data element_type="f32"',
-        ),
-    )
+    "C213",
+    "if-condition-type",
+    IF,
+    ERROR,
+    says="the condition {layer} of the If is {type}, expected boolean",
+    means="OpenVINO's CPU plugin judges its first byte: 1.0 and 256 count as false",
+    do="compare it, or convert it to boolean",
+    source="semantics 5.5",
+    example=Example(
+        "choosing",
+        'name="flag" type="Parameter" version="opset1">\n<data element_type="boolean"',
+        'name="flag" type="Parameter" version="opset1">\n<data element_type="f32"',
+    ),
 )
 def if_condition_type(facts: IfSubject) -> Iterator[RuleHit]:
     """Conditions of an If that are not boolean."""
@@ -458,29 +427,27 @@ def if_condition_type(facts: IfSubject) -> Iterator[RuleHit]:
     found = facts.tensor(0).type
     if source is not None and found is not None and found.name != "boolean":
         layer = facts.graph.by_id[source.layer]
-        yield outside(layer, layer=facts.site(layer), type=found.name)
+        yield outside(layer, type=found.name)
 
 
 @found_by(
-    Rule(
-        "C214",
-        "if-condition-constant",
-        SubjectKind.IF,
-        Severity.NOTE,
-        says="the condition {layer} of the If is the constant {value}: the other side never runs",
-        means="half of the If is dead",
-        do="put the side that runs in place of the If",
-        source="semantics 5.5",
-        example=Example(
-            "choosing",
-            '<edge from-layer="0" from-port="0" to-layer="2" to-port="0" />',
-            '<edge from-layer="4" from-port="0" to-layer="2" to-port="0" />',
-        ),
-    )
+    "C214",
+    "if-condition-constant",
+    IF,
+    NOTE,
+    says="the condition {layer} of the If is the constant {value}: the other side never runs",
+    means="half of the If is dead",
+    do="put the side that runs in place of the If",
+    source="semantics 5.5",
+    example=Example(
+        "choosing",
+        '<edge from-layer="0" from-port="0" to-layer="2" to-port="0" />',
+        '<edge from-layer="4" from-port="0" to-layer="2" to-port="0" />',
+    ),
 )
 def if_condition_constant(facts: IfSubject) -> Iterator[RuleHit]:
     """Ifs that are decided by the file."""
     value, source = facts.constant(0), facts.source(0)
     if value is not None and value.size and source is not None:
         layer = facts.graph.by_id[source.layer]
-        yield outside(layer, layer=facts.site(layer), value=str(bool(value.reshape(-1)[0])).lower())
+        yield outside(layer, value=str(bool(value.reshape(-1)[0])).lower())

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from stepper.diagnosis.findings import Severity
-from stepper.diagnosis.rule import Example, Rule, SubjectKind, add
+from stepper.diagnosis.findings import ERROR
+from stepper.diagnosis.rule import FILE, Example, Rule, add
 
 _STOPS: Final = "the model cannot be opened"
 
@@ -189,4 +189,4 @@ for _id, _name, _means, _do, _source, _example in (
         Example("counting", '<edge from-layer="11" to-layer="2" />', '<edge from-layer="6" to-layer="2" />'),
     ),
 ):
-    add(Rule(_id, _name, SubjectKind.FILE, Severity.ERROR, "{of_layer}{fault}", _means, _do, _source, _example))
+    add(Rule(_id, _name, FILE, ERROR, "{of_layer}{fault}", _means, _do, _source, _example))

@@ -12,10 +12,10 @@ from typing import Final
 
 import numpy as np
 
-from stepper.diagnosis.findings import Severity
+from stepper.diagnosis.findings import ERROR, NOTE, WARNING
 from stepper.diagnosis.lint.subjects import LayerSubject, integer_attribute, known_chain, known_value, of_port
 from stepper.diagnosis.lint.trials import DECIDING, refusal
-from stepper.diagnosis.rule import Example, Rule, RuleHit, SubjectKind, found_by, outside
+from stepper.diagnosis.rule import LAYER, Example, RuleHit, found_by, outside
 from stepper.ir.constants import constant_shape, constant_type
 from stepper.ir.model import Source
 from stepper.operation_types import NEWEST_OPSET, NO_OPERATIONS
@@ -77,26 +77,24 @@ def _foreign_axis(facts: LayerSubject) -> tuple[int, int] | None:
 
 
 @found_by(
-    Rule(
-        "O101",
-        "operation-cannot-run",
-        SubjectKind.LAYER,
-        Severity.ERROR,
-        says="{layer} cannot be computed from what is declared of its inputs: {reason}",
-        means="the run fails there, in the first iteration; OpenVINO refuses the file",
-        do="set the axis, the sizes or the order for {shapes}, or mend the edge that brings another tensor",
-        source="specification of the operation",
-        example=Example(
-            "counting",
-            'name="largest" type="ReduceMax" version="opset1">\n<data keep_dims="false" />\n<input>\n'
-            '<port id="0" precision="FP32">\n<dim>1</dim>\n<dim>2</dim>\n</port>\n<port id="1" precision="I64">\n'
-            "<dim>2</dim>\n</port>\n</input>",
-            'name="largest" type="SoftMax" version="opset8"><data axis="3" /><input>'
-            '<port id="0" precision="FP32"><dim>1</dim><dim>2</dim></port></input>',
-            also=(('<edge from-layer="5" from-port="0" to-layer="7" to-port="1" />', ""),),
-        ),
-    ),
+    "O101",
+    "operation-cannot-run",
+    LAYER,
+    ERROR,
     *DECIDING,
+    says="{layer} cannot be computed from what is declared of its inputs: {reason}",
+    means="the run fails there, in the first iteration; OpenVINO refuses the file",
+    do="set the axis, the sizes or the order for {shapes}, or mend the edge that brings another tensor",
+    source="specification of the operation",
+    example=Example(
+        "counting",
+        'name="largest" type="ReduceMax" version="opset1">\n<data keep_dims="false" />\n<input>\n'
+        '<port id="0" precision="FP32">\n<dim>1</dim>\n<dim>2</dim>\n</port>\n<port id="1" precision="I64">\n'
+        "<dim>2</dim>\n</port>\n</input>",
+        'name="largest" type="SoftMax" version="opset8"><data axis="3" /><input>'
+        '<port id="0" precision="FP32"><dim>1</dim><dim>2</dim></port></input>',
+        also=(('<edge from-layer="5" from-port="0" to-layer="7" to-port="1" />', ""),),
+    ),
     of_kinds=True,
 )
 def operation_cannot_run(facts: LayerSubject) -> Iterator[RuleHit]:
@@ -109,32 +107,30 @@ def operation_cannot_run(facts: LayerSubject) -> Iterator[RuleHit]:
         reason = f"axis {foreign[0]} is out of range for a tensor of rank {foreign[1]}"
     if reason:
         shapes = [str(facts.tensor(index).shape) for index in range(len(facts.layer.inputs))]
-        yield outside(facts.layer, layer=facts.site(facts.layer), reason=reason, shapes=", ".join(shapes))
+        yield outside(facts.layer, reason=reason, shapes=", ".join(shapes))
 
 
 @found_by(
-    Rule(
-        "O102",
-        "operation-shape",
-        SubjectKind.LAYER,
-        Severity.WARNING,
-        says="{layer} gives {given}, and its output {number} is declared as {declared}",
-        means="what follows gets another shape than the one for which the file was written, and may spread or fail",
-        do="undo what was changed: the axis, the order, the sizes or keep_dims; or declare what comes out",
-        source="specification of the operation",
-        example=Example(
-            "counting",
-            'name="largest" type="ReduceMax" version="opset1">\n<data keep_dims="false" />',
-            'name="largest" type="ReduceMax" version="opset1"><data keep_dims="true" />',
-            also=(
-                (
-                    '<port id="2" precision="FP32" names="largest" />',
-                    '<port id="2" precision="FP32" names="largest"><dim>2</dim></port>',
-                ),
+    "O102",
+    "operation-shape",
+    LAYER,
+    WARNING,
+    *DECIDING,
+    says="{layer} gives {given}, and its output {number} is declared as {declared}",
+    means="what follows gets another shape than the one for which the file was written, and may spread or fail",
+    do="undo what was changed: the axis, the order, the sizes or keep_dims; or declare what comes out",
+    source="specification of the operation",
+    example=Example(
+        "counting",
+        'name="largest" type="ReduceMax" version="opset1">\n<data keep_dims="false" />',
+        'name="largest" type="ReduceMax" version="opset1"><data keep_dims="true" />',
+        also=(
+            (
+                '<port id="2" precision="FP32" names="largest" />',
+                '<port id="2" precision="FP32" names="largest"><dim>2</dim></port>',
             ),
         ),
     ),
-    *DECIDING,
     of_kinds=True,
 )
 def operation_shape(facts: LayerSubject) -> Iterator[RuleHit]:
@@ -147,7 +143,6 @@ def operation_shape(facts: LayerSubject) -> Iterator[RuleHit]:
         if expected is not None and expected != given:
             yield outside(
                 facts.layer,
-                layer=facts.site(facts.layer),
                 given=shape_text(given),
                 number=number,
                 declared=shape_text(expected),
@@ -155,26 +150,24 @@ def operation_shape(facts: LayerSubject) -> Iterator[RuleHit]:
 
 
 @found_by(
-    Rule(
-        "O103",
-        "attribute-outside-its-range",
-        SubjectKind.LAYER,
-        Severity.WARNING,
-        says="{attribute} of {layer} is {value}, and the specification has it {range}",
-        means="an eps of 0 divides by 0 where all elements are the same; OpenVINO refuses others, or computes nonsense",
-        do="set {attribute} as the framework's model has it",
-        source="specification of the operation",
-        example=Example(
-            "counting",
-            'name="largest" type="ReduceMax" version="opset1">\n<data keep_dims="false" />\n<input>\n'
-            '<port id="0" precision="FP32">\n<dim>1</dim>\n<dim>2</dim>\n</port>\n<port id="1" precision="I64">\n'
-            "<dim>2</dim>\n</port>\n</input>",
-            'name="largest" type="MVN" version="opset6"><data eps="0" normalize_variance="true" '
-            'eps_mode="inside_sqrt" /><input><port id="0" precision="FP32"><dim>1</dim><dim>2</dim></port>'
-            '<port id="1" precision="I64"><dim>2</dim></port></input>',
-        ),
-    ),
+    "O103",
+    "attribute-outside-its-range",
+    LAYER,
+    WARNING,
     *_LEAST,
+    says="{attribute} of {layer} is {value}, and the specification has it {range}",
+    means="an eps of 0 divides by 0 where all elements are the same; OpenVINO refuses others, or computes nonsense",
+    do="set {attribute} as the framework's model has it",
+    source="specification of the operation",
+    example=Example(
+        "counting",
+        'name="largest" type="ReduceMax" version="opset1">\n<data keep_dims="false" />\n<input>\n'
+        '<port id="0" precision="FP32">\n<dim>1</dim>\n<dim>2</dim>\n</port>\n<port id="1" precision="I64">\n'
+        "<dim>2</dim>\n</port>\n</input>",
+        'name="largest" type="MVN" version="opset6"><data eps="0" normalize_variance="true" '
+        'eps_mode="inside_sqrt" /><input><port id="0" precision="FP32"><dim>1</dim><dim>2</dim></port>'
+        '<port id="1" precision="I64"><dim>2</dim></port></input>',
+    ),
     of_kinds=True,
 )
 def attribute_outside_its_range(facts: LayerSubject) -> Iterator[RuleHit]:
@@ -187,21 +180,19 @@ def attribute_outside_its_range(facts: LayerSubject) -> Iterator[RuleHit]:
             continue  # that it is no number is said elsewhere
         if value is not None and not (value > least or (is_allowed and value == least)):
             bound = f"{least:g} or more" if is_allowed else f"greater than {least:g}"
-            yield outside(facts.layer, attribute=name, layer=facts.site(facts.layer), value=text or "", range=bound)
+            yield outside(facts.layer, attribute=name, value=text or "", range=bound)
 
 
 @found_by(
-    Rule(
-        "O104",
-        "operation-refused",
-        SubjectKind.LAYER,
-        Severity.ERROR,
-        says="{layer} is no operation of {version}: {reason}",
-        means="the model cannot run",
-        do="write the attribute as the specification spells it, and connect the inputs that it names",
-        source="specification of the operation",
-        example=Example("counting", '<data keep_dims="false" />', '<data keep_dims="maybe" />'),
-    ),
+    "O104",
+    "operation-refused",
+    LAYER,
+    ERROR,
+    says="{layer} is no operation of {version}: {reason}",
+    means="the model cannot run",
+    do="write the attribute as the specification spells it, and connect the inputs that it names",
+    source="specification of the operation",
+    example=Example("counting", '<data keep_dims="false" />', '<data keep_dims="maybe" />'),
     of_kinds=True,
 )
 def operation_refused(facts: LayerSubject) -> Iterator[RuleHit]:
@@ -212,7 +203,7 @@ def operation_refused(facts: LayerSubject) -> Iterator[RuleHit]:
     attributes = tuple(layer.attributes.items())
     reason = refusal(layer.type, layer.definition, attributes, len(layer.inputs), len(layer.outputs))
     if reason:
-        yield outside(layer, layer=facts.site(layer), version=layer.version, reason=reason)
+        yield outside(layer, version=layer.version, reason=reason)
 
 
 _QUANTISED: Final = (
@@ -225,34 +216,32 @@ _QUANTISED: Final = (
 
 
 @found_by(
-    Rule(
-        "O105",
-        "zero-point-outside-type",
-        SubjectKind.LAYER,
-        Severity.WARNING,
-        says="{layer} takes the zero point {point} from weights of type {type}, which go from {least} to {most}",
-        means="no weight means 0, and all of them are shifted to one side: the zero point is that of another type",
-        do="take the zero point of {type}: the number by which 0 was written",
-        source="specification of FakeQuantize; the form in which compressed weights are written",
-        example=Example(
-            "counting",
-            'name="numbered" type="Add"',
-            'name="numbered" type="Subtract"',
-            also=(
-                ('<layer id="5" name="axes"', _QUANTISED + '<layer id="5" name="axes"'),
-                (
-                    '<edge from-layer="6" from-port="2" to-layer="9" to-port="0" />',
-                    '<edge from-layer="21" from-port="0" to-layer="22" to-port="0" />'
-                    '<edge from-layer="22" from-port="1" to-layer="9" to-port="0" />',
-                ),
-                (
-                    '<edge from-layer="4" from-port="1" to-layer="9" to-port="1" />',
-                    '<edge from-layer="3" from-port="0" to-layer="9" to-port="1" />',
-                ),
+    "O105",
+    "zero-point-outside-type",
+    LAYER,
+    WARNING,
+    "Subtract",
+    says="{layer} takes the zero point {point} from weights of type {type}, which go from {least} to {most}",
+    means="no weight means 0, and all of them are shifted to one side: the zero point is that of another type",
+    do="take the zero point of {type}: the number by which 0 was written",
+    source="specification of FakeQuantize; the form in which compressed weights are written",
+    example=Example(
+        "counting",
+        'name="numbered" type="Add"',
+        'name="numbered" type="Subtract"',
+        also=(
+            ('<layer id="5" name="axes"', _QUANTISED + '<layer id="5" name="axes"'),
+            (
+                '<edge from-layer="6" from-port="2" to-layer="9" to-port="0" />',
+                '<edge from-layer="21" from-port="0" to-layer="22" to-port="0" />'
+                '<edge from-layer="22" from-port="1" to-layer="9" to-port="0" />',
+            ),
+            (
+                '<edge from-layer="4" from-port="1" to-layer="9" to-port="1" />',
+                '<edge from-layer="3" from-port="0" to-layer="9" to-port="1" />',
             ),
         ),
     ),
-    "Subtract",
 )
 def zero_point_outside_type(facts: LayerSubject) -> Iterator[RuleHit]:
     """Zero points that the type of the weights does not have."""
@@ -265,7 +254,6 @@ def zero_point_outside_type(facts: LayerSubject) -> Iterator[RuleHit]:
     if wrong.size:
         yield outside(
             facts.layer,
-            layer=facts.site(facts.layer),
             point=f"{wrong[0]:g}",
             type=kind[0],
             least=kind[1],
@@ -294,39 +282,37 @@ def _may_take_integers(facts: LayerSubject) -> bool:
 
 
 @found_by(
-    Rule(
-        "O106",
-        "weights-without-scale",
-        SubjectKind.LAYER,
-        Severity.NOTE,
-        says="{layer} multiplies by weights of type {type} that are converted and not scaled",
-        means="the product is that of the whole numbers, larger than that of the weights by one over the scale",
-        do="multiply the converted weights, or the product, by their scale",
-        source="the form in which compressed weights are written",
-        example=Example(
-            "counting",
-            'name="numbered" type="Add" version="opset1">\n<data auto_broadcast="numpy" />\n<input>\n'
-            '<port id="0" precision="FP32">\n<dim>1</dim>\n<dim>2</dim>\n</port>\n<port id="1" precision="FP32" />',
-            'name="numbered" type="MatMul" version="opset1"><data transpose_a="false" transpose_b="true" /><input>'
-            '<port id="0" precision="FP32"><dim>1</dim><dim>2</dim></port>'
-            '<port id="1" precision="FP32"><dim>2</dim><dim>2</dim></port>',
-            also=(
-                (
-                    '<layer id="5" name="axes"',
-                    _QUANTISED.replace("1,2", "2,2")
-                    .replace("<dim>1</dim>", "<dim>2</dim>")
-                    .replace('offset="8" size="1"', 'offset="8" size="2"')
-                    + '<layer id="5" name="axes"',
-                ),
-                (
-                    '<edge from-layer="4" from-port="1" to-layer="9" to-port="1" />',
-                    '<edge from-layer="21" from-port="0" to-layer="22" to-port="0" />'
-                    '<edge from-layer="22" from-port="1" to-layer="9" to-port="1" />',
-                ),
+    "O106",
+    "weights-without-scale",
+    LAYER,
+    NOTE,
+    "MatMul",
+    says="{layer} multiplies by weights of type {type} that are converted and not scaled",
+    means="the product is that of the whole numbers, larger than that of the weights by one over the scale",
+    do="multiply the converted weights, or the product, by their scale",
+    source="the form in which compressed weights are written",
+    example=Example(
+        "counting",
+        'name="numbered" type="Add" version="opset1">\n<data auto_broadcast="numpy" />\n<input>\n'
+        '<port id="0" precision="FP32">\n<dim>1</dim>\n<dim>2</dim>\n</port>\n<port id="1" precision="FP32" />',
+        'name="numbered" type="MatMul" version="opset1"><data transpose_a="false" transpose_b="true" /><input>'
+        '<port id="0" precision="FP32"><dim>1</dim><dim>2</dim></port>'
+        '<port id="1" precision="FP32"><dim>2</dim><dim>2</dim></port>',
+        also=(
+            (
+                '<layer id="5" name="axes"',
+                _QUANTISED.replace("1,2", "2,2")
+                .replace("<dim>1</dim>", "<dim>2</dim>")
+                .replace('offset="8" size="1"', 'offset="8" size="2"')
+                + '<layer id="5" name="axes"',
+            ),
+            (
+                '<edge from-layer="4" from-port="1" to-layer="9" to-port="1" />',
+                '<edge from-layer="21" from-port="0" to-layer="22" to-port="0" />'
+                '<edge from-layer="22" from-port="1" to-layer="9" to-port="1" />',
             ),
         ),
     ),
-    "MatMul",
     suspects=_may_take_integers,
 )
 def weights_without_scale(facts: LayerSubject) -> Iterator[RuleHit]:
@@ -341,28 +327,26 @@ def weights_without_scale(facts: LayerSubject) -> Iterator[RuleHit]:
             continue
         after = {reader.type for reader, _index in facts.graph.readers.get(facts.layer.id, ())}
         if not after & {"Multiply", "Divide"}:
-            yield outside(facts.layer, layer=facts.site(facts.layer), type=kind[0])
+            yield outside(facts.layer, type=kind[0])
 
 
 @found_by(
-    Rule(
-        "O107",
-        "cut-off-at-f16",
-        SubjectKind.LAYER,
-        Severity.NOTE,
-        says="{count} of {size} elements of {layer} are at or beyond 65504, the largest f16",
-        means="what was larger in the framework's model has been cut off when it was saved as f16",
-        do="save the model without compression to f16 (compress_to_fp16=False), or keep this Constant in f32",
-        source="semantics 5.11",
-        example=Example(
-            "counting",
-            'name="limit" type="Const" version="opset1">\n<data element_type="f32" shape="" offset="24" size="4" />\n'
-            '<output>\n<port id="0" precision="FP32" />',
-            'name="limit" type="Const" version="opset1"><data element_type="f16" shape="" offset="96" size="2" />'
-            '<output><port id="0" precision="FP16" />',
-        ),
-    ),
+    "O107",
+    "cut-off-at-f16",
+    LAYER,
+    NOTE,
     "Constant",
+    says="{count} of {size} elements of {layer} are at or beyond 65504, the largest f16",
+    means="what was larger in the framework's model has been cut off when it was saved as f16",
+    do="save the model without compression to f16 (compress_to_fp16=False), or keep this Constant in f32",
+    source="semantics 5.11",
+    example=Example(
+        "counting",
+        'name="limit" type="Const" version="opset1">\n<data element_type="f32" shape="" offset="24" size="4" />\n'
+        '<output>\n<port id="0" precision="FP32" />',
+        'name="limit" type="Const" version="opset1"><data element_type="f16" shape="" offset="96" size="2" />'
+        '<output><port id="0" precision="FP16" />',
+    ),
     suspects=lambda facts: (kind := constant_type(facts.layer)) is not None and kind.name == "f16",
 )
 def cut_off_at_f16(facts: LayerSubject) -> Iterator[RuleHit]:
@@ -375,37 +359,33 @@ def cut_off_at_f16(facts: LayerSubject) -> Iterator[RuleHit]:
     value = known_value(facts.model, facts.graph, Source(layer.id, 0))
     count = 0 if value is None else int((value >= np.float16(65504)).sum())
     if value is not None and count:
-        yield outside(layer, layer=facts.site(layer), count=count, size=value.size)
+        yield outside(layer, count=count, size=value.size)
 
 
 @found_by(
-    Rule(
-        "O108",
-        "empty-quantisation-range",
-        SubjectKind.LAYER,
-        Severity.NOTE,
-        says="{layer} goes from {low} to {high}: its {range} range is empty or turned around",
-        means="all elements become the same, or the order of the values is turned around",
-        do="let the low end be below the high one",
-        source="specification of FakeQuantize",
-        example=Example(
-            "counting",
-            'name="numbered" type="Add" version="opset1">\n<data auto_broadcast="numpy" />\n<input>\n'
-            '<port id="0" precision="FP32">\n<dim>1</dim>\n<dim>2</dim>\n</port>\n<port id="1" precision="FP32" />',
-            'name="numbered" type="FakeQuantize" version="opset1"><data levels="256" auto_broadcast="numpy" />'
-            '<input><port id="0" precision="FP32"><dim>1</dim><dim>2</dim></port><port id="1" precision="FP32" />'
-            '<port id="3" precision="FP32" /><port id="4" precision="FP32" /><port id="5" precision="FP32" />',
-            also=(
-                (
-                    '<edge from-layer="4" from-port="1" to-layer="9" to-port="1" />',
-                    "".join(
-                        f'<edge from-layer="3" from-port="0" to-layer="9" to-port="{to}" />' for to in (1, 3, 4, 5)
-                    ),
-                ),
+    "O108",
+    "empty-quantisation-range",
+    LAYER,
+    NOTE,
+    "FakeQuantize",
+    says="{layer} goes from {low} to {high}: its {range} range is empty or turned around",
+    means="all elements become the same, or the order of the values is turned around",
+    do="let the low end be below the high one",
+    source="specification of FakeQuantize",
+    example=Example(
+        "counting",
+        'name="numbered" type="Add" version="opset1">\n<data auto_broadcast="numpy" />\n<input>\n'
+        '<port id="0" precision="FP32">\n<dim>1</dim>\n<dim>2</dim>\n</port>\n<port id="1" precision="FP32" />',
+        'name="numbered" type="FakeQuantize" version="opset1"><data levels="256" auto_broadcast="numpy" />'
+        '<input><port id="0" precision="FP32"><dim>1</dim><dim>2</dim></port><port id="1" precision="FP32" />'
+        '<port id="3" precision="FP32" /><port id="4" precision="FP32" /><port id="5" precision="FP32" />',
+        also=(
+            (
+                '<edge from-layer="4" from-port="1" to-layer="9" to-port="1" />',
+                "".join(f'<edge from-layer="3" from-port="0" to-layer="9" to-port="{to}" />' for to in (1, 3, 4, 5)),
             ),
         ),
     ),
-    "FakeQuantize",
 )
 def empty_quantisation_range(facts: LayerSubject) -> Iterator[RuleHit]:
     """Constant ends of ranges of which the lower one is not below the higher one."""
@@ -416,31 +396,33 @@ def empty_quantisation_range(facts: LayerSubject) -> Iterator[RuleHit]:
         wrong = np.flatnonzero(~(low < high)) if name == "input" else np.flatnonzero(low == high)
         if wrong.size:
             at = int(wrong[0])
-            ends = {"low": f"{low.reshape(-1)[at]:g}", "high": f"{high.reshape(-1)[at]:g}"}
-            yield outside(facts.layer, layer=facts.site(facts.layer), range=name, **ends)
+            yield outside(
+                facts.layer,
+                range=name,
+                low=f"{low.reshape(-1)[at]:g}",
+                high=f"{high.reshape(-1)[at]:g}",
+            )
 
 
 @found_by(
-    Rule(
-        "O109",
-        "variable-without-partner",
-        SubjectKind.LAYER,
-        Severity.WARNING,
-        says="no {partner} of the model has the variable '{variable}' of {layer}",
-        means="what a call stores is never read, or what it reads is never stored: nothing goes from call to call",
-        do="give {layer} the variable_id of its {partner}",
-        source="specification of ReadValue and Assign",
-        example=Example(
-            "counting",
-            'name="numbered" type="Add" version="opset1">\n<data auto_broadcast="numpy" />\n<input>\n'
-            '<port id="0" precision="FP32">\n<dim>1</dim>\n<dim>2</dim>\n</port>\n<port id="1" precision="FP32" />',
-            'name="numbered" type="ReadValue" version="opset6"><data variable_id="kept" variable_type="f32" '
-            'variable_shape="1,2" /><input><port id="0" precision="FP32"><dim>1</dim><dim>2</dim></port>',
-            also=(('<edge from-layer="4" from-port="1" to-layer="9" to-port="1" />', ""),),
-        ),
-    ),
+    "O109",
+    "variable-without-partner",
+    LAYER,
+    WARNING,
     "ReadValue",
     "Assign",
+    says="no {partner} of the model has the variable '{variable}' of {layer}",
+    means="what a call stores is never read, or what it reads is never stored: nothing goes from call to call",
+    do="give {layer} the variable_id of its {partner}",
+    source="specification of ReadValue and Assign",
+    example=Example(
+        "counting",
+        'name="numbered" type="Add" version="opset1">\n<data auto_broadcast="numpy" />\n<input>\n'
+        '<port id="0" precision="FP32">\n<dim>1</dim>\n<dim>2</dim>\n</port>\n<port id="1" precision="FP32" />',
+        'name="numbered" type="ReadValue" version="opset6"><data variable_id="kept" variable_type="f32" '
+        'variable_shape="1,2" /><input><port id="0" precision="FP32"><dim>1</dim><dim>2</dim></port>',
+        also=(('<edge from-layer="4" from-port="1" to-layer="9" to-port="1" />', ""),),
+    ),
 )
 def variable_without_partner(facts: LayerSubject) -> Iterator[RuleHit]:
     """Variables that are stored and never read, or read and never stored."""
@@ -449,27 +431,25 @@ def variable_without_partner(facts: LayerSubject) -> Iterator[RuleHit]:
     for _path, graph in facts.model.graphs():
         if any(one.type == partner and one.attributes.get("variable_id", "") == variable for one in graph.layers):
             return
-    yield outside(facts.layer, layer=facts.site(facts.layer), partner=partner, variable=variable)
+    yield outside(facts.layer, partner=partner, variable=variable)
 
 
 @found_by(
-    Rule(
-        "O110",
-        "unknown-opset",
-        SubjectKind.LAYER,
-        Severity.ERROR,
-        says="{layer} is of {version}, and there are opset1 to opset{newest}",
-        means="OpenVINO refuses the file; here the newest definition counts",
-        do="write the opset in which the operation was defined",
-        source="semantics 5.15, 6",
-        example=Example("counting", 'type="Add" version="opset1"', 'type="Add" version="opset99"'),
-    ),
+    "O110",
+    "unknown-opset",
+    LAYER,
+    ERROR,
+    says="{layer} is of {version}, and there are opset1 to opset{newest}",
+    means="OpenVINO refuses the file; here the newest definition counts",
+    do="write the opset in which the operation was defined",
+    source="semantics 5.15, 6",
+    example=Example("counting", 'type="Add" version="opset1"', 'type="Add" version="opset99"'),
     of_kinds=True,
 )
 def unknown_opset(facts: LayerSubject) -> Iterator[RuleHit]:
     """Operation sets that do not exist yet."""
     if _is_to_come(facts.layer.version):
-        yield outside(facts.layer, layer=facts.site(facts.layer), version=facts.layer.version, newest=NEWEST_OPSET)
+        yield outside(facts.layer, version=facts.layer.version, newest=NEWEST_OPSET)
 
 
 @lru_cache(maxsize=256)
@@ -479,28 +459,26 @@ def _is_to_come(version: str) -> bool:
 
 
 @found_by(
-    Rule(
-        "O111",
-        "constant-without-type",
-        SubjectKind.LAYER,
-        Severity.NOTE,
-        says="{layer} has no {missing} among its data",
-        means="OpenVINO refuses the file; here its port counts",
-        do='write element_type and shape into <data>, as in <data element_type="f32" shape="1,2" ... />',
-        source="semantics 5.7",
-        example=Example(
-            "counting", '<data element_type="f32" shape="" offset="24" size="4" />', '<data offset="24" size="4" />'
-        ),
-    ),
+    "O111",
+    "constant-without-type",
+    LAYER,
+    NOTE,
     "Constant",
     "Parameter",
+    says="{layer} has no {missing} among its data",
+    means="OpenVINO refuses the file; here its port counts",
+    do='write element_type and shape into <data>, as in <data element_type="f32" shape="1,2" ... />',
+    source="semantics 5.7",
+    example=Example(
+        "counting", '<data element_type="f32" shape="" offset="24" size="4" />', '<data offset="24" size="4" />'
+    ),
     of_kinds=True,
 )
 def constant_without_type(facts: LayerSubject) -> Iterator[RuleHit]:
     """Constants and Parameters of which the type or the shape stands at their port alone."""
     missing = [name for name in ("element_type", "shape") if name not in facts.layer.attributes]
     if missing and "value" not in facts.layer.attributes:
-        yield outside(facts.layer, layer=facts.site(facts.layer), missing=" and no ".join(missing))
+        yield outside(facts.layer, missing=" and no ".join(missing))
 
 
 _DEMANDED: Final[Mapping[str, Mapping[str, str]]] = {
@@ -524,22 +502,20 @@ _DEMANDED: Final[Mapping[str, Mapping[str, str]]] = {
 
 
 @found_by(
-    Rule(
-        "O112",
-        "attribute-missing",
-        SubjectKind.LAYER,
-        Severity.WARNING,
-        says="{layer} has no attribute '{attribute}', which the specification demands: {taken} is taken",
-        means="readers take what they like: another axis, another bound, another mode",
-        do="write {attribute} as the framework's model has it",
-        source="specification of the operation",
-        example=Example(
-            "counting",
-            'name="numbered" type="Add" version="opset1">\n<data auto_broadcast="numpy" />',
-            'name="numbered" type="Concat" version="opset1">',
-        ),
-    ),
+    "O112",
+    "attribute-missing",
+    LAYER,
+    WARNING,
     *_DEMANDED,
+    says="{layer} has no attribute '{attribute}', which the specification demands: {taken} is taken",
+    means="readers take what they like: another axis, another bound, another mode",
+    do="write {attribute} as the framework's model has it",
+    source="specification of the operation",
+    example=Example(
+        "counting",
+        'name="numbered" type="Add" version="opset1">\n<data auto_broadcast="numpy" />',
+        'name="numbered" type="Concat" version="opset1">',
+    ),
     of_kinds=True,
 )
 def attribute_missing(facts: LayerSubject) -> Iterator[RuleHit]:
@@ -550,34 +526,32 @@ def attribute_missing(facts: LayerSubject) -> Iterator[RuleHit]:
             continue
         if name.startswith("pads") and layer.attributes.get("auto_pad", "explicit").startswith(("same", "valid")):
             continue
-        yield outside(layer, layer=facts.site(layer), attribute=name, taken=taken)
+        yield outside(layer, attribute=name, taken=taken)
 
 
 @found_by(
-    Rule(
-        "O113",
-        "random-without-seed",
-        SubjectKind.LAYER,
-        Severity.NOTE,
-        says="{layer} has no seed: its numbers are others in each run",
-        means="two runs differ, also of one runtime: what depends on it cannot be compared; maybe a dropout is left",
-        do="set global_seed or op_seed, or take out what was for training alone",
-        source="specification of RandomUniform",
-        example=Example(
-            "counting",
-            'name="numbered" type="Add" version="opset1">\n<data auto_broadcast="numpy" />\n<input>\n'
-            '<port id="0" precision="FP32">\n<dim>1</dim>\n<dim>2</dim>\n</port>\n<port id="1" precision="FP32" />',
-            'name="numbered" type="Multinomial" version="opset13"><data convert_type="i64" with_replacement="true" '
-            'log_probs="false" global_seed="0" op_seed="0" /><input>'
-            '<port id="0" precision="FP32"><dim>1</dim><dim>2</dim></port><port id="1" precision="FP32" />',
-        ),
-    ),
+    "O113",
+    "random-without-seed",
+    LAYER,
+    NOTE,
     "RandomUniform",
     "Multinomial",
+    says="{layer} has no seed: its numbers are others in each run",
+    means="two runs differ, also of one runtime: what depends on it cannot be compared; maybe a dropout is left",
+    do="set global_seed or op_seed, or take out what was for training alone",
+    source="specification of RandomUniform",
+    example=Example(
+        "counting",
+        'name="numbered" type="Add" version="opset1">\n<data auto_broadcast="numpy" />\n<input>\n'
+        '<port id="0" precision="FP32">\n<dim>1</dim>\n<dim>2</dim>\n</port>\n<port id="1" precision="FP32" />',
+        'name="numbered" type="Multinomial" version="opset13"><data convert_type="i64" with_replacement="true" '
+        'log_probs="false" global_seed="0" op_seed="0" /><input>'
+        '<port id="0" precision="FP32"><dim>1</dim><dim>2</dim></port><port id="1" precision="FP32" />',
+    ),
     of_kinds=True,
 )
 def random_without_seed(facts: LayerSubject) -> Iterator[RuleHit]:
     """Random numbers that nobody can make again."""
     seeds = [facts.layer.attributes.get(name, "0").strip() for name in ("global_seed", "op_seed")]
     if all(not seed.strip("0") for seed in seeds):
-        yield outside(facts.layer, layer=facts.site(facts.layer))
+        yield outside(facts.layer)

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import Final
 
-from stepper.diagnosis.findings import Severity
+from stepper.diagnosis.findings import NOTE, WARNING
 from stepper.diagnosis.lint.kinds import reads
 from stepper.diagnosis.lint.subjects import ELEMENTWISE, Declared, LayerSubject, LoopSubject, integer_attribute
-from stepper.diagnosis.rule import At, Example, Rule, RuleHit, SubjectKind, found_by, inside, outside
+from stepper.diagnosis.rule import LAYER, LOOP, At, Example, RuleHit, found_by, inside, outside
 from stepper.element_types import Array
 from stepper.ir.model import Layer
 
@@ -69,22 +69,20 @@ def _is_score(facts: LayerSubject, layer: Layer | None) -> bool:
 
 
 @found_by(
-    Rule(
-        "M101",
-        "softmax-along-another-axis",
-        SubjectKind.LAYER,
-        Severity.WARNING,
-        says="{softmax} goes along axis {axis} of scores of rank {rank}, and {layer} sums over axis {summed}",
-        means="the weights of each sum do not add up to 1: attention is spread over the queries, not over the keys",
-        do="let the softmax go along axis {summed}",
-        source="specification of SoftMax and MatMul; scaled dot-product attention",
-        example=Example(
-            "combining",
-            'name="weights" type="Softmax" version="opset8">\n<data axis="1"/>',
-            'name="weights" type="Softmax" version="opset8">\n<data axis="0"/>',
-        ),
-    ),
+    "M101",
+    "softmax-along-another-axis",
+    LAYER,
+    WARNING,
     "MatMul",
+    says="{softmax} goes along axis {axis} of scores of rank {rank}, and {layer} sums over axis {summed}",
+    means="the weights of each sum do not add up to 1: attention is spread over the queries, not over the keys",
+    do="let the softmax go along axis {summed}",
+    source="specification of SoftMax and MatMul; scaled dot-product attention",
+    example=Example(
+        "combining",
+        'name="weights" type="Softmax" version="opset8">\n<data axis="1"/>',
+        'name="weights" type="Softmax" version="opset8">\n<data axis="0"/>',
+    ),
     suspects=reads(*_SOFTMAX),
 )
 def softmax_along_another_axis(facts: LayerSubject) -> Iterator[RuleHit]:
@@ -98,23 +96,20 @@ def softmax_along_another_axis(facts: LayerSubject) -> Iterator[RuleHit]:
         return
     axis, summed = axis % rank, rank - (2 if facts.layer.is_set("transpose_a") else 1)
     if axis != summed and weights.size(summed) != 1:
-        names = {"softmax": facts.site(softmax), "layer": facts.site(facts.layer)}
-        yield outside(softmax, axis=axis, summed=summed, rank=rank, **names)
+        yield outside(softmax, axis=axis, summed=summed, rank=rank, softmax=softmax, layer=facts.layer)
 
 
 @found_by(
-    Rule(
-        "M102",
-        "mask-of-the-wrong-sign",
-        SubjectKind.LAYER,
-        Severity.WARNING,
-        says="{layer} adds {added:+.3g} to the scores of {softmax} where {mask} is not 0",
-        means="softmax gives all weight to what was to be masked, and none to the rest",
-        do="add the same number below 0",
-        source="specification of SoftMax; masks of attention",
-        example=Example("combining", 'name="masked" type="Subtract"', 'name="masked" type="Add"'),
-    ),
+    "M102",
+    "mask-of-the-wrong-sign",
+    LAYER,
+    WARNING,
     *_SOFTMAX,
+    says="{layer} adds {added:+.3g} to the scores of {softmax} where {mask} is not 0",
+    means="softmax gives all weight to what was to be masked, and none to the rest",
+    do="add the same number below 0",
+    source="specification of SoftMax; masks of attention",
+    example=Example("combining", 'name="masked" type="Subtract"', 'name="masked" type="Add"'),
     suspects=reads("Add", "Subtract"),
 )
 def mask_of_the_wrong_sign(facts: LayerSubject) -> Iterator[RuleHit]:
@@ -129,8 +124,7 @@ def mask_of_the_wrong_sign(facts: LayerSubject) -> Iterator[RuleHit]:
         if layer.type == "Subtract":
             factor = -factor
         if factor >= _MASKS and shown is not None:
-            names = {"layer": facts.site(layer), "softmax": facts.site(facts.layer), "mask": facts.site(shown)}
-            yield outside(layer, added=factor, **names)
+            yield outside(layer, added=factor, softmax=facts.layer, mask=shown)
 
 
 def _factor(facts: LayerSubject, product: Layer) -> tuple[float, Layer | None]:
@@ -163,22 +157,20 @@ def _mean_of_squares(facts: LayerSubject, layer: Layer | None, difference: Layer
 
 
 @found_by(
-    Rule(
-        "M103",
-        "divided-by-variance",
-        SubjectKind.LAYER,
-        Severity.WARNING,
-        says="{layer} divides {difference} by its variance {variance}, not by the square root of it",
-        means="what comes out is not of size 1: it becomes larger as its input becomes smaller",
-        do="take the square root of the variance and the small number",
-        source="specification of MVN",
-        example=Example(
-            "combining",
-            '<edge from-layer="34" from-port="1" to-layer="35" to-port="1"/>',
-            '<edge from-layer="33" from-port="2" to-layer="35" to-port="1"/>',
-        ),
-    ),
+    "M103",
+    "divided-by-variance",
+    LAYER,
+    WARNING,
     "Divide",
+    says="{layer} divides {difference} by its variance {variance}, not by the square root of it",
+    means="what comes out is not of size 1: it becomes larger as its input becomes smaller",
+    do="take the square root of the variance and the small number",
+    source="specification of MVN",
+    example=Example(
+        "combining",
+        '<edge from-layer="34" from-port="1" to-layer="35" to-port="1"/>',
+        '<edge from-layer="33" from-port="2" to-layer="35" to-port="1"/>',
+    ),
     suspects=reads("Subtract"),
 )
 def divided_by_variance(facts: LayerSubject) -> Iterator[RuleHit]:
@@ -188,31 +180,28 @@ def divided_by_variance(facts: LayerSubject) -> Iterator[RuleHit]:
         return
     variance = _mean_of_squares(facts, divisor, difference)
     if variance is not None:
-        names = {"difference": facts.site(difference), "variance": facts.site(variance)}
-        yield outside(facts.layer, layer=facts.site(facts.layer), **names)
+        yield outside(facts.layer, difference=difference, variance=variance)
 
 
 @found_by(
-    Rule(
-        "M104",
-        "epsilon-not-small",
-        SubjectKind.LAYER,
-        Severity.NOTE,
-        says="{layer} adds {epsilon:g} to what it divides by",
-        means="that is no small number that keeps a divisor from 0: it makes all that is normalised smaller",
-        do="set it as the framework's model has it, mostly 1e-12 to 1e-3",
-        source="specification of MVN, GroupNormalization and BatchNormInference",
-        example=Example(
-            "combining",
-            'name="mvn" type="MVN" version="opset6">\n<data eps="1e-05"',
-            'name="mvn" type="MVN" version="opset6">\n<data eps="1"',
-        ),
-    ),
+    "M104",
+    "epsilon-not-small",
+    LAYER,
+    NOTE,
     "BatchNormInference",
     "GroupNormalization",
     "MVN",
     "NormalizeL2",
     "Sqrt",
+    says="{layer} adds {epsilon:g} to what it divides by",
+    means="that is no small number that keeps a divisor from 0: it makes all that is normalised smaller",
+    do="set it as the framework's model has it, mostly 1e-12 to 1e-3",
+    source="specification of MVN, GroupNormalization and BatchNormInference",
+    example=Example(
+        "combining",
+        'name="mvn" type="MVN" version="opset6">\n<data eps="1e-05"',
+        'name="mvn" type="MVN" version="opset6">\n<data eps="1"',
+    ),
 )
 def epsilon_not_small(facts: LayerSubject) -> Iterator[RuleHit]:
     """Numbers that are to keep from division by 0 alone, and do more."""
@@ -231,7 +220,7 @@ def epsilon_not_small(facts: LayerSubject) -> Iterator[RuleHit]:
         epsilon = next((number for one in makers if (number := _number(facts, one)) is not None), 0.0)
         layer = total or layer
     if epsilon >= _LARGE_EPSILON:
-        yield outside(layer, layer=facts.site(layer), epsilon=epsilon)
+        yield outside(layer, epsilon=epsilon)
 
 
 def _gate(facts: LayerSubject, layer: Layer | None) -> str:
@@ -280,18 +269,16 @@ def _step_text(facts: LayerSubject, step: tuple[Layer, Layer, Layer, Layer]) -> 
 
 
 @found_by(
-    Rule(
-        "M105",
-        "gate-of-another-function",
-        SubjectKind.LAYER,
-        Severity.WARNING,
-        says="{layer} adds up {sum}: {what}",
-        means="a gate is between 0 and 1, so that it lets through a part of a value",
-        do="look which of them is the gate, and give it a Sigmoid",
-        source="specification of LSTMCell and GRUCell",
-        example=Example("combining", 'name="forget" type="Sigmoid"', 'name="forget" type="Tanh"'),
-    ),
+    "M105",
+    "gate-of-another-function",
+    LAYER,
+    WARNING,
     "Add",
+    says="{layer} adds up {sum}: {what}",
+    means="a gate is between 0 and 1, so that it lets through a part of a value",
+    do="look which of them is the gate, and give it a Sigmoid",
+    source="specification of LSTMCell and GRUCell",
+    example=Example("combining", 'name="forget" type="Sigmoid"', 'name="forget" type="Tanh"'),
     suspects=reads("Multiply"),
 )
 def gate_of_another_function(facts: LayerSubject) -> Iterator[RuleHit]:
@@ -301,7 +288,7 @@ def gate_of_another_function(facts: LayerSubject) -> Iterator[RuleHit]:
     step = _step_to(facts)
     if step is not None and _gate(facts, step[1]) == "tanh":
         what = "how far it goes to the other is a Tanh"
-        yield outside(step[1], layer=facts.site(facts.layer), sum=_step_text(facts, step), what=what)
+        yield outside(step[1], layer=facts.layer, sum=_step_text(facts, step), what=what)
         return
     products = _products(facts)
     for (one, other), rest in zip(products, products[::-1], strict=True):
@@ -318,22 +305,20 @@ def gate_of_another_function(facts: LayerSubject) -> Iterator[RuleHit]:
                 first, second = (facts.site(each) for each in rest)
                 text = f"{facts.site(state)} times {facts.site(gate)} and {first} times {second}"
                 at = gate if kinds[0] == "tanh" else rest[0]
-                yield outside(at, layer=facts.site(facts.layer), sum=text, what=what)
+                yield outside(at, layer=facts.layer, sum=text, what=what)
 
 
 @found_by(
-    Rule(
-        "M106",
-        "shares-are-not-one",
-        SubjectKind.LAYER,
-        Severity.WARNING,
-        says="{layer} adds up {sum}: {what}",
-        means="the shares of the two do not add up to 1, and the state grows or shrinks in each iteration",
-        do="let one be a gate and the other 1 minus the same gate",
-        source="specification of GRUCell",
-        example=Example("combining", 'name="rest" type="Subtract"', 'name="rest" type="Add"'),
-    ),
+    "M106",
+    "shares-are-not-one",
+    LAYER,
+    WARNING,
     "Add",
+    says="{layer} adds up {sum}: {what}",
+    means="the shares of the two do not add up to 1, and the state grows or shrinks in each iteration",
+    do="let one be a gate and the other 1 minus the same gate",
+    source="specification of GRUCell",
+    example=Example("combining", 'name="rest" type="Subtract"', 'name="rest" type="Add"'),
     suspects=reads("Multiply"),
 )
 def shares_are_not_one(facts: LayerSubject) -> Iterator[RuleHit]:
@@ -343,7 +328,7 @@ def shares_are_not_one(facts: LayerSubject) -> Iterator[RuleHit]:
     step = _step_to(facts)
     if step is not None and step[0] is step[2] and _gate(facts, step[1]) == "sigmoid":
         what = f"{facts.site(step[0])} is moved away from {facts.site(step[3])}"
-        yield outside(facts.layer, layer=facts.site(facts.layer), sum=_step_text(facts, step), what=what)
+        yield outside(facts.layer, sum=_step_text(facts, step), what=what)
         return
     products = _products(facts)
     if not products:
@@ -359,22 +344,20 @@ def shares_are_not_one(facts: LayerSubject) -> Iterator[RuleHit]:
                 if rest.type == "Add" or makers[0] is gate:
                     what = f"{facts.site(rest)} is {'1 plus' if rest.type == 'Add' else '1 taken from'} the same"
                     text = f"two values, one times {facts.site(gate)} and the other times {facts.site(rest)}"
-                    yield outside(rest, layer=facts.site(facts.layer), sum=text, what=what)
+                    yield outside(rest, layer=facts.layer, sum=text, what=what)
 
 
 @found_by(
-    Rule(
-        "M108",
-        "exponential-of-exponentials",
-        SubjectKind.LAYER,
-        Severity.WARNING,
-        says="{layer} is taken of {sum}, a sum of exponentials",
-        means="Exp of an Exp leaves f32 for arguments of 4.5; to come back from a sum of exponentials takes a Log",
-        do="make {layer} a Log, if the logarithm of the sum was meant",
-        source="specification of Exp and Log; logarithm of a sum of exponentials",
-        example=Example("combining", 'name="logarithm" type="Log"', 'name="logarithm" type="Exp"'),
-    ),
+    "M108",
+    "exponential-of-exponentials",
+    LAYER,
+    WARNING,
     "Exp",
+    says="{layer} is taken of {sum}, a sum of exponentials",
+    means="Exp of an Exp leaves f32 for arguments of 4.5; to come back from a sum of exponentials takes a Log",
+    do="make {layer} a Log, if the logarithm of the sum was meant",
+    source="specification of Exp and Log; logarithm of a sum of exponentials",
+    example=Example("combining", 'name="logarithm" type="Log"', 'name="logarithm" type="Exp"'),
     suspects=reads("Add", "ReduceSum"),
 )
 def exponential_of_exponentials(facts: LayerSubject) -> Iterator[RuleHit]:
@@ -384,22 +367,20 @@ def exponential_of_exponentials(facts: LayerSubject) -> Iterator[RuleHit]:
         return
     terms = _makers(facts, total)[: 1 if total.type == "ReduceSum" else 2]
     if all(one is not None and one.type == "Exp" for one in terms):
-        yield outside(facts.layer, layer=facts.site(facts.layer), sum=facts.site(total))
+        yield outside(facts.layer, sum=total)
 
 
 @found_by(
-    Rule(
-        "M109",
-        "shifted-by-the-least",
-        SubjectKind.LAYER,
-        Severity.WARNING,
-        says="{layer} is taken of {difference}: a value less the smallest of it, {least}",
-        means="all arguments are 0 or more, and a difference of 89 leaves f32: the shift was to prevent that",
-        do="take off the largest, so that all arguments are 0 or less",
-        source="specification of Exp and SoftMax",
-        example=Example("combining", 'name="shift" type="ReduceMax"', 'name="shift" type="ReduceMin"'),
-    ),
+    "M109",
+    "shifted-by-the-least",
+    LAYER,
+    WARNING,
     "Exp",
+    says="{layer} is taken of {difference}: a value less the smallest of it, {least}",
+    means="all arguments are 0 or more, and a difference of 89 leaves f32: the shift was to prevent that",
+    do="take off the largest, so that all arguments are 0 or less",
+    source="specification of Exp and SoftMax",
+    example=Example("combining", 'name="shift" type="ReduceMax"', 'name="shift" type="ReduceMin"'),
     suspects=reads("Subtract"),
 )
 def shifted_by_the_least(facts: LayerSubject) -> Iterator[RuleHit]:
@@ -411,22 +392,20 @@ def shifted_by_the_least(facts: LayerSubject) -> Iterator[RuleHit]:
     if least.type not in ("Minimum", "ReduceMin"):
         return
     if value in _makers(facts, least):
-        yield outside(least, layer=facts.site(facts.layer), difference=facts.site(difference), least=facts.site(least))
+        yield outside(least, layer=facts.layer, difference=difference, least=least)
 
 
 @found_by(
-    Rule(
-        "M110",
-        "mean-divided-by-count",
-        SubjectKind.LAYER,
-        Severity.WARNING,
-        says="{layer} divides {mean}, a mean of what was multiplied by {mask}, by what {mask} adds up to",
-        means="it is divided by the number of all elements, and by that of the chosen ones",
-        do="let {mean} be a ReduceSum",
-        source="specification of ReduceMean",
-        example=Example("combining", 'name="total" type="ReduceSum"', 'name="total" type="ReduceMean"'),
-    ),
+    "M110",
+    "mean-divided-by-count",
+    LAYER,
+    WARNING,
     "Divide",
+    says="{layer} divides {mean}, a mean of what was multiplied by {mask}, by what {mask} adds up to",
+    means="it is divided by the number of all elements, and by that of the chosen ones",
+    do="let {mean} be a ReduceSum",
+    source="specification of ReduceMean",
+    example=Example("combining", 'name="total" type="ReduceSum"', 'name="total" type="ReduceMean"'),
     suspects=reads("ReduceMean"),
 )
 def mean_divided_by_count(facts: LayerSubject) -> Iterator[RuleHit]:
@@ -438,7 +417,7 @@ def mean_divided_by_count(facts: LayerSubject) -> Iterator[RuleHit]:
         return
     product, mask = _maker(facts, mean, 0), _maker(facts, count, 0)
     if product is not None and mask is not None and product.type == "Multiply" and mask in _makers(facts, product):
-        yield outside(mean, layer=facts.site(facts.layer), mean=facts.site(mean), mask=facts.site(mask))
+        yield outside(mean, layer=facts.layer, mean=mean, mask=mask)
 
 
 _STEM: Final = re.compile(r"[A-Za-z]+")
@@ -460,21 +439,19 @@ def _are_crossed(first: tuple[str, str], second: tuple[str, str]) -> bool:
 
 
 @found_by(
-    Rule(
-        "M107",
-        "names-crossed",
-        SubjectKind.LOOP,
-        Severity.NOTE,
-        says="{first} goes to {target}, and {second} to {other}: by their names it is the other way round",
-        means="both have one type and shape, so that nothing fails: each gets the values of the other",
-        do="exchange the two, if the names are right",
-        source="semantics 4.3, 5.3",
-        example=Example(
-            "combining",
-            '<edge from-layer="60" to-layer="1"/>\n<edge from-layer="61" to-layer="2"/>',
-            '<edge from-layer="61" to-layer="1"/>\n<edge from-layer="60" to-layer="2"/>',
-        ),
-    )
+    "M107",
+    "names-crossed",
+    LOOP,
+    NOTE,
+    says="{first} goes to {target}, and {second} to {other}: by their names it is the other way round",
+    means="both have one type and shape, so that nothing fails: each gets the values of the other",
+    do="exchange the two, if the names are right",
+    source="semantics 4.3, 5.3",
+    example=Example(
+        "combining",
+        '<edge from-layer="60" to-layer="1"/>\n<edge from-layer="61" to-layer="2"/>',
+        '<edge from-layer="61" to-layer="1"/>\n<edge from-layer="60" to-layer="2"/>',
+    ),
 )
 def names_crossed(loop: LoopSubject) -> Iterator[RuleHit]:
     """Pairs of back edges, of inputs and of outputs whose names say that they are exchanged."""
@@ -503,5 +480,4 @@ def names_crossed(loop: LoopSubject) -> Iterator[RuleHit]:
         for (at, first, target, one), (_at, second, other, two) in combinations(pairs[:_MOST_PAIRS], 2):
             is_alike = one.type == two.type and one.static is not None and one.static == two.static
             if is_alike and first is not second and _are_crossed((first.name, target.name), (second.name, other.name)):
-                names = {"first": loop.site(first), "target": loop.site(target)}
-                yield inside(at, **names, second=loop.site(second), other=loop.site(other))
+                yield inside(at, first=first, target=target, second=second, other=other)

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
-from stepper.diagnosis.findings import Severity
+from stepper.diagnosis.findings import ERROR, NOTE, WARNING
 from stepper.diagnosis.lint.subjects import IfSubject, LoopSubject, of_parameter
-from stepper.diagnosis.rule import Example, Rule, RuleHit, SubjectKind, found_by, inside, outside
+from stepper.diagnosis.rule import IF, LOOP, Example, RuleHit, found_by, inside, outside
 from stepper.ir.model import InputMapping, LayerSite, OutputMapping
 from stepper.ir.xml import CURRENT_ITERATION, EXECUTION_CONDITION
 from stepper.wording import enumerated, near_names
@@ -17,19 +17,17 @@ _PURPOSES: Final = (CURRENT_ITERATION, EXECUTION_CONDITION)
 
 
 @found_by(
-    Rule(
-        "P201",
-        "duplicate-outer-output",
-        SubjectKind.LOOP,
-        Severity.ERROR,
-        says="two outputs of the port map have external_port_id {number}: {first} counts, {second} is ignored",
-        means="the output that was meant for the second is lost, and the outputs after it move up",
-        do="give each output of the layer a number of its own",
-        source="semantics 2.6",
-        example=Example(
-            "counting", 'external_port_id="5" internal_layer_id="12"', 'external_port_id="4" internal_layer_id="12"'
-        ),
-    )
+    "P201",
+    "duplicate-outer-output",
+    LOOP,
+    ERROR,
+    says="two outputs of the port map have external_port_id {number}: {first} counts, {second} is ignored",
+    means="the output that was meant for the second is lost, and the outputs after it move up",
+    do="give each output of the layer a number of its own",
+    source="semantics 2.6",
+    example=Example(
+        "counting", 'external_port_id="5" internal_layer_id="12"', 'external_port_id="4" internal_layer_id="12"'
+    ),
 )
 def duplicate_outer_output(loop: LoopSubject) -> Iterator[RuleHit]:
     """Outputs that an entry before them with the same number makes count for nothing."""
@@ -40,19 +38,17 @@ def duplicate_outer_output(loop: LoopSubject) -> Iterator[RuleHit]:
 
 
 @found_by(
-    Rule(
-        "P202",
-        "input-feeds-two-parameters",
-        SubjectKind.LOOP,
-        Severity.WARNING,
-        says="input {number} goes into {first} and into {second}, while {unused} of the layer goes into none",
-        means="one of the two gets the value of the other",
-        do="let external_port_id of one of them be the input that is left over",
-        source="semantics 5.4",
-        example=Example(
-            "counting", 'external_port_id="3" internal_layer_id="2"', 'external_port_id="2" internal_layer_id="2"'
-        ),
-    )
+    "P202",
+    "input-feeds-two-parameters",
+    LOOP,
+    WARNING,
+    says="input {number} goes into {first} and into {second}, while {unused} of the layer goes into none",
+    means="one of the two gets the value of the other",
+    do="let external_port_id of one of them be the input that is left over",
+    source="semantics 5.4",
+    example=Example(
+        "counting", 'external_port_id="3" internal_layer_id="2"', 'external_port_id="2" internal_layer_id="2"'
+    ),
 )
 def input_feeds_two_parameters(loop: LoopSubject) -> Iterator[RuleHit]:
     """Two entries of one input, where another input has none."""
@@ -64,22 +60,25 @@ def input_feeds_two_parameters(loop: LoopSubject) -> Iterator[RuleHit]:
         first = next(one for one in loop.body.inputs if one.input == entry.input)
         if first is not entry:
             left = f"input {unused[0]}"
-            names = {"first": loop.name(first.parameter), "second": loop.name(entry.parameter)}
-            yield inside(entry, number=entry.input, unused=left, **names)
+            yield inside(
+                entry,
+                number=entry.input,
+                unused=left,
+                first=loop.name(first.parameter),
+                second=loop.name(entry.parameter),
+            )
 
 
 @found_by(
-    Rule(
-        "P203",
-        "input-without-entry",
-        SubjectKind.LOOP,
-        Severity.ERROR,
-        says="input {number} has no entry in the port map: what comes there ('{value}') goes nowhere{unfed}",
-        means="OpenVINO refuses the file: it counts entries and inputs",
-        do="add an <input> with this external_port_id, or remove the port",
-        source="semantics 3.12",
-        example=Example("counting", '<input external_port_id="3" internal_layer_id="2" />', ""),
-    )
+    "P203",
+    "input-without-entry",
+    LOOP,
+    ERROR,
+    says="input {number} has no entry in the port map: what comes there ('{value}') goes nowhere{unfed}",
+    means="OpenVINO refuses the file: it counts entries and inputs",
+    do="add an <input> with this external_port_id, or remove the port",
+    source="semantics 3.12",
+    example=Example("counting", '<input external_port_id="3" internal_layer_id="2" />', ""),
 )
 def input_without_entry(loop: LoopSubject) -> Iterator[RuleHit]:
     """Inputs of the layer that no entry names."""
@@ -111,19 +110,17 @@ def _unmapped_inputs(loop: LoopSubject) -> list[int]:
 
 
 @found_by(
-    Rule(
-        "P204",
-        "second-unconnected-output",
-        SubjectKind.LOOP,
-        Severity.ERROR,
-        says="two outputs have external_port_id -1, and only the first, {first}, counts: {second} is lost",
-        means="where the condition is the one that is lost, the loop has no condition",
-        do="leave out the entry of the other Result, which needs none",
-        source="semantics 3.4",
-        example=Example(
-            "counting", 'external_port_id="4" internal_layer_id="11"', 'external_port_id="-1" internal_layer_id="11"'
-        ),
-    )
+    "P204",
+    "second-unconnected-output",
+    LOOP,
+    ERROR,
+    says="two outputs have external_port_id -1, and only the first, {first}, counts: {second} is lost",
+    means="where the condition is the one that is lost, the loop has no condition",
+    do="leave out the entry of the other Result, which needs none",
+    source="semantics 3.4",
+    example=Example(
+        "counting", 'external_port_id="4" internal_layer_id="11"', 'external_port_id="-1" internal_layer_id="11"'
+    ),
 )
 def second_unconnected_output(loop: LoopSubject) -> Iterator[RuleHit]:
     """Outputs with -1 after the first one."""
@@ -133,17 +130,15 @@ def second_unconnected_output(loop: LoopSubject) -> Iterator[RuleHit]:
 
 
 @found_by(
-    Rule(
-        "P205",
-        "parameter-without-entry",
-        SubjectKind.LOOP,
-        Severity.ERROR,
-        says="{parameter} is not connected: no entry of the port map feeds it, and {reader} reads it",
-        means="OpenVINO reads memory that nothing has written; here it is an error",
-        do="add an <input> with internal_layer_id {id}",
-        source="semantics 4.4",
-        example=Example("counting", '<input external_port_id="3" internal_layer_id="2" />', ""),
-    )
+    "P205",
+    "parameter-without-entry",
+    LOOP,
+    ERROR,
+    says="{parameter} is not connected: no entry of the port map feeds it, and {reader} reads it",
+    means="OpenVINO reads memory that nothing has written; here it is an error",
+    do="add an <input> with internal_layer_id {id}",
+    source="semantics 4.4",
+    example=Example("counting", '<input external_port_id="3" internal_layer_id="2" />', ""),
 )
 def parameter_without_entry(loop: LoopSubject) -> Iterator[RuleHit]:
     """Parameters that something reads and nothing feeds."""
@@ -152,49 +147,45 @@ def parameter_without_entry(loop: LoopSubject) -> Iterator[RuleHit]:
     for parameter in loop.roles.unfed:
         readers = loop.inner.readers.get(parameter.id)
         if readers and not _looks_like_iteration(loop, parameter.id):
-            yield inside(parameter, parameter=loop.site(parameter), reader=loop.site(readers[0][0]), id=parameter.id)
+            yield inside(parameter, reader=readers[0][0], id=parameter.id)
 
 
 @found_by(
-    Rule(
-        "P206",
-        "unused-parameter",
-        SubjectKind.LOOP,
-        Severity.WARNING,
-        says="{parameter} is not connected: no entry of the port map names it, and nothing reads it",
-        means="nothing: but a value that was meant to come in does not",
-        do="remove the Parameter, or connect it",
-        source="semantics 4.4",
-        example=Example(
-            "counting",
-            '<layer id="3" name="limit"',
-            '<layer id="20" name="spare" type="Parameter" version="opset1">\n<data element_type="f32" shape="" />'
-            '\n<output><port id="0" precision="FP32" /></output>\n</layer>\n<layer id="3" name="limit"',
-        ),
-    )
+    "P206",
+    "unused-parameter",
+    LOOP,
+    WARNING,
+    says="{parameter} is not connected: no entry of the port map names it, and nothing reads it",
+    means="nothing: but a value that was meant to come in does not",
+    do="remove the Parameter, or connect it",
+    source="semantics 4.4",
+    example=Example(
+        "counting",
+        '<layer id="3" name="limit"',
+        '<layer id="20" name="spare" type="Parameter" version="opset1">\n<data element_type="f32" shape="" />'
+        '\n<output><port id="0" precision="FP32" /></output>\n</layer>\n<layer id="3" name="limit"',
+    ),
 )
 def unused_parameter(loop: LoopSubject) -> Iterator[RuleHit]:
     """Parameters that nothing feeds and nothing reads."""
     for parameter in loop.roles.unfed:
         if not loop.is_read(parameter.id):
-            yield inside(parameter, parameter=loop.site(parameter))
+            yield inside(parameter)
 
 
 @found_by(
-    Rule(
-        "P207",
-        "iteration-not-marked",
-        SubjectKind.LOOP,
-        Severity.ERROR,
-        says='{parameter} is a whole number that {reader} reads, and no entry feeds it: purpose="current_iteration" is '
-        "missing",
-        means="OpenVINO never writes the iteration number: the body reads whatever is in the memory",
-        do='add <input external_port_id="-1" internal_layer_id="{id}" purpose="current_iteration"/>',
-        source="semantics 3.6",
-        example=Example(
-            "counting", '<input external_port_id="-1" internal_layer_id="0" purpose="current_iteration" />', ""
-        ),
-    )
+    "P207",
+    "iteration-not-marked",
+    LOOP,
+    ERROR,
+    says='{parameter} is a whole number that {reader} reads, and no entry feeds it: purpose="current_iteration" is '
+    "missing",
+    means="OpenVINO never writes the iteration number: the body reads whatever is in the memory",
+    do='add <input external_port_id="-1" internal_layer_id="{id}" purpose="current_iteration"/>',
+    source="semantics 3.6",
+    example=Example(
+        "counting", '<input external_port_id="-1" internal_layer_id="0" purpose="current_iteration" />', ""
+    ),
 )
 def iteration_not_marked(loop: LoopSubject) -> Iterator[RuleHit]:
     """A Parameter that can only be meant for the iteration number."""
@@ -203,7 +194,7 @@ def iteration_not_marked(loop: LoopSubject) -> Iterator[RuleHit]:
     for parameter in loop.inner.parameters:
         readers = loop.inner.readers.get(parameter.id)
         if readers and _looks_like_iteration(loop, parameter.id):
-            yield inside(parameter, parameter=loop.site(parameter), reader=loop.site(readers[0][0]), id=parameter.id)
+            yield inside(parameter, reader=readers[0][0], id=parameter.id)
 
 
 def _looks_like_iteration(loop: LoopSubject, parameter: int) -> bool:
@@ -216,21 +207,19 @@ def _looks_like_iteration(loop: LoopSubject, parameter: int) -> bool:
 
 
 @found_by(
-    Rule(
-        "P208",
-        "iteration-type",
-        SubjectKind.LOOP,
-        Severity.ERROR,
-        says="{fault}",
-        means="OpenVINO refuses to compile the model",
-        do="declare the Parameter as i64 or i32, as a scalar or of shape [1]",
-        source="semantics 3.6",
-        example=Example(
-            "counting",
-            '<data element_type="i64" shape="" />\n<output>\n<port id="0" precision="I64" names="iteration"',
-            '<data element_type="f32" shape="" />\n<output>\n<port id="0" precision="I64" names="iteration"',
-        ),
-    )
+    "P208",
+    "iteration-type",
+    LOOP,
+    ERROR,
+    says="{fault}",
+    means="OpenVINO refuses to compile the model",
+    do="declare the Parameter as i64 or i32, as a scalar or of shape [1]",
+    source="semantics 3.6",
+    example=Example(
+        "counting",
+        '<data element_type="i64" shape="" />\n<output>\n<port id="0" precision="I64" names="iteration"',
+        '<data element_type="f32" shape="" />\n<output>\n<port id="0" precision="I64" names="iteration"',
+    ),
 )
 def iteration_type(loop: LoopSubject) -> Iterator[RuleHit]:
     """A Parameter that cannot hold the iteration number."""
@@ -241,41 +230,37 @@ def iteration_type(loop: LoopSubject) -> Iterator[RuleHit]:
 
 
 @found_by(
-    Rule(
-        "P209",
-        "iteration-from-outside",
-        SubjectKind.LOOP,
-        Severity.NOTE,
-        says="{parameter} is the iteration number and also has input {number} of the layer",
-        means="OpenVINO's CPU plugin writes 0, 1, 2, ... over the value; its reference begins with it",
-        do='give the entry external_port_id="-1"',
-        source="semantics 3.6",
-        example=Example(
-            "counting",
-            'external_port_id="-1" internal_layer_id="0" purpose="current_iteration"',
-            'external_port_id="0" internal_layer_id="0" purpose="current_iteration"',
-        ),
-    )
+    "P209",
+    "iteration-from-outside",
+    LOOP,
+    NOTE,
+    says="{parameter} is the iteration number and also has input {number} of the layer",
+    means="OpenVINO's CPU plugin writes 0, 1, 2, ... over the value; its reference begins with it",
+    do='give the entry external_port_id="-1"',
+    source="semantics 3.6",
+    example=Example(
+        "counting",
+        'external_port_id="-1" internal_layer_id="0" purpose="current_iteration"',
+        'external_port_id="0" internal_layer_id="0" purpose="current_iteration"',
+    ),
 )
 def iteration_from_outside(loop: LoopSubject) -> Iterator[RuleHit]:
     """Entries of the iteration number that name an input."""
     for entry in loop.body.inputs:
         if loop.is_loop and entry.purpose == CURRENT_ITERATION and entry.input is not None:
-            yield inside(entry, parameter=loop.name(entry.parameter), number=entry.input)
+            yield inside(entry, number=entry.input)
 
 
 @found_by(
-    Rule(
-        "P210",
-        "unknown-purpose",
-        SubjectKind.LOOP,
-        Severity.ERROR,
-        says="the entry of {layer} has the purpose '{purpose}', which {not_one}{near}",
-        means="OpenVINO ignores it: the loop has no iteration number, or no condition",
-        do="write current_iteration (an input) or execution_condition (an output)",
-        source="semantics 3.6",
-        example=Example("counting", 'purpose="execution_condition"', 'purpose="execution-condition"'),
-    )
+    "P210",
+    "unknown-purpose",
+    LOOP,
+    ERROR,
+    says="the entry of {layer} has the purpose '{purpose}', which {not_one}{near}",
+    means="OpenVINO ignores it: the loop has no iteration number, or no condition",
+    do="write current_iteration (an input) or execution_condition (an output)",
+    source="semantics 3.6",
+    example=Example("counting", 'purpose="execution_condition"', 'purpose="execution-condition"'),
 )
 def unknown_purpose(loop: LoopSubject) -> Iterator[RuleHit]:
     """Purposes that no reader knows."""
@@ -301,21 +286,19 @@ def _purposes(loop: LoopSubject) -> Iterator[tuple[InputMapping | OutputMapping,
 
 
 @found_by(
-    Rule(
-        "P211",
-        "purpose-in-tensor-iterator",
-        SubjectKind.LOOP,
-        Severity.WARNING,
-        says="the entry of {layer} has the purpose '{purpose}', which only a Loop has",
-        means="a TensorIterator ignores it",
-        do="use a Loop, or leave the purpose out",
-        source="semantics 3.6",
-        example=Example(
-            "slicing",
-            '<input external_port_id="1" internal_layer_id="1" />',
-            '<input external_port_id="1" internal_layer_id="1" purpose="current_iteration" />',
-        ),
-    )
+    "P211",
+    "purpose-in-tensor-iterator",
+    LOOP,
+    WARNING,
+    says="the entry of {layer} has the purpose '{purpose}', which only a Loop has",
+    means="a TensorIterator ignores it",
+    do="use a Loop, or leave the purpose out",
+    source="semantics 3.6",
+    example=Example(
+        "slicing",
+        '<input external_port_id="1" internal_layer_id="1" />',
+        '<input external_port_id="1" internal_layer_id="1" purpose="current_iteration" />',
+    ),
 )
 def purpose_in_tensor_iterator(loop: LoopSubject) -> Iterator[RuleHit]:
     """Purposes in a TensorIterator."""
@@ -325,19 +308,17 @@ def purpose_in_tensor_iterator(loop: LoopSubject) -> Iterator[RuleHit]:
 
 
 @found_by(
-    Rule(
-        "P212",
-        "parameter-mapped-twice",
-        SubjectKind.LOOP,
-        Severity.ERROR,
-        says="{parameter} has two entries in the port map, for inputs {first} and {second}: the first counts",
-        means="the second value goes nowhere; OpenVINO refuses the file, as it counts entries and inputs",
-        do="let internal_layer_id of one of them be the Parameter that was meant",
-        source="semantics 3.11",
-        example=Example(
-            "counting", 'external_port_id="3" internal_layer_id="2"', 'external_port_id="3" internal_layer_id="1"'
-        ),
-    )
+    "P212",
+    "parameter-mapped-twice",
+    LOOP,
+    ERROR,
+    says="{parameter} has two entries in the port map, for inputs {first} and {second}: the first counts",
+    means="the second value goes nowhere; OpenVINO refuses the file, as it counts entries and inputs",
+    do="let internal_layer_id of one of them be the Parameter that was meant",
+    source="semantics 3.11",
+    example=Example(
+        "counting", 'external_port_id="3" internal_layer_id="2"', 'external_port_id="3" internal_layer_id="1"'
+    ),
 )
 def parameter_mapped_twice(loop: LoopSubject) -> Iterator[RuleHit]:
     """A second entry of a Parameter."""
@@ -347,23 +328,21 @@ def parameter_mapped_twice(loop: LoopSubject) -> Iterator[RuleHit]:
             continue
         before = first.setdefault(entry.parameter, entry)
         if before is not entry:
-            yield inside(entry, parameter=loop.name(entry.parameter), first=before.input, second=entry.input)
+            yield inside(entry, first=before.input, second=entry.input)
 
 
 @found_by(
-    Rule(
-        "P213",
-        "condition-missing",
-        SubjectKind.LOOP,
-        Severity.ERROR,
-        says='the Loop has no condition: no output of its port map has purpose="execution_condition"{left}',
-        means="OpenVINO refuses the file (the outputs have no types); here the loop runs to its trip count",
-        do='add <output external_port_id="-1" internal_layer_id="..." purpose="execution_condition"/>',
-        source="semantics 3.4",
-        example=Example(
-            "counting", '<output external_port_id="-1" internal_layer_id="10" purpose="execution_condition" />', ""
-        ),
-    )
+    "P213",
+    "condition-missing",
+    LOOP,
+    ERROR,
+    says='the Loop has no condition: no output of its port map has purpose="execution_condition"{left}',
+    means="OpenVINO refuses the file (the outputs have no types); here the loop runs to its trip count",
+    do='add <output external_port_id="-1" internal_layer_id="..." purpose="execution_condition"/>',
+    source="semantics 3.4",
+    example=Example(
+        "counting", '<output external_port_id="-1" internal_layer_id="10" purpose="execution_condition" />', ""
+    ),
 )
 def condition_missing(loop: LoopSubject) -> Iterator[RuleHit]:
     """Loops without a condition; the Result that is left over, where there is one."""
@@ -381,21 +360,19 @@ def condition_missing(loop: LoopSubject) -> Iterator[RuleHit]:
 
 
 @found_by(
-    Rule(
-        "P214",
-        "two-conditions",
-        SubjectKind.LOOP,
-        Severity.ERROR,
-        says='two outputs of the port map have purpose="execution_condition": {first} counts, {second} does not',
-        means="the loop ends by the first alone",
-        do="join them with LogicalAnd, and leave one entry",
-        source="specification/Loop-5, port_map",
-        example=Example(
-            "counting",
-            'external_port_id="5" internal_layer_id="12"',
-            'external_port_id="5" internal_layer_id="12" purpose="execution_condition"',
-        ),
-    )
+    "P214",
+    "two-conditions",
+    LOOP,
+    ERROR,
+    says='two outputs of the port map have purpose="execution_condition": {first} counts, {second} does not',
+    means="the loop ends by the first alone",
+    do="join them with LogicalAnd, and leave one entry",
+    source="specification/Loop-5, port_map",
+    example=Example(
+        "counting",
+        'external_port_id="5" internal_layer_id="12"',
+        'external_port_id="5" internal_layer_id="12" purpose="execution_condition"',
+    ),
 )
 def two_conditions(loop: LoopSubject) -> Iterator[RuleHit]:
     """A second entry of the condition."""
@@ -406,17 +383,15 @@ def two_conditions(loop: LoopSubject) -> Iterator[RuleHit]:
 
 
 @found_by(
-    Rule(
-        "P215",
-        "if-parameter-without-entry",
-        SubjectKind.IF,
-        Severity.ERROR,
-        says="{parameter} of the {role} is not connected: no entry of its port map feeds it, and {reader} reads it",
-        means="the model cannot run",
-        do="add an <input> with internal_layer_id {id} to the port map of this side",
-        source="semantics 5.5",
-        example=Example("choosing", '<input external_port_id="1" internal_layer_id="0" />', ""),
-    )
+    "P215",
+    "if-parameter-without-entry",
+    IF,
+    ERROR,
+    says="{parameter} of the {role} is not connected: no entry of its port map feeds it, and {reader} reads it",
+    means="the model cannot run",
+    do="add an <input> with internal_layer_id {id} to the port map of this side",
+    source="semantics 5.5",
+    example=Example("choosing", '<input external_port_id="1" internal_layer_id="0" />', ""),
 )
 def if_parameter_without_entry(facts: IfSubject) -> Iterator[RuleHit]:
     """Parameters of a side that something reads and nothing feeds."""
@@ -424,27 +399,24 @@ def if_parameter_without_entry(facts: IfSubject) -> Iterator[RuleHit]:
         fed = {entry.parameter for entry in side.body.inputs}
         unfed = [one for one in side.inner.parameters if one.id not in fed and side.is_read(one.id)]
         for parameter in unfed if len(unfed) > side.body.unread_inputs else ():
-            reader = facts.site(side.inner.readers[parameter.id][0][0])
-            names = {"parameter": facts.site(parameter), "reader": reader}
-            yield outside(parameter, role=side.body.role.replace("_", " "), id=parameter.id, **names)
+            reader = side.inner.readers[parameter.id][0][0]
+            yield outside(parameter, role=side.body.role.replace("_", " "), id=parameter.id, reader=reader)
 
 
 @found_by(
-    Rule(
-        "P216",
-        "if-condition-as-value",
-        SubjectKind.IF,
-        Severity.WARNING,
-        says="{parameter} of the {role} takes input 0 of the If, which is its condition",
-        means="the side computes with true or false, and the value that was meant goes nowhere",
-        do="let external_port_id be the index of an input, from 1 on",
-        source="semantics 5.5",
-        example=Example(
-            "choosing",
-            '<input external_port_id="1" internal_layer_id="0" />',
-            '<input external_port_id="0" internal_layer_id="0" />',
-        ),
-    )
+    "P216",
+    "if-condition-as-value",
+    IF,
+    WARNING,
+    says="{parameter} of the {role} takes input 0 of the If, which is its condition",
+    means="the side computes with true or false, and the value that was meant goes nowhere",
+    do="let external_port_id be the index of an input, from 1 on",
+    source="semantics 5.5",
+    example=Example(
+        "choosing",
+        '<input external_port_id="1" internal_layer_id="0" />',
+        '<input external_port_id="0" internal_layer_id="0" />',
+    ),
 )
 def if_condition_as_value(facts: IfSubject) -> Iterator[RuleHit]:
     """Entries that map the condition into a side."""
@@ -452,4 +424,4 @@ def if_condition_as_value(facts: IfSubject) -> Iterator[RuleHit]:
         for entry in side.body.inputs:
             parameter = side.inner.by_id.get(entry.parameter)
             if entry.input == 0 and parameter is not None:
-                yield outside(parameter, parameter=facts.site(parameter), role=side.body.role.replace("_", " "))
+                yield outside(parameter, role=side.body.role.replace("_", " "))

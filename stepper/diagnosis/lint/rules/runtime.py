@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator
 from typing import Final
 
-from stepper.diagnosis.findings import Severity
+from stepper.diagnosis.findings import ERROR, NOTE, WARNING
 from stepper.diagnosis.lint.subjects import LayerSubject, LoopSubject, integer_attribute, known_value, of_parameter
-from stepper.diagnosis.rule import Example, Rule, RuleHit, SubjectKind, found_by, inside, outside
+from stepper.diagnosis.rule import LAYER, LOOP, Example, RuleHit, found_by, inside, outside
 from stepper.ir.constants import constant_shape, constant_type
 from stepper.ir.model import BackEdge, Source
 from stepper.wording import enumerated
@@ -34,27 +34,25 @@ _EDGE: Final = '<edge from-layer="11" to-layer="2" />'
 
 
 @found_by(
-    Rule(
-        "R201",
-        "growing-state-not-exposed",
-        SubjectKind.LOOP,
-        Severity.ERROR,
-        says="{parameter} changes its shape from {before} to {after} and is no output of the loop",
-        means="OpenVINO keeps the first shape and fails, or reads the wrong elements; here it runs",
-        do="give {result} out as a last value, too ({kind})",
-        source="semantics 3.10",
-        example=Example(
-            "counting",
-            '<output external_port_id="4" internal_layer_id="11" />',
-            "",
-            also=(
-                (
-                    'name="h" type="Parameter" version="opset1">\n<data element_type="f32" shape="1,2"',
-                    'name="h" type="Parameter" version="opset1">\n<data element_type="f32" shape="1,1"',
-                ),
+    "R201",
+    "growing-state-not-exposed",
+    LOOP,
+    ERROR,
+    says="{parameter} changes its shape from {before} to {after} and is no output of the loop",
+    means="OpenVINO keeps the first shape and fails, or reads the wrong elements; here it runs",
+    do="give {result} out as a last value, too ({kind})",
+    source="semantics 3.10",
+    example=Example(
+        "counting",
+        '<output external_port_id="4" internal_layer_id="11" />',
+        "",
+        also=(
+            (
+                'name="h" type="Parameter" version="opset1">\n<data element_type="f32" shape="1,2"',
+                'name="h" type="Parameter" version="opset1">\n<data element_type="f32" shape="1,1"',
             ),
         ),
-    )
+    ),
 )
 def growing_state_not_exposed(loop: LoopSubject) -> Iterator[RuleHit]:
     """Carried values of changing shape that the plugin does not know to be so."""
@@ -76,22 +74,19 @@ def growing_state_not_exposed(loop: LoopSubject) -> Iterator[RuleHit]:
 
 
 @found_by(
-    Rule(
-        "R212",
-        "growing-state",
-        SubjectKind.LOOP,
-        Severity.NOTE,
-        says="{parameter} changes its shape from {before} to {after}: a call ends with another shape than it "
-        "began with",
-        means="releases of OpenVINO without the change of openvino#14041 begin the next call with the last shape",
-        do="use a newer release, or a new infer request for each call",
-        source="openvinotoolkit/openvino#14041",
-        example=Example(
-            "counting",
-            'name="h" type="Parameter" version="opset1">\n<data element_type="f32" shape="1,2"',
-            'name="h" type="Parameter" version="opset1">\n<data element_type="f32" shape="1,1"',
-        ),
-    )
+    "R212",
+    "growing-state",
+    LOOP,
+    NOTE,
+    says="{parameter} changes its shape from {before} to {after}: a call ends with another shape than it began with",
+    means="releases of OpenVINO without the change of openvino#14041 begin the next call with the last shape",
+    do="use a newer release, or a new infer request for each call",
+    source="openvinotoolkit/openvino#14041",
+    example=Example(
+        "counting",
+        'name="h" type="Parameter" version="opset1">\n<data element_type="f32" shape="1,2"',
+        'name="h" type="Parameter" version="opset1">\n<data element_type="f32" shape="1,1"',
+    ),
 )
 def growing_state(loop: LoopSubject) -> Iterator[RuleHit]:
     """Carried values of changing shape that are an output of the loop, too, as they must be."""
@@ -100,7 +95,7 @@ def growing_state(loop: LoopSubject) -> Iterator[RuleHit]:
         change = _change_of_shape(loop, parameter, result)
         if change is not None and result in exposed:
             layer = loop.inner.by_id[parameter]
-            yield inside(layer, parameter=loop.site(layer), before=change[0], after=change[1])
+            yield inside(layer, before=change[0], after=change[1])
 
 
 def _change_of_shape(loop: LoopSubject, parameter: int, result: int) -> tuple[str, str] | None:
@@ -124,22 +119,20 @@ def _change_of_shape(loop: LoopSubject, parameter: int, result: int) -> tuple[st
 
 
 @found_by(
-    Rule(
-        "R202",
-        "aliased-back-edges",
-        SubjectKind.LOOP,
-        Severity.WARNING,
-        says="{result} passes {other} on as it is, a back edge carries it to {parameter}, and {other} gets a new value",
-        means="OpenVINO's CPU plugin copies one after another between shared memory: {parameter} gets the new value of "
-        "{other}, not the old one",
-        do="put an operation that computes in between, such as Add with 0",
-        source="semantics 4.2",
-        example=Example(
-            "counting",
-            '<edge from-layer="6" from-port="2" to-layer="11" to-port="0" />',
-            '<edge from-layer="1" from-port="0" to-layer="11" to-port="0" />',
-        ),
-    )
+    "R202",
+    "aliased-back-edges",
+    LOOP,
+    WARNING,
+    says="{result} passes {other} on as it is, a back edge carries it to {parameter}, and {other} gets a new value",
+    means="OpenVINO's CPU plugin copies one after another between shared memory: {parameter} gets the new value of "
+    "{other}, not the old one",
+    do="put an operation that computes in between, such as Add with 0",
+    source="semantics 4.2",
+    example=Example(
+        "counting",
+        '<edge from-layer="6" from-port="2" to-layer="11" to-port="0" />',
+        '<edge from-layer="1" from-port="0" to-layer="11" to-port="0" />',
+    ),
 )
 def aliased_back_edges(loop: LoopSubject) -> Iterator[RuleHit]:
     """Back edges that read a Parameter which is written in the same moment."""
@@ -151,9 +144,7 @@ def aliased_back_edges(loop: LoopSubject) -> Iterator[RuleHit]:
             continue
         other = _aliased(loop, edge)
         if other in order and other is not None and order[other] < order[edge.to_layer]:
-            yield inside(
-                edge, result=loop.name(edge.from_layer), other=loop.name(other), parameter=loop.name(edge.to_layer)
-            )
+            yield inside(edge, other=loop.name(other))
 
 
 def _aliased(loop: LoopSubject, edge: BackEdge) -> int | None:
@@ -164,23 +155,21 @@ def _aliased(loop: LoopSubject, edge: BackEdge) -> int | None:
 
 
 @found_by(
-    Rule(
-        "R203",
-        "tensor-iterator-in-tensor-iterator",
-        SubjectKind.LOOP,
-        Severity.ERROR,
-        says="{inner} stands directly in the body of another TensorIterator",
-        means="OpenVINO refuses the file",
-        do="make one of them a Loop",
-        source="semantics 3.13",
-        example=Example("slicing", 'name="sum" type="Add"', 'name="sum" type="TensorIterator"'),
-    )
+    "R203",
+    "tensor-iterator-in-tensor-iterator",
+    LOOP,
+    ERROR,
+    says="{inner} stands directly in the body of another TensorIterator",
+    means="OpenVINO refuses the file",
+    do="make one of them a Loop",
+    source="semantics 3.13",
+    example=Example("slicing", 'name="sum" type="Add"', 'name="sum" type="TensorIterator"'),
 )
 def nested_tensor_iterator(loop: LoopSubject) -> Iterator[RuleHit]:
     """TensorIterators that the reader of OpenVINO does not take."""
     for layer in loop.inner.layers if not loop.is_loop else ():
         if layer.type == "TensorIterator":
-            yield inside(layer, inner=loop.site(layer))
+            yield inside(layer, inner=layer)
 
 
 def _is_beyond_int32(facts: LayerSubject) -> bool:
@@ -191,18 +180,16 @@ def _is_beyond_int32(facts: LayerSubject) -> bool:
 
 
 @found_by(
-    Rule(
-        "R204",
-        "constant-beyond-int32",
-        SubjectKind.LAYER,
-        Severity.WARNING,
-        says="{layer} is {value}, beyond 32 bits, and {reader} computes with it",
-        means="OpenVINO's CPU plugin computes i64 as i32: it becomes {becomes}",
-        do="compute in f64 or scale the numbers; i64 is exact here, with --rules spec",
-        source="semantics 8.2",
-        example=Example("counting", 'offset="88" size="8"', 'offset="56" size="8"'),
-    ),
+    "R204",
+    "constant-beyond-int32",
+    LAYER,
+    WARNING,
     "Constant",
+    says="{layer} is {value}, beyond 32 bits, and {reader} computes with it",
+    means="OpenVINO's CPU plugin computes i64 as i32: it becomes {becomes}",
+    do="compute in f64 or scale the numbers; i64 is exact here, with --rules spec",
+    source="semantics 8.2",
+    example=Example("counting", 'offset="88" size="8"', 'offset="56" size="8"'),
     suspects=_is_beyond_int32,
 )
 def constant_beyond_int32(facts: LayerSubject) -> Iterator[RuleHit]:
@@ -213,26 +200,24 @@ def constant_beyond_int32(facts: LayerSubject) -> Iterator[RuleHit]:
     if value is not None:
         number = int(value.reshape(-1)[0])
         becomes = (number + 2**31) % 2**32 - 2**31
-        yield outside(layer, layer=facts.site(layer), value=number, reader=facts.site(readers[0]), becomes=becomes)
+        yield outside(layer, value=number, reader=readers[0], becomes=becomes)
 
 
 @found_by(
-    Rule(
-        "R205",
-        "undefined-without-iterations",
-        SubjectKind.LOOP,
-        Severity.NOTE,
-        says="the loop may run no iteration ({why}), and {result} is a last value that no back edge carries",
-        means="without an iteration the output is undefined: OpenVINO gives what was in the memory",
-        do="carry the value with a back edge, so that it has a first value",
-        source="semantics 3.5",
-        example=Example(
-            "counting",
-            '<data element_type="i64" shape="" offset="0" size="8" />',
-            '<data element_type="i64" shape="" offset="16" size="8" />',
-            also=(('external_port_id="4" internal_layer_id="11"', 'external_port_id="4" internal_layer_id="12"'),),
-        ),
-    )
+    "R205",
+    "undefined-without-iterations",
+    LOOP,
+    NOTE,
+    says="the loop may run no iteration ({why}), and {result} is a last value that no back edge carries",
+    means="without an iteration the output is undefined: OpenVINO gives what was in the memory",
+    do="carry the value with a back edge, so that it has a first value",
+    source="semantics 3.5",
+    example=Example(
+        "counting",
+        '<data element_type="i64" shape="" offset="0" size="8" />',
+        '<data element_type="i64" shape="" offset="16" size="8" />',
+        also=(('external_port_id="4" internal_layer_id="11"', 'external_port_id="4" internal_layer_id="12"'),),
+    ),
 )
 def undefined_without_iterations(loop: LoopSubject) -> Iterator[RuleHit]:
     """Last values of loops that the file says are never entered."""
@@ -244,23 +229,21 @@ def undefined_without_iterations(loop: LoopSubject) -> Iterator[RuleHit]:
     carried = set(loop.roles.merged_from.values())
     for entry in loop.body.outputs:
         if entry.output is not None and entry.slicing is None and entry.result not in carried:
-            yield inside(entry, why=why, result=loop.name(entry.result))
+            yield inside(entry, why=why)
 
 
 @found_by(
-    Rule(
-        "R206",
-        "first-draft",
-        SubjectKind.LOOP,
-        Severity.ERROR,
-        says='the loop is written as the first draft of Loop-5 had it (internal_operation_id, condition="True")',
-        means="no OpenVINO reads it; here it runs as that draft says",
-        do="write the names of today: internal_layer_id, from-layer, to-layer, purpose",
-        source="semantics 5.16",
-        example=Example(
-            "counting", 'external_port_id="3" internal_layer_id="2"', 'external_port_id="3" internal_operation_id="2"'
-        ),
-    )
+    "R206",
+    "first-draft",
+    LOOP,
+    ERROR,
+    says='the loop is written as the first draft of Loop-5 had it (internal_operation_id, condition="True")',
+    means="no OpenVINO reads it; here it runs as that draft says",
+    do="write the names of today: internal_layer_id, from-layer, to-layer, purpose",
+    source="semantics 5.16",
+    example=Example(
+        "counting", 'external_port_id="3" internal_layer_id="2"', 'external_port_id="3" internal_operation_id="2"'
+    ),
 )
 def first_draft(loop: LoopSubject) -> Iterator[RuleHit]:
     """Loops in the words of the draft."""
@@ -269,21 +252,19 @@ def first_draft(loop: LoopSubject) -> Iterator[RuleHit]:
 
 
 @found_by(
-    Rule(
-        "R207",
-        "sliced-inputs-unread",
-        SubjectKind.LOOP,
-        Severity.WARNING,
-        says="the body reads none of the slices ({parameters}), which alone say how many iterations there are",
-        means="OpenVINO (EliminateLoopInputsOutputs) leaves them out, and the count with them: one iteration is left",
-        do="let the body read a slice, or use a Loop with a trip count",
-        source="runtime fault of 2026.4.1",
-        example=Example(
-            "slicing",
-            '<edge from-layer="0" from-port="0" to-layer="2" to-port="1" />',
-            '<edge from-layer="1" from-port="0" to-layer="2" to-port="1" />',
-        ),
-    )
+    "R207",
+    "sliced-inputs-unread",
+    LOOP,
+    WARNING,
+    says="the body reads none of the slices ({parameters}), which alone say how many iterations there are",
+    means="OpenVINO (EliminateLoopInputsOutputs) leaves them out, and the count with them: one iteration is left",
+    do="let the body read a slice, or use a Loop with a trip count",
+    source="runtime fault of 2026.4.1",
+    example=Example(
+        "slicing",
+        '<edge from-layer="0" from-port="0" to-layer="2" to-port="1" />',
+        '<edge from-layer="1" from-port="0" to-layer="2" to-port="1" />',
+    ),
 )
 def sliced_inputs_unread(loop: LoopSubject) -> Iterator[RuleHit]:
     """TensorIterators that are only counted by their slices."""
@@ -298,32 +279,30 @@ def _is_square(facts: LayerSubject) -> bool:
 
 
 @found_by(
-    Rule(
-        "R208",
-        "square-constant-shared",
-        SubjectKind.LAYER,
-        Severity.WARNING,
-        says="{first} and {second} share the square {constant}, one of them transposed",
-        means="OpenVINO's CPU plugin (2026.4.1) computes the second with the weights of the first",
-        do="give each MatMul a Constant of its own",
-        source="runtime fault of 2026.4.1",
-        example=Example(
-            "storing",
-            '<layer id="5" name="B"',
-            _SHARED + '<layer id="5" name="B"',
-            also=(
-                (
-                    '<edge from-layer="0" from-port="0" to-layer="6" to-port="0" />',
-                    '<edge from-layer="0" from-port="0" to-layer="21" to-port="0" />'
-                    '<edge from-layer="20" from-port="0" to-layer="21" to-port="1" />'
-                    '<edge from-layer="21" from-port="2" to-layer="22" to-port="0" />'
-                    '<edge from-layer="20" from-port="0" to-layer="22" to-port="1" />'
-                    '<edge from-layer="22" from-port="2" to-layer="6" to-port="0" />',
-                ),
+    "R208",
+    "square-constant-shared",
+    LAYER,
+    WARNING,
+    "Constant",
+    says="{first} and {second} share the square {constant}, one of them transposed",
+    means="OpenVINO's CPU plugin (2026.4.1) computes the second with the weights of the first",
+    do="give each MatMul a Constant of its own",
+    source="runtime fault of 2026.4.1",
+    example=Example(
+        "storing",
+        '<layer id="5" name="B"',
+        _SHARED + '<layer id="5" name="B"',
+        also=(
+            (
+                '<edge from-layer="0" from-port="0" to-layer="6" to-port="0" />',
+                '<edge from-layer="0" from-port="0" to-layer="21" to-port="0" />'
+                '<edge from-layer="20" from-port="0" to-layer="21" to-port="1" />'
+                '<edge from-layer="21" from-port="2" to-layer="22" to-port="0" />'
+                '<edge from-layer="20" from-port="0" to-layer="22" to-port="1" />'
+                '<edge from-layer="22" from-port="2" to-layer="6" to-port="0" />',
             ),
         ),
     ),
-    "Constant",
     suspects=_is_square,
 )
 def square_constant_shared(facts: LayerSubject) -> Iterator[RuleHit]:
@@ -333,44 +312,42 @@ def square_constant_shared(facts: LayerSubject) -> Iterator[RuleHit]:
     ways = {one.is_set("transpose_b"): one for one in reversed(readers)}
     if len(ways) == 2:
         first, second = sorted(ways.values(), key=lambda one: one.line)
-        yield outside(layer, first=facts.site(first), second=facts.site(second), constant=facts.site(layer))
+        yield outside(layer, first=first, second=second, constant=layer)
 
 
 @found_by(
-    Rule(
-        "R209",
-        "scan-size-taken-as-known",
-        SubjectKind.LOOP,
-        Severity.ERROR,
-        says="the condition {result} is {parameter} itself, which begins as the constant true and is carried: OpenVINO "
-        "takes it as always true, and the concatenated outputs as {trip} long",
-        means="where the condition ends the loop earlier, the rest of the outputs is memory that nothing has written",
-        do="let the condition read what the body computes",
-        source="semantics 3.5",
-        example=Example(
-            "counting",
-            '<input external_port_id="3" internal_layer_id="2" />',
-            '<input external_port_id="3" internal_layer_id="2" /><input external_port_id="1" internal_layer_id="20" />',
-            also=(
-                (
-                    '<edge from-layer="11" to-layer="2" />',
-                    '<edge from-layer="11" to-layer="2" /><edge from-layer="21" to-layer="20" />',
-                ),
-                (
-                    '<layer id="13" name="always"',
-                    '<layer id="20" name="goes" type="Parameter" version="opset1"><data element_type="boolean" '
-                    'shape="" /><output><port id="0" precision="BOOL" /></output></layer>'
-                    '<layer id="21" name="next_goes" type="Result" version="opset1"><input>'
-                    '<port id="0" precision="BOOL" /></input></layer><layer id="13" name="always"',
-                ),
-                (
-                    '<edge from-layer="8" from-port="2" to-layer="10" to-port="0" />',
-                    '<edge from-layer="8" from-port="2" to-layer="21" to-port="0" />'
-                    '<edge from-layer="20" from-port="0" to-layer="10" to-port="0" />',
-                ),
+    "R209",
+    "scan-size-taken-as-known",
+    LOOP,
+    ERROR,
+    says="the condition {result} is {parameter} itself, which begins as the constant true and is carried: OpenVINO "
+    "takes it as always true, and the concatenated outputs as {trip} long",
+    means="where the condition ends the loop earlier, the rest of the outputs is memory that nothing has written",
+    do="let the condition read what the body computes",
+    source="semantics 3.5",
+    example=Example(
+        "counting",
+        '<input external_port_id="3" internal_layer_id="2" />',
+        '<input external_port_id="3" internal_layer_id="2" /><input external_port_id="1" internal_layer_id="20" />',
+        also=(
+            (
+                '<edge from-layer="11" to-layer="2" />',
+                '<edge from-layer="11" to-layer="2" /><edge from-layer="21" to-layer="20" />',
+            ),
+            (
+                '<layer id="13" name="always"',
+                '<layer id="20" name="goes" type="Parameter" version="opset1"><data element_type="boolean" '
+                'shape="" /><output><port id="0" precision="BOOL" /></output></layer>'
+                '<layer id="21" name="next_goes" type="Result" version="opset1"><input>'
+                '<port id="0" precision="BOOL" /></input></layer><layer id="13" name="always"',
+            ),
+            (
+                '<edge from-layer="8" from-port="2" to-layer="10" to-port="0" />',
+                '<edge from-layer="8" from-port="2" to-layer="21" to-port="0" />'
+                '<edge from-layer="20" from-port="0" to-layer="10" to-port="0" />',
             ),
         ),
-    )
+    ),
 )
 def scan_size_taken_as_known(loop: LoopSubject) -> Iterator[RuleHit]:
     """Conditions that are a carried Parameter, where outputs are concatenated."""
@@ -388,62 +365,58 @@ def scan_size_taken_as_known(loop: LoopSubject) -> Iterator[RuleHit]:
 
 
 @found_by(
-    Rule(
-        "R210",
-        "bytes-saturate",
-        SubjectKind.LAYER,
-        Severity.NOTE,
-        says="{layer} computes in {type}",
-        means="OpenVINO's CPU plugin saturates where the specification lets the numbers wrap: 100 + 200 is 255 there "
-        "and 44 here",
-        do="compute in i32, and convert at the end",
-        source="semantics 8.3",
-        example=Example(
-            "choosing",
-            'name="double" type="Add" version="opset1">\n<data auto_broadcast="numpy" />\n<input>',
-            'name="double" type="Add" version="opset1"><data auto_broadcast="numpy" /><input>',
-            also=tuple(
-                (
-                    f'name="{name}" type="Parameter" version="opset1">\n<data element_type="f32"',
-                    f'name="{name}" type="Parameter" version="opset1"><data element_type="u8"',
-                )
-                for name in ("x", "a", "b")
-            ),
-        ),
-    ),
+    "R210",
+    "bytes-saturate",
+    LAYER,
+    NOTE,
     "Add",
     "Subtract",
     "Multiply",
+    says="{layer} computes in {type}",
+    means="OpenVINO's CPU plugin saturates where the specification lets the numbers wrap: 100 + 200 is 255 there "
+    "and 44 here",
+    do="compute in i32, and convert at the end",
+    source="semantics 8.3",
+    example=Example(
+        "choosing",
+        'name="double" type="Add" version="opset1">\n<data auto_broadcast="numpy" />\n<input>',
+        'name="double" type="Add" version="opset1"><data auto_broadcast="numpy" /><input>',
+        also=tuple(
+            (
+                f'name="{name}" type="Parameter" version="opset1">\n<data element_type="f32"',
+                f'name="{name}" type="Parameter" version="opset1"><data element_type="u8"',
+            )
+            for name in ("x", "a", "b")
+        ),
+    ),
     of_kinds=True,
 )
 def bytes_saturate(facts: LayerSubject) -> Iterator[RuleHit]:
     """Sums, differences and products of 8 bits in a body."""
     kind = facts.tensor(0).type if facts.path else None
     if kind is not None and kind.name in ("u8", "i8"):
-        yield outside(facts.layer, layer=facts.site(facts.layer), type=kind.name)
+        yield outside(facts.layer, type=kind.name)
 
 
 @found_by(
-    Rule(
-        "R211",
-        "computed-in-f32",
-        SubjectKind.LAYER,
-        Severity.NOTE,
-        says="{parameter} carries f64",
-        means="OpenVINO's CPU plugin computes f64 as f32: digits that the specification keeps are lost",
-        do="expect the precision of f32 there, or run here",
-        source="semantics 8.2",
-        example=Example(
-            "counting",
-            'name="h" type="Parameter" version="opset1">\n<data element_type="f32"',
-            'name="h" type="Parameter" version="opset1"><data element_type="f64"',
-        ),
-    ),
+    "R211",
+    "computed-in-f32",
+    LAYER,
+    NOTE,
     "Parameter",
+    says="{parameter} carries f64",
+    means="OpenVINO's CPU plugin computes f64 as f32: digits that the specification keeps are lost",
+    do="expect the precision of f32 there, or run here",
+    source="semantics 8.2",
+    example=Example(
+        "counting",
+        'name="h" type="Parameter" version="opset1">\n<data element_type="f32"',
+        'name="h" type="Parameter" version="opset1"><data element_type="f64"',
+    ),
     of_kinds=True,
 )
 def computed_in_f32(facts: LayerSubject) -> Iterator[RuleHit]:
     """Parameters of bodies that are f64."""
     kind = of_parameter(facts.layer).type if facts.path else None
     if kind is not None and kind.name == "f64":
-        yield outside(facts.layer, parameter=facts.site(facts.layer))
+        yield outside(facts.layer)

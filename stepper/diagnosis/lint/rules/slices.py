@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from stepper.diagnosis.findings import Severity
+from stepper.diagnosis.findings import ERROR, NOTE, WARNING
 from stepper.diagnosis.lint.subjects import ELEMENTWISE, PASSING, LoopSubject, known_value
-from stepper.diagnosis.rule import Example, Rule, RuleHit, SubjectKind, found_by, inside, outside
+from stepper.diagnosis.rule import LOOP, Example, RuleHit, found_by, inside, outside
 from stepper.engine.loops import is_backward, whole_axis
 from stepper.ir.model import InputMapping, OutputMapping, Slicing, Source
 
@@ -19,109 +19,103 @@ _MOST_READERS: Final = 64
 _TI_SLICE: Final = 'axis="0" external_port_id="0" internal_layer_id="0" start="0" end="-1" stride="1" part_size="1"'
 
 
-def _sliced(loop: LoopSubject) -> Iterator[InputMapping]:
-    yield from loop.roles.sliced
+def _sliced(loop: LoopSubject) -> Iterator[tuple[InputMapping, Slicing]]:
+    for entry in loop.roles.sliced:
+        if entry.slicing is not None:
+            yield entry, entry.slicing
+
+
+def _joined(loop: LoopSubject) -> Iterator[tuple[OutputMapping, Slicing]]:
+    for entry in loop.body.outputs:
+        if entry.slicing is not None:
+            yield entry, entry.slicing
 
 
 @found_by(
-    Rule(
-        "S201",
-        "negative-input-axis",
-        SubjectKind.LOOP,
-        Severity.ERROR,
-        says="the slices of {parameter} are along axis {axis}; the axis of an input is counted from the front",
-        means="OpenVINO cannot read the file; here it is counted from the end",
-        do="write {instead}",
-        source="semantics 1.2",
-        example=Example("counting", _SLICE, _SLICE.replace('axis="0"', 'axis="-2"')),
-    )
+    "S201",
+    "negative-input-axis",
+    LOOP,
+    ERROR,
+    says="the slices of {parameter} are along axis {axis}; the axis of an input is counted from the front",
+    means="OpenVINO cannot read the file; here it is counted from the end",
+    do="write {instead}",
+    source="semantics 1.2",
+    example=Example("counting", _SLICE, _SLICE.replace('axis="0"', 'axis="-2"')),
 )
 def negative_input_axis(loop: LoopSubject) -> Iterator[RuleHit]:
     """Axes of slices below 0."""
-    for entry in _sliced(loop):
-        if entry.slicing is not None and entry.slicing.axis < 0:
+    for entry, slicing in _sliced(loop):
+        if slicing.axis < 0:
             rank = loop.outer(entry).rank
-            instead = "the number from the front" if rank is None else f"axis {entry.slicing.axis + rank}"
-            yield inside(entry, parameter=loop.name(entry.parameter), axis=entry.slicing.axis, instead=instead)
+            instead = "the number from the front" if rank is None else f"axis {slicing.axis + rank}"
+            yield inside(entry, axis=slicing.axis, instead=instead)
 
 
 @found_by(
-    Rule(
-        "S202",
-        "negative-output-axis",
-        SubjectKind.LOOP,
-        Severity.ERROR,
-        says="the pieces of {result} are joined along axis {axis}; OpenVINO's CPU plugin does not count from the end",
-        means="it fails, or gives the last piece in place of all",
-        do="write {instead}",
-        source="semantics 2.3, 3.8",
-        example=Example("counting", _SCAN, _SCAN.replace('axis="0"', 'axis="-2"')),
-    )
+    "S202",
+    "negative-output-axis",
+    LOOP,
+    ERROR,
+    says="the pieces of {result} are joined along axis {axis}; OpenVINO's CPU plugin does not count from the end",
+    means="it fails, or gives the last piece in place of all",
+    do="write {instead}",
+    source="semantics 2.3, 3.8",
+    example=Example("counting", _SCAN, _SCAN.replace('axis="0"', 'axis="-2"')),
 )
 def negative_output_axis(loop: LoopSubject) -> Iterator[RuleHit]:
     """Axes of concatenations below 0."""
-    for entry in loop.body.outputs:
-        if entry.slicing is not None and entry.slicing.axis < 0:
+    for entry, slicing in _joined(loop):
+        if slicing.axis < 0:
             rank = loop.of_result(entry.result).rank
-            instead = "the number from the front" if rank is None else f"axis {entry.slicing.axis + max(rank, 1)}"
-            yield inside(entry, result=loop.name(entry.result), axis=entry.slicing.axis, instead=instead)
+            instead = "the number from the front" if rank is None else f"axis {slicing.axis + max(rank, 1)}"
+            yield inside(entry, axis=slicing.axis, instead=instead)
 
 
 @found_by(
-    Rule(
-        "S203",
-        "axis-out-of-range",
-        SubjectKind.LOOP,
-        Severity.ERROR,
-        says="{layer} is cut or joined along axis {axis}, and the tensor has {rank} dimensions",
-        means="the model cannot run",
-        do="write an axis from 0 to {last}",
-        source="semantics 1.2, 2.4",
-        example=Example("counting", _SLICE, _SLICE.replace('axis="0"', 'axis="2"')),
-    )
+    "S203",
+    "axis-out-of-range",
+    LOOP,
+    ERROR,
+    says="{layer} is cut or joined along axis {axis}, and the tensor has {rank} dimensions",
+    means="the model cannot run",
+    do="write an axis from 0 to {last}",
+    source="semantics 1.2, 2.4",
+    example=Example("counting", _SLICE, _SLICE.replace('axis="0"', 'axis="2"')),
 )
 def axis_out_of_range(loop: LoopSubject) -> Iterator[RuleHit]:
     """Axes that the tensor does not have."""
-    for entry in _sliced(loop):
+    for entry, slicing in _sliced(loop):
         rank = loop.outer(entry).rank
-        if entry.slicing is not None and rank is not None and not -rank <= entry.slicing.axis < rank:
-            yield inside(
-                entry, layer=loop.name(entry.parameter), axis=entry.slicing.axis, rank=rank, last=max(rank - 1, 0)
-            )
-    for output in loop.body.outputs:
+        if rank is not None and not -rank <= slicing.axis < rank:
+            yield inside(entry, layer=loop.name(entry.parameter), axis=slicing.axis, rank=rank, last=max(rank - 1, 0))
+    for output, slicing in _joined(loop):
         rank = loop.of_result(output.result).rank
-        if output.slicing is not None and rank is not None and not -max(rank, 1) <= output.slicing.axis < max(rank, 1):
-            yield inside(
-                output, layer=loop.name(output.result), axis=output.slicing.axis, rank=rank, last=max(rank - 1, 0)
-            )
+        if rank is not None and not -max(rank, 1) <= slicing.axis < max(rank, 1):
+            yield inside(output, layer=loop.name(output.result), axis=slicing.axis, rank=rank, last=max(rank - 1, 0))
 
 
 @found_by(
-    Rule(
-        "S204",
-        "slice-range-ignored",
-        SubjectKind.LOOP,
-        Severity.WARNING,
-        says="the slices of {parameter} have start {start} and end {end}: OpenVINO takes them for the count alone, "
-        "and begins with the {first} element",
-        means="by the specification the loop begins at the start; OpenVINO gives other elements",
-        do="cut the tensor with StridedSlice or Slice before the loop, and write start {start_whole}, end {end_whole}",
-        source="semantics 1.4, 11",
-        example=Example("slicing", _TI_SLICE, _TI_SLICE.replace('start="0"', 'start="2"')),
-    )
+    "S204",
+    "slice-range-ignored",
+    LOOP,
+    WARNING,
+    says="the slices of {parameter} have start {start} and end {end}: OpenVINO takes them for the count alone, "
+    "and begins with the {first} element",
+    means="by the specification the loop begins at the start; OpenVINO gives other elements",
+    do="cut the tensor with StridedSlice or Slice before the loop, and write start {start_whole}, end {end_whole}",
+    source="semantics 1.4, 11",
+    example=Example("slicing", _TI_SLICE, _TI_SLICE.replace('start="0"', 'start="2"')),
 )
 def slice_range_ignored(loop: LoopSubject) -> Iterator[RuleHit]:
     """Slices that are not of the whole axis, where the rule books part."""
-    for entry in _sliced(loop):
-        slicing = entry.slicing
-        if slicing is None or slicing.stride == 0:
+    for entry, slicing in _sliced(loop):
+        if slicing.stride == 0:
             continue
         start, end = whole_axis(slicing)
         # An end before the end of the axis is as expected in both books (semantics 1.4); a start is not.
         if slicing.start != start or (loop.is_loop and slicing.end != end):
             yield inside(
                 entry,
-                parameter=loop.name(entry.parameter),
                 start=slicing.start,
                 end=slicing.end,
                 first="last" if is_backward(slicing) else "first",
@@ -131,74 +125,66 @@ def slice_range_ignored(loop: LoopSubject) -> Iterator[RuleHit]:
 
 
 @found_by(
-    Rule(
-        "S205",
-        "stride-zero",
-        SubjectKind.LOOP,
-        Severity.ERROR,
-        says="the stride of {layer} is 0",
-        means="the loop would never advance; OpenVINO dies or refuses the file",
-        do="write 1, or -1 to go backward",
-        source="semantics 1.3",
-        example=Example("slicing", _TI_SLICE, _TI_SLICE.replace('stride="1"', 'stride="0"')),
-    )
+    "S205",
+    "stride-zero",
+    LOOP,
+    ERROR,
+    says="the stride of {layer} is 0",
+    means="the loop would never advance; OpenVINO dies or refuses the file",
+    do="write 1, or -1 to go backward",
+    source="semantics 1.3",
+    example=Example("slicing", _TI_SLICE, _TI_SLICE.replace('stride="1"', 'stride="0"')),
 )
 def stride_zero(loop: LoopSubject) -> Iterator[RuleHit]:
     """Strides of 0."""
-    for entry in _sliced(loop):
-        if entry.slicing is not None and entry.slicing.stride == 0:
+    for entry, slicing in _sliced(loop):
+        if slicing.stride == 0:
             yield inside(entry, layer=loop.name(entry.parameter))
-    for output in loop.body.outputs:
-        if output.slicing is not None and output.slicing.stride == 0:
+    for output, slicing in _joined(loop):
+        if slicing.stride == 0:
             yield inside(output, layer=loop.name(output.result))
 
 
 @found_by(
-    Rule(
-        "S206",
-        "part-size-against-stride",
-        SubjectKind.LOOP,
-        Severity.ERROR,
-        says="{layer} has stride {stride} and part_size {part}: they must agree",
-        means="OpenVINO counts the iterations in two ways, and refuses the file or reads other elements",
-        do="write part_size {size}, or a stride of {part}",
-        source="semantics 1.5",
-        example=Example("counting", _SLICE, _SLICE.replace('stride="1"', 'stride="2"')),
-    )
+    "S206",
+    "part-size-against-stride",
+    LOOP,
+    ERROR,
+    says="{layer} has stride {stride} and part_size {part}: they must agree",
+    means="OpenVINO counts the iterations in two ways, and refuses the file or reads other elements",
+    do="write part_size {size}, or a stride of {part}",
+    source="semantics 1.5",
+    example=Example("counting", _SLICE, _SLICE.replace('stride="1"', 'stride="2"')),
 )
 def part_size_against_stride(loop: LoopSubject) -> Iterator[RuleHit]:
     """Part sizes that are not the length of the stride."""
-    found: list[tuple[InputMapping | OutputMapping, Slicing | None, int]] = []
-    found += [(entry, entry.slicing, entry.parameter) for entry in _sliced(loop)]
-    found += [(output, output.slicing, output.result) for output in loop.body.outputs]
+    found: list[tuple[InputMapping | OutputMapping, Slicing, int]] = []
+    found += [(entry, slicing, entry.parameter) for entry, slicing in _sliced(loop)]
+    found += [(output, slicing, output.result) for output, slicing in _joined(loop)]
     for entry, slicing, inner in found:
-        if slicing is None or slicing.stride == 0 or slicing.part_size in (None, abs(slicing.stride)):
+        if slicing.stride == 0 or slicing.part_size in (None, abs(slicing.stride)):
             continue
         size = abs(slicing.stride)
         yield inside(entry, layer=loop.name(inner), stride=slicing.stride, part=slicing.part_size or 0, size=size)
 
 
 @found_by(
-    Rule(
-        "S207",
-        "reverse-with-default-range",
-        SubjectKind.LOOP,
-        Severity.ERROR,
-        says="the stride of {parameter} is {stride}, with start {start} and end {end}, which is no backward range",
-        means="the model cannot run: backward over everything is start -1, end 0",
-        do="write start -1 and end 0",
-        source="semantics 0.4",
-        example=Example("slicing", _TI_SLICE, _TI_SLICE.replace('stride="1"', 'stride="-1"')),
-    )
+    "S207",
+    "reverse-with-default-range",
+    LOOP,
+    ERROR,
+    says="the stride of {parameter} is {stride}, with start {start} and end {end}, which is no backward range",
+    means="the model cannot run: backward over everything is start -1, end 0",
+    do="write start -1 and end 0",
+    source="semantics 0.4",
+    example=Example("slicing", _TI_SLICE, _TI_SLICE.replace('stride="1"', 'stride="-1"')),
 )
 def reverse_with_default_range(loop: LoopSubject) -> Iterator[RuleHit]:
     """Backward slices with the bounds of forward ones."""
-    for entry in _sliced(loop):
-        slicing = entry.slicing
-        if slicing is not None and is_backward(slicing) and (slicing.start, slicing.end) == (0, -1):
+    for entry, slicing in _sliced(loop):
+        if is_backward(slicing) and (slicing.start, slicing.end) == (0, -1):
             yield inside(
                 entry,
-                parameter=loop.name(entry.parameter),
                 stride=slicing.stride,
                 start=slicing.start,
                 end=slicing.end,
@@ -206,59 +192,51 @@ def reverse_with_default_range(loop: LoopSubject) -> Iterator[RuleHit]:
 
 
 @found_by(
-    Rule(
-        "S208",
-        "slices-do-not-divide",
-        SubjectKind.LOOP,
-        Severity.ERROR,
-        says="axis {axis} of {parameter} is {size} long, which the stride {stride} does not divide",
-        means="the model cannot run",
-        do="pad or cut the tensor before the loop, or change the stride",
-        source="semantics 1.9",
-        example=Example(
-            "slicing", _TI_SLICE, _TI_SLICE.replace('stride="1" part_size="1"', 'stride="3" part_size="3"')
-        ),
-    )
+    "S208",
+    "slices-do-not-divide",
+    LOOP,
+    ERROR,
+    says="axis {axis} of {parameter} is {size} long, which the stride {stride} does not divide",
+    means="the model cannot run",
+    do="pad or cut the tensor before the loop, or change the stride",
+    source="semantics 1.9",
+    example=Example("slicing", _TI_SLICE, _TI_SLICE.replace('stride="1" part_size="1"', 'stride="3" part_size="3"')),
 )
 def slices_do_not_divide(loop: LoopSubject) -> Iterator[RuleHit]:
     """Axes that leave a rest."""
-    for entry in _sliced(loop):
-        slicing = entry.slicing
-        size = None if slicing is None else loop.outer(entry).size(slicing.axis)
-        if slicing is None or size is None or not slicing.stride or (slicing.start, slicing.end) != whole_axis(slicing):
+    for entry, slicing in _sliced(loop):
+        size = loop.outer(entry).size(slicing.axis)
+        if size is None or not slicing.stride or (slicing.start, slicing.end) != whole_axis(slicing):
             continue
         if size % abs(slicing.stride):
             yield inside(
                 entry,
                 axis=slicing.axis,
-                parameter=loop.name(entry.parameter),
                 size=size,
                 stride=slicing.stride,
             )
 
 
 @found_by(
-    Rule(
-        "S209",
-        "slices-of-different-count",
-        SubjectKind.LOOP,
-        Severity.ERROR,
-        says="{first} has {count} slices, {second} has {other}: all inputs of a TensorIterator must have as many",
-        means="the model cannot run",
-        do="give both the same length along their axis",
-        source="semantics 1.7",
-        example=Example(
-            "slicing",
-            '<input external_port_id="1" internal_layer_id="1" />',
-            '<input axis="1" external_port_id="1" internal_layer_id="1" start="0" end="-1" stride="1" part_size="1" />',
-        ),
-    )
+    "S209",
+    "slices-of-different-count",
+    LOOP,
+    ERROR,
+    says="{first} has {count} slices, {second} has {other}: all inputs of a TensorIterator must have as many",
+    means="the model cannot run",
+    do="give both the same length along their axis",
+    source="semantics 1.7",
+    example=Example(
+        "slicing",
+        '<input external_port_id="1" internal_layer_id="1" />',
+        '<input axis="1" external_port_id="1" internal_layer_id="1" start="0" end="-1" stride="1" part_size="1" />',
+    ),
 )
 def slices_of_different_count(loop: LoopSubject) -> Iterator[RuleHit]:
     """Inputs of a TensorIterator whose slices do not end together."""
     if loop.is_loop:
         return
-    counts = [(entry, count) for entry in _sliced(loop) if (count := loop.slices(entry)) is not None]
+    counts = [(entry, count) for entry, _slicing in _sliced(loop) if (count := loop.slices(entry)) is not None]
     for entry, count in counts[1:]:
         first, first_count = counts[0]
         if count != first_count:
@@ -272,27 +250,25 @@ def slices_of_different_count(loop: LoopSubject) -> Iterator[RuleHit]:
 
 
 @found_by(
-    Rule(
-        "S210",
-        "trip-count-beyond-slices",
-        SubjectKind.LOOP,
-        Severity.ERROR,
-        says="the trip count {layer} is {trip}, and {parameter} has {slices} slices: iteration {slices} has none",
-        means="the run fails there, unless the condition ends the loop before",
-        do="give a trip count of {slices}",
-        source="semantics 3.9",
-        example=Example(
-            "counting",
-            '<data element_type="i64" shape="" offset="0" size="8" />',
-            '<data element_type="i64" shape="" offset="64" size="8" />',
-            also=(
-                (
-                    '<edge from-layer="8" from-port="2" to-layer="10" to-port="0" />',
-                    '<edge from-layer="13" from-port="0" to-layer="10" to-port="0" />',
-                ),
+    "S210",
+    "trip-count-beyond-slices",
+    LOOP,
+    ERROR,
+    says="the trip count {layer} is {trip}, and {parameter} has {slices} slices: iteration {slices} has none",
+    means="the run fails there, unless the condition ends the loop before",
+    do="give a trip count of {slices}",
+    source="semantics 3.9",
+    example=Example(
+        "counting",
+        '<data element_type="i64" shape="" offset="0" size="8" />',
+        '<data element_type="i64" shape="" offset="64" size="8" />',
+        also=(
+            (
+                '<edge from-layer="8" from-port="2" to-layer="10" to-port="0" />',
+                '<edge from-layer="13" from-port="0" to-layer="10" to-port="0" />',
             ),
         ),
-    )
+    ),
 )
 def trip_count_beyond_slices(loop: LoopSubject) -> Iterator[RuleHit]:
     """Trip counts above the number of slices, where the condition is always true."""
@@ -300,21 +276,19 @@ def trip_count_beyond_slices(loop: LoopSubject) -> Iterator[RuleHit]:
 
 
 @found_by(
-    Rule(
-        "S211",
-        "slices-left-over",
-        SubjectKind.LOOP,
-        Severity.WARNING,
-        says="the trip count {layer} is {trip}, and {parameter} has {slices} slices: the last {left} are never read",
-        means="the loop ends before its input does: one iteration too few, if the trip count was meant to cover it",
-        do="give a trip count of {slices}, or cut the input before the loop",
-        source="semantics 3.9",
-        example=Example(
-            "counting",
-            '<data element_type="i64" shape="" offset="0" size="8" />',
-            '<data element_type="i64" shape="" offset="72" size="8" />',
-        ),
-    )
+    "S211",
+    "slices-left-over",
+    LOOP,
+    WARNING,
+    says="the trip count {layer} is {trip}, and {parameter} has {slices} slices: the last {left} are never read",
+    means="the loop ends before its input does: one iteration too few, if the trip count was meant to cover it",
+    do="give a trip count of {slices}, or cut the input before the loop",
+    source="semantics 3.9",
+    example=Example(
+        "counting",
+        '<data element_type="i64" shape="" offset="0" size="8" />',
+        '<data element_type="i64" shape="" offset="72" size="8" />',
+    ),
 )
 def slices_left_over(loop: LoopSubject) -> Iterator[RuleHit]:
     """Trip counts below the number of slices, where the condition is always true."""
@@ -325,7 +299,7 @@ def _against_slices(loop: LoopSubject, sign: int) -> Iterator[RuleHit]:
     trip = loop.trip_count
     if not loop.is_loop or trip is None or trip <= 0 or (sign > 0 and loop.body_condition is not True):
         return
-    for entry in _sliced(loop):
+    for entry, _slicing in _sliced(loop):
         slices = loop.slices(entry)
         if slices is not None and (trip - slices) * sign > 0:
             index = loop.control_inputs[0]
@@ -333,35 +307,33 @@ def _against_slices(loop: LoopSubject, sign: int) -> Iterator[RuleHit]:
             layer = loop.layer if source is None else loop.graph.by_id[source.layer]
             hit = outside(
                 layer,
-                layer=loop.site(layer),
+                layer=layer,
                 trip=trip,
                 parameter=loop.name(entry.parameter),
                 slices=slices,
                 left=slices - trip,
             )
             # One that is missing is counted wrong; more are mostly left on purpose.
-            yield hit if sign > 0 or slices - trip == 1 else hit.graded(Severity.NOTE)
+            yield hit if sign > 0 or slices - trip == 1 else hit.graded(NOTE)
 
 
 @found_by(
-    Rule(
-        "S212",
-        "piece-size",
-        SubjectKind.LOOP,
-        Severity.ERROR,
-        says="{result} is {size} long along axis {axis}, and the pieces are joined as parts of {part}",
-        means="OpenVINO fails after the first iteration; the axis is most likely another one",
-        do="{remedy}",
-        source="semantics 2.2, 3.7",
-        example=Example("counting", _SCAN, _SCAN.replace('axis="0"', 'axis="1"')),
-    )
+    "S212",
+    "piece-size",
+    LOOP,
+    ERROR,
+    says="{result} is {size} long along axis {axis}, and the pieces are joined as parts of {part}",
+    means="OpenVINO fails after the first iteration; the axis is most likely another one",
+    do="{remedy}",
+    source="semantics 2.2, 3.7",
+    example=Example("counting", _SCAN, _SCAN.replace('axis="0"', 'axis="1"')),
 )
 def piece_size(loop: LoopSubject) -> Iterator[RuleHit]:
     """Results that do not have the size of a part along the axis of their output."""
-    for entry in loop.body.outputs:
-        slicing, declared = entry.slicing, loop.of_result(entry.result)
-        size = None if slicing is None else declared.size(slicing.axis)
-        if slicing is None or size is None or not slicing.stride or size == abs(slicing.stride):
+    for entry, slicing in _joined(loop):
+        declared = loop.of_result(entry.result)
+        size = declared.size(slicing.axis)
+        if size is None or not slicing.stride or size == abs(slicing.stride):
             continue
         fitting = [axis for axis in range(declared.rank or 0) if declared.size(axis) == abs(slicing.stride)]
         remedy = (
@@ -371,7 +343,6 @@ def piece_size(loop: LoopSubject) -> Iterator[RuleHit]:
         )
         yield inside(
             entry,
-            result=loop.name(entry.result),
             size=size,
             axis=slicing.axis,
             part=abs(slicing.stride),
@@ -380,44 +351,42 @@ def piece_size(loop: LoopSubject) -> Iterator[RuleHit]:
 
 
 @found_by(
-    Rule(
-        "S213",
-        "order-of-input-and-output",
-        SubjectKind.LOOP,
-        Severity.WARNING,
-        says="{parameter} is read {input_order} and {result} is joined {output_order}: the first element of the output "
-        "belongs to the last of the input",
-        means="the output is in the opposite order of the input; a note where nothing shows which order its readers "
-        "expect, a warning where they join it with what has the order of the input",
-        do="give both the same stride, start and end, unless the opposite order is meant",
-        source="semantics 1.4, 2.2",
-        example=Example(
-            "slicing",
-            _TI_SLICE,
-            _TI_SLICE.replace('start="0" end="-1" stride="1"', 'start="-1" end="0" stride="-1"'),
-        ),
-    )
+    "S213",
+    "order-of-input-and-output",
+    LOOP,
+    WARNING,
+    says="{parameter} is read {input_order} and {result} is joined {output_order}: the first element of the output "
+    "belongs to the last of the input",
+    means="the output is in the opposite order of the input; a note where nothing shows which order its readers "
+    "expect, a warning where they join it with what has the order of the input",
+    do="give both the same stride, start and end, unless the opposite order is meant",
+    source="semantics 1.4, 2.2",
+    example=Example(
+        "slicing",
+        _TI_SLICE,
+        _TI_SLICE.replace('start="0" end="-1" stride="1"', 'start="-1" end="0" stride="-1"'),
+    ),
 )
 def order_of_input_and_output(loop: LoopSubject) -> Iterator[RuleHit]:
     """Inputs that all go one way, where an output goes the other."""
-    sliced = [entry for entry in _sliced(loop) if entry.slicing is not None]
-    backward = {entry.slicing is not None and is_backward(entry.slicing) for entry in sliced}
+    sliced, joined = list(_sliced(loop)), list(_joined(loop))
+    backward = {is_backward(slicing) for _entry, slicing in sliced}
     if len(backward) != 1:
         return
     is_back = backward.pop()
-    joined = [output for output in loop.body.outputs if output.slicing is not None]
-    if any(output.slicing is not None and is_backward(output.slicing) is is_back for output in joined):
+    if any(is_backward(slicing) is is_back for _output, slicing in joined):
         return
-    for output in joined:
+    first = sliced[0][0]
+    for output, _slicing in joined:
         orders = ("backward", "forward") if is_back else ("forward", "backward")
         hit = inside(
-            output if is_back else sliced[0],
-            parameter=loop.name(sliced[0].parameter),
+            output if is_back else first,
+            parameter=loop.name(first.parameter),
             result=loop.name(output.result),
             input_order=orders[0],
             output_order=orders[1],
         )
-        yield hit if _meets_another_order(loop, output) else hit.graded(Severity.NOTE)
+        yield hit if _meets_another_order(loop, output) else hit.graded(NOTE)
 
 
 def _meets_another_order(loop: LoopSubject, output: OutputMapping) -> bool:
@@ -425,7 +394,9 @@ def _meets_another_order(loop: LoopSubject, output: OutputMapping) -> bool:
     if output.output is None:
         return False
     sequences = {
-        source.layer for entry in _sliced(loop) if entry.input is not None and (source := loop.source(entry.input))
+        source.layer
+        for entry, _slicing in _sliced(loop)
+        if entry.input is not None and (source := loop.source(entry.input))
     }
     waiting, seen = [(loop.layer.id, output.output)], set[tuple[int, int]]()
     while waiting and len(seen) < _MOST_READERS:
@@ -459,28 +430,26 @@ def _is_a_sequence(loop: LoopSubject, source: Source, sequences: set[int]) -> bo
 
 
 @found_by(
-    Rule(
-        "S214",
-        "output-from-old-state",
-        SubjectKind.LOOP,
-        Severity.NOTE,
-        says="the pieces of {result} are {parameter}, the state from before the iteration; the new one is {next}",
-        means="piece k is the state after iteration k - 1, and the state after the last iteration is not among them",
-        do="if the output is late by one, let {layer} read {next}",
-        source="specification/Loop-5, concatenated outputs",
-        example=Example(
-            "counting",
-            '<edge from-layer="9" from-port="2" to-layer="12" to-port="0" />',
-            '<edge from-layer="2" from-port="0" to-layer="12" to-port="0" />',
-        ),
-    )
+    "S214",
+    "output-from-old-state",
+    LOOP,
+    NOTE,
+    says="the pieces of {result} are {parameter}, the state from before the iteration; the new one is {next}",
+    means="piece k is the state after iteration k - 1, and the state after the last iteration is not among them",
+    do="if the output is late by one, let {layer} read {next}",
+    source="specification/Loop-5, concatenated outputs",
+    example=Example(
+        "counting",
+        '<edge from-layer="9" from-port="2" to-layer="12" to-port="0" />',
+        '<edge from-layer="2" from-port="0" to-layer="12" to-port="0" />',
+    ),
 )
 def output_from_old_state(loop: LoopSubject) -> Iterator[RuleHit]:
     """Concatenated outputs of what was carried in."""
-    for entry in loop.body.outputs:
+    for entry, _slicing in _joined(loop):
         source = loop.given_to(entry.result)
         origin = loop.origin(source)
-        if entry.slicing is None or source is None or origin is None or origin.layer not in loop.roles.merged_from:
+        if source is None or origin is None or origin.layer not in loop.roles.merged_from:
             continue
         new = loop.given_to(loop.roles.merged_from[origin.layer])
         if new is None or new.layer == origin.layer:
@@ -490,36 +459,31 @@ def output_from_old_state(loop: LoopSubject) -> Iterator[RuleHit]:
             layer,
             result=loop.name(entry.result),
             parameter=loop.name(origin.layer),
-            next=loop.site(loop.inner.by_id[new.layer]),
-            layer=loop.site(layer),
+            next=loop.inner.by_id[new.layer],
         )
 
 
 @found_by(
-    Rule(
-        "S215",
-        "scan-range-of-loop",
-        SubjectKind.LOOP,
-        Severity.ERROR,
-        says="the output {result} of a {kind} has start {start}, end {end}, stride {stride}: only {official} are "
-        "official",
-        means="start and end of an output count for nothing; in a Loop with an input that the body does not read "
-        "OpenVINO (EliminateLoopInputsOutputs) refuses to compile it, and the reverse order alone is a note",
-        do="give 0, -1 and 1; reverse the output after the loop, and leave out inputs that the body does not read",
-        source="semantics 3.7",
-        example=Example(
-            "counting",
-            _SCAN,
-            _SCAN.replace('start="0" end="-1" stride="1"', 'start="-1" end="0" stride="-1"'),
-        ),
-    )
+    "S215",
+    "scan-range-of-loop",
+    LOOP,
+    ERROR,
+    says="the output {result} of a {kind} has start {start}, end {end}, stride {stride}: only {official} are official",
+    means="start and end of an output count for nothing; in a Loop with an input that the body does not read "
+    "OpenVINO (EliminateLoopInputsOutputs) refuses to compile it, and the reverse order alone is a note",
+    do="give 0, -1 and 1; reverse the output after the loop, and leave out inputs that the body does not read",
+    source="semantics 3.7",
+    example=Example(
+        "counting",
+        _SCAN,
+        _SCAN.replace('start="0" end="-1" stride="1"', 'start="-1" end="0" stride="-1"'),
+    ),
 )
 def scan_range_of_loop(loop: LoopSubject) -> Iterator[RuleHit]:
     """Concatenated outputs that are not plain: start and end of an output count for nothing."""
     refused = loop.is_loop and any(not loop.is_read(entry.parameter) for entry in loop.roles.fed)
-    for entry in loop.body.outputs:
-        slicing = entry.slicing
-        if slicing is None or (slicing.start, slicing.end, slicing.stride) == (0, -1, 1):
+    for entry, slicing in _joined(loop):
+        if (slicing.start, slicing.end, slicing.stride) == (0, -1, 1):
             continue
         is_whole = (slicing.start, slicing.end) == ((0, -1) if slicing.stride > 0 else (-1, 0))
         is_counting = not loop.is_loop and not loop.roles.sliced  # they say how often it runs
@@ -529,56 +493,48 @@ def scan_range_of_loop(loop: LoopSubject) -> Iterator[RuleHit]:
             entry,
             kind=loop.layer.type,
             official="0, -1, 1" if loop.is_loop else "0, -1, 1 and -1, 0, -1",
-            result=loop.name(entry.result),
             start=slicing.start,
             end=slicing.end,
             stride=slicing.stride,
         )
-        yield hit if refused else hit.graded(Severity.NOTE if is_whole else Severity.WARNING)
+        yield hit if refused else hit.graded(NOTE if is_whole else WARNING)
 
 
 @found_by(
-    Rule(
-        "S216",
-        "empty-slices",
-        SubjectKind.LOOP,
-        Severity.ERROR,
-        says="axis {axis} of {parameter} is 0 long: there is nothing to slice",
-        means="OpenVINO refuses a TensorIterator without iterations; here it has none",
-        do="give the axis a length, or use a Loop",
-        source="semantics 1.10",
-        example=Example(
-            "slicing", '<data element_type="f32" shape="4,2" />', '<data element_type="f32" shape="0,2" />'
-        ),
-    )
+    "S216",
+    "empty-slices",
+    LOOP,
+    ERROR,
+    says="axis {axis} of {parameter} is 0 long: there is nothing to slice",
+    means="OpenVINO refuses a TensorIterator without iterations; here it has none",
+    do="give the axis a length, or use a Loop",
+    source="semantics 1.10",
+    example=Example("slicing", '<data element_type="f32" shape="4,2" />', '<data element_type="f32" shape="0,2" />'),
 )
 def empty_slices(loop: LoopSubject) -> Iterator[RuleHit]:
     """Sliced axes of size 0."""
-    for entry in _sliced(loop):
-        if not loop.is_loop and entry.slicing is not None and loop.outer(entry).size(entry.slicing.axis) == 0:
-            yield inside(entry, axis=entry.slicing.axis, parameter=loop.name(entry.parameter))
+    for entry, slicing in _sliced(loop):
+        if not loop.is_loop and loop.outer(entry).size(slicing.axis) == 0:
+            yield inside(entry, axis=slicing.axis)
 
 
 @found_by(
-    Rule(
-        "S217",
-        "slice-range-outside",
-        SubjectKind.LOOP,
-        Severity.ERROR,
-        says="the slices of {parameter} go from {start} to {end} with stride {stride}, and the axis is {size} long: "
-        "there is no such range",
-        means="the model cannot run",
-        do="write start 0 and end -1, or start -1, end 0 and stride -1",
-        source="semantics 1.3",
-        example=Example("slicing", _TI_SLICE, _TI_SLICE.replace('end="-1"', 'end="9"')),
-    )
+    "S217",
+    "slice-range-outside",
+    LOOP,
+    ERROR,
+    says="the slices of {parameter} go from {start} to {end} with stride {stride}, and the axis is {size} long: "
+    "there is no such range",
+    means="the model cannot run",
+    do="write start 0 and end -1, or start -1, end 0 and stride -1",
+    source="semantics 1.3",
+    example=Example("slicing", _TI_SLICE, _TI_SLICE.replace('end="-1"', 'end="9"')),
 )
 def slice_range_outside(loop: LoopSubject) -> Iterator[RuleHit]:
     """Bounds beyond the axis, or in the wrong order; what other rules say of a range is not said again."""
-    for entry in _sliced(loop):
-        slicing = entry.slicing
-        size = None if slicing is None else loop.outer(entry).size(slicing.axis)
-        if slicing is None or not size or not slicing.stride or loop.slices(entry) is not None:
+    for entry, slicing in _sliced(loop):
+        size = loop.outer(entry).size(slicing.axis)
+        if not size or not slicing.stride or loop.slices(entry) is not None:
             continue
         backward = is_backward(slicing)
         if (slicing.start, slicing.end) in (whole_axis(slicing), (0, -1)) and (not backward or slicing.start):
@@ -588,7 +544,6 @@ def slice_range_outside(loop: LoopSubject) -> Iterator[RuleHit]:
         if not 0 <= low < high <= size and (slicing.start, slicing.end) != (0, -1):
             yield inside(
                 entry,
-                parameter=loop.name(entry.parameter),
                 start=slicing.start,
                 end=slicing.end,
                 stride=slicing.stride,
@@ -597,34 +552,30 @@ def slice_range_outside(loop: LoopSubject) -> Iterator[RuleHit]:
 
 
 @found_by(
-    Rule(
-        "S218",
-        "two-iteration-counts",
-        SubjectKind.LOOP,
-        Severity.ERROR,
-        says="{parameter} has {count} slices, and OpenVINO counts {other} iterations for the outputs: it reads start "
-        "{start} and end {end} in two ways",
-        means="OpenVINO refuses to compile the model: there are at least two different iterations numbers",
-        do="count the end from the end (-1 is all), or cut the tensor before the loop",
-        source="semantics 1.6",
-        example=Example("slicing", _TI_SLICE, _TI_SLICE.replace('end="-1"', 'end="4"')),
-    )
+    "S218",
+    "two-iteration-counts",
+    LOOP,
+    ERROR,
+    says="{parameter} has {count} slices, and OpenVINO counts {other} iterations for the outputs: it reads start "
+    "{start} and end {end} in two ways",
+    means="OpenVINO refuses to compile the model: there are at least two different iterations numbers",
+    do="count the end from the end (-1 is all), or cut the tensor before the loop",
+    source="semantics 1.6",
+    example=Example("slicing", _TI_SLICE, _TI_SLICE.replace('end="-1"', 'end="4"')),
 )
 def two_iteration_counts(loop: LoopSubject) -> Iterator[RuleHit]:
     """Bounds of which the size of an output is inferred otherwise than the number of slices."""
-    if loop.is_loop or not any(output.slicing is not None for output in loop.body.outputs):
+    if loop.is_loop or not any(_joined(loop)):
         return
-    for entry in _sliced(loop):
-        slicing, count = entry.slicing, loop.slices(entry)
-        size = None if slicing is None else loop.outer(entry).size(slicing.axis)
-        if slicing is None or count is None or size is None:
+    for entry, slicing in _sliced(loop):
+        count, size = loop.slices(entry), loop.outer(entry).size(slicing.axis)
+        if count is None or size is None:
             continue
         begin, end = (one if one >= 0 else size + one for one in (slicing.start, slicing.end))
         other = (abs(end - begin) + 1) // (slicing.part_size or 1)
         if other != count:
             yield inside(
                 entry,
-                parameter=loop.name(entry.parameter),
                 count=count,
                 other=other,
                 start=slicing.start,
@@ -633,41 +584,39 @@ def two_iteration_counts(loop: LoopSubject) -> Iterator[RuleHit]:
 
 
 @found_by(
-    Rule(
-        "S219",
-        "trip-count-of-another-axis",
-        SubjectKind.LOOP,
-        Severity.WARNING,
-        says="the trip count {layer} is the size of axis {counted} of {tensor}, and {parameter} is cut along {axis}",
-        means="the loop runs as often as another dimension is long: too often, or not to the end",
-        do="take the size of axis {axis}",
-        source="semantics 3.9",
-        example=Example(
-            "counting",
-            '<edge from-layer="0" from-port="0" to-layer="4" to-port="0" />',
-            '<edge from-layer="2" from-port="0" to-layer="20" to-port="0" />'
-            '<edge from-layer="20" from-port="1" to-layer="23" to-port="0" />'
-            '<edge from-layer="21" from-port="0" to-layer="23" to-port="1" />'
-            '<edge from-layer="22" from-port="0" to-layer="23" to-port="2" />'
-            '<edge from-layer="23" from-port="3" to-layer="4" to-port="0" />',
-            also=(
-                (
-                    '<layer id="0" name="trip"',
-                    '<layer id="20" name="sizes" type="ShapeOf" version="opset3"><data output_type="i64" /><input>'
-                    '<port id="0" precision="FP32"><dim>4</dim><dim>2</dim></port></input><output>'
-                    '<port id="1" precision="I64"><dim>2</dim></port></output></layer>'
-                    '<layer id="21" name="which" type="Const" version="opset1"><data element_type="i64" shape="" '
-                    'offset="80" size="8" /><output><port id="0" precision="I64" /></output></layer>'
-                    '<layer id="22" name="along" type="Const" version="opset1"><data element_type="i64" shape="" '
-                    'offset="16" size="8" /><output><port id="0" precision="I64" /></output></layer>'
-                    '<layer id="23" name="length" type="Gather" version="opset8"><data batch_dims="0" /><input>'
-                    '<port id="0" precision="I64"><dim>2</dim></port><port id="1" precision="I64" />'
-                    '<port id="2" precision="I64" /></input><output><port id="3" precision="I64" /></output></layer>'
-                    '<layer id="0" name="trip"',
-                ),
+    "S219",
+    "trip-count-of-another-axis",
+    LOOP,
+    WARNING,
+    says="the trip count {layer} is the size of axis {counted} of {tensor}, and {parameter} is cut along {axis}",
+    means="the loop runs as often as another dimension is long: too often, or not to the end",
+    do="take the size of axis {axis}",
+    source="semantics 3.9",
+    example=Example(
+        "counting",
+        '<edge from-layer="0" from-port="0" to-layer="4" to-port="0" />',
+        '<edge from-layer="2" from-port="0" to-layer="20" to-port="0" />'
+        '<edge from-layer="20" from-port="1" to-layer="23" to-port="0" />'
+        '<edge from-layer="21" from-port="0" to-layer="23" to-port="1" />'
+        '<edge from-layer="22" from-port="0" to-layer="23" to-port="2" />'
+        '<edge from-layer="23" from-port="3" to-layer="4" to-port="0" />',
+        also=(
+            (
+                '<layer id="0" name="trip"',
+                '<layer id="20" name="sizes" type="ShapeOf" version="opset3"><data output_type="i64" /><input>'
+                '<port id="0" precision="FP32"><dim>4</dim><dim>2</dim></port></input><output>'
+                '<port id="1" precision="I64"><dim>2</dim></port></output></layer>'
+                '<layer id="21" name="which" type="Const" version="opset1"><data element_type="i64" shape="" '
+                'offset="80" size="8" /><output><port id="0" precision="I64" /></output></layer>'
+                '<layer id="22" name="along" type="Const" version="opset1"><data element_type="i64" shape="" '
+                'offset="16" size="8" /><output><port id="0" precision="I64" /></output></layer>'
+                '<layer id="23" name="length" type="Gather" version="opset8"><data batch_dims="0" /><input>'
+                '<port id="0" precision="I64"><dim>2</dim></port><port id="1" precision="I64" />'
+                '<port id="2" precision="I64" /></input><output><port id="3" precision="I64" /></output></layer>'
+                '<layer id="0" name="trip"',
             ),
         ),
-    )
+    ),
 )
 def trip_count_of_another_axis(loop: LoopSubject) -> Iterator[RuleHit]:
     """Trip counts that are read off the shape of what is sliced, at another axis."""
@@ -688,16 +637,16 @@ def trip_count_of_another_axis(loop: LoopSubject) -> Iterator[RuleHit]:
     if shape.type != "ShapeOf" or which is None or which.size != 1 or which.dtype.kind not in "iu":
         return
     of = loop.graph.sources[shape.id][0]
-    mine = [entry for entry in _sliced(loop) if entry.input is not None and loop.source(entry.input) == of]
-    for entry in mine:
-        rank, slicing = loop.outer(entry).rank, entry.slicing
-        if rank is None or slicing is None or of is None or slicing.axis % rank == int(which.reshape(-1)[0]) % rank:
+    for entry, slicing in _sliced(loop):
+        rank = loop.outer(entry).rank
+        if entry.input is None or loop.source(entry.input) != of:
+            continue
+        if rank is None or of is None or slicing.axis % rank == int(which.reshape(-1)[0]) % rank:
             continue
         yield outside(
             gather,
-            layer=loop.site(gather),
             counted=int(which.reshape(-1)[0]) % rank,
-            tensor=loop.site(loop.graph.by_id[of.layer]),
+            tensor=loop.graph.by_id[of.layer],
             parameter=loop.name(entry.parameter),
             axis=slicing.axis,
         )

@@ -7,9 +7,9 @@ from typing import Final
 
 import numpy as np
 
-from stepper.diagnosis.findings import Severity
+from stepper.diagnosis.findings import ERROR, NOTE, WARNING
 from stepper.diagnosis.lint.subjects import PASSING, IfSubject, LayerSubject, LoopSubject, known_chain, known_value
-from stepper.diagnosis.rule import Example, Rule, RuleHit, SubjectKind, found_by, inside, outside
+from stepper.diagnosis.rule import IF, LAYER, LOOP, Example, RuleHit, found_by, inside, outside
 from stepper.ir.constants import small_constant
 from stepper.ir.model import Graph, Layer, Source
 
@@ -29,21 +29,19 @@ _WEIGHTS: Final[Mapping[str, Mapping[int, int]]] = {
 
 
 @found_by(
-    Rule(
-        "N201",
-        "state-nobody-reads",
-        SubjectKind.LOOP,
-        Severity.NOTE,
-        says="{parameter} is carried from iteration to iteration, and nothing in the body reads it",
-        means="the back edge has no effect but for the output; a state that was meant to be used is not",
-        do="let the body read it, or remove the back edge",
-        source="specification/TensorIterator-1, back_edges",
-        example=Example(
-            "counting",
-            '<edge from-layer="2" from-port="0" to-layer="6" to-port="0" />',
-            '<edge from-layer="1" from-port="0" to-layer="6" to-port="0" />',
-        ),
-    )
+    "N201",
+    "state-nobody-reads",
+    LOOP,
+    NOTE,
+    says="{parameter} is carried from iteration to iteration, and nothing in the body reads it",
+    means="the back edge has no effect but for the output; a state that was meant to be used is not",
+    do="let the body read it, or remove the back edge",
+    source="specification/TensorIterator-1, back_edges",
+    example=Example(
+        "counting",
+        '<edge from-layer="2" from-port="0" to-layer="6" to-port="0" />',
+        '<edge from-layer="1" from-port="0" to-layer="6" to-port="0" />',
+    ),
 )
 def state_nobody_reads(loop: LoopSubject) -> Iterator[RuleHit]:
     """Carried Parameters without readers."""
@@ -53,46 +51,42 @@ def state_nobody_reads(loop: LoopSubject) -> Iterator[RuleHit]:
 
 
 @found_by(
-    Rule(
-        "N202",
-        "slices-nobody-reads",
-        SubjectKind.LOOP,
-        Severity.NOTE,
-        says="{parameter} gets a slice in each iteration, and nothing in the body reads it",
-        means="the input counts for the number of iterations alone",
-        do="let the body read it, or map the input without an axis",
-        source="specification/TensorIterator-1, port_map",
-        example=Example(
-            "counting",
-            '<edge from-layer="1" from-port="0" to-layer="6" to-port="1" />',
-            '<edge from-layer="2" from-port="0" to-layer="6" to-port="1" />',
-        ),
-    )
+    "N202",
+    "slices-nobody-reads",
+    LOOP,
+    NOTE,
+    says="{parameter} gets a slice in each iteration, and nothing in the body reads it",
+    means="the input counts for the number of iterations alone",
+    do="let the body read it, or map the input without an axis",
+    source="specification/TensorIterator-1, port_map",
+    example=Example(
+        "counting",
+        '<edge from-layer="1" from-port="0" to-layer="6" to-port="1" />',
+        '<edge from-layer="2" from-port="0" to-layer="6" to-port="1" />',
+    ),
 )
 def slices_nobody_reads(loop: LoopSubject) -> Iterator[RuleHit]:
     """Sliced Parameters without readers."""
     for entry in loop.roles.sliced:
         if not loop.is_read(entry.parameter):
-            yield inside(entry, parameter=loop.name(entry.parameter))
+            yield inside(entry)
 
 
 @found_by(
-    Rule(
-        "N203",
-        "outputs-nobody-reads",
-        SubjectKind.LOOP,
-        Severity.NOTE,
-        says="nothing reads any output of the loop",
-        means="the loop runs for nothing, or OpenVINO leaves it out",
-        do="connect an output, or remove the loop",
-        source="semantics 5.3",
-        example=Example(
-            "counting",
-            '<edge from-layer="4" from-port="4" to-layer="5" to-port="0" />',
-            "",
-            also=(('<edge from-layer="4" from-port="5" to-layer="6" to-port="0" />', ""),),
-        ),
-    )
+    "N203",
+    "outputs-nobody-reads",
+    LOOP,
+    NOTE,
+    says="nothing reads any output of the loop",
+    means="the loop runs for nothing, or OpenVINO leaves it out",
+    do="connect an output, or remove the loop",
+    source="semantics 5.3",
+    example=Example(
+        "counting",
+        '<edge from-layer="4" from-port="4" to-layer="5" to-port="0" />',
+        "",
+        also=(('<edge from-layer="4" from-port="5" to-layer="6" to-port="0" />', ""),),
+    ),
 )
 def outputs_nobody_reads(loop: LoopSubject) -> Iterator[RuleHit]:
     """Loops that give nothing to anybody."""
@@ -101,21 +95,19 @@ def outputs_nobody_reads(loop: LoopSubject) -> Iterator[RuleHit]:
 
 
 @found_by(
-    Rule(
-        "N204",
-        "dead-operations",
-        SubjectKind.LOOP,
-        Severity.NOTE,
-        says="{layer} is computed in each iteration{more}, and no Result of the body depends on it",
-        means="nothing but time; what was meant to use it reads something else",
-        do="connect it, or remove it",
-        source="semantics 5.3",
-        example=Example(
-            "counting",
-            '<edge from-layer="9" from-port="2" to-layer="12" to-port="0" />',
-            '<edge from-layer="6" from-port="2" to-layer="12" to-port="0" />',
-        ),
-    )
+    "N204",
+    "dead-operations",
+    LOOP,
+    NOTE,
+    says="{layer} is computed in each iteration{more}, and no Result of the body depends on it",
+    means="nothing but time; what was meant to use it reads something else",
+    do="connect it, or remove it",
+    source="semantics 5.3",
+    example=Example(
+        "counting",
+        '<edge from-layer="9" from-port="2" to-layer="12" to-port="0" />',
+        '<edge from-layer="6" from-port="2" to-layer="12" to-port="0" />',
+    ),
 )
 def dead_operations(loop: LoopSubject) -> Iterator[RuleHit]:
     """Operations of a body that lead to no Result; the first of them, with how many there are."""
@@ -125,26 +117,24 @@ def dead_operations(loop: LoopSubject) -> Iterator[RuleHit]:
     dead = [layer for layer in loop.inner.layers if layer.id not in alive and layer.type not in quiet]
     if dead:
         more = f" (with {len(dead) - 1} more)" if len(dead) > 1 else ""
-        yield inside(dead[-1], layer=loop.site(dead[-1]), more=more)
+        yield inside(dead[-1], more=more)
 
 
 @found_by(
-    Rule(
-        "N205",
-        "if-side-ignores-input",
-        SubjectKind.IF,
-        Severity.NOTE,
-        says="no side of the If reads input {number} ('{value}')",
-        means="the input has no effect",
-        do="connect it in one of the bodies, or remove it",
-        source="semantics 5.5",
-        example=Example(
-            "choosing",
-            '<input external_port_id="1" internal_layer_id="0" />',
-            "",
-            also=(('<input external_port_id="1" internal_layer_id="0" />', ""),),
-        ),
-    )
+    "N205",
+    "if-side-ignores-input",
+    IF,
+    NOTE,
+    says="no side of the If reads input {number} ('{value}')",
+    means="the input has no effect",
+    do="connect it in one of the bodies, or remove it",
+    source="semantics 5.5",
+    example=Example(
+        "choosing",
+        '<input external_port_id="1" internal_layer_id="0" />',
+        "",
+        also=(('<input external_port_id="1" internal_layer_id="0" />', ""),),
+    ),
 )
 def if_ignores_input(facts: IfSubject) -> Iterator[RuleHit]:
     """Inputs of an If that neither side reads."""
@@ -161,28 +151,26 @@ def if_ignores_input(facts: IfSubject) -> Iterator[RuleHit]:
 
 
 @found_by(
-    Rule(
-        "N206",
-        "runs-once",
-        SubjectKind.LOOP,
-        Severity.NOTE,
-        says="nothing is sliced and nothing is joined: the TensorIterator has one iteration",
-        means="its back edges carry nothing, and a body that runs once needs no loop",
-        do="give the input that is iterated over an axis",
-        source="semantics 1.8",
-        example=Example(
-            "slicing",
-            '<input axis="0" external_port_id="0" internal_layer_id="0" start="0" end="-1" stride="1" part_size="1" />',
-            '<input external_port_id="0" internal_layer_id="0" />',
-            also=(
-                (
-                    '<output axis="0" external_port_id="3" internal_layer_id="4" start="0" end="-1" stride="1" '
-                    'part_size="1" />',
-                    '<output external_port_id="3" internal_layer_id="4" />',
-                ),
+    "N206",
+    "runs-once",
+    LOOP,
+    NOTE,
+    says="nothing is sliced and nothing is joined: the TensorIterator has one iteration",
+    means="its back edges carry nothing, and a body that runs once needs no loop",
+    do="give the input that is iterated over an axis",
+    source="semantics 1.8",
+    example=Example(
+        "slicing",
+        '<input axis="0" external_port_id="0" internal_layer_id="0" start="0" end="-1" stride="1" part_size="1" />',
+        '<input external_port_id="0" internal_layer_id="0" />',
+        also=(
+            (
+                '<output axis="0" external_port_id="3" internal_layer_id="4" start="0" end="-1" stride="1" '
+                'part_size="1" />',
+                '<output external_port_id="3" internal_layer_id="4" />',
             ),
         ),
-    )
+    ),
 )
 def runs_once(loop: LoopSubject) -> Iterator[RuleHit]:
     """TensorIterators without slices and pieces."""
@@ -197,30 +185,28 @@ def _is_zero(facts: LayerSubject) -> bool:
 
 
 @found_by(
-    Rule(
-        "N207",
-        "multiplied-by-zero",
-        SubjectKind.LAYER,
-        Severity.WARNING,
-        says="{layer} multiplies {value} by {constant}, which is 0 everywhere",
-        means="nothing of the value is left, in any iteration",
-        do="look whether the Constant is the one that was meant, and at its offset",
-        source="specification of Multiply, MatMul, Convolution and the cells",
-        example=Example(
-            "counting",
-            'name="numbered" type="Add"',
-            'name="numbered" type="Multiply"',
-            also=(
-                (
-                    '<edge from-layer="4" from-port="1" to-layer="9" to-port="1" />',
-                    '<edge from-layer="3" from-port="0" to-layer="9" to-port="1" />',
-                ),
-                ('shape="" offset="24" size="4"', 'shape="" offset="16" size="4"'),
-                ('shape="" offset="0" size="8"', 'shape="" offset="0" size="8"'),
+    "N207",
+    "multiplied-by-zero",
+    LAYER,
+    WARNING,
+    "Constant",
+    says="{layer} multiplies {value} by {constant}, which is 0 everywhere",
+    means="nothing of the value is left, in any iteration",
+    do="look whether the Constant is the one that was meant, and at its offset",
+    source="specification of Multiply, MatMul, Convolution and the cells",
+    example=Example(
+        "counting",
+        'name="numbered" type="Add"',
+        'name="numbered" type="Multiply"',
+        also=(
+            (
+                '<edge from-layer="4" from-port="1" to-layer="9" to-port="1" />',
+                '<edge from-layer="3" from-port="0" to-layer="9" to-port="1" />',
             ),
+            ('shape="" offset="24" size="4"', 'shape="" offset="16" size="4"'),
+            ('shape="" offset="0" size="8"', 'shape="" offset="0" size="8"'),
         ),
     ),
-    "Constant",
     suspects=_is_zero,
 )
 def multiplied_by_zero(facts: LayerSubject) -> Iterator[RuleHit]:
@@ -233,8 +219,7 @@ def multiplied_by_zero(facts: LayerSubject) -> Iterator[RuleHit]:
     for product, index in products:
         other = graph.sources[product.id][_WEIGHTS[product.type][index]]
         if other is not None and known_chain(graph, other) is None:
-            names = {"value": facts.site(graph.by_id[other.layer]), "layer": facts.site(product)}
-            yield outside(product, constant=facts.site(constant), **names)
+            yield outside(product, constant=constant, value=graph.by_id[other.layer])
 
 
 def _products(graph: Graph, layer: Layer) -> Iterator[tuple[Layer, int]]:
@@ -247,18 +232,16 @@ def _products(graph: Graph, layer: Layer) -> Iterator[tuple[Layer, int]]:
 
 
 @found_by(
-    Rule(
-        "N208",
-        "constant-has-nan",
-        SubjectKind.LAYER,
-        Severity.ERROR,
-        says="{layer} has NaN in {count} of {size} elements",
-        means="what is computed of them is NaN",
-        do="look where the weights come from, and at the offset of the Constant",
-        source="IEEE 754",
-        example=Example("counting", 'shape="" offset="24" size="4"', 'shape="" offset="80" size="4"'),
-    ),
+    "N208",
+    "constant-has-nan",
+    LAYER,
+    ERROR,
     "Constant",
+    says="{layer} has NaN in {count} of {size} elements",
+    means="what is computed of them is NaN",
+    do="look where the weights come from, and at the offset of the Constant",
+    source="IEEE 754",
+    example=Example("counting", 'shape="" offset="24" size="4"', 'shape="" offset="80" size="4"'),
     suspects=lambda facts: bool(np.isnan(facts.magnitude)),
 )
 def constant_has_nan(facts: LayerSubject) -> Iterator[RuleHit]:
@@ -266,4 +249,4 @@ def constant_has_nan(facts: LayerSubject) -> Iterator[RuleHit]:
     value = facts.own_value
     if value is not None:
         count = int(np.isnan(value.astype(np.float64)).sum())
-        yield outside(facts.layer, layer=facts.site(facts.layer), count=count, size=value.size)
+        yield outside(facts.layer, count=count, size=value.size)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
 
-from stepper.diagnosis.findings import Severity
+from stepper.diagnosis.findings import ERROR, NOTE, WARNING
 from stepper.diagnosis.lint.subjects import (
     ELEMENTWISE,
     Declared,
@@ -14,10 +14,11 @@ from stepper.diagnosis.lint.subjects import (
     LayerSubject,
     LoopSubject,
     declared,
+    different_types,
     of_parameter,
     of_port,
 )
-from stepper.diagnosis.rule import Example, Rule, RuleHit, SubjectKind, found_by, inside, outside
+from stepper.diagnosis.rule import IF, LAYER, LOOP, Example, RuleHit, found_by, inside, outside
 from stepper.element_types import by_name
 from stepper.ir.constants import constant_shape, constant_type
 from stepper.ir.model import Source
@@ -27,46 +28,42 @@ _SAME_TYPE: Final = ELEMENTWISE | {"MatMul", "Concat"}
 
 
 @found_by(
-    Rule(
-        "T201",
-        "body-parameter-type",
-        SubjectKind.LOOP,
-        Severity.WARNING,
-        says="{parameter} is declared as {inside}, and what comes in is {outside}",
-        means="a Loop takes the type from outside; a TensorIterator of OpenVINO's CPU plugin converts in silence",
-        do="declare the Parameter as {outside}, or convert the input",
-        source="semantics 3.14",
-        example=Example(
-            "counting",
-            'name="h" type="Parameter" version="opset1">\n<data element_type="f32"',
-            'name="h" type="Parameter" version="opset1">\n<data element_type="i32"',
-        ),
-    )
+    "T201",
+    "body-parameter-type",
+    LOOP,
+    WARNING,
+    says="{parameter} is declared as {inside}, and what comes in is {outside}",
+    means="a Loop takes the type from outside; a TensorIterator of OpenVINO's CPU plugin converts in silence",
+    do="declare the Parameter as {outside}, or convert the input",
+    source="semantics 3.14",
+    example=Example(
+        "counting",
+        'name="h" type="Parameter" version="opset1">\n<data element_type="f32"',
+        'name="h" type="Parameter" version="opset1">\n<data element_type="i32"',
+    ),
 )
 def body_parameter_type(loop: LoopSubject) -> Iterator[RuleHit]:
     """Parameters of another type than their input."""
     for entry in loop.roles.fed:
-        inner, outer = of_parameter(loop.inner.by_id[entry.parameter]).type, loop.outer(entry).type
-        if inner is not None and outer is not None and inner != outer:
-            yield inside(entry, parameter=loop.name(entry.parameter), inside=inner.name, outside=outer.name)
+        types = different_types(of_parameter(loop.inner.by_id[entry.parameter]), loop.outer(entry))
+        if types:
+            yield inside(entry, inside=types[0], outside=types[1])
 
 
 @found_by(
-    Rule(
-        "T202",
-        "body-parameter-shape",
-        SubjectKind.LOOP,
-        Severity.WARNING,
-        says="{parameter} is declared as {inside}, and what comes in is {outside}{cut}",
-        means="OpenVINO takes the shape from outside, so what follows may not fit; here that is an error",
-        do="declare the Parameter as what comes in",
-        source="semantics 3.14",
-        example=Example(
-            "counting",
-            'name="h" type="Parameter" version="opset1">\n<data element_type="f32" shape="1,2"',
-            'name="h" type="Parameter" version="opset1">\n<data element_type="f32" shape="1,3"',
-        ),
-    )
+    "T202",
+    "body-parameter-shape",
+    LOOP,
+    WARNING,
+    says="{parameter} is declared as {inside}, and what comes in is {outside}{cut}",
+    means="OpenVINO takes the shape from outside, so what follows may not fit; here that is an error",
+    do="declare the Parameter as what comes in",
+    source="semantics 3.14",
+    example=Example(
+        "counting",
+        'name="h" type="Parameter" version="opset1">\n<data element_type="f32" shape="1,2"',
+        'name="h" type="Parameter" version="opset1">\n<data element_type="f32" shape="1,3"',
+    ),
 )
 def body_parameter_shape(loop: LoopSubject) -> Iterator[RuleHit]:
     """Parameters whose declared shape cannot be that of their input."""
@@ -83,23 +80,21 @@ def body_parameter_shape(loop: LoopSubject) -> Iterator[RuleHit]:
         if not inner.accepts(outer):
             cut = "" if slicing is None else f" in each slice, of {abs(slicing.stride)} along axis {slicing.axis}"
             came = f"[{','.join(map(str, outer))}]"
-            hit = inside(entry, parameter=loop.name(entry.parameter), inside=str(inner), outside=came, cut=cut)
+            hit = inside(entry, inside=str(inner), outside=came, cut=cut)
             # A state without elements, as what it is added to has none, is the same in any shape.
-            yield hit.graded(Severity.NOTE) if inner.static is not None and 0 in inner.static else hit
+            yield hit.graded(NOTE) if inner.static is not None and 0 in inner.static else hit
 
 
 @found_by(
-    Rule(
-        "T203",
-        "sides-of-different-type",
-        SubjectKind.IF,
-        Severity.ERROR,
-        says="output {number} of the If is {then} from its then body and {otherwise} from its else body",
-        means="OpenVINO refuses the file; here the type depends on the side that runs",
-        do="convert the Result of one side",
-        source="semantics 5.5",
-        example=Example("choosing", 'precision="FP32" names="double"', 'precision="FP64" names="double"'),
-    )
+    "T203",
+    "sides-of-different-type",
+    IF,
+    ERROR,
+    says="output {number} of the If is {then} from its then body and {otherwise} from its else body",
+    means="OpenVINO refuses the file; here the type depends on the side that runs",
+    do="convert the Result of one side",
+    source="semantics 5.5",
+    example=Example("choosing", 'precision="FP32" names="double"', 'precision="FP64" names="double"'),
 )
 def sides_of_different_type(facts: IfSubject) -> Iterator[RuleHit]:
     """Outputs of an If with two types."""
@@ -108,28 +103,26 @@ def sides_of_different_type(facts: IfSubject) -> Iterator[RuleHit]:
         other = next((one for one in otherwise.body.outputs if one.output == entry.output), None)
         if other is None or entry.output is None:
             continue
-        one, two = then.of_result(entry.result).type, otherwise.of_result(other.result).type
-        if one is not None and two is not None and one != two:
-            yield outside(facts.layer, number=entry.output, then=one.name, otherwise=two.name)
+        types = different_types(then.of_result(entry.result), otherwise.of_result(other.result))
+        if types:
+            yield outside(facts.layer, number=entry.output, then=types[0], otherwise=types[1])
 
 
 @found_by(
-    Rule(
-        "T204",
-        "operands-of-different-type",
-        SubjectKind.LAYER,
-        Severity.ERROR,
-        says="{layer} gets {first} from {maker} and {second} from {other}, which must be of one type",
-        means="OpenVINO refuses the file",
-        do="convert one of them",
-        source="specification of the operation",
-        example=Example(
-            "counting",
-            'name="h" type="Parameter" version="opset1">\n<data element_type="f32"',
-            'name="h" type="Parameter" version="opset1">\n<data element_type="i32"',
-        ),
-    ),
+    "T204",
+    "operands-of-different-type",
+    LAYER,
+    ERROR,
     *_SAME_TYPE,
+    says="{layer} gets {first} from {maker} and {second} from {other}, which must be of one type",
+    means="OpenVINO refuses the file",
+    do="convert one of them",
+    source="specification of the operation",
+    example=Example(
+        "counting",
+        'name="h" type="Parameter" version="opset1">\n<data element_type="f32"',
+        'name="h" type="Parameter" version="opset1">\n<data element_type="i32"',
+    ),
     of_kinds=True,
 )
 def operands_of_different_type(facts: LayerSubject) -> Iterator[RuleHit]:
@@ -143,26 +136,23 @@ def operands_of_different_type(facts: LayerSubject) -> Iterator[RuleHit]:
     known = [(one, maker) for one, maker in found if one is not None]
     for (first, maker), (second, other) in pairwise(known):
         if first != second:
-            makers = {"maker": facts.site(maker), "other": facts.site(other)}
-            yield outside(layer, layer=facts.site(layer), first=first.name, second=second.name, **makers)
+            yield outside(layer, first=first.name, second=second.name, maker=maker, other=other)
             return
 
 
 @found_by(
-    Rule(
-        "T205",
-        "declared-type-differs",
-        SubjectKind.LAYER,
-        Severity.WARNING,
-        says="output {number} of {layer} is declared as {outer}, and {result} of its body gives {inner}",
-        means="OpenVINO infers the type anew; readers that trust the file are misled",
-        do="save the model with OpenVINO, which writes what it infers",
-        source="semantics 3.14",
-        example=Example("counting", '<port id="4" precision="FP32">', '<port id="4" precision="I64">'),
-    ),
+    "T205",
+    "declared-type-differs",
+    LAYER,
+    WARNING,
     "TensorIterator",
     "Loop",
     "If",
+    says="output {number} of {layer} is declared as {outer}, and {result} of its body gives {inner}",
+    means="OpenVINO infers the type anew; readers that trust the file are misled",
+    do="save the model with OpenVINO, which writes what it infers",
+    source="semantics 3.14",
+    example=Example("counting", '<port id="4" precision="FP32">', '<port id="4" precision="I64">'),
 )
 def declared_type_differs(facts: LayerSubject) -> Iterator[RuleHit]:
     """Outputs of a loop that are declared as another type than that of their Result."""
@@ -171,30 +161,27 @@ def declared_type_differs(facts: LayerSubject) -> Iterator[RuleHit]:
             if entry.output is None or entry.output >= len(facts.layer.outputs):
                 continue
             sources = body.graph.sources.get(entry.result, ())
-            inner = declared(body.graph, sources[0] if sources else None).type
-            outer = of_port(facts.layer.outputs[entry.output]).type
-            if inner is not None and outer is not None and inner != outer:
-                result = facts.site(body.graph.by_id[entry.result])
-                names = {"layer": facts.site(facts.layer), "result": result}
-                yield outside(facts.layer, number=entry.output, outer=outer.name, inner=inner.name, **names)
+            inner = declared(body.graph, sources[0] if sources else None)
+            types = different_types(of_port(facts.layer.outputs[entry.output]), inner)
+            if types:
+                result = body.graph.by_id[entry.result]
+                yield outside(facts.layer, number=entry.output, outer=types[0], inner=types[1], result=result)
                 return
 
 
 @found_by(
-    Rule(
-        "T206",
-        "layer-against-its-port",
-        SubjectKind.LAYER,
-        Severity.WARNING,
-        says="{layer} is {given}, and its output port is declared as {declared}",
-        means="what follows was written for {declared}: fractions are lost, elements are read otherwise, or it fails",
-        do="undo what was changed; the data of the layer count, not its port",
-        source="semantics 5.6, 5.7",
-        example=Example("counting", '<data destination_type="f32" />', '<data destination_type="i32" />'),
-    ),
+    "T206",
+    "layer-against-its-port",
+    LAYER,
+    WARNING,
     "Constant",
     "Convert",
     "Parameter",
+    says="{layer} is {given}, and its output port is declared as {declared}",
+    means="what follows was written for {declared}: fractions are lost, elements are read otherwise, or it fails",
+    do="undo what was changed; the data of the layer count, not its port",
+    source="semantics 5.6, 5.7",
+    example=Example("counting", '<data destination_type="f32" />', '<data destination_type="i32" />'),
     of_kinds=True,
 )
 def layer_against_its_port(facts: LayerSubject) -> Iterator[RuleHit]:
@@ -210,32 +197,28 @@ def layer_against_its_port(facts: LayerSubject) -> Iterator[RuleHit]:
         own = Declared(by_name(layer.attributes.get("destination_type", "").strip()), None)
     else:
         own = declared(facts.graph, Source(layer.id, 0))
-    given: list[str] = []
-    taken: list[str] = []
-    if own.type is not None and port.type is not None and own.type != port.type and port.type.name != "dynamic":
-        given, taken = [own.type.name], [port.type.name]
+    types = different_types(own, port)
+    given, taken = ([types[0]], [types[1]]) if types and types[1] != "dynamic" else ([], [])
     if own.static is not None and 0 not in own.static and port.static is not None and own.static != port.static:
         given, taken = [*given, str(own.shape)], [*taken, str(port.shape)]
     if given:
-        yield outside(layer, layer=facts.site(layer), given=" ".join(given), declared=" ".join(taken))
+        yield outside(layer, given=" ".join(given), declared=" ".join(taken))
 
 
 @found_by(
-    Rule(
-        "T207",
-        "side-parameter-differs",
-        SubjectKind.IF,
-        Severity.WARNING,
-        says="{parameter} of the {role} is declared as {inside}, and what comes in by input {number} is {outside}",
-        means="OpenVINO takes type and shape from outside, so that what follows may not fit",
-        do="let external_port_id be the input that was meant, or declare the Parameter as what comes in",
-        source="semantics 3.14, 5.5",
-        example=Example(
-            "choosing",
-            'name="a" type="Parameter" version="opset1">\n<data element_type="f32" shape="2" />',
-            'name="a" type="Parameter" version="opset1">\n<data element_type="f32" shape="3" />',
-        ),
-    )
+    "T207",
+    "side-parameter-differs",
+    IF,
+    WARNING,
+    says="{parameter} of the {role} is declared as {inside}, and what comes in by input {number} is {outside}",
+    means="OpenVINO takes type and shape from outside, so that what follows may not fit",
+    do="let external_port_id be the input that was meant, or declare the Parameter as what comes in",
+    source="semantics 3.14, 5.5",
+    example=Example(
+        "choosing",
+        'name="a" type="Parameter" version="opset1">\n<data element_type="f32" shape="2" />',
+        'name="a" type="Parameter" version="opset1">\n<data element_type="f32" shape="3" />',
+    ),
 )
 def side_parameter_differs(facts: IfSubject) -> Iterator[RuleHit]:
     """Parameters of a side that cannot take what their entry brings."""
@@ -245,7 +228,7 @@ def side_parameter_differs(facts: IfSubject) -> Iterator[RuleHit]:
             if entry.input is None or parameter is None:
                 continue
             inner, outer = of_parameter(parameter), facts.tensor(entry.input)
-            types = None not in (inner.type, outer.type) and inner.type != outer.type
+            types = different_types(inner, outer)
             shapes = inner.shape is not None and outer.static is not None and not inner.shape.accepts(outer.static)
             if types or shapes:
                 words = {"inside": _typed(inner), "outside": _typed(outer)}

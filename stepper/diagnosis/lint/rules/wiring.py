@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from stepper.diagnosis.findings import Severity
+from stepper.diagnosis.findings import ERROR, NOTE, WARNING
 from stepper.diagnosis.lint.subjects import ELEMENTWISE, LayerSubject, LoopSubject, declared, integer_attribute, of_port
-from stepper.diagnosis.rule import Example, Rule, RuleHit, SubjectKind, found_by, outside
+from stepper.diagnosis.rule import LAYER, LOOP, Example, RuleHit, found_by, outside
 from stepper.ir.model import Port, Source
 from stepper.ops.operands import broadcast_shape
 from stepper.wording import enumerated
@@ -50,22 +50,19 @@ def _shape(shape: tuple[int, ...]) -> str:
 
 
 @found_by(
-    Rule(
-        "E201",
-        "edge-between-shapes",
-        SubjectKind.LAYER,
-        Severity.WARNING,
-        says="input {number} of {layer}{fed} is declared as {taken}, and {source}, from which its edge comes, as "
-        "{given}",
-        means="the edge comes from another layer than the one for which the file was written, or one end was changed",
-        do="let the edge come from the layer that gives {taken}, or declare what comes in",
-        source="semantics 5.3, 5.2",
-        example=Example(
-            "counting",
-            _SUM,
-            'name="sum" type="Add" version="opset1">\n<data auto_broadcast="numpy" />\n<input>'
-            '<port id="0" precision="FP32"><dim>1</dim><dim>1</dim>',
-        ),
+    "E201",
+    "edge-between-shapes",
+    LAYER,
+    WARNING,
+    says="input {number} of {layer}{fed} is declared as {taken}, and {source}, from which its edge comes, as {given}",
+    means="the edge comes from another layer than the one for which the file was written, or one end was changed",
+    do="let the edge come from the layer that gives {taken}, or declare what comes in",
+    source="semantics 5.3, 5.2",
+    example=Example(
+        "counting",
+        _SUM,
+        'name="sum" type="Add" version="opset1">\n<data auto_broadcast="numpy" />\n<input>'
+        '<port id="0" precision="FP32"><dim>1</dim><dim>1</dim>',
     ),
     of_kinds=True,
 )
@@ -81,27 +78,24 @@ def edge_between_shapes(facts: LayerSubject) -> Iterator[RuleHit]:
         yield outside(
             facts.layer,
             number=number,
-            layer=facts.site(facts.layer),
             fed=_fed(facts, number),
             taken=_shape(taken),
-            source=facts.site(maker),
+            source=maker,
             given=_shape(given),
         )
 
 
 @found_by(
-    Rule(
-        "E202",
-        "operands-do-not-broadcast",
-        SubjectKind.LAYER,
-        Severity.ERROR,
-        says="{layer} gets {first} and {second}, which cannot be spread over each other{why}",
-        means="OpenVINO refuses the file",
-        do="let one of the sizes be 1, or look where the edges come from",
-        source="specification of broadcasting",
-        example=Example("counting", _STATE, _STATE.replace("1,2", "1,3").replace("<dim>2", "<dim>3")),
-    ),
+    "E202",
+    "operands-do-not-broadcast",
+    LAYER,
+    ERROR,
     *ELEMENTWISE,
+    says="{layer} gets {first} and {second}, which cannot be spread over each other{why}",
+    means="OpenVINO refuses the file",
+    do="let one of the sizes be 1, or look where the edges come from",
+    source="specification of broadcasting",
+    example=Example("counting", _STATE, _STATE.replace("1,2", "1,3").replace("<dim>2", "<dim>3")),
     of_kinds=True,
 )
 def operands_do_not_broadcast(facts: LayerSubject) -> Iterator[RuleHit]:
@@ -124,26 +118,24 @@ def operands_do_not_broadcast(facts: LayerSubject) -> Iterator[RuleHit]:
     if spread is None or (broadcast == "none" and first != second):
         names = {"first": _shape(first), "second": _shape(second)}
         why = "" if spread is None else ": auto_broadcast is none"
-        yield outside(facts.layer, layer=facts.site(facts.layer), why=why, **names)
+        yield outside(facts.layer, why=why, **names)
 
 
 @found_by(
-    Rule(
-        "E204",
-        "matmul-sizes",
-        SubjectKind.LAYER,
-        Severity.ERROR,
-        says="{layer} multiplies {first} by {second}: {rows} columns meet {columns} rows",
-        means="OpenVINO refuses the file",
-        do="look at transpose_a and transpose_b, and where the edges come from",
-        source="specification of MatMul",
-        example=Example(
-            "counting",
-            'name="sum" type="Add" version="opset1">\n<data auto_broadcast="numpy" />',
-            'name="sum" type="MatMul" version="opset1"><data transpose_a="false" transpose_b="false" />',
-        ),
-    ),
+    "E204",
+    "matmul-sizes",
+    LAYER,
+    ERROR,
     "MatMul",
+    says="{layer} multiplies {first} by {second}: {rows} columns meet {columns} rows",
+    means="OpenVINO refuses the file",
+    do="look at transpose_a and transpose_b, and where the edges come from",
+    source="specification of MatMul",
+    example=Example(
+        "counting",
+        'name="sum" type="Add" version="opset1">\n<data auto_broadcast="numpy" />',
+        'name="sum" type="MatMul" version="opset1"><data transpose_a="false" transpose_b="false" />',
+    ),
     of_kinds=True,
 )
 def matmul_sizes(facts: LayerSubject) -> Iterator[RuleHit]:
@@ -154,28 +146,25 @@ def matmul_sizes(facts: LayerSubject) -> Iterator[RuleHit]:
     inner = first.size(-2 if facts.layer.is_set("transpose_a") and first.rank > 1 else -1)
     other = second.size(-1 if facts.layer.is_set("transpose_b") and second.rank > 1 else -min(second.rank, 2))
     if inner is not None and other is not None and inner != other:
-        names = {"first": str(first.shape), "second": str(second.shape)}
-        yield outside(facts.layer, layer=facts.site(facts.layer), rows=inner, columns=other, **names)
+        yield outside(facts.layer, rows=inner, columns=other, first=str(first.shape), second=str(second.shape))
 
 
 @found_by(
-    Rule(
-        "E205",
-        "loop-output-shape",
-        SubjectKind.LOOP,
-        Severity.WARNING,
-        says="output {number} is declared as {outer}, and {result} gives {inner}{cut}",
-        means="OpenVINO infers the shape anew; the axis, the Result, or (a note) the number of iterations was another "
-        "one when the file was written",
-        do="look at the axis of the entry, at the trip count and at what the Result reads",
-        source="semantics 2.7, 3.14",
-        example=Example(
-            "slicing",
-            '<port id="3" precision="FP32">\n<dim>4</dim>',
-            '<port id="3" precision="FP32"><dim>5</dim>',
-            also=(('<port id="0" precision="FP32">\n<dim>4</dim>', '<port id="0" precision="FP32"><dim>4</dim>'),),
-        ),
-    )
+    "E205",
+    "loop-output-shape",
+    LOOP,
+    WARNING,
+    says="output {number} is declared as {outer}, and {result} gives {inner}{cut}",
+    means="OpenVINO infers the shape anew; the axis, the Result, or (a note) the number of iterations was another "
+    "one when the file was written",
+    do="look at the axis of the entry, at the trip count and at what the Result reads",
+    source="semantics 2.7, 3.14",
+    example=Example(
+        "slicing",
+        '<port id="3" precision="FP32">\n<dim>4</dim>',
+        '<port id="3" precision="FP32"><dim>5</dim>',
+        also=(('<port id="0" precision="FP32">\n<dim>4</dim>', '<port id="0" precision="FP32"><dim>4</dim>'),),
+    ),
 )
 def loop_output_shape(loop: LoopSubject) -> Iterator[RuleHit]:
     """Outputs of a loop that are declared otherwise than what its body gives."""
@@ -217,47 +206,45 @@ def loop_output_shape(loop: LoopSubject) -> Iterator[RuleHit]:
             # Another number of iterations than once is mostly meant, but for a single piece.
             is_count = slicing is not None and len(inner) == len(outer) and apart == [slicing.axis % len(inner)]
             is_piece = slicing is not None and outer == (loop.of_result(entry.result).static or (1,))
-            yield hit.graded(Severity.NOTE) if is_count and not is_piece else hit
+            yield hit.graded(NOTE) if is_count and not is_piece else hit
 
 
 @found_by(
-    Rule(
-        "E206",
-        "index-out-of-range",
-        SubjectKind.LAYER,
-        Severity.ERROR,
-        says="{layer} takes element {wrong} along axis {axis}, which is {size} long",
-        means="the run fails, or OpenVINO gives 0",
-        do="count from 0, to {last}",
-        source="specification of Gather",
-        example=Example(
-            "counting",
-            'name="largest" type="ReduceMax" version="opset1">\n<data keep_dims="false" />\n<input>\n'
-            '<port id="0" precision="FP32">\n<dim>1</dim>\n<dim>2</dim>\n</port>',
-            'name="largest" type="Gather" version="opset8"><data batch_dims="0" /><input>'
-            '<port id="0" precision="FP32"><dim>1</dim><dim>2</dim></port>',
-            also=(
-                (
-                    '<port id="1" precision="I64">\n<dim>2</dim>\n</port>\n</input>\n<output>\n'
-                    '<port id="2" precision="FP32" names="largest" />',
-                    '<port id="1" precision="I64" /><port id="3" precision="I64" /></input><output>'
-                    '<port id="2" precision="FP32" names="largest" />',
-                ),
-                (
-                    '<edge from-layer="5" from-port="0" to-layer="7" to-port="1" />',
-                    '<edge from-layer="15" from-port="0" to-layer="7" to-port="1" />'
-                    '<edge from-layer="17" from-port="0" to-layer="7" to-port="3" />',
-                ),
-                (
-                    '<layer id="5" name="axes"',
-                    '<layer id="17" name="rows" type="Const" version="opset1"><data element_type="i64" shape="" '
-                    'offset="16" size="8" /><output><port id="0" precision="I64" /></output></layer>'
-                    '<layer id="5" name="axes"',
-                ),
+    "E206",
+    "index-out-of-range",
+    LAYER,
+    ERROR,
+    "Gather",
+    says="{layer} takes element {wrong} along axis {axis}, which is {size} long",
+    means="the run fails, or OpenVINO gives 0",
+    do="count from 0, to {last}",
+    source="specification of Gather",
+    example=Example(
+        "counting",
+        'name="largest" type="ReduceMax" version="opset1">\n<data keep_dims="false" />\n<input>\n'
+        '<port id="0" precision="FP32">\n<dim>1</dim>\n<dim>2</dim>\n</port>',
+        'name="largest" type="Gather" version="opset8"><data batch_dims="0" /><input>'
+        '<port id="0" precision="FP32"><dim>1</dim><dim>2</dim></port>',
+        also=(
+            (
+                '<port id="1" precision="I64">\n<dim>2</dim>\n</port>\n</input>\n<output>\n'
+                '<port id="2" precision="FP32" names="largest" />',
+                '<port id="1" precision="I64" /><port id="3" precision="I64" /></input><output>'
+                '<port id="2" precision="FP32" names="largest" />',
+            ),
+            (
+                '<edge from-layer="5" from-port="0" to-layer="7" to-port="1" />',
+                '<edge from-layer="15" from-port="0" to-layer="7" to-port="1" />'
+                '<edge from-layer="17" from-port="0" to-layer="7" to-port="3" />',
+            ),
+            (
+                '<layer id="5" name="axes"',
+                '<layer id="17" name="rows" type="Const" version="opset1"><data element_type="i64" shape="" '
+                'offset="16" size="8" /><output><port id="0" precision="I64" /></output></layer>'
+                '<layer id="5" name="axes"',
             ),
         ),
     ),
-    "Gather",
     of_kinds=True,
 )
 def index_out_of_range(facts: LayerSubject) -> Iterator[RuleHit]:
@@ -275,83 +262,72 @@ def index_out_of_range(facts: LayerSubject) -> Iterator[RuleHit]:
         return
     wrong = [int(one) for one in indices.reshape(-1)[:100_000] if not -size <= int(one) < size]
     if wrong:
-        yield outside(
-            facts.layer, layer=facts.site(facts.layer), wrong=wrong[0], axis=axis, size=size, last=max(size - 1, 0)
-        )
+        yield outside(facts.layer, wrong=wrong[0], axis=axis, size=size, last=max(size - 1, 0))
 
 
 @found_by(
-    Rule(
-        "E207",
-        "softmax-of-one",
-        SubjectKind.LAYER,
-        Severity.WARNING,
-        says="{layer} goes along axis {axis}, which is 1 long: it always gives 1",
-        means="what it was meant to weigh counts in full, whatever it is",
-        do="let the axis be that of the elements that compete",
-        source="specification of Softmax",
-        example=Example(
-            "counting",
-            'name="numbered" type="Add" version="opset1">\n<data auto_broadcast="numpy" />\n<input>\n'
-            '<port id="0" precision="FP32">\n<dim>1</dim>\n<dim>2</dim>\n</port>\n<port id="1" precision="FP32" />',
-            'name="numbered" type="SoftMax" version="opset8"><data axis="0" /><input>'
-            '<port id="0" precision="FP32"><dim>1</dim><dim>2</dim></port>',
-            also=(('<edge from-layer="4" from-port="1" to-layer="9" to-port="1" />', ""),),
-        ),
-    ),
+    "E207",
+    "softmax-of-one",
+    LAYER,
+    WARNING,
     "Softmax",
     "SoftMax",
     "LogSoftmax",
+    says="{layer} goes along axis {axis}, which is 1 long: it always gives 1",
+    means="what it was meant to weigh counts in full, whatever it is",
+    do="let the axis be that of the elements that compete",
+    source="specification of Softmax",
+    example=Example(
+        "counting",
+        'name="numbered" type="Add" version="opset1">\n<data auto_broadcast="numpy" />\n<input>\n'
+        '<port id="0" precision="FP32">\n<dim>1</dim>\n<dim>2</dim>\n</port>\n<port id="1" precision="FP32" />',
+        'name="numbered" type="SoftMax" version="opset8"><data axis="0" /><input>'
+        '<port id="0" precision="FP32"><dim>1</dim><dim>2</dim></port>',
+        also=(('<edge from-layer="4" from-port="1" to-layer="9" to-port="1" />', ""),),
+    ),
     of_kinds=True,
 )
 def softmax_of_one(facts: LayerSubject) -> Iterator[RuleHit]:
     """Softmax along an axis of one element."""
     axis = integer_attribute(facts.layer, "axis", "1")
     if axis is not None and facts.tensor(0).size(axis) == 1:
-        yield outside(facts.layer, layer=facts.site(facts.layer), axis=axis)
+        yield outside(facts.layer, axis=axis)
 
 
 @found_by(
-    Rule(
-        "E208",
-        "operands-are-the-same",
-        SubjectKind.LAYER,
-        Severity.WARNING,
-        says="both operands of {layer} are {operand}: it always gives the same",
-        means="a difference is 0, a quotient 1, a comparison does not depend on its value",
-        do="look where the two edges were meant to come from",
-        source="specification of the operation",
-        example=Example(
-            "counting",
-            '<edge from-layer="3" from-port="0" to-layer="8" to-port="1" />',
-            '<edge from-layer="7" from-port="2" to-layer="8" to-port="1" />',
-        ),
-    ),
+    "E208",
+    "operands-are-the-same",
+    LAYER,
+    WARNING,
     *_OF_TWO,
+    says="both operands of {layer} are {operand}: it always gives the same",
+    means="a difference is 0, a quotient 1, a comparison does not depend on its value",
+    do="look where the two edges were meant to come from",
+    source="specification of the operation",
+    example=Example(
+        "counting",
+        '<edge from-layer="3" from-port="0" to-layer="8" to-port="1" />',
+        '<edge from-layer="7" from-port="2" to-layer="8" to-port="1" />',
+    ),
 )
 def operands_are_the_same(facts: LayerSubject) -> Iterator[RuleHit]:
     """Differences, quotients and comparisons of a value and itself."""
     sources = facts.graph.sources[facts.layer.id]
     if len(sources) == 2 and sources[0] is not None and sources[0] == sources[1]:
         operand = facts.site(facts.graph.by_id[sources[0].layer])
-        yield outside(facts.layer, layer=facts.site(facts.layer), operand=operand)
+        yield outside(facts.layer, operand=operand)
 
 
 @found_by(
-    Rule(
-        "E209",
-        "edge-between-types",
-        SubjectKind.LAYER,
-        Severity.WARNING,
-        says="input {number} of {layer}{fed} is declared as {taken}, and {source}, from which its edge comes, as "
-        "{given}",
-        means="the edge comes from another layer than the one for which the file was written, or one end was changed",
-        do="let the edge come from the layer that gives {taken}, or convert",
-        source="semantics 5.3, 5.8",
-        example=Example(
-            "counting", _SUM, _SUM.replace('<port id="0" precision="FP32">', '<port id="0" precision="I64">')
-        ),
-    ),
+    "E209",
+    "edge-between-types",
+    LAYER,
+    WARNING,
+    says="input {number} of {layer}{fed} is declared as {taken}, and {source}, from which its edge comes, as {given}",
+    means="the edge comes from another layer than the one for which the file was written, or one end was changed",
+    do="let the edge come from the layer that gives {taken}, or convert",
+    source="semantics 5.3, 5.8",
+    example=Example("counting", _SUM, _SUM.replace('<port id="0" precision="FP32">', '<port id="0" precision="I64">')),
     of_kinds=True,
 )
 def edge_between_types(facts: LayerSubject) -> Iterator[RuleHit]:
@@ -367,9 +343,8 @@ def edge_between_types(facts: LayerSubject) -> Iterator[RuleHit]:
         yield outside(
             facts.layer,
             number=number,
-            layer=facts.site(facts.layer),
             fed=_fed(facts, number),
             taken=taken.name,
-            source=facts.site(maker),
+            source=maker,
             given=given.name,
         )

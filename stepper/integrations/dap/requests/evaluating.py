@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from stepper.commands.registry import command_called
+from stepper.commands.session import command_called
 from stepper.debug.stop_scope import StopScope
 from stepper.errors import StepperError, UsageError
 from stepper.integrations.dap.messages import (

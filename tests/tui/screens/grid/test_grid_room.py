@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from stepper.tensors.number_text import fitted
 from tests.tui.driven import DECODER, Driven, debugger_of_sample, drive
 from tests.tui.screens.grid.test_grid_screen import grid_of, letters
 from tests.tui.time_models import SQUARED, squaring
-from tui.paint.rows import number
 from tui.theme import Look
 
 YEARS = ("run-to years@0", "iter 3", "view grid")
@@ -26,7 +26,7 @@ def test_cells_have_their_numbers_where_all_iterations_fit() -> None:
         cells = driven.state.cells
         assert cells is not None and cells.ended is None
         tile = cells.window(0, 10)
-        assert letters(driven, "interest", 10) == [number(float(value)) for value in tile.numbers[:, 1]]
+        assert letters(driven, "interest", 10) == [fitted(float(value)) for value in tile.numbers[:, 1]]
         await driven.press("minus", "minus")
         assert letters(driven, "interest", 10) == [""] * 10
         await driven.press("plus", "plus", "J")
@@ -39,7 +39,7 @@ def test_the_mark_of_the_moment_stands_before_its_number() -> None:
     async def script(driven: Driven) -> None:
         await driven.press("n", "n")
         shown = letters(driven, "interest", 4)[3]
-        assert shown == f"▸ {number(float(shown[1:]))}"
+        assert shown == f"▸ {fitted(float(shown[1:]))}"
 
     drive("for_loop", script, size=(120, 40), lines=IN_NUMBERS)
 
@@ -101,6 +101,6 @@ def test_outside_of_the_loop_the_value_beside_the_grid_is_that_of_its_cell() -> 
         whole = debugger_of_sample("rwkv_overflow")
         whole.last()
         value = np.asarray(whole.value("weighted@11"))
-        assert f"min {number(float(value.min()))}  max {number(float(value.max()))} at" in driven.text("value")
+        assert f"min {fitted(float(value.min()))}  max {fitted(float(value.max()))} at" in driven.text("value")
 
     drive("rwkv_overflow", script, size=(200, 60), starts_up=True, runs=True)

@@ -7,10 +7,10 @@ import re
 import numpy as np
 import pytest
 
+from stepper.tensors.number_text import fitted
 from tests.models import Graph, carried, last
 from tests.tui.driven import Driven, debugger_of_sample, drive
 from tests.tui.time_models import opened
-from tui.paint.rows import number
 
 SAME_TO_6 = ["·"] * 7
 MENDED_FROM_8 = (SAME_TO_6 + ["✓"] * 4, [*SAME_TO_6, "·"] + ["✓"] * 4)
@@ -140,7 +140,7 @@ def test_of_a_birth_a_has_its_own_numbers() -> None:
     own = {}
     for iteration in (7, 2):
         original.goto(f"exp_key@{iteration}")
-        own[iteration] = [number(float(one)) for one in np.ravel(original.value(f"exp_key@{iteration}"))]
+        own[iteration] = [fitted(float(one)) for one in np.ravel(original.value(f"exp_key@{iteration}"))]
 
     async def script(driven: Driven) -> None:
         await driven.ran()

@@ -1,7 +1,7 @@
-"""How often a loop's condition lets it run at most, where it compares a counter with a number: `i < 24`.
+"""Bounds of a running loop: how many iterations at most, what its condition stays, whether anything ends it.
 
-Alone or as one of several that must all hold. Nothing is guessed: a counter is the current iteration, or a carried
-Parameter to which the body adds a constant.
+A condition that compares a counter with a number, `i < 24`, alone or as one of several that must all hold, is a bound.
+Nothing is guessed: a counter is the current iteration, or a carried Parameter to which the body adds a constant.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from stepper.debug.inspection.views import ConditionLimit
-from stepper.engine.frames import Frame
+from stepper.engine.frames import Activation, Frame
+from stepper.engine.loops import truth
 from stepper.engine.program import BranchPlan, CompiledModel, LoopPlan, Operation, Program, Value
 from stepper.engine.transitions import CONDITION, CONSTANTS
 
@@ -210,3 +210,73 @@ def _step(program: Program, plan: LoopPlan, slot: int) -> int | None:
             term = _term(_Scope(program), result, _DEEPEST)
             return term.constant if term is not None and term.slot == slot else None
     return None
+
+
+class ConditionLimit(NamedTuple):
+    """After how many iterations a condition ends a loop at the latest, and by which comparison: `i < 24`."""
+
+    iterations: int
+    text: str
+
+
+def total(activation: Activation) -> int | None:
+    """Return how many iterations the loop runs in all, if that is settled: it ended, or only its count can end it."""
+    plan = activation.plan
+    assert isinstance(plan, LoopPlan)
+    if activation.ended is not None or activation.decided is False:
+        return activation.iteration + 1
+    if activation.limit is not None and not may_run_out(activation):
+        if plan.condition_result is None:
+            return activation.limit
+        settled = settled_condition(activation)
+        if settled is not None:
+            return activation.limit if settled else 1
+    return None
+
+
+def is_last(activation: Activation) -> bool:
+    """True if it is settled that no iteration follows the one under way or just closed."""
+    return total(activation) == activation.iteration + 1
+
+
+def constant_condition(activation: Activation) -> bool | None:
+    """Return what the body's condition always is, where that follows from constants alone, and nobody changed them."""
+    plan = activation.plan
+    if not isinstance(plan, LoopPlan) or activation.changed & {CONDITION, CONSTANTS}:
+        return None
+    value = None if plan.condition_result is None else plan.program.template[plan.condition_result]
+    return None if value is None else truth(value)
+
+
+def settled_condition(activation: Activation, closed: int | None = None) -> bool | None:
+    """Return what the body's condition is in every iteration from now on, where that is settled.
+
+    It follows from constants, or it went on once and nothing that it depends on can change. `closed` are the iterations
+    so far (None: those before the one under way or just closed).
+    """
+    plan = activation.plan
+    closed = activation.iteration if closed is None else closed
+    if isinstance(plan, LoopPlan) and plan.fixed_condition and closed > 0 and not activation.changed:
+        return activation.condition
+    return constant_condition(activation)
+
+
+def never_ends(activation: Activation, closed: int | None = None) -> bool:
+    """True if neither count nor condition can end the loop that runs, of which so many iterations are `closed`."""
+    plan = activation.plan
+    if not isinstance(plan, LoopPlan) or not plan.is_loop:
+        return False
+    if activation.limit is not None or activation.ended is not None:
+        return False
+    return plan.condition_result is None or settled_condition(activation, closed) is True
+
+
+def may_run_out(activation: Activation) -> bool:
+    """True if a Loop may want more slices than there are, which is an error."""
+    return any(activation.limit is None or taken.walk.count < activation.limit for taken in activation.slices)
+
+
+def limit(activation: Activation, bound: ConditionLimit | None = None) -> int | None:
+    """Return how many iterations there may be at most; None where nothing bounds them."""
+    limits = (activation.limit, None if bound is None else bound.iterations)
+    return min((one for one in limits if one is not None), default=None)
