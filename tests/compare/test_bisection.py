@@ -14,7 +14,7 @@ from stepper.compare.report.explanations import shared_constants, unused_slices
 from stepper.compare.run.bisection import LoopBisection, bisect
 from stepper.element_types import Array
 from stepper.engine.frames import Every
-from stepper.openvino.native_text import NativeText
+from stepper.openvino.model_text import NativeText
 from stepper.tensors.tolerances import Tolerances
 from tests.models import Graph, carried, joined, last, sliced
 

@@ -24,7 +24,7 @@ from stepper.element_types import Array
 from stepper.engine.inputs import input_names
 from stepper.errors import ModelError, UsageError
 from stepper.ir.model import Graph, Layer, Model
-from stepper.processes.starting import WorkerProgram
+from stepper.processes.programs import WorkerProgram
 from stepper.processes.worker import Limits, Worker
 from stepper.wording import excerpt
 

@@ -39,7 +39,7 @@ from stepper.openvino.peer import BegunFunction, Outputs
 from stepper.processes.messages import ended_at_its_start
 
 if TYPE_CHECKING:
-    from stepper.openvino.native_text import NativeText
+    from stepper.openvino.model_text import NativeText
     from stepper.tensors.tolerances import Tolerances
 
 Function = Callable[..., Sequence[Array]]

@@ -21,7 +21,7 @@ from stepper.errors import KernelError, StepperError
 from stepper.ir.model import Graph, Layer, Model, Source
 
 if TYPE_CHECKING:
-    from stepper.openvino.native_text import NativeText
+    from stepper.openvino.model_text import NativeText
 
 T = TypeVar("T")
 
