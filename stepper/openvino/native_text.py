@@ -11,9 +11,8 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final
 
-import numpy as np
 from lxml import etree
 
 from stepper.errors import ModelError, UsageError
@@ -21,6 +20,7 @@ from stepper.ir import xml
 from stepper.ir.model import Graph, Layer, LoopKey, Model
 from stepper.ir.reader import read
 from stepper.ir.xml import Element
+from stepper.openvino.model_text import NativeText, weights_of
 
 # Changes to the text of a model before OpenVINO reads it: more layers, ports and port maps; the .bin stays.
 
@@ -136,30 +136,6 @@ def new_edge(graph: Element, from_layer: int, from_port: int, to_layer: int, to_
 
 
 # The text of an IR and the bytes of its .bin: all that OpenVINO's process needs, which loads no parser.
-
-
-class NativeText(NamedTuple):
-    """The text of an IR, and the bytes of its .bin."""
-
-    text: str
-    weights: np.memmap[Any, Any] | None
-
-    @property
-    def weights_path(self) -> str:
-        """The path of the .bin; empty without one."""
-        return "" if self.weights is None else str(self.weights.filename)
-
-
-def weights_of(model: Model) -> np.memmap[Any, Any] | None:
-    """Return the bytes of a model's .bin; None where it has none."""
-    if model.weights is None or model.weights.size == 0:
-        return None
-    return mapped(model.weights.path)
-
-
-def mapped(path: str | Path) -> np.memmap[Any, Any]:
-    """Return the bytes of a .bin; copied on write, for OpenVINO wants memory that could be written."""
-    return np.memmap(path, np.uint8, "c")
 
 
 _AS_WRITTEN: Final = re.compile(rb'(<\?xml version="1\.0"\?>\s*)?<net name="[^"<]*" version="11">')

@@ -39,7 +39,7 @@ from stepper.openvino.layers import (
     operation_text,
     result_text,
 )
-from stepper.openvino.native_text import NativeText, weights_of
+from stepper.openvino.model_text import NativeText, weights_of
 from stepper.openvino.partner import remote_layer
 from stepper.openvino.program import shared_worker
 from stepper.openvino.runtime import (

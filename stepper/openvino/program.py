@@ -6,7 +6,7 @@ import functools
 import importlib.util
 from typing import TYPE_CHECKING, Final
 
-from stepper.processes.starting import WorkerProgram, start_early
+from stepper.processes.programs import WorkerProgram
 
 if TYPE_CHECKING:
     from stepper.processes.worker import Worker
@@ -25,6 +25,8 @@ def is_installed() -> bool:
 
 def start_loading() -> None:
     """Let OpenVINO load in its process from now on, where it is installed."""
+    from stepper.processes.starting import start_early  # OpenVINO's process starts no other
+
     if is_installed():
         start_early(PROGRAM)
 

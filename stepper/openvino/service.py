@@ -15,7 +15,7 @@ import msgspec
 from stepper.element_types import Array
 from stepper.openvino import runtime
 from stepper.openvino.layers import LayerInOpenVINO, function_of
-from stepper.openvino.native_text import NativeText, mapped
+from stepper.openvino.model_text import NativeText, mapped
 from stepper.openvino.runtime import (
     CheckDevice,
     CompileFile,

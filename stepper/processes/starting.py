@@ -16,6 +16,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, Final, NamedTuple
 
+from stepper.processes.programs import WorkerProgram
+
 # Commands that start Python as a child process. No file of the working folder is a module for such a process.
 #
 #     subprocess.run(python_command("import json; print(json.dumps(1))"))
@@ -60,20 +62,6 @@ def environment_with(variables: Mapping[str, str]) -> Iterator[None]:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
-
-
-# The programs that run in worker processes, by name: nothing of what they do is imported for it.
-
-
-class WorkerProgram(NamedTuple):
-    """A program that runs in worker processes: its name in messages, and the module whose `main()` serves.
-
-    `environment` are variables with which it always runs.
-    """
-
-    name: str
-    module: str
-    environment: tuple[tuple[str, str], ...] = ()
 
 
 _START: Final = "import gc; gc.disable(); from {module} import main; main()"

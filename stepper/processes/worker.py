@@ -54,7 +54,8 @@ from stepper.processes.messages import (
     error_of,
     printed_of_end,
 )
-from stepper.processes.starting import WorkerProgram, memory_of_the_machine, started
+from stepper.processes.programs import WorkerProgram
+from stepper.processes.starting import memory_of_the_machine, started
 
 LONGEST: Final = 600.0
 """Seconds that each of reading, converting, compiling and running may take, where nothing else is said."""

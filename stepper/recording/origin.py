@@ -177,7 +177,7 @@ class RunOrigin(Struct, frozen=True):
     over which the model is a loop, as JSON; empty where it is the file's.
     """
 
-    file: int
+    schema: int
     product: str
     numpy: str
     model: str

@@ -36,25 +36,19 @@ class SweepOutcome(StrEnum):
 
     NOTHING = "nothing"
     STOPPED = "stopped"
+    """A breakpoint stopped the run."""
     FINDING = "finding"
+    """`check` found something."""
     DIFFERS = "differs"
+    """It differs from the reference."""
     ERROR = "error"
+    """The run failed."""
     LIMIT = "limit"
+    """A limit of iterations, time or memory ended the run."""
     UNREADABLE = "unreadable"
+    """The input cannot be read, or does not fit the model."""
     KILLED = "killed"
-
-
-OUTCOMES: Final = {
-    SweepOutcome.NOTHING: "nothing was found",
-    SweepOutcome.STOPPED: "a breakpoint stopped the run",
-    SweepOutcome.FINDING: "check found something",
-    SweepOutcome.DIFFERS: "it differs from the reference",
-    SweepOutcome.ERROR: "the run failed",
-    SweepOutcome.LIMIT: "a limit of iterations, time or memory ended the run",
-    SweepOutcome.UNREADABLE: "the input cannot be read, or does not fit the model",
-    SweepOutcome.KILLED: "the process that ran it was killed",
-}
-"""The outcomes, and what each says."""
+    """The process that ran it was killed."""
 
 
 class LoopCount(Struct, frozen=True, array_like=True):

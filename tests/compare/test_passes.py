@@ -18,7 +18,7 @@ from stepper.ir.model import Layer, Port
 from stepper.ir.reader import read
 from stepper.openvino import native_text, partner
 from stepper.openvino.partner import traced_passes
-from stepper.processes.starting import WorkerProgram
+from stepper.processes.programs import WorkerProgram
 from stepper.tensors.tolerances import OTHER_KERNELS
 from tests.engine.nested_models import alternating, multiplication_table
 from tests.engine.subjects import growing, sums

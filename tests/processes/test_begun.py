@@ -12,7 +12,7 @@ import pytest
 
 from stepper.element_types import Array
 from stepper.processes.messages import Reply, WorkerEnded, WorkerLimit
-from stepper.processes.starting import WorkerProgram
+from stepper.processes.programs import WorkerProgram
 from stepper.processes.worker import ActProgress, Limits, RemoteFunction, Worker
 from tests.processes.played_worker import Define, Fail
 from tests.processes.served_at_once import CRASH, ECHO, HANG, MEET, NO_MEMORY, REFUSE

@@ -20,7 +20,7 @@ from stepper.errors import ExecutionError, LimitReached, StepperError, UsageErro
 from stepper.ir.weights import packed_size, unpack
 from stepper.processes import messages, starting
 from stepper.processes.messages import CallFunction, Completed, WorkerEnded, WorkerLimit
-from stepper.processes.starting import WorkerProgram
+from stepper.processes.programs import WorkerProgram
 from stepper.processes.worker import Limits, RemoteFunction, Worker
 from tests.processes.played_worker import Define, Fail
 

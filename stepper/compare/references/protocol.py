@@ -21,7 +21,7 @@ from stepper.engine.program import Operation
 from stepper.ir.model import Layer, LoopKey
 
 if TYPE_CHECKING:
-    from stepper.openvino.native_text import NativeText
+    from stepper.openvino.model_text import NativeText
     from stepper.tensors.tolerances import Tolerances
 
 

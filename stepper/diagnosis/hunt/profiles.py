@@ -8,7 +8,7 @@ from typing import Final
 from msgspec import Struct
 
 from stepper.diagnosis.reduce.trials import ObserveValues, TryModel
-from stepper.processes.starting import WorkerProgram
+from stepper.processes.programs import WorkerProgram
 from stepper.processes.worker import Worker
 
 PROGRAM: Final = WorkerProgram("the hunt", "stepper.diagnosis.hunt.service")
@@ -17,21 +17,17 @@ BUILDING: Final = "building"
 
 
 class Profile(StrEnum):
-    """Part of the ground that random models cover."""
+    """Part of the ground that random models cover.
+
+    LOOPS: bodies, conditions, trip counts, nesting, If. PORT_MAPS: axis, stride, part_size, start and end, order, no
+    iteration, many inputs and outputs. OPERATIONS: an operation in a body, on every element type; convolutions,
+    pooling, recurrent layers. QUANTISED: FakeQuantize and products with weights of 8 and 4 bits in a body.
+    """
 
     LOOPS = "loops"
     PORT_MAPS = "port-maps"
     OPERATIONS = "operations"
     QUANTISED = "quantised"
-
-
-PROFILES: Final = {
-    Profile.LOOPS: "bodies, conditions, trip counts, nesting, If",
-    Profile.PORT_MAPS: "axis, stride, part_size, start and end, order, no iteration, many inputs and outputs",
-    Profile.OPERATIONS: "an operation in a body, on every element type; convolutions, pooling, recurrent layers",
-    Profile.QUANTISED: "FakeQuantize and products with weights of 8 and 4 bits in a body",
-}
-"""The profiles in one line each."""
 
 
 class BuildModel(Struct, frozen=True, tag=True):

@@ -387,9 +387,9 @@ class _Reducer:
         source = None if graph is None or result is None else result.sources[0]
         if graph is not None and source is not None:
             for index in range(len(graph.layers[source.layer].sources)):
-                yield partial(_hoist, address=address, input=index)
+                yield _edited(edits.hoist, address, index)
             for output in range(len(graph.layers[source.layer].outputs)):
-                yield partial(_other_output, address=address, output=output)
+                yield _edited(edits.read_other_output, address, output)
 
     def _cut_in_groups(self) -> None:
         addresses = [address for address, _layer in self._pair.model.operations()]
@@ -408,7 +408,7 @@ class _Reducer:
         for scope, graph in list(self._pair.model.graphs()):
             for parameter in graph.of_type("Parameter"):
                 address = LayerAddress(scope, parameter.id)
-                if not self._attempt("drop inputs", partial(_unmap, address=address)):
+                if not self._attempt("drop inputs", _edited(edits.unmap, address)):
                     self._attempt("inputs to constants", partial(_cut, addresses=[address]))
 
     def _smaller_here(self, address: LayerAddress) -> None:
@@ -416,7 +416,7 @@ class _Reducer:
         if layer is None:
             return
         if layer.type == "Assign":
-            self._attempt("drop variables", partial(_drop_assign, address=address))
+            self._attempt("drop variables", _edited(edits.drop_assigns, address))
             return
         if self._attempt("cut to constants", partial(_cut, addresses=[address])):
             return
@@ -427,7 +427,7 @@ class _Reducer:
         finally:
             self._at_last = False
         for index in range(len(layer.sources)):
-            if self._attempt("bypass", partial(_bypass, address=address, input=index)):
+            if self._attempt("bypass", _edited(edits.bypass, address, index, valued=True)):
                 return
         for simple in (0, 1):
             if self._attempt("cut to constants", partial(_cut_to, address=address, number=simple)):
@@ -446,10 +446,10 @@ class _Reducer:
     def _opens(self, address: LayerAddress, role: str) -> bool:
         """Put the first iteration in the place of a loop, or else the last one, or a branch in the place of an If."""
         what = "open loops and Ifs"
-        found = self._attempt(what, partial(_inline, address=address, role=role))
+        found = self._attempt(what, _edited(edits.inline, address, role, valued=True))
         if not found and role == "body":
             self._at_last = True
-            found = self._attempt(what, partial(_inline, address=address, role=role, recorded=True))
+            found = self._attempt(what, _edited(edits.inline, address, role, valued=True, recorded=True))
             self._at_last = False
         if found:
             self._observe()
@@ -458,21 +458,21 @@ class _Reducer:
     def _drop_connections(self) -> None:
         for address, layer in list(self._pair.model.operations()):
             for output in reversed(range(len(layer.outputs) if layer.bodies else 0)):
-                self._attempt("drop entries", partial(_drop_output, address=address, output=output))
+                self._attempt("drop entries", _edited(edits.drop_output, address, output))
         for scope, _graph in list(self._pair.model.graphs()):
             around = self._pair.model.body_at(scope)
             if around is None:
                 continue
             for index in reversed(range(len(around[1].back_edges))):
-                self._attempt("drop back edges", partial(_drop_back_edge, scope=scope, index=index))
+                self._attempt("drop back edges", _edited(edits.drop_back_edge, scope, index))
             for index in range(len(around[1].inputs)):
-                self._attempt("drop slices", partial(_drop_slicing, scope=scope, index=index), any_size=False)
+                self._attempt("drop slices", _edited(edits.drop_slicing, scope, index, valued=True))
             for index in range(len(around[1].outputs)):
-                self._attempt("drop slices", partial(_last_piece, scope=scope, index=index))
+                self._attempt("drop slices", _edited(edits.output_of_last, scope, index))
             for index in range(len(around[1].inputs)):
-                self._attempt("plain slices", partial(_plain_slices, scope=scope, index=index, is_input=True))
+                self._attempt("plain slices", _edited(edits.plain_slicing, scope, index, is_input=True))
             for index in range(len(around[1].outputs)):
-                self._attempt("plain slices", partial(_plain_slices, scope=scope, index=index, is_input=False))
+                self._attempt("plain slices", _edited(edits.plain_slicing, scope, index, is_input=False))
         self._attempt("merge constants", lambda side: edits.merge_constants(side.draft))
 
     def _shorten(self) -> None:
@@ -481,7 +481,7 @@ class _Reducer:
         for address, value in list(_values(self._pair.model)):
             if value.size == 1 and value.dtype.kind in "iu" and abs(int(value.reshape(-1)[0])) > 1:
                 smaller = (np.full(value.shape, one, value.dtype) for one in _below(int(value.reshape(-1)[0])))
-                self._first_of("smaller counts", (partial(_set, address=address, value=one) for one in smaller))
+                self._first_of("smaller counts", (_edited(edits.set_value, address, one) for one in smaller))
         sizes = {size for _address, value in _values(self._pair.model) for size in value.shape if size > 1}
         for size in sorted(sizes, reverse=True):
             self._first_of(
@@ -495,9 +495,7 @@ class _Reducer:
         before = sum(self._kept.values())
         for address, value in list(_values(self._pair.model)):
             for axis, size in enumerate(value.shape):
-                shrunk = (
-                    partial(_shrink_axis, address=address, axis=axis, new=one, at_end=end) for one, end in _parts(size)
-                )
+                shrunk = (_edited(edits.shrink_axis, address, axis, one, at_end=end) for one, end in _parts(size))
                 self._first_of("smaller dims", shrunk)
         if sum(self._kept.values()) > before:
             self._observe()
@@ -507,7 +505,7 @@ class _Reducer:
 
     def _round(self) -> None:
         for address, value in list(_values(self._pair.model)):
-            rounder = (partial(_set, address=address, value=one) for one in edits.rounder(value))
+            rounder = (_edited(edits.set_value, address, one) for one in edits.rounder(value))
             self._first_of("round values", rounder)
 
     def _declare(self) -> None:
@@ -533,6 +531,19 @@ def _condition_of(fault: FoundFault) -> FaultCondition:
 # --- changes, for either side -----------------------------------------------------------------------------------------
 
 
+def _edited(
+    edit: Callable[..., bool], place: LayerAddress | Scope, *arguments: Any, valued: bool = False, **options: Any
+) -> Change:
+    """Return the change that makes an edit at a layer or in a body, where a side has it; `valued`: with its values."""
+
+    def change(side: _Side) -> bool:
+        found = side.at(place) if isinstance(place, LayerAddress) else side.scope(place)
+        values = [side.value_of] if valued else []
+        return found is not None and edit(side.draft, found, *arguments, *values, **options)
+
+    return change
+
+
 def _keep_result(side: _Side, key: int) -> bool:
     found = side.at(LayerAddress((), key))
     results = [one.id for one in side.draft.graph.of_type("Result")]
@@ -547,16 +558,6 @@ def _keep_result(side: _Side, key: int) -> bool:
 def _drop_result(side: _Side, key: int) -> bool:
     found = side.at(LayerAddress((), key))
     return found is not None and edits.drop_result(side.draft, found.layer)
-
-
-def _hoist(side: _Side, address: LayerAddress, input: int) -> bool:
-    found = side.at(address)
-    return found is not None and edits.hoist(side.draft, found, input)
-
-
-def _other_output(side: _Side, address: LayerAddress, output: int) -> bool:
-    found = side.at(address)
-    return found is not None and edits.read_other_output(side.draft, found, output)
 
 
 def _cut(side: _Side, addresses: list[LayerAddress]) -> bool:
@@ -578,63 +579,8 @@ def _cut_to(side: _Side, address: LayerAddress, number: int) -> bool:
     return found is not None and edits.cut(side.draft, found, simple)
 
 
-def _unmap(side: _Side, address: LayerAddress) -> bool:
-    found = side.at(address)
-    return found is not None and edits.unmap(side.draft, found)
-
-
-def _drop_assign(side: _Side, address: LayerAddress) -> bool:
-    found = side.at(address)
-    return found is not None and edits.drop_assigns(side.draft, found)
-
-
-def _bypass(side: _Side, address: LayerAddress, input: int) -> bool:
-    found = side.at(address)
-    return found is not None and edits.bypass(side.draft, found, input, side.value_of)
-
-
-def _inline(side: _Side, address: LayerAddress, role: str, *, recorded: bool = False) -> bool:
-    found = side.at(address)
-    return found is not None and edits.inline(side.draft, found, role, side.value_of, recorded=recorded)
-
-
-def _drop_output(side: _Side, address: LayerAddress, output: int) -> bool:
-    found = side.at(address)
-    return found is not None and edits.drop_output(side.draft, found, output)
-
-
-def _drop_back_edge(side: _Side, scope: Scope, index: int) -> bool:
-    found = side.scope(scope)
-    return found is not None and edits.drop_back_edge(side.draft, found, index)
-
-
-def _drop_slicing(side: _Side, scope: Scope, index: int) -> bool:
-    found = side.scope(scope)
-    return found is not None and edits.drop_slicing(side.draft, found, index, side.value_of)
-
-
-def _plain_slices(side: _Side, scope: Scope, index: int, *, is_input: bool) -> bool:
-    found = side.scope(scope)
-    return found is not None and edits.plain_slicing(side.draft, found, index, is_input=is_input)
-
-
-def _last_piece(side: _Side, scope: Scope, index: int) -> bool:
-    found = side.scope(scope)
-    return found is not None and edits.output_of_last(side.draft, found, index)
-
-
-def _set(side: _Side, address: LayerAddress, value: Array) -> bool:
-    found = side.at(address)
-    return found is not None and edits.set_value(side.draft, found, value)
-
-
 def _shrink(side: _Side, old: int, new: int, *, at_end: bool) -> bool:
     return edits.shrink_everywhere(side.draft, old, new, at_end=at_end)
-
-
-def _shrink_axis(side: _Side, address: LayerAddress, axis: int, new: int, *, at_end: bool) -> bool:
-    found = side.at(address)
-    return found is not None and edits.shrink_axis(side.draft, found, axis, new, at_end=at_end)
 
 
 def _declare_shapes(side: _Side, observed: ObservedRun, only: LayerAddress | None = None) -> bool:

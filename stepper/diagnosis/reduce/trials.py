@@ -17,7 +17,7 @@ from stepper.diagnosis.reduce.draft import DraftModel, IRFiles, LayerAddress, ir
 from stepper.element_types import STRING_DTYPE, Array
 from stepper.errors import StepperError
 from stepper.processes.messages import ENDED, EndKind, ProcessEnd
-from stepper.processes.starting import WorkerProgram
+from stepper.processes.programs import WorkerProgram
 from stepper.processes.worker import Limits, Worker
 from stepper.tensors.tolerances import Tolerances
 
