@@ -42,7 +42,6 @@ from stepper.processes.messages import ended_at_its_start
 from stepper.tensors.tolerances import Tolerance, Tolerances
 
 if TYPE_CHECKING:
-<<<<<<< HEAD
     from stepper.openvino.native_text import NativeText
 
 
@@ -538,10 +537,6 @@ def _stacked_value(frame: Frame, slot: int, stacked: Stacked) -> Any:
 
 # ---------------------------------------------------------------------------------------------------------------------
 
-=======
-    from stepper.openvino.model_text import NativeText
-    from stepper.tensors.tolerances import Tolerances
->>>>>>> ops
 
 Function = Callable[..., Sequence[Array]]
 
