@@ -21,7 +21,7 @@ from stepper.engine.frames import Frame
 from stepper.engine.inputs import input_names
 from stepper.errors import ModelError, UsageError
 from stepper.ir.model import Graph, Layer, Model
-from stepper.processes.starting import WorkerProgram
+from stepper.processes.programs import WorkerProgram
 from stepper.processes.worker import Limits, Worker
 from stepper.wording import excerpt
 

@@ -42,7 +42,7 @@ from stepper.processes.messages import ended_at_its_start
 from stepper.tensors.tolerances import Tolerance, Tolerances
 
 if TYPE_CHECKING:
-    from stepper.openvino.native_text import NativeText
+    from stepper.openvino.model_text import NativeText
 
 
 # ---------------------------------------------------------------------------------------------------------------------
