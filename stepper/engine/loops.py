@@ -37,6 +37,7 @@ from stepper.ir.model import (
 )
 from stepper.ir.xml import CURRENT_ITERATION, EXECUTION_CONDITION
 from stepper.ops.operands import LARGEST_TENSOR, ensure_allocatable, normalize_axis, shape_text
+from stepper.plain_values import storable
 
 if TYPE_CHECKING:
     from stepper.ir.model import Slicing
@@ -534,7 +535,7 @@ def _content(model: Model, layer: Layer) -> tuple[bool | int | float | None, tup
     if layer.type != "Constant":
         return None, None
     try:
-        value: Any = constant_value(model, layer)
+        value = storable(constant_value(model, layer))
     except ModelError:
         return None, None
     return (value.item(), None) if value.size == 1 else (None, value.shape)

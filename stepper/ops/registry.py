@@ -204,20 +204,23 @@ STRUCTURAL: Final = frozenset({"Parameter", "Constant", "Result", "If", "Loop", 
 """Types that the engine carries out; they compute nothing of their own."""
 
 TABLES: Final = {
-    "contributions": "stepper.debug.story.making:_RULES",
-    "dependence": "stepper.debug.provenance.rules:_RULES",
-    "shape": "stepper.debug.provenance.shapes:_RULES",
+    "contributions": "stepper.debug.provenance.rules:RULES.terms",
+    "dependence": "stepper.debug.provenance.rules:RULES.depends",
+    "shape": "stepper.debug.provenance.rules:RULES.extents",
     "NaN": "stepper.debug.causes.nan_reasons:_ELEMENTWISE",
-    "rounding": "stepper.compare.run.rounding:_ARITHMETIC",
-    "summing": "stepper.compare.run.rounding:SUMS",
+    "rounding": "stepper.compare.rounding:_ARITHMETIC",
+    "summing": "stepper.compare.rounding:SUMS",
     "i32": "stepper.engine.arithmetic:THROUGH_F32",
     "numpy code": "stepper.export.numpy_code.graph_writer:EMITTERS",
-    "function in formulas": "stepper.export.formulas.notation:_FUNCTIONS",
-    "sign in formulas": "stepper.export.formulas.notation:_SIGNS",
+    "function in formulas": "stepper.export.equations:_FUNCTIONS",
+    "sign in formulas": "stepper.export.equations:_SIGNS",
     "one element each": "stepper.recording.iterations:_OF_ELEMENTS",
     "departures": "stepper.ops.departures:FACTS",
 }
-"""What is known of operations by their type, and the table that says it: a mapping or a set of types."""
+"""What is known of operations by their type, and the table that says it: a mapping or a set of types.
+
+With `.name` behind the table, the types whose entry has that field.
+"""
 
 _KERNELS: Final[dict[tuple[str, int], Kernel]] = {}
 

@@ -20,7 +20,6 @@ from msgspec import Struct
 
 from stepper import element_types
 from stepper.element_types import ELEMENT_TYPES, F32, I32, STRING_DTYPE, Array, is_of_numpy
-from stepper.ops.convert import convert
 from stepper.plain_values import storable
 
 CHUNK: Final = 2**13
@@ -262,6 +261,8 @@ def chunks(array: Array, most: int = CHUNK) -> Iterator[Array]:
     """Yield the elements in row-major order, rank 1, some at a time; packed codes as the numbers they stand for."""
     flat = array.reshape(-1) if array.flags.c_contiguous else array.flat
     code = _CODES.get(array.dtype)
+    if code is not None:
+        from stepper.ops.convert import convert  # the process of OpenVINO needs no kernels
     for begin in range(0, array.size, most):
         chunk = flat[begin : begin + most]
         yield chunk if code is None else convert(chunk, destination_type=code)

@@ -12,6 +12,7 @@ import pytest
 
 import stepper
 from stepper.compare.comparison import RunComparison, compare_with
+from stepper.compare.references import openvino as together
 from stepper.compare.references.openvino import OpenVINOReference, ended_after
 from stepper.compare.references.protocol import ReferenceRun
 from stepper.compare.references.recorded import ArchiveReference, RecordingReference
@@ -27,7 +28,6 @@ from stepper.openvino.peer import Outputs as Waiter
 from stepper.recording import RecordingOptions, record
 from stepper.tensors.tolerances import Tolerance
 from tests.compare.twins import OTHER_WEIGHTS, STEPS, UNITS, WEIGHTS, Begun, X, nested, one_by_one, recurrence
-from tests.conformance.test_known_faults import openvino as together
 from tests.engine.nested_models import alternating
 from tests.models import Graph as ModelGraph
 from tests.models import carried, last

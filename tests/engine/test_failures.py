@@ -169,7 +169,7 @@ def test_a_tensor_beyond_the_limit_stops_the_run_with_the_place(tmp_path: Path, 
         LARGEST_TENSOR.reset(token)
     assert isinstance(error, LimitReached)
     assert str(error).startswith("model > Loop 'l' #2 > Broadcast 'wide': a tensor of shape [20000000] takes 76.3 MB")
-    assert str(error).endswith("the limit is 57.2 MB (inputs: f32[], i64[1])")
+    assert str(error).endswith("the limit is 57.2 MB (--largest-tensor) (inputs: f32[], i64[1])")
 
 
 @GRANULARITIES

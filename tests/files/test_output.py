@@ -22,6 +22,7 @@ from stepper.errors import OutputError
 from stepper.files.kinds import ARRAYS, COMMANDS, SVG
 from stepper.files.output import OutputFile, ProtectedFiles, writing_all
 from stepper.files.own_files import replacing_own
+from stepper.recording import recorder
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "sample_models" / "for_loop"
@@ -222,10 +223,14 @@ def test_a_recording_that_cannot_grow_is_not_called_unreadable(folder: Path, wor
 def test_the_report_of_a_run_whose_end_cannot_be_recorded_is_printed(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*_arguments: object) -> None:
-        raise sqlite3.OperationalError("database or disk is full")
+    write = recorder.write_tensors
 
-    monkeypatch.setattr("stepper.recording.recorder.write_tensors", full)
+    def full(connection: sqlite3.Connection, table: str, *more: Any) -> Any:
+        if table == "outputs":
+            raise sqlite3.OperationalError("database or disk is full")
+        return write(connection, table, *more)
+
+    monkeypatch.setattr(recorder, "write_tensors", full)
     assert main([*RUN, "--trace", "run.sqlite", "-o", "out.npz"]) == 2
     captured = capsys.readouterr()
     assert captured.out.startswith("outputs\n") and (folder / "out.npz").exists()

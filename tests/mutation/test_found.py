@@ -144,15 +144,15 @@ def test_so_many_parts_that_their_list_alone_is_too_large_are_refused(tmp_path: 
     layers = [
         *(
             blob.boolean(0, "byte", True),
-            blob.constant(1, "many", "i64", (1,), np.int64(300_000_000).tobytes()),
+            blob.constant(1, "many", "i64", (1,), np.int64(150_000_000).tobytes()),
             blob.integer(2, "axis", 0),
         ),
         layer(3, "bytes", "Broadcast", "", [port(0), port(1)], [port(2)], version="opset3"),
-        layer(4, "parts", "Split", '<data num_splits="300000000"/>', [port(0), port(1)], [port(2)]),
+        layer(4, "parts", "Split", '<data num_splits="150000000"/>', [port(0), port(1)], [port(2)]),
         result(5, "out"),
     ]
     text = net(layers, edges("0:0 3:0", "1:0 3:1", "3:2 4:0", "2:0 4:1", "4:2 5:0"))
-    with pytest.raises(LimitReached, match=r"Split 'parts': a tensor of shape \[300000000\] .* the limit is 200 MB"):
+    with pytest.raises(LimitReached, match=r"Split 'parts': a tensor of shape \[150000000\] .* the limit is 200 MB"):
         stepper.run(stepper.read_model(write(tmp_path, text, blob.content)), {})
 
 
@@ -353,3 +353,32 @@ def test_a_trip_count_that_is_no_number_is_named_in_a_figure(count: float) -> No
     text = loop_facts._limit(replace(found, value=count), "at most ")
     named = "at most as many iterations as trip_count (Constant) = inf says"
     assert text == ("no limit on iterations" if math.isnan(count) else named)
+
+
+@pytest.mark.parametrize(("type", "expected"), [("i4", -2), ("u4", 14), ("string", "ten")])
+def test_a_trip_count_of_another_type_can_be_named(tmp_path: Path, type: str, expected: int | str) -> None:
+    """`.item()` of a packed element is a tuple, which no figure can compare."""
+    raw = {"i4": b"\x0e", "u4": b"\x0e", "string": np.array([1, 0, 3], "<i4").tobytes() + b"ten"}[type]
+    net = Graph()
+    body = net.body()
+    state = body.parameter("state")
+    result = body.result(body.apply("Add", state, body.constant(1.0)))
+    net.result(net.loop("l", body, 3, True, [carried(net.constant(1.0), state, result)], [last(result)])[0])
+    model = net.read(tmp_path)
+    (loop,) = (one for one in model.graph.layers if one.type == "Loop")
+    source = model.graph.sources[loop.id][0]
+    assert source is not None
+    text = (tmp_path / "model.xml").read_text()
+    weights = (tmp_path / "model.bin").read_bytes()
+    constant = model.graph.by_id[source.layer]
+    offset = f'offset="{constant.attributes["offset"]}" size="{constant.attributes["size"]}"'
+    before, found, after = text.partition(offset)
+    assert found
+    before = before[: before.rindex("<data")] + before[before.rindex("<data") :].replace('"i64"', f'"{type}"')
+    (tmp_path / "model.xml").write_text(f'{before}offset="{len(weights)}" size="{len(raw)}"{after}')
+    (tmp_path / "model.bin").write_bytes(weights + raw)
+    damaged = stepper.read_model(tmp_path / "model.xml")
+    (loop,) = (one for one in damaged.graph.layers if one.type == "Loop")
+    trip_count = control(damaged, damaged.graph, loop).trip_count
+    assert trip_count is not None and trip_count.value == expected
+    assert loop_facts._limit(trip_count, "at most ")

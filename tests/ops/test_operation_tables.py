@@ -78,7 +78,9 @@ A new operation is named in each table, or here.
 
 def types_of(name: str) -> set[str]:
     module, table = TABLES[name].split(":")
-    return set(getattr(import_module(module), table))
+    table, _, field = table.partition(".")
+    found = getattr(import_module(module), table)
+    return {type for type, rule in found.items() if getattr(rule, field) is not None} if field else set(found)
 
 
 def test_each_table_names_types_that_exist() -> None:

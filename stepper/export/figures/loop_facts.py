@@ -151,14 +151,14 @@ def _goes_on(condition: ControlOrigin | None, expression: str) -> str:
 def has_limit(trip_count: ControlOrigin | None) -> bool:
     """True if a trip count ends a loop: it is computed, or neither negative nor what converters write for no limit."""
     count = None if trip_count is None else trip_count.value
-    return trip_count is not None and (count is None or 0 <= count != NO_LIMIT)
+    return trip_count is not None and (not isinstance(count, int | float) or 0 <= count != NO_LIMIT)
 
 
 def _limit(trip_count: ControlOrigin | None, most: str) -> str:
     if trip_count is None or not has_limit(trip_count):
         return "no limit on iterations"
     count = trip_count.value
-    if count is None or not math.isfinite(count):
+    if not isinstance(count, int | float) or not math.isfinite(count):
         return f"{most}as many iterations as {_named(trip_count)} says"
     return f"{most}{counted(int(count), 'iteration')}"
 
