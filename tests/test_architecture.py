@@ -247,7 +247,7 @@ def test_few_places_write_to_a_terminal() -> None:
 
 MOST: Final = {
     "tui": 280_887,
-    "debug": 215_184,
+    "debug": 215_189,
     "export": 149_782,
     "diagnosis": 119_231,
     "compare": 66_887,
@@ -257,7 +257,7 @@ MOST: Final = {
     "recording": 35_654,
     "integrations": 33_835,
     "ir": 26_118,
-    "tensors": 26_546,
+    "tensors": 26_555,
     "openvino": 23_471,
     "query": 18_970,
     "sweep": 16_569,

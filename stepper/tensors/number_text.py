@@ -74,8 +74,8 @@ def fitted(value: float | bool | str | None, width: int = 6, *, keep_decimals: b
 
 def short_exponent(text: str) -> str:
     """Return a number as text without a sign and zeros in front of its exponent."""
-    mantissa, has_exponent, exponent = text.partition("e")
-    return f"{mantissa}e{int(exponent)}" if has_exponent else text
+    mantissa, _, exponent = text.partition("e")
+    return f"{mantissa}e{int(exponent)}" if exponent.lstrip("+-").isdigit() else text
 
 
 def decimal_text(value: float | None, decimals: int) -> str:

@@ -17,7 +17,6 @@ from msgspec.structs import replace
 from stepper import element_types
 from stepper.element_types import ELEMENT_TYPES, F32, STRING_DTYPE, Array
 from stepper.errors import UsageError
-from stepper.ops.convert import convert
 from stepper.ops.operands import shape_text
 from stepper.plain_values import storable
 
@@ -199,6 +198,8 @@ def readable(part: Array) -> Array:
     16-bit and 8-bit floats as f32, packed integers as 8-bit ones, nf4 as the numbers that its codes stand for.
     """
     if part.dtype == _NF4:
+        from stepper.ops.convert import convert  # the first picture needs no kernels
+
         return convert(part, destination_type=F32)
     if part.dtype == STRING_DTYPE:
         return part

@@ -20,6 +20,7 @@ from stepper.engine.machine import Machine
 from stepper.ir.model import Layer, Model, Source
 from stepper.openvino.peer import OpenVINOPeer
 from stepper.openvino.runtime import Runtime
+from stepper.ops import registry
 from stepper.processes.messages import Reply
 from stepper.processes.worker import ActProgress
 from stepper.tensors.tolerances import Tolerance
@@ -64,7 +65,7 @@ class Faulty:
         return layer.name == self._name
 
     def bind(self, layer: Layer, _constants: Sequence[Any]) -> tuple[Callable[..., tuple[Any, ...]], str]:
-        kernel = stepper.ops.find(layer.type, layer.definition or 0)
+        kernel = registry.find(layer.type, layer.definition or 0)
         assert kernel is not None
         function = kernel.bind(layer.attributes)
 

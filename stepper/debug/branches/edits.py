@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from msgspec import Struct
@@ -11,8 +11,10 @@ from msgspec import Struct
 from stepper.element_types import Array
 from stepper.engine import transitions
 from stepper.engine.frames import Frame
-from stepper.engine.machine import Machine
 from stepper.engine.program import Program
+
+if TYPE_CHECKING:
+    from stepper.engine.machine import Machine
 
 # --- Names of branches that are given --------------------------------------------------------------------------------
 

@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from stepper.debug.causes.locations import brief_of
 from stepper.debug.causes.nan_origins import scalar_of
 from stepper.debug.overview.facts import ModelPortFacts, Overview, RowKind
 from stepper.element_types import FLOATING, Array
 from stepper.engine.program import BranchPlan, CompiledModel, LoopPlan, Program
 from stepper.ir.model import Layer
-from stepper.query.address_resolution import MAIN, Target, moment_address
 from stepper.query.address_syntax import Address, Level, Name, NameKind
 
 if TYPE_CHECKING:
@@ -115,6 +113,8 @@ def address_in_loop(
     It is empty for a body without operations.
     `outer` are the iterations of the loops around it, from the outside inwards.
     """
+    from stepper.query.address_resolution import MAIN, Target, moment_address  # the first picture has no address
+
     if not program.operations:
         return ""
     named = program.operations[0].layer if layer is None else layer
@@ -142,6 +142,8 @@ MOST_LETTERS: Final = 256
 
 def port_facts(name: str, value: Value | None) -> ModelPortFacts:
     """Return the facts of an input or output of the model."""
+    from stepper.debug.causes.locations import brief_of  # the first picture is of no run
+
     if value is None:
         return ModelPortFacts(name, None)
     array = np.asarray(value)
