@@ -138,7 +138,10 @@ def test_a_signal_that_ends_the_command_ends_the_application(name: str, tmp_path
             assert process.poll() is None
             time.sleep(0.02)
         process.send_signal(getattr(signal, name))
-        told = process.communicate(timeout=50)[1]
+        try:
+            told = process.communicate(timeout=50)[1]
+        finally:
+            process.kill()
     assert process.returncode == 5 and "the application ended with exit code 5" in told
 
 
@@ -164,7 +167,10 @@ def test_an_application_has_time_to_end_after_a_second_ctrl_c(tmp_path: Path) ->
                 time.sleep(0.02)
             time.sleep(later)
             os.killpg(process.pid, signal.SIGINT)
-        told = process.communicate(timeout=50)[1]
+        try:
+            told = process.communicate(timeout=50)[1]
+        finally:
+            process.kill()
     assert process.returncode == 9 and told.splitlines()[-1] == "the application ended with exit code 9"
 
 
