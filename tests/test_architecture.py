@@ -249,7 +249,7 @@ MOST: Final = {
     "tui": 280_887,
     "debug": 215_189,
     "export": 149_782,
-    "diagnosis": 119_231,
+    "diagnosis": 119_244,
     "compare": 66_887,
     "ops": 65_939,
     "cli": 45_488,

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 import stepper
 from stepper.commands.interpreter import Interpreter
 from stepper.diagnosis.check.checking import check_run
+from stepper.diagnosis.check.rules import states
 from stepper.diagnosis.lint.linting import lint
 from stepper.engine.inputs import value_of
 from stepper.engine.loops import control
@@ -24,6 +25,7 @@ from stepper.engine.rules import Rules
 from stepper.errors import ExecutionError, LimitReached, ModelError, UsageError
 from stepper.export.figures import loop_facts
 from stepper.ops.operands import LARGEST_TENSOR
+from stepper.tensors.histories import Capacity, HistoryRecorder
 from tests.ir import tiny_models
 from tests.ir.texts import Blob, binary, edges, layer, net, parameter, port, result, write
 from tests.ir.tiny_models import Texts
@@ -382,3 +384,11 @@ def test_a_trip_count_of_another_type_can_be_named(tmp_path: Path, type: str, ex
     trip_count = control(damaged, damaged.graph, loop).trip_count
     assert trip_count is not None and trip_count.value == expected
     assert loop_facts._limit(trip_count, "at most ")
+
+
+def test_a_carried_value_without_elements_is_not_said_to_be_stuck() -> None:
+    recorder = HistoryRecorder(Capacity(), np.zeros(3, np.float32))
+    for _ in range(9):
+        recorder.append(np.zeros((0,), np.float32))
+    recorder.settle()
+    assert not states._entered_the_same(recorder.view())

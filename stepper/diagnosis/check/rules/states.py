@@ -85,12 +85,10 @@ def state_is_stuck(run: RunSubject) -> Iterator[RunFinding]:
 
 
 def _entered_the_same(history: ValueHistory) -> bool:
-    entered = history.entered
-    return (
-        entered is not None
-        and entered.shape == history.numbers[:, 0].shape
-        and bool((entered == history.numbers[:, 0]).all())
-    )
+    entered, first = history.entered, history.numbers[:, :1]
+    if entered is None or not first.size:  # a value without elements has no numbers
+        return False
+    return entered.shape == first[:, 0].shape and bool((entered == first[:, 0]).all())
 
 
 def _why_stuck(run: RunSubject, loop: RunOfLoop, row: Row) -> tuple[LayerSite, LayerSite | None] | None:
