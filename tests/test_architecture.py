@@ -247,11 +247,11 @@ def test_few_places_write_to_a_terminal() -> None:
 
 MOST: Final = {
     "tui": 280_887,
-    "debug": 215_189,
-    "export": 149_782,
-    "diagnosis": 119_244,
+    "debug": 214_975,
+    "export": 149_742,
+    "diagnosis": 119_232,
     "compare": 66_887,
-    "ops": 65_939,
+    "ops": 65_928,
     "cli": 45_488,
     "engine": 38_970,
     "recording": 35_654,

@@ -102,7 +102,7 @@ class Topic(NamedTuple):
 _TOPICS: Final = {
     "addresses": Topic("how values, operations and iterations are named", (
         ("h_next", "a value by its name: here and now"),
-        ("h'", "what the iteration carries to the next one in place of h, which is what it reads"),
+        ("h'", "what the iteration carries to the next one; h is what it reads"),
         ("h_next:1", "another output than the first"),
         ("h_next@7  @2:5  @-1  @*", "of iteration 7, of 2 to 4, of the last, of all"),
         ("h_next[0,:8]", "a part of it, as numpy cuts"),

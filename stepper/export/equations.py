@@ -1,4 +1,4 @@
-"""Conditions as expressions of the names of what they compare: `start ≠ 1`, `i < n and error > tolerance`."""
+"""Formulas of a body: equations of its values, the condition that ends the loop, and its main operations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from stepper.engine.loops import RoleError, output_role, roles_of
 from stepper.export.figures.drawn_graph import shortened
 from stepper.export.figures.operands import constant_symbol
 from stepper.export.layout.layered import topological_order
-from stepper.export.numpy_code.operations import MOVEMENT_EMITTERS as MOVEMENT
+from stepper.export.numpy_code.operations import MOVEMENT
 from stepper.ir.model import Body, Graph, Layer, Model, Source
 from stepper.operation_types import CELLS, COMPARISON_SIGNS, NO_OPERATIONS, VIEWS
 from stepper.query.short_names import is_automatic, last_part, short_names_of

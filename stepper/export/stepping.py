@@ -1,4 +1,4 @@
-"""Frames: a file for each step of a run, all of one size, named by the iteration: `0000.svg`, `0001.svg`, ..."""
+"""A run step by step: frames of one size, the bodies that move, and the timing of an animation."""
 
 from __future__ import annotations
 

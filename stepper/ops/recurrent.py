@@ -10,6 +10,7 @@ import numpy as np
 
 from stepper.element_types import I32, Array, ElementType
 from stepper.errors import KernelError
+from stepper.ops.activation import relu
 from stepper.ops.matmul import matrix_product
 from stepper.ops.operands import integers, shape_text, single_integer
 from stepper.ops.precision import ONES, narrowed, widened
@@ -29,11 +30,6 @@ def sigmoid(x: Array) -> Array:
     np.exp(result, out=result)
     result += ONES[result.dtype.char]
     return np.reciprocal(result, out=result)
-
-
-def relu(x: Array) -> Array:
-    """Return max(x, 0)."""
-    return np.maximum(x, 0)
 
 
 def hardsigmoid(x: Array, alpha: float = 0.2, beta: float = 0.5) -> Array:

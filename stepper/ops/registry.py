@@ -211,7 +211,7 @@ TABLES: Final = {
     "rounding": "stepper.compare.rounding:_ARITHMETIC",
     "summing": "stepper.compare.rounding:SUMS",
     "i32": "stepper.engine.arithmetic:THROUGH_F32",
-    "numpy code": "stepper.export.numpy_code.graph_writer:EMITTERS",
+    "numpy code": "stepper.export.numpy_code.operations:EMITTERS",
     "function in formulas": "stepper.export.equations:_FUNCTIONS",
     "sign in formulas": "stepper.export.equations:_SIGNS",
     "one element each": "stepper.recording.iterations:_OF_ELEMENTS",

@@ -20,7 +20,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final, NamedTuple, TypeVar
 
-import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -47,6 +46,7 @@ from stepper.engine.loops import MergedInput
 from stepper.engine.program import CompiledModel, Program, Value
 from stepper.errors import UsageError
 from stepper.query.address_syntax import Address, numpy_index, parse_address
+from stepper.tensors.difference import magnitude
 from stepper.wording import near_text
 
 
@@ -361,28 +361,6 @@ def _why_not_compared(wanted: DataBreakpoint, program: Program) -> str:
     if program.path:
         return f"'{wanted.address}' is in a side of {named(program.path[-1])}, where nothing is compared"
     return f"'{wanted.address}' is not in the body of a loop, so it is computed once and never compared"
-
-
-# --- two values -----------------------------------------------------------------------------------------------------
-
-
-def magnitude(value: Value) -> float:
-    """Return the largest absolute value of an element; NaN where one is NaN, and of texts."""
-    if value.size == 1 and value.dtype.kind in "fiu":
-        return abs(float(value.item()))
-    if value.size == 0:
-        return 0.0
-    if value.dtype.kind in "TOUS" or value.dtype.names is not None:
-        return float("nan")
-    wide = value if value.dtype.kind == "f" else np.asarray(value).astype(np.float64)
-    return float(np.abs(wide).max())
-
-
-def distance(a: Value, b: Value) -> float:
-    """Return the largest absolute difference of two elements; NaN where the shapes differ, and of texts."""
-    if a.shape != b.shape or any(one.dtype.kind in "TOUS" or one.dtype.names is not None for one in (a, b)):
-        return float("nan")
-    return magnitude(np.subtract(np.asarray(a).astype(np.float64), np.asarray(b).astype(np.float64)))
 
 
 # --- the syntax of all breakpoints ----------------------------------------------------------------------------------

@@ -539,11 +539,6 @@ _NEXT: Final = "next"
 WORDS: Final = (OFF, HERE, _NEXT, str(MomentKind.BEFORE), str(MomentKind.REFERENCE))
 """What A can be beside an iteration, an address and the name of a branch."""
 
-_ABSENT: Final = {
-    MomentKind.ITERATION: "A is in a loop that does not run here",
-    MomentKind.BEFORE: "there is no iteration before this one",
-}
-
 
 class Traveller(Protocol):
     """A debugger, as far as it is known here: a run that goes anywhere in its branches, and has a moment A."""

@@ -35,8 +35,7 @@ import openvino.opset13 as ops
 import openvino.opset14 as ops14
 from openvino.op import if_op, loop, tensor_iterator
 
-import stepper.diagnosis.hunt.random_operations as compute
-import stepper.diagnosis.hunt.random_operations as move
+from stepper.diagnosis.hunt import random_operations
 from stepper.diagnosis.hunt.random_operations import (
     ALL_TYPES,
     CAREFUL,
@@ -302,37 +301,37 @@ SUBGRAPH_CHANCE = (0.0, 0.09, 0.16)
 """How often a step in a body of this depth adds a subgraph operation."""
 
 WEIGHTS: tuple[tuple[int, Operation], ...] = (
-    (6, compute.unary),
-    (9, compute.binary),
-    (2, compute.divide),
-    (2, compute.clamp),
-    (1, compute.exponential),
-    (1, compute.root),
-    (2, compute.power),
-    (1, compute.floor),
-    (2, compute.softmax),
-    (2, compute.cumulative_sum),
-    (4, compute.reduction),
-    (4, compute.matrix_product),
-    (1, compute.inner_product),
-    (3, compute.comparison),
-    (2, compute.logic),
-    (2, compute.select),
-    (2, compute.conversion),
-    (1, compute.recurrent_cell),
-    (2, move.concat),
-    (2, move.slice_range),
-    (2, move.strided_slice),
-    (2, move.transpose),
-    (2, move.reshape),
-    (1, move.squeeze),
-    (1, move.unsqueeze),
-    (2, move.gather),
-    (2, move.gather_computed),
-    (2, move.broadcast),
-    (1, move.shape_of),
-    (1, move.split),
-    (1, move.variadic_split),
+    (6, random_operations.unary),
+    (9, random_operations.binary),
+    (2, random_operations.divide),
+    (2, random_operations.clamp),
+    (1, random_operations.exponential),
+    (1, random_operations.root),
+    (2, random_operations.power),
+    (1, random_operations.floor),
+    (2, random_operations.softmax),
+    (2, random_operations.cumulative_sum),
+    (4, random_operations.reduction),
+    (4, random_operations.matrix_product),
+    (1, random_operations.inner_product),
+    (3, random_operations.comparison),
+    (2, random_operations.logic),
+    (2, random_operations.select),
+    (2, random_operations.conversion),
+    (1, random_operations.recurrent_cell),
+    (2, random_operations.concat),
+    (2, random_operations.slice_range),
+    (2, random_operations.strided_slice),
+    (2, random_operations.transpose),
+    (2, random_operations.reshape),
+    (1, random_operations.squeeze),
+    (1, random_operations.unsqueeze),
+    (2, random_operations.gather),
+    (2, random_operations.gather_computed),
+    (2, random_operations.broadcast),
+    (1, random_operations.shape_of),
+    (1, random_operations.split),
+    (1, random_operations.variadic_split),
 )
 
 

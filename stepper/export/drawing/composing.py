@@ -1,4 +1,4 @@
-"""From a figure that is laid out on a grid to a drawing in pixels."""
+"""From a laid-out figure to a drawing: boxes, edges and their crossings, formulas, the legend."""
 
 from __future__ import annotations
 

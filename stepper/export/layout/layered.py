@@ -1,7 +1,7 @@
 """Layered graph drawing (Sugiyama's framework) on a grid of character cells: orthogonal edges, linear time.
 
 Our own, since Graphviz is a program that may be absent, writes other bytes in each version, and knows no cells of a
-terminal. Four steps, a file each: ranking, ordering (crossing minimisation), coordinates, routing. The edges from one
+terminal. Four steps: ranking, ordering (crossing minimisation), coordinates, routing. The edges from one
 output of a node are one wire, which shares a trunk, so a wide fan-out costs one cell a rank.
 
 Invariants: boxes lie apart, no wire runs through a box, a cell belongs to one wire or to two that cross at right

@@ -1,4 +1,4 @@
-"""The layout of a figure, by its arrangement."""
+"""Layout of the ports of operations and loops inside their boxes."""
 
 from __future__ import annotations
 

@@ -25,9 +25,7 @@ from stepper.engine.program import CompiledModel, LoopPlan, Operation, OpKind, P
 from stepper.engine.rules import Rules
 from stepper.engine.run import output_names
 from stepper.errors import StepperError, UsageError
-from stepper.export.numpy_code.graph_writer import FunctionWriter, GraphWriter
-from stepper.export.numpy_code.operations import PACKAGE, along
-from stepper.export.numpy_code.write_graph import (
+from stepper.export.numpy_code.emit import (
     Identifiers,
     described,
     dtype_text,
@@ -36,6 +34,8 @@ from stepper.export.numpy_code.write_graph import (
     shape_argument,
     text,
 )
+from stepper.export.numpy_code.graph_writer import FunctionWriter, GraphWriter
+from stepper.export.numpy_code.operations import PACKAGE, along
 from stepper.export.picture import FigureRequest, FileContent
 from stepper.ir.model import Layer, Model, Slicing, parameter_shape, parameter_type
 from stepper.ops.operands import shape_text

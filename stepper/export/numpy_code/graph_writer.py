@@ -10,11 +10,7 @@ from typing import Any, Final
 from stepper.element_types import Array, is_of_numpy
 from stepper.engine.program import BranchPlan, Operation, OpKind, Program
 from stepper.errors import UsageError
-from stepper.export.numpy_code import operations as numpy_arithmetic
-from stepper.export.numpy_code import operations as numpy_cells
-from stepper.export.numpy_code import operations as numpy_movement
-from stepper.export.numpy_code.operations import kernel_call, kernel_of, module_names, outputs_given
-from stepper.export.numpy_code.write_graph import (
+from stepper.export.numpy_code.emit import (
     CodeExpression,
     CodeValue,
     EmitContext,
@@ -28,10 +24,16 @@ from stepper.export.numpy_code.write_graph import (
     text,
     typed,
 )
+from stepper.export.numpy_code.operations import (
+    ARITHMETIC,
+    EMITTERS,
+    kernel_call,
+    kernel_of,
+    module_names,
+    outputs_given,
+)
 from stepper.ir.model import Layer, Port
 from stepper.query.short_names import is_automatic
-
-EMITTERS: Final = {**numpy_arithmetic.EMITTERS, **numpy_movement.MOVEMENT_EMITTERS, **numpy_cells.CELLS_EMITTERS}
 
 _DEEPEST: Final = 95
 _DEEPEST_LOOPS: Final = 20
@@ -393,7 +395,7 @@ class GraphWriter:
             self.writer.line(f"{', '.join(name for name, _ in pairs)} = {', '.join(text for _, text in pairs)}")
 
 
-_PARTS: Final = frozenset({*numpy_arithmetic.EMITTERS, "Unsqueeze", "Squeeze", "Transpose", "Reshape", "Gather"})
+_PARTS: Final = frozenset({*ARITHMETIC, "Unsqueeze", "Squeeze", "Transpose", "Reshape", "Gather"})
 """Operations whose formula may be a part of another one."""
 
 

@@ -1,4 +1,4 @@
-"""An operation as a call of the product's own kernel: what serves where nothing shorter says the same."""
+"""Numpy code of operations by type, and the call of the product's own kernel where a type has no shorter code."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from stepper.element_types import LARGEST_RANK, ElementType, is_floating, is_of_numpy
 from stepper.errors import UsageError
-from stepper.export.numpy_code.write_graph import (
+from stepper.export.numpy_code.emit import (
     CodeExpression,
     EmitContext,
     Emitted,
@@ -289,7 +289,7 @@ _OF_REALS: Final = {
     "Asinh": "arcsinh", "Acosh": "arccosh", "Atanh": "arctanh", "IsNaN": "isnan", "IsFinite": "isfinite",
 }  # fmt: skip
 
-EMITTERS: Final[dict[str, Emitter]] = {
+ARITHMETIC: Final[dict[str, Emitter]] = {
     **{type: _binary(code, accepts) for accepts, codes in _BINARY.items() for type, code in codes.items()},
     **{type: _of_reals(f"np.{function}") for type, function in _OF_REALS.items()},
     "Divide": _divide, "SquaredDifference": _squared_difference, "Select": _select, "LogicalNot": _not,
@@ -547,7 +547,7 @@ def _convert_like(context: EmitContext) -> Emitted:
     return None if target is None else converted(context, target)
 
 
-MOVEMENT_EMITTERS: Final[dict[str, Emitter]] = {
+MOVEMENT: Final[dict[str, Emitter]] = {
     "Reshape": _reshape, "Squeeze": _squeeze, "Unsqueeze": _unsqueeze, "Transpose": _transpose, "Concat": _concat,
     "Gather": _gather, "GatherElements": _gather_elements, "ScatterUpdate": _scatter_update, "Split": _split,
     "VariadicSplit": _variadic_split,
@@ -658,7 +658,13 @@ def _rnn(context: EmitContext) -> Emitted:
     return call("np.tanh", _with_bias(context, 4, _affine(x, weights, h, recurrent)))
 
 
-CELLS_EMITTERS: Final[dict[str, Emitter]] = {"LSTMCell": _lstm, "GRUCell": _gru, "RNNCell": _rnn}
+EMITTERS: Final[dict[str, Emitter]] = {
+    **ARITHMETIC,
+    **MOVEMENT,
+    "LSTMCell": _lstm,
+    "GRUCell": _gru,
+    "RNNCell": _rnn,
+}
 """By operation type. Where an emitter returns None, the operation is a call of its kernel."""
 
 

@@ -1,4 +1,4 @@
-"""The views that need no run: the whole model, and a body as it stands (rolled), with its back edges."""
+"""Views of a model without a run: graph, body with its back edges, port map, recurrent cell."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mermaid: a figure as a flowchart in text, which GitHub and others draw where it stands in Markdown."""
+"""Mermaid and Markdown: a figure as a flowchart in text, which GitHub and others draw."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PDF of our own layout: text stays text in an embedded font, tagged with title and description, the same bytes."""
+"""PNG and PDF: a figure as pixels, and as a page of its own size with the font in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of a model as Python identifiers and in comments. A model is not trusted: none of its names becomes code."""
+"""Code of one operation: the context in which it is written, expressions, literals, names that are safe in Python."""
 
 from __future__ import annotations
 
