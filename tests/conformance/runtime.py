@@ -14,6 +14,24 @@ CONFIGURATION = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": "1"
 
 
 @functools.cache
+def cpu_flags() -> frozenset[str]:
+    """The names of what the processor can do, as Linux has them; of another system none."""
+    path = Path("/proc/cpuinfo")
+    lines = path.read_text(errors="replace").splitlines() if path.exists() else []
+    return frozenset(" ".join(line.partition(":")[2] for line in lines if line.startswith("flags")).split())
+
+
+def has_vnni() -> bool:
+    """True if the processor multiplies in 8 bits by an instruction for it, with which the plugin quantises."""
+    return any("vnni" in flag for flag in cpu_flags())
+
+
+def computes_in(precision: str) -> bool:
+    """True if the CPU plugin computes in f16 or bf16 on this processor."""
+    return {"f16": "FP16", "bf16": "BF16"}[precision] in core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
+
+
+@functools.cache
 def core() -> ov.Core:
     """The one runtime of the process."""
     return ov.Core()

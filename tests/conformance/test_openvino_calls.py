@@ -17,6 +17,7 @@ from stepper.ir.model import Model
 from stepper.openvino.peer import OpenVINOPeer
 from tests.calls.samples import ALL, FOLDER, GRU, KV_CACHE, VAD, SampleCalls
 from tests.conformance.runtime import CONFIGURATION
+from tests.conformance.runtime_faults import KEYS
 
 ROOT = Path(__file__).parents[2]
 
@@ -44,9 +45,10 @@ def test_both_give_what_an_application_gets(sample: SampleCalls) -> None:
     wanted = np.array([one[sample.output] for one in truth])
     ours = stepper.run(model, dict(enumerate(inputs)))
     theirs = OpenVINOPeer(model).run(inputs)
+    right = KEYS - 1 if sample is KV_CACHE else len(wanted)  # the plugin's attention is wrong from there on
     for outputs in (list(ours.values()), theirs):
         assert len(outputs) == len(ours)
-        np.testing.assert_allclose(outputs[0].reshape(wanted.shape), wanted, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(outputs[0].reshape(wanted.shape)[:right], wanted[:right], rtol=1e-4, atol=1e-5)
     for name in sample.carry:
         position = list(ours).index(name)
         np.testing.assert_allclose(ours[name], truth[-1][name], rtol=1e-4, atol=1e-5)
@@ -71,8 +73,13 @@ def test_each_operation_and_each_body_of_the_calls_is_compared(
     words += [word for name, to in sample.carry.items() for word in ("--carry", f"{name}={to}")]
     if sample is KV_CACHE:
         words += ["--shape", "past_key=1,0,6", "--shape", "past_value=1,0,6"]
-    assert main([*words, "-q"]) == 0
-    assert f"in {len(sample.expected)} iterations" in capsys.readouterr().out
+    if sample is KV_CACHE and len(sample.expected) >= KEYS:
+        assert main(words) == 1
+        out = " ".join(capsys.readouterr().out.split())
+        assert f"iteration {KEYS - 1}," in out and "compiled with SNIPPETS_MODE=DISABLE the runtime agrees" in out
+    else:
+        assert main([*words, "-q"]) == 0
+        assert f"in {len(sample.expected)} iterations" in capsys.readouterr().out
 
 
 def test_a_second_inference_does_not_begin_with_what_the_first_has_grown(capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,17 +15,11 @@ import openvino as ov
 import stepper
 from stepper.diagnosis.precision.checking import check_precision, marked
 from stepper.diagnosis.precision.narrowing import LOSSES, Narrowing
+from tests.conformance.runtime import computes_in
 from tests.diagnosis.precision.test_precision import ROWS, norms
 
 SAMPLES = Path(__file__).parents[2] / "sample_models"
 NAMES = ["date_normaliser", "do_while_loop", "for_loop", "growing_tensor", "nested_loop", "reverse", "rwkv_overflow"]
-
-
-_CAPABILITIES = {"f16": "FP16", "bf16": "BF16"}
-
-
-def has(precision: str) -> bool:
-    return _CAPABILITIES[precision] in ov.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
 
 
 def computed(path: Path, inputs: dict[str, Any], precision: str) -> list[Any]:
@@ -50,7 +44,7 @@ def is_lost(plain: list[Any], narrow: list[Any], allowed: float) -> bool:
 @pytest.mark.parametrize("precision", ["f16", "bf16"])
 @pytest.mark.parametrize("name", NAMES)
 def test_a_model_is_said_to_break_where_it_breaks_on_the_device(name: str, precision: str) -> None:
-    if not has(precision):
+    if not computes_in(precision):
         pytest.skip(f"this CPU does not compute in {precision}")
     path, narrowing = SAMPLES / name / "model.xml", Narrowing(precision)
     inputs = dict(np.load(SAMPLES / name / "inputs.npz"))
@@ -64,7 +58,7 @@ def test_a_model_is_said_to_break_where_it_breaks_on_the_device(name: str, preci
 
 
 def test_what_is_marked_mends_the_run_on_the_device(tmp_path: Path) -> None:
-    if not has("f16"):
+    if not computes_in("f16"):
         pytest.skip("this CPU does not compute in f16")
     model = norms().read(tmp_path)
     found = check_precision(stepper.Debugger(model, {"x": ROWS}), Narrowing.F16)

@@ -97,7 +97,7 @@ def test_the_file_can_go_on_from_the_moment_when_it_appears(tmp_path: Path, monk
     def dies(*_arguments: object, **_options: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("stepper.recording.recorder.files.connect", dies)
+    monkeypatch.setattr("stepper.recording.recorder.file.connect", dies)
     path, subject = tmp_path / "run.sqlite", sample("nested_loop")
     with pytest.raises(KeyboardInterrupt):
         subject.recorder(path)

@@ -686,7 +686,7 @@ FAULTS: Final = (
         "a MatMul with weights of 4 or 8 bits rounds the other side to 8 bits, in groups of 32 elements, unless "
         "DYNAMIC_QUANTIZATION_GROUP_SIZE is 0: results are off by about 0.3 %",
         "2026.4.1",
-        "the CPU plugin's FullyConnected with compressed weights",
+        "the CPU plugin's FullyConnected with compressed weights, on processors with VNNI",
         (FaultSignature((FaultKind.VALUES,), features=(ModelFeature.COMPRESSED_WEIGHTS,)),),
     ),
     RuntimeFault(
