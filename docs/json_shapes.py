@@ -757,10 +757,11 @@ class LintAnswer(AnyAnswer):
 
 
 class CheckAnswer(AnyAnswer):
-    """`stepper check`: what is wrong, the gravest first."""
+    """`stepper check`: what is wrong, the gravest first, and in words what was looked for in the run."""
 
     model: str
     findings: list[FindingData]
+    checked: list[str]
 
 
 class RulesAnswer(AnyAnswer):

@@ -16,6 +16,8 @@ from stepper.debug.debugger import Debugger
 from stepper.debug.inspection.views import FrameView, frame_views
 from stepper.debug.overview.facts import Overview, RunState
 from stepper.debug.overview.programs import address_in_loop, programs_of
+from stepper.diagnosis.check.checking import check_overview
+from stepper.diagnosis.texts import headline
 from stepper.engine.program import Program
 from stepper.errors import StepperError, UsageError
 from stepper.export.exporter import draw
@@ -84,7 +86,10 @@ class Follower:
 
     def overview(self) -> str:
         """Return the overview of the run that the session is of, as far as it comes in SECONDS."""
-        return overview_html(self._run(), self._compiled)
+        overview = self._run()
+        run = check_overview(self._debugger, overview, SECONDS / 4)
+        found = [f"{one.severity}: {headline(one)}" for one in run.findings if not one.is_birth]
+        return overview_html(overview, self._compiled, found, run.checked)
 
     def _run(self) -> Overview:
         return self._debugger.run_overview(seconds=SECONDS, endless_seconds=SECONDS / 4, memory=MEMORY)

@@ -42,10 +42,20 @@ def test_the_command_names_loop_iteration_layer_and_reason_first(call: Call, tmp
 
 def test_a_healthy_model_is_said_to_be_so_and_notes_fail_if_asked(call: Call, tmp_path: Path) -> None:
     model = SAMPLES / "for_loop" / "model.xml"
-    assert call("check", model, "--inputs", model.with_name("inputs.npz"), "--with", "none").out == "nothing is wrong\n"
+    words = ("check", model, "--inputs", model.with_name("inputs.npz"), "--with", "none")
+    looked_for = "NaN, Inf, shapes, recurrence, integer overflow, indices, saturation, rounding, effect of inputs"
+    assert call(*words).out == f"nothing is wrong\nchecked: {looked_for}\n"
+    assert checked("check", call(*words, "--json").out)["checked"] == looked_for.split(", ")
+    assert call(*words, "--as", "bf16").out.endswith(f"checked: {looked_for}, bf16\n")
     path = countdown().write(tmp_path)
     assert call("check", path, "--input", "number=[1]", "--with", "none").code == 0
     assert call("check", path, "--input", "number=[1]", "--fail-on", "note", "--with", "none").code == 1
+
+
+def test_what_a_cut_off_run_was_not_checked_for_is_not_claimed(call: Call, tmp_path: Path) -> None:
+    path = recurrence("Add", 1.0, 50_000_000).write(tmp_path)
+    cut = checked("check", call("check", path, "--with", "none", "--seconds", "0.05", "--json").out)["checked"]
+    assert not {"shapes", "recurrence", "integer overflow"} & {*cut}
 
 
 def test_a_file_that_cannot_be_opened_is_checked_as_far_as_it_is(call: Call, tmp_path: Path) -> None:
@@ -103,7 +113,8 @@ def test_without_being_asked_openvinos_outputs_alone_are_compared(
 
     monkeypatch.setattr(OpenVINOPeer, "together", counted)
     model = recurrence("Add", 1.5, 6).write(tmp_path)
-    assert call("check", model).code == 0 and not asked
+    answer = call("check", model)
+    assert answer.code == 0 and not asked and ", difference from openvino\n" in answer.out
     assert call("check", model, "--with", "openvino").code == 0 and "following" in asked
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
 from typing import Final
 
 from stepper.cli.comparing import compared
@@ -42,9 +41,11 @@ def execute(options: argparse.Namespace) -> int:
     _ensure_narrowing(options)
     asked = asked_rules(options, of_runs=True)
     found = list(lint(options.model)) if options.model.endswith(".xml") and is_model_path(options.model) else []
+    looked_for: tuple[str, ...] = ()
     if not any(one.spot.part == "file" for one in found):  # else it cannot be opened
         try:
-            found += _of_the_run(options)
+            of_run, looked_for = _of_the_run(options)
+            found += of_run
         except ModelError:
             if not any(one.severity is Severity.ERROR for one in found):
                 raise  # else the rules say it better, and all of it
@@ -53,9 +54,12 @@ def execute(options: argparse.Namespace) -> int:
     least = Severity(options.fail_on)
     write_logs(options, {options.model: chosen}, asked, least, protected_files(options))
     if options.json:
-        print_json({"model": options.model, "findings": [finding_data(one) for one in chosen]})
+        findings = [finding_data(one) for one in chosen]
+        print_json({"model": options.model, "findings": findings, "checked": looked_for})
     else:
         report(chosen)
+        if looked_for:
+            say(f"checked: {', '.join(looked_for)}")
     return exit_code(chosen, least)
 
 
@@ -68,28 +72,31 @@ def _ensure_narrowing(options: argparse.Namespace) -> None:
         raise UsageError("--keep-in-f32 marks operations for f16 and bf16; weights are left out by name, in NNCF")
 
 
-def _of_the_run(options: argparse.Namespace) -> Iterator[Finding]:
+def _of_the_run(options: argparse.Namespace) -> tuple[list[Finding], tuple[str, ...]]:
+    """Return what is found in a run, and in words what was looked for."""
     target = options.keep_in_f32
     files = None if target is None else marked_files(target, protected_files(options), "--keep-in-f32")
     debugger = debugger_of(options)
     with Progress(debugger.machine, wanted=not options.quiet):
         checked = check_run(debugger, seconds=options.seconds)
-    yield from checked.findings
-    yield from _in_fewer_bits(debugger, options, files)
+    found = [*checked.findings, *_in_fewer_bits(debugger, options, files)]
+    looked_for = [*checked.checked, *([] if options.narrowing is None else [str(options.narrowing)])]
     reference = _reference(options, checked.overview)
     if reference is None:
-        return
+        return found, tuple(looked_for)
 
     def compare(rules: Rules | None) -> RunComparison:
         asked = argparse.Namespace(**{**vars(options), "reference": reference, "engine": NUMPY})
         asked.rules = rules or options.rules
         most = max(_LEAST_SECONDS, _TIMES_OURS * checked.overview.seconds)
         asked.timeout = options.timeout or (most if options.reference is None else None)
-        return compared(asked, only_outputs=options.reference is None)
+        found = compared(asked, only_outputs=options.reference is None)
+        if rules is None:
+            looked_for.append(f"difference from {reference}")
+        return found
 
-    found = compared_finding(compare, reference, was_asked=options.reference is not None)
-    if found is not None:
-        yield found
+    differs = compared_finding(compare, reference, was_asked=options.reference is not None)
+    return [*found, *([] if differs is None else [differs])], tuple(looked_for)
 
 
 def _in_fewer_bits(

@@ -53,7 +53,7 @@ class CheckedRun(Struct, frozen=True):
     def _repr_html_(self) -> str:
         """Return a table of the findings, for notebooks."""
         rows = [(str(one.severity), headline(one), consequence(one), remedy(one)) for one in self.findings]
-        return html_table(rows, "" if rows else "nothing is wrong")
+        return html_table(rows, f"{'' if rows else 'nothing is wrong; '}checked: {', '.join(self.checked)}")
 
 
 def check_run(

@@ -93,14 +93,19 @@ _SCHEMES: Final = f"""
 """Colours of the page's scheme: that of the system, or what JupyterLab, themes and VS Code say of theirs."""
 
 
-def overview_html(overview: Overview, compiled: CompiledModel) -> str:
-    """Return the overview of a run of this model as a `div` with its style."""
+def overview_html(
+    overview: Overview, compiled: CompiledModel, found: Sequence[str] = (), checked: Sequence[str] = ()
+) -> str:
+    """Return the overview of a run of this model as a `div` with its style.
+
+    `found` are sentences on what is wrong beside births of NaN and Inf, `checked` is what was looked for.
+    """
     loops = "".join(_cards(overview, compiled))
     more = len(overview.loops) - _MOST_CARDS
     rest = f'<p class="quiet">… {more} more loops</p>' if more > 0 else ""
     return (
         f'<div class="stepper-overview"><style>{_SCHEMES}{STYLE}</style>{_head(overview)}{loops}{rest}'
-        f"<section>{_ports('after', overview.outputs)}{_found(overview)}</section></div>"
+        f"<section>{_ports('after', overview.outputs)}{_found(overview, found, checked)}</section></div>"
     )
 
 
@@ -129,15 +134,17 @@ def _ports(word: str, ports: Sequence[ModelPortFacts]) -> str:
     return f'<p><span class="quiet">{word}</span> {" · ".join(texts)}{more}</p>' if texts else ""
 
 
-def _found(overview: Overview) -> str:
-    births = "".join(
-        f'<p><span class="quiet">found</span> <span class="bad">{escape(title(birth.cause))}</span> '
-        f"{escape(how_sentence(birth.cause))}</p>"
+def _found(overview: Overview, found: Sequence[str], checked: Sequence[str]) -> str:
+    lines = [
+        f'<span class="bad">{escape(title(birth.cause))}</span> {escape(how_sentence(birth.cause))}'
         for birth in overview.births[:_MOST_FOUND]
-    )
-    told = constants_text(overview, _name_of) if births else none_born(overview, _name_of)
-    rest = f'<p><span class="quiet">found</span> {escape(told)}</p>' if told and overview.births_complete else ""
-    return births + rest
+    ]
+    told = constants_text(overview, _name_of) if lines else none_born(overview, _name_of)
+    lines += [escape(told)] if told and overview.births_complete else []
+    lines += [escape(one) for one in found[:_MOST_FOUND]]
+    lines += [f"{len(found) - _MOST_FOUND} more"] if len(found) > _MOST_FOUND else []
+    texts = [("found", one) for one in lines] + ([("checked", escape(", ".join(checked)))] if checked else [])
+    return "".join(f'<p><span class="quiet">{word}</span> {text}</p>' for word, text in texts)
 
 
 def _name_of(layer: LayerSite) -> str:

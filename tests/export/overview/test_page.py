@@ -16,6 +16,7 @@ import stepper
 from stepper.debug.debugger import Debugger
 from stepper.export.overview.page import overview_html
 from stepper.export.overview.strips import scale_text, strip
+from stepper.integrations.following import Follower
 from stepper.tensors.histories import Capacity, HistoryRecorder, ValueHistory
 from tests.models import Graph, carried, joined, last
 
@@ -78,6 +79,22 @@ def test_numbers_and_truths_are_written_and_single_floats_are_bars() -> None:
     heights = [float(one) for one in re.findall(r'height="([\d.]+)"', strip(history(np.array([[0.0], [5.0], [10.0]]))))]
     assert heights[0] < 0.1 and heights[1] == pytest.approx((heights[0] + heights[2]) / 2, abs=0.01)
     assert heights[2] == 1
+
+
+def test_what_the_rules_of_a_run_find_and_what_was_looked_for_stand_on_the_page(tmp_path: Path) -> None:
+    """13! leaves i32; the overview of a session says so as `check` does."""
+    net = Graph()
+    body, start = net.body(), net.constant([1], np.int32)
+    f, n = body.parameter("f", "i32", (1,)), body.parameter("n", "i32", (1,))
+    product = body.result(body.apply("Multiply", f, n, name="f_next"))
+    following = body.result(body.apply("Add", n, body.constant([1], np.int32)))
+    (end,) = net.loop(
+        "factorial", body, 14, True, [carried(start, f, product), carried(start, n, following)], [last(product)]
+    )
+    net.result(end, "f_end")
+    page = Follower(Debugger(stepper.read_model(net.write(tmp_path)), {})).overview()
+    assert "Multiply &#x27;f_next&#x27; leaves the range of i32: 6,227,020,800 becomes" in page
+    assert page.count("checked</span> NaN, Inf, shapes, recurrence, integer overflow") == 1
 
 
 def test_names_are_text(tmp_path: Path) -> None:
