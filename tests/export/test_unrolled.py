@@ -117,7 +117,7 @@ def test_every_piece_is_there_once_also_of_iterations_left_out(name: str) -> Non
         (
             "while_loop",
             "i110.n13",
-            ("condition became false", "next number = 1, so NotEqual(next number, 1) is false"),
+            ("condition became false", "number' = 1, so NotEqual(number', 1) is false"),
         ),
         (
             "nested_loop",
@@ -140,7 +140,7 @@ def test_what_kept_a_loop_from_beginning_is_said_in_values() -> None:
     assert "condition was false at the start" in made.figure.clusters[0].lines
     assert "no iteration ran: start = 1, so NotEqual(start, 1) is false" in made.figure.facts
     page = draw(sample("while_loop"), {"start": np.int64(5)}, view="unrolled", direction="right", width=317)
-    assert page.page is not None and "next number = 1, so NotEqual(next number, 1) is false" in page.page.description
+    assert page.page is not None and "number' = 1, so NotEqual(number', 1) is false" in page.page.description
 
 
 def test_slices_of_several_elements_and_pieces_against_numpy(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ def test_the_date_is_read_as_it_is_written() -> None:
         await driven.filled()
         growing = next(line for line in driven.text("scans").splitlines() if " toks " in line)
         assert "2026-11" in growing
-        track = next(line for line in driven.text("time").splitlines() if line.split()[:1] == ["tok"])
+        track = next(line for line in driven.text("time").splitlines() if line.split()[:1] == ["tok'"])
         assert track.split()[1:8] == ["2", "0", "2", "6", "-", "1", "1"] and track.endswith("'1'")  # as `toks` has it
         await driven.type(f"labels `aten::argmax/Squeeze` {VOCABULARY} output")
         await driven.type("run-to `aten::argmax/Squeeze`")

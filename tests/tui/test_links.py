@@ -225,7 +225,7 @@ def test_a_click_on_the_body_below_the_cards_selects_nothing_and_two_go_there() 
 def test_two_clicks_below_the_cards_go_to_the_value_that_is_told_there() -> None:
     async def script(driven: Driven) -> None:
         await driven.ran()
-        await click(driven, "overview", "handed on by iteration 10", 1)
+        await click(driven, "overview", "carried on by iteration 10", 1)
         assert driven.state.iteration is None
         await click(driven, "overview", "Enter goes there", 2)
         await driven.filled()

@@ -95,7 +95,9 @@ def carried_name(layer: Layer | LayerSite) -> str:
 
 
 def row_name(row: LoopRow) -> str:
-    """Return the name of a value that is followed over the iterations of a loop."""
+    """Return the name of a value that is followed over the iterations of a loop: `h'` is what each carries on as h."""
+    if row.kind is RowKind.BACK_EDGE and not row.appends:
+        return f"{carried_name(row.inner)}'"
     if row.kind in (RowKind.BACK_EDGE, RowKind.SLICE, RowKind.CONDITION):
         return carried_name(row.inner)
     producer = row.producer

@@ -7,17 +7,18 @@ from typing import Any, Final
 
 import numpy as np
 
+from stepper import element_types
 from stepper.debug.branches.edits import ConstantEdit, ValueEdit
-from stepper.debug.causes.cause import LinkKind
-from stepper.debug.causes.crossings import Crossing, ValueSpot, held, into_body, out_of_body
+from stepper.debug.causes.cause import LinkForm, LinkKind, PartRole
+from stepper.debug.causes.crossings import Crossing, ValueSpot, held, into_body, out_of_body, with_rank_of
 from stepper.debug.causes.earlier_frames import EarlierFrames, Seat
 from stepper.debug.causes.locations import file_of
-from stepper.debug.provenance.operation_at import Contributions, OperationAt, ValueNotKept
+from stepper.debug.provenance.operation_at import Contribution, Contributions, Factor, OperationAt, ValueNotKept
 from stepper.debug.provenance.rules import contributions, extent_contributions
 from stepper.debug.timeline import Timeline
 from stepper.element_types import FLOATING, Array
 from stepper.engine.frames import Frame
-from stepper.engine.program import Operation
+from stepper.engine.program import BranchPlan, LoopPlan, Operation, OpKind, Program
 from stepper.errors import Paused
 
 Differs = Callable[[Seat, int, Array], Array | None]
@@ -31,6 +32,13 @@ class RunWalk:
     def __init__(self, timeline: Timeline, frames: EarlierFrames, differs: Differs | None = None) -> None:
         self._timeline, self._frames, self._differs = timeline, frames, differs
         self._file = file_of(timeline.machine.compiled)
+        self._plans: dict[int, LoopPlan | BranchPlan] = {
+            id(plan.program): plan
+            for program in timeline.machine.compiled.programs
+            for operation in program.operations
+            for plan in operation.plans
+        }
+        self._moving: dict[int, frozenset[int]] = {}
         edits = [edit for made in timeline.edits.values() for edit in made]
         self._edits = [edit for edit in edits if isinstance(edit, ValueEdit | ConstantEdit)]
 
@@ -83,15 +91,89 @@ class RunWalk:
         return LinkKind.GIVEN if frame.activation is None else None
 
     def _crossing(self, spot: ValueSpot, frame: Frame, operation: Operation | None) -> Crossing:
-        """Return the border that a value came over."""
-        return into_body(frame, spot) if operation is None else out_of_body(self._frames, spot, operation)
+        """Return the border that a value came over, an element in the rank that it has there. Raise ValueNotKept."""
+        way = into_body(frame, spot) if operation is None else out_of_body(self._frames, spot, operation)
+        if way.following is None:
+            return way
+        before = self._frame(way.following.seat)
+        if before.values[way.following.slot] is None:
+            raise ValueNotKept
+        return way._replace(following=with_rank_of(held(before, way.following), way.following))
 
-    @staticmethod
-    def _contributions(spot: ValueSpot, frame: Frame, operation: Operation) -> Contributions:
-        """Return what an element, or an extent, is made of. Raise ValueNotKept."""
+    def _becomes(self, spot: ValueSpot, following: ValueSpot) -> str:
+        """Return how a finite number becomes infinite where a body gives it another type; empty where it does not."""
+        number = self._element(following)
+        if number is None or is_bad(number) or not self._is_bad(spot):
+            return ""
+        return f"{float(number):.4g} becomes {element_types.name_of(np.asarray(self._element(spot)).dtype)}"
+
+    # --- what is followed ----------------------------------------------------------------------------------------
+
+    def _contributions(self, spot: ValueSpot, frame: Frame, operation: Operation) -> Contributions:
+        """Return what an element, or an extent, is made of, each term by its factor that is followed.
+
+        Raise ValueNotKept.
+        """
         assert spot.element is not None, "it is about one"
         at = OperationAt.in_frame(frame, operation, spot.slot)
-        return extent_contributions(at, spot.element[0]) if spot.is_shape else contributions(at, spot.element)
+        found = extent_contributions(at, spot.element[0]) if spot.is_shape else contributions(at, spot.element)
+
+        def turned(part: Contribution) -> Contribution:
+            """Return a term with the factor that differs, is not finite, or changes, in the first place."""
+            if part.beside is None:
+                return part
+            both = sorted((part.factor, part.beside), key=lambda one: self._rank(one, spot.seat, operation))
+            return part._replace(factor=both[0], beside=both[1])
+
+        return found._replace(parts=tuple(map(turned, found.parts)))
+
+    def _rank(self, factor: Factor, seat: Seat, operation: Operation) -> tuple[bool, ...]:
+        """Return a key that is smaller for what is followed first: what changes, constants last."""
+        program, slot = self._frame(seat).program, operation.inputs[factor.input]
+        return (
+            not self._is_different(ValueSpot(seat, slot, factor.element, factor.is_shape)),
+            not is_bad(factor.value),
+            program.template[slot] is not None,
+            slot not in self._moving_slots(program),
+        )
+
+    def _followed(self, found: Contributions, seat: Seat, operation: Operation) -> list[int]:
+        """Return the numbers of the parts that may be followed, in this order: what decides, or contributes most.
+
+        With a reference what differs from it comes first; constants come last, and indices after data. Of a product
+        what changes comes before what is the same in all iterations.
+        """
+        weights = dict(enumerate(found.weights))
+
+        def key(k: int) -> tuple[Any, ...]:
+            part = found.parts[k]
+            is_same, _, is_constant, is_steady = self._rank(part.factor, seat, operation)
+            is_other = part.role is not PartRole.DECIDES
+            is_left = is_steady and found.form is not LinkForm.SUM
+            return is_same, is_other, is_constant, not part.is_value, is_left, -weights.get(k, 0.0)
+
+        return sorted((k for k, part in enumerate(found.parts) if part.factor.element is not None), key=key)
+
+    def _is_different(self, spot: ValueSpot) -> bool:
+        """True if an element (of a shape: all of the value) differs from the reference, or there is no reference."""
+        if self._differs is None:
+            return True
+        if spot.element is None:
+            return False
+        found = self._differs(spot.seat, spot.slot, np.asarray(self._value(spot.seat, spot.slot)))
+        return found is not None and bool(found.all() if spot.is_shape else found[spot.element])
+
+    def _moving_slots(self, program: Program) -> frozenset[int]:
+        """Return the slots whose values differ by iteration, or by run: all but constants and what never changes."""
+        if id(program) not in self._moving:
+            plan = self._plans.get(id(program))
+            fixed = {one.parameter for one in plan.invariant} if isinstance(plan, LoopPlan) else set()
+            found = {slot for slot in program.parameters if slot not in fixed}
+            for operation in program.operations:
+                if found & set(operation.inputs) or operation.kind is OpKind.STATEFUL:
+                    found |= set(operation.outputs)
+            self._moving[id(program)] = frozenset(found)
+        return self._moving[id(program)]
 
 
 def is_bad(value: Any) -> bool:

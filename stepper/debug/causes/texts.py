@@ -298,19 +298,6 @@ def result_word(value: Scalar | None) -> str:
     return "NaN" if value == "NaN" else "-Inf" if value == json_number(-math.inf) else "Inf"
 
 
-def chain_lines(chain: Chain) -> list[str]:
-    """Return a chain, a line for each link, and why it ends where that is not its beginning."""
-    lines = [link_text(link) for link in chain.links]
-    return [*lines, chain.stopped] if chain.stopped else lines
-
-
-def link_text(link: Link) -> str:
-    """Return a link in one line: `@7 Exp 'exp_key'[0,3] = Inf: born here: exp(89.2) > f32 maximum exp(88.72)`."""
-    value = "" if link.value is None else f" = {number_text(link.value)}"
-    words = link_words(link)
-    return f"{moment_text(link.location)} {value_text(link)}{value}{f': {words}' if words else ''}"
-
-
 def moment_text(location: Location) -> str:
     """Return the iterations around a place: `@7`, `@2,@0`; `model` outside of every loop."""
     numbers = [f"@{one.iteration}" for one in location.path if one.iteration is not None]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -23,24 +23,53 @@ _LONGEST_NAME: Final = 24
 _REDUCTIONS: Final = ("ReduceLogicalAnd", "ReduceLogicalOr")
 
 
-def verdict_text(verdict: Verdict, *, floats: bool = True) -> str:
-    """Return `next tok = 12, so NotEqual(next tok, 12) is false`; next: what the back edge to `tok` will carry.
+class VerdictPart(NamedTuple):
+    """A piece of the sentence of a verdict, its emphasis ("strong", "dim" or ""), and the layer that it names."""
+
+    text: str
+    emphasis: str = "dim"
+    layer: LayerSite | None = None
+
+
+def verdict_parts(
+    verdict: Verdict,
+    operand: Callable[[VerdictOperand], str],
+    value: Callable[[VerdictOperand], str],
+    named: Callable[[LayerSite], str],
+    *,
+    floats: bool = True,
+    is_short: bool = False,
+) -> Iterator[VerdictPart]:
+    """Yield `tok' = 12, so NotEqual(tok', 12) is false`; the functions name operands, write values, name a layer.
 
     Without `floats`, whose last digits may differ from processor to processor, these are named alone.
     """
     root = verdict.root
-    ending = "" if root.value is verdict.value else f", so the condition is {_word(verdict)}"
-    if not root.compared:
-        return f"{_short(root.layer.name)} is {_word(root)}{ending}"
-    told = compared_text(root, floats=floats)
-    inside = ", ".join(_operand_value(one) if one.is_constant else _operand_name(one) for one in root.compared)
-    return f"{told}{', so ' if told else ''}{excerpt(root.layer.type)}({inside}) is {_word(root)}{ending}"
+    told = [one for one in root.told if floats or isinstance(one.value, int)]
+    for place, one in enumerate(told):
+        yield VerdictPart(", " * bool(place) + f"{operand(one)} = {value(one)}", "strong", one.layer)
+    if told:
+        yield VerdictPart(", so ")
+    if root.compared:
+        inside = ", ".join(value(one) if one.is_constant else operand(one) for one in root.compared)
+        kind = excerpt(root.layer.type)
+        yield VerdictPart(kind if is_short else f"{kind}({inside})", "", root.layer)
+    else:
+        yield VerdictPart(named(root.layer), "strong", root.layer)
+    yield VerdictPart(f" is {_word(root)}", "dim" if root.compared else "")
+    if root.value is not verdict.value:
+        yield VerdictPart(f", so the condition is {_word(verdict)}")
 
 
-def compared_text(verdict: Verdict, *, floats: bool = True) -> str:
-    """Return what the comparison that decided compares, Constants left out: `next tok = 12`; empty if nothing."""
-    told = (one for one in verdict.root.told if floats or isinstance(one.value, int))
-    return ", ".join(f"{_operand_name(one)} = {_operand_value(one)}" for one in told)
+def verdict_text(verdict: Verdict, *, floats: bool = True) -> str:
+    """Return `tok' = 12, so NotEqual(tok', 12) is false`; tok': what the back edge to `tok` will carry."""
+    parts = verdict_parts(verdict, _operand_name, _operand_value, lambda layer: _short(layer.name), floats=floats)
+    return "".join(part.text for part in parts)
+
+
+def compared_text(verdict: Verdict) -> str:
+    """Return what the comparison that decided compares, Constants left out: `tok' = 12`; empty if nothing."""
+    return ", ".join(f"{_operand_name(one)} = {_operand_value(one)}" for one in verdict.root.told)
 
 
 def _word(verdict: Verdict) -> str:
@@ -48,7 +77,7 @@ def _word(verdict: Verdict) -> str:
 
 
 def _operand_name(one: VerdictOperand) -> str:
-    return _short(one.layer.name) if one.carried is None else f"next {_short(one.carried.name)}"
+    return _short(one.layer.name) if one.carried is None else f"{_short(one.carried.name)}'"
 
 
 def _operand_value(one: VerdictOperand) -> str:

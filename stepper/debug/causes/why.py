@@ -28,16 +28,14 @@ from stepper.debug.causes.cause import (
 from stepper.debug.causes.crossings import (
     ValueSpot,
     condition_of,
-    held,
     operation_of,
     producer,
-    with_rank_of,
 )
 from stepper.debug.causes.earlier_frames import EarlierFrames
 from stepper.debug.causes.locations import location_of, output_named
 from stepper.debug.causes.nan_origins import first_element, is_non_finite, nan_origin, operands_of, scalar_of
-from stepper.debug.causes.run_walk import Differs, RunWalk, is_bad
-from stepper.debug.provenance.operation_at import Contribution, Contributions, Factor, ValueNotKept, inputs_of
+from stepper.debug.causes.run_walk import Differs, RunWalk
+from stepper.debug.provenance.operation_at import Contribution, inputs_of
 from stepper.debug.timeline import Timeline
 from stepper.element_types import FLOATING, Array
 from stepper.engine.frames import Frame
@@ -227,15 +225,16 @@ class _ChainWalk(RunWalk):
             return link, self._chosen_by(spot) if kind is LinkKind.CONSTANT else None
         way = self._crossing(spot, frame, operation)
         link, following = replace(link, kind=way.kind, line=way.line), way.following
-        if operation is not None:
-            self._decides = operation.layer if way.decides else None
-            return link, following
-        return (link, None) if following is None else self._carried(link, spot, following)
+        self._decides = operation.layer if operation is not None and way.decides else None
+        becomes = "" if following is None else self._becomes(spot, following)
+        if becomes:
+            return replace(link, kind=LinkKind.BORN, arithmetic=Arithmetic.OVERFLOW, formula=becomes), None
+        return link, following
 
     def _chosen_by(self, spot: ValueSpot) -> ValueSpot | None:
         """Return, of a constant in a branch, the condition for which that branch ran; None where it is the same."""
         found = condition_of(self._frames, spot.seat) if self._finite else None
-        if found is None or (self._differs is not None and not self._is_different(found[0])):
+        if found is None or not self._is_different(found[0]):
             return None
         self._decides = found[1].layer
         return found[0]
@@ -260,7 +259,7 @@ class _ChainWalk(RunWalk):
     def _made(self, spot: ValueSpot, link: Link, frame: Frame, operation: Operation) -> tuple[Link, ValueSpot | None]:
         """Return the link of a finite element with its largest parts, and the one of them that is followed."""
         found = self._contributions(spot, frame, operation)
-        chosen = self._chosen(spot, found, frame, operation)
+        chosen = next((found.parts[k].factor for k in self._followed(found, spot.seat, operation)), None)
         shares: list[float | None] = [*found.weights, *[None] * len(found.parts)]
         parts = tuple(
             self._part(part, frame, operation, share)
@@ -282,28 +281,6 @@ class _ChainWalk(RunWalk):
             return link, None
         return link, ValueSpot(spot.seat, operation.inputs[chosen.input], chosen.element, chosen.is_shape)
 
-    def _chosen(self, spot: ValueSpot, found: Contributions, frame: Frame, operation: Operation) -> Factor | None:
-        """Return what is followed of a finite element: what decides or is largest, constants last, indices after data.
-
-        With a reference what differs from it comes first.
-        """
-        factors: list[tuple[tuple[bool, ...], int, Factor]] = []
-        for k, part in enumerate(found.parts):
-            for factor in (part.factor, part.beside):
-                if factor is None or factor.element is None:
-                    continue
-                slot = operation.inputs[factor.input]
-                is_constant = frame.program.template[slot] is not None
-                there = ValueSpot(spot.seat, slot, factor.element, factor.is_shape)
-                is_same = self._differs is not None and not self._is_different(there)
-                factors.append(((is_same, is_constant, not part.is_value), k, factor))
-        return min(factors, key=lambda one: one[:2])[2] if factors else None
-
-    def _is_different(self, spot: ValueSpot) -> bool:
-        assert self._differs is not None
-        found = self._differs(spot.seat, spot.slot, np.asarray(self._value(spot.seat, spot.slot)))
-        return found is not None and bool(found.all() if spot.is_shape else found[spot.element])
-
     def _part(self, part: Contribution, frame: Frame, operation: Operation, share: float | None) -> LinkPart:
         factor = part.factor
         layer, output = producer(frame.program, operation.inputs[factor.input])
@@ -312,21 +289,6 @@ class _ChainWalk(RunWalk):
         return LinkPart(
             factor.input, site, output, factor.element, value, part.role, part.amount, share, factor.is_shape
         )
-
-    def _carried(self, link: Link, spot: ValueSpot, following: ValueSpot) -> tuple[Link, ValueSpot | None]:
-        """Return the next spot of what is handed over as it is, but for type and rank, which a Parameter may fix."""
-        frame = self._frame(following.seat)
-        if frame.values[following.slot] is None:
-            raise ValueNotKept
-        source = held(frame, following)
-        following = with_rank_of(source, following)
-        if spot.element is None or not self._goes_on(spot):
-            return link, None
-        number = self._element(following)
-        if self._is_bad(spot) and number is not None and source.dtype in FLOATING and not is_bad(number):
-            formula = f"{float(number):.4g} becomes {link.type}"
-            return replace(link, kind=LinkKind.BORN, arithmetic=Arithmetic.OVERFLOW, formula=formula), None
-        return link, following
 
 
 class _Laps:

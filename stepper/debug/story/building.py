@@ -55,13 +55,14 @@ from stepper.debug.story.histories import ElementHistories, HistoryWish, Path, p
 from stepper.debug.story.places import EndedLoop, ended_loop, spot_of
 from stepper.debug.story.shortening import folded
 from stepper.debug.story.slicer import (
-    CausalGraph,
     CausalLink,
-    CausalSlice,
     GraphWalk,
     Way,
+    fold_entries,
+    fold_moves,
     lacking_at_entry,
     lacking_slices,
+    shown_links,
     unfit_condition,
 )
 from stepper.debug.story.texts import name_in_iteration
@@ -146,7 +147,8 @@ class _Builder:
             return self._of_end(pieces)
         if spot.element is None:
             raise UsageError(f"'{target.named.name}' is a scalar: it has no axis whose extent has a story")
-        told = self._told(self._walk.slice(spot), self._address(spot, target), self._short(spot, target), None)
+        self._walk.slice(spot)
+        told = self._told(self._address(spot, target), self._short(spot, target), None)
         value = np.asarray(self._frames.at(spot.seat)[-1].values[spot.slot])
         levels = np.zeros(value.ndim if of_shape else value.shape, np.uint8)
         levels[spot.element] = Strength.DATA
@@ -183,11 +185,13 @@ class _Builder:
             operation = frame.program.operations[index]
             values = [frame.values[slot] if slot >= 0 else None for slot in operation.inputs]
             lacking = lacking_at_entry(operation, values, self._timeline.machine.rules)
-        walk = self._walk
-        asked = walk.slice_failure(seat, index, tick, lacking) if condition is None else walk.slice(condition)
+        if condition is None:
+            self._walk.slice_failure(seat, index, tick, lacking)
+        else:
+            self._walk.slice(condition)
         path = iterations_of(seat)
         name = name_in_iteration(self._name(frame.program, layer), path, self._loop_names(frame.program))
-        return replace(self._told(asked, name, name, None), failure=reason)
+        return replace(self._told(name, name, None), failure=reason)
 
     def _ended_of_pieces(self, spot: ValueSpot) -> EndedLoop | None:
         """Return the loop whose pieces an extent counts: its end says how many there are; None for any other extent."""
@@ -225,9 +229,9 @@ class _Builder:
         if told is None:
             story = Story(name, name, loops=(layer,), present=self._present, end=end, question=self._question)
         else:
-            found = self._walk.slice(told)
-            unasked = tuple(short_names.last_part(one.name) for one in found.unasked)
-            story = self._told(found, name, name, replace(end, unasked=unasked))
+            self._walk.slice(told)
+            unasked = tuple(short_names.last_part(one.name) for one in self._walk.unasked.values())
+            story = self._told(name, name, replace(end, unasked=unasked))
         return self._with_sources(story, self._masks.end_of(ended.outer, ended.seat, activation))
 
     def _verdict(self, ended: EndedLoop) -> Verdict | None:
@@ -316,12 +320,14 @@ class _Builder:
 
     # --- the whole -----------------------------------------------------------------------------------------------
 
-    def _told(self, found: CausalSlice, address: str, name: str, end: StoryEnd | None) -> Story:
-        graph = CausalGraph(found.links)
+    def _told(self, address: str, name: str, end: StoryEnd | None) -> Story:
+        found = self._walk
         if len({link.place for link in found.links}) > MOST_ROWS and not self._question.unfolds:
-            graph.fold_moves()
-        graph.fold_entries()
-        shown = [link for link in found.links if link.number in graph.alive]
+            fold_moves(found.links)
+        begun = () if found.begun is None else found.begun.kept
+        kept = {*begun, *(seat for link in shown_links(found.links) for one in link.followed for seat in one.kept)}
+        entries = fold_entries(found.links)
+        shown = shown_links(found.links)
         numbers = {link.number: number for number, link in enumerate(shown)}
         split, inner = _split(shown), _inner_loops(shown)
         deepest = max(shown, key=lambda link: _depth(link.program)).program
@@ -333,11 +339,8 @@ class _Builder:
         column_of = {link.number: _column_key(link, inner, _depth(deepest)) for link in shown}
         columns = sorted(set(column_of.values()), key=lambda one: time_of(*one))
         column_numbers = {key: number for number, key in enumerate(columns)}
-        made_by: dict[int, dict[int, int]] = {}
-        for edge in graph.edges:
-            made_by.setdefault(edge.target, {})[edge.part] = numbers[edge.source]
         histories = self._histories(shown, [column.path for column in columns if column.path])
-        passed = {iterations_of(seat) for seat in (*graph.kept, *found.kept)}
+        passed = set(map(iterations_of, kept))
         made = Story(
             address=address,
             name=name,
@@ -349,21 +352,22 @@ class _Builder:
                     link,
                     rows[link.number],
                     column_numbers[column_of[link.number]],
-                    made_by.get(link.number, {}),
-                    link.entry or graph.entries.get(link.number),
+                    {one.part: numbers[one.source.number] for one in link.followed},
+                    link.entry or entries.get(link.number),
                 )
                 for link in shown
             ),
             edges=tuple(
                 StoryEdge(
-                    source=numbers[edge.source],
-                    target=numbers[edge.target],
-                    ways=tuple(map(self._entry, edge.ways)),
-                    share=edge.share,
-                    moves=edge.moves,
-                    kept=len(edge.kept),
+                    source=numbers[one.source.number],
+                    target=numbers[link.number],
+                    ways=tuple(map(self._entry, one.ways)),
+                    share=None if link.making is None else link.making.parts[one.part].share,
+                    moves=one.moves,
+                    kept=len(one.kept),
                 )
-                for edge in graph.edges
+                for link in shown
+                for one in link.followed
             ),
             loop_names=self._loop_names(deepest),
             iterations=tuple(histories.iterations),

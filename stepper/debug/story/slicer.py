@@ -12,15 +12,13 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 from msgspec import Struct, field
-from msgspec.structs import replace
 
-from stepper import element_types
 from stepper.debug.causes.cause import Arithmetic, Element, LinkForm, LinkKind, PartRole
-from stepper.debug.causes.crossings import Crossing, ValueSpot, held, operation_of, producer, with_rank_of
+from stepper.debug.causes.crossings import Crossing, ValueSpot, operation_of, producer
 from stepper.debug.causes.earlier_frames import EarlierFrames, Seat, iterations_of
 from stepper.debug.causes.nan_origins import nan_origin
 from stepper.debug.causes.run_walk import RunWalk, is_bad
-from stepper.debug.provenance.operation_at import Contribution, Contributions, Factor, ValueNotKept
+from stepper.debug.provenance.operation_at import Contribution, Contributions, Factor
 from stepper.debug.provenance.rules import MOST_PARTS
 from stepper.debug.timeline import Timeline
 from stepper.engine import loops
@@ -54,16 +52,29 @@ class Way(Struct, frozen=True):
     outside: ValueSpot | None = None
 
 
-class Followed(Struct, frozen=True):
-    """An operand that is followed: which part of the making, the link that made it, and the way between them.
+class Followed(Struct, eq=False):
+    """A value that is followed: the spot of the operation's output that made it, or of what it ends at for this reason.
 
-    `kept` are the iterations in which it was only passed on.
+    `ways` are the borders on the way to it, `kept` the iterations in which it was only passed on; `entry` is the border
+    beyond which it is not followed. Of an operand, `part` is which part of the making it is, and `link` that of the
+    spot; `moves` counts the operations between them that only moved it.
     """
 
-    part: int
-    source: ValueSpot
+    spot: ValueSpot
+    kind: LinkKind
     ways: tuple[Way, ...] = ()
     kept: tuple[Seat, ...] = ()
+    entry: Way | None = None
+    formula: str = ""
+    part: int = 0
+    link: CausalLink | None = None
+    moves: int = 0
+
+    @property
+    def source(self) -> CausalLink:
+        """Return the link that made an operand."""
+        assert self.link is not None, "it was followed"
+        return self.link
 
 
 class CausalLink(Struct, eq=False):
@@ -107,75 +118,59 @@ class CausalLink(Struct, eq=False):
         )
 
 
-class CausalSlice(Struct, eq=False):
-    """All links found, the one that was asked about first; `pending` are known but not looked at."""
-
-    links: list[CausalLink]
-    ways: tuple[Way, ...]
-    kept: tuple[Seat, ...]
-    pending: int
-    stopped: str
-    unasked: tuple[Layer, ...] = ()
-
-
-class _Source(Struct, eq=False):
-    """Where a value is made: the spot of an operation's output, or of what it ends at for the reason `kind`."""
-
-    spot: ValueSpot
-    kind: LinkKind
-    ways: tuple[Way, ...]
-    kept: tuple[Seat, ...]
-    entry: Way | None = None
-    formula: str = ""
-
-
 class GraphWalk(RunWalk):
     """The way back of a story from a spot, over up to three operands of each link."""
 
     def __init__(self, timeline: Timeline, frames: EarlierFrames, most: int, wider: dict[str, int]) -> None:
         super().__init__(timeline, frames)
         self._most, self._wider = most, wider
-        self._links: dict[ValueSpot, CausalLink] = {}
-        self._ordered: list[CausalLink] = []
+        self.links: list[CausalLink] = []
+        self.begun: Followed | None = None
+        self.unasked: dict[int, Layer] = {}
+        self.stopped = ""
+        self._known: dict[ValueSpot, CausalLink] = {}
         self._heap: list[tuple[int, float, Order, int]] = []
         self._expanded: set[int] = set()
         self._cache: dict[Seat, list[Frame]] = {}
-        self._plans: dict[int, LoopPlan | BranchPlan] = {
-            id(plan.program): plan
-            for program in timeline.machine.compiled.programs
-            for operation in program.operations
-            for plan in operation.plans
-        }
-        self._moving: dict[int, frozenset[int]] = {}
-        self._unasked: dict[int, Layer] = {}
-        self._factors: dict[tuple[int, int], int] = {}
 
-    def slice(self, spot: ValueSpot) -> CausalSlice:
-        """Return the links behind a spot. A pause ends the walk early; what was found by then is returned."""
+    @property
+    def pending(self) -> int:
+        """Return how many links are known, but were not looked at."""
+        return len({number for *_, number in self._heap if number not in self._expanded})
 
-        def begin() -> _Source:
-            source = self._source(spot, is_root=True)
-            self._add(source, weight=1.0, share=1.0)
-            return source
+    def slice(self, spot: ValueSpot) -> None:
+        """Find the links behind a spot. A pause ends the walk early, and `stopped` says so."""
 
-        return self._sliced(begin)
+        def begin() -> None:
+            self.begun = self._source(spot, is_root=True)
+            self._add(self.begun, weight=1.0, share=1.0)
 
-    def slice_failure(self, seat: Seat, index: int, tick: int, lacking: Sequence[InputExtent]) -> CausalSlice:
-        """Return the links behind what an operation of the frame at a seat was given, at which the run failed.
+        self._find(begin)
+
+    def slice_failure(self, seat: Seat, index: int, tick: int, lacking: Sequence[InputExtent]) -> None:
+        """Find the links behind what an operation of the frame at a seat was given, at which the run failed.
 
         `lacking` are extents of its inputs: where these are the reason they are followed, and nothing else.
         """
-        return self._sliced(lambda: self._begin_at_failure(seat, index, tick, lacking))
+        self._find(lambda: self._begin_at_failure(seat, index, tick, lacking))
+
+    def _find(self, begin: Callable[[], None]) -> None:
+        def walk() -> None:
+            begin()
+            self._walk()
+
+        self.stopped = self._ended(walk) or self.stopped
+        self._settle_shares()
 
     def _begin_at_failure(self, seat: Seat, index: int, tick: int, lacking: Sequence[InputExtent]) -> None:
         frame = self._frame(seat)
         operation = frame.program.operations[index]
         values = [frame.values[slot] if slot >= 0 else None for slot in operation.inputs]
-        source = _Source(ValueSpot(seat, operation.outputs[0], None), LinkKind.FAILED, (), ())
+        source = Followed(ValueSpot(seat, operation.outputs[0], None), LinkKind.FAILED)
         link = self._new_link(source, frame, 1.0, None, None)
         link.layer, link.shape, link.tick = operation.layer, (), tick
         link.making = failed_making(values, lacking)
-        self._ordered.append(link)
+        self.links.append(link)
         self._expanded.add(link.number)
         told = list(range(len(lacking)))[:MOST_FOLLOWED] or self._told_apart(link.making, operation, frame)
         self._follow(link, operation, told)
@@ -199,60 +194,46 @@ class GraphWalk(RunWalk):
                 others.append(k)
         return [*[*numbers, *inputs.values()][:MOST_FOLLOWED], *others[:MOST_FOLLOWED]]
 
-    def _sliced(self, begin: Callable[[], _Source | None]) -> CausalSlice:
-        begun: list[_Source | None] = []
-        too_many: list[str] = []
-
-        def walk() -> None:
-            begun.append(begin())
-            too_many.append(self._walk())
-
-        stopped = self._ended(walk) or "".join(too_many)
-        self._settle_shares()
-        pending = len({number for *_, number in self._heap if number not in self._expanded})
-        source = begun[0] if begun else None
-        ways, kept = ((), ()) if source is None else (source.ways, source.kept)
-        return CausalSlice(self._ordered, ways, kept, pending, stopped, tuple(self._unasked.values()))
-
-    def _walk(self) -> str:
+    def _walk(self) -> None:
         finite = behind = 0
-        is_fault = self._ordered[0].is_bad
+        is_fault = self.links[0].is_bad
         while self._heap:
             self._heed_pause()
             phase, _, _, number = self._heap[0]
             if phase and (finite >= self._most or (is_fault and behind >= BEHIND_A_BIRTH * self._most // 40)):
-                return ""
+                return
             heapq.heappop(self._heap)
             if number in self._expanded:
                 continue
             self._expanded.add(number)
             finite += 1
             behind += phase
-            self._expand(self._ordered[number])
-            if len(self._ordered) >= _MOST_NODES:
-                return f"{len(self._ordered):,} links were looked at"
-        return ""
+            self._expand(self.links[number])
+            if len(self.links) >= _MOST_NODES:
+                self.stopped = f"{len(self.links):,} links were looked at"
+                return
 
-    def _add(self, source: _Source, weight: float, share: float | None) -> None:
-        known = self._links.get(source.spot)
+    def _add(self, source: Followed, weight: float, share: float | None) -> CausalLink:
+        known = self._known.get(source.spot)
         if known is not None:
             known.weight = max(known.weight, weight)
             known.share = None if share is None or known.share is None else known.share + share
-            return
+            return known
         frame, value = self._frame(source.spot.seat), self._element(source.spot)
-        link = self._links[source.spot] = self._new_link(source, frame, weight, share, value)
-        self._ordered.append(link)
+        link = self._known[source.spot] = self._new_link(source, frame, weight, share, value)
+        self.links.append(link)
         if source.kind is LinkKind.BORN:
             link.arithmetic = Arithmetic.OVERFLOW
         if source.kind is not LinkKind.COMPUTED:
-            return
+            return link
         self._make(link, frame)
         is_certain = link.is_bad or link.key in self._wider  # what is asked for by name is looked at at any rate
         if is_certain or max(weight, abs(share or 0.0)) >= LEAST_WEIGHT or link.is_fixed_move:
             later = tuple(-place for place in link.order)
             heapq.heappush(self._heap, (int(not is_certain), 0.0 if is_certain else -weight, later, link.number))
+        return link
 
-    def _new_link(self, source: _Source, frame: Frame, weight: float, share: float | None, value: Any) -> CausalLink:
+    def _new_link(self, source: Followed, frame: Frame, weight: float, share: float | None, value: Any) -> CausalLink:
         spot = source.spot
         layer, output = producer(frame.program, spot.slot)
         order = self._order(spot, frame.program)
@@ -272,7 +253,7 @@ class GraphWalk(RunWalk):
             is_bad=is_bad(value),
             formula=source.formula,
             tick=self._tick(spot, frame),
-            number=len(self._ordered),
+            number=len(self.links),
         )
 
     def _frame(self, seat: Seat) -> Frame:
@@ -306,7 +287,7 @@ class GraphWalk(RunWalk):
 
     # --- where a value is made -----------------------------------------------------------------------------------
 
-    def _source(self, spot: ValueSpot, *, is_root: bool = False) -> _Source:
+    def _source(self, spot: ValueSpot, *, is_root: bool = False) -> Followed:
         """Follow a value over borders of bodies to the operation that computed it, or to where it enters."""
         ways: list[Way] = []
         kept: list[Seat] = []
@@ -321,33 +302,21 @@ class GraphWalk(RunWalk):
                     spot = passed
                     continue
             if kind is not None:
-                return _Source(spot, kind, tuple(ways), tuple(kept))
+                return Followed(spot, kind, tuple(ways), tuple(kept))
             way = self._crossing(spot, frame, operation)
             if way.following is None:
-                return _Source(spot, way.kind, tuple(ways), tuple(kept))
+                return Followed(spot, way.kind, tuple(ways), tuple(kept))
             following = way.following
-            if self._value(following.seat, following.slot) is None:
-                raise ValueNotKept
-            following = with_rank_of(held(self._frame(following.seat), following), following)
             owner = frame.program.parameter(spot.slot) if operation is None else operation.layer
             is_outside = bool(spot.seat) and not iterations_of(following.seat)
             step = Way(way.kind, owner, frame.program, way.line, following if is_outside else None)
-            end = self._ends_here(spot, following, step)
-            if end is not None:
-                kind_of = element_types.name_of(np.asarray(frame.values[spot.slot]).dtype)
-                becomes = f"{float(self._element(following)):.4g} becomes {kind_of}" if end is LinkKind.BORN else ""
-                return _Source(spot, end, tuple(ways), tuple(kept), step, becomes)
+            becomes = self._becomes(spot, following)
+            into = step.kind in (LinkKind.INITIAL, LinkKind.SLICE, LinkKind.INVARIANT) and is_outside
+            if following.element is None or becomes or (into and not self._is_bad(spot)):
+                kind = LinkKind.BORN if becomes else step.kind
+                return Followed(spot, kind, tuple(ways), tuple(kept), step, becomes)
             ways.append(step)
             spot = following
-
-    def _ends_here(self, spot: ValueSpot, following: ValueSpot, step: Way) -> LinkKind | None:
-        """Return why a value is followed no further: what is finite not to outside of all loops."""
-        if following.element is None:
-            return step.kind
-        if self._is_bad(spot):
-            return None if self._is_bad(following) else LinkKind.BORN
-        into = step.kind in (LinkKind.INITIAL, LinkKind.SLICE, LinkKind.INVARIANT)
-        return step.kind if into and step.outside is not None else None
 
     def _crossing(self, spot: ValueSpot, frame: Frame, operation: Operation | None) -> Crossing:
         """Return the border that a value came over; of a branch that gives a constant, the condition that chose it."""
@@ -364,7 +333,7 @@ class GraphWalk(RunWalk):
                 result = next(slot for index, slot in plan.outputs if index == output)
                 if plan.program.template[result] is None:
                     layer, _ = producer(plan.program, result)
-                    self._unasked[layer.id] = layer
+                    self.unasked[layer.id] = layer
         condition = operation.inputs[0]
         element = (0,) * np.ndim(frame.values[condition])
         return way._replace(following=ValueSpot(spot.seat, condition, element))
@@ -414,16 +383,12 @@ class GraphWalk(RunWalk):
             source = self._source(spot)
             if source.kind is LinkKind.CONSTANT and not link.is_bad:
                 continue  # there is nothing behind it
-            self._add(source, link.weight * weight, share)
-            link.followed.append(Followed(part, source.spot, source.ways, source.kept))
+            source.part, source.link = part, self._add(source, link.weight * weight, share)
+            link.followed.append(source)
 
     def _behind_fault(self, link: CausalLink, found: Contributions, frame: Frame, operation: Operation) -> list[int]:
         """Return the parts that are not finite; of a birth the parts that made it, with the reason."""
         assert link.spot.element is not None
-        if found.form is LinkForm.SUM:
-            for k, part in enumerate(found.parts):  # the other factor of a term may be to blame
-                if part.beside is not None and is_bad(part.beside.value) and not is_bad(part.factor.value):
-                    found = self._turn(link, k)
         bad = [k for k, part in enumerate(found.parts) if part.is_value and is_bad(part.factor.value)]
         if bad and (not np.isnan(link.value) or any(np.isnan(found.parts[k].factor.value) for k in bad)):
             return bad[:MOST_FOLLOWED]
@@ -438,64 +403,27 @@ class GraphWalk(RunWalk):
                 return []
             value = np.asarray(frame.values[operation.inputs[origin.follows]])[element]
             factor = found.parts[places[0]].factor._replace(element=element, value=value)
-            self._put(link, places[0], found.parts[places[0]]._replace(factor=factor))
+            turned = found.parts[places[0]]._replace(factor=factor)
+            link.making = found._replace(parts=(*found.parts[: places[0]], turned, *found.parts[places[0] + 1 :]))
             return places[:1]
         link.kind = LinkKind.STATE if operation.kind is OpKind.STATEFUL else LinkKind.BORN
         link.finite_beside = int(np.isfinite(np.asarray(frame.values[link.spot.slot])).sum())
         return self._chosen(link, operation)
 
-    @staticmethod
-    def _put(link: CausalLink, k: int, part: Contribution) -> Contributions:
-        found = link.making
-        assert found is not None
-        link.making = found = found._replace(parts=(*found.parts[:k], part, *found.parts[k + 1 :]))
-        return found
-
-    def _turn(self, link: CausalLink, k: int) -> Contributions:
-        """Make the other factor of a term the one that is followed."""
-        assert link.making is not None
-        part = link.making.parts[k]
-        assert part.beside is not None
-        return self._put(link, k, part._replace(factor=part.beside, beside=part.factor))
-
     def _chosen(self, link: CausalLink, operation: Operation) -> list[int]:
         """Return the parts of a finite element that are followed."""
-        found, inputs = link.making, operation.inputs
+        found, moving = link.making, self._moving_slots(link.program)
         assert found is not None
-        moving = self._moving_slots(link.program)
-        parts = [k for k, part in enumerate(found.parts) if part.is_value and part.factor.element is not None]
+        order = [k for k in self._followed(found, link.spot.seat, operation) if found.parts[k].is_value]
+        living = [k for k in order if operation.inputs[found.parts[k].factor.input] in moving]
         if found.form is LinkForm.SUM:
-            for k in parts:  # the factor of a term that changes is the one that is followed
-                part = found.parts[k]
-                if (
-                    part.beside is not None
-                    and inputs[part.factor.input] not in moving
-                    and inputs[part.beside.input] in moving
-                ):
-                    found = self._turn(link, k)
-        living = [k for k in parts if inputs[found.parts[k].factor.input] in moving]
-        decisive = [k for k in parts if found.parts[k].role is PartRole.DECIDES]
-        if found.form is LinkForm.SUM:
-            return self._standing_out(found, parts, living)
-        if found.form is LinkForm.PRODUCT:
-            parts, living = decisive or parts, [k for k in decisive or parts if k in living]
-            states, place = self._states(link.program), (id(link.program), link.spot.slot)
-            kept = [k for k in living if inputs[found.parts[k].factor.input] in states]
-            usual = [k for k in parts if found.parts[k].factor.input == self._factors.get(place)]
-            weights = dict(enumerate(found.weights))
-            largest = [k for k in living if weights.get(k, 0.0) >= ENOUGH]
-            if kept and weights.get(kept[0], 1.0) < LEAST_WEIGHT:  # the state hardly matters
-                kept = largest
-            chosen = (kept or usual or living or parts)[:1]
-            if chosen:
-                self._factors[place] = found.parts[chosen[0]].factor.input
-            return chosen
+            return self._standing_out(found, order, living)
         if found.form is LinkForm.CHOICE:
-            return decisive[:MOST_FOLLOWED]
+            return [k for k in order if found.parts[k].role is PartRole.DECIDES][:MOST_FOLLOWED]
         is_function = found.form in (LinkForm.FUNCTION, LinkForm.BROADCAST)
         if found.form is LinkForm.WHOLE or (is_function and link.weight < 1 and link.spot.seat):
             return []  # inside of a loop a part of a sum is followed to where its share ends
-        return (living or parts[:1])[:MOST_FOLLOWED]
+        return (living or order[:1])[: 1 if found.form is LinkForm.PRODUCT else MOST_FOLLOWED]
 
     @staticmethod
     def _standing_out(found: Contributions, parts: list[int], living: list[int]) -> list[int]:
@@ -526,102 +454,57 @@ class GraphWalk(RunWalk):
 
         What the walk has added up lacks the ways that were found after a link had been followed.
         """
-        for spot in {one.source for link in self._ordered for one in link.followed}:
-            self._links[spot].share = 0.0
-        for link in sorted(self._ordered, key=lambda link: link.order, reverse=True):
+        for link in self.links:
             for one in link.followed:
-                source = self._links[one.source]
+                one.source.share = 0.0
+        for link in sorted(self.links, key=lambda link: link.order, reverse=True):
+            for one in link.followed:
+                source = one.source
                 _, share = self._share(link, one.part, [each.part for each in link.followed])
                 source.share = None if share is None or source.share is None else source.share + share
 
-    def _moving_slots(self, program: Program) -> frozenset[int]:
-        """Return the slots whose values differ by iteration, or by run: all but constants and what never changes."""
-        if id(program) not in self._moving:
-            plan = self._plans.get(id(program))
-            fixed = {one.parameter for one in plan.invariant} if isinstance(plan, LoopPlan) else set()
-            found = {slot for slot in program.parameters if slot not in fixed}
-            for operation in program.operations:
-                if found & set(operation.inputs) or operation.kind is OpKind.STATEFUL:
-                    found |= set(operation.outputs)
-            self._moving[id(program)] = frozenset(found)
-        return self._moving[id(program)]
 
-    def _states(self, program: Program) -> frozenset[int]:
-        """Return the Parameters into which back edges carry a value: of a gate times a state the state is followed."""
-        plan = self._plans.get(id(program))
-        return frozenset(parameter for parameter, _ in plan.carried) if isinstance(plan, LoopPlan) else frozenset()
+def fold_moves(links: list[CausalLink]) -> None:
+    """Pass over what only moves an element the same way each time, and has one source."""
+    for link in links:
+        for one in link.followed:
+            while (between := one.source).is_fixed_move and between.kind is LinkKind.COMPUTED:
+                if len(between.followed) != 1 or between is links[0]:
+                    break
+                (before,) = between.followed
+                one.ways, one.kept = (*one.ways, *before.ways), (*one.kept, *before.kept)
+                one.link, one.moves = before.link, one.moves + 1 + before.moves
 
 
-class CausalEdge(Struct, frozen=True):
-    """An operand that was followed: from the link that made it to the link whose part it is."""
+def fold_entries(links: list[CausalLink]) -> dict[int, Way]:
+    """Take out Parameters that bring a value in, in an iteration other than that of their one reader.
 
-    source: int
-    target: int
-    part: int
-    ways: tuple[Way, ...]
-    kept: tuple[Seat, ...]
-    share: float | None
-    moves: int = 0
-
-
-class CausalGraph:
-    """Links by number, of which `alive` are shown, and the edges between these.
-
-    `entries` are those taken into readers; `kept` has the iterations in which an element was only passed on.
+    Return the borders by the numbers of these readers.
     """
-
-    def __init__(self, links: list[CausalLink]) -> None:
-        self._links = links
-        self.alive = {link.number for link in links}
-        numbers = {link.spot: link.number for link in links}
-        self.edges = [
-            CausalEdge(numbers[one.source], link.number, one.part, one.ways, one.kept, _share(link, one.part))
-            for link in links
-            for one in link.followed
-        ]
-        self.entries: dict[int, Way] = {}
-        self.kept: list[Seat] = [seat for edge in self.edges for seat in edge.kept]
-
-    def fold_moves(self) -> None:
-        """Take out what only moves an element the same way each time, and has one source."""
-        into: dict[int, list[CausalEdge]] = {}
-        for edge in self.edges:
-            into.setdefault(edge.target, []).append(edge)
-        folded = {
-            link.number: into[link.number][0]
-            for link in self._links[1:]
-            if link.is_fixed_move and link.kind is LinkKind.COMPUTED and len(into.get(link.number, ())) == 1
-        }
-        self.alive -= set(folded)
-        self.edges = [self._shortened(edge, folded) for edge in self.edges if edge.target not in folded]
-
-    @staticmethod
-    def _shortened(edge: CausalEdge, folded: dict[int, CausalEdge]) -> CausalEdge:
-        """Return an edge from what a move got its element from."""
-        while edge.source in folded:
-            before = folded[edge.source]
-            ways, kept = (*edge.ways, *before.ways), (*edge.kept, *before.kept)
-            edge = replace(edge, source=before.source, ways=ways, kept=kept, moves=edge.moves + 1)
-        return edge
-
-    def fold_entries(self) -> None:
-        """Take out Parameters that bring a value in, in an iteration other than that of their one reader."""
-        for link in self._links[1:]:
-            if link.entry is None or link.kind is LinkKind.BORN:
-                continue
-            out = [edge for edge in self.edges if edge.source == link.number]
-            if len(out) != 1:
-                continue
-            target = self._links[out[0].target]
-            if iterations_of(target.spot.seat) == iterations_of(link.spot.seat):
-                continue
-            self.entries[target.number] = link.entry
-            self.edges.remove(out[0])
-            self.alive.discard(link.number)
+    shown = shown_links(links)
+    readers: dict[int, list[tuple[CausalLink, Followed]]] = {}
+    for target in shown:
+        for one in target.followed:
+            readers.setdefault(one.source.number, []).append((target, one))
+    entries = {}
+    for link in shown:
+        if link.entry is None or link.kind is LinkKind.BORN or len(readers.get(link.number, ())) != 1:
+            continue
+        ((target, one),) = readers[link.number]
+        if iterations_of(target.spot.seat) != iterations_of(link.spot.seat):
+            entries[target.number] = link.entry
+            target.followed.remove(one)
+    return entries
 
 
-def _share(link: CausalLink, part: int) -> float | None:
-    return None if link.making is None else link.making.parts[part].share
+def shown_links(links: list[CausalLink]) -> list[CausalLink]:
+    """Return the links that the first one leads to."""
+    found, left = {links[0].number}, [links[0]]
+    while left:
+        new = [one.source for one in left.pop().followed if one.source.number not in found]
+        found |= {link.number for link in new}
+        left += new
+    return [link for link in links if link.number in found]
 
 
 class InputExtent(NamedTuple):

@@ -87,8 +87,8 @@ def told(debugger: Debugger) -> str:
     [
         ("ReduceLogicalOr", 3, "large = boolean[3] [False, False, False], so ReduceLogicalOr(large) is false"),
         ("ReduceLogicalAnd", 3, "large = boolean[3] [False,  True,  True], so ReduceLogicalAnd(large) is false"),
-        ("ReduceLogicalOr", 1, "next x = 0.0625, so Greater(next x, 0.1) is false"),
-        ("ReduceLogicalAnd", 1, "next x = 0.0625, so Greater(next x, 0.1) is false"),
+        ("ReduceLogicalOr", 1, "x' = 0.0625, so Greater(x', 0.1) is false"),
+        ("ReduceLogicalAnd", 1, "x' = 0.0625, so Greater(x', 0.1) is false"),
     ],
 )
 def test_a_reduction_is_told_of_its_data_and_of_one_element_what_is_behind_it(

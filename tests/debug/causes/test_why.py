@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from stepper.debug.causes.cause import Arithmetic, Chain, LinkKind, NonFinite
-from stepper.debug.causes.texts import chain_lines
 from stepper.debug.debugger import Debugger
+from stepper.debug.provenance.texts import link_line
 from stepper.errors import UsageError
 from tests.debug.oracle import debugger
 from tests.models import Graph, Side, backwards, carried, invariant, joined, last, sliced
@@ -65,7 +65,7 @@ def test_an_inf_is_followed_over_back_edges_to_the_multiplication_that_overflows
     assert [(one.value, one.element) for one in birth.operands] == [(float(np.float32(1e36)), (1,))] * 2
     edge = next(link for link in chain.links if link.kind is LinkKind.BACK_EDGE)
     assert edge.location.iteration == 5 and edge.through == (3, 4) and edge.line > 0
-    first, *_others, final = lines = chain_lines(chain)
+    first, *_others, final = lines = list(map(link_line, chain.links))
     assert first.startswith("model Abs 'after'[1] = Inf") and final.startswith("@2 Multiply 'square'[1] = Inf: born")
     said = f"came over the back edge (line {edge.line}), as it did into iterations 3 to 4"
     assert any(line.endswith(said) for line in lines)

@@ -227,8 +227,8 @@ ENDINGS = [
     (counted(-1, 3), 0, "ends when Result 'below' is false"),
     (counted(-1, None), 0, "nothing ends it: no trip count, and no condition that may turn"),
     (counted(5, None), 4, "ended after 5 iterations: the trip count, 5, is reached"),
-    (counted(5, 3), 2, "ended after 3 iterations: next x = 3, so Less(next x, 3) is false in iteration 2"),
-    (counted(-1, 3), 2, "ended after 3 iterations: next x = 3, so Less(next x, 3) is false in iteration 2"),
+    (counted(5, 3), 2, "ended after 3 iterations: x' = 3, so Less(x', 3) is false in iteration 2"),
+    (counted(-1, 3), 2, "ended after 3 iterations: x' = 3, so Less(x', 3) is false in iteration 2"),
 ]  # fmt: skip
 
 

@@ -300,7 +300,7 @@ def test_the_command_why_end_says_the_same_in_lines() -> None:
 
     answer = Interpreter(sample("date_normaliser")).execute("why end")
     assert answer.lines[0] == "why did Loop end after iteration 10 of at most 20"
-    assert answer.lines[1].startswith("next tok = 12, so NotEqual(next tok, 12) is false") and any(
+    assert answer.lines[1].startswith("tok' = 12, so NotEqual(tok', 12) is false") and any(
         "largest of 13: [0,12]" in line for line in answer.lines
     )
 
@@ -636,7 +636,7 @@ def test_of_a_condition_that_is_only_handed_on_its_source_is_told(tmp_path: Path
     net.result(net.loop("ups", body, -1, True, edges, [last(out)], body.result(scalar, "go_on"))[0], "end")
     run = opened(tmp_path, net, np.zeros(1, np.float32))
     told = "".join(verdict(run.story("ups", ends=True, tick=run.run_overview().ticks)))
-    assert told == "next x = 3, so Less(next x, 3) is false"
+    assert told == "x' = 3, so Less(x', 3) is false"
 
 
 def test_of_a_product_in_which_the_state_hardly_matters_the_other_factor_is_followed(tmp_path: Path) -> None:

@@ -210,7 +210,7 @@ def test_what_the_overview_names_at_the_cursor_can_be_typed_as_it_stands(
     async def script(driven: Driven) -> None:
         await put_cursor(driven, loop, outer, iteration)
         named, told, *_ = driven.text("overview").splitlines()[-2].split(maxsplit=1)
-        assert f"handed on by iteration {iteration} as" in told
+        assert f"carried on by iteration {iteration} as" in told
         assert driven.text("overview").splitlines()[-1].strip() == value.removesuffix(".")
         await put_cursor(driven, "outer", (), 0)
         await driven.type(f"print {named}")

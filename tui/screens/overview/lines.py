@@ -27,7 +27,7 @@ from stepper.engine.loops import EndReason
 from stepper.query import short_names
 from stepper.tensors.number_text import number_text
 from stepper.tensors.pictures import Form
-from tui.paint.names import layer_name, row_name
+from tui.paint.names import carried_name, layer_name, row_name
 from tui.paint.rows import clip, printable, shape_of
 from tui.pictures.drawing import form_in
 from tui.screens.overview.cards import BORN, Card, IfOutcome, Line, LinePart, Rank
@@ -161,7 +161,7 @@ class _Lines:
             )
         elif not history.count:
             left = ", and is what leaves the loop" if self._card.has_ended else "; no iteration has ended"
-            yield line._replace(words=f"entered{left}", came=_came(history))
+            yield line._replace(name=carried_name(row.inner), words=f"entered{left}", came=_came(history))
         elif self._chosen[place] != place:
             other = rows[self._chosen[place]]
             name, how = row_name(other), self._how_joined(row, kind, other)

@@ -303,39 +303,26 @@ def verdict(
     *,
     is_short: bool = False,
 ) -> Row:
-    """Return the comparison that decided: `tok = 12, so NotEqual(tok, 12) is false`; `rows` are those of its loop."""
-    root = found.root
-    word = "true" if root.value else "false"
-    which = "true" if found.value else "false"
-    negated: Row = [] if root.value is found.value else [(f", so the condition is {which}", "dim")]
-    if not root.compared:
-        return [(name_linked(printable(str(root.layer)), link(root.layer)), "strong"), (f" is {word}", ""), *negated]
-    told: Row = []
-    for place, one in enumerate(root.told):
-        told += [(", ", "strong")] if place else []
-        told.append((name_linked(_operand(one, rows, labels), link(one.layer)), "strong"))
-    inside = ", ".join(_short_operand(one, rows) for one in root.compared)
-    operation = root.layer.type if is_short else f"{root.layer.type}({inside})"
-    deciding = name_linked(operation, link(root.layer))
-    return [*told, (", so ", "dim"), (deciding, ""), (f" is {word}", "dim"), *negated]
+    """Return the comparison that decided: `tok' = 12, so NotEqual(tok', 12) is false`; `rows` are those of its loop."""
+    from stepper.debug.causes.verdicts import verdict_parts  # the first picture has no use for it
 
+    def name(one: VerdictOperand) -> str:
+        if one.carried is not None:
+            return f"{carried_name(one.carried)}'"
+        return layer_name(one.layer) if one.row is None else row_name(rows[one.row])
 
-def _operand(one: VerdictOperand, rows: Sequence[FactsRow], labels: Mapping[int, tuple[str, ...]]) -> str:
-    name = _operand_name(one, rows)
-    text = printable(one.brief.text) if one.value is None else number_text(one.value)
-    words = () if one.carried is None else labels.get(one.carried.id, ())
-    label = f" '{printable(words[one.value])}'" if isinstance(one.value, int) and 0 <= one.value < len(words) else ""
-    return f"{name} = {text}{label}"
+    def value(one: VerdictOperand) -> str:
+        text = printable(one.brief.text) if one.value is None else number_text(one.value)
+        words = () if one.carried is None else labels.get(one.carried.id, ())
+        label = (
+            f" '{printable(words[one.value])}'" if isinstance(one.value, int) and 0 <= one.value < len(words) else ""
+        )
+        return f"{text}{label}"
 
-
-def _short_operand(one: VerdictOperand, rows: Sequence[FactsRow]) -> str:
-    return number_text(one.value) if one.is_constant and one.value is not None else _operand_name(one, rows)
-
-
-def _operand_name(one: VerdictOperand, rows: Sequence[FactsRow]) -> str:
-    if one.carried is not None:
-        return carried_name(one.carried)
-    return layer_name(one.layer) if one.row is None else row_name(rows[one.row])
+    return [
+        (part.text if part.layer is None else name_linked(part.text, link(part.layer)), part.emphasis)
+        for part in verdict_parts(found, name, value, lambda layer: printable(str(layer)), is_short=is_short)
+    ]
 
 
 # --- a value --------------------------------------------------------------------------------------------------------
@@ -494,7 +481,7 @@ def doing(card: Card, line: Line, run: int, iteration: int) -> str:
         return f"made in {at}, {'not finite since' if stays else 'first not finite in'} {bad:,}"
     if line.kind is RowKind.CONDITION:
         return f"verdict of {at}"
-    return f"handed on by {at} as {line.name}"
+    return f"carried on by {at} as {line.name}"
 
 
 def _plural(word: str, count: int) -> str:

@@ -212,7 +212,7 @@ def test_each_run_of_an_inner_loop_has_its_own_differences() -> None:
             "the cursor is at the moment, however young the run was"
         )
         begin = next(k for k, line in enumerate(lines) if "pairs_of_neighbours" in line)
-        at = next(k for k, line in enumerate(lines) if k > begin and line.split()[:2] == ["↺", "values"])
+        at = next(k for k, line in enumerate(lines) if k > begin and line.split()[:2] == ["↺", "values'"])
         a = next(k for k, line in enumerate(lines) if k > at and line.split()[:1] == ["A"])
         columns = [line.replace("▌", " ").replace("▐", " ").split() for line in lines[a : a + 5]]
         columns[0] = columns[0][1:]
@@ -242,7 +242,7 @@ def test_two_rows_that_one_operation_gives_have_their_own_differences() -> None:
         for at, line in enumerate(lines):
             if "from A" in line and (head := next(one for one in reversed(lines[:at]) if one[1:2] in "↺⊞")):
                 strips.setdefault(head.split()[1], line.split("from A")[1])
-        swaps, order = strips["swaps_in_pass"], strips["order"]
+        swaps, order = strips["swaps_in_pass"], strips["order'"]
         assert swaps.split() == ["·", "·", "+"], "the same in passes 0 and 1, another in 2, and 3 is only now"
         assert order.split() == ["·", "+"], "the same in pass 0 alone"
 

@@ -79,11 +79,11 @@ def test_the_loop_says_what_ended_it_and_shows_its_values() -> None:
         (loop,) = pane.overview.loops
         (run,) = loop.activations
         shown = driven.text("overview")
-        assert "tok = 12, so NotEqual(tok, 12) is false" in shown and "11 iterations of at most 20" in shown
-        line = next(one for one in pane.cards[0].lines if one.name == "tok")
+        assert "tok' = 12, so NotEqual(tok', 12) is false" in shown and "11 iterations of at most 20" in shown
+        line = next(one for one in pane.cards[0].lines if one.name == "tok'")
         history = run.values[line.row]
         assert history is not None
-        assert cells(driven, "tok").split()[3:15] == ["11", *(str(int(one)) for one in history.numbers[0, :, 0])][:12]
+        assert cells(driven, "tok'").split()[3:15] == ["11", *(str(int(one)) for one in history.numbers[0, :, 0])][:12]
         verdicts = cells(driven, "on?").split()[3:14]
         assert verdicts == ["T"] * (run.iterations - 1) + ["F"]
 
@@ -96,7 +96,7 @@ def test_the_value_at_the_cursor_is_that_of_the_run() -> None:
         await driven.press("home", "right", "right", "right")
         at = pane.at
         card = pane.cards[at.card]
-        assert at.iteration == 3 and card.lines[at.line].name == "h"
+        assert at.iteration == 3 and card.lines[at.line].name == "h'"
         other = debugger_of_sample("date_normaliser")
         other.goto(f"{DECODER}::`aten::add/Add_3`@3")
         value = np.asarray(other.value(f"{DECODER}::`aten::add/Add_3`@3"))
@@ -353,7 +353,7 @@ async def click_on(driven: Driven, text: str, times: int) -> None:
 
 @pytest.mark.parametrize(
     ("sample", "name", "iteration"),
-    [("rwkv_overflow", "exp_key@7", 7), ("date_normaliser", "tok = 12", 10), ("date_normaliser", "NotEqual(", 10)],
+    [("rwkv_overflow", "exp_key@7", 7), ("date_normaliser", "tok' = 12", 10), ("date_normaliser", "NotEqual(", 10)],
 )
 def test_names_in_sentences_lead_to_their_moment_by_two_clicks(sample: str, name: str, iteration: int) -> None:
     async def script(driven: Driven) -> None:
@@ -366,7 +366,7 @@ def test_names_in_sentences_lead_to_their_moment_by_two_clicks(sample: str, name
         wanted = name.split("@")[0].split(" =")[0].strip("(")
         assert frame is not None and frame.last >= 0
         done = frame.layers[frame.last]
-        assert wanted in (done.name, done.type) or wanted == "tok"
+        assert wanted in (done.name, done.type) or wanted == "tok'"
 
     drive(sample, script, size=(160, 48))
 
@@ -503,7 +503,7 @@ def test_whole_numbers_with_labels_are_read_as_words() -> None:
 
     async def script(driven: Driven) -> None:
         await opened(driven)
-        words = cells(driven, "tok").split()
+        words = cells(driven, "tok'").split()
         assert words[4:14] == list("2026-11-20") and "so NotEqual(tok, 12) is false" in driven.text("overview")
         await driven.press("up", "up", "home")
         assert "'2'" in driven.text("overview").splitlines()[-1]
@@ -705,10 +705,10 @@ def test_a_value_that_settles_has_its_changes_and_one_that_grows_what_it_grows_b
     async def script(driven: Driven) -> None:
         pane = await opened(driven)
         shown = driven.text("overview")
-        assert "x settles from 4 on: less than 1 % of its change" in shown and "Δ x change" in shown
+        assert "x' settles from 4 on: less than 1 % of its change" in shown and "Δ x' change" in shown
         (grown,) = [line for line in shown.splitlines() if line.strip().startswith("~ toks")]
         assert grown.split()[2] == "3–15" and grown.count("+8") == 12 + 1  # with the value at the cursor
-        line = next(one for one in pane.cards[0].lines if one.name == "x change")
+        line = next(one for one in pane.cards[0].lines if one.name == "x' change")
         changes = pane.cards[0].history(line, 0)
         assert changes is not None and changes.numbers[0, :, 0] == pytest.approx(8 * 0.75 * 0.25 ** np.arange(12.0))
 

@@ -149,7 +149,7 @@ def test_a_value_that_changes_its_shape_is_drawn_by_one_number_of_its_elements_t
 
     async def script(driven: Driven) -> None:
         await driven.ran()
-        changes = next(line for line in driven.text("overview").splitlines() if line.split()[1:2] == ["y"])
+        changes = next(line for line in driven.text("overview").splitlines() if line.split()[1:2] == ["y'"])
         assert changes.startswith("▌~ y") and changes.split()[2] == "2–128" and "64 more" in changes
         await driven.press("down", "home")
         seen = {}
@@ -171,9 +171,9 @@ def test_a_value_that_changes_its_shape_is_drawn_by_one_number_of_its_elements_t
 def test_the_change_of_a_shape_from_what_came_in_to_iteration_0_is_found() -> None:
     async def script(driven: Driven) -> None:
         await driven.ran()
-        assert "\n y@5" in driven.text("overview")
+        assert "\n y'@5" in driven.text("overview")
         await driven.press("x")
-        assert "\n y@0" in driven.text("overview")
+        assert "\n y'@0" in driven.text("overview")
 
     drive(doubling(6), script, size=(120, 40), runs=True)
 
@@ -261,10 +261,10 @@ def test_another_shape_of_as_many_elements_is_marked_and_the_elements_are_drawn(
     async def script(driven: Driven) -> None:
         await driven.ran()
         lines = driven.text("overview").splitlines()
-        changes = next(line for line in lines if line.split()[:2] == ["~", "y"])
+        changes = next(line for line in lines if line.split()[:2] == ["~", "y'"])
         assert changes.count("~") == 1 + 4
         await driven.press("x")
-        assert "\n y@0" in driven.text("overview") and "another shape" in driven.text("overview")
+        assert "\n y'@0" in driven.text("overview") and "another shape" in driven.text("overview")
         await driven.press("down")
         for iteration in range(4):
             lines = driven.text("overview").splitlines()

@@ -318,7 +318,7 @@ def test_a_value_of_two_loops_that_changes_its_shape_is_told_once() -> None:
     async def script(driven: Driven) -> None:
         await driven.ran()
         (found,) = [line for line in driven.text("overview").splitlines() if line.startswith(" found")]
-        assert found.count("held 2–14") == 1 and found.endswith(": another shape")  # 2 + 2 * 2 * 3
+        assert found.count("held' 2–14") == 1 and found.endswith(": another shape")  # 2 + 2 * 2 * 3
 
     drive(debugger, script, size=(160, 48), starts_up=True, runs=True)
 
