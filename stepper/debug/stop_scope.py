@@ -15,8 +15,6 @@ from stepper.debug.scopes import (
     innermost_loop,
     iteration_now,
     loop_elsewhere,
-    output_at_end,
-    value_now,
 )
 from stepper.debug.timeline import Timeline
 from stepper.element_types import Array, read_only
@@ -88,12 +86,7 @@ class StopScope:
     def value(self, address: Address, /) -> Any:
         """Return the value now, or in the iteration that the address names."""
         target = self._target(address)
-        asked = [iterations for iterations in target.iterations if iterations is not None]
-        machine = self._timeline.machine
-        if not asked:
-            has_ended = not machine.stack and target.program is machine.compiled.main
-            return output_at_end(machine, target) if has_ended else value_now(machine.stack, target)
-        if any(not isinstance(one, int) for one in asked):
+        if any(not isinstance(one, int | None) for one in target.iterations):
             raise UsageError(f"'{address}': one iteration of a loop can be in an expression")
         return value_in(self._timeline, target)
 

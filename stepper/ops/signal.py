@@ -74,7 +74,9 @@ def istft(
 ) -> Array:
     """Return the signal [..., length] whose STFT with transposed frames is `data` [..., frequencies, frames, 2]."""
     size, step = _frame(frame_size, frame_step, window)
-    spectrum = np.swapaxes(_as_complex(data), -1, -2)
+    spectrum = _as_complex(data)
+    if spectrum.ndim in (2, 3):
+        spectrum = np.swapaxes(spectrum, -1, -2)
     if spectrum.ndim not in (2, 3) or spectrum.shape[-1] != size // 2 + 1 or spectrum.shape[-2] < 1:
         expected = f"[...,{size // 2 + 1},frames,2]"
         raise KernelError(f"the data has the shape {shape_text(data.shape)}, for frames of {size} expected {expected}")

@@ -93,3 +93,10 @@ def test_a_signal_out_of_proportion_is_refused() -> None:
         istft(spectrum, window, np.int64(4), np.int64(10**12))
     with np.errstate(all="ignore"), pytest.raises(KernelError, match="MB"):
         istft(spectrum, window, np.int64(4), np.int64(2), np.int64(10**12))
+
+
+def test_a_spectrum_without_an_axis_of_frames_is_refused() -> None:
+    with pytest.raises(
+        KernelError, match=r"the data has the shape \[4,2\], for frames of 4 expected \[\.\.\.,3,frames,2\]"
+    ):
+        istft(np.zeros((4, 2), np.float32), np.ones(4, np.float32), 4, 2)

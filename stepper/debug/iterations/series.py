@@ -16,7 +16,7 @@ from stepper.debug.causes.locations import file_of, location_of
 from stepper.debug.iterations.loop_runs import ensure_run_here, enter_run_of, iterations_in_all, loop_around, outer_now
 from stepper.debug.iterations.reader import Batch, IterationReader, Take
 from stepper.debug.results import PreviousValue, Series
-from stepper.debug.scopes import value_now
+from stepper.debug.scopes import output_at_end, value_now
 from stepper.debug.timeline import Timeline
 from stepper.debug.visits import PAUSED, excursion
 from stepper.element_types import Array, read_only
@@ -124,6 +124,8 @@ def value_in(timeline: Timeline, target: Target) -> Any:
         stack = timeline.machine.stack
         if any(one is not None for one in target.iterations):
             ensure_run_here(stack, target)
+        elif not stack and target.program is timeline.machine.compiled.main:
+            return output_at_end(timeline.machine, target)
         return value_now(stack, target)
     return value_in_iteration(timeline, target, asked)
 
