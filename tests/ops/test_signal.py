@@ -99,4 +99,4 @@ def test_a_spectrum_without_an_axis_of_frames_is_refused() -> None:
     with pytest.raises(
         KernelError, match=r"the data has the shape \[4,2\], for frames of 4 expected \[\.\.\.,3,frames,2\]"
     ):
-        istft(np.zeros((4, 2), np.float32), np.ones(4, np.float32), 4, 2)
+        istft(np.zeros((4, 2), np.float32), np.ones(4, np.float32), np.int64(4), np.int64(2))
