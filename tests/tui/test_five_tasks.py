@@ -50,7 +50,7 @@ def test_1_which_iteration_ends_the_loop_and_why() -> None:
     async def script(driven: Driven) -> None:
         async for newcomer in at_every_size(driven):
             shown = newcomer.sees()
-            assert "ended at 10: tok = 12, so NotEqual(tok, 12) is false" in shown
+            assert "ended at 10: tok' = 12, so NotEqual(tok', 12) is false" in shown
             assert re.search(r"go on\? .*T +T +T +T +T +T +T +T +T +T.* F ", shown)
 
     drive("date_normaliser", script, size=SIZES[0], runs=True)

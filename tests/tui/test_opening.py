@@ -52,7 +52,7 @@ def test_the_run_is_shown_without_a_key_and_the_moment_stays_at_the_start() -> N
     async def script(driven: Driven) -> None:
         await until_run(driven)
         shown = driven.text("overview")
-        assert "tok = 12, so NotEqual(tok, 12) is false" in shown and "11 iterations of at most 20" in shown
+        assert "tok' = 12, so NotEqual(tok', 12) is false" in shown and "11 iterations of at most 20" in shown
         assert driven.state.stop is not None and driven.state.stop.reason is Reason.START
         await driven.press("home", "enter")
         assert view(driven) == "main" and driven.state.iteration == 0

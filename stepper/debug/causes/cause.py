@@ -8,7 +8,7 @@ Numbers that JSON lacks are written as it is done in all answers: "NaN", "Infini
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -19,7 +19,6 @@ from stepper.wording import excerpt
 
 Scalar = bool | int | float | str
 """The value of an element; NaN and the infinities as text."""
-NON_FINITE: Final = frozenset({"NaN", "Infinity", "-Infinity"})
 Element = tuple[int, ...]
 
 

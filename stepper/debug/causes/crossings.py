@@ -15,7 +15,7 @@ import numpy as np
 from stepper.debug.causes.cause import Element, LinkKind
 from stepper.debug.causes.earlier_frames import EarlierFrames, Seat
 from stepper.debug.causes.locations import body_of_frame
-from stepper.debug.causes.overrides import is_end_set
+from stepper.debug.causes.verdicts import is_end_set
 from stepper.element_types import Array
 from stepper.engine.frames import Activation, Frame
 from stepper.engine.loops import EndReason

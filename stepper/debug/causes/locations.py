@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -47,17 +47,29 @@ def address_at(location: Location, compiled: CompiledModel, atlas: Atlas | None 
     """
     if location.operation is None:
         return None
-    atlas, program = atlas or Atlas(compiled), compiled.main
     levels: list[Level] = []
+    program = compiled.main
+    for inside, inner in zip(location.path, _programs_around(location, atlas or Atlas(compiled)), strict=True):
+        levels.append(Level(unique_name(program.graph.by_id[inside.layer.id], program), inside.iteration))
+        if inner.path[-1].type == "If":
+            levels.append(Level(Name(NameKind.PLAIN, SIDE_NAMES[inside.body])))
+        program = inner
+    return Address(tuple(levels), unique_name(program.graph.by_id[location.operation.id], program), location.output)
+
+
+def program_of(location: Location, compiled: CompiledModel) -> Program:
+    """Return the program of the graph of a place."""
+    return next(reversed(list(_programs_around(location, Atlas(compiled)))), compiled.main)
+
+
+def _programs_around(location: Location, atlas: Atlas) -> Iterator[Program]:
+    """Yield the programs of the bodies around a place, from the outside inwards."""
+    program = atlas.compiled.main
     for inside in location.path:
         layer = program.graph.by_id[inside.layer.id]
-        name = unique_name(layer, program)
-        levels.append(Level(name, inside.iteration))
         sides = [body.graph for body in layer.bodies if body.role == inside.body]
         program = next(inner for inner in atlas.bodies(layer) if inner.graph in sides)
-        if layer.type == "If":
-            levels.append(Level(Name(NameKind.PLAIN, SIDE_NAMES[inside.body])))
-    return Address(tuple(levels), unique_name(program.graph.by_id[location.operation.id], program), location.output)
+        yield program
 
 
 def body_of_frame(frame: Frame) -> Body:

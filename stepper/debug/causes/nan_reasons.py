@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from math import isfinite, isinf, isnan
 from typing import Any, Final, NamedTuple
 
@@ -36,12 +35,8 @@ class Made(NamedTuple):
 
 def nan_reason(type: str, made: Made) -> NanReason:
     """Return why an operation of this type gives a NaN or Inf that comes from none of its operands alone."""
-    rule = _ELEMENTWISE.get(type)
-    if rule is not None and made.numbers:
-        try:
-            found = rule(made)
-        except ValueError:  # it has too few operands
-            found = None
+    if made.numbers and (type == "Exp" or type in _ELEMENTWISE):
+        found = _exponential(made) if type == "Exp" else _by_element(made, *_ELEMENTWISE[type])
         if found is not None:
             return found
     elif type in _SUMS:
@@ -69,53 +64,19 @@ def _beyond(made: Made) -> str:
 
 # --- the rules ------------------------------------------------------------------------------------------------------
 
-Rule = Callable[[Made], NanReason | None]
+Case = tuple[Arithmetic, Callable[[float, float, float], bool]]
+"""A reason, and whether it holds of the (first two) operands and the result."""
 
 
-def _first(made: Made, formula: str, *cases: tuple[object, Arithmetic]) -> NanReason | None:
+def _by_element(made: Made, formula: str, cases: tuple[Case, ...]) -> NanReason | None:
     """Return the first case that holds; else an overflow, where the numbers are finite and the result is not."""
-    overflows = isinf(made.result) and all(map(isfinite, made.numbers))
-    found = next((reason for holds, reason in cases if holds), None)
+    a, b = (*made.numbers, 0.0)[:2]
+    told = formula.format(a=number_text(a), x=_operand(a), y=_operand(b))
+    found = next((reason for reason, holds in cases if holds(a, b, made.result)), None)
     if found is not None:
-        return NanReason(found, formula)
-    return NanReason(Arithmetic.OVERFLOW, f"{formula} {_beyond(made)}") if overflows else None
-
-
-def _binary(made: Made, sign: str) -> tuple[float, float, str]:
-    a, b = made.numbers[:2]
-    return a, b, f"{number_text(a)} {sign} {_operand(b)}"
-
-
-def _quotient(made: Made) -> NanReason | None:
-    a, b, formula = _binary(made, "/")
-    return _first(
-        made,
-        formula,
-        (b == 0 and (a == 0 or isnan(made.result)), Arithmetic.ZERO_BY_ZERO),
-        (b == 0, Arithmetic.DIVISION_BY_ZERO),
-        (isinf(a) and isinf(b), Arithmetic.INF_BY_INF),
-    )
-
-
-def _product(made: Made) -> NanReason | None:
-    a, b, formula = _binary(made, "*")
-    return _first(made, formula, ((a == 0 and isinf(b)) or (b == 0 and isinf(a)), Arithmetic.ZERO_TIMES_INF))
-
-
-def _sum(made: Made, *, sign: str) -> NanReason | None:
-    a, b, formula = _binary(made, sign)
-    return _first(made, formula, (isinf(a) and isinf(b) and isnan(made.result), Arithmetic.INF_MINUS_INF))
-
-
-def _squared_difference(made: Made) -> NanReason | None:
-    a, b, formula = _binary(made, "-")
-    return _first(made, f"({formula})^2", (isinf(a) and isinf(b) and isnan(made.result), Arithmetic.INF_MINUS_INF))
-
-
-def _remainder(made: Made) -> NanReason | None:
-    a, b, formula = _binary(made, "/")
-    cases = (b == 0, Arithmetic.DIVISION_BY_ZERO), (isinf(a), Arithmetic.OUT_OF_DOMAIN)
-    return _first(made, f"the remainder of {formula}", *cases)
+        return NanReason(found, told)
+    overflows = isinf(made.result) and all(map(isfinite, made.numbers))
+    return NanReason(Arithmetic.OVERFLOW, f"{told} {_beyond(made)}") if overflows else None
 
 
 def _exponential(made: Made) -> NanReason | None:
@@ -123,37 +84,6 @@ def _exponential(made: Made) -> NanReason | None:
     largest = float(np.log(limits(made.dtype).largest))
     formula = f"exp({number_text(x)}) > {name} maximum exp({largest:.4g})"
     return NanReason(Arithmetic.OVERFLOW, formula) if isfinite(x) else None
-
-
-def _logarithm(made: Made) -> NanReason | None:
-    x = made.numbers[0]
-    return _first(made, f"log({number_text(x)})", (x == 0, Arithmetic.LOG_OF_ZERO), (x < 0, Arithmetic.LOG_OF_NEGATIVE))
-
-
-def _root(made: Made) -> NanReason | None:
-    return _first(made, f"sqrt({number_text(made.numbers[0])})", (made.numbers[0] < 0, Arithmetic.ROOT_OF_NEGATIVE))
-
-
-def _power(made: Made) -> NanReason | None:
-    base, exponent = made.numbers[:2]
-    return _first(
-        made,
-        f"{_operand(base)} ^ {_operand(exponent)}",
-        (base == 0 and exponent < 0, Arithmetic.DIVISION_BY_ZERO),
-        (base < 0 and isnan(made.result), Arithmetic.POWER_OF_NEGATIVE),
-    )
-
-
-def _outside(name: str, inside: Callable[[float], bool]) -> Rule:
-    def rule(made: Made) -> NanReason | None:
-        x = made.numbers[0]
-        return _first(made, f"{name}({number_text(x)})", (not inside(x), Arithmetic.OUT_OF_DOMAIN))
-
-    return rule
-
-
-def _converted(made: Made) -> NanReason | None:
-    return _first(made, number_text(made.numbers[0]))
 
 
 def _summed(type: str, made: Made) -> NanReason:
@@ -168,29 +98,58 @@ def _summed(type: str, made: Made) -> NanReason:
     return NanReason(Arithmetic.UNKNOWN, "")
 
 
+def _outside(name: str, inside: Callable[[float], bool]) -> tuple[str, tuple[Case, ...]]:
+    return name + "({a})", ((Arithmetic.OUT_OF_DOMAIN, lambda a, _b, _result: not inside(a)),)
+
+
 def _within_one(x: float) -> bool:
     return -1 <= x <= 1
 
 
-_ELEMENTWISE: Final[Mapping[str, Rule]] = {
-    "Divide": _quotient,
-    "Multiply": _product,
-    "Add": partial(_sum, sign="+"),
-    "Subtract": partial(_sum, sign="-"),
-    "SquaredDifference": _squared_difference,
-    "Mod": _remainder,
-    "FloorMod": _remainder,
-    "Exp": _exponential,
-    "Log": _logarithm,
-    "Sqrt": _root,
-    "Power": _power,
+_DIFFERENCE: Final[tuple[Case, ...]] = (
+    (Arithmetic.INF_MINUS_INF, lambda a, b, result: isinf(a) and isinf(b) and isnan(result)),
+)
+_REMAINDER: Final[tuple[str, tuple[Case, ...]]] = (
+    "the remainder of {a} / {y}",
+    ((Arithmetic.DIVISION_BY_ZERO, lambda _a, b, _r: b == 0), (Arithmetic.OUT_OF_DOMAIN, lambda a, _b, _r: isinf(a))),
+)
+_ELEMENTWISE: Final[Mapping[str, tuple[str, tuple[Case, ...]]]] = {
+    "Divide": (
+        "{a} / {y}",
+        (
+            (Arithmetic.ZERO_BY_ZERO, lambda a, b, result: b == 0 and (a == 0 or isnan(result))),
+            (Arithmetic.DIVISION_BY_ZERO, lambda _a, b, _r: b == 0),
+            (Arithmetic.INF_BY_INF, lambda a, b, _r: isinf(a) and isinf(b)),
+        ),
+    ),
+    "Multiply": (
+        "{a} * {y}",
+        ((Arithmetic.ZERO_TIMES_INF, lambda a, b, _r: (a == 0 and isinf(b)) or (b == 0 and isinf(a))),),
+    ),
+    "Add": ("{a} + {y}", _DIFFERENCE),
+    "Subtract": ("{a} - {y}", _DIFFERENCE),
+    "SquaredDifference": ("({a} - {y})^2", _DIFFERENCE),
+    "Mod": _REMAINDER,
+    "FloorMod": _REMAINDER,
+    "Log": (
+        "log({a})",
+        ((Arithmetic.LOG_OF_ZERO, lambda a, _b, _r: a == 0), (Arithmetic.LOG_OF_NEGATIVE, lambda a, _b, _r: a < 0)),
+    ),
+    "Sqrt": ("sqrt({a})", ((Arithmetic.ROOT_OF_NEGATIVE, lambda a, _b, _r: a < 0),)),
+    "Power": (
+        "{x} ^ {y}",
+        (
+            (Arithmetic.DIVISION_BY_ZERO, lambda a, b, _r: a == 0 and b < 0),
+            (Arithmetic.POWER_OF_NEGATIVE, lambda a, _b, result: a < 0 and isnan(result)),
+        ),
+    ),
     "Acos": _outside("acos", _within_one),
     "Asin": _outside("asin", _within_one),
     "Atanh": _outside("atanh", lambda x: -1 < x < 1),
     "Acosh": _outside("acosh", lambda x: x >= 1),
     **{name: _outside(name.lower(), isfinite) for name in ("Sin", "Cos", "Tan", "Sinh", "Cosh")},
-    "Convert": _converted,
-    "ConvertLike": _converted,
+    "Convert": ("{a}", ()),
+    "ConvertLike": ("{a}", ()),
 }
 _NORMALISED: Final = frozenset({"Softmax", "LogSoftmax"})
 _SUMS: Final = _NORMALISED | {

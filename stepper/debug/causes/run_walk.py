@@ -23,6 +23,8 @@ from stepper.errors import Paused
 
 Differs = Callable[[Seat, int, Array], Array | None]
 """Return in which elements a value differs from a reference; None where that is not known."""
+LEAST_WEIGHT: Final = 0.05
+"""Part of a sum or product, or of what was asked about, that counts; less is hardly followed."""
 NOT_KEPT: Final = "what it was computed of was not kept by the run"
 
 
@@ -63,14 +65,14 @@ class RunWalk:
     def _value(self, seat: Seat, slot: int) -> Any:
         return self._frame(seat).values[slot]
 
-    def _element(self, spot: ValueSpot) -> Any:
+    def element(self, spot: ValueSpot) -> Any:
         """Return what a spot is; None where that is no single element, or not there."""
         frame = self._frame(spot.seat)
         is_there = frame.values[spot.slot] is not None and spot.element is not None
         return held(frame, spot)[spot.element] if is_there else None
 
     def _is_bad(self, spot: ValueSpot) -> bool:
-        return is_bad(self._element(spot))
+        return is_bad(self.element(spot))
 
     def _is_edited(self, frame: Frame, slot: int) -> bool:
         value = frame.values[slot]
@@ -102,10 +104,10 @@ class RunWalk:
 
     def _becomes(self, spot: ValueSpot, following: ValueSpot) -> str:
         """Return how a finite number becomes infinite where a body gives it another type; empty where it does not."""
-        number = self._element(following)
+        number = self.element(following)
         if number is None or is_bad(number) or not self._is_bad(spot):
             return ""
-        return f"{float(number):.4g} becomes {element_types.name_of(np.asarray(self._element(spot)).dtype)}"
+        return f"{float(number):.4g} becomes {element_types.name_of(np.asarray(self.element(spot)).dtype)}"
 
     # --- what is followed ----------------------------------------------------------------------------------------
 
@@ -140,17 +142,22 @@ class RunWalk:
     def _followed(self, found: Contributions, seat: Seat, operation: Operation) -> list[int]:
         """Return the numbers of the parts that may be followed, in this order: what decides, or contributes most.
 
-        With a reference what differs from it comes first; constants come last, and indices after data. Of a product
-        what changes comes before what is the same in all iterations.
+        With a reference what differs from it comes first; constants come last, but before terms that are 0, and indices
+        after data. Of a product what changes comes before what is the same in all iterations, and what a back edge
+        carries first, unless it hardly counts.
         """
-        weights = dict(enumerate(found.weights))
+        plan = self._plans.get(id(self._frame(seat).program))
+        states = {parameter for parameter, _ in plan.carried} if isinstance(plan, LoopPlan) else set()
+        weights, is_sum = dict(enumerate(found.weights)), found.form is LinkForm.SUM
 
         def key(k: int) -> tuple[Any, ...]:
-            part = found.parts[k]
+            part, weight = found.parts[k], weights.get(k, 1.0)
             is_same, _, is_constant, is_steady = self._rank(part.factor, seat, operation)
+            is_state = found.form is LinkForm.PRODUCT and operation.inputs[part.factor.input] in states
+            place = 0 if not is_state else -1 if weight >= LEAST_WEIGHT else 1
             is_other = part.role is not PartRole.DECIDES
-            is_left = is_steady and found.form is not LinkForm.SUM
-            return is_same, is_other, is_constant, not part.is_value, is_left, -weights.get(k, 0.0)
+            is_none, is_left = is_sum and not weight, is_steady and not is_sum
+            return is_same, is_other, is_none, is_constant, not part.is_value, is_left, place
 
         return sorted((k for k, part in enumerate(found.parts) if part.factor.element is not None), key=key)
 

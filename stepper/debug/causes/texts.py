@@ -361,12 +361,9 @@ def chain_facts(chain: Chain, named: Callable[[LayerSite], str] = _name) -> list
         return []
     last = chain.links[-1]
     site = f"{brief(last.location, named)}{element_text(last.element)}"
-    if chain.stopped:
-        facts = [("from", f"{site}: {chain.stopped}")]
-    elif last.kind is LinkKind.BORN:
-        facts = [("born", f"{site}{_reason(last)}")]
-    else:
-        facts = [("from", f"{site}: {_LINKS[last.kind]}")]
+    is_born = not chain.stopped and last.kind is LinkKind.BORN
+    told = _reason(last) if is_born else f": {chain.stopped or _LINKS[last.kind]}"
+    facts = [("born" if is_born else "from", f"{site}{told}")]
     ways = ", ".join(_ways(chain, named)).removeprefix("came ")
     return [*facts, ("came", ways)] if ways else facts
 

@@ -1,8 +1,8 @@
-"""Why a condition is what it is, in values: the comparison behind it, what it compares, and what that is now."""
+"""Why a loop ended, and why a condition is what it is: the comparison behind it, and what that compares now."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -11,16 +11,49 @@ from stepper.debug.causes.cause import Verdict, VerdictOperand
 from stepper.debug.causes.locations import brief_of
 from stepper.debug.causes.nan_origins import scalar_of
 from stepper.debug.loop_limits import PASSING
-from stepper.engine.frames import Frame
+from stepper.engine.frames import Activation, Frame
+from stepper.engine.loops import EndReason, truth
 from stepper.engine.program import BranchPlan, LoopPlan, Operation, Program, Value
+from stepper.engine.transitions import CONDITION, TRIP_COUNT
 from stepper.ir.model import LayerSite, layer_site
 from stepper.query.short_names import last_part, without_number
 from stepper.tensors.number_text import number_text
 from stepper.wording import excerpt
 
+BY_CONDITION: Final = (EndReason.CONDITION, EndReason.INITIAL_CONDITION)
+_BY_COUNT: Final = (EndReason.TRIP_COUNT, EndReason.NO_ITERATIONS)
 _DEEPEST: Final = 24
 _LONGEST_NAME: Final = 24
 _REDUCTIONS: Final = ("ReduceLogicalAnd", "ReduceLogicalOr")
+
+
+def is_end_set(activation: Activation, values: Sequence[Value | None] | None) -> bool:
+    """Return True if a loop ended, or did not begin, for a trip count or a condition that was set.
+
+    `values` are those of its body after the last iteration (None: there was none). A condition that was set matters
+    only where the body's own would have let the loop go on.
+    """
+    ended, changed, plan = activation.ended, activation.changed, activation.plan
+    if ended in _BY_COUNT:
+        return TRIP_COUNT in changed
+    if ended not in BY_CONDITION or CONDITION not in changed or not isinstance(plan, LoopPlan):
+        return False
+    if ended is EndReason.INITIAL_CONDITION or plan.condition_result is None or values is None:
+        return True
+    value = values[plan.condition_result]
+    return value is None or truth(value) is not False
+
+
+def set_end_text(reason: EndReason, limit: int | None) -> str:
+    """Return what was set that ended a loop, or kept it from beginning; `limit` is its trip count."""
+    return "the condition was set to false" if reason in BY_CONDITION else f"the trip count was set to {limit:,}"
+
+
+def end_text(reason: EndReason, limit: int | None, verdict: Verdict | None = None, *, is_set: bool) -> str:
+    """Return why a loop ended, or did not begin: what was set, or in values if its condition was false."""
+    if is_set:
+        return set_end_text(reason, limit)
+    return verdict_text(verdict) if verdict is not None and reason in BY_CONDITION else str(reason)
 
 
 class VerdictPart(NamedTuple):

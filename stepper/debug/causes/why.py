@@ -215,7 +215,7 @@ class _ChainWalk(RunWalk):
             type=element_types.name_of(value.dtype),
             shape=value.shape,
             element=spot.element,
-            value=None if spot.element is None else scalar_of(self._element(spot)),
+            value=None if spot.element is None else scalar_of(self.element(spot)),
             kind=kind or LinkKind.CONSTANT,
             is_shape=spot.is_shape,
         )

@@ -13,8 +13,7 @@ from msgspec import Struct
 from stepper import element_types
 from stepper.debug import loop_limits
 from stepper.debug.causes.cause import Verdict
-from stepper.debug.causes.overrides import is_end_set
-from stepper.debug.causes.verdicts import Verdicts, verdict_text
+from stepper.debug.causes.verdicts import Verdicts, is_end_set, verdict_text
 from stepper.debug.inspection import explanations
 from stepper.debug.inspection.views import (
     BackEdgeView,

@@ -13,8 +13,7 @@ from msgspec.structs import replace
 
 from stepper.debug.causes.cause import Verdict
 from stepper.debug.causes.locations import file_of
-from stepper.debug.causes.overrides import is_end_set
-from stepper.debug.causes.verdicts import Verdicts
+from stepper.debug.causes.verdicts import Verdicts, is_end_set
 from stepper.debug.inspection.views import SliceView
 from stepper.debug.loop_limits import ConditionLimit, condition_limit, never_ends
 from stepper.debug.overview.facts import ActivationFacts, BranchFacts, Ending, LoopFacts, Row, RowKind, StateRecurrence

@@ -16,8 +16,8 @@ from stepper.debug.causes.crossings import ValueSpot, body_values, end_of_loop, 
 from stepper.debug.causes.earlier_frames import EarlierFrames, Seat, iterations_of, seat_of
 from stepper.debug.causes.locations import address_at, file_of
 from stepper.debug.causes.nan_origins import scalar_of
-from stepper.debug.causes.overrides import is_end_set
 from stepper.debug.causes.run_walk import Differs, is_bad
+from stepper.debug.causes.verdicts import is_end_set
 from stepper.debug.causes.why import FARTHEST, NoValueYet, chain_behind, chain_of
 from stepper.debug.finding.goto import tick_of_address
 from stepper.debug.provenance.facts import (

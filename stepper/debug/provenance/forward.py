@@ -7,7 +7,7 @@ its outputs that differ are reached. So it goes on over back edges, slices, scan
 from __future__ import annotations
 
 from contextlib import closing
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from msgspec.structs import replace
@@ -21,8 +21,9 @@ from stepper.debug.causes.run_walk import RunWalk
 from stepper.debug.causes.why import NoValueYet
 from stepper.debug.iterations.loop_runs import address_from_the_first
 from stepper.debug.provenance.facts import Decision, ElementUse, OutputUse, Uses
+from stepper.debug.provenance.operation_at import OperationAt
 from stepper.debug.provenance.question import forward_address
-from stepper.debug.provenance.rules import LARGEST_RUN, changes_of
+from stepper.debug.provenance.rules import LARGEST_RUN, changes_of, differing
 from stepper.debug.story.places import spot_of
 from stepper.debug.timeline import Timeline
 from stepper.element_types import Array
@@ -157,25 +158,22 @@ class _ForwardWalk(RunWalk):
         )
 
     def _through(self, frame: Frame, operation: Operation, masks: _Masks) -> None:
-        values = [frame.values[slot] if slot >= 0 else None for slot in operation.inputs]
-        results = [np.asarray(frame.values[slot]) for slot in operation.outputs]
-        size = sum(0 if value is None else np.size(value) for value in values)
-        function = operation.function
-        if operation.kind is not OpKind.KERNEL or function is None or operation.computed_by or size > LARGEST_RUN:
-            for slot, result in zip(operation.outputs, results, strict=True):
-                masks[slot] = np.ones(result.shape, bool)
+        at, function = OperationAt.in_frame(frame, operation, operation.outputs[0]), operation.function
+        if operation.kind is not OpKind.KERNEL or function is None or operation.computed_by or at.size > LARGEST_RUN:
+            masks.update(
+                (slot, np.ones(one.shape, bool)) for slot, one in zip(operation.outputs, at.results, strict=True)
+            )
             return
-        reached = [np.zeros(result.shape, bool) for result in results]
+        reached = [np.zeros(result.shape, bool) for result in at.results]
         changes = [
-            changes_of(np.asarray(value), np.flatnonzero(masks[slot]), poisons=False)
+            [one.reshape(value.shape) for one in changes_of(value, np.flatnonzero(masks[slot]), poisons=False)]
             if slot in masks and value is not None
             else []
-            for slot, value in zip(operation.inputs, values, strict=True)
+            for slot, value in zip(operation.inputs, at.values, strict=True)
         ]
         for way in range(max(map(len, changes))):
-            inputs: list[Any] = []
-            for value, ways in zip(values, changes, strict=True):
-                inputs.append(ways[min(way, len(ways) - 1)].reshape(np.asarray(value).shape) if ways else value)
+            both = zip(at.values, changes, strict=True)
+            inputs = [ways[min(way, len(ways) - 1)] if ways else value for value, ways in both]
             self._runs += 1
             try:
                 with np.errstate(all="ignore"):
@@ -183,9 +181,9 @@ class _ForwardWalk(RunWalk):
             except Exception:  # with other numbers a kernel may refuse what it has accepted
                 continue
             for mask, result, other in zip(
-                reached, results, found if operation.several_outputs else (found,), strict=False
+                reached, at.results, found if operation.several_outputs else (found,), strict=False
             ):
-                mask |= _differing(result, np.asarray(other))
+                mask |= differing(result, np.asarray(other))
         for slot, mask in zip(operation.outputs, reached, strict=True):
             if mask.any():
                 masks[slot] = mask
@@ -273,9 +271,3 @@ class _ForwardWalk(RunWalk):
             if part.any():
                 masks[slot] = part
         return masks
-
-
-def _differing(a: Array, b: Array) -> Array:
-    if a.shape != b.shape:
-        return np.ones(a.shape, bool)
-    return np.asarray(~((a == b) | ((a != a) & (b != b))))

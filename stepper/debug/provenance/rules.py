@@ -537,10 +537,12 @@ def replaced(flat: Array, places: Array, new: Array) -> Array:
 
 def same_values(a: Array, b: Array) -> bool:
     """True if two tensors are equal, a NaN equalling a NaN."""
-    if a.shape != b.shape:
-        return False
-    equal = a == b
-    return bool(equal.all()) or (a.dtype in FLOATING and bool((equal | ((a != a) & (b != b))).all()))
+    return a.shape == b.shape and not differing(a, b).any()
+
+
+def differing(a: Array, b: Array) -> Array:
+    """Return in which elements two tensors differ: in all where their shapes do."""
+    return np.ones(a.shape, bool) if a.shape != b.shape else np.asarray(~((a == b) | ((a != a) & (b != b))))
 
 
 # --- element by element: parts ----------------------------------------------------------------------------------------
@@ -653,7 +655,7 @@ def _extreme_of_two(at: OperationAt, element: Element) -> Contributions:
 
 
 def _same(a: Any, b: Any) -> bool:
-    return bool(a == b) or (bool(a != a) and bool(b != b))
+    return same_values(np.asarray(a), np.asarray(b))
 
 
 def _logic(at: OperationAt, element: Element, *, deciding: bool) -> Contributions:
@@ -790,7 +792,7 @@ def _chosen(line: _Line, winner: int, *, is_largest: bool) -> Contributions:
 
 def _extreme(at: OperationAt, element: Element) -> Contributions | None:
     line, result = _Line(at, element), at.result[element]
-    same = np.flatnonzero((line.elements == result) | ((line.elements != line.elements) & (result != result)))
+    same = np.flatnonzero(~differing(line.elements, np.broadcast_to(result, line.elements.shape)))
     return _chosen(line, int(same[0]), is_largest=at.type == "ReduceMax") if same.size else None
 
 
@@ -927,28 +929,31 @@ _BY_TYPE: Final[dict[str, tuple[Any, ...]]] = {
     "ShapeOf": (_nothing, _of_shape, _nothing),
     "NonZero": (None, None, extents.counted_elements),
     "Range": (None, None, extents.ranged),
-    "BatchToSpace DepthToSpace GatherND ShuffleChannels SpaceToBatch SpaceToDepth": (_moved, _origin),
-    "Identity Reverse ReverseSequence Roll SliceScatter": (_moved, _origin, extents.same),
-    "ScatterUpdate ScatterElementsUpdate ScatterNDUpdate": (_moved, _origin, extents.same),
-    "Transpose": (_moved, _origin, extents.transposed),
-    "Concat": (_moved, _origin, extents.concatenated),
-    "Gather": (_moved, _origin, extents.gathered),
-    "GatherElements": (_moved, _origin, partial(extents.same, index=1)),
-    "Reshape": (_moved, _origin, extents.reshaped),
-    "Unsqueeze": (_moved, _origin, extents.unsqueezed),
-    "Squeeze": (_moved, _origin, extents.squeezed),
-    "Broadcast": (_moved, _origin, extents.broadcast_to),
-    "Tile": (_moved, _origin, extents.tiled),
-    "Slice": (_moved, _origin, extents.sliced),
-    "StridedSlice": (_moved, _origin, extents.strided),
-    "Split VariadicSplit": (_moved, _origin, extents.split),
-    "Pad": (_moved, _origin, extents.padded),
+}
+_MOVES: Final[dict[str, extents.ExtentRule | None]] = {
+    "BatchToSpace DepthToSpace GatherND ShuffleChannels SpaceToBatch SpaceToDepth": None,
+    "Identity Reverse ReverseSequence Roll SliceScatter": extents.same,
+    "ScatterUpdate ScatterElementsUpdate ScatterNDUpdate": extents.same,
+    "Transpose": extents.transposed,
+    "Concat": extents.concatenated,
+    "Gather": extents.gathered,
+    "GatherElements": partial(extents.same, index=1),
+    "Reshape": extents.reshaped,
+    "Unsqueeze": extents.unsqueezed,
+    "Squeeze": extents.squeezed,
+    "Broadcast": extents.broadcast_to,
+    "Tile": extents.tiled,
+    "Slice": extents.sliced,
+    "StridedSlice": extents.strided,
+    "Split VariadicSplit": extents.split,
+    "Pad": extents.padded,
 }
 RULES: Final[dict[str, OperationRule]] = {
     **_of_families(("elementwise", "bitwise"), _elementwise, _arguments, extents.broadcast),
     **_of_families(("comparison",), _elementwise, _COMPARISON, extents.broadcast),
     **_of_families(("unary", "error_function"), _elementwise, _argument, extents.same),
     **_of_families(("activation", "convert"), _first_elementwise, _argument, extents.same),
+    **{type: OperationRule(_moved, _origin, rule) for types, rule in _MOVES.items() for type in types.split()},
     **{type: OperationRule(*rules) for types, rules in _BY_TYPE.items() for type in types.split()},
 }
 

@@ -7,8 +7,8 @@ from math import prod
 from typing import Any, Final
 
 from stepper.debug.causes.cause import Link, LinkForm, LinkKind, LinkPart, PartRole
-from stepper.debug.causes.overrides import set_end_text
 from stepper.debug.causes.texts import element_text, link_words, moment_text, value_text
+from stepper.debug.causes.verdicts import end_text
 from stepper.debug.provenance.facts import (
     Decision,
     ElementUse,
@@ -56,7 +56,7 @@ def why_lines(found: Provenance) -> list[str]:
 def _title(found: Provenance) -> str:
     if found.end is not None:
         end = found.end
-        why = set_end_text(end.reason, end.limit) if end.is_set else end.reason
+        why = end_text(end.reason, end.limit, is_set=end.is_set)
         return f"why {end.iterations} iteration{'' if end.iterations == 1 else 's'} of {end.layer}: {why}"
     if found.asked is QuestionKind.SHAPE:
         return f"why the shape {shape_text(found.shape)} of {found.address}"

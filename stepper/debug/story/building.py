@@ -11,27 +11,25 @@ import numpy as np
 from msgspec.structs import replace
 
 from stepper import element_types
-from stepper.debug.causes.cause import Arithmetic, Element, LinkForm, LinkKind, Location, Scalar, Verdict
+from stepper.debug.causes.cause import Arithmetic, Element, LinkForm, LinkKind, Scalar, Verdict
 from stepper.debug.causes.crossings import (
     ValueSpot,
     body_values,
     end_of_loop,
-    held,
     operation_of,
     out_of_body,
     producer,
 )
 from stepper.debug.causes.earlier_frames import EarlierFrames, Seat, iterations_of
-from stepper.debug.causes.locations import file_of, location_of, output_named
+from stepper.debug.causes.locations import file_of, location_of, output_named, program_of
 from stepper.debug.causes.nan_origins import scalar_of
-from stepper.debug.causes.overrides import is_end_set
 from stepper.debug.causes.texts import element_text
-from stepper.debug.causes.verdicts import Verdicts
+from stepper.debug.causes.verdicts import Verdicts, is_end_set
 from stepper.debug.causes.why import NoValueYet, element_asked
 from stepper.debug.loop_limits import condition_limit
 from stepper.debug.provenance.answer import sources_of
 from stepper.debug.provenance.facts import QuestionKind
-from stepper.debug.provenance.operation_at import Contribution, Contributions, Factor, element_at
+from stepper.debug.provenance.operation_at import Contributions, Factor, element_at
 from stepper.debug.provenance.question import question_at
 from stepper.debug.provenance.walk import MaskWalk, Strength, Trail
 from stepper.debug.story.facts import (
@@ -71,7 +69,7 @@ from stepper.debug.visits import excursion
 from stepper.element_types import limits
 from stepper.engine.frames import Every, Frame, Phase
 from stepper.engine.loops import EndReason
-from stepper.engine.program import CompiledModel, LoopPlan, Program
+from stepper.engine.program import CompiledModel, LoopPlan, Operation, Program
 from stepper.errors import StepperError, UsageError
 from stepper.ir.model import Layer, Source, layer_site
 from stepper.query import short_names
@@ -430,7 +428,7 @@ class _Builder:
             column=column,
             location=location_of(frames, self._file, link.layer, output_named(link.layer, link.output)),
             type="" if link.kind is LinkKind.FAILED else element_types.name_of(value.dtype),
-            shape=link.shape,
+            shape=value.shape,
             element=spot.element,
             value=None if link.value is None else scalar_of(link.value),
             kind=link.kind,
@@ -442,13 +440,30 @@ class _Builder:
             share=link.share,
             entry=None if entry is None else self._entry(entry),
             readers=self._readers(link),
-            finite_beside=link.finite_beside,
+            finite_beside=int(np.isfinite(value).sum()) if role is LinkRole.BORN and found is not None else 0,
             tick=link.tick,
             is_shape=spot.is_shape,
         )
         if found is None:
             return made
-        operands = tuple(self._operand(link, frame, part, made_by.get(k)) for k, part in enumerate(found.parts))
+        operation = operation_of(link.program, spot.slot)
+        assert operation is not None, "it has operands"
+
+        def factor_of(factor: Factor) -> StoryFactor:
+            return self._factor(link.program, operation.inputs[factor.input], factor)
+
+        operands = tuple(
+            StoryOperand(
+                input=part.factor.input,
+                factor=factor_of(part.factor),
+                role=part.role,
+                amount=part.amount,
+                share=part.share,
+                beside=None if part.beside is None else factor_of(part.beside),
+                link=made_by.get(k),
+            )
+            for k, part in enumerate(found.parts)
+        )
         made = replace(made, form=found.form, operands=operands, count=found.total)
         terms = found.terms
         if terms is None or not np.isfinite(terms).all():
@@ -459,44 +474,25 @@ class _Builder:
             rest=total - sum(part.amount or 0 for part in found.parts),
             cancelled=1 - abs(total) / everything if everything else None,
             positive=int((terms > 0).sum()),
-            groups=self._groups(link, frame, found),
+            groups=self._groups(link, frame, operation, found),
         )
 
-    def _operand(self, link: CausalLink, frame: Frame, part: Contribution, made_by: int | None) -> StoryOperand:
-        return StoryOperand(
-            input=part.factor.input,
-            factor=self._factor(link, frame, part.factor),
-            role=part.role,
-            amount=part.amount,
-            share=part.share,
-            beside=None if part.beside is None else self._factor(link, frame, part.beside),
-            link=made_by,
-        )
-
-    def _factor(self, link: CausalLink, frame: Frame, factor: Factor) -> StoryFactor:
-        operation = operation_of(link.program, link.spot.slot)
-        assert operation is not None, "it has operands"
-        spot = ValueSpot((), operation.inputs[factor.input], factor.element, factor.is_shape)
-        return self._made(frame.program, spot, factor.value)
-
-    def _made(self, program: Program, spot: ValueSpot, value: Any) -> StoryFactor:
-        layer, output = producer(program, spot.slot)
+    def _factor(self, program: Program, slot: int, factor: Factor) -> StoryFactor:
+        layer, output = producer(program, slot)
         return StoryFactor(
-            self._slot_name(program, layer, is_shape=spot.is_shape),
+            self._slot_name(program, layer, is_shape=factor.is_shape),
             layer_site(layer, self._file),
             output_named(layer, output),
-            spot.element,
-            None if value is None else scalar_of(value),
-            spot.is_shape,
+            factor.element,
+            None if factor.value is None else scalar_of(factor.value),
+            factor.is_shape,
         )
 
     def _entry(self, way: Way) -> Entry:
-        factor = None
-        if way.outside is not None:
-            frame = self._frames.at(way.outside.seat)[-1]
-            element = way.outside.element
-            is_there = frame.values[way.outside.slot] is not None and element is not None
-            factor = self._made(frame.program, way.outside, held(frame, way.outside)[element] if is_there else None)
+        factor, outside = None, way.outside
+        if outside is not None:
+            held = Factor(0, outside.element, self._walk.element(outside), outside.is_shape)
+            factor = self._factor(self._frames.at(outside.seat)[-1].program, outside.slot, held)
         return Entry(way.kind, self._name(way.program, way.layer), layer_site(way.layer, self._file), way.line, factor)
 
     def _name(self, program: Program, layer: Layer) -> str:
@@ -512,21 +508,20 @@ class _Builder:
         readers = [layer for layer in graph.layers if source in graph.sources[layer.id]]
         return tuple(self._name(link.program, layer) for layer in readers[:_MOST_READERS])
 
-    def _groups(self, link: CausalLink, frame: Frame, found: Contributions) -> tuple[OperandGroup, ...]:
+    def _groups(
+        self, link: CausalLink, frame: Frame, operation: Operation, found: Contributions
+    ) -> tuple[OperandGroup, ...]:
         """Return the terms of a sum by the tensor that they come from, where none of them stands out."""
         terms, at = found.terms, found.factor_at
         if terms is None or at is None or not found.weights or found.weights[0] >= _STANDS_OUT:
             return ()
-        operation = operation_of(link.program, link.spot.slot)
-        joined = (
-            None if operation is None else operation_of(link.program, operation.inputs[found.parts[0].factor.input])
-        )
+        index = found.parts[0].factor.input
+        joined = operation_of(link.program, operation.inputs[index])
         if joined is None or joined.layer.type != "Concat" or len(terms) > _MOST_GROUPED:
             return ()
         sizes = [np.asarray(frame.values[slot]).shape for slot in joined.inputs]
         axis = int(joined.layer.attributes.get("axis", "0"))
         ends = np.cumsum([shape[axis] for shape in sizes])
-        index = found.parts[0].factor.input
         factors = (next(one for one in at(k) if one is not None and one.input == index) for k in range(len(terms)))
         places = np.array([0 if one.element is None else one.element[axis] for one in factors])
         which = np.searchsorted(ends, places, side="right")
@@ -691,20 +686,5 @@ def _wish_of(compiled: CompiledModel, link: StoryLink) -> HistoryWish | None:
     operation = link.location.operation
     if link.element is None or operation is None:
         return None
-    program = _program_of(compiled, link.location)
+    program = program_of(link.location, compiled)
     return HistoryWish(program, program.slot(operation.id, link.location.output or 0), link.element, link.is_shape)
-
-
-def _program_of(compiled: CompiledModel, location: Location) -> Program:
-    path = tuple(place.layer.id for place in location.path)
-    roles = tuple(place.body for place in location.path)
-    found = [one for one in compiled.programs if tuple(layer.id for layer in one.path) == path]
-    return next(one for one in found if _roles(one) == roles or len(found) == 1)
-
-
-def _roles(program: Program) -> tuple[str, ...]:
-    """Return which body of each layer around it a program is in."""
-    if not program.path:
-        return ()
-    last = next((body.role for body in program.path[-1].bodies if body.graph is program.graph), "body")
-    return (*("body" for _ in program.path[:-1]), last)

@@ -95,31 +95,34 @@ class ElementHistories:
     def _read(self, programs: dict[int, list[HistoryWish]], deepest: int, last: Path) -> None:
         machine, started = self._scout.machine, perf_counter()
         outermost = next((k for k, frame in enumerate(machine.stack) if path_of([frame])), len(machine.stack))
-        begins = path_of(machine.stack)[:1] in ((), (-1,))
+        begins, counts_alone = path_of(machine.stack)[:1] in ((), (-1,)), False
 
         def see(event: Event) -> bool:
             if event.kind is EventKind.LEFT and len(machine.stack) <= outermost:
                 self.counts_all = begins or deepest == 1
                 return True
+            is_late = perf_counter() - started > SECONDS or machine.pause_requested
+            path, frame = path_of(machine.stack), machine.stack[-1]
+            if counts_alone:
+                self.total = max(self.total, path[0] + 1)
+                return is_late
             if event.kind is not EventKind.ITERATION:
                 return False
-            path = path_of(machine.stack)
-            frame = machine.stack[-1]
             if len(path) == deepest:
                 self.iterations.append(path)
             self._ticks[path] = event.tick
             for one in programs.get(id(frame.program), ()):
                 self._values[one.key][path] = _element(frame.values[one.slot], one)
-            return path > last and (
-                len(self.iterations) >= MOST_SHOWN or perf_counter() - started > SECONDS or machine.pause_requested
-            )
+            return path > last and (len(self.iterations) >= MOST_SHOWN or is_late)
 
         has_failed = self._has_failed(see)
         self.total = self.iterations[-1][0] + 1 if deepest == 1 and self.iterations else len(self.iterations)
+        if not has_failed and deepest == 1 and not self.counts_all and not machine.finished:
+            go_to_latest(self._scout, outermost)
+            counts_alone = True
+            has_failed = self._has_failed(see)
         if has_failed:
             self._count_the_last(outermost, deepest, begins=begins)
-        elif deepest == 1 and not self.counts_all and not machine.finished:
-            self._count(outermost, started)
 
     def _has_failed(self, see: Callable[[Event], bool]) -> bool:
         """Run on until an event is the one that is looked for; True if an error of the run comes before."""
@@ -142,22 +145,6 @@ class ElementHistories:
         else:
             is_open = len(path) == deepest and path[-1] >= 0 and path not in self._ticks
             self.total, self.counts_all = len(self.iterations) + is_open, begins
-
-    def _count(self, depth: int, started: float) -> None:
-        """Count the iterations of the loop at this depth on from the latest that is known, as long as there is time."""
-        machine = self._scout.machine
-        go_to_latest(self._scout, depth)
-
-        def see(event: Event) -> bool:
-            if event.kind is EventKind.LEFT and len(machine.stack) <= depth:
-                self.counts_all = True
-                return True
-            activation = machine.stack[depth].activation
-            self.total = max(self.total, 0 if activation is None else activation.iteration + 1)
-            return perf_counter() - started > SECONDS or machine.pause_requested
-
-        if self._has_failed(see):
-            self._count_the_last(depth, 1, begins=True)
 
     def of(self, wanted: HistoryWish) -> tuple[Scalar | None, ...]:
         """Return an element in all iterations, None where it is not known."""

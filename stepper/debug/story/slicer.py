@@ -17,7 +17,7 @@ from stepper.debug.causes.cause import Arithmetic, Element, LinkForm, LinkKind, 
 from stepper.debug.causes.crossings import Crossing, ValueSpot, operation_of, producer
 from stepper.debug.causes.earlier_frames import EarlierFrames, Seat, iterations_of
 from stepper.debug.causes.nan_origins import nan_origin
-from stepper.debug.causes.run_walk import RunWalk, is_bad
+from stepper.debug.causes.run_walk import LEAST_WEIGHT, RunWalk, is_bad
 from stepper.debug.provenance.operation_at import Contribution, Contributions, Factor
 from stepper.debug.provenance.rules import MOST_PARTS
 from stepper.debug.timeline import Timeline
@@ -32,8 +32,6 @@ MOST_FOLLOWED: Final = 3
 """Operands that are followed of one element."""
 ENOUGH: Final = 0.8
 """Part of all magnitudes that the followed terms of a sum make up."""
-LEAST_WEIGHT: Final = 0.05
-"""Part of what was asked about below which nothing is followed further."""
 BEHIND_A_BIRTH: Final = 8
 """Links that are looked for behind the birth of a NaN or Inf, of what is finite."""
 _MOST_NODES: Final = 20_000
@@ -90,7 +88,6 @@ class CausalLink(Struct, eq=False):
     layer: Layer
     output: int
     value: Any
-    shape: tuple[int, ...]
     order: Order
     place: tuple[int, ...]
     kind: LinkKind = LinkKind.COMPUTED
@@ -103,8 +100,6 @@ class CausalLink(Struct, eq=False):
     entry: Way | None = None
     is_bad: bool = False
     is_fixed_move: bool = False
-    finite_beside: int = 0
-    unasked: tuple[Layer, ...] = ()
     tick: int = 0
     number: int = 0
 
@@ -168,7 +163,7 @@ class GraphWalk(RunWalk):
         values = [frame.values[slot] if slot >= 0 else None for slot in operation.inputs]
         source = Followed(ValueSpot(seat, operation.outputs[0], None), LinkKind.FAILED)
         link = self._new_link(source, frame, 1.0, None, None)
-        link.layer, link.shape, link.tick = operation.layer, (), tick
+        link.tick = tick
         link.making = failed_making(values, lacking)
         self.links.append(link)
         self._expanded.add(link.number)
@@ -219,7 +214,7 @@ class GraphWalk(RunWalk):
             known.weight = max(known.weight, weight)
             known.share = None if share is None or known.share is None else known.share + share
             return known
-        frame, value = self._frame(source.spot.seat), self._element(source.spot)
+        frame, value = self._frame(source.spot.seat), self.element(source.spot)
         link = self._known[source.spot] = self._new_link(source, frame, weight, share, value)
         self.links.append(link)
         if source.kind is LinkKind.BORN:
@@ -243,7 +238,6 @@ class GraphWalk(RunWalk):
             layer=layer,
             output=output,
             value=value,
-            shape=np.shape(frame.values[spot.slot]),
             order=order,
             place=(*self._seat_place(spot.seat), order[-1]),
             kind=source.kind,
@@ -407,7 +401,6 @@ class GraphWalk(RunWalk):
             link.making = found._replace(parts=(*found.parts[: places[0]], turned, *found.parts[places[0] + 1 :]))
             return places[:1]
         link.kind = LinkKind.STATE if operation.kind is OpKind.STATEFUL else LinkKind.BORN
-        link.finite_beside = int(np.isfinite(np.asarray(frame.values[link.spot.slot])).sum())
         return self._chosen(link, operation)
 
     def _chosen(self, link: CausalLink, operation: Operation) -> list[int]:
@@ -417,7 +410,7 @@ class GraphWalk(RunWalk):
         order = [k for k in self._followed(found, link.spot.seat, operation) if found.parts[k].is_value]
         living = [k for k in order if operation.inputs[found.parts[k].factor.input] in moving]
         if found.form is LinkForm.SUM:
-            return self._standing_out(found, order, living)
+            return self._standing_out(found, sorted(order), living)
         if found.form is LinkForm.CHOICE:
             return [k for k in order if found.parts[k].role is PartRole.DECIDES][:MOST_FOLLOWED]
         is_function = found.form in (LinkForm.FUNCTION, LinkForm.BROADCAST)

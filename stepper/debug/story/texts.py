@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from stepper.debug.causes.cause import Arithmetic, LinkForm, LinkKind, PartRole, Scalar
-from stepper.debug.causes.overrides import BY_CONDITION, set_end_text
 from stepper.debug.causes.texts import element_text, reason_text, result_word
-from stepper.debug.causes.verdicts import verdict_text
+from stepper.debug.causes.verdicts import BY_CONDITION, set_end_text, verdict_text
 from stepper.debug.provenance.texts import source_lines
 from stepper.debug.story.facts import (
     Entry,

@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from html import escape
 from typing import Final
 
-from stepper.debug.causes.overrides import BY_CONDITION, set_end_text
 from stepper.debug.causes.texts import how_sentence, title
-from stepper.debug.causes.verdicts import verdict_text
+from stepper.debug.causes.verdicts import end_text
 from stepper.debug.overview.facts import ActivationFacts, LoopFacts, ModelPortFacts, Overview, Row, RowKind, RunState
 from stepper.debug.overview.programs import address_in_loop, in_order, programs_of
 from stepper.debug.overview.texts import constants_text, none_born, state_sentence
@@ -205,9 +204,7 @@ def _ended(facts: LoopFacts, run: ActivationFacts) -> str:
         told = [] if again is not None and again.decides else ["nothing changes its condition"]
         told += [] if again is None else [state_sentence(again, _name_of)]
         return f"it can never end: {', '.join(told)}"
-    verdict = "" if ending.verdict is None else verdict_text(ending.verdict)
-    why = verdict if verdict and ending.reason in BY_CONDITION else str(ending.reason)
-    why = set_end_text(ending.reason, ending.limit) if ending.is_set else why
+    why = end_text(ending.reason, ending.limit, ending.verdict, is_set=ending.is_set)
     return f"did not begin: {why}" if ending.iteration < 0 else f"ended after iteration {ending.iteration:,}: {why}"
 
 
@@ -248,4 +245,5 @@ def _ruler(spans: list[list[int]]) -> str:
 
 def _name(row: Row) -> str:
     named = row.inner if row.producer is None or row.kind in (RowKind.BACK_EDGE, RowKind.SLICE) else row.producer
-    return excerpt(without_number(last_part(named.name)), 24)
+    is_carried = row.kind is RowKind.BACK_EDGE and not row.appends
+    return excerpt(without_number(last_part(named.name)), 24) + "'" * is_carried

@@ -66,7 +66,7 @@ def test_an_inf_is_followed_over_back_edges_to_the_multiplication_that_overflows
     edge = next(link for link in chain.links if link.kind is LinkKind.BACK_EDGE)
     assert edge.location.iteration == 5 and edge.through == (3, 4) and edge.line > 0
     first, *_others, final = lines = list(map(link_line, chain.links))
-    assert first.startswith("model Abs 'after'[1] = Inf") and final.startswith("@2 Multiply 'square'[1] = Inf: born")
+    assert first.startswith("model Abs 'after'[1] = Inf") and final.startswith("@2 Multiply 'square'[1] = Inf   born")
     said = f"came over the back edge (line {edge.line}), as it did into iterations 3 to 4"
     assert any(line.endswith(said) for line in lines)
     assert run.stop.tick == run.machine.tick

@@ -227,7 +227,7 @@ class _Textbook:
             yield f"it ended: {wanted}: {text!r}"
 
     def _decides(self, text: str) -> bool:
-        """Whether an operation computed false from the values told: `tok = 12, so NotEqual(tok, 12) is false`.
+        """Whether an operation computed false from the values told: `tok' = 12, so NotEqual(tok', 12) is false`.
 
         Narrow pages leave the operation out.
         """

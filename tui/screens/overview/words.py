@@ -118,7 +118,7 @@ def ended(
         return _not_ended(facts, activation, overview, room)
     if ending.is_set:
         begun = ("did not begin: ", "edit") if ending.iteration < 0 else (f"ended at {ending.iteration:,}: ", "")
-        from stepper.debug.causes.overrides import set_end_text  # the first picture has no use for it
+        from stepper.debug.causes.verdicts import set_end_text  # the first picture has no use for it
 
         return [begun, (set_end_text(ending.reason, ending.limit), "")]
     if len(facts.ended) == 1 and facts.runs > 1 and ending.reason in (EndReason.TRIP_COUNT, EndReason.SLICES):

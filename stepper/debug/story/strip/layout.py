@@ -6,6 +6,7 @@ One layout serves the screen, the figure and the plain text; none of them knows 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from itertools import pairwise
@@ -33,6 +34,7 @@ CHIP: Final = 11
 _GREY: Final = 8
 _LANE: Final = 2
 _GAP: Final = 5
+_LEAST_WITH_HISTORIES: Final = 140
 _MOST_REASON: Final = 30
 _MOST_NAME: Final = 20
 _LEAST_REASON: Final = 6
@@ -188,7 +190,8 @@ class _Layout:
         self.wires: list[PlacedWire] = []
         self.names = self._names_width()
         self.lanes = [self._lanes_of(column) for column in range(len(story.columns))]
-        self.gaps = self._gaps()
+        across = [columns[1] for columns in map(self._columns_of, story.edges) if columns[0] != columns[1]]
+        self.gaps = Counter(across)  # wires that come into each column from another one
         self.columns = self._columns()
         rows = len(story.rows)
         head = self.up + max((len(self._note_lines(one)) for one in self.columns), default=0)
@@ -227,10 +230,9 @@ class _Layout:
         self.name = min(self.options.names, max(names or [8]))
         self.element = max([self.measure(element_text(row.element), Tone.DIM) for row in rows] or [0])
         self.bars = 0
-        if self.options.histories and self.options.width is not None and self.options.width < 140:
-            pass
-        elif self.options.histories:
-            self.bars = min(24, len(self.story.iterations)) if any(row.history for row in rows) else 0
+        is_narrow = self.options.width is not None and self.options.width < _LEAST_WITH_HISTORIES
+        if self.options.histories and not is_narrow and any(row.history for row in rows):
+            self.bars = min(24, len(self.story.iterations))
         width = 2 + self.name + 1 + self.element + (1 + self.bars if self.bars else 0) + 2
         over = self.measure(self._history_heading(), Tone.NOTE)
         return max(width, 2 + self.measure(_HEADING, Tone.TITLE) + (1 + over if over else 0) + 2)
@@ -271,61 +273,31 @@ class _Layout:
     def _columns_of(self, edge: StoryEdge) -> tuple[int, int]:
         return self.story.links[edge.source].column, self.story.links[edge.target].column
 
-    def _gaps(self) -> list[int]:
-        """Return how many wires come into each column from another one."""
-        into = [0] * len(self.story.columns)
-        for edge in self.story.edges:
-            source, target = self._columns_of(edge)
-            if source != target:
-                into[target] += 1
-        return into
-
     def _reasons(self, column: int) -> int:
         own = [link for link in self.story.links if link.column == column]
-        widths = [0, *(min(_MOST_REASON, self._reason_width(link)) + self._word_width(link) for link in own)]
-        label = self._label_width(column)
-        return max(*widths, label - CHIP, 0)
+        widths = [min(_MOST_REASON, self.measure(*self._reason(one))) + self.measure(*self._word(one)) for one in own]
+        leaving = [
+            edge for edge in self.story.edges if self._columns_of(edge)[0] == column != self._columns_of(edge)[1]
+        ]
+        return max(0, *widths, *(self.measure(self._label(edge), Tone.PLAIN) + 4 - CHIP for edge in leaving))
 
-    def _label_width(self, column: int) -> int:
-        widths = [0]
-        links = self.story.links
-        leaving = [edge for edge in self.story.edges if links[edge.source].column == column]
-        across = [self._label(edge) for edge in leaving if links[edge.target].column != column]
-        widths += [self.measure(label, Tone.PLAIN) + 4 for label in across]
-        return max(widths)
-
-    def _reason_width(self, link: StoryLink) -> int:
-        return self.measure(self._reason(link), self._reason_tone(link))
-
-    def _word_width(self, link: StoryLink) -> int:
-        word = self._word(link)
-        return self.measure(word, self._word_tone(link)) if word else 0
-
-    @staticmethod
-    def _reason_tone(link: StoryLink) -> Tone:
-        return Tone.STRONG if link.role is not LinkRole.PATH else Tone.DIM
-
-    @staticmethod
-    def _word_tone(link: StoryLink) -> Tone:
-        return Tone.BORN if link.role is LinkRole.BORN else Tone.BAD
-
-    @staticmethod
-    def _reason(link: StoryLink) -> str:
-        return "  ".join(filter(None, (_Layout._share(link), reason(link))))
+    def _reason(self, link: StoryLink) -> tuple[str, Tone]:
+        tone = Tone.DIM if link.role is LinkRole.PATH else Tone.STRONG
+        return "  ".join(filter(None, (self._share(link), reason(link)))), tone
 
     @staticmethod
     def _share(link: StoryLink) -> str:
         return "" if link.share is None or link.share in (0.0, 1.0) else percent(link.share)
 
-    def _word(self, link: StoryLink) -> str:
+    @staticmethod
+    def _word(link: StoryLink) -> tuple[str, Tone]:
         if link.role is LinkRole.BORN:
-            return f" {BORN}"
-        is_stop = link.role is LinkRole.ASKED and link.is_bad
-        return f" {STOP}" if is_stop else ""
+            return f" {BORN}", Tone.BORN
+        return f" {STOP}" if link.role is LinkRole.ASKED and link.is_bad else "", Tone.BAD
 
     def _open_width(self, column: int, reasons: int) -> int:
         lanes = len(set(self.lanes[column].values()))
-        gap = 2 * self.gaps[column + 1] + _GAP if column + 1 < len(self.gaps) and self.gaps[column + 1] else 2
+        gap = 2 * self.gaps[column + 1] + _GAP if self.gaps[column + 1] else 2
         return CHIP + (1 + _LANE * lanes if lanes else 0) + (1 + reasons if reasons else 0) + gap
 
     def _columns(self) -> list[PlacedColumn]:
@@ -382,9 +354,7 @@ class _Layout:
             near = min((abs(places[path] - place) for place in own), default=0)
             return path not in story.passed, near, places[path]
 
-        most = len(story.iterations) if room is None else max(0, room // _GREY)
-        if room is None:
-            most = min(most, 4)
+        most = 4 if room is None else max(0, room // _GREY)
         chosen = sorted(free, key=distance)[:most]
         while room is not None and chosen and len(chosen) * _GREY + self._extra(chosen) > room:
             chosen.pop()
@@ -543,8 +513,8 @@ class _Layout:
         return chips
 
     def _say(self, link: StoryLink, x: int, y: int, room: int) -> None:
-        word, shown, tone = self._word(link), self._reason(link), self._reason_tone(link)
-        if self.measure(shown, tone) + self._word_width(link) > room:
+        (word, word_tone), (shown, tone) = self._word(link), self._reason(link)
+        if self.measure(shown, tone) + self.measure(word, word_tone) > room:
             word = ""
         if self.measure(shown, tone) > room:
             cut = cut_in_words(shown, lambda text: self.measure(text, tone) <= room)
@@ -554,7 +524,7 @@ class _Layout:
             self.texts.append(PlacedText(x, y, shown, tone, is_label=self.pitch == 1))  # wires run in its line
         x += self.measure(shown, tone)
         if word:
-            self._put(x + 1, y, word[1:], self._word_tone(link))
+            self._put(x + 1, y, word[1:], word_tone)
 
     # --- wires ---------------------------------------------------------------------------------------------------
 
@@ -562,7 +532,7 @@ class _Layout:
         return wire_text(edge, self.story.links[edge.source].value)
 
     def _wires(self) -> None:
-        gaps = [0] * len(self.story.columns)
+        gaps = Counter[int]()
         for number_of, edge in enumerate(self.story.edges):
             source, target = self.story.links[edge.source], self.story.links[edge.target]
             a, b = self.at[source.column], self.at[target.column]

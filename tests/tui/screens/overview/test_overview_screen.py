@@ -504,7 +504,7 @@ def test_whole_numbers_with_labels_are_read_as_words() -> None:
     async def script(driven: Driven) -> None:
         await opened(driven)
         words = cells(driven, "tok'").split()
-        assert words[4:14] == list("2026-11-20") and "so NotEqual(tok, 12) is false" in driven.text("overview")
+        assert words[4:14] == list("2026-11-20") and "so NotEqual(tok', 12) is false" in driven.text("overview")
         await driven.press("up", "up", "home")
         assert "'2'" in driven.text("overview").splitlines()[-1]
 
