@@ -21,7 +21,7 @@ from stepper.debug.stop import Mark, Reason, SearchedRange
 from stepper.diagnosis.findings import Part, Severity
 from stepper.diagnosis.hunt.hunting import FaultCount
 from stepper.diagnosis.reduce.trials import FaultKind
-from stepper.diagnosis.rule import Rule
+from stepper.diagnosis.rule import Example, SubjectKind
 from stepper.engine.loops import EndReason
 from stepper.engine.run import ComputedElsewhere, LoopOutline, TensorOutline, WithoutKernel
 from stepper.ir.model import LayerSite, Slicing
@@ -764,10 +764,25 @@ class CheckAnswer(AnyAnswer):
     checked: list[str]
 
 
+class RuleData(TypedDict):
+    """A rule. `says` is the sentence of a finding, `means` what comes of it in a run, `do` what to do about it, and
+    `source` what says so."""
+
+    id: str
+    name: str
+    scope: SubjectKind
+    severity: Severity
+    says: str
+    means: str
+    do: str
+    source: str
+    example: Example | None
+
+
 class RulesAnswer(AnyAnswer):
     """`stepper lint --rules` and `--explain`: the rules."""
 
-    rules: list[Rule]
+    rules: list[RuleData]
 
 
 # --- help -----------------------------------------------------------------------------------------------------------

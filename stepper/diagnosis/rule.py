@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
+from functools import cache
+from importlib.resources import files
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, convert
 
 from stepper.diagnosis.findings import Detail, Severity
 from stepper.ir.model import BackEdge, IgnoredOutput, InputMapping, Layer, OutputMapping
@@ -40,15 +42,34 @@ FILE, MODEL, LOOP, IF, LAYER, RUN, NARROW_RUN = SubjectKind
 
 
 class Example(Struct, frozen=True):
-    """How to break a rule, and how it is right: a text of the model `base` (`examples/BASE.xml`), and what is wrong.
+    """How to break a rule: a text of the model `base` (`examples/BASE.xml`), and the wrong text in its place.
 
-    `also` is what else must be changed, so that nothing else is wrong, or that the rule can be broken at all.
+    `also` are further changes, without which another rule is broken, too, or none.
     """
 
     base: str
     right: str
     wrong: str
     also: tuple[tuple[str, str], ...] = ()
+
+
+@cache
+def _examples() -> Mapping[str, Example]:
+    import tomllib  # a run of lint needs no example
+
+    text = (files("stepper.diagnosis.lint") / "examples" / "examples.toml").read_text()
+    return convert(tomllib.loads(text), dict[str, Example])
+
+
+_SOURCES: Final = {
+    **dict.fromkeys("BCNPS", "specification/Loop-5, TensorIterator-1"),
+    **dict.fromkeys("KMO", "specification of the operation"),
+    **dict.fromkeys("EFTW", "OpenVINO IR, version 11"),
+    "D": "the run itself",
+    "H": "IEEE 754; OpenVINO, inference precision",
+    "R": "OpenVINO 2026.4.1, measured",
+}
+"""The sources of rules by the letter of their ids, where a rule names none."""
 
 
 class Rule(Struct, frozen=True):
@@ -63,7 +84,11 @@ class Rule(Struct, frozen=True):
     means: str
     do: str
     source: str
-    example: Example | None = None
+
+    @property
+    def example(self) -> Example | None:
+        """How to break the rule; None for a rule of runs."""
+        return _examples().get(self.name)
 
 
 At: TypeAlias = Layer | InputMapping | OutputMapping | IgnoredOutput | BackEdge
@@ -85,6 +110,9 @@ class RuleHit(NamedTuple):
     def graded(self, severity: Severity) -> RuleHit:
         """Return the hit with a severity of its own."""
         return self._replace(severity=severity)
+
+
+Hits: TypeAlias = Iterator[RuleHit]
 
 
 def inside(at: At, **details: Detail | Layer) -> RuleHit:
@@ -118,10 +146,14 @@ REGISTERED: Final[dict[str, Rule]] = {}
 FINDERS: Final[dict[SubjectKind, list[RuleFinder]]] = {scope: [] for scope in SubjectKind}
 
 
-def add(rule: Rule) -> None:
-    """Add a rule that the reader of files finds broken."""
-    assert rule.name not in REGISTERED and all(known.id != rule.id for known in REGISTERED.values()), rule.name
-    REGISTERED[rule.name] = rule
+def add(
+    id: str, name: str, scope: SubjectKind, severity: Severity, says: str, means: str, do: str, source: str = ""
+) -> Rule:
+    """Add a rule; one that the reader of files finds broken has no finder."""
+    rule = Rule(id, name, scope, severity, says, means, do, source or _SOURCES[id[0]])
+    assert name not in REGISTERED and all(known.id != id for known in REGISTERED.values()), name
+    REGISTERED[name] = rule
+    return rule
 
 
 def found_by(
@@ -135,8 +167,7 @@ def found_by(
     says: str,
     means: str,
     do: str,
-    source: str,
-    example: Example | None = None,
+    source: str = "",
 ) -> Callable[[Finder], Finder]:
     """Add a rule, and what finds the places where it is broken; of layers only those of these types are asked about.
 
@@ -144,8 +175,7 @@ def found_by(
     kind share is one `of_kinds`: where it finds nothing in the first it is not asked about the others. For one that
     looks at more, `suspects` says of which kinds it is asked.
     """
-    rule = Rule(id, name, scope, severity, says, means, do, source, example)
-    add(rule)
+    rule = add(id, name, scope, severity, says, means, do, source)
 
     def decorate(finder: Finder) -> Finder:
         def finds(facts: Any) -> bool:

@@ -15,10 +15,10 @@ from xml.etree import ElementTree
 import pytest
 
 from stepper.cli.parser import parsed
-from stepper.diagnosis.lint.examples import broken, sound, weights
 from stepper.diagnosis.registry import rules
 from stepper.files import work_tree
 from tests.cli.conftest import Call
+from tests.diagnosis.lint.rule_examples import broken, sound, weights
 
 ROOT = Path(__file__).parents[2]
 SOUND = sound("counting")

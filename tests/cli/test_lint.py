@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from stepper.diagnosis.lint.examples import broken, sound, weights
 from stepper.diagnosis.registry import rules
 from stepper.diagnosis.rule import Rule
 from tests.cli.conftest import Call
+from tests.diagnosis.lint.rule_examples import broken, sound, weights
 from tests.json_answers import checked
 
 OF_FILES = [name for name, rule in rules().items() if not rule.scope.is_of_runs]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from stepper.cli.findings import asked_rules, exit_code, finding_data, report, write_logs
 from stepper.cli.printing import wrapped
@@ -61,21 +60,16 @@ def _models(options: argparse.Namespace) -> list[str]:
 
 def _list(asked: Mapping[str, Rule], *, as_json: bool) -> None:
     if as_json:
-        print_json({"rules": [_rule_data(rule) for rule in asked.values()]})
+        print_json({"rules": [as_data(rule) | {"example": as_data(rule.example)} for rule in asked.values()]})
         return
     width = max(map(len, asked), default=0)
     for rule in asked.values():
         say(f"{rule.id}  {rule.name:{width}}  {rule.severity:7}  {rule.means}")
 
 
-def _rule_data(rule: Rule) -> dict[str, Any]:
-    found: dict[str, Any] = as_data(rule)
-    return found
-
-
 def _explain(rule: Rule, *, as_json: bool) -> None:
     if as_json:
-        print_json({"rules": [_rule_data(rule)]})
+        _list({rule.name: rule}, as_json=True)
         return
     for line in _explanation(rule):
         say(line)

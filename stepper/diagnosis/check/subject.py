@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -305,6 +305,9 @@ class RunFinding(NamedTuple):
     place: RunPlace
     details: Mapping[str, Detail]
     severity: Severity | None = None
+
+
+RunFindings: TypeAlias = Iterator[RunFinding]
 
 
 def finding_of(rule: Rule, file: str, hit: RunFinding) -> Finding:

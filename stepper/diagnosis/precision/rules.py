@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, Final
 
-from stepper.diagnosis.check.subject import RunFinding, RunPlace, shown
+from stepper.diagnosis.check.subject import RunFindings, RunPlace, shown
 from stepper.diagnosis.findings import ERROR, NOTE
 from stepper.diagnosis.precision.narrowing import (
     Harm,
@@ -144,9 +144,8 @@ def _of_culprit(run: NarrowRun, *harms: Harm) -> Iterator[Parting]:
     says="in {precision} {layer} leaves the range: {index} is {plain:.6g}, the largest {precision} is {largest:.5g}",
     means="it is {narrow}, and output '{output}' {loss}",
     do="leave it in f32 (see keep-in-f32), or scale what it computes",
-    source=_SOURCE,
 )
-def leaves_range(run: NarrowRun) -> Iterator[RunFinding]:
+def leaves_range(run: NarrowRun) -> RunFindings:
     """The first number that is needed and too large."""
     for one in _of_culprit(run, Harm.OVERFLOW):
         dtype = run.narrowing.dtype
@@ -162,9 +161,8 @@ def leaves_range(run: NarrowRun) -> Iterator[RunFinding]:
     says="in {precision} {layer} becomes 0: {index} is {plain:.4g}, the least {precision} above 0 is {least:.3g}",
     means="what is divided by it or multiplied with it is lost; output '{output}' {loss}",
     do="leave it in f32 (see keep-in-f32), or scale what it computes; an epsilon has to be one that {precision} has",
-    source=_SOURCE,
 )
-def becomes_zero(run: NarrowRun) -> Iterator[RunFinding]:
+def becomes_zero(run: NarrowRun) -> RunFindings:
     """The first number that is needed and too small."""
     for one in _of_culprit(run, Harm.UNDERFLOW, Harm.LOSS):
         dtype = run.narrowing.dtype
@@ -181,9 +179,8 @@ def becomes_zero(run: NarrowRun) -> Iterator[RunFinding]:
     says="in {precision} {layer} is the first that loses the result: {index} is {narrow:.6g} and not {plain:.6g}",
     means="output '{output}' {loss}",
     do="leave it in f32 (see keep-in-f32)",
-    source=_SOURCE,
 )
-def loses_digits(run: NarrowRun) -> Iterator[RunFinding]:
+def loses_digits(run: NarrowRun) -> RunFindings:
     """The first result that is needed and further off than is allowed, or another whole number."""
     for one in _of_culprit(run, Harm.LOSS, Harm.OTHER):
         if run.narrowing.dtype is None or not (one.narrow == 0 and one.plain != 0):
@@ -198,9 +195,8 @@ def loses_digits(run: NarrowRun) -> Iterator[RunFinding]:
     says="in {precision} {loop} goes another way: it ends sooner or later, or takes the other branch",
     means="from there on nothing can be held against the plain run; output '{output}' {loss}",
     do="compute the condition of what stays in f32 (see keep-in-f32)",
-    source=_SOURCE,
 )
-def goes_another_way(run: NarrowRun) -> Iterator[RunFinding]:
+def goes_another_way(run: NarrowRun) -> RunFindings:
     """A loop of another number of iterations, or another side of an If."""
     other = run.lockstep.other_way if run.is_broken else None
     if other is not None:
@@ -223,7 +219,7 @@ def goes_another_way(run: NarrowRun) -> Iterator[RunFinding]:
     do="--keep-in-f32 FILE.xml writes the model with these marked, which OpenVINO heeds",
     source="OpenVINO, DisableFP16Compression (the attribute `precise` of rt_info)",
 )
-def keep_in_f32(run: NarrowRun) -> Iterator[RunFinding]:
+def keep_in_f32(run: NarrowRun) -> RunFindings:
     """The smallest set of operations, or of weights, that mends it."""
     if run.is_broken and run.is_mended:
         members, is_least = run.kept
@@ -250,7 +246,7 @@ def keep_in_f32(run: NarrowRun) -> Iterator[RunFinding]:
     do="run the model in f32 (INFERENCE_PRECISION_HINT), or scale what the loop carries",
     source="OpenVINO, ConvertPrecision: Parameters and Results of bodies have the type of the inference",
 )
-def no_set_mends(run: NarrowRun) -> Iterator[RunFinding]:
+def no_set_mends(run: NarrowRun) -> RunFindings:
     """A value that goes into a body, or round a back edge, and is not what it was."""
     if run.is_broken and not run.is_mended and run.port is not None:
         yield shown(_place(run, run.port), **_details(run, run.port))
@@ -264,9 +260,8 @@ def no_set_mends(run: NarrowRun) -> Iterator[RunFinding]:
     says="in {precision} no output is off{most}",
     means="the model bears it on these inputs",
     do="nothing",
-    source=_SOURCE,
 )
-def holds(run: NarrowRun) -> Iterator[RunFinding]:
+def holds(run: NarrowRun) -> RunFindings:
     """Nothing is lost."""
     if run.trials.plain is not None and not run.is_broken:
         yield shown(RunPlace(None), precision=str(run.narrowing), most=run.outcome.error)

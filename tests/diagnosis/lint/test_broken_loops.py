@@ -12,9 +12,9 @@ import pytest
 from lxml import etree
 
 from stepper.diagnosis.findings import Severity
-from stepper.diagnosis.lint.examples import sound, weights
 from stepper.diagnosis.lint.linting import lint
 from stepper.diagnosis.texts import sentence
+from tests.diagnosis.lint.rule_examples import sound, weights
 from tests.models import Graph, carried, invariant, joined, last, sliced
 
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from stepper.diagnosis.findings import Severity
-from stepper.diagnosis.lint.examples import sound, weights
 from stepper.diagnosis.lint.linting import lint
 from stepper.diagnosis.texts import sentence
+from tests.diagnosis.lint.rule_examples import sound, weights
 from tests.models import Graph, joined, sliced
 
 F = np.float32

@@ -10,11 +10,11 @@ import pytest
 from lxml import etree
 
 from stepper.diagnosis.findings import Severity
-from stepper.diagnosis.lint.examples import sound, weights
 from stepper.diagnosis.lint.linting import lint
 from stepper.diagnosis.texts import headline
 from stepper.errors import ModelError
 from stepper.ir.reader import read
+from tests.diagnosis.lint.rule_examples import sound, weights
 
 
 def judged(tree: etree._Element, base: str, folder: Path) -> None:

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from stepper.diagnosis.findings import Severity
-from stepper.diagnosis.lint.examples import broken, sound, weights
 from stepper.diagnosis.lint.linting import lint
 from stepper.diagnosis.registry import rules
 from stepper.diagnosis.rule import Rule
 from stepper.diagnosis.texts import remedy, sentence
 from tests.debug.debugged import SAMPLES
+from tests.diagnosis.lint.rule_examples import broken, sound, weights
 
 BASES = ("choosing", "combining", "counting", "remembering", "slicing", "storing")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Container
 from typing import Any, Final
 
 import numpy as np
@@ -11,7 +11,7 @@ from stepper.debug.overview.facts import RowKind
 from stepper.diagnosis.check.probe import BodyValues, Probe
 from stepper.diagnosis.check.subject import (
     Elsewhere,
-    RunFinding,
+    RunFindings,
     RunOfLoop,
     RunPlace,
     RunSubject,
@@ -39,7 +39,7 @@ _SHAPING: Final = ("ShapeOf", "Shape", "Range", "Parameter", "Constant", "Result
     do="look at what is multiplied by 0, selected, clamped or saturated on the way",
     source="one more run on other inputs",
 )
-def output_ignores_inputs(run: RunSubject) -> Iterator[RunFinding]:
+def output_ignores_inputs(run: RunSubject) -> RunFindings:
     """Real outputs that do not change when all real inputs do; a note where they do, but not with one of these."""
     outputs = run.outputs
     if outputs is None or run.probe is None or run.elsewhere is None:
@@ -62,7 +62,7 @@ def output_ignores_inputs(run: RunSubject) -> Iterator[RunFinding]:
 
 def _without_effect(
     run: RunSubject, outputs: tuple[Any, ...], probe: Probe, other: Elsewhere, source: Layer | None
-) -> Iterator[RunFinding]:
+) -> RunFindings:
     """Yield the outputs that are the same in the other run, though they read what was another: all inputs, or one."""
     graph, results = run.model.graph, run.model.graph.results
     read = {one.id for one in other.inputs}
@@ -158,9 +158,9 @@ def _first_same(ours: BodyValues, theirs: BodyValues) -> Operation | None:
     "slices: the last {left} were never read",
     means="the loop ends before its input does: one iteration too few, if it was meant to cover it",
     do="look at what the count is computed from",
-    source="semantics 3.9",
+    source="specification/Loop-5, trip count",
 )
-def slices_unread(run: RunSubject) -> Iterator[RunFinding]:
+def slices_unread(run: RunSubject) -> RunFindings:
     """Loops whose count, computed or compared, is one below the number of slices; a note for more."""
     for loop in run.loops():
         probe, ending, subject = run.probe, loop.activation.ending, loop.subject
@@ -193,9 +193,8 @@ def slices_unread(run: RunSubject) -> Iterator[RunFinding]:
     "{read} changes",
     means="what is joined says nothing of the iteration that it comes from",
     do="look at the other inputs of {layer}, and at what a buffer that is used again would hold",
-    source="the run itself",
 )
-def pieces_all_the_same(run: RunSubject) -> Iterator[RunFinding]:
+def pieces_all_the_same(run: RunSubject) -> RunFindings:
     """Concatenated outputs whose pieces are computed from what changes, and never change."""
     for loop in run.loops():
         subject, probe, count = loop.subject, run.probe, loop.activation.iterations

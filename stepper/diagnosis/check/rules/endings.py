@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 from stepper.debug.overview.facts import RunState
-from stepper.diagnosis.check.subject import RunFinding, RunOfLoop, RunPlace, RunSubject, place_of, repetition, shown
+from stepper.diagnosis.check.subject import (
+    RunFindings,
+    RunOfLoop,
+    RunPlace,
+    RunSubject,
+    place_of,
+    repetition,
+    shown,
+)
 from stepper.diagnosis.findings import ERROR, NOTE
 from stepper.diagnosis.rule import RUN, found_by
 from stepper.engine.compiler import decided_by
@@ -25,9 +32,8 @@ _MANY: Final = 1_000
     says="the run fails{in_layer}: {message}",
     means="there are no outputs",
     do="look at the operation and the values that it was given",
-    source="the run itself",
 )
-def run_fails(run: RunSubject) -> Iterator[RunFinding]:
+def run_fails(run: RunSubject) -> RunFindings:
     """Errors of the run."""
     failure = run.overview.failure
     if failure is None:
@@ -51,7 +57,7 @@ def run_fails(run: RunSubject) -> Iterator[RunFinding]:
     do="{way_out}",
     source="specification/Loop-5, execution_condition",
 )
-def loop_does_not_end(run: RunSubject) -> Iterator[RunFinding]:
+def loop_does_not_end(run: RunSubject) -> RunFindings:
     """Loops that were under way, after many iterations, when the time or the memory was over."""
     if run.overview.state not in (RunState.OUT_OF_TIME, RunState.OUT_OF_MEMORY):
         return
@@ -146,7 +152,7 @@ def _comparisons(loop: RunOfLoop, *, of_counters: bool = False) -> list[LayerSit
     do="see whether the value that is waited for can occur at all",
     source="specification/Loop-5, execution_condition",
 )
-def runs_to_its_limit(run: RunSubject) -> Iterator[RunFinding]:
+def runs_to_its_limit(run: RunSubject) -> RunFindings:
     """Loops whose condition waits for something that never comes."""
     for loop in run.loops():
         activation = loop.activation
@@ -179,7 +185,7 @@ def runs_to_its_limit(run: RunSubject) -> Iterator[RunFinding]:
     do="look at both sides of the comparison",
     source="specification/Loop-5, execution_condition",
 )
-def ends_at_once(run: RunSubject) -> Iterator[RunFinding]:
+def ends_at_once(run: RunSubject) -> RunFindings:
     """Loops whose computed condition is false after the first iteration."""
     for loop in run.loops():
         ending = loop.activation.ending
@@ -202,9 +208,9 @@ def ends_at_once(run: RunSubject) -> Iterator[RunFinding]:
     says="the loop has no iteration: {why}",
     means="outputs that are carried are the first values, concatenations are empty, and others are not defined",
     do="see whether these inputs were meant to have none; look at the trip count and at the first condition",
-    source="semantics 3.5",
+    source="specification/Loop-5, execution_condition",
 )
-def loop_not_entered(run: RunSubject) -> Iterator[RunFinding]:
+def loop_not_entered(run: RunSubject) -> RunFindings:
     """Loops that were reached and never ran, on what the inputs say."""
     for loop in run.loops():
         activation = loop.activation

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Final
 
 import numpy as np
 
-from stepper.diagnosis.check.subject import Observed, RunFinding, RunOfLoop, RunSubject, place_of, shown
+from stepper.diagnosis.check.subject import Observed, RunFindings, RunOfLoop, RunSubject, place_of, shown
 from stepper.diagnosis.findings import NOTE, WARNING
 from stepper.diagnosis.lint.subjects import PASSING, LoopSubject, known_value
 from stepper.diagnosis.rule import RUN, found_by
@@ -56,7 +55,7 @@ def _carried_sum(subject: LoopSubject, layer: Layer, operand: int) -> bool:
     do="accumulate in a wider type, scale the numbers, or add them up before they meet the large one",
     source="IEEE 754",
 )
-def addition_absorbed(run: RunSubject) -> Iterator[RunFinding]:
+def addition_absorbed(run: RunSubject) -> RunFindings:
     """Sums of a state and what is too small beside it, to the end, though it is no step that becomes small."""
     for one in run.observed(lambda seen: seen.sums):
         (key, operand), found, subject = one.key, one.found, one.subject
@@ -85,9 +84,8 @@ def addition_absorbed(run: RunSubject) -> Iterator[RunFinding]:
     "{looked} iterations that were looked at",
     means="a gate that is always open or closed decides nothing; where it is closed, what it guards is lost",
     do="look at its weights and bias, and at the scale of what comes in",
-    source="the run itself",
 )
-def gate_saturated(run: RunSubject) -> Iterator[RunFinding]:
+def gate_saturated(run: RunSubject) -> RunFindings:
     """Sigmoids and the like, of what changes, that are at their ends for all elements all the time."""
     for one in run.observed(lambda seen: seen.gates):
         found = one.found
@@ -105,9 +103,8 @@ def gate_saturated(run: RunSubject) -> Iterator[RunFinding]:
     means="the others do not count, and a small change of the scores changes which one does: right for a hard "
     "choice, wrong where the scores have lost their scale",
     do="look at what the scores are divided by (the root of their length), and at the weights before",
-    source="the run itself",
 )
-def softmax_saturated(run: RunSubject) -> Iterator[RunFinding]:
+def softmax_saturated(run: RunSubject) -> RunFindings:
     """Softmax of what changes that leaves nothing to all elements but one, though no mask takes them away."""
     for one in run.observed(lambda seen: seen.choices):
         found = one.found
@@ -126,7 +123,7 @@ def softmax_saturated(run: RunSubject) -> Iterator[RunFinding]:
     do="let the axis be that of the elements that belong together",
     source="specification of Softmax and MVN",
 )
-def normalises_one_element(run: RunSubject) -> Iterator[RunFinding]:
+def normalises_one_element(run: RunSubject) -> RunFindings:
     """Softmax and MVN of single elements, where the file leaves the shape open."""
     for one in run.observed(lambda seen: seen.alone):
         if _LEAST_ALONE <= one.found.looked == one.found.saturated:
@@ -149,7 +146,7 @@ def _depends_on_time(one: Observed[Any, Any]) -> bool:
     do="compute the difference otherwise, or in a wider type",
     source="IEEE 754",
 )
-def cancellation(run: RunSubject) -> Iterator[RunFinding]:
+def cancellation(run: RunSubject) -> RunFindings:
     """Differences of nearly equal numbers in most iterations, but for those that are only compared."""
     for one in run.observed(lambda seen: seen.differences):
         found = one.found
@@ -186,7 +183,7 @@ def _only_compared(difference: Observed[int, Any]) -> bool:
     do="let the tolerance be relative to the size of the numbers, or compute in a wider type",
     source="IEEE 754",
 )
-def tolerance_below_resolution(run: RunSubject) -> Iterator[RunFinding]:
+def tolerance_below_resolution(run: RunSubject) -> RunFindings:
     """Tests of a difference against a constant that is smaller than the step from one number to the next."""
     for loop in run.loops():
         subject, activation = loop.subject, loop.activation

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 from stepper.debug.causes.cause import Arithmetic, LinkKind, NonFinite, NonFiniteKind
 from stepper.debug.overview.facts import Birth, RunState
 from stepper.diagnosis.check.subject import (
-    RunFinding,
+    RunFindings,
     RunPlace,
     RunSubject,
     iterations_around,
@@ -59,7 +58,7 @@ def _comes_of(run: RunSubject, cause: NonFinite, tick: int) -> Birth | None:
     "difference of two infinities from arising",
     source="IEEE 754",
 )
-def nan_born(run: RunSubject) -> Iterator[RunFinding]:
+def nan_born(run: RunSubject) -> RunFindings:
     """Operations that make the first NaN of numbers that are finite, or of infinities that the model has on purpose."""
     told = set[tuple[int, ...]]()
     for birth in _born(run, NonFiniteKind.NAN):
@@ -81,7 +80,7 @@ def nan_born(run: RunSubject) -> Iterator[RunFinding]:
     do="keep the argument in range: subtract the maximum before Exp, keep divisors from 0, scale the values",
     source="IEEE 754",
 )
-def inf_born(run: RunSubject) -> Iterator[RunFinding]:
+def inf_born(run: RunSubject) -> RunFindings:
     """Operations that make the first Inf; a note where nothing comes of it, or where log(0) is how the model begins."""
     nan = _born(run, NonFiniteKind.NAN)
     told = set[tuple[int, ...]]()
@@ -114,7 +113,7 @@ def inf_born(run: RunSubject) -> Iterator[RunFinding]:
     do="look where the input or the weights come from",
     source="IEEE 754",
 )
-def nan_came_in(run: RunSubject) -> Iterator[RunFinding]:
+def nan_came_in(run: RunSubject) -> RunFindings:
     """NaN of inputs and Constants, where an output has it or an operation was the first to read it."""
     for birth in run.overview.births:
         cause = birth.cause
@@ -153,9 +152,9 @@ def _first_origin(run: RunSubject, place: RunPlace) -> LayerSite | None:
     says="{layer} leaves the range of {type}: {exact:,} becomes {becomes:,}",
     means="the number wraps around: right for hashes and random numbers, wrong for counts, products and indices",
     do="compute in a wider type, or in f64; before a conversion, clamp",
-    source="semantics 8.2, 8.3, 8.4",
+    source="IEEE 754",
 )
-def integer_overflow(run: RunSubject) -> Iterator[RunFinding]:
+def integer_overflow(run: RunSubject) -> RunFindings:
     """Whole numbers beyond their type, computed or converted, the first of each operation."""
     for one in run.observed(lambda seen: seen.wholes.wraps):
         wrap = one.found
@@ -172,7 +171,7 @@ def integer_overflow(run: RunSubject) -> Iterator[RunFinding]:
     do="keep the divisor from 0, or choose another value where it is 0",
     source="specification of Divide, Mod and FloorMod",
 )
-def integer_division_by_zero(run: RunSubject) -> Iterator[RunFinding]:
+def integer_division_by_zero(run: RunSubject) -> RunFindings:
     """Divisors of whole numbers with a 0, the first of each operation."""
     for one in run.observed(lambda seen: seen.wholes.by_zero):
         yield one.shown(one.found)
@@ -190,7 +189,7 @@ def integer_division_by_zero(run: RunSubject) -> Iterator[RunFinding]:
     do="look at the first and the last iteration: keep the index at 0 or more, or begin one iteration later",
     source="specification of Gather-8",
 )
-def index_from_the_end(run: RunSubject) -> Iterator[RunFinding]:
+def index_from_the_end(run: RunSubject) -> RunFindings:
     """Computed indices of Gather that are below 0 in some iterations and not in others."""
     for one in run.observed(lambda seen: seen.wholes.indices):
         found = one.found
@@ -208,7 +207,7 @@ def index_from_the_end(run: RunSubject) -> Iterator[RunFinding]:
     do="count from 0: look at how the index is computed, and at how often the loop runs",
     source="specification of Gather-8",
 )
-def index_outside(run: RunSubject) -> Iterator[RunFinding]:
+def index_outside(run: RunSubject) -> RunFindings:
     """Computed indices of Gather that the tensor does not have, the first of each operation."""
     for one in run.observed(lambda seen: seen.wholes.outside):
         found = one.found
@@ -224,9 +223,9 @@ def index_outside(run: RunSubject) -> Iterator[RunFinding]:
     means="OpenVINO's CPU plugin computes i64, u64 and u32 in i32: there the number overflows, and all that is "
     "computed of it may be another, a condition as well",
     do="keep whole numbers below 2^31, or compute in f64 or f32",
-    source="semantics 8.2, 11",
+    source="OpenVINO 2026.4.1, measured",
 )
-def beyond_i32(run: RunSubject) -> Iterator[RunFinding]:
+def beyond_i32(run: RunSubject) -> RunFindings:
     """Whole numbers that a wide type holds and the plugin's i32 does not: the first in the body of each loop.
 
     A note where the outputs are the same all the same, as of products of which only low bits are read.

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
 
 from stepper.debug.overview.facts import Row, RowKind
-from stepper.diagnosis.check.subject import RunFinding, RunOfLoop, RunSubject, place_of, repetition, shown
+from stepper.diagnosis.check.subject import RunFindings, RunOfLoop, RunSubject, place_of, repetition, shown
 from stepper.diagnosis.findings import WARNING
 from stepper.diagnosis.rule import RUN, found_by
 from stepper.ir.model import LayerSite
@@ -32,9 +31,8 @@ _CHOOSING: Final = ("If", "Select", "Maximum", "Minimum", "Clamp")
     "counters: only the limit of {limit} iterations ends the loop",
     means="the loop waits for a state that never comes",
     do="look at what decides between the states; let the condition notice the repetition",
-    source="the run itself",
 )
-def state_repeats(run: RunSubject) -> Iterator[RunFinding]:
+def state_repeats(run: RunSubject) -> RunFindings:
     """Loops that go round in a circle until something else ends them."""
     for loop in run.loops():
         found = repetition(loop)
@@ -61,9 +59,8 @@ def state_repeats(run: RunSubject) -> Iterator[RunFinding]:
     says="{parameter} never changes: in all {iterations} iterations it has the same bits as at first; {why}",
     means="the loop computes a new state and keeps the old one",
     do="look at what is added to it, or at the gate that lets nothing in",
-    source="the run itself",
 )
-def state_is_stuck(run: RunSubject) -> Iterator[RunFinding]:
+def state_is_stuck(run: RunSubject) -> RunFindings:
     """Real values that are computed anew in each iteration, of what changes, and are always the same."""
     for loop in run.loops():
         if loop.activation.iterations < _LEAST or loop.subject is None:
@@ -126,9 +123,8 @@ def _why_stuck(run: RunSubject, loop: RunOfLoop, row: Row) -> tuple[LayerSite, L
     "at last; it passes 1000 in iteration {passes}",
     means="a state that grows like this leaves the range of its type sooner or later",
     do="look at the largest eigenvalue of the recurrent weights, and at what should bound the state",
-    source="the run itself",
 )
-def state_grows(run: RunSubject) -> Iterator[RunFinding]:
+def state_grows(run: RunSubject) -> RunFindings:
     """Real states whose magnitude grows like a power of the iteration's number in the exponent."""
     for loop in run.loops():
         for value in loop.carried():
@@ -181,9 +177,8 @@ def _growth(history: ValueHistory) -> tuple[float, float, float, int] | None:
     "{last:.3g} at last",
     means="nothing of what it held is left: what was long ago has no effect, and its gradient none",
     do="look at the largest eigenvalue of the recurrent weights, and at gates that are nearly closed",
-    source="the run itself",
 )
-def state_vanishes(run: RunSubject) -> Iterator[RunFinding]:
+def state_vanishes(run: RunSubject) -> RunFindings:
     """Real states that shrink like a power of the iteration's number in the exponent, until nothing is left."""
     for loop in run.loops():
         for value in loop.carried():
@@ -237,9 +232,9 @@ def _decay(history: ValueHistory) -> tuple[float, float, float] | None:
     says="the pieces of {result} change their shape: {shape} from iteration {iteration} on",
     means="OpenVINO refuses to join them: each piece must be as long along the axis as the first",
     do="give the value out as a last value, or join pieces of one size",
-    source="semantics 3.7",
+    source="specification/Loop-5, concatenated outputs",
 )
-def pieces_of_different_size(run: RunSubject) -> Iterator[RunFinding]:
+def pieces_of_different_size(run: RunSubject) -> RunFindings:
     """Concatenated outputs of pieces that grow or shrink along the axis."""
     for loop in run.loops():
         for row, history in zip(loop.facts.rows, loop.activation.values, strict=True):

@@ -7,11 +7,10 @@ from typing import Final
 
 from stepper.diagnosis.findings import ERROR, NOTE, WARNING
 from stepper.diagnosis.lint.subjects import LoopSubject, declared, known_value, of_parameter
-from stepper.diagnosis.rule import LOOP, Example, RuleHit, found_by, inside
+from stepper.diagnosis.rule import LOOP, Hits, found_by, inside
 from stepper.element_types import is_floating
 from stepper.ir.model import BackEdge, Layer, Source
 
-_EDGE: Final = '<edge from-layer="11" to-layer="2" />'
 _STATE_INPUTS: Final = {"LSTMCell": (1, 2), "GRUCell": (1,), "RNNCell": (1,)}
 """Inputs of a cell that are its state from the iteration before."""
 _MAKERS: Final = frozenset({*_STATE_INPUTS, "Select"})
@@ -36,10 +35,8 @@ _STATES: Final = ("the hidden state", "the cell state")
     says="two back edges lead to {parameter}, from {first} and from {second}: the second is ignored{instead}",
     means="what the second was meant to carry never comes in the next iteration",
     do="let to-layer of one of them be the Parameter that was meant",
-    source="semantics 4.3",
-    example=Example("counting", _EDGE, f'{_EDGE}<edge from-layer="12" to-layer="2" />'),
 )
-def two_back_edges(loop: LoopSubject) -> Iterator[RuleHit]:
+def two_back_edges(loop: LoopSubject) -> Hits:
     """Back edges to a Parameter that has one already."""
     first: dict[int, int] = {}
     for edge in loop.body.back_edges:
@@ -61,10 +58,8 @@ def two_back_edges(loop: LoopSubject) -> Iterator[RuleHit]:
     says="the back edge from {result} leads to {parameter}, which gets a new slice in each iteration",
     means="the back edge has no effect: the slice counts",
     do="let to-layer be the Parameter of the state, which is mapped without an axis",
-    source="semantics 4.3",
-    example=Example("counting", _EDGE, f'{_EDGE}<edge from-layer="11" to-layer="1" />'),
 )
-def back_edge_to_sliced(loop: LoopSubject) -> Iterator[RuleHit]:
+def back_edge_to_sliced(loop: LoopSubject) -> Hits:
     """Back edges to sliced Parameters."""
     sliced = {entry.parameter for entry in loop.roles.sliced}
     for edge in loop.body.back_edges:
@@ -80,10 +75,8 @@ def back_edge_to_sliced(loop: LoopSubject) -> Iterator[RuleHit]:
     says="the back edge from {result} leads to layer {id}, which is {what}",
     means="the back edge has no effect",
     do="let to-layer be the id of a Parameter that an entry of the port map feeds",
-    source="semantics 4.3",
-    example=Example("counting", _EDGE, f'{_EDGE}<edge from-layer="11" to-layer="99" />'),
 )
-def back_edge_to_nothing(loop: LoopSubject) -> Iterator[RuleHit]:
+def back_edge_to_nothing(loop: LoopSubject) -> Hits:
     """Back edges to what is no Parameter of the body, or one that the loop itself writes in each iteration."""
     for edge in loop.body.back_edges:
         target = loop.inner.by_id.get(edge.to_layer)
@@ -102,10 +95,8 @@ def back_edge_to_nothing(loop: LoopSubject) -> Iterator[RuleHit]:
     says="{parameter} has a back edge from {result} and no entry in the port map: it has no value in iteration 0",
     means="OpenVINO drops the back edge, and the body reads memory that nothing has written",
     do="add an input to the layer for the first value, and an <input> with internal_layer_id {id}",
-    source="semantics 4.4",
-    example=Example("counting", '<input external_port_id="3" internal_layer_id="2" />', ""),
 )
-def carried_without_start(loop: LoopSubject) -> Iterator[RuleHit]:
+def carried_without_start(loop: LoopSubject) -> Hits:
     """Parameters with a back edge that begin with nothing."""
     for edge in loop.body.back_edges:
         unfed = next((one for one in loop.roles.unfed if one.id == edge.to_layer), None)
@@ -122,9 +113,8 @@ def carried_without_start(loop: LoopSubject) -> Iterator[RuleHit]:
     means="the cell forgets: its state never comes from the iteration before",
     do='add <edge from-layer="{result}" to-layer="{id}"/> to the back edges',
     source="specification/TensorIterator-1, back_edges",
-    example=Example("remembering", '<edge from-layer="6" to-layer="1" />', ""),
 )
-def state_not_carried(loop: LoopSubject) -> Iterator[RuleHit]:
+def state_not_carried(loop: LoopSubject) -> Hits:
     """States of cells that are the same in each iteration, though the body gives the new one to a Result."""
     for entry in loop.roles.invariant:
         for reader, index in loop.inner.readers.get(entry.parameter, ()):
@@ -185,15 +175,8 @@ def _cell_of(loop: LoopSubject, reader: Layer, index: int) -> tuple[Layer, int] 
     says="{result} goes nowhere, neither out nor over a back edge, and looks like {parameter}, which never changes",
     means="a value of the same type and shape that was maybe meant to be carried is computed and dropped",
     do='add <edge from-layer="{from_id}" to-layer="{to_id}"/>, or remove the Result',
-    source="semantics 4.5",
-    example=Example(
-        "counting",
-        '<edge from-layer="11" to-layer="2" />',
-        "",
-        also=(('<output external_port_id="4" internal_layer_id="11" />', ""),),
-    ),
 )
-def result_without_use(loop: LoopSubject) -> Iterator[RuleHit]:
+def result_without_use(loop: LoopSubject) -> Hits:
     """Results that nothing uses, where a Parameter could be what they were meant for."""
     used = {entry.result for entry in loop.body.outputs} | {edge.from_layer for edge in loop.body.back_edges}
     used |= {entry.result for entry in loop.body.ignored}
@@ -267,9 +250,8 @@ def _could_carry(loop: LoopSubject, result: int, parameter: Layer) -> bool:
     means="each iteration begins anew with the first value: of a state that was meant to go on nothing is left",
     do='add <edge from-layer="{from_id}" to-layer="{to_id}"/> if {parameter} is the state before',
     source="specification/Loop-5, 3: a tensor that is used in the subsequent iterations has a back edge",
-    example=Example("counting", '<edge from-layer="11" to-layer="2" />', ""),
 )
-def maybe_not_carried(loop: LoopSubject) -> Iterator[RuleHit]:
+def maybe_not_carried(loop: LoopSubject) -> Hits:
     """Results that go out and could be the next value of a Parameter to which nothing is carried."""
     carried = set(loop.roles.merged_from)
     sources = {edge.from_layer for edge in loop.body.back_edges}
@@ -307,9 +289,8 @@ def maybe_not_carried(loop: LoopSubject) -> Iterator[RuleHit]:
     means="from iteration 1 on the Parameter has another type than in iteration 0, or the run fails",
     do="convert the value before the Result",
     source="specification/Loop-5, back_edges",
-    example=Example("counting", _EDGE, '<edge from-layer="10" to-layer="2" />'),
 )
-def carried_type(loop: LoopSubject) -> Iterator[RuleHit]:
+def carried_type(loop: LoopSubject) -> Hits:
     """Back edges between different types."""
     for edge, target in _carried(loop):
         given, taken = loop.of_result(edge.from_layer).type, of_parameter(target).type
@@ -334,13 +315,8 @@ def carried_type(loop: LoopSubject) -> Iterator[RuleHit]:
     means="what reads it gets another rank in iteration 1: OpenVINO fails, or takes one shape for the other",
     do="squeeze or unsqueeze the value before the Result",
     source="specification/TensorIterator-1, back_edges",
-    example=Example(
-        "counting",
-        '<data element_type="f32" shape="1,2" />\n<output>\n<port id="0" precision="FP32" names="h0">',
-        '<data element_type="f32" shape="2" />\n<output>\n<port id="0" precision="FP32" names="h0">',
-    ),
 )
-def carried_rank(loop: LoopSubject) -> Iterator[RuleHit]:
+def carried_rank(loop: LoopSubject) -> Hits:
     """Back edges between different ranks."""
     for edge, target in _carried(loop):
         entry = next(one for one in loop.roles.merged if one.parameter == edge.to_layer)
@@ -361,13 +337,8 @@ def carried_rank(loop: LoopSubject) -> Iterator[RuleHit]:
     means="nothing is carried; a state that was meant to change does not (a warning where its new value is lost)",
     do="remove the back edge, or let the Result read the new value",
     source="specification/TensorIterator-1, back_edges",
-    example=Example(
-        "counting",
-        '<edge from-layer="6" from-port="2" to-layer="11" to-port="0" />',
-        '<edge from-layer="2" from-port="0" to-layer="11" to-port="0" />',
-    ),
 )
-def state_never_changes(loop: LoopSubject) -> Iterator[RuleHit]:
+def state_never_changes(loop: LoopSubject) -> Hits:
     """Back edges from a Parameter to itself; a warning where a new value of it is computed, and goes nowhere."""
     for edge, target in _carried(loop):
         origin = loop.origin(loop.given_to(edge.from_layer))
@@ -394,13 +365,8 @@ def state_never_changes(loop: LoopSubject) -> Iterator[RuleHit]:
     means="one state takes the place of another: from iteration 1 on the cell computes with the wrong one",
     do="let the back edge come from {expected}",
     source="specification/TensorIterator-1, back_edges",
-    example=Example(
-        "storing",
-        '<edge from-layer="7" to-layer="1" />\n<edge from-layer="8" to-layer="2" />',
-        '<edge from-layer="7" to-layer="2" /><edge from-layer="8" to-layer="1" />',
-    ),
 )
-def cell_states_crossed(loop: LoopSubject) -> Iterator[RuleHit]:
+def cell_states_crossed(loop: LoopSubject) -> Hits:
     """States of a cell that get what another output of it, or of another cell, gives."""
     for edge, target in _carried(loop):
         origin = _state_given(loop, edge.from_layer)
@@ -441,19 +407,8 @@ def cell_states_crossed(loop: LoopSubject) -> Iterator[RuleHit]:
     means="from iteration 1 on one value takes the place of another (a note where two change places)",
     do="let the back edge to {parameter} come from {own}",
     source="specification/Loop-5, 3: the back edge connects the Result and the Parameter of one tensor",
-    example=Example(
-        "counting",
-        '<edge from-layer="11" to-layer="2" />',
-        '<edge from-layer="12" to-layer="2" />',
-        also=(
-            (
-                '<edge from-layer="9" from-port="2" to-layer="12" to-port="0" />',
-                '<edge from-layer="1" from-port="0" to-layer="12" to-port="0" />',
-            ),
-        ),
-    ),
 )
-def another_state_carried(loop: LoopSubject) -> Iterator[RuleHit]:
+def another_state_carried(loop: LoopSubject) -> Hits:
     """Parameters whose next value another Result computes than the one that is carried to them."""
     carried = {target.id: edge.from_layer for edge, target in _carried(loop)}
     adding = {
@@ -490,26 +445,8 @@ def another_state_carried(loop: LoopSubject) -> Iterator[RuleHit]:
     means="from iteration 1 on one value takes the place of another, and the state is never updated",
     do="let to-layer of the back edge be {id}, that of {own}",
     source="specification/Loop-5, 3: the back edge connects the Result and the Parameter of one tensor",
-    example=Example(
-        "counting",
-        '<edge from-layer="11" to-layer="2" />',
-        '<edge from-layer="11" to-layer="18" />',
-        also=(
-            (
-                '<input external_port_id="3" internal_layer_id="2" />',
-                '<input external_port_id="3" internal_layer_id="2" />'
-                '<input external_port_id="3" internal_layer_id="18" />',
-            ),
-            (
-                '<layer id="3" name="limit"',
-                '<layer id="18" name="weights" type="Parameter" version="opset1">'
-                '<data element_type="f32" shape="1,2" /><output><port id="0" precision="FP32"><dim>1</dim>'
-                '<dim>2</dim></port></output></layer><layer id="3" name="limit"',
-            ),
-        ),
-    ),
 )
-def state_carried_elsewhere(loop: LoopSubject) -> Iterator[RuleHit]:
+def state_carried_elsewhere(loop: LoopSubject) -> Hits:
     """Results that update one Parameter, and are carried to another."""
     fixed = {entry.parameter for entry in loop.roles.invariant}
     carried = set(loop.roles.merged_from)
@@ -537,21 +474,8 @@ def _is_parameter(loop: LoopSubject, source: Source | None) -> bool:
     means="the loop computes a new value in each iteration, and it is the old one",
     do="look at the value of {constant}, or remove the back edge",
     source="specification of the operation",
-    example=Example(
-        "counting",
-        '<edge from-layer="1" from-port="0" to-layer="6" to-port="1" />',
-        '<edge from-layer="17" from-port="0" to-layer="6" to-port="1" />',
-        also=(
-            (
-                '<layer id="5" name="axes"',
-                '<layer id="17" name="step" type="Const" version="opset1"><data element_type="f32" shape="" '
-                'offset="16" size="4" /><output><port id="0" precision="FP32" /></output></layer>'
-                '<layer id="5" name="axes"',
-            ),
-        ),
-    ),
 )
-def state_computed_to_itself(loop: LoopSubject) -> Iterator[RuleHit]:
+def state_computed_to_itself(loop: LoopSubject) -> Hits:
     """States to which 0 is added, or that are multiplied by 1."""
     for edge, target in _carried(loop):
         origin = loop.origin(loop.given_to(edge.from_layer))

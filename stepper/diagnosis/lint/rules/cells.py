@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from stepper.diagnosis.findings import ERROR, NOTE, WARNING
 from stepper.diagnosis.lint.subjects import LayerSubject, integer_attribute
-from stepper.diagnosis.rule import LAYER, Example, RuleHit, found_by, outside
+from stepper.diagnosis.rule import LAYER, Hits, found_by, outside
 from stepper.errors import KernelError
 from stepper.ops.recurrent import activations_of_gates
 
@@ -66,10 +66,9 @@ def _text(sizes: tuple[int | None, ...]) -> str:
     means="OpenVINO refuses the file, or the gates get the weights of others",
     do="look which weights belong to the cell, at hidden_size, direction and linear_before_reset",
     source="specification of the cells and sequences",
-    example=Example("remembering", 'hidden_size="2"', 'hidden_size="3"'),
     of_kinds=True,
 )
-def cell_of_other_size(facts: LayerSubject) -> Iterator[RuleHit]:
+def cell_of_other_size(facts: LayerSubject) -> Hits:
     """Weights, biases and states that do not have the sizes that hidden_size and the gates say."""
     for index, what, sizes in _weights(facts):
         given = facts.tensor(index).static
@@ -90,23 +89,9 @@ def cell_of_other_size(facts: LayerSubject) -> Iterator[RuleHit]:
     means="the run fails, or reads what lies behind the input",
     do="give each sequence of the batch a length from 0 to the size of axis 1",
     source="specification of LSTMSequence, sequence_lengths",
-    example=Example(
-        "remembering",
-        '<layer id="5" name="cell" type="GRUCell" version="opset3">',
-        '<layer id="9" name="one" type="Const" version="opset1">'
-        '<data element_type="i32" shape="1" offset="100" size="4" />'
-        '<output><port id="0" precision="I32"><dim>1</dim></port></output></layer>'
-        '<layer id="5" name="cell" type="GRUSequence" version="opset5">',
-        also=(
-            (
-                '<edge from-layer="2" from-port="0" to-layer="5" to-port="2" />',
-                '<edge from-layer="9" from-port="0" to-layer="5" to-port="2" />',
-            ),
-        ),
-    ),
     of_kinds=True,
 )
-def sequence_lengths(facts: LayerSubject) -> Iterator[RuleHit]:
+def sequence_lengths(facts: LayerSubject) -> Hits:
     """Constant lengths that no sequence of the input has."""
     lengths, steps = facts.constant(3 if facts.layer.type.startswith("LSTM") else 2), facts.tensor(0).size(1)
     if lengths is None or steps is None or not lengths.size or lengths.dtype.kind not in "iu":
@@ -131,10 +116,9 @@ def _names(facts: LayerSubject) -> tuple[str, ...]:
     means="the run fails there; OpenVINO refuses the file",
     do="name as many functions as the cell has, of sigmoid, tanh, relu and hardsigmoid",
     source="specification of LSTMCell, GRUCell and RNNCell, activations",
-    example=Example("remembering", 'activations="sigmoid,tanh"', 'activations="sigmod,tanh"'),
     of_kinds=True,
 )
-def cell_activations(facts: LayerSubject) -> Iterator[RuleHit]:
+def cell_activations(facts: LayerSubject) -> Hits:
     """Activations that do not exist, or are too few."""
     names = _names(facts)
     if not names:
@@ -156,10 +140,9 @@ def cell_activations(facts: LayerSubject) -> Iterator[RuleHit]:
     "outside of loops)",
     do="let the first of activations be sigmoid; they stand in the order of gates, cell and output",
     source="specification of LSTMCell and GRUCell, activations",
-    example=Example("remembering", 'activations="sigmoid,tanh"', 'activations="tanh,sigmoid"'),
     of_kinds=True,
 )
-def gates_not_bounded(facts: LayerSubject) -> Iterator[RuleHit]:
+def gates_not_bounded(facts: LayerSubject) -> Hits:
     """Gates of another function than the sigmoid."""
     names = _names(facts)
     if names and names[0] in ("tanh", "relu"):
@@ -178,10 +161,9 @@ def gates_not_bounded(facts: LayerSubject) -> Iterator[RuleHit]:
     "from 0.1 on)",
     do="set clip as the framework's model has it; 0 or none does not clip",
     source="specification of LSTMCell, clip",
-    example=Example("remembering", 'clip="0"', 'clip="0.001"'),
     of_kinds=True,
 )
-def cell_clip_small(facts: LayerSubject) -> Iterator[RuleHit]:
+def cell_clip_small(facts: LayerSubject) -> Hits:
     """Bounds in which the functions of the gates are nearly constant."""
     text = facts.layer.attributes.get("clip", "")
     try:

@@ -11,7 +11,7 @@ import numpy as np
 
 from stepper.diagnosis.findings import ERROR, WARNING
 from stepper.diagnosis.lint.subjects import LayerSubject, ModelSubject
-from stepper.diagnosis.rule import LAYER, MODEL, Example, RuleHit, found_by, outside
+from stepper.diagnosis.rule import LAYER, MODEL, Hits, RuleHit, found_by, outside
 from stepper.ir.model import Graph, Layer
 
 _CELLS: Final = ("LSTMCell", "GRUCell", "RNNCell", "LSTMSequence", "GRUSequence", "RNNSequence")
@@ -48,10 +48,9 @@ def _is_extreme(facts: LayerSubject) -> bool:
     means="Inf * 0 and Inf - Inf are NaN, and all else is Inf",
     do="look where the weights come from, and at the offset and type of the Constant",
     source="IEEE 754",
-    example=Example("remembering", 'shape="6,2" offset="48" size="48"', 'shape="6,2" offset="120" size="48"'),
     suspects=_is_infinite,
 )
-def weights_have_inf(facts: LayerSubject) -> Iterator[RuleHit]:
+def weights_have_inf(facts: LayerSubject) -> Hits:
     """Weights of products that are infinite; elsewhere Inf is mostly a mask."""
     reader, value = _reader(facts), facts.own_value
     if reader is not None and value is not None:
@@ -68,11 +67,9 @@ def weights_have_inf(facts: LayerSubject) -> Iterator[RuleHit]:
     says="{layer} has elements as large as {largest:.3g}, and others of {smallest:.3g}",
     means="such numbers come of bytes that belong to something else: of another offset, type or order of bytes",
     do="look at offset, size and element_type of the Constant, and at how the .bin was written",
-    source="semantics 5.7",
-    example=Example("remembering", 'shape="6,2" offset="48" size="48"', 'shape="6,2" offset="168" size="48"'),
     suspects=_is_extreme,
 )
-def weights_out_of_proportion(facts: LayerSubject) -> Iterator[RuleHit]:
+def weights_out_of_proportion(facts: LayerSubject) -> Hits:
     """Weights that are far too large for a sum of products, or spread over all that their type can hold."""
     magnitude, value = facts.magnitude, facts.own_value
     if value is None or value.size < 2:
@@ -92,8 +89,6 @@ def weights_out_of_proportion(facts: LayerSubject) -> Iterator[RuleHit]:
     says="{layer} has the bytes {first} to {last}, and {other} the bytes {begin} to {end}: some are in both",
     means="one of the two gets bytes of the other: writers share the whole of a Constant, or nothing",
     do="look at offset and size of both",
-    source="semantics 5.7",
-    example=Example("remembering", 'shape="6,2" offset="48" size="48"', 'shape="6,2" offset="46" size="48"'),
 )
 def constants_overlap(model: ModelSubject) -> Iterator[tuple[LayerSubject, RuleHit]]:
     """Constants that share a part of their bytes; the one that lies where no other begins or ends is named first."""
@@ -137,20 +132,8 @@ def _bytes(constant: Layer) -> tuple[int, int] | None:
     means="the quotient is Inf or NaN, or for whole numbers not defined",
     do="look whether the Constant is the one that was meant, and at its offset",
     source="specification of Divide, Mod and FloorMod",
-    example=Example(
-        "counting",
-        'name="numbered" type="Add"',
-        'name="numbered" type="Divide"',
-        also=(
-            (
-                '<edge from-layer="4" from-port="1" to-layer="9" to-port="1" />',
-                '<edge from-layer="3" from-port="0" to-layer="9" to-port="1" />',
-            ),
-            ('shape="" offset="24" size="4"', 'shape="" offset="16" size="4"'),
-        ),
-    ),
 )
-def divides_by_zero(facts: LayerSubject) -> Iterator[RuleHit]:
+def divides_by_zero(facts: LayerSubject) -> Hits:
     """Divisors of the file that are 0."""
     value, source = facts.constant(1), facts.source(1)
     if value is None or source is None or not value.size or value.all():

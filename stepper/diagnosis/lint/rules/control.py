@@ -8,7 +8,7 @@ from typing import Final
 
 from stepper.diagnosis.findings import ERROR, NOTE, WARNING
 from stepper.diagnosis.lint.subjects import IfSubject, LoopSubject, known_chain, known_value
-from stepper.diagnosis.rule import IF, LOOP, Example, RuleHit, found_by, inside, outside
+from stepper.diagnosis.rule import IF, LOOP, Hits, found_by, inside, outside
 from stepper.ir.model import Layer, Source
 from stepper.wording import enumerated
 
@@ -31,20 +31,8 @@ def _control_layer(loop: LoopSubject, index: int | None) -> Layer:
     says="the loop can never end: the trip count is {trip}, and {condition}{given} is the same each time{because}",
     means="a run never comes back",
     do="give a trip count of 0 or more, or a condition that becomes false",
-    source="semantics 3.3",
-    example=Example(
-        "counting",
-        '<edge from-layer="8" from-port="2" to-layer="10" to-port="0" />',
-        '<edge from-layer="13" from-port="0" to-layer="10" to-port="0" />',
-        also=(
-            (
-                '<data element_type="i64" shape="" offset="0" size="8" />',
-                '<data element_type="i64" shape="" offset="80" size="8" />',
-            ),
-        ),
-    ),
 )
-def loop_never_ends(loop: LoopSubject) -> Iterator[RuleHit]:
+def loop_never_ends(loop: LoopSubject) -> Hits:
     """Loops without a limit whose condition is the constant true, or depends on nothing that changes."""
     trip = loop.trip_count
     if not loop.is_loop or trip is None or not _is_endless(loop) or loop.initial_condition is False:
@@ -71,13 +59,8 @@ def loop_never_ends(loop: LoopSubject) -> Iterator[RuleHit]:
     means="the loop runs once, or until its trip count or slices end it",
     do="let the condition read the value that the iteration makes",
     source="specification/Loop-5, execution_condition",
-    example=Example(
-        "counting",
-        '<edge from-layer="7" from-port="2" to-layer="8" to-port="0" />',
-        '<edge from-layer="3" from-port="0" to-layer="8" to-port="0" />',
-    ),
 )
-def condition_never_changes(loop: LoopSubject) -> Iterator[RuleHit]:
+def condition_never_changes(loop: LoopSubject) -> Hits:
     """Conditions that are computed, and the same each time."""
     result = loop.condition_result
     if not loop.is_loop or result is None or loop.body_condition is not None or _is_endless(loop):
@@ -102,14 +85,8 @@ def _is_endless(loop: LoopSubject) -> bool:
     says="the initial condition {layer} is the constant false: the loop is never entered",
     means="outputs that are carried are the first values; the others are empty, or undefined in OpenVINO",
     do="let the condition be computed, or be true",
-    source="semantics 3.5",
-    example=Example(
-        "counting",
-        '<data element_type="boolean" shape="" offset="8"',
-        '<data element_type="boolean" shape="" offset="1"',
-    ),
 )
-def initial_condition_false(loop: LoopSubject) -> Iterator[RuleHit]:
+def initial_condition_false(loop: LoopSubject) -> Hits:
     """Loops that nothing can enter."""
     if loop.is_loop and loop.initial_condition is False:
         layer = _control_layer(loop, loop.control_inputs[1])
@@ -125,14 +102,8 @@ def initial_condition_false(loop: LoopSubject) -> Iterator[RuleHit]:
     means="outputs that are carried are the first values, and where there is nothing else this is a note; "
     "OpenVINO's compiler dies on a concatenated output whose size it knows; other last values are undefined",
     do="give the number of iterations, or -1 for no limit",
-    source="semantics 3.5",
-    example=Example(
-        "counting",
-        'name="trip" type="Const" version="opset1">\n<data element_type="i64" shape="" offset="0"',
-        'name="trip" type="Const" version="opset1">\n<data element_type="i64" shape="" offset="16"',
-    ),
 )
-def trip_count_zero(loop: LoopSubject) -> Iterator[RuleHit]:
+def trip_count_zero(loop: LoopSubject) -> Hits:
     """Loops with no iterations."""
     if loop.is_loop and loop.trip_count == 0:
         layer = _control_layer(loop, loop.control_inputs[0])
@@ -152,14 +123,9 @@ def trip_count_zero(loop: LoopSubject) -> Iterator[RuleHit]:
     says="the trip count {layer} is {trip}; only -1 stands for no limit",
     means="OpenVINO's CPU plugin fails where an output is concatenated, else takes it as no limit",
     do="write -1, or the number of iterations",
-    source="semantics 3.1",
-    example=Example(
-        "counting",
-        '<data element_type="i64" shape="" offset="0" size="8" />',
-        '<data element_type="i64" shape="" offset="48" size="8" />',
-    ),
+    source="OpenVINO 2026.4.1, measured",
 )
-def trip_count_negative(loop: LoopSubject) -> Iterator[RuleHit]:
+def trip_count_negative(loop: LoopSubject) -> Hits:
     """Trip counts below -1."""
     if loop.is_loop and loop.trip_count is not None and loop.trip_count < -1:
         layer = _control_layer(loop, loop.control_inputs[0])
@@ -174,14 +140,8 @@ def trip_count_negative(loop: LoopSubject) -> Iterator[RuleHit]:
     says="the trip count {trip} is {written}, which does not fit 32 bits: {layer} makes {becomes} of it",
     means="the loop runs another number of iterations than is written",
     do="give a trip count below 2^31",
-    source="semantics 3.2",
-    example=Example(
-        "counting",
-        '<data element_type="i64" shape="" offset="0" size="8" />',
-        '<data element_type="i64" shape="" offset="56" size="8" />',
-    ),
 )
-def trip_count_narrowed(loop: LoopSubject) -> Iterator[RuleHit]:
+def trip_count_narrowed(loop: LoopSubject) -> Hits:
     """Trip counts that a Convert cuts to 32 bits, or the runtime."""
     index = loop.control_inputs[0]
     chain = None if index is None else known_chain(loop.graph, loop.source(index))
@@ -210,13 +170,8 @@ def trip_count_narrowed(loop: LoopSubject) -> Iterator[RuleHit]:
     means="runtimes that take it for a number reserve memory for it, or hold it in 32 bits",
     do="write -1, which says that there is no limit",
     source="specification/Loop-5, trip count",
-    example=Example(
-        "counting",
-        '<data element_type="i64" shape="" offset="0" size="8" />',
-        '<data element_type="i64" shape="" offset="104" size="8" />',
-    ),
 )
-def trip_count_without_limit(loop: LoopSubject) -> Iterator[RuleHit]:
+def trip_count_without_limit(loop: LoopSubject) -> Hits:
     """Trip counts that ONNX and PyTorch write where there is none."""
     if loop.trip_count != _NO_LIMIT or loop.condition_result is None or loop.body_condition is True:
         return
@@ -234,14 +189,8 @@ def trip_count_without_limit(loop: LoopSubject) -> Iterator[RuleHit]:
     says="the trip count {layer} is {type}, expected i64 or i32",
     means="OpenVINO refuses to compile the model",
     do="convert it to i64",
-    source="semantics 3.2",
-    example=Example(
-        "counting",
-        'name="trip" type="Const" version="opset1">\n<data element_type="i64" shape="" offset="0" size="8"',
-        'name="trip" type="Const" version="opset1">\n<data element_type="f32" shape="" offset="0" size="4"',
-    ),
 )
-def trip_count_type(loop: LoopSubject) -> Iterator[RuleHit]:
+def trip_count_type(loop: LoopSubject) -> Hits:
     """Trip counts that are no whole numbers."""
     index = loop.control_inputs[0]
     found = None if index is None else loop.tensor(index).type
@@ -258,14 +207,8 @@ def trip_count_type(loop: LoopSubject) -> Iterator[RuleHit]:
     says="the {what} {layer} has the shape {shape}, expected a scalar or one element",
     means="OpenVINO refuses the file",
     do="take one element of it",
-    source="semantics 3.2, 3.3",
-    example=Example(
-        "counting",
-        'name="trip" type="Const" version="opset1">\n<data element_type="i64" shape="" offset="0" size="8"',
-        'name="trip" type="Const" version="opset1">\n<data element_type="i64" shape="2" offset="0" size="16"',
-    ),
 )
-def control_shape(loop: LoopSubject) -> Iterator[RuleHit]:
+def control_shape(loop: LoopSubject) -> Hits:
     """Trip counts and initial conditions with more than one element."""
     for what, index in zip(("trip count", "initial condition"), loop.control_inputs, strict=True):
         if index is None:
@@ -284,10 +227,8 @@ def control_shape(loop: LoopSubject) -> Iterator[RuleHit]:
     says="the {what} {layer}{made} is {type}, expected boolean",
     means="OpenVINO refuses to compile the model",
     do="compare the value, or convert it to boolean",
-    source="semantics 3.3",
-    example=Example("counting", 'internal_layer_id="10" purpose', 'internal_layer_id="11" purpose'),
 )
-def condition_type(loop: LoopSubject) -> Iterator[RuleHit]:
+def condition_type(loop: LoopSubject) -> Hits:
     """Conditions that are not boolean."""
     index = loop.control_inputs[1]
     found = None if index is None else loop.tensor(index).type
@@ -310,14 +251,8 @@ def condition_type(loop: LoopSubject) -> Iterator[RuleHit]:
     says="the condition {result} has the shape {shape}, expected a scalar or one element",
     means="OpenVINO refuses the file; which element should decide is not said",
     do="reduce it, with ReduceLogicalAnd or ReduceLogicalOr",
-    source="semantics 3.3",
-    example=Example(
-        "counting",
-        '<edge from-layer="7" from-port="2" to-layer="8" to-port="0" />',
-        '<edge from-layer="6" from-port="2" to-layer="8" to-port="0" />',
-    ),
 )
-def condition_not_one_element(loop: LoopSubject) -> Iterator[RuleHit]:
+def condition_not_one_element(loop: LoopSubject) -> Hits:
     """Conditions of a body with several elements."""
     result = loop.condition_result
     if result is None or not loop.is_loop:
@@ -335,14 +270,8 @@ def condition_not_one_element(loop: LoopSubject) -> Iterator[RuleHit]:
     says="the condition {result} is the constant false{given}: the loop runs once",
     means="one iteration, whatever the trip count",
     do="let the condition be computed; a body that runs once needs no loop",
-    source="semantics 3.3",
-    example=Example(
-        "counting",
-        '<edge from-layer="8" from-port="2" to-layer="10" to-port="0" />',
-        '<edge from-layer="14" from-port="0" to-layer="10" to-port="0" />',
-    ),
 )
-def condition_constant_false(loop: LoopSubject) -> Iterator[RuleHit]:
+def condition_constant_false(loop: LoopSubject) -> Hits:
     """Loops whose trip count says more than the one iteration that they run."""
     result = loop.condition_result
     if loop.is_loop and result is not None and loop.body_condition is False and loop.trip_count != 1:
@@ -361,13 +290,8 @@ def condition_constant_false(loop: LoopSubject) -> Iterator[RuleHit]:
     means="the loop ends one iteration later than with the new value: right for some loops, too late for others",
     do="if the loop runs once too often, let {layer} read {next}",
     source="specification/Loop-5, execution_condition",
-    example=Example(
-        "counting",
-        '<edge from-layer="7" from-port="2" to-layer="8" to-port="0" />',
-        '<edge from-layer="2" from-port="0" to-layer="8" to-port="0" />',
-    ),
 )
-def condition_from_old_value(loop: LoopSubject) -> Iterator[RuleHit]:
+def condition_from_old_value(loop: LoopSubject) -> Hits:
     """Comparisons in the condition that read what was carried in, though the body makes the next value."""
     result = loop.condition_result
     if not loop.is_loop or result is None:
@@ -414,14 +338,9 @@ def _old_values(loop: LoopSubject, source: Source | None) -> Iterator[tuple[Laye
     says="the condition {layer} of the If is {type}, expected boolean",
     means="OpenVINO's CPU plugin judges its first byte: 1.0 and 256 count as false",
     do="compare it, or convert it to boolean",
-    source="semantics 5.5",
-    example=Example(
-        "choosing",
-        'name="flag" type="Parameter" version="opset1">\n<data element_type="boolean"',
-        'name="flag" type="Parameter" version="opset1">\n<data element_type="f32"',
-    ),
+    source="specification/If-8",
 )
-def if_condition_type(facts: IfSubject) -> Iterator[RuleHit]:
+def if_condition_type(facts: IfSubject) -> Hits:
     """Conditions of an If that are not boolean."""
     source = facts.source(0)
     found = facts.tensor(0).type
@@ -438,14 +357,9 @@ def if_condition_type(facts: IfSubject) -> Iterator[RuleHit]:
     says="the condition {layer} of the If is the constant {value}: the other side never runs",
     means="half of the If is dead",
     do="put the side that runs in place of the If",
-    source="semantics 5.5",
-    example=Example(
-        "choosing",
-        '<edge from-layer="0" from-port="0" to-layer="2" to-port="0" />',
-        '<edge from-layer="4" from-port="0" to-layer="2" to-port="0" />',
-    ),
+    source="specification/If-8",
 )
-def if_condition_constant(facts: IfSubject) -> Iterator[RuleHit]:
+def if_condition_constant(facts: IfSubject) -> Hits:
     """Ifs that are decided by the file."""
     value, source = facts.constant(0), facts.source(0)
     if value is not None and value.size and source is not None:

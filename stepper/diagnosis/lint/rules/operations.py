@@ -5,7 +5,7 @@ Of what is declared in full the operation's own kernel is asked, on zeros, so th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from math import prod
 from typing import Final
@@ -15,7 +15,7 @@ import numpy as np
 from stepper.diagnosis.findings import ERROR, NOTE, WARNING
 from stepper.diagnosis.lint.subjects import LayerSubject, integer_attribute, known_chain, known_value, of_port
 from stepper.diagnosis.lint.trials import DECIDING, refusal
-from stepper.diagnosis.rule import LAYER, Example, RuleHit, found_by, outside
+from stepper.diagnosis.rule import LAYER, Hits, found_by, outside
 from stepper.ir.constants import constant_shape, constant_type
 from stepper.ir.model import Source
 from stepper.operation_types import NEWEST_OPSET, NO_OPERATIONS
@@ -85,19 +85,9 @@ def _foreign_axis(facts: LayerSubject) -> tuple[int, int] | None:
     says="{layer} cannot be computed from what is declared of its inputs: {reason}",
     means="the run fails there, in the first iteration; OpenVINO refuses the file",
     do="set the axis, the sizes or the order for {shapes}, or mend the edge that brings another tensor",
-    source="specification of the operation",
-    example=Example(
-        "counting",
-        'name="largest" type="ReduceMax" version="opset1">\n<data keep_dims="false" />\n<input>\n'
-        '<port id="0" precision="FP32">\n<dim>1</dim>\n<dim>2</dim>\n</port>\n<port id="1" precision="I64">\n'
-        "<dim>2</dim>\n</port>\n</input>",
-        'name="largest" type="SoftMax" version="opset8"><data axis="3" /><input>'
-        '<port id="0" precision="FP32"><dim>1</dim><dim>2</dim></port></input>',
-        also=(('<edge from-layer="5" from-port="0" to-layer="7" to-port="1" />', ""),),
-    ),
     of_kinds=True,
 )
-def operation_cannot_run(facts: LayerSubject) -> Iterator[RuleHit]:
+def operation_cannot_run(facts: LayerSubject) -> Hits:
     """Operations that refuse tensors of the declared shapes, and axes that the tensor does not have."""
     if not facts.layer.inputs or None in (facts.source(index) for index in range(len(facts.layer.inputs))):
         return
@@ -119,21 +109,9 @@ def operation_cannot_run(facts: LayerSubject) -> Iterator[RuleHit]:
     says="{layer} gives {given}, and its output {number} is declared as {declared}",
     means="what follows gets another shape than the one for which the file was written, and may spread or fail",
     do="undo what was changed: the axis, the order, the sizes or keep_dims; or declare what comes out",
-    source="specification of the operation",
-    example=Example(
-        "counting",
-        'name="largest" type="ReduceMax" version="opset1">\n<data keep_dims="false" />',
-        'name="largest" type="ReduceMax" version="opset1"><data keep_dims="true" />',
-        also=(
-            (
-                '<port id="2" precision="FP32" names="largest" />',
-                '<port id="2" precision="FP32" names="largest"><dim>2</dim></port>',
-            ),
-        ),
-    ),
     of_kinds=True,
 )
-def operation_shape(facts: LayerSubject) -> Iterator[RuleHit]:
+def operation_shape(facts: LayerSubject) -> Hits:
     """Operations that give another shape than the file declares."""
     found = facts.outcome if facts.layer.inputs else None
     if found is None or found.refusal:
@@ -158,19 +136,9 @@ def operation_shape(facts: LayerSubject) -> Iterator[RuleHit]:
     says="{attribute} of {layer} is {value}, and the specification has it {range}",
     means="an eps of 0 divides by 0 where all elements are the same; OpenVINO refuses others, or computes nonsense",
     do="set {attribute} as the framework's model has it",
-    source="specification of the operation",
-    example=Example(
-        "counting",
-        'name="largest" type="ReduceMax" version="opset1">\n<data keep_dims="false" />\n<input>\n'
-        '<port id="0" precision="FP32">\n<dim>1</dim>\n<dim>2</dim>\n</port>\n<port id="1" precision="I64">\n'
-        "<dim>2</dim>\n</port>\n</input>",
-        'name="largest" type="MVN" version="opset6"><data eps="0" normalize_variance="true" '
-        'eps_mode="inside_sqrt" /><input><port id="0" precision="FP32"><dim>1</dim><dim>2</dim></port>'
-        '<port id="1" precision="I64"><dim>2</dim></port></input>',
-    ),
     of_kinds=True,
 )
-def attribute_outside_its_range(facts: LayerSubject) -> Iterator[RuleHit]:
+def attribute_outside_its_range(facts: LayerSubject) -> Hits:
     """Attributes below the least value that the specification allows."""
     for name, (least, is_allowed) in _LEAST[facts.layer.type].items():
         text = facts.layer.attributes.get(name)
@@ -191,11 +159,9 @@ def attribute_outside_its_range(facts: LayerSubject) -> Iterator[RuleHit]:
     says="{layer} is no operation of {version}: {reason}",
     means="the model cannot run",
     do="write the attribute as the specification spells it, and connect the inputs that it names",
-    source="specification of the operation",
-    example=Example("counting", '<data keep_dims="false" />', '<data keep_dims="maybe" />'),
     of_kinds=True,
 )
-def operation_refused(facts: LayerSubject) -> Iterator[RuleHit]:
+def operation_refused(facts: LayerSubject) -> Hits:
     """Attributes that are missing or unreadable, and numbers of inputs and outputs that the operation does not have."""
     layer = facts.layer
     if layer.definition is None or layer.bodies or layer.opened_from is not None or layer.type in NO_OPERATIONS:
@@ -204,15 +170,6 @@ def operation_refused(facts: LayerSubject) -> Iterator[RuleHit]:
     reason = refusal(layer.type, layer.definition, attributes, len(layer.inputs), len(layer.outputs))
     if reason:
         yield outside(layer, version=layer.version, reason=reason)
-
-
-_QUANTISED: Final = (
-    '<layer id="21" name="q" type="Const" version="opset1"><data element_type="i4" shape="1,2" offset="8" size="1" />'
-    '<output><port id="0" precision="I4"><dim>1</dim><dim>2</dim></port></output></layer><layer id="22" '
-    'name="weights" type="Convert" version="opset1"><data destination_type="f32" /><input><port id="0" '
-    'precision="I4"><dim>1</dim><dim>2</dim></port></input><output><port id="1" precision="FP32"><dim>1</dim>'
-    "<dim>2</dim></port></output></layer>"
-)
 
 
 @found_by(
@@ -225,25 +182,8 @@ _QUANTISED: Final = (
     means="no weight means 0, and all of them are shifted to one side: the zero point is that of another type",
     do="take the zero point of {type}: the number by which 0 was written",
     source="specification of FakeQuantize; the form in which compressed weights are written",
-    example=Example(
-        "counting",
-        'name="numbered" type="Add"',
-        'name="numbered" type="Subtract"',
-        also=(
-            ('<layer id="5" name="axes"', _QUANTISED + '<layer id="5" name="axes"'),
-            (
-                '<edge from-layer="6" from-port="2" to-layer="9" to-port="0" />',
-                '<edge from-layer="21" from-port="0" to-layer="22" to-port="0" />'
-                '<edge from-layer="22" from-port="1" to-layer="9" to-port="0" />',
-            ),
-            (
-                '<edge from-layer="4" from-port="1" to-layer="9" to-port="1" />',
-                '<edge from-layer="3" from-port="0" to-layer="9" to-port="1" />',
-            ),
-        ),
-    ),
 )
-def zero_point_outside_type(facts: LayerSubject) -> Iterator[RuleHit]:
+def zero_point_outside_type(facts: LayerSubject) -> Hits:
     """Zero points that the type of the weights does not have."""
     kind = _integer_weights(facts, facts.source(0))
     point = None if kind is None else facts.constant(1)
@@ -291,31 +231,9 @@ def _may_take_integers(facts: LayerSubject) -> bool:
     means="the product is that of the whole numbers, larger than that of the weights by one over the scale",
     do="multiply the converted weights, or the product, by their scale",
     source="the form in which compressed weights are written",
-    example=Example(
-        "counting",
-        'name="numbered" type="Add" version="opset1">\n<data auto_broadcast="numpy" />\n<input>\n'
-        '<port id="0" precision="FP32">\n<dim>1</dim>\n<dim>2</dim>\n</port>\n<port id="1" precision="FP32" />',
-        'name="numbered" type="MatMul" version="opset1"><data transpose_a="false" transpose_b="true" /><input>'
-        '<port id="0" precision="FP32"><dim>1</dim><dim>2</dim></port>'
-        '<port id="1" precision="FP32"><dim>2</dim><dim>2</dim></port>',
-        also=(
-            (
-                '<layer id="5" name="axes"',
-                _QUANTISED.replace("1,2", "2,2")
-                .replace("<dim>1</dim>", "<dim>2</dim>")
-                .replace('offset="8" size="1"', 'offset="8" size="2"')
-                + '<layer id="5" name="axes"',
-            ),
-            (
-                '<edge from-layer="4" from-port="1" to-layer="9" to-port="1" />',
-                '<edge from-layer="21" from-port="0" to-layer="22" to-port="0" />'
-                '<edge from-layer="22" from-port="1" to-layer="9" to-port="1" />',
-            ),
-        ),
-    ),
     suspects=_may_take_integers,
 )
-def weights_without_scale(facts: LayerSubject) -> Iterator[RuleHit]:
+def weights_without_scale(facts: LayerSubject) -> Hits:
     """Products with converted whole numbers that nothing scales, neither before nor after."""
     for index in (0, 1):
         source = facts.source(index)
@@ -339,17 +257,10 @@ def weights_without_scale(facts: LayerSubject) -> Iterator[RuleHit]:
     says="{count} of {size} elements of {layer} are at or beyond 65504, the largest f16",
     means="what was larger in the framework's model has been cut off when it was saved as f16",
     do="save the model without compression to f16 (compress_to_fp16=False), or keep this Constant in f32",
-    source="semantics 5.11",
-    example=Example(
-        "counting",
-        'name="limit" type="Const" version="opset1">\n<data element_type="f32" shape="" offset="24" size="4" />\n'
-        '<output>\n<port id="0" precision="FP32" />',
-        'name="limit" type="Const" version="opset1"><data element_type="f16" shape="" offset="96" size="2" />'
-        '<output><port id="0" precision="FP16" />',
-    ),
+    source="IEEE 754",
     suspects=lambda facts: (kind := constant_type(facts.layer)) is not None and kind.name == "f16",
 )
-def cut_off_at_f16(facts: LayerSubject) -> Iterator[RuleHit]:
+def cut_off_at_f16(facts: LayerSubject) -> Hits:
     """Weights of f16 at the upper end of their range; the lower end alone is a mask."""
     layer = facts.layer
     shape = constant_shape(layer)
@@ -372,22 +283,8 @@ def cut_off_at_f16(facts: LayerSubject) -> Iterator[RuleHit]:
     means="all elements become the same, or the order of the values is turned around",
     do="let the low end be below the high one",
     source="specification of FakeQuantize",
-    example=Example(
-        "counting",
-        'name="numbered" type="Add" version="opset1">\n<data auto_broadcast="numpy" />\n<input>\n'
-        '<port id="0" precision="FP32">\n<dim>1</dim>\n<dim>2</dim>\n</port>\n<port id="1" precision="FP32" />',
-        'name="numbered" type="FakeQuantize" version="opset1"><data levels="256" auto_broadcast="numpy" />'
-        '<input><port id="0" precision="FP32"><dim>1</dim><dim>2</dim></port><port id="1" precision="FP32" />'
-        '<port id="3" precision="FP32" /><port id="4" precision="FP32" /><port id="5" precision="FP32" />',
-        also=(
-            (
-                '<edge from-layer="4" from-port="1" to-layer="9" to-port="1" />',
-                "".join(f'<edge from-layer="3" from-port="0" to-layer="9" to-port="{to}" />' for to in (1, 3, 4, 5)),
-            ),
-        ),
-    ),
 )
-def empty_quantisation_range(facts: LayerSubject) -> Iterator[RuleHit]:
+def empty_quantisation_range(facts: LayerSubject) -> Hits:
     """Constant ends of ranges of which the lower one is not below the higher one."""
     for name, first in (("input", 1), ("output", 3)):
         low, high = facts.constant(first), facts.constant(first + 1)
@@ -415,16 +312,8 @@ def empty_quantisation_range(facts: LayerSubject) -> Iterator[RuleHit]:
     means="what a call stores is never read, or what it reads is never stored: nothing goes from call to call",
     do="give {layer} the variable_id of its {partner}",
     source="specification of ReadValue and Assign",
-    example=Example(
-        "counting",
-        'name="numbered" type="Add" version="opset1">\n<data auto_broadcast="numpy" />\n<input>\n'
-        '<port id="0" precision="FP32">\n<dim>1</dim>\n<dim>2</dim>\n</port>\n<port id="1" precision="FP32" />',
-        'name="numbered" type="ReadValue" version="opset6"><data variable_id="kept" variable_type="f32" '
-        'variable_shape="1,2" /><input><port id="0" precision="FP32"><dim>1</dim><dim>2</dim></port>',
-        also=(('<edge from-layer="4" from-port="1" to-layer="9" to-port="1" />', ""),),
-    ),
 )
-def variable_without_partner(facts: LayerSubject) -> Iterator[RuleHit]:
+def variable_without_partner(facts: LayerSubject) -> Hits:
     """Variables that are stored and never read, or read and never stored."""
     partner = "Assign" if facts.layer.type == "ReadValue" else "ReadValue"
     variable = facts.layer.attributes.get("variable_id", "")
@@ -442,11 +331,10 @@ def variable_without_partner(facts: LayerSubject) -> Iterator[RuleHit]:
     says="{layer} is of {version}, and there are opset1 to opset{newest}",
     means="OpenVINO refuses the file; here the newest definition counts",
     do="write the opset in which the operation was defined",
-    source="semantics 5.15, 6",
-    example=Example("counting", 'type="Add" version="opset1"', 'type="Add" version="opset99"'),
+    source="OpenVINO IR, version 11",
     of_kinds=True,
 )
-def unknown_opset(facts: LayerSubject) -> Iterator[RuleHit]:
+def unknown_opset(facts: LayerSubject) -> Hits:
     """Operation sets that do not exist yet."""
     if _is_to_come(facts.layer.version):
         yield outside(facts.layer, version=facts.layer.version, newest=NEWEST_OPSET)
@@ -468,13 +356,10 @@ def _is_to_come(version: str) -> bool:
     says="{layer} has no {missing} among its data",
     means="OpenVINO refuses the file; here its port counts",
     do='write element_type and shape into <data>, as in <data element_type="f32" shape="1,2" ... />',
-    source="semantics 5.7",
-    example=Example(
-        "counting", '<data element_type="f32" shape="" offset="24" size="4" />', '<data offset="24" size="4" />'
-    ),
+    source="OpenVINO IR, version 11",
     of_kinds=True,
 )
-def constant_without_type(facts: LayerSubject) -> Iterator[RuleHit]:
+def constant_without_type(facts: LayerSubject) -> Hits:
     """Constants and Parameters of which the type or the shape stands at their port alone."""
     missing = [name for name in ("element_type", "shape") if name not in facts.layer.attributes]
     if missing and "value" not in facts.layer.attributes:
@@ -510,15 +395,9 @@ _DEMANDED: Final[Mapping[str, Mapping[str, str]]] = {
     says="{layer} has no attribute '{attribute}', which the specification demands: {taken} is taken",
     means="readers take what they like: another axis, another bound, another mode",
     do="write {attribute} as the framework's model has it",
-    source="specification of the operation",
-    example=Example(
-        "counting",
-        'name="numbered" type="Add" version="opset1">\n<data auto_broadcast="numpy" />',
-        'name="numbered" type="Concat" version="opset1">',
-    ),
     of_kinds=True,
 )
-def attribute_missing(facts: LayerSubject) -> Iterator[RuleHit]:
+def attribute_missing(facts: LayerSubject) -> Hits:
     """Operations without an attribute that has no default."""
     layer = facts.layer
     for name, taken in _DEMANDED[layer.type].items():
@@ -540,17 +419,9 @@ def attribute_missing(facts: LayerSubject) -> Iterator[RuleHit]:
     means="two runs differ, also of one runtime: what depends on it cannot be compared; maybe a dropout is left",
     do="set global_seed or op_seed, or take out what was for training alone",
     source="specification of RandomUniform",
-    example=Example(
-        "counting",
-        'name="numbered" type="Add" version="opset1">\n<data auto_broadcast="numpy" />\n<input>\n'
-        '<port id="0" precision="FP32">\n<dim>1</dim>\n<dim>2</dim>\n</port>\n<port id="1" precision="FP32" />',
-        'name="numbered" type="Multinomial" version="opset13"><data convert_type="i64" with_replacement="true" '
-        'log_probs="false" global_seed="0" op_seed="0" /><input>'
-        '<port id="0" precision="FP32"><dim>1</dim><dim>2</dim></port><port id="1" precision="FP32" />',
-    ),
     of_kinds=True,
 )
-def random_without_seed(facts: LayerSubject) -> Iterator[RuleHit]:
+def random_without_seed(facts: LayerSubject) -> Hits:
     """Random numbers that nobody can make again."""
     seeds = [facts.layer.attributes.get(name, "0").strip() for name in ("global_seed", "op_seed")]
     if all(not seed.strip("0") for seed in seeds):

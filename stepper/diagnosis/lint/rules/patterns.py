@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from itertools import combinations
 from typing import Final
 
 from stepper.diagnosis.findings import NOTE, WARNING
 from stepper.diagnosis.lint.kinds import reads
 from stepper.diagnosis.lint.subjects import ELEMENTWISE, Declared, LayerSubject, LoopSubject, integer_attribute
-from stepper.diagnosis.rule import LAYER, LOOP, At, Example, RuleHit, found_by, inside, outside
+from stepper.diagnosis.rule import LAYER, LOOP, At, Hits, found_by, inside, outside
 from stepper.element_types import Array
 from stepper.ir.model import Layer
 
@@ -78,14 +77,9 @@ def _is_score(facts: LayerSubject, layer: Layer | None) -> bool:
     means="the weights of each sum do not add up to 1: attention is spread over the queries, not over the keys",
     do="let the softmax go along axis {summed}",
     source="specification of SoftMax and MatMul; scaled dot-product attention",
-    example=Example(
-        "combining",
-        'name="weights" type="Softmax" version="opset8">\n<data axis="1"/>',
-        'name="weights" type="Softmax" version="opset8">\n<data axis="0"/>',
-    ),
     suspects=reads(*_SOFTMAX),
 )
-def softmax_along_another_axis(facts: LayerSubject) -> Iterator[RuleHit]:
+def softmax_along_another_axis(facts: LayerSubject) -> Hits:
     """Weights of attention that are normalised along another axis than that over which they are summed."""
     softmax = _maker(facts, facts.layer, 0)
     if softmax is None or softmax.type not in _SOFTMAX or not _is_score(facts, _maker(facts, softmax, 0)):
@@ -109,10 +103,9 @@ def softmax_along_another_axis(facts: LayerSubject) -> Iterator[RuleHit]:
     means="softmax gives all weight to what was to be masked, and none to the rest",
     do="add the same number below 0",
     source="specification of SoftMax; masks of attention",
-    example=Example("combining", 'name="masked" type="Subtract"', 'name="masked" type="Add"'),
     suspects=reads("Add", "Subtract"),
 )
-def mask_of_the_wrong_sign(facts: LayerSubject) -> Iterator[RuleHit]:
+def mask_of_the_wrong_sign(facts: LayerSubject) -> Hits:
     """Masks that softmax takes for the largest scores."""
     layer = _maker(facts, facts.layer, 0)
     if layer is None or layer.type not in ("Add", "Subtract"):
@@ -166,14 +159,9 @@ def _mean_of_squares(facts: LayerSubject, layer: Layer | None, difference: Layer
     means="what comes out is not of size 1: it becomes larger as its input becomes smaller",
     do="take the square root of the variance and the small number",
     source="specification of MVN",
-    example=Example(
-        "combining",
-        '<edge from-layer="34" from-port="1" to-layer="35" to-port="1"/>',
-        '<edge from-layer="33" from-port="2" to-layer="35" to-port="1"/>',
-    ),
     suspects=reads("Subtract"),
 )
-def divided_by_variance(facts: LayerSubject) -> Iterator[RuleHit]:
+def divided_by_variance(facts: LayerSubject) -> Hits:
     """Normalisations that lack the square root."""
     difference, divisor = (*_makers(facts, facts.layer), None, None)[:2]
     if difference is None or difference.type != "Subtract":
@@ -197,13 +185,8 @@ def divided_by_variance(facts: LayerSubject) -> Iterator[RuleHit]:
     means="that is no small number that keeps a divisor from 0: it makes all that is normalised smaller",
     do="set it as the framework's model has it, mostly 1e-12 to 1e-3",
     source="specification of MVN, GroupNormalization and BatchNormInference",
-    example=Example(
-        "combining",
-        'name="mvn" type="MVN" version="opset6">\n<data eps="1e-05"',
-        'name="mvn" type="MVN" version="opset6">\n<data eps="1"',
-    ),
 )
-def epsilon_not_small(facts: LayerSubject) -> Iterator[RuleHit]:
+def epsilon_not_small(facts: LayerSubject) -> Hits:
     """Numbers that are to keep from division by 0 alone, and do more."""
     layer = facts.layer
     if layer.type != "Sqrt":
@@ -278,10 +261,9 @@ def _step_text(facts: LayerSubject, step: tuple[Layer, Layer, Layer, Layer]) -> 
     means="a gate is between 0 and 1, so that it lets through a part of a value",
     do="look which of them is the gate, and give it a Sigmoid",
     source="specification of LSTMCell and GRUCell",
-    example=Example("combining", 'name="forget" type="Sigmoid"', 'name="forget" type="Tanh"'),
     suspects=reads("Multiply"),
 )
-def gate_of_another_function(facts: LayerSubject) -> Iterator[RuleHit]:
+def gate_of_another_function(facts: LayerSubject) -> Hits:
     """Cells of single operations, one of whose gates is a Tanh."""
     if not facts.path:
         return
@@ -318,10 +300,9 @@ def gate_of_another_function(facts: LayerSubject) -> Iterator[RuleHit]:
     means="the shares of the two do not add up to 1, and the state grows or shrinks in each iteration",
     do="let one be a gate and the other 1 minus the same gate",
     source="specification of GRUCell",
-    example=Example("combining", 'name="rest" type="Subtract"', 'name="rest" type="Add"'),
     suspects=reads("Multiply"),
 )
-def shares_are_not_one(facts: LayerSubject) -> Iterator[RuleHit]:
+def shares_are_not_one(facts: LayerSubject) -> Hits:
     """Updates between an old and a new value by a gate z, and by something else than 1 - z."""
     if not facts.path:
         return
@@ -357,10 +338,9 @@ def shares_are_not_one(facts: LayerSubject) -> Iterator[RuleHit]:
     means="Exp of an Exp leaves f32 for arguments of 4.5; to come back from a sum of exponentials takes a Log",
     do="make {layer} a Log, if the logarithm of the sum was meant",
     source="specification of Exp and Log; logarithm of a sum of exponentials",
-    example=Example("combining", 'name="logarithm" type="Log"', 'name="logarithm" type="Exp"'),
     suspects=reads("Add", "ReduceSum"),
 )
-def exponential_of_exponentials(facts: LayerSubject) -> Iterator[RuleHit]:
+def exponential_of_exponentials(facts: LayerSubject) -> Hits:
     """Sums of exponentials of which the exponential is taken once more."""
     total = _maker(facts, facts.layer, 0)
     if total is None or total.type not in ("Add", "ReduceSum"):
@@ -380,10 +360,9 @@ def exponential_of_exponentials(facts: LayerSubject) -> Iterator[RuleHit]:
     means="all arguments are 0 or more, and a difference of 89 leaves f32: the shift was to prevent that",
     do="take off the largest, so that all arguments are 0 or less",
     source="specification of Exp and SoftMax",
-    example=Example("combining", 'name="shift" type="ReduceMax"', 'name="shift" type="ReduceMin"'),
     suspects=reads("Subtract"),
 )
-def shifted_by_the_least(facts: LayerSubject) -> Iterator[RuleHit]:
+def shifted_by_the_least(facts: LayerSubject) -> Hits:
     """Exponentials of what a minimum was taken off, where it should be the maximum."""
     difference = _maker(facts, facts.layer, 0)
     value, least = (*_makers(facts, difference), None, None)[:2] if difference is not None else (None, None)
@@ -405,10 +384,9 @@ def shifted_by_the_least(facts: LayerSubject) -> Iterator[RuleHit]:
     means="it is divided by the number of all elements, and by that of the chosen ones",
     do="let {mean} be a ReduceSum",
     source="specification of ReduceMean",
-    example=Example("combining", 'name="total" type="ReduceSum"', 'name="total" type="ReduceMean"'),
     suspects=reads("ReduceMean"),
 )
-def mean_divided_by_count(facts: LayerSubject) -> Iterator[RuleHit]:
+def mean_divided_by_count(facts: LayerSubject) -> Hits:
     """Means of masked values that were divided twice."""
     mean, count = (*_makers(facts, facts.layer), None, None)[:2]
     if count is not None and count.type in ("Maximum", "Add"):
@@ -446,14 +424,9 @@ def _are_crossed(first: tuple[str, str], second: tuple[str, str]) -> bool:
     says="{first} goes to {target}, and {second} to {other}: by their names it is the other way round",
     means="both have one type and shape, so that nothing fails: each gets the values of the other",
     do="exchange the two, if the names are right",
-    source="semantics 4.3, 5.3",
-    example=Example(
-        "combining",
-        '<edge from-layer="60" to-layer="1"/>\n<edge from-layer="61" to-layer="2"/>',
-        '<edge from-layer="61" to-layer="1"/>\n<edge from-layer="60" to-layer="2"/>',
-    ),
+    source="specification/Loop-5, TensorIterator-1",
 )
-def names_crossed(loop: LoopSubject) -> Iterator[RuleHit]:
+def names_crossed(loop: LoopSubject) -> Hits:
     """Pairs of back edges, of inputs and of outputs whose names say that they are exchanged."""
     layers = loop.inner.by_id
     back: list[tuple[At, Layer, Layer, Declared]] = [

@@ -8,7 +8,7 @@ from typing import Final
 
 from stepper.diagnosis.findings import ERROR, NOTE, WARNING
 from stepper.diagnosis.lint.subjects import IfSubject, LoopSubject, of_parameter
-from stepper.diagnosis.rule import IF, LOOP, Example, RuleHit, found_by, inside, outside
+from stepper.diagnosis.rule import IF, LOOP, Hits, found_by, inside, outside
 from stepper.ir.model import InputMapping, LayerSite, OutputMapping
 from stepper.ir.xml import CURRENT_ITERATION, EXECUTION_CONDITION
 from stepper.wording import enumerated, near_names
@@ -24,12 +24,8 @@ _PURPOSES: Final = (CURRENT_ITERATION, EXECUTION_CONDITION)
     says="two outputs of the port map have external_port_id {number}: {first} counts, {second} is ignored",
     means="the output that was meant for the second is lost, and the outputs after it move up",
     do="give each output of the layer a number of its own",
-    source="semantics 2.6",
-    example=Example(
-        "counting", 'external_port_id="5" internal_layer_id="12"', 'external_port_id="4" internal_layer_id="12"'
-    ),
 )
-def duplicate_outer_output(loop: LoopSubject) -> Iterator[RuleHit]:
+def duplicate_outer_output(loop: LoopSubject) -> Hits:
     """Outputs that an entry before them with the same number makes count for nothing."""
     for entry in loop.body.ignored:
         if entry.result in loop.inner.by_id and entry.counts in loop.inner.by_id:
@@ -45,12 +41,8 @@ def duplicate_outer_output(loop: LoopSubject) -> Iterator[RuleHit]:
     says="input {number} goes into {first} and into {second}, while {unused} of the layer goes into none",
     means="one of the two gets the value of the other",
     do="let external_port_id of one of them be the input that is left over",
-    source="semantics 5.4",
-    example=Example(
-        "counting", 'external_port_id="3" internal_layer_id="2"', 'external_port_id="2" internal_layer_id="2"'
-    ),
 )
-def input_feeds_two_parameters(loop: LoopSubject) -> Iterator[RuleHit]:
+def input_feeds_two_parameters(loop: LoopSubject) -> Hits:
     """Two entries of one input, where another input has none."""
     unused = _unmapped_inputs(loop)
     counts = Counter(entry.input for entry in loop.body.inputs if entry.input is not None)
@@ -77,10 +69,8 @@ def input_feeds_two_parameters(loop: LoopSubject) -> Iterator[RuleHit]:
     says="input {number} has no entry in the port map: what comes there ('{value}') goes nowhere{unfed}",
     means="OpenVINO refuses the file: it counts entries and inputs",
     do="add an <input> with this external_port_id, or remove the port",
-    source="semantics 3.12",
-    example=Example("counting", '<input external_port_id="3" internal_layer_id="2" />', ""),
 )
-def input_without_entry(loop: LoopSubject) -> Iterator[RuleHit]:
+def input_without_entry(loop: LoopSubject) -> Hits:
     """Inputs of the layer that no entry names."""
     if loop.body.first_draft:
         return
@@ -117,12 +107,8 @@ def _unmapped_inputs(loop: LoopSubject) -> list[int]:
     says="two outputs have external_port_id -1, and only the first, {first}, counts: {second} is lost",
     means="where the condition is the one that is lost, the loop has no condition",
     do="leave out the entry of the other Result, which needs none",
-    source="semantics 3.4",
-    example=Example(
-        "counting", 'external_port_id="4" internal_layer_id="11"', 'external_port_id="-1" internal_layer_id="11"'
-    ),
 )
-def second_unconnected_output(loop: LoopSubject) -> Iterator[RuleHit]:
+def second_unconnected_output(loop: LoopSubject) -> Hits:
     """Outputs with -1 after the first one."""
     unconnected = [entry for entry in loop.body.outputs if entry.output is None]
     for entry in unconnected[1:]:
@@ -137,10 +123,8 @@ def second_unconnected_output(loop: LoopSubject) -> Iterator[RuleHit]:
     says="{parameter} is not connected: no entry of the port map feeds it, and {reader} reads it",
     means="OpenVINO reads memory that nothing has written; here it is an error",
     do="add an <input> with internal_layer_id {id}",
-    source="semantics 4.4",
-    example=Example("counting", '<input external_port_id="3" internal_layer_id="2" />', ""),
 )
-def parameter_without_entry(loop: LoopSubject) -> Iterator[RuleHit]:
+def parameter_without_entry(loop: LoopSubject) -> Hits:
     """Parameters that something reads and nothing feeds."""
     if loop.role_error is not None or loop.body.first_draft:
         return
@@ -158,15 +142,8 @@ def parameter_without_entry(loop: LoopSubject) -> Iterator[RuleHit]:
     says="{parameter} is not connected: no entry of the port map names it, and nothing reads it",
     means="nothing: but a value that was meant to come in does not",
     do="remove the Parameter, or connect it",
-    source="semantics 4.4",
-    example=Example(
-        "counting",
-        '<layer id="3" name="limit"',
-        '<layer id="20" name="spare" type="Parameter" version="opset1">\n<data element_type="f32" shape="" />'
-        '\n<output><port id="0" precision="FP32" /></output>\n</layer>\n<layer id="3" name="limit"',
-    ),
 )
-def unused_parameter(loop: LoopSubject) -> Iterator[RuleHit]:
+def unused_parameter(loop: LoopSubject) -> Hits:
     """Parameters that nothing feeds and nothing reads."""
     for parameter in loop.roles.unfed:
         if not loop.is_read(parameter.id):
@@ -182,12 +159,8 @@ def unused_parameter(loop: LoopSubject) -> Iterator[RuleHit]:
     "missing",
     means="OpenVINO never writes the iteration number: the body reads whatever is in the memory",
     do='add <input external_port_id="-1" internal_layer_id="{id}" purpose="current_iteration"/>',
-    source="semantics 3.6",
-    example=Example(
-        "counting", '<input external_port_id="-1" internal_layer_id="0" purpose="current_iteration" />', ""
-    ),
 )
-def iteration_not_marked(loop: LoopSubject) -> Iterator[RuleHit]:
+def iteration_not_marked(loop: LoopSubject) -> Hits:
     """A Parameter that can only be meant for the iteration number."""
     if loop.body.first_draft or not loop.is_loop:
         return
@@ -214,14 +187,8 @@ def _looks_like_iteration(loop: LoopSubject, parameter: int) -> bool:
     says="{fault}",
     means="OpenVINO refuses to compile the model",
     do="declare the Parameter as i64 or i32, as a scalar or of shape [1]",
-    source="semantics 3.6",
-    example=Example(
-        "counting",
-        '<data element_type="i64" shape="" />\n<output>\n<port id="0" precision="I64" names="iteration"',
-        '<data element_type="f32" shape="" />\n<output>\n<port id="0" precision="I64" names="iteration"',
-    ),
 )
-def iteration_type(loop: LoopSubject) -> Iterator[RuleHit]:
+def iteration_type(loop: LoopSubject) -> Hits:
     """A Parameter that cannot hold the iteration number."""
     error = loop.role_error
     if error is not None:
@@ -237,14 +204,9 @@ def iteration_type(loop: LoopSubject) -> Iterator[RuleHit]:
     says="{parameter} is the iteration number and also has input {number} of the layer",
     means="OpenVINO's CPU plugin writes 0, 1, 2, ... over the value; its reference begins with it",
     do='give the entry external_port_id="-1"',
-    source="semantics 3.6",
-    example=Example(
-        "counting",
-        'external_port_id="-1" internal_layer_id="0" purpose="current_iteration"',
-        'external_port_id="0" internal_layer_id="0" purpose="current_iteration"',
-    ),
+    source="OpenVINO 2026.4.1, measured",
 )
-def iteration_from_outside(loop: LoopSubject) -> Iterator[RuleHit]:
+def iteration_from_outside(loop: LoopSubject) -> Hits:
     """Entries of the iteration number that name an input."""
     for entry in loop.body.inputs:
         if loop.is_loop and entry.purpose == CURRENT_ITERATION and entry.input is not None:
@@ -259,10 +221,8 @@ def iteration_from_outside(loop: LoopSubject) -> Iterator[RuleHit]:
     says="the entry of {layer} has the purpose '{purpose}', which {not_one}{near}",
     means="OpenVINO ignores it: the loop has no iteration number, or no condition",
     do="write current_iteration (an input) or execution_condition (an output)",
-    source="semantics 3.6",
-    example=Example("counting", 'purpose="execution_condition"', 'purpose="execution-condition"'),
 )
-def unknown_purpose(loop: LoopSubject) -> Iterator[RuleHit]:
+def unknown_purpose(loop: LoopSubject) -> Hits:
     """Purposes that no reader knows."""
     for entry, purpose, inner in _purposes(loop):
         meant = CURRENT_ITERATION if isinstance(entry, InputMapping) else EXECUTION_CONDITION
@@ -293,14 +253,8 @@ def _purposes(loop: LoopSubject) -> Iterator[tuple[InputMapping | OutputMapping,
     says="the entry of {layer} has the purpose '{purpose}', which only a Loop has",
     means="a TensorIterator ignores it",
     do="use a Loop, or leave the purpose out",
-    source="semantics 3.6",
-    example=Example(
-        "slicing",
-        '<input external_port_id="1" internal_layer_id="1" />',
-        '<input external_port_id="1" internal_layer_id="1" purpose="current_iteration" />',
-    ),
 )
-def purpose_in_tensor_iterator(loop: LoopSubject) -> Iterator[RuleHit]:
+def purpose_in_tensor_iterator(loop: LoopSubject) -> Hits:
     """Purposes in a TensorIterator."""
     for entry, purpose, inner in _purposes(loop) if not loop.is_loop else ():
         if purpose in _PURPOSES:
@@ -315,12 +269,8 @@ def purpose_in_tensor_iterator(loop: LoopSubject) -> Iterator[RuleHit]:
     says="{parameter} has two entries in the port map, for inputs {first} and {second}: the first counts",
     means="the second value goes nowhere; OpenVINO refuses the file, as it counts entries and inputs",
     do="let internal_layer_id of one of them be the Parameter that was meant",
-    source="semantics 3.11",
-    example=Example(
-        "counting", 'external_port_id="3" internal_layer_id="2"', 'external_port_id="3" internal_layer_id="1"'
-    ),
 )
-def parameter_mapped_twice(loop: LoopSubject) -> Iterator[RuleHit]:
+def parameter_mapped_twice(loop: LoopSubject) -> Hits:
     """A second entry of a Parameter."""
     first: dict[int, InputMapping] = {}
     for entry in loop.body.inputs:
@@ -339,12 +289,8 @@ def parameter_mapped_twice(loop: LoopSubject) -> Iterator[RuleHit]:
     says='the Loop has no condition: no output of its port map has purpose="execution_condition"{left}',
     means="OpenVINO refuses the file (the outputs have no types); here the loop runs to its trip count",
     do='add <output external_port_id="-1" internal_layer_id="..." purpose="execution_condition"/>',
-    source="semantics 3.4",
-    example=Example(
-        "counting", '<output external_port_id="-1" internal_layer_id="10" purpose="execution_condition" />', ""
-    ),
 )
-def condition_missing(loop: LoopSubject) -> Iterator[RuleHit]:
+def condition_missing(loop: LoopSubject) -> Hits:
     """Loops without a condition; the Result that is left over, where there is one."""
     if not loop.is_loop or loop.body.first_draft or loop.condition_result is not None:
         return
@@ -368,13 +314,8 @@ def condition_missing(loop: LoopSubject) -> Iterator[RuleHit]:
     means="the loop ends by the first alone",
     do="join them with LogicalAnd, and leave one entry",
     source="specification/Loop-5, port_map",
-    example=Example(
-        "counting",
-        'external_port_id="5" internal_layer_id="12"',
-        'external_port_id="5" internal_layer_id="12" purpose="execution_condition"',
-    ),
 )
-def two_conditions(loop: LoopSubject) -> Iterator[RuleHit]:
+def two_conditions(loop: LoopSubject) -> Hits:
     """A second entry of the condition."""
     marked = [entry for entry in loop.body.outputs if entry.purpose == EXECUTION_CONDITION]
     for entry in marked[1:] if loop.is_loop else ():
@@ -390,10 +331,9 @@ def two_conditions(loop: LoopSubject) -> Iterator[RuleHit]:
     says="{parameter} of the {role} is not connected: no entry of its port map feeds it, and {reader} reads it",
     means="the model cannot run",
     do="add an <input> with internal_layer_id {id} to the port map of this side",
-    source="semantics 5.5",
-    example=Example("choosing", '<input external_port_id="1" internal_layer_id="0" />', ""),
+    source="specification/If-8",
 )
-def if_parameter_without_entry(facts: IfSubject) -> Iterator[RuleHit]:
+def if_parameter_without_entry(facts: IfSubject) -> Hits:
     """Parameters of a side that something reads and nothing feeds."""
     for side in facts.sides():
         fed = {entry.parameter for entry in side.body.inputs}
@@ -411,14 +351,9 @@ def if_parameter_without_entry(facts: IfSubject) -> Iterator[RuleHit]:
     says="{parameter} of the {role} takes input 0 of the If, which is its condition",
     means="the side computes with true or false, and the value that was meant goes nowhere",
     do="let external_port_id be the index of an input, from 1 on",
-    source="semantics 5.5",
-    example=Example(
-        "choosing",
-        '<input external_port_id="1" internal_layer_id="0" />',
-        '<input external_port_id="0" internal_layer_id="0" />',
-    ),
+    source="specification/If-8",
 )
-def if_condition_as_value(facts: IfSubject) -> Iterator[RuleHit]:
+def if_condition_as_value(facts: IfSubject) -> Hits:
     """Entries that map the condition into a side."""
     for side in facts.sides():
         for entry in side.body.inputs:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Final
 
 from stepper.diagnosis.findings import ERROR, NOTE, WARNING
 from stepper.diagnosis.lint.subjects import LayerSubject, LoopSubject, integer_attribute, known_value, of_parameter
-from stepper.diagnosis.rule import LAYER, LOOP, Example, RuleHit, found_by, inside, outside
+from stepper.diagnosis.rule import LAYER, LOOP, Hits, found_by, inside, outside
 from stepper.ir.constants import constant_shape, constant_type
 from stepper.ir.model import BackEdge, Source
 from stepper.wording import enumerated
@@ -16,21 +15,6 @@ from stepper.wording import enumerated
 _INT32: Final = range(-(2**31), 2**31)
 _LONG: Final = ("i64", "u64")
 _ARITHMETIC: Final = ("Add", "Subtract", "Multiply", "Mod", "FloorMod", "Divide", "Power")
-_IN_PLACE: Final = ("Squeeze", "Unsqueeze", "Reshape")
-_SQUARE: Final = "<dim>2</dim><dim>2</dim></port>"
-_ROW: Final = "<dim>1</dim><dim>2</dim></port>"
-_SHARED: Final = (
-    '<layer id="20" name="square" type="Const" version="opset1">'
-    '<data element_type="f32" shape="2,2" offset="0" size="16" />'
-    f'<output><port id="0" precision="FP32">{_SQUARE}</output></layer>'
-) + "".join(
-    f'<layer id="{number}" name="product_{number}" type="MatMul" version="opset1">'
-    f'<data transpose_a="false" transpose_b="{transposed}" />'
-    f'<input><port id="0" precision="FP32">{_ROW}<port id="1" precision="FP32">{_SQUARE}</input>'
-    f'<output><port id="2" precision="FP32">{_ROW}</output></layer>'
-    for number, transposed in ((21, "false"), (22, "true"))
-)
-_EDGE: Final = '<edge from-layer="11" to-layer="2" />'
 
 
 @found_by(
@@ -41,20 +25,8 @@ _EDGE: Final = '<edge from-layer="11" to-layer="2" />'
     says="{parameter} changes its shape from {before} to {after} and is no output of the loop",
     means="OpenVINO keeps the first shape and fails, or reads the wrong elements; here it runs",
     do="give {result} out as a last value, too ({kind})",
-    source="semantics 3.10",
-    example=Example(
-        "counting",
-        '<output external_port_id="4" internal_layer_id="11" />',
-        "",
-        also=(
-            (
-                'name="h" type="Parameter" version="opset1">\n<data element_type="f32" shape="1,2"',
-                'name="h" type="Parameter" version="opset1">\n<data element_type="f32" shape="1,1"',
-            ),
-        ),
-    ),
 )
-def growing_state_not_exposed(loop: LoopSubject) -> Iterator[RuleHit]:
+def growing_state_not_exposed(loop: LoopSubject) -> Hits:
     """Carried values of changing shape that the plugin does not know to be so."""
     exposed = {entry.result for entry in loop.body.outputs if entry.output is not None and entry.slicing is None}
     for parameter, result in loop.roles.merged_from.items():
@@ -82,13 +54,8 @@ def growing_state_not_exposed(loop: LoopSubject) -> Iterator[RuleHit]:
     means="releases of OpenVINO without the change of openvino#14041 begin the next call with the last shape",
     do="use a newer release, or a new infer request for each call",
     source="openvinotoolkit/openvino#14041",
-    example=Example(
-        "counting",
-        'name="h" type="Parameter" version="opset1">\n<data element_type="f32" shape="1,2"',
-        'name="h" type="Parameter" version="opset1">\n<data element_type="f32" shape="1,1"',
-    ),
 )
-def growing_state(loop: LoopSubject) -> Iterator[RuleHit]:
+def growing_state(loop: LoopSubject) -> Hits:
     """Carried values of changing shape that are an output of the loop, too, as they must be."""
     exposed = {entry.result for entry in loop.body.outputs if entry.output is not None and entry.slicing is None}
     for parameter, result in loop.roles.merged_from.items() if loop.is_loop else ():
@@ -127,14 +94,8 @@ def _change_of_shape(loop: LoopSubject, parameter: int, result: int) -> tuple[st
     means="OpenVINO's CPU plugin copies one after another between shared memory: {parameter} gets the new value of "
     "{other}, not the old one",
     do="put an operation that computes in between, such as Add with 0",
-    source="semantics 4.2",
-    example=Example(
-        "counting",
-        '<edge from-layer="6" from-port="2" to-layer="11" to-port="0" />',
-        '<edge from-layer="1" from-port="0" to-layer="11" to-port="0" />',
-    ),
 )
-def aliased_back_edges(loop: LoopSubject) -> Iterator[RuleHit]:
+def aliased_back_edges(loop: LoopSubject) -> Hits:
     """Back edges that read a Parameter which is written in the same moment."""
     # New slices are written first, then what is carried in the order of the inputs.
     order = {entry.parameter: (0, entry.input or 0) for entry in loop.roles.sliced}
@@ -162,10 +123,8 @@ def _aliased(loop: LoopSubject, edge: BackEdge) -> int | None:
     says="{inner} stands directly in the body of another TensorIterator",
     means="OpenVINO refuses the file",
     do="make one of them a Loop",
-    source="semantics 3.13",
-    example=Example("slicing", 'name="sum" type="Add"', 'name="sum" type="TensorIterator"'),
 )
-def nested_tensor_iterator(loop: LoopSubject) -> Iterator[RuleHit]:
+def nested_tensor_iterator(loop: LoopSubject) -> Hits:
     """TensorIterators that the reader of OpenVINO does not take."""
     for layer in loop.inner.layers if not loop.is_loop else ():
         if layer.type == "TensorIterator":
@@ -188,11 +147,9 @@ def _is_beyond_int32(facts: LayerSubject) -> bool:
     says="{layer} is {value}, beyond 32 bits, and {reader} computes with it",
     means="OpenVINO's CPU plugin computes i64 as i32: it becomes {becomes}",
     do="compute in f64 or scale the numbers; i64 is exact here, with --rules spec",
-    source="semantics 8.2",
-    example=Example("counting", 'offset="88" size="8"', 'offset="56" size="8"'),
     suspects=_is_beyond_int32,
 )
-def constant_beyond_int32(facts: LayerSubject) -> Iterator[RuleHit]:
+def constant_beyond_int32(facts: LayerSubject) -> Hits:
     """Whole numbers in the arithmetic of a body that do not fit."""
     layer = facts.layer
     readers = [one for one, _index in facts.graph.readers.get(layer.id, ()) if one.type in _ARITHMETIC]
@@ -211,15 +168,8 @@ def constant_beyond_int32(facts: LayerSubject) -> Iterator[RuleHit]:
     says="the loop may run no iteration ({why}), and {result} is a last value that no back edge carries",
     means="without an iteration the output is undefined: OpenVINO gives what was in the memory",
     do="carry the value with a back edge, so that it has a first value",
-    source="semantics 3.5",
-    example=Example(
-        "counting",
-        '<data element_type="i64" shape="" offset="0" size="8" />',
-        '<data element_type="i64" shape="" offset="16" size="8" />',
-        also=(('external_port_id="4" internal_layer_id="11"', 'external_port_id="4" internal_layer_id="12"'),),
-    ),
 )
-def undefined_without_iterations(loop: LoopSubject) -> Iterator[RuleHit]:
+def undefined_without_iterations(loop: LoopSubject) -> Hits:
     """Last values of loops that the file says are never entered."""
     if not loop.is_loop:
         return
@@ -240,12 +190,9 @@ def undefined_without_iterations(loop: LoopSubject) -> Iterator[RuleHit]:
     says='the loop is written as the first draft of Loop-5 had it (internal_operation_id, condition="True")',
     means="no OpenVINO reads it; here it runs as that draft says",
     do="write the names of today: internal_layer_id, from-layer, to-layer, purpose",
-    source="semantics 5.16",
-    example=Example(
-        "counting", 'external_port_id="3" internal_layer_id="2"', 'external_port_id="3" internal_operation_id="2"'
-    ),
+    source="the first published draft of Loop-5",
 )
-def first_draft(loop: LoopSubject) -> Iterator[RuleHit]:
+def first_draft(loop: LoopSubject) -> Hits:
     """Loops in the words of the draft."""
     if loop.body.first_draft:
         yield outside(loop.layer)
@@ -260,13 +207,8 @@ def first_draft(loop: LoopSubject) -> Iterator[RuleHit]:
     means="OpenVINO (EliminateLoopInputsOutputs) leaves them out, and the count with them: one iteration is left",
     do="let the body read a slice, or use a Loop with a trip count",
     source="runtime fault of 2026.4.1",
-    example=Example(
-        "slicing",
-        '<edge from-layer="0" from-port="0" to-layer="2" to-port="1" />',
-        '<edge from-layer="1" from-port="0" to-layer="2" to-port="1" />',
-    ),
 )
-def sliced_inputs_unread(loop: LoopSubject) -> Iterator[RuleHit]:
+def sliced_inputs_unread(loop: LoopSubject) -> Hits:
     """TensorIterators that are only counted by their slices."""
     sliced = loop.roles.sliced
     if sliced and not loop.is_loop and not any(loop.is_read(entry.parameter) for entry in sliced):
@@ -288,24 +230,9 @@ def _is_square(facts: LayerSubject) -> bool:
     means="OpenVINO's CPU plugin (2026.4.1) computes the second with the weights of the first",
     do="give each MatMul a Constant of its own",
     source="runtime fault of 2026.4.1",
-    example=Example(
-        "storing",
-        '<layer id="5" name="B"',
-        _SHARED + '<layer id="5" name="B"',
-        also=(
-            (
-                '<edge from-layer="0" from-port="0" to-layer="6" to-port="0" />',
-                '<edge from-layer="0" from-port="0" to-layer="21" to-port="0" />'
-                '<edge from-layer="20" from-port="0" to-layer="21" to-port="1" />'
-                '<edge from-layer="21" from-port="2" to-layer="22" to-port="0" />'
-                '<edge from-layer="20" from-port="0" to-layer="22" to-port="1" />'
-                '<edge from-layer="22" from-port="2" to-layer="6" to-port="0" />',
-            ),
-        ),
-    ),
     suspects=_is_square,
 )
-def square_constant_shared(facts: LayerSubject) -> Iterator[RuleHit]:
+def square_constant_shared(facts: LayerSubject) -> Hits:
     """Square weights that two products read in two ways."""
     layer = facts.layer
     readers = [one for one, index in facts.graph.readers.get(layer.id, ()) if one.type == "MatMul" and index == 1]
@@ -324,32 +251,8 @@ def square_constant_shared(facts: LayerSubject) -> Iterator[RuleHit]:
     "takes it as always true, and the concatenated outputs as {trip} long",
     means="where the condition ends the loop earlier, the rest of the outputs is memory that nothing has written",
     do="let the condition read what the body computes",
-    source="semantics 3.5",
-    example=Example(
-        "counting",
-        '<input external_port_id="3" internal_layer_id="2" />',
-        '<input external_port_id="3" internal_layer_id="2" /><input external_port_id="1" internal_layer_id="20" />',
-        also=(
-            (
-                '<edge from-layer="11" to-layer="2" />',
-                '<edge from-layer="11" to-layer="2" /><edge from-layer="21" to-layer="20" />',
-            ),
-            (
-                '<layer id="13" name="always"',
-                '<layer id="20" name="goes" type="Parameter" version="opset1"><data element_type="boolean" '
-                'shape="" /><output><port id="0" precision="BOOL" /></output></layer>'
-                '<layer id="21" name="next_goes" type="Result" version="opset1"><input>'
-                '<port id="0" precision="BOOL" /></input></layer><layer id="13" name="always"',
-            ),
-            (
-                '<edge from-layer="8" from-port="2" to-layer="10" to-port="0" />',
-                '<edge from-layer="8" from-port="2" to-layer="21" to-port="0" />'
-                '<edge from-layer="20" from-port="0" to-layer="10" to-port="0" />',
-            ),
-        ),
-    ),
 )
-def scan_size_taken_as_known(loop: LoopSubject) -> Iterator[RuleHit]:
+def scan_size_taken_as_known(loop: LoopSubject) -> Hits:
     """Conditions that are a carried Parameter, where outputs are concatenated."""
     result, trip = loop.condition_result, loop.trip_count
     source = None if result is None else loop.given_to(result)
@@ -376,22 +279,9 @@ def scan_size_taken_as_known(loop: LoopSubject) -> Iterator[RuleHit]:
     means="OpenVINO's CPU plugin saturates where the specification lets the numbers wrap: 100 + 200 is 255 there "
     "and 44 here",
     do="compute in i32, and convert at the end",
-    source="semantics 8.3",
-    example=Example(
-        "choosing",
-        'name="double" type="Add" version="opset1">\n<data auto_broadcast="numpy" />\n<input>',
-        'name="double" type="Add" version="opset1"><data auto_broadcast="numpy" /><input>',
-        also=tuple(
-            (
-                f'name="{name}" type="Parameter" version="opset1">\n<data element_type="f32"',
-                f'name="{name}" type="Parameter" version="opset1"><data element_type="u8"',
-            )
-            for name in ("x", "a", "b")
-        ),
-    ),
     of_kinds=True,
 )
-def bytes_saturate(facts: LayerSubject) -> Iterator[RuleHit]:
+def bytes_saturate(facts: LayerSubject) -> Hits:
     """Sums, differences and products of 8 bits in a body."""
     kind = facts.tensor(0).type if facts.path else None
     if kind is not None and kind.name in ("u8", "i8"):
@@ -407,15 +297,9 @@ def bytes_saturate(facts: LayerSubject) -> Iterator[RuleHit]:
     says="{parameter} carries f64",
     means="OpenVINO's CPU plugin computes f64 as f32: digits that the specification keeps are lost",
     do="expect the precision of f32 there, or run here",
-    source="semantics 8.2",
-    example=Example(
-        "counting",
-        'name="h" type="Parameter" version="opset1">\n<data element_type="f32"',
-        'name="h" type="Parameter" version="opset1"><data element_type="f64"',
-    ),
     of_kinds=True,
 )
-def computed_in_f32(facts: LayerSubject) -> Iterator[RuleHit]:
+def computed_in_f32(facts: LayerSubject) -> Hits:
     """Parameters of bodies that are f64."""
     kind = of_parameter(facts.layer).type if facts.path else None
     if kind is not None and kind.name == "f64":

@@ -7,16 +7,13 @@ from typing import Final
 
 from stepper.diagnosis.findings import ERROR, NOTE, WARNING
 from stepper.diagnosis.lint.subjects import ELEMENTWISE, PASSING, LoopSubject, known_value
-from stepper.diagnosis.rule import LOOP, Example, RuleHit, found_by, inside, outside
+from stepper.diagnosis.rule import LOOP, Hits, found_by, inside, outside
 from stepper.engine.loops import is_backward, whole_axis
 from stepper.ir.model import InputMapping, OutputMapping, Slicing, Source
 
-_SLICE: Final = 'axis="0" external_port_id="2" internal_layer_id="1" start="0" end="-1" stride="1" part_size="1"'
-_SCAN: Final = 'axis="0" external_port_id="5" internal_layer_id="12" start="0" end="-1" stride="1" part_size="1"'
 _IN_ORDER: Final = (*PASSING, "Transpose")
 """Operations that leave a sequence in its order."""
 _MOST_READERS: Final = 64
-_TI_SLICE: Final = 'axis="0" external_port_id="0" internal_layer_id="0" start="0" end="-1" stride="1" part_size="1"'
 
 
 def _sliced(loop: LoopSubject) -> Iterator[tuple[InputMapping, Slicing]]:
@@ -39,10 +36,8 @@ def _joined(loop: LoopSubject) -> Iterator[tuple[OutputMapping, Slicing]]:
     says="the slices of {parameter} are along axis {axis}; the axis of an input is counted from the front",
     means="OpenVINO cannot read the file; here it is counted from the end",
     do="write {instead}",
-    source="semantics 1.2",
-    example=Example("counting", _SLICE, _SLICE.replace('axis="0"', 'axis="-2"')),
 )
-def negative_input_axis(loop: LoopSubject) -> Iterator[RuleHit]:
+def negative_input_axis(loop: LoopSubject) -> Hits:
     """Axes of slices below 0."""
     for entry, slicing in _sliced(loop):
         if slicing.axis < 0:
@@ -59,10 +54,9 @@ def negative_input_axis(loop: LoopSubject) -> Iterator[RuleHit]:
     says="the pieces of {result} are joined along axis {axis}; OpenVINO's CPU plugin does not count from the end",
     means="it fails, or gives the last piece in place of all",
     do="write {instead}",
-    source="semantics 2.3, 3.8",
-    example=Example("counting", _SCAN, _SCAN.replace('axis="0"', 'axis="-2"')),
+    source="OpenVINO 2026.4.1, measured",
 )
-def negative_output_axis(loop: LoopSubject) -> Iterator[RuleHit]:
+def negative_output_axis(loop: LoopSubject) -> Hits:
     """Axes of concatenations below 0."""
     for entry, slicing in _joined(loop):
         if slicing.axis < 0:
@@ -79,10 +73,8 @@ def negative_output_axis(loop: LoopSubject) -> Iterator[RuleHit]:
     says="{layer} is cut or joined along axis {axis}, and the tensor has {rank} dimensions",
     means="the model cannot run",
     do="write an axis from 0 to {last}",
-    source="semantics 1.2, 2.4",
-    example=Example("counting", _SLICE, _SLICE.replace('axis="0"', 'axis="2"')),
 )
-def axis_out_of_range(loop: LoopSubject) -> Iterator[RuleHit]:
+def axis_out_of_range(loop: LoopSubject) -> Hits:
     """Axes that the tensor does not have."""
     for entry, slicing in _sliced(loop):
         rank = loop.outer(entry).rank
@@ -103,10 +95,9 @@ def axis_out_of_range(loop: LoopSubject) -> Iterator[RuleHit]:
     "and begins with the {first} element",
     means="by the specification the loop begins at the start; OpenVINO gives other elements",
     do="cut the tensor with StridedSlice or Slice before the loop, and write start {start_whole}, end {end_whole}",
-    source="semantics 1.4, 11",
-    example=Example("slicing", _TI_SLICE, _TI_SLICE.replace('start="0"', 'start="2"')),
+    source="OpenVINO 2026.4.1, measured",
 )
-def slice_range_ignored(loop: LoopSubject) -> Iterator[RuleHit]:
+def slice_range_ignored(loop: LoopSubject) -> Hits:
     """Slices that are not of the whole axis, where the rule books part."""
     for entry, slicing in _sliced(loop):
         if slicing.stride == 0:
@@ -132,10 +123,8 @@ def slice_range_ignored(loop: LoopSubject) -> Iterator[RuleHit]:
     says="the stride of {layer} is 0",
     means="the loop would never advance; OpenVINO dies or refuses the file",
     do="write 1, or -1 to go backward",
-    source="semantics 1.3",
-    example=Example("slicing", _TI_SLICE, _TI_SLICE.replace('stride="1"', 'stride="0"')),
 )
-def stride_zero(loop: LoopSubject) -> Iterator[RuleHit]:
+def stride_zero(loop: LoopSubject) -> Hits:
     """Strides of 0."""
     for entry, slicing in _sliced(loop):
         if slicing.stride == 0:
@@ -153,10 +142,8 @@ def stride_zero(loop: LoopSubject) -> Iterator[RuleHit]:
     says="{layer} has stride {stride} and part_size {part}: they must agree",
     means="OpenVINO counts the iterations in two ways, and refuses the file or reads other elements",
     do="write part_size {size}, or a stride of {part}",
-    source="semantics 1.5",
-    example=Example("counting", _SLICE, _SLICE.replace('stride="1"', 'stride="2"')),
 )
-def part_size_against_stride(loop: LoopSubject) -> Iterator[RuleHit]:
+def part_size_against_stride(loop: LoopSubject) -> Hits:
     """Part sizes that are not the length of the stride."""
     found: list[tuple[InputMapping | OutputMapping, Slicing, int]] = []
     found += [(entry, slicing, entry.parameter) for entry, slicing in _sliced(loop)]
@@ -176,10 +163,8 @@ def part_size_against_stride(loop: LoopSubject) -> Iterator[RuleHit]:
     says="the stride of {parameter} is {stride}, with start {start} and end {end}, which is no backward range",
     means="the model cannot run: backward over everything is start -1, end 0",
     do="write start -1 and end 0",
-    source="semantics 0.4",
-    example=Example("slicing", _TI_SLICE, _TI_SLICE.replace('stride="1"', 'stride="-1"')),
 )
-def reverse_with_default_range(loop: LoopSubject) -> Iterator[RuleHit]:
+def reverse_with_default_range(loop: LoopSubject) -> Hits:
     """Backward slices with the bounds of forward ones."""
     for entry, slicing in _sliced(loop):
         if is_backward(slicing) and (slicing.start, slicing.end) == (0, -1):
@@ -199,10 +184,8 @@ def reverse_with_default_range(loop: LoopSubject) -> Iterator[RuleHit]:
     says="axis {axis} of {parameter} is {size} long, which the stride {stride} does not divide",
     means="the model cannot run",
     do="pad or cut the tensor before the loop, or change the stride",
-    source="semantics 1.9",
-    example=Example("slicing", _TI_SLICE, _TI_SLICE.replace('stride="1" part_size="1"', 'stride="3" part_size="3"')),
 )
-def slices_do_not_divide(loop: LoopSubject) -> Iterator[RuleHit]:
+def slices_do_not_divide(loop: LoopSubject) -> Hits:
     """Axes that leave a rest."""
     for entry, slicing in _sliced(loop):
         size = loop.outer(entry).size(slicing.axis)
@@ -225,14 +208,8 @@ def slices_do_not_divide(loop: LoopSubject) -> Iterator[RuleHit]:
     says="{first} has {count} slices, {second} has {other}: all inputs of a TensorIterator must have as many",
     means="the model cannot run",
     do="give both the same length along their axis",
-    source="semantics 1.7",
-    example=Example(
-        "slicing",
-        '<input external_port_id="1" internal_layer_id="1" />',
-        '<input axis="1" external_port_id="1" internal_layer_id="1" start="0" end="-1" stride="1" part_size="1" />',
-    ),
 )
-def slices_of_different_count(loop: LoopSubject) -> Iterator[RuleHit]:
+def slices_of_different_count(loop: LoopSubject) -> Hits:
     """Inputs of a TensorIterator whose slices do not end together."""
     if loop.is_loop:
         return
@@ -257,20 +234,8 @@ def slices_of_different_count(loop: LoopSubject) -> Iterator[RuleHit]:
     says="the trip count {layer} is {trip}, and {parameter} has {slices} slices: iteration {slices} has none",
     means="the run fails there, unless the condition ends the loop before",
     do="give a trip count of {slices}",
-    source="semantics 3.9",
-    example=Example(
-        "counting",
-        '<data element_type="i64" shape="" offset="0" size="8" />',
-        '<data element_type="i64" shape="" offset="64" size="8" />',
-        also=(
-            (
-                '<edge from-layer="8" from-port="2" to-layer="10" to-port="0" />',
-                '<edge from-layer="13" from-port="0" to-layer="10" to-port="0" />',
-            ),
-        ),
-    ),
 )
-def trip_count_beyond_slices(loop: LoopSubject) -> Iterator[RuleHit]:
+def trip_count_beyond_slices(loop: LoopSubject) -> Hits:
     """Trip counts above the number of slices, where the condition is always true."""
     yield from _against_slices(loop, 1)
 
@@ -283,19 +248,13 @@ def trip_count_beyond_slices(loop: LoopSubject) -> Iterator[RuleHit]:
     says="the trip count {layer} is {trip}, and {parameter} has {slices} slices: the last {left} are never read",
     means="the loop ends before its input does: one iteration too few, if the trip count was meant to cover it",
     do="give a trip count of {slices}, or cut the input before the loop",
-    source="semantics 3.9",
-    example=Example(
-        "counting",
-        '<data element_type="i64" shape="" offset="0" size="8" />',
-        '<data element_type="i64" shape="" offset="72" size="8" />',
-    ),
 )
-def slices_left_over(loop: LoopSubject) -> Iterator[RuleHit]:
+def slices_left_over(loop: LoopSubject) -> Hits:
     """Trip counts below the number of slices, where the condition is always true."""
     yield from _against_slices(loop, -1)
 
 
-def _against_slices(loop: LoopSubject, sign: int) -> Iterator[RuleHit]:
+def _against_slices(loop: LoopSubject, sign: int) -> Hits:
     trip = loop.trip_count
     if not loop.is_loop or trip is None or trip <= 0 or (sign > 0 and loop.body_condition is not True):
         return
@@ -325,10 +284,8 @@ def _against_slices(loop: LoopSubject, sign: int) -> Iterator[RuleHit]:
     says="{result} is {size} long along axis {axis}, and the pieces are joined as parts of {part}",
     means="OpenVINO fails after the first iteration; the axis is most likely another one",
     do="{remedy}",
-    source="semantics 2.2, 3.7",
-    example=Example("counting", _SCAN, _SCAN.replace('axis="0"', 'axis="1"')),
 )
-def piece_size(loop: LoopSubject) -> Iterator[RuleHit]:
+def piece_size(loop: LoopSubject) -> Hits:
     """Results that do not have the size of a part along the axis of their output."""
     for entry, slicing in _joined(loop):
         declared = loop.of_result(entry.result)
@@ -360,14 +317,8 @@ def piece_size(loop: LoopSubject) -> Iterator[RuleHit]:
     means="the output is in the opposite order of the input; a note where nothing shows which order its readers "
     "expect, a warning where they join it with what has the order of the input",
     do="give both the same stride, start and end, unless the opposite order is meant",
-    source="semantics 1.4, 2.2",
-    example=Example(
-        "slicing",
-        _TI_SLICE,
-        _TI_SLICE.replace('start="0" end="-1" stride="1"', 'start="-1" end="0" stride="-1"'),
-    ),
 )
-def order_of_input_and_output(loop: LoopSubject) -> Iterator[RuleHit]:
+def order_of_input_and_output(loop: LoopSubject) -> Hits:
     """Inputs that all go one way, where an output goes the other."""
     sliced, joined = list(_sliced(loop)), list(_joined(loop))
     backward = {is_backward(slicing) for _entry, slicing in sliced}
@@ -438,13 +389,8 @@ def _is_a_sequence(loop: LoopSubject, source: Source, sequences: set[int]) -> bo
     means="piece k is the state after iteration k - 1, and the state after the last iteration is not among them",
     do="if the output is late by one, let {layer} read {next}",
     source="specification/Loop-5, concatenated outputs",
-    example=Example(
-        "counting",
-        '<edge from-layer="9" from-port="2" to-layer="12" to-port="0" />',
-        '<edge from-layer="2" from-port="0" to-layer="12" to-port="0" />',
-    ),
 )
-def output_from_old_state(loop: LoopSubject) -> Iterator[RuleHit]:
+def output_from_old_state(loop: LoopSubject) -> Hits:
     """Concatenated outputs of what was carried in."""
     for entry, _slicing in _joined(loop):
         source = loop.given_to(entry.result)
@@ -472,14 +418,9 @@ def output_from_old_state(loop: LoopSubject) -> Iterator[RuleHit]:
     means="start and end of an output count for nothing; in a Loop with an input that the body does not read "
     "OpenVINO (EliminateLoopInputsOutputs) refuses to compile it, and the reverse order alone is a note",
     do="give 0, -1 and 1; reverse the output after the loop, and leave out inputs that the body does not read",
-    source="semantics 3.7",
-    example=Example(
-        "counting",
-        _SCAN,
-        _SCAN.replace('start="0" end="-1" stride="1"', 'start="-1" end="0" stride="-1"'),
-    ),
+    source="OpenVINO 2026.4.1, measured",
 )
-def scan_range_of_loop(loop: LoopSubject) -> Iterator[RuleHit]:
+def scan_range_of_loop(loop: LoopSubject) -> Hits:
     """Concatenated outputs that are not plain: start and end of an output count for nothing."""
     refused = loop.is_loop and any(not loop.is_read(entry.parameter) for entry in loop.roles.fed)
     for entry, slicing in _joined(loop):
@@ -508,10 +449,8 @@ def scan_range_of_loop(loop: LoopSubject) -> Iterator[RuleHit]:
     says="axis {axis} of {parameter} is 0 long: there is nothing to slice",
     means="OpenVINO refuses a TensorIterator without iterations; here it has none",
     do="give the axis a length, or use a Loop",
-    source="semantics 1.10",
-    example=Example("slicing", '<data element_type="f32" shape="4,2" />', '<data element_type="f32" shape="0,2" />'),
 )
-def empty_slices(loop: LoopSubject) -> Iterator[RuleHit]:
+def empty_slices(loop: LoopSubject) -> Hits:
     """Sliced axes of size 0."""
     for entry, slicing in _sliced(loop):
         if not loop.is_loop and loop.outer(entry).size(slicing.axis) == 0:
@@ -527,10 +466,8 @@ def empty_slices(loop: LoopSubject) -> Iterator[RuleHit]:
     "there is no such range",
     means="the model cannot run",
     do="write start 0 and end -1, or start -1, end 0 and stride -1",
-    source="semantics 1.3",
-    example=Example("slicing", _TI_SLICE, _TI_SLICE.replace('end="-1"', 'end="9"')),
 )
-def slice_range_outside(loop: LoopSubject) -> Iterator[RuleHit]:
+def slice_range_outside(loop: LoopSubject) -> Hits:
     """Bounds beyond the axis, or in the wrong order; what other rules say of a range is not said again."""
     for entry, slicing in _sliced(loop):
         size = loop.outer(entry).size(slicing.axis)
@@ -560,10 +497,9 @@ def slice_range_outside(loop: LoopSubject) -> Iterator[RuleHit]:
     "{start} and end {end} in two ways",
     means="OpenVINO refuses to compile the model: there are at least two different iterations numbers",
     do="count the end from the end (-1 is all), or cut the tensor before the loop",
-    source="semantics 1.6",
-    example=Example("slicing", _TI_SLICE, _TI_SLICE.replace('end="-1"', 'end="4"')),
+    source="OpenVINO 2026.4.1, measured",
 )
-def two_iteration_counts(loop: LoopSubject) -> Iterator[RuleHit]:
+def two_iteration_counts(loop: LoopSubject) -> Hits:
     """Bounds of which the size of an output is inferred otherwise than the number of slices."""
     if loop.is_loop or not any(_joined(loop)):
         return
@@ -591,34 +527,8 @@ def two_iteration_counts(loop: LoopSubject) -> Iterator[RuleHit]:
     says="the trip count {layer} is the size of axis {counted} of {tensor}, and {parameter} is cut along {axis}",
     means="the loop runs as often as another dimension is long: too often, or not to the end",
     do="take the size of axis {axis}",
-    source="semantics 3.9",
-    example=Example(
-        "counting",
-        '<edge from-layer="0" from-port="0" to-layer="4" to-port="0" />',
-        '<edge from-layer="2" from-port="0" to-layer="20" to-port="0" />'
-        '<edge from-layer="20" from-port="1" to-layer="23" to-port="0" />'
-        '<edge from-layer="21" from-port="0" to-layer="23" to-port="1" />'
-        '<edge from-layer="22" from-port="0" to-layer="23" to-port="2" />'
-        '<edge from-layer="23" from-port="3" to-layer="4" to-port="0" />',
-        also=(
-            (
-                '<layer id="0" name="trip"',
-                '<layer id="20" name="sizes" type="ShapeOf" version="opset3"><data output_type="i64" /><input>'
-                '<port id="0" precision="FP32"><dim>4</dim><dim>2</dim></port></input><output>'
-                '<port id="1" precision="I64"><dim>2</dim></port></output></layer>'
-                '<layer id="21" name="which" type="Const" version="opset1"><data element_type="i64" shape="" '
-                'offset="80" size="8" /><output><port id="0" precision="I64" /></output></layer>'
-                '<layer id="22" name="along" type="Const" version="opset1"><data element_type="i64" shape="" '
-                'offset="16" size="8" /><output><port id="0" precision="I64" /></output></layer>'
-                '<layer id="23" name="length" type="Gather" version="opset8"><data batch_dims="0" /><input>'
-                '<port id="0" precision="I64"><dim>2</dim></port><port id="1" precision="I64" />'
-                '<port id="2" precision="I64" /></input><output><port id="3" precision="I64" /></output></layer>'
-                '<layer id="0" name="trip"',
-            ),
-        ),
-    ),
 )
-def trip_count_of_another_axis(loop: LoopSubject) -> Iterator[RuleHit]:
+def trip_count_of_another_axis(loop: LoopSubject) -> Hits:
     """Trip counts that are read off the shape of what is sliced, at another axis."""
     index = loop.control_inputs[0]
     source = None if index is None else loop.source(index)

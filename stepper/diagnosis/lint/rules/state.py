@@ -9,7 +9,7 @@ import numpy as np
 
 from stepper.diagnosis.findings import ERROR, NOTE, WARNING
 from stepper.diagnosis.lint.subjects import PASSING, IfSubject, LayerSubject, LoopSubject, known_chain, known_value
-from stepper.diagnosis.rule import IF, LAYER, LOOP, Example, RuleHit, found_by, inside, outside
+from stepper.diagnosis.rule import IF, LAYER, LOOP, Hits, found_by, inside, outside
 from stepper.ir.constants import small_constant
 from stepper.ir.model import Graph, Layer, Source
 
@@ -37,13 +37,8 @@ _WEIGHTS: Final[Mapping[str, Mapping[int, int]]] = {
     means="the back edge has no effect but for the output; a state that was meant to be used is not",
     do="let the body read it, or remove the back edge",
     source="specification/TensorIterator-1, back_edges",
-    example=Example(
-        "counting",
-        '<edge from-layer="2" from-port="0" to-layer="6" to-port="0" />',
-        '<edge from-layer="1" from-port="0" to-layer="6" to-port="0" />',
-    ),
 )
-def state_nobody_reads(loop: LoopSubject) -> Iterator[RuleHit]:
+def state_nobody_reads(loop: LoopSubject) -> Hits:
     """Carried Parameters without readers."""
     for parameter in loop.roles.merged_from:
         if not loop.is_read(parameter):
@@ -59,13 +54,8 @@ def state_nobody_reads(loop: LoopSubject) -> Iterator[RuleHit]:
     means="the input counts for the number of iterations alone",
     do="let the body read it, or map the input without an axis",
     source="specification/TensorIterator-1, port_map",
-    example=Example(
-        "counting",
-        '<edge from-layer="1" from-port="0" to-layer="6" to-port="1" />',
-        '<edge from-layer="2" from-port="0" to-layer="6" to-port="1" />',
-    ),
 )
-def slices_nobody_reads(loop: LoopSubject) -> Iterator[RuleHit]:
+def slices_nobody_reads(loop: LoopSubject) -> Hits:
     """Sliced Parameters without readers."""
     for entry in loop.roles.sliced:
         if not loop.is_read(entry.parameter):
@@ -80,15 +70,8 @@ def slices_nobody_reads(loop: LoopSubject) -> Iterator[RuleHit]:
     says="nothing reads any output of the loop",
     means="the loop runs for nothing, or OpenVINO leaves it out",
     do="connect an output, or remove the loop",
-    source="semantics 5.3",
-    example=Example(
-        "counting",
-        '<edge from-layer="4" from-port="4" to-layer="5" to-port="0" />',
-        "",
-        also=(('<edge from-layer="4" from-port="5" to-layer="6" to-port="0" />', ""),),
-    ),
 )
-def outputs_nobody_reads(loop: LoopSubject) -> Iterator[RuleHit]:
+def outputs_nobody_reads(loop: LoopSubject) -> Hits:
     """Loops that give nothing to anybody."""
     if loop.layer.outputs and not loop.graph.readers.get(loop.layer.id):
         yield outside(loop.layer)
@@ -102,14 +85,8 @@ def outputs_nobody_reads(loop: LoopSubject) -> Iterator[RuleHit]:
     says="{layer} is computed in each iteration{more}, and no Result of the body depends on it",
     means="nothing but time; what was meant to use it reads something else",
     do="connect it, or remove it",
-    source="semantics 5.3",
-    example=Example(
-        "counting",
-        '<edge from-layer="9" from-port="2" to-layer="12" to-port="0" />',
-        '<edge from-layer="6" from-port="2" to-layer="12" to-port="0" />',
-    ),
 )
-def dead_operations(loop: LoopSubject) -> Iterator[RuleHit]:
+def dead_operations(loop: LoopSubject) -> Hits:
     """Operations of a body that lead to no Result; the first of them, with how many there are."""
     quiet = ("Parameter", "Constant", "Result", "Assign")
     sinks = [layer for layer in loop.inner.layers if layer.type in ("Result", "Assign")]
@@ -128,15 +105,9 @@ def dead_operations(loop: LoopSubject) -> Iterator[RuleHit]:
     says="no side of the If reads input {number} ('{value}')",
     means="the input has no effect",
     do="connect it in one of the bodies, or remove it",
-    source="semantics 5.5",
-    example=Example(
-        "choosing",
-        '<input external_port_id="1" internal_layer_id="0" />',
-        "",
-        also=(('<input external_port_id="1" internal_layer_id="0" />', ""),),
-    ),
+    source="specification/If-8",
 )
-def if_ignores_input(facts: IfSubject) -> Iterator[RuleHit]:
+def if_ignores_input(facts: IfSubject) -> Hits:
     """Inputs of an If that neither side reads."""
     for index in range(1, len(facts.layer.inputs)):
         if not any(
@@ -158,21 +129,8 @@ def if_ignores_input(facts: IfSubject) -> Iterator[RuleHit]:
     says="nothing is sliced and nothing is joined: the TensorIterator has one iteration",
     means="its back edges carry nothing, and a body that runs once needs no loop",
     do="give the input that is iterated over an axis",
-    source="semantics 1.8",
-    example=Example(
-        "slicing",
-        '<input axis="0" external_port_id="0" internal_layer_id="0" start="0" end="-1" stride="1" part_size="1" />',
-        '<input external_port_id="0" internal_layer_id="0" />',
-        also=(
-            (
-                '<output axis="0" external_port_id="3" internal_layer_id="4" start="0" end="-1" stride="1" '
-                'part_size="1" />',
-                '<output external_port_id="3" internal_layer_id="4" />',
-            ),
-        ),
-    ),
 )
-def runs_once(loop: LoopSubject) -> Iterator[RuleHit]:
+def runs_once(loop: LoopSubject) -> Hits:
     """TensorIterators without slices and pieces."""
     if not loop.is_loop and not loop.roles.sliced and all(one.slicing is None for one in loop.body.outputs):
         yield outside(loop.layer)
@@ -194,22 +152,9 @@ def _is_zero(facts: LayerSubject) -> bool:
     means="nothing of the value is left, in any iteration",
     do="look whether the Constant is the one that was meant, and at its offset",
     source="specification of Multiply, MatMul, Convolution and the cells",
-    example=Example(
-        "counting",
-        'name="numbered" type="Add"',
-        'name="numbered" type="Multiply"',
-        also=(
-            (
-                '<edge from-layer="4" from-port="1" to-layer="9" to-port="1" />',
-                '<edge from-layer="3" from-port="0" to-layer="9" to-port="1" />',
-            ),
-            ('shape="" offset="24" size="4"', 'shape="" offset="16" size="4"'),
-            ('shape="" offset="0" size="8"', 'shape="" offset="0" size="8"'),
-        ),
-    ),
     suspects=_is_zero,
 )
-def multiplied_by_zero(facts: LayerSubject) -> Iterator[RuleHit]:
+def multiplied_by_zero(facts: LayerSubject) -> Hits:
     """Products in a body, or in a sequence, with a Constant of nothing but 0."""
     graph, constant = facts.graph, facts.layer
     products = [one for one in _products(graph, constant) if facts.path or one[0].type.endswith("Sequence")]
@@ -241,10 +186,9 @@ def _products(graph: Graph, layer: Layer) -> Iterator[tuple[Layer, int]]:
     means="what is computed of them is NaN",
     do="look where the weights come from, and at the offset of the Constant",
     source="IEEE 754",
-    example=Example("counting", 'shape="" offset="24" size="4"', 'shape="" offset="80" size="4"'),
     suspects=lambda facts: bool(np.isnan(facts.magnitude)),
 )
-def constant_has_nan(facts: LayerSubject) -> Iterator[RuleHit]:
+def constant_has_nan(facts: LayerSubject) -> Hits:
     """Weights that are no numbers; large ones are not looked through."""
     value = facts.own_value
     if value is not None:

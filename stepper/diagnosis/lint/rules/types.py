@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
 
@@ -18,7 +17,7 @@ from stepper.diagnosis.lint.subjects import (
     of_parameter,
     of_port,
 )
-from stepper.diagnosis.rule import IF, LAYER, LOOP, Example, RuleHit, found_by, inside, outside
+from stepper.diagnosis.rule import IF, LAYER, LOOP, Hits, found_by, inside, outside
 from stepper.element_types import by_name
 from stepper.ir.constants import constant_shape, constant_type
 from stepper.ir.model import Source
@@ -35,14 +34,8 @@ _SAME_TYPE: Final = ELEMENTWISE | {"MatMul", "Concat"}
     says="{parameter} is declared as {inside}, and what comes in is {outside}",
     means="a Loop takes the type from outside; a TensorIterator of OpenVINO's CPU plugin converts in silence",
     do="declare the Parameter as {outside}, or convert the input",
-    source="semantics 3.14",
-    example=Example(
-        "counting",
-        'name="h" type="Parameter" version="opset1">\n<data element_type="f32"',
-        'name="h" type="Parameter" version="opset1">\n<data element_type="i32"',
-    ),
 )
-def body_parameter_type(loop: LoopSubject) -> Iterator[RuleHit]:
+def body_parameter_type(loop: LoopSubject) -> Hits:
     """Parameters of another type than their input."""
     for entry in loop.roles.fed:
         types = different_types(of_parameter(loop.inner.by_id[entry.parameter]), loop.outer(entry))
@@ -58,14 +51,8 @@ def body_parameter_type(loop: LoopSubject) -> Iterator[RuleHit]:
     says="{parameter} is declared as {inside}, and what comes in is {outside}{cut}",
     means="OpenVINO takes the shape from outside, so what follows may not fit; here that is an error",
     do="declare the Parameter as what comes in",
-    source="semantics 3.14",
-    example=Example(
-        "counting",
-        'name="h" type="Parameter" version="opset1">\n<data element_type="f32" shape="1,2"',
-        'name="h" type="Parameter" version="opset1">\n<data element_type="f32" shape="1,3"',
-    ),
 )
-def body_parameter_shape(loop: LoopSubject) -> Iterator[RuleHit]:
+def body_parameter_shape(loop: LoopSubject) -> Hits:
     """Parameters whose declared shape cannot be that of their input."""
     for entry in loop.roles.fed:
         outer, inner = loop.outer(entry).static, of_parameter(loop.inner.by_id[entry.parameter]).shape
@@ -93,10 +80,9 @@ def body_parameter_shape(loop: LoopSubject) -> Iterator[RuleHit]:
     says="output {number} of the If is {then} from its then body and {otherwise} from its else body",
     means="OpenVINO refuses the file; here the type depends on the side that runs",
     do="convert the Result of one side",
-    source="semantics 5.5",
-    example=Example("choosing", 'precision="FP32" names="double"', 'precision="FP64" names="double"'),
+    source="specification/If-8",
 )
-def sides_of_different_type(facts: IfSubject) -> Iterator[RuleHit]:
+def sides_of_different_type(facts: IfSubject) -> Hits:
     """Outputs of an If with two types."""
     then, otherwise = facts.sides()
     for entry in then.body.outputs:
@@ -118,14 +104,9 @@ def sides_of_different_type(facts: IfSubject) -> Iterator[RuleHit]:
     means="OpenVINO refuses the file",
     do="convert one of them",
     source="specification of the operation",
-    example=Example(
-        "counting",
-        'name="h" type="Parameter" version="opset1">\n<data element_type="f32"',
-        'name="h" type="Parameter" version="opset1">\n<data element_type="i32"',
-    ),
     of_kinds=True,
 )
-def operands_of_different_type(facts: LayerSubject) -> Iterator[RuleHit]:
+def operands_of_different_type(facts: LayerSubject) -> Hits:
     """Operations on values of two types."""
     layer = facts.layer
     sources = [one for one in facts.graph.sources[layer.id] if one is not None]
@@ -151,10 +132,8 @@ def operands_of_different_type(facts: LayerSubject) -> Iterator[RuleHit]:
     says="output {number} of {layer} is declared as {outer}, and {result} of its body gives {inner}",
     means="OpenVINO infers the type anew; readers that trust the file are misled",
     do="save the model with OpenVINO, which writes what it infers",
-    source="semantics 3.14",
-    example=Example("counting", '<port id="4" precision="FP32">', '<port id="4" precision="I64">'),
 )
-def declared_type_differs(facts: LayerSubject) -> Iterator[RuleHit]:
+def declared_type_differs(facts: LayerSubject) -> Hits:
     """Outputs of a loop that are declared as another type than that of their Result."""
     for body in facts.layer.bodies:
         for entry in body.outputs:
@@ -180,11 +159,9 @@ def declared_type_differs(facts: LayerSubject) -> Iterator[RuleHit]:
     says="{layer} is {given}, and its output port is declared as {declared}",
     means="what follows was written for {declared}: fractions are lost, elements are read otherwise, or it fails",
     do="undo what was changed; the data of the layer count, not its port",
-    source="semantics 5.6, 5.7",
-    example=Example("counting", '<data destination_type="f32" />', '<data destination_type="i32" />'),
     of_kinds=True,
 )
-def layer_against_its_port(facts: LayerSubject) -> Iterator[RuleHit]:
+def layer_against_its_port(facts: LayerSubject) -> Hits:
     """Constants, Parameters and Converts whose data and whose port are of different types or shapes."""
     layer = facts.layer
     if len(layer.outputs) != 1:
@@ -213,14 +190,9 @@ def layer_against_its_port(facts: LayerSubject) -> Iterator[RuleHit]:
     says="{parameter} of the {role} is declared as {inside}, and what comes in by input {number} is {outside}",
     means="OpenVINO takes type and shape from outside, so that what follows may not fit",
     do="let external_port_id be the input that was meant, or declare the Parameter as what comes in",
-    source="semantics 3.14, 5.5",
-    example=Example(
-        "choosing",
-        'name="a" type="Parameter" version="opset1">\n<data element_type="f32" shape="2" />',
-        'name="a" type="Parameter" version="opset1">\n<data element_type="f32" shape="3" />',
-    ),
+    source="specification/If-8",
 )
-def side_parameter_differs(facts: IfSubject) -> Iterator[RuleHit]:
+def side_parameter_differs(facts: IfSubject) -> Hits:
     """Parameters of a side that cannot take what their entry brings."""
     for side in facts.sides():
         for entry in side.body.inputs:
