@@ -17,6 +17,10 @@ from msgspec import Struct
 
 Array = np.ndarray[Any, np.dtype[Any]]
 """A tensor. Kernels may also meet and return numpy scalars (`np.generic`), which are its rank-0 form."""
+Shape = tuple[int, ...]
+"""The sizes of a tensor along its axes."""
+Indices = tuple[int, ...]
+"""The place of an element, by axis; or iterations of loops, from the outermost inwards."""
 
 
 class ElementType(Struct, frozen=True):

@@ -6,33 +6,33 @@ tick is a class with slots, which are assigned to in half the time.)
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Final, Self, dataclass_transform
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 _MOST_SHOWN: Final = 6
 
 
-class Brief:
-    """Beside Struct: the text of a record leaves out the fields named in `unshown`, which would fill a screen."""
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+class Record(Struct, frozen=True):
+    """A frozen Struct: it never changes."""
 
-    __slots__ = ()
+
+class Brief(Record, eq=False):
+    """Its text leaves out the fields named in `unshown`, which would fill a screen."""
+
     unshown: ClassVar[tuple[str, ...]] = ()
 
     def __repr__(self) -> str:
-        names: tuple[str, ...] = getattr(self, "__struct_fields__", ())
-        shown = (f"{name}={getattr(self, name)!r}" for name in names if name not in self.unshown)
+        shown = (f"{name}={getattr(self, name)!r}" for name in self.__struct_fields__ if name not in self.unshown)
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
-class OneLine:
-    """Beside Struct: the text of a record is a line; of what would fill a screen there is how much of it there is."""
-
-    __slots__ = ()
+class OneLine(Record, eq=False):
+    """Its text is a line; of what would fill a screen there is how much of it there is."""
 
     def __repr__(self) -> str:
-        names: tuple[str, ...] = getattr(self, "__struct_fields__", ())
-        found = ((name, _in_short(getattr(self, name))) for name in names if not name.startswith("_"))
+        found = ((name, _in_short(getattr(self, name))) for name in self.__struct_fields__ if not name.startswith("_"))
         shown = [f"{name}={text}" for name, text in found if text][:_MOST_SHOWN]
         return f"<{type(self).__name__} {' '.join(shown)}>"
 

@@ -16,13 +16,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper.compare.constant_differences import ConstantValues
 from stepper.errors import InputError
 from stepper.ir.model import Body, Graph, Layer, Model, Source
 from stepper.operation_types import NO_OPERATIONS
+from stepper.records import Record
 from stepper.wording import json_fault, reason_of, size_text
 
 # --- Matching the layers of two graphs by what they are connected with ---------------------------------------------
@@ -61,10 +61,6 @@ class IndexedGraph:
                 inner = tuple(self.signature(one) for one in layer.bodies)
                 parts[layer.type, tuple(sorted(layer.attributes.items())), inner] += 1
         return tuple(cuts), frozenset(parts.items())
-
-    def digest(self, source: Source) -> str | None:
-        """Return the content of a constant source."""
-        return self.constants.digest(self.graph, source)
 
 
 class Matcher:
@@ -115,7 +111,7 @@ class Matcher:
         kept = broken = 0
         mine_sources, other_sources = self.ours.graph.sources[mine], self.theirs.graph.sources[other]
         for source, found in zip(mine_sources, other_sources, strict=False):
-            if source is not None and found is not None and source.layer in self.layers:
+            if source and found and source.layer in self.layers:
                 agree = self.layers[source.layer] == found.layer
                 kept, broken = kept + agree, broken + (not agree)
         into = {(layer, port) for layer, port in self.theirs.consumers[other]}
@@ -144,8 +140,7 @@ class Matcher:
 
         `alike`: one pair of as many that cannot be told apart on both sides, in the order of the files.
         """
-        mine = self._keyed(self.ours, self._my_source, self.layers, attributes=attributes, types=types)
-        others = self._keyed(self.theirs, self._other_source, self.reverse, attributes=attributes, types=types)
+        mine, others = (self._keyed(side, attributes=attributes, types=types) for side in (self.ours, self.theirs))
         grown = False
         for key, layers in mine.items():
             candidates = others.get(key, [])
@@ -159,14 +154,13 @@ class Matcher:
                     return True
         return grown
 
-    def _keyed(
-        self, side: IndexedGraph, named: Any, paired: Mapping[int, int], *, attributes: bool, types: bool
-    ) -> dict[Key, list[Layer]]:
+    def _keyed(self, side: IndexedGraph, *, attributes: bool, types: bool) -> dict[Key, list[Layer]]:
         found: dict[Key, list[Layer]] = {}
+        paired = self.layers if side is self.ours else self.reverse
         for layer in side.graph.layers:
             if layer.id in paired or layer.type in _FIXED or not side.graph.sources[layer.id]:
                 continue
-            inputs = [named(source) for source in side.graph.sources[layer.id]]
+            inputs = [self._key(side, source) for source in side.graph.sources[layer.id]]
             if None in inputs:
                 continue
             if layer.type in COMMUTATIVE and not attributes:
@@ -176,20 +170,14 @@ class Matcher:
             found.setdefault(key, []).append(layer)
         return found
 
-    def _my_source(self, source: Source | None) -> Key | None:
+    def _key(self, side: IndexedGraph, source: Source | None) -> Key | None:
+        """Return what a source is on both sides: a layer of ours, or the content of a constant; None if neither."""
         if source is None:
             return ("open",)
-        if source.layer in self.layers:
-            return ("layer", source.layer, source.output)
-        digest = self.ours.digest(source)
-        return None if digest is None else ("constant", digest)
-
-    def _other_source(self, source: Source | None) -> Key | None:
-        if source is None:
-            return ("open",)
-        if source.layer in self.reverse:
-            return ("layer", self.reverse[source.layer], source.output)
-        digest = self.theirs.digest(source)
+        if source.layer in (self.layers if side is self.ours else self.reverse):
+            layer = source.layer if side is self.ours else self.reverse[source.layer]
+            return ("layer", layer, source.output)
+        digest = side.constants.digest(side.graph, source)
         return None if digest is None else ("constant", digest)
 
     def _backward(self, *, types: bool) -> bool:
@@ -198,7 +186,7 @@ class Matcher:
         for mine, other in list(self.layers.items()):
             sources = zip(self.ours.graph.sources[mine], self.theirs.graph.sources[other], strict=False)
             for source, found in sources:
-                if source is None or found is None or source.output != found.output:
+                if not source or not found or source.output != found.output:
                     continue
                 if source.layer in self.layers or found.layer in self.reverse:
                     continue
@@ -213,11 +201,8 @@ class Matcher:
         mine, others = self.ours.graph.sources[layer.id], self.theirs.graph.sources[other.id]
         if len(mine) != len(others):  # what the operation itself brings comes after its operand
             mine, others = mine[:1], others[:1]
-        return (
-            bool(mine)
-            and bool(others)
-            and [self._my_source(one) for one in mine] == [self._other_source(one) for one in others]
-        )
+        keys = [self._key(self.ours, one) for one in mine]
+        return bool(mine and others) and keys == [self._key(self.theirs, one) for one in others]
 
     # --- judging -------------------------------------------------------------------------------------------------
 
@@ -227,7 +212,7 @@ class Matcher:
         count = 0
         for mine, other in self.layers.items():
             for source, found in zip(self.ours.graph.sources[mine], self.theirs.graph.sources[other], strict=False):
-                if source is not None and found is not None and self.layers.get(source.layer) == found.layer:
+                if source and found and self.layers.get(source.layer) == found.layer:
                     count += source.output == found.output
         return count
 
@@ -258,7 +243,7 @@ def _shape(layer: Layer) -> tuple[int, int]:
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-class GraphPair(Struct, frozen=True, eq=False):
+class GraphPair(Record, eq=False):
     """Two graphs that stand for each other; `layers` and `reverse` map ids. `path` are the layers that lead to ours."""
 
     ours: Graph
@@ -391,8 +376,7 @@ def _outer_anchors(ours: Graph, theirs: Graph) -> dict[int, int]:
 
 
 def _by_name_or_position(mine: Sequence[Layer], others: Sequence[Layer]) -> dict[int, int]:
-    names = {layer.name: layer.id for layer in others}
-    found = {layer.id: names[layer.name] for layer in mine if layer.name in names}
+    found = _named(mine, others)
     taken = set(found.values())
     if len(mine) == len(others):
         for layer, other in zip(mine, others, strict=True):
@@ -470,19 +454,7 @@ def _reordered(graph: Graph, order: Mapping[int, Mapping[int, float]]) -> Graph:
 def _with_bodies(layer: Layer, order: Mapping[int, Mapping[int, float]]) -> Layer:
     if not layer.bodies:
         return layer
-    bodies = tuple(
-        Body(
-            body.role,
-            _reordered(body.graph, order),
-            body.inputs,
-            body.outputs,
-            body.back_edges,
-            body.first_draft,
-            body.line,
-        )
-        for body in layer.bodies
-    )
-    return layer._replace(bodies=bodies)
+    return layer._replace(bodies=tuple(replace(body, graph=_reordered(body.graph, order)) for body in layer.bodies))
 
 
 # --- The file that names which layers stand for each other: JSON, or lines `ours = theirs` ---------------------------

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper.compare.align import Alignment, align, follow_order
@@ -28,11 +27,12 @@ from stepper.errors import ModelError
 from stepper.ir.model import Layer, Model
 from stepper.ir.reader import ModelSource, opened
 from stepper.ops.emulation import emulated_dtype
+from stepper.records import Record
 from stepper.tensors.tolerances import Tolerances
 from stepper.wording import excerpt
 
 
-class RunComparison(Struct, frozen=True):
+class RunComparison(Record):
     """The whole result. `file` is that of our model. `verdict` is None where nothing is outside of the tolerances.
     `file_differences` are those of two models, whether or not they have an effect on these inputs. `notes` say what the
     reference could not compute.

@@ -11,7 +11,6 @@ from enum import StrEnum
 from typing import Any, Final
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper.compare import constant_differences
@@ -19,9 +18,11 @@ from stepper.compare.align import COMMUTATIVE, Alignment, GraphPair
 from stepper.compare.constant_differences import ConstantValues, same_numbers
 from stepper.compare.observations import BranchMismatch, Finding, LoopMismatch, ValueMismatch, named, numbered, quoted
 from stepper.debug.reference_values import GraphPath, PathStep
+from stepper.engine.compiler import ancestors
 from stepper.engine.loops import RoleError, Roles, control_inputs, is_backward, roles_of
 from stepper.ir.model import Body, Graph, InputMapping, Layer, Model, OutputMapping, Slicing, Source
 from stepper.ir.xml import EXECUTION_CONDITION
+from stepper.records import Record
 from stepper.tensors.number_text import number_text
 
 
@@ -43,7 +44,7 @@ Touched = tuple[int, int]
 """A layer of ours: `id()` of its graph, and its own id."""
 
 
-class FileDifference(Struct, frozen=True, eq=False):
+class FileDifference(Record, eq=False):
     """One difference. `text` is a whole sentence without its full stop. `layer` is the layer of ours to blame, in the
     graph that `path` leads to (a Parameter or Result for an entry of the port map of the last layer of `path`);
     `touches` are the layers whose values it changes first; `related` further layers that have a part in it. `entry`
@@ -106,7 +107,7 @@ class GraphDifferences:
         if len(ours) != len(theirs):
             text = f"{numbered(layer)} has {len(ours)} inputs, the reference {len(theirs)}"
             yield self._make(FileDifferenceKind.CONNECTION, layer, text)
-        if layer.type in COMMUTATIVE and self._agree_exchanged(ours, theirs):
+        if layer.type in COMMUTATIVE and len(ours) == len(theirs) == 2 and self._are_exchanged(ours, theirs, 0, 1):
             return
         exchanged = self._exchanged(ours, theirs)
         if exchanged is not None:
@@ -118,28 +119,31 @@ class GraphDifferences:
             if found is not None:
                 yield found
 
+    def _values(self, source: Source, other: Source) -> tuple[Any, Any] | None:
+        """Return the values of two inputs that are both constant; else None."""
+        ours, theirs = self.mine.value(self.pair.ours, source), self.others.value(self.pair.theirs, other)
+        return None if ours is None or theirs is None else (ours, theirs)
+
     def agrees(self, source: Source | None, other: Source | None) -> bool:
         """True if two inputs are fed by the same: the same constant, or layers that stand for each other."""
         if source is None or other is None:
             return source is other
-        ours, theirs = self.mine.value(self.pair.ours, source), self.others.value(self.pair.theirs, other)
-        if ours is not None and theirs is not None:
-            return same_numbers(ours, theirs)
+        if values := self._values(source, other):
+            return same_numbers(*values)
         # One may follow from constants where the other does not: what makes it so is told further up.
         return self.pair.layers.get(source.layer) == other.layer and source.output == other.output
 
-    def _agree_exchanged(self, ours: Sequence[Source | None], theirs: Sequence[Source | None]) -> bool:
-        return len(ours) == len(theirs) == 2 and self.agrees(ours[0], theirs[1]) and self.agrees(ours[1], theirs[0])
+    def _are_exchanged(
+        self, ours: Sequence[Source | None], theirs: Sequence[Source | None], first: int, second: int
+    ) -> bool:
+        return self.agrees(ours[first], theirs[second]) and self.agrees(ours[second], theirs[first])
 
     def _exchanged(self, ours: Sequence[Source | None], theirs: Sequence[Source | None]) -> str | None:
         if len(ours) != len(theirs):
             return None
         wrong = [port for port in range(len(ours)) if not self.agrees(ours[port], theirs[port])]
-        if len(wrong) == 2:
-            first, second = wrong
-            if self.agrees(ours[first], theirs[second]) and self.agrees(ours[second], theirs[first]):
-                return f"{first} and {second}"
-        return None
+        is_pair = len(wrong) == 2 and self._are_exchanged(ours, theirs, *wrong)
+        return f"{wrong[0]} and {wrong[1]}" if is_pair else None
 
     def input(self, layer: Layer, what: str, source: Source | None, other: Source | None) -> FileDifference | None:
         """Return how an input of a layer is fed differently, None where it is not; `what` names the input."""
@@ -148,9 +152,8 @@ class GraphDifferences:
         if source is None or other is None:
             which = "is not connected" if source is None else "is connected, in the reference it is not"
             return self._make(FileDifferenceKind.CONNECTION, layer, f"{what} {which}")
-        ours, theirs = self.mine.value(self.pair.ours, source), self.others.value(self.pair.theirs, other)
-        if ours is not None and theirs is not None:
-            return self._constant(layer, source, other, ours, theirs)
+        if values := self._values(source, other):
+            return self._constant(layer, source, other, *values)
         return self._connection(layer, what, source, other)
 
     def _constant(self, layer: Layer, source: Source, other: Source, ours: Any, theirs: Any) -> FileDifference:
@@ -207,14 +210,16 @@ class GraphDifferences:
     def _connection(self, layer: Layer, what: str, source: Source, other: Source) -> FileDifference:
         mine, theirs = self.pair.ours.by_id[source.layer], self.pair.theirs.by_id[other.layer]
         old = self._old_value(source, other)
-        inserted = [] if old else self._between(source, other)
+        reverse = self.pair.reverse.get(other.layer)
+        inserted = [] if old else _way(self.pair.ours, source.layer, reverse, lambda key: key not in self.pair.layers)
         if inserted:
             names = ", ".join(self._described(one) for one in inserted)
             verb = "is inserted" if len(inserted) == 1 else "are inserted"
             origin = named(self.pair.ours.by_id[self.pair.reverse[other.layer]])
             text = f"{names} {verb} between {origin} and {what}, where the reference has nothing"
             return self._make(FileDifferenceKind.INSERTED, layer, text, inserted)
-        skipped = [] if old else self._between_theirs(source, other)
+        partner = self.pair.layers.get(source.layer)
+        skipped = [] if old else _way(self.pair.theirs, other.layer, partner, lambda _key: True, longest=3)
         if skipped:
             names = ", ".join(named(one) for one in skipped)
             verb = "is skipped (left out)" if len(skipped) == 1 else "are skipped (left out)"
@@ -237,35 +242,6 @@ class GraphDifferences:
                 numbers.append(f"with {number_text(np.asarray(value).reshape(-1)[0], 7)}")
         return named(layer) + (f" ({', '.join(numbers)})" if numbers else "")
 
-    def _between(self, source: Source, other: Source) -> list[Layer]:
-        """Return our layers without partner on the way up from our source to the partner of the reference's source."""
-        goal = self.pair.reverse.get(other.layer)
-        way = self._way(self.pair.ours, source.layer, goal, lambda key: key not in self.pair.layers)
-        return [self.pair.ours.by_id[key] for key in way]
-
-    def _between_theirs(self, source: Source, other: Source) -> list[Layer]:
-        """Return layers of the reference on the way up from its source to the partner of ours."""
-        goal = self.pair.layers.get(source.layer)
-        way = self._way(self.pair.theirs, other.layer, goal, lambda _key: True, longest=3)
-        return [self.pair.theirs.by_id[key] for key in way]
-
-    def _way(self, graph: Graph, start: int, goal: int | None, through: Any, longest: int = 12) -> list[int]:
-        """Return the shortest way against the edges from `start` to `goal`, without the goal; empty without one."""
-        if goal is None or not through(start):
-            return []
-        waiting, seen = [[start]], {start}
-        while waiting:
-            way = waiting.pop(0)
-            for source in graph.sources[way[-1]]:
-                if source is None or source.layer in seen:
-                    continue
-                if source.layer == goal:
-                    return way
-                seen.add(source.layer)
-                if len(way) < longest and through(source.layer):
-                    waiting.append([*way, source.layer])
-        return []
-
     def _old_value(self, source: Source, other: Source) -> str:
         """Return that ours is a carried Parameter where the reference takes its new value, or the reverse."""
         if not self.pair.path or not self.pair.path[-1].is_loop:
@@ -283,6 +259,24 @@ class GraphDifferences:
             ):
                 return ": the new value, after the update, instead of that of the previous iteration (shifted by one)"
         return ""
+
+
+def _way(graph: Graph, start: int, goal: int | None, through: Any, longest: int = 12) -> list[Layer]:
+    """Return the shortest way against the edges from `start` to `goal`, without the goal; empty without one."""
+    if goal is None or not through(start):
+        return []
+    waiting, seen = [[start]], {start}
+    while waiting:
+        way = waiting.pop(0)
+        for source in graph.sources[way[-1]]:
+            if source is None or source.layer in seen:
+                continue
+            if source.layer == goal:
+                return [graph.by_id[key] for key in way]
+            seen.add(source.layer)
+            if len(way) < longest and through(source.layer):
+                waiting.append([*way, source.layer])
+    return []
 
 
 _INVERTED: Final = frozenset(
@@ -386,27 +380,31 @@ class PortMaps:
         theirs = control_inputs(self.partner, self.other, self.around.pair.theirs)
         for what, mine, other in zip(("trip count", "execution condition"), ours, theirs, strict=True):
             sentence = f"the {what} of {numbered(self.layer)}"
-            found = self.around.input(self.layer, sentence, self._mine(mine), self._theirs(other))
+            found = self.around.input(self.layer, sentence, *self._sources(mine, other))
             if found is not None:
                 kind = "initial execution condition" if what != "trip count" else what
                 text = f"{found.text} ({kind} of {named(self.layer)})"
                 yield replace(found, text=text, touches=frozenset({self.loop_key}), entry=what)
 
-    def _mine(self, index: int | None) -> Source | None:
-        sources = self.around.pair.ours.sources[self.layer.id]
-        return None if index is None or index >= len(sources) else sources[index]
+    def _sources(self, mine: int | None, other: int | None) -> tuple[Source | None, Source | None]:
+        """Return what feeds an input of our layer, and one of the reference's."""
+        ours = self.around.pair.ours.sources[self.layer.id]
+        theirs = self.around.pair.theirs.sources[self.partner.id]
+        return _source(ours, mine), _source(theirs, other)
 
-    def _theirs(self, index: int | None) -> Source | None:
-        sources = self.around.pair.theirs.sources[self.partner.id]
-        return None if index is None or index >= len(sources) else sources[index]
+    def _agrees(self, mine: int | None, other: int | None) -> bool:
+        return self.around.agrees(*self._sources(mine, other))
+
+    def _partners(self) -> Iterator[tuple[Layer, Layer]]:
+        """Yield the Parameters of the body that have a partner, with that."""
+        for parameter in self.body.graph.parameters:
+            if other := self.inner.partner(parameter.id):
+                yield parameter, other
 
     def _parameters(self) -> Iterator[FileDifference]:
         mine, theirs = _entries(self.layer, self.body), _entries(self.partner, self.other)
         wrong: dict[int, tuple[InputMapping, InputMapping]] = {}
-        for parameter in self.body.graph.parameters:
-            other = self.inner.partner(parameter.id)
-            if other is None:
-                continue
+        for parameter, other in self._partners():
             entry, expected = mine.get(parameter.id), theirs.get(other.id)
             if entry is None or expected is None:
                 yield from self._lost(parameter, entry, expected)
@@ -417,7 +415,7 @@ class PortMaps:
                 yield self._make(parameter, sentence, entry.line, "input", loop=True)
             if entry.purpose != expected.purpose or (entry.input is None) != (expected.input is None):
                 yield from self._lost(parameter, entry, expected)
-            elif not self.around.agrees(self._mine(entry.input), self._theirs(expected.input)):
+            elif not self._agrees(entry.input, expected.input):
                 wrong[parameter.id] = (entry, expected)
         yield from self._fed_otherwise(wrong)
 
@@ -465,10 +463,7 @@ class PortMaps:
 
     def _crossed(self, wrong: dict[int, tuple[InputMapping, InputMapping]], first: int, second: int) -> bool:
         (a, expected_a), (b, expected_b) = wrong[first], wrong[second]
-        agrees = self.around.agrees
-        return agrees(self._mine(a.input), self._theirs(expected_b.input)) and agrees(
-            self._mine(b.input), self._theirs(expected_a.input)
-        )
+        return self._agrees(a.input, expected_b.input) and self._agrees(b.input, expected_a.input)
 
     def _fed_by_another(
         self, parameter: Layer, entry: InputMapping, expected: InputMapping
@@ -476,7 +471,7 @@ class PortMaps:
         roles = _roles(self.layer)
         role = "the input" if roles is None else _WORDS.get(str(roles.role_of(entry)), "the input")
         what = f"{role} of {numbered(parameter)}"
-        found = self.around.input(self.layer, what, self._mine(entry.input), self._theirs(expected.input))
+        found = self.around.input(self.layer, what, *self._sources(entry.input, expected.input))
         if found is None:
             return
         text = found.text if found.text.startswith(what) else f"{what}: {found.text}"
@@ -494,10 +489,7 @@ class PortMaps:
         if not (self.layer.is_loop and self.partner.is_loop):
             return
         mine, theirs = _merged_from(self.layer), _merged_from(self.partner)
-        for parameter in self.body.graph.parameters:
-            other = self.inner.partner(parameter.id)
-            if other is None:
-                continue
+        for parameter, other in self._partners():
             result, expected = mine.get(parameter.id), theirs.get(other.id)
             text = self._back_edge_text(parameter, result, expected)
             if text:
@@ -582,6 +574,10 @@ class PortMaps:
                 f"{_list(theirs)}"
             )
             yield self._make(result, text, self.body.line, "output", loop=True, body=False)
+
+
+def _source(sources: Sequence[Source | None], index: int | None) -> Source | None:
+    return None if index is None or index >= len(sources) else sources[index]
 
 
 def _list(outputs: dict[int, OutputMapping]) -> str:
@@ -771,12 +767,7 @@ class FileCauses:
 
     def leads_to(self, layer: Layer, result: Layer) -> bool:
         """True if a Result of the model's own graph depends on a layer there."""
-        graph, waiting, seen = self.model.graph, [result.id], {result.id}
-        while waiting:
-            sources = {source.layer for source in graph.sources[waiting.pop()] if source is not None} - seen
-            seen |= sources
-            waiting += sources
-        return layer.id in seen
+        return layer.id in ancestors(self.model.graph, Source(result.id, 0))
 
     def is_condition(self, graph: Graph, layer: Layer) -> bool:
         """True if the execution condition of the loop around a graph is computed from this layer by logic alone."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from enum import StrEnum
 from typing import Any, Final
 
@@ -17,10 +17,11 @@ from stepper.debug.causes.cause import NonFinite, NonFiniteKind
 from stepper.debug.causes.texts import how_sentence, operands_text
 from stepper.debug.reference_values import GraphPath, PathStep
 from stepper.element_types import STRING_DTYPE, Array, is_floating
-from stepper.engine.frames import Frame
+from stepper.engine.frames import Frames
 from stepper.engine.program import CompiledModel
 from stepper.ir.model import Layer
 from stepper.plain_values import storable
+from stepper.records import Record
 from stepper.tensors.difference import Distance, measure
 from stepper.tensors.tolerances import Tolerance
 from stepper.wording import excerpt
@@ -71,7 +72,7 @@ def path_text(path: GraphPath) -> str:
 _WORDS: Final = (NonFiniteKind.NAN, NonFiniteKind.INF)
 
 
-class NonFiniteOrigin(Struct, frozen=True, eq=False):
+class NonFiniteOrigin(Record, eq=False):
     """The first NaN (or infinity) that an operation made of others: `cause` says where and of what.
 
     `shared`: the reference has one there, too.
@@ -107,9 +108,7 @@ class NonFiniteOrigins:
                 if check.guard is not None:
                     self._guards[id(check.program)] = check.guard
 
-    def look(
-        self, stack: Sequence[Frame], path: GraphPath, first: int, end: int, theirs: ReferenceFrame | None
-    ) -> None:
+    def look(self, stack: Frames, path: GraphPath, first: int, end: int, theirs: ReferenceFrame | None) -> None:
         """At the operations `first` to `end` (not included) of the innermost frame, which have run."""
         self._looks += 1
         if self.is_complete:
@@ -152,7 +151,7 @@ class ErrorOrigin(StrEnum):
     UNKNOWN = "origin not known"
 
 
-class ValueMismatch(Struct, frozen=True, eq=False):
+class ValueMismatch(Record, eq=False):
     """One value outside of its tolerance: of an output of a layer (a Parameter: as it entered the body).
 
     `ours` and `theirs` are the values. `inputs_agree`: every input of the operation that could be compared is within
@@ -172,7 +171,7 @@ class ValueMismatch(Struct, frozen=True, eq=False):
     patterns: tuple[str, ...] = ()
 
 
-class LoopMismatch(Struct, frozen=True, eq=False):
+class LoopMismatch(Record, eq=False):
     """A loop that ran more or fewer iterations than in the reference; `iteration` is the first that only one side ran,
     None where the two outcomes are of all its runs together.
 
@@ -186,7 +185,7 @@ class LoopMismatch(Struct, frozen=True, eq=False):
     theirs: LoopOutcome | None
 
 
-class BranchMismatch(Struct, frozen=True, eq=False):
+class BranchMismatch(Record, eq=False):
     """An If that takes another branch than in the reference; `path` leads to the graph in which it is."""
 
     path: GraphPath
@@ -195,7 +194,7 @@ class BranchMismatch(Struct, frozen=True, eq=False):
     theirs: bool
 
 
-class SideFailure(Struct, frozen=True, eq=False):
+class SideFailure(Record, eq=False):
     """One side stopped with an error. `path` and `layer` are where ours was (layer None: between operations).
 
     `unknown` are the layers behind its inputs of which the reference has no value.
@@ -260,7 +259,7 @@ class LoopRecord(Struct):
             self.runs.append((ours, theirs, 1))
 
 
-class OutputComparison(Struct, frozen=True):
+class OutputComparison(Record):
     """One of the model's outputs: None where it agrees exactly; `theirs_known` False where the reference has none."""
 
     name: str

@@ -23,7 +23,7 @@ from msgspec import Struct, field
 from stepper import element_types
 from stepper.element_types import Array, ElementType, is_floating
 from stepper.engine.compiler import compile_model
-from stepper.engine.frames import Activation, Every, Frame, LoopEndObserver
+from stepper.engine.frames import Activation, Every, Frame, Frames, LoopEndObserver
 from stepper.engine.inputs import bind_inputs, bind_states, variables_alone, variables_of
 from stepper.engine.machine import Machine
 from stepper.engine.program import Function, LoopPlan
@@ -38,6 +38,7 @@ from stepper.openvino.partner import TracedPass, traced_passes
 from stepper.ops import registry
 from stepper.ops.operands import shape_text
 from stepper.ops.registry import Kernel
+from stepper.records import Record
 from stepper.tensors.difference import measure
 from stepper.tensors.number_text import number_text
 from stepper.tensors.tolerances import EXACT, OTHER_KERNELS, Tolerance
@@ -183,7 +184,7 @@ class PassEffect(StrEnum):
     NOT_RUN = "cannot be run"
 
 
-class PassReport(Struct, frozen=True):
+class PassReport(Record):
     """One pass: its number and name as the runtime has them, the verdict, and what is to be said about it.
 
     `distance` is the largest difference of an output from that of the model before any pass.
@@ -292,7 +293,7 @@ def runtime_difference(
     return tuple(differences(ours, theirs, tolerance or OTHER_KERNELS["f32"])[0])
 
 
-class _Limits(Struct, frozen=True):
+class _Limits(Record):
     rules: Rules
     max_iterations: int | None
 
@@ -340,7 +341,7 @@ def _run(model: Model, inputs: Sequence[Array], limits: _Limits, states: Mapping
     )
     log, ran = LoopLog(), PassRun({}, {})
 
-    def ended(stack: Sequence[Frame], activation: Activation) -> None:
+    def ended(stack: Frames, activation: Activation) -> None:
         log.loop_left(stack, activation)
         ran.loop_values.update(_loop_values(stack[-1], activation))
 

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
-from msgspec import Struct
 
 from stepper.compare.file_differences import graph_paths
 from stepper.compare.observations import OutputComparison
@@ -28,6 +27,7 @@ from stepper.engine.program import CompiledModel
 from stepper.errors import KernelError, StepperError
 from stepper.ir.model import Graph, Layer, Model, Source
 from stepper.plain_values import storable
+from stepper.records import Record
 from stepper.tensors.difference import measure
 from stepper.tensors.tolerances import Tolerance, Tolerances
 
@@ -47,7 +47,7 @@ _JUMP: Final = 100.0
 _MOST_RUNS: Final = 24
 
 
-class LoopBisection(Struct, frozen=True):
+class LoopBisection(Record):
     """A loop's outputs agree where it runs `iteration` iterations, and differ where it runs one more.
 
     `before` and `after` are the largest distances of an element then, relative to the largest element of its output;
@@ -135,7 +135,7 @@ class _LoopTrial:
             machine.advance(Every.END)
         differs, self.last = False, 0.0
         for ours, other in zip(machine.outputs or (), theirs, strict=True):
-            is_off, apart = _apart(np.asarray(ours), other, self._tolerances.of(None, other.dtype))
+            is_off, apart = _apart(np.asarray(ours), other, self._tolerances.of(None, other))
             differs, self.last = differs or is_off, max(self.last, apart)
         return self.last if differs else None
 
@@ -171,7 +171,7 @@ class ExplanationKind(StrEnum):
     SNIPPETS = "generated kernels"
 
 
-class RuntimeExplanation(Struct, frozen=True):
+class RuntimeExplanation(Record):
     """Change that makes the runtime's outputs agree with ours, or come closer to them.
 
     `path` are the loops and Ifs around `layers`, the operations concerned: of SHARED_CONSTANT the two MatMuls and the

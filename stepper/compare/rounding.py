@@ -28,8 +28,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from stepper.compare.observations import ErrorOrigin, ValueMismatch
-from stepper.compare.references.protocol import ReferenceFrame
-from stepper.element_types import Array, is_floating
+from stepper.debug.moments.run_pairs import Values
+from stepper.element_types import Array, Indices, is_floating
 from stepper.engine.arithmetic import outside_int32
 from stepper.engine.frames import Frame
 from stepper.engine.program import LoopPlan, Operation, OpKind, Program
@@ -38,7 +38,7 @@ from stepper.ops.departures import Use, departures
 from stepper.tensors.difference import Distance, agree_exactly, measure
 from stepper.tensors.tolerances import Tolerance, Tolerances
 
-SUMS: Final[Mapping[str, tuple[int, ...] | None]] = {
+SUMS: Final[Mapping[str, Indices | None]] = {
     "MatMul": None,
     "GroupedMatMul": None,
     "Einsum": None,
@@ -365,7 +365,7 @@ def trace_origin(
     frame: Frame,
     operation: Operation,
     output: int,
-    found: ReferenceFrame,
+    theirs: Values,
     difference: ValueMismatch,
     tolerances: Tolerances,
 ) -> TracedOrigin:
@@ -373,14 +373,14 @@ def trace_origin(
 
     An input that the reference does not have (a layer of ours that has no partner) counts as part of the operation.
     """
-    results, inputs = recomputed(frame, operation, found, tolerances)
+    results, inputs = recomputed(frame, operation, theirs, tolerances)
     if not inputs.moved:
         return TracedOrigin(ErrorOrigin.HERE, inputs.agree, inputs.unknown)
     if operation.kind is not OpKind.KERNEL or operation.function is None:
         return TracedOrigin(ErrorOrigin.HERE if inputs.agree else ErrorOrigin.UNKNOWN, inputs.agree, inputs.unknown)
     if results is None:
         return TracedOrigin(ErrorOrigin.UNKNOWN, inputs.agree, inputs.unknown)
-    tolerance = tolerances.of(operation.layer, np.asarray(difference.theirs).dtype)
+    tolerance = tolerances.of(operation.layer, difference.theirs)
     behind = partial(left_by, frame, operation, output, inputs.unknown)
     left = measure_output(operation, output, inputs.values, results[output], difference.theirs, tolerance, behind)
     is_here = left is not None and left.differs
@@ -388,10 +388,10 @@ def trace_origin(
 
 
 def recomputed(
-    frame: Frame, operation: Operation, found: ReferenceFrame, tolerances: Tolerances
+    frame: Frame, operation: Operation, theirs: Values, tolerances: Tolerances
 ) -> tuple[Sequence[Any] | None, ReferenceInputs]:
     """Return our operation's outputs on the reference's inputs (None: ours, or not taken), and these inputs."""
-    inputs = _inputs(frame, operation, found, tolerances)
+    inputs = _inputs(frame, operation, theirs, tolerances)
     if not inputs.moved or operation.kind is not OpKind.KERNEL or operation.function is None:
         return None, inputs
     try:
@@ -424,46 +424,46 @@ _MOST_UNKNOWN: Final = 8
 _FLOATS: Final = frozenset({"f16", "bf16", "f32", "f64"})
 
 
-def _inputs(frame: Frame, operation: Operation, found: ReferenceFrame, tolerances: Tolerances) -> ReferenceInputs:
+def _inputs(frame: Frame, operation: Operation, theirs: Values, tolerances: Tolerances) -> ReferenceInputs:
     graph = frame.program.graph
     inputs: list[Any] = []
     unknown: list[Layer] = []
     agree, moved = True, False
     for source, slot in zip(graph.sources[operation.layer.id], operation.inputs, strict=True):
         ours = frame.values[slot] if slot >= 0 else None
-        theirs = None
+        other = None
         if source is not None and ours is not None and frame.program.template[slot] is None:
-            theirs = found.value(graph.by_id[source.layer], source.output)
-            if theirs is None:
+            other = theirs(graph.by_id[source.layer], source.output)
+            if other is None:
                 unknown.append(graph.by_id[source.layer])
-        if theirs is None or source is None:
+        if other is None or source is None:
             inputs.append(ours)
             continue
-        distance = measure(ours, theirs, tolerances.of(graph.by_id[source.layer], np.asarray(theirs).dtype))
-        moved |= not agree_exactly(ours, theirs)
+        distance = measure(ours, other, tolerances.of(graph.by_id[source.layer], other))
+        moved |= not agree_exactly(ours, other)
         agree &= distance is None or not distance.differs
-        inputs.append(theirs)
-    return ReferenceInputs(inputs, agree, moved, _with_what_is_behind(frame, unknown, found))
+        inputs.append(other)
+    return ReferenceInputs(inputs, agree, moved, _with_what_is_behind(frame, unknown, theirs))
 
 
-def unknown_inputs(frame: Frame, operation: Operation, found: ReferenceFrame | None) -> tuple[Layer, ...]:
+def unknown_inputs(frame: Frame, operation: Operation, theirs: Values | None) -> tuple[Layer, ...]:
     """Return the layers that compute the inputs of an operation of which the reference has no value, and what is
     behind."""
     graph = frame.program.graph
     layers = _computed_sources(frame, operation.layer.id)
     return _with_what_is_behind(
-        frame, [graph.by_id[s.layer] for s in layers if found is None or _value(graph, s, found) is None], found
+        frame, [graph.by_id[s.layer] for s in layers if theirs is None or _value(graph, s, theirs) is None], theirs
     )
 
 
-def _with_what_is_behind(frame: Frame, unknown: list[Layer], found: ReferenceFrame | None) -> tuple[Layer, ...]:
+def _with_what_is_behind(frame: Frame, unknown: list[Layer], theirs: Values | None) -> tuple[Layer, ...]:
     """Return these layers, and against the flow of values all others up to those that the reference knows."""
     graph, layers = frame.program.graph, dict.fromkeys(layer.id for layer in unknown)
     for identity in list(layers):
         waiting = [identity]
-        while waiting and len(layers) < _MOST_UNKNOWN and found is not None:
+        while waiting and len(layers) < _MOST_UNKNOWN and theirs is not None:
             for source in _computed_sources(frame, waiting.pop(0)):
-                if source.layer not in layers and _value(graph, source, found) is None:
+                if source.layer not in layers and _value(graph, source, theirs) is None:
                     layers[source.layer] = None
                     waiting.append(source.layer)
     return tuple(graph.by_id[identity] for identity in layers)
@@ -476,5 +476,5 @@ def _computed_sources(frame: Frame, layer: int) -> list[Source]:
     return [s for s in sources if program.slots.get((s.layer, s.output)) in program.computed_at]
 
 
-def _value(graph: Graph, source: Source, found: ReferenceFrame) -> Any:
-    return found.value(graph.by_id[source.layer], source.output)
+def _value(graph: Graph, source: Source, theirs: Values) -> Any:
+    return theirs(graph.by_id[source.layer], source.output)

@@ -10,26 +10,28 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import field
 
 from stepper.arguments import instance
-from stepper.compare.references.protocol import LoopOutcome
 from stepper.compare.rounding import inputs_of, measure_output, recomputed
+from stepper.debug.branches.edits import RunCourse
 from stepper.debug.debugger import Debugger
-from stepper.debug.iterations.cell_store import Cell
+from stepper.debug.iterations.cell_store import Cell, next_cell
+from stepper.debug.iterations.loop_runs import outer_now
+from stepper.debug.iterations.reader import IterationReader
 from stepper.debug.moments.run_pairs import Values, values_beside
 from stepper.debug.reference_values import ReferenceValues
-from stepper.debug.scopes import innermost_loop, is_loop
+from stepper.debug.scopes import innermost_loop
 from stepper.debug.stop import iteration_of
-from stepper.debug.visits import Spot, before_iteration, excursion, walk
+from stepper.debug.visits import Enough, never
 from stepper.element_types import Array
-from stepper.engine.frames import EventKind, Every, Frame, LoopRun, Phase, loop_run, place
+from stepper.engine.frames import EventKind, Every, Frame, Frames, LoopRun, Phase, loop_run, place
 from stepper.engine.machine import Machine
-from stepper.engine.program import LoopPlan, Program
+from stepper.engine.program import Program
 from stepper.errors import StepperError, UsageError
 from stepper.ir.lowering import without_loops
 from stepper.ir.model import Layer
-from stepper.records import Brief
+from stepper.records import Brief, Record
 from stepper.tensors.difference import Distance, measure
 from stepper.tensors.tolerances import Tolerance, Tolerances
 
@@ -46,7 +48,7 @@ class Standing(StrEnum):
     ABOVE = "above"
 
 
-class ValueDifference(Brief, Struct, frozen=True, eq=False):
+class ValueDifference(Brief):
     """Difference of an operation's output that is furthest from the other's.
 
     `distance` is the largest absolute difference, `made_here` what is left of it when the operation runs on the other's
@@ -90,20 +92,6 @@ class ValueDifference(Brief, Struct, frozen=True, eq=False):
         return self.made_here / self.distance
 
 
-class _Found(Struct, frozen=True):
-    """Values of the other run as a counterpart, which `recomputed` asks."""
-
-    values: Values
-    outcome: LoopOutcome | None = None
-    branch: bool | None = None
-
-    def value(self, layer: Layer, output: int) -> Array | None:
-        return self.values(layer, output)
-
-    def earlier(self, layer: Layer, output: int) -> Array | None:
-        return None
-
-
 def tolerances_for(reference: ReferenceValues) -> Tolerances:
     """Return the default tolerances: of runs with the same kernels, or with other ones."""
     return Tolerances(exact=bool(getattr(reference, "is_exact", False)))
@@ -132,7 +120,7 @@ def _operation_difference(
         ours, other = frame.values[slot], theirs(operation.layer, output)
         if ours is None or other is None:
             continue
-        tolerance = tolerances.of(operation.layer, np.asarray(other).dtype)
+        tolerance = tolerances.of(operation.layer, other)
         inputs = inputs_of(frame, operation)
         found = measure_output(operation, output, inputs, np.asarray(ours), np.asarray(other), tolerance)
         rank = -1.0 if found is None else found.ratio
@@ -141,7 +129,7 @@ def _operation_difference(
     if worst is None:
         return None
     _, output, found, other = worst
-    tolerance = tolerances.of(operation.layer, np.asarray(other).dtype)
+    tolerance = tolerances.of(operation.layer, other)
     if found is None:
         return ValueDifference(index, operation.layer, output, Standing.SAME, 0.0, 0.0, None, tolerance)
     made = _made_here(frame, index, output, theirs, other, tolerances) if origins else None
@@ -163,7 +151,7 @@ def _made_here(
     those of the model, are taken to be the same.
     """
     operation = frame.program.operations[index]
-    results, inputs = recomputed(frame, operation, _Found(theirs), tolerances)
+    results, inputs = recomputed(frame, operation, theirs, tolerances)
     carried = _carried_ids(frame) if inputs.unknown else frozenset()
     if any(layer.type != "Parameter" or layer.id in carried for layer in inputs.unknown):
         return None
@@ -171,15 +159,14 @@ def _made_here(
         results = [frame.values[slot] for slot in operation.outputs]
     if results is None or output >= len(results):
         return None
-    tolerance = tolerances.of(operation.layer, np.asarray(other).dtype)
+    tolerance = tolerances.of(operation.layer, other)
     left = measure_output(operation, output, inputs.values, np.asarray(results[output]), np.asarray(other), tolerance)
     return (0.0, False) if left is None else (left.absolute, left.differs)
 
 
 def _carried_ids(frame: Frame) -> frozenset[int]:
     """Return the ids of the Parameters that back edges lead to."""
-    plan = None if frame.activation is None else frame.activation.plan
-    merged = plan.merged if isinstance(plan, LoopPlan) else ()
+    merged = frame.loop.merged if frame.loop else ()
     return frozenset(frame.program.parameter(entry.parameter).id for entry in merged)
 
 
@@ -194,20 +181,20 @@ class LargestDifference(NamedTuple):
 
 
 def carried_differences(
-    stack: Sequence[Frame], reference: ReferenceValues, tolerances: Tolerances
+    stack: Frames, reference: ReferenceValues, tolerances: Tolerances
 ) -> dict[int, LargestDifference]:
     """Return the difference of each carried Parameter, by id, for the iteration of the innermost frame (a loop's)."""
     frame = stack[-1]
-    if frame.activation is None or not isinstance(frame.activation.plan, LoopPlan):
+    if frame.loop is None:
         return {}
     theirs = values_beside(reference, stack)
     found = {}
-    for entry in frame.activation.plan.merged:
+    for entry in frame.loop.merged:
         layer = frame.program.parameter(entry.parameter)
         ours, other = frame.values[entry.parameter], theirs(layer, 0)
         if ours is None or other is None:
             continue
-        distance = measure(np.asarray(ours), np.asarray(other), tolerances.of(layer, np.asarray(other).dtype))
+        distance = measure(np.asarray(ours), np.asarray(other), tolerances.of(layer, other))
         is_above = distance is not None and distance.differs
         found[layer.id] = LargestDifference(0.0 if distance is None else distance.absolute, is_above)
     return found
@@ -216,7 +203,7 @@ def carried_differences(
 # --- the first ------------------------------------------------------------------------------------------------------
 
 
-class FirstDifference(Struct, frozen=True, eq=False):
+class FirstDifference(Record, eq=False):
     """First value of a run outside of its tolerance; `difference` is None where there is none.
 
     `place`, `iteration` and `run` are those of the innermost loop around it. `compared` is the number of values before
@@ -237,7 +224,7 @@ def first_difference(
     machine: Machine,
     reference: ReferenceValues,
     tolerances: Tolerances,
-    enough: Callable[[], bool] = lambda: False,
+    enough: Enough = never,
     patience: float | None = None,
 ) -> FirstDifference:
     """Run a machine that stands at its beginning beside the reference up to the first value outside of its tolerance.
@@ -255,7 +242,7 @@ def first_difference(
         stack = list(machine.stack)
         if event.kind is EventKind.ENTERED:
             stack = stack[:-1]
-        elif event.kind is EventKind.FINISHED or (event.kind is EventKind.LEFT and not is_loop(event.frame)):
+        elif event.kind is EventKind.FINISHED or (event.kind is EventKind.LEFT and not event.frame.loop):
             stack = [*stack, event.frame]
         elif event.kind is not EventKind.ITERATION:
             continue
@@ -285,7 +272,7 @@ ABOVE: Final = 2
 """Standings of a cell; NOT_COMPARED also where the reference has no value."""
 
 
-class DifferenceGrid(Brief, Struct, frozen=True, eq=False):
+class DifferenceGrid(Brief):
     """One execution of a graph beside the reference.
 
     `lines` map an iteration to the absolute differences of all operations and to their standings, `worst` are the
@@ -325,16 +312,13 @@ class DifferenceGrid(Brief, Struct, frozen=True, eq=False):
 
     def next_above(self, after: Cell, *, backward: bool = False) -> Cell | None:
         """Return the next known cell in time that leaves its tolerance and did not one iteration before."""
-        for iteration in sorted(self.lines, reverse=backward):
-            here = self.lines[iteration][1] == ABOVE
+
+        def begins(iteration: int) -> Array:
             before = self.lines.get(iteration - 1)
-            if before is not None:
-                here = here & (before[1] != ABOVE)
-            cells = [Cell(iteration, int(index)) for index in np.flatnonzero(here)]
-            fitting = [cell for cell in cells if (cell < after if backward else cell > after)]
-            if fitting:
-                return fitting[-1] if backward else fitting[0]
-        return None
+            above: Array = self.lines[iteration][1] == ABOVE
+            return above if before is None else np.asarray(above & (before[1] != ABOVE))
+
+        return next_cell(((at, begins(at)) for at in sorted(self.lines, reverse=backward)), after, backward=backward)
 
 
 class DifferenceGridBuilder:
@@ -412,7 +396,7 @@ RunKey = tuple[int, int]
 """One execution of a graph: `id()` of its program, and the tick at which it was entered."""
 
 
-class StopComparison(Brief, Struct, frozen=True, eq=False):
+class StopComparison(Brief):
     """A frame of a stop beside the other run, which `title` names.
 
     `operations` map the index of an operation that has run to its difference; `carried` maps the id of a Parameter of
@@ -476,7 +460,7 @@ class StopComparer:
         self._tolerances = tolerances
         self._first: FirstDifference | None = None
         self._runs: dict[RunKey, _RunDifferences] = {}
-        self._course: tuple[Any, ...] = ()
+        self._course: object = None
 
     @property
     def tolerances(self) -> Tolerances:
@@ -494,9 +478,8 @@ class StopComparer:
 
     def _renew(self) -> None:
         """Forget what was found where the run takes another course by now, or the reference is another one."""
-        edits = self._debugger.timeline.edits
-        course = (self._debugger.reference, *(one for tick in sorted(edits) for one in edits[tick]))
-        if len(course) != len(self._course) or any(a is not b for a, b in zip(course, self._course, strict=True)):
+        course = self._debugger.reference, RunCourse(self._debugger.timeline.edits)
+        if course != self._course:
             self._course = course
             self._forget()
 
@@ -517,7 +500,7 @@ class StopComparer:
             self._renew()
             return self._beside_reference(self._debugger.machine.stack, depth, patience)
 
-    def _beside_reference(self, stack: Sequence[Frame], depth: int | None, patience: float | None) -> StopComparison:
+    def _beside_reference(self, stack: Frames, depth: int | None, patience: float | None) -> StopComparison:
         reference, tolerances = self._reference(), self.tolerances
         if not stack:
             return StopComparison(reference.title, first=self._first)
@@ -540,7 +523,7 @@ class StopComparer:
         return StopComparison(reference.title, operations, carried, self._first, around.grid.view(), is_whole=is_whole)
 
     def _run_of(self, frame: Frame) -> _RunDifferences:
-        key = _key(frame)
+        key = id(frame.program), frame.entered
         if key not in self._runs:
             while len(self._runs) >= _MOST_RUNS:
                 del self._runs[next(iter(self._runs))]
@@ -557,10 +540,10 @@ class StopComparer:
         with self._debugger.working():
             self._renew()
             if self._first is None or not self._first.complete:
-                self._first = self._searched(_never, None)
+                self._first = self._searched(never, None)
             return self._first
 
-    def _searched(self, enough: Callable[[], bool], patience: float | None) -> FirstDifference:
+    def _searched(self, enough: Enough, patience: float | None) -> FirstDifference:
         ours = self._debugger.machine
         machine = Machine(
             ours.compiled, self._debugger.inputs, max_iterations=ours.max_iterations, states=ours.initial_states
@@ -580,13 +563,11 @@ class StopComparer:
             if depth is None or present is None:
                 raise UsageError(f"the run is in no iteration here: {without_loops(self._debugger.model) or _STEP_IN}")
             run = self._run_of(stack[depth])
-            while self._compare_iterations(run, depth, (first, present if last is None else last), _never):
+            while self._compare_iterations(run, depth, (first, present if last is None else last), never):
                 pass
             return run.grid.view()
 
-    def fill(
-        self, depth: int | None, window: tuple[int, int] | None = None, enough: Callable[[], bool] | None = None
-    ) -> bool:
+    def fill(self, depth: int | None, window: tuple[int, int] | None = None, enough: Enough = never) -> bool:
         """Compare for about a second what is not known yet; True if there is more to see than before.
 
         The first difference comes first, then what was carried into iterations of the loop whose frame is at this
@@ -594,7 +575,6 @@ class StopComparer:
         asked all the time; it ends this when it is True.
         """
         self._renew()
-        enough = enough or _never
         reference = self._debugger.reference
         if reference is None:
             return False
@@ -612,7 +592,7 @@ class StopComparer:
             window is not None and self._compare_iterations(run, depth, window, enough)
         )
 
-    def _compare_carried(self, run: _RunDifferences, depth: int, present: int, enough: Callable[[], bool]) -> bool:
+    def _compare_carried(self, run: _RunDifferences, depth: int, present: int, enough: Enough) -> bool:
         lacking = [one for one in range(max(present - _CARRIED_BACK, 0), present) if one not in run.carried]
         if not lacking or len(run.carried) >= _MOST_ITERATIONS:
             return False
@@ -625,9 +605,7 @@ class StopComparer:
 
         return self._walk(depth, lacking[0], see)
 
-    def _compare_iterations(
-        self, run: _RunDifferences, depth: int, window: tuple[int, int], enough: Callable[[], bool]
-    ) -> bool:
+    def _compare_iterations(self, run: _RunDifferences, depth: int, window: tuple[int, int], enough: Enough) -> bool:
         lacking = run.grid.lacking(*window)
         if not lacking or run.grid.count >= _MOST_ITERATIONS:
             return False
@@ -648,22 +626,11 @@ class StopComparer:
 
         True if any was visited. It takes a limited time, but for the first of them.
         """
-        timeline = self._debugger.timeline
-        frame = timeline.machine.stack[depth]
-        key, deadline, is_any = _key(frame), time.monotonic() + _PATIENCE, False
-
-        def visit(now: Frame, _tick: int) -> bool:
-            nonlocal is_any
-            reached = iteration_of(now)
-            if reached is None or _key(now) != key:
-                return True
-            is_any = True
-            return see(now, reached) or (reached >= first and time.monotonic() > deadline)
-
-        with excursion(timeline):
-            if not before_iteration(timeline, depth, first):
-                walk(timeline, Spot(frame.program, len(frame.program.operations) - 1), visit, least_depth=depth + 1)
-        return is_any
+        timeline, deadline = self._debugger.timeline, time.monotonic() + _PATIENCE
+        stack = timeline.machine.stack[: depth + 1]
+        reader = IterationReader(stack[-1].program, outer_now(stack), begin=first)
+        reader.visit(timeline, lambda frame: see(frame, reader.next - 1) or time.monotonic() > deadline)
+        return reader.next > first
 
 
 def _in_time(differences: Iterator[ValueDifference], patience: float | None) -> tuple[list[ValueDifference], bool]:
@@ -674,14 +641,6 @@ def _in_time(differences: Iterator[ValueDifference], patience: float | None) -> 
         if patience is not None and time.monotonic() - started > patience:
             return found, False
     return found, True
-
-
-def _never() -> bool:
-    return False
-
-
-def _key(frame: Frame) -> RunKey:
-    return id(frame.program), 0 if frame.activation is None else frame.activation.entered
 
 
 def set_reference(debugger: Debugger, text: str) -> str:

@@ -6,8 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-from msgspec import Struct
-
 from stepper.compare.file_differences import FileCauses, FileDifference, FileDifferenceKind, graph_at
 from stepper.compare.observations import (
     BranchMismatch,
@@ -25,8 +23,10 @@ from stepper.compare.observations import (
 from stepper.compare.references.protocol import LoopOutcome
 from stepper.compare.rerun import OPENVINO_VERSION, ExplanationKind, LoopBisection, RuntimeExplanation
 from stepper.debug.reference_values import GraphPath, PathStep, loop_steps
+from stepper.element_types import Indices
 from stepper.engine.loops import EndReason, RoleError, roles_of
 from stepper.ir.model import Layer
+from stepper.records import Record
 from stepper.tensors.difference import Distance
 
 # --- The evidence in words: how far values are apart, where a difference comes from, which side iterates longer ------
@@ -321,7 +321,7 @@ def _carried(result: Layer, causes: FileCauses, difference: ValueMismatch) -> st
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-class ComparisonVerdict(Struct, frozen=True):
+class ComparisonVerdict(Record):
     """First place to look at.
 
     `reason` is one sentence, `details` are further ones. `path` leads into the loop (empty: the model's own graph),
@@ -499,7 +499,7 @@ def _loops(finding: Finding) -> list[int]:
     return [id(step.layer) for step in finding.path]
 
 
-def _time(finding: Finding) -> tuple[int, ...]:
+def _time(finding: Finding) -> Indices:
     return tuple(step.iteration or 0 for step in finding.path)
 
 

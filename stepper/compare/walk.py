@@ -14,7 +14,6 @@ from operator import itemgetter
 from typing import Any, Final
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper.compare.file_differences import graph_paths
@@ -63,14 +62,15 @@ from stepper.compare.rounding import (
 from stepper.debug.breakpoints.kinds.non_finite import holds_any
 from stepper.debug.causes.cause import NonFiniteKind
 from stepper.debug.reference_values import GraphPath, path_of, step_of
-from stepper.element_types import Array
-from stepper.engine.frames import Activation, Event, EventKind, Every, Frame, Phase, RunObserver, Snapshot, Taps
+from stepper.element_types import Array, Indices
+from stepper.engine.frames import Activation, Event, EventKind, Every, Frame, Frames, Phase, RunObserver, Snapshot, Taps
 from stepper.engine.machine import Machine
 from stepper.engine.program import LoopPlan, Operation, OpKind, Program
 from stepper.engine.run import output_names
 from stepper.errors import InputError, KernelError, SessionError, StepperError
 from stepper.ir.model import Layer, Source
 from stepper.processes.messages import ended_at_its_start
+from stepper.records import Record
 from stepper.tensors.difference import Distance, agree_exactly, agreeing, measure, rough_ratio
 from stepper.tensors.tolerances import Tolerance, Tolerances
 
@@ -89,7 +89,7 @@ _OF_AN_ARRAY: Final = 128
 """Bytes that an array takes beside its numbers."""
 
 
-class IterationBlock(Struct, frozen=True):
+class IterationBlock(Record):
     """Iterations of our run that were made: from `first` on, `count` of them.
 
     `bodies` are the values of the loop's own body, and of the branches of Ifs that were taken. `last` is the event with
@@ -188,9 +188,9 @@ class BlockRun:
 
     def _most(self, frame: Frame) -> int:
         """Return how many iterations may be run, as far as their number is known; 0 for none."""
-        activation, program = frame.activation, frame.program
-        if activation is None or not isinstance(activation.plan, LoopPlan) or frame.phase is not Phase.BETWEEN:
+        if not frame.loop or frame.phase is not Phase.BETWEEN:
             return 0
+        activation, program = frame.active, frame.program
         if self._machine.tick < self._alone_until or not self._in_blocks.setdefault(
             id(program), _has_no_loops(program)
         ):
@@ -202,7 +202,7 @@ class BlockRun:
 class _CollectedValues:
     """The values of a body's iterations, as they are collected."""
 
-    def __init__(self, frame: Frame, steps: GraphPath, order: tuple[int, ...], parameters: Sequence[int]) -> None:
+    def __init__(self, frame: Frame, steps: GraphPath, order: Indices, parameters: Sequence[int]) -> None:
         """`parameters` are those that change, `rows` the iterations of a branch; those of a loop's own body are all."""
         slots = [*parameters, *(slot for operation in frame.program.operations for slot in operation.outputs)]
         self.frame, self.steps, self.order = frame, steps, order
@@ -237,7 +237,8 @@ class _Collector(RunObserver):
     """Takes the values of a frame's iterations, and of the branches of Ifs in them."""
 
     def __init__(self, frame: Frame) -> None:
-        plan: Any = frame.activation.plan if frame.activation is not None else None
+        plan = frame.loop
+        assert plan is not None
         unchanging = {entry.parameter for entry in plan.invariant}.union(plan.unfed)
         changing = [slot for slot in frame.program.parameters if slot not in unchanging]
         self._own = _CollectedValues(frame, (), (), changing)
@@ -245,7 +246,7 @@ class _Collector(RunObserver):
         self._branches: dict[int, _CollectedValues] = {}
         self._open: list[Frame] = []
         self.has_changed = False
-        self._first = frame.activation.iteration + 1 if frame.activation is not None else 0
+        self._first = frame.active.iteration + 1
 
     @property
     def count(self) -> int:
@@ -262,7 +263,7 @@ class _Collector(RunObserver):
         if frame is self._frame and not self._own.take(frame, self.count):
             self.has_changed = True
 
-    def entered(self, stack: Sequence[Frame]) -> None:
+    def entered(self, stack: Frames) -> None:
         """Note which values of a branch are of its iteration alone."""
         outer, frame = stack[-2:]
         around = self._branches[id(outer.program)] if self._open else self._own
@@ -275,7 +276,7 @@ class _Collector(RunObserver):
             steps = tuple(map(step_of, self._open))
             self._branches[id(frame.program)] = _CollectedValues(frame, steps, order, changing)
 
-    def branch_left(self, _stack: Sequence[Frame], _activation: Activation) -> None:
+    def branch_left(self, _stack: Frames, _activation: Activation) -> None:
         """Take the values of a branch."""
         frame = self._open.pop()
         if not self._branches[id(frame.program)].take(frame, self.count):
@@ -437,7 +438,7 @@ class LockstepWalk:
             if other is None:
                 found.append(OutputComparison(name, None, theirs_known=False))
                 continue
-            tolerance = self.tolerances.of(None, other.dtype)
+            tolerance = self.tolerances.of(None, other)
             distance = measure_whole(self._main, slot, ours, other, tolerance, sums, self._rounded)
             named = () if distance is None or not distance.differs else patterns_of_sequences(ours, other, tolerance)
             found.append(OutputComparison(name, distance, patterns=named))
@@ -468,20 +469,18 @@ class LockstepWalk:
 
     def _entered(self, stack: list[Frame]) -> None:
         outer, inner = stack[-2], stack[-1]
-        activation = inner.activation
-        assert activation is not None
+        activation = inner.active
         point = SyncPoint(SyncKind.ENTERED, path_of(stack[:-1]), outer, activation.operation)
         found = self._compare(point, outer.pc)
         self._done.append(-1)
         chosen = None if found is None else found.branch
-        if chosen is not None and not isinstance(activation.plan, LoopPlan) and chosen != activation.condition:
+        if chosen is not None and not inner.loop and chosen != activation.condition:
             self._add(BranchMismatch(point.path, activation.operation.layer, activation.condition, chosen))
 
     def _iterated(self, stack: list[Frame]) -> bool:
         frame = stack[-1]
-        assert frame.activation is not None
         path = path_of(stack)
-        point = SyncPoint(SyncKind.ITERATION, path, frame, frame.activation.operation)
+        point = SyncPoint(SyncKind.ITERATION, path, frame, frame.active.operation)
         found = self._compare(point, len(frame.program.operations) + 1)
         self._done[-1] = -1
         if found is None and self.reference.knows_all_iterations:
@@ -492,12 +491,11 @@ class LockstepWalk:
 
     def _may_run_on(self, path: GraphPath, frame: Frame) -> bool:
         """Return True if our loop may go on where the reference has ended."""
-        assert frame.activation is not None
-        first = self._alone.setdefault(id(frame), frame.activation.iteration)
-        if frame.activation.iteration - first < _MORE_ITERATIONS + first:
+        first = self._alone.setdefault(id(frame), frame.active.iteration)
+        if frame.active.iteration - first < _MORE_ITERATIONS + first:
             return True
-        layer, count = frame.activation.operation.layer, frame.activation.iteration + 1
-        found = self.reference.at(SyncPoint(SyncKind.LEFT, path, frame, frame.activation.operation))
+        layer, count = frame.active.operation.layer, frame.active.iteration + 1
+        found = self.reference.at(SyncPoint(SyncKind.LEFT, path, frame, frame.active.operation))
         theirs = None if found is None else found.outcome
         self._loop_ended(path[:-1], layer, LoopOutcome(count, "", complete=False), theirs)
         self.observations.given_up = (
@@ -506,11 +504,10 @@ class LockstepWalk:
         return False
 
     def _left(self, frame: Frame) -> None:
-        activation = frame.activation
-        assert activation is not None
+        activation = frame.active
         path = (*path_of(self.machine.stack), step_of(frame))
         point = SyncPoint(SyncKind.LEFT, path, frame, activation.operation)
-        is_loop = isinstance(activation.plan, LoopPlan)
+        is_loop = frame.loop
         if is_loop:
             self._compare_what_waits()
         # The values of a loop were compared after its last iteration; a branch has run just once.
@@ -539,7 +536,11 @@ class LockstepWalk:
             operation = frame.program.operations[frame.pc]
         if ours and frame is not None and len(self._done) == len(stack):
             found = self._compare_quietly(frame, stack)
-        unknown = () if operation is None or frame is None else unknown_inputs(frame, operation, found)
+        unknown = (
+            ()
+            if operation is None or frame is None
+            else unknown_inputs(frame, operation, None if found is None else found.value)
+        )
         path = path_of(stack) if stack else ()
         if path and frame is not None and frame.phase is Phase.BETWEEN:
             # It was about to begin the next iteration.
@@ -552,9 +553,8 @@ class LockstepWalk:
         kind = SyncKind.ITERATION if len(stack) > 1 else SyncKind.ENTERED
         if kind is SyncKind.ENTERED:
             return None
-        assert frame.activation is not None
         try:
-            return self._compare(SyncPoint(kind, path_of(stack), frame, frame.activation.operation), frame.pc)
+            return self._compare(SyncPoint(kind, path_of(stack), frame, frame.active.operation), frame.pc)
         except ReferenceFailed:
             return None
 
@@ -608,7 +608,7 @@ class LockstepWalk:
                     break
                 if layer.type == "Result" and other.size == values.size == len(rows):
                     other = other.reshape(values.shape)
-                found[rows] &= agreeing(values, other, self.tolerances.of(layer, other.dtype))
+                found[rows] &= agreeing(values, other, self.tolerances.of(layer, other))
         return found
 
     def _places_in(self, ours: BodyIterations, theirs: ReferenceBody) -> Iterator[tuple[int, Place]]:
@@ -618,7 +618,7 @@ class LockstepWalk:
 
     def _count(self, path: GraphPath, ours: IterationBlock, theirs: ReferenceBlock, rows: range) -> None:
         """Count iterations in which all agrees: places in the order in which they first ran."""
-        counted: list[tuple[tuple[int, ...], BodyIterations, Place, int]] = []
+        counted: list[tuple[Indices, BodyIterations, Place, int]] = []
         for our_body, their_body in zip(ours.bodies, theirs.bodies, strict=True):
             first, end = np.searchsorted(our_body.rows, (rows.start, rows.stop))
             if first < end:
@@ -688,7 +688,7 @@ class LockstepWalk:
         self.observations.compared += 1
         if agree_exactly(ours, theirs):
             return
-        tolerance = self.tolerances.of(layer, np.asarray(theirs).dtype)
+        tolerance = self.tolerances.of(layer, theirs)
         is_first = record.first is None
         ratio = None if is_first and self.reference.is_exact else rough_ratio(ours, theirs, tolerance)
         if ratio is not None and (ratio <= 1 or not (is_first or rounds(layer))):
@@ -715,7 +715,7 @@ class LockstepWalk:
         alone = self.reference.alone(frame, layer, output)
         if alone is None:
             return theirs, distance
-        ours, tolerance = frame.values[slot], self.tolerances.of(layer, np.asarray(alone).dtype)
+        ours, tolerance = frame.values[slot], self.tolerances.of(layer, alone)
         return alone, self._measured(frame, found, place, ours, alone, tolerance)
 
     def _measured(
@@ -733,7 +733,7 @@ class LockstepWalk:
             return measure(ours, theirs, tolerance)
 
         def left() -> Any:
-            return left_by(frame, operation, output, unknown_inputs(frame, operation, found))
+            return left_by(frame, operation, output, unknown_inputs(frame, operation, found.value))
 
         behind = None if self.reference.shares_inputs else left
         return measure_output(operation, output, inputs_of(frame, operation), ours, theirs, tolerance, behind)
@@ -746,7 +746,9 @@ class LockstepWalk:
         difference = ValueMismatch(path, layer, output, distance, None, found.value(layer, output))
         operation = _operation(frame.program, slot)
         if operation is not None:
-            origin = trace_origin(frame, operation, output, found, difference, Tolerances(relative=0.0, absolute=0.0))
+            origin = trace_origin(
+                frame, operation, output, found.value, difference, Tolerances(relative=0.0, absolute=0.0)
+            )
             difference = replace(difference, **origin._asdict())
         return replace(difference, theirs=None)
 
@@ -773,12 +775,10 @@ class LockstepWalk:
         layer, output, slot = place
         ours, theirs = frame.values[slot], found.value(layer, output)
         difference = ValueMismatch(path, layer, output, distance, ours, theirs)
-        named = patterns_of_values(
-            ours, theirs, found.earlier(layer, output), self.tolerances.of(layer, np.asarray(theirs).dtype)
-        )
+        named = patterns_of_values(ours, theirs, found.earlier(layer, output), self.tolerances.of(layer, theirs))
         operation = _operation(frame.program, slot)
         if operation is not None:
-            origin = trace_origin(frame, operation, output, found, difference, self.tolerances)
+            origin = trace_origin(frame, operation, output, found.value, difference, self.tolerances)
             if origin.origin is ErrorOrigin.HERE and not self.reference.is_exact and not distance.problem:
                 origin = origin._replace(origin=departure(operation, ours) or ErrorOrigin.HERE)
         else:
@@ -798,7 +798,7 @@ class LockstepWalk:
         for record in self.observations.records.values():
             if record.candidate is not None and record.first is not None:
                 _ratio, path, ours, theirs, distance = record.candidate
-                tolerance = self.tolerances.of(record.layer, np.asarray(theirs).dtype)
+                tolerance = self.tolerances.of(record.layer, theirs)
                 distance = distance or measure(ours, theirs, tolerance) or record.first.measure
                 record.worst = replace(record.first, path=path, measure=distance, ours=None, theirs=None, patterns=())
                 record.candidate = None
@@ -838,10 +838,9 @@ class LockstepWalk:
 
     def _look_ahead(self, frame: Frame, found: ReferenceFrame) -> None:
         """Note where what differed in the iteration before is what the reference has in this one."""
-        assert frame.activation is not None
         kept = []
         for waiting, difference, record in self._ahead:
-            if waiting is not frame or difference.path[-1].iteration == frame.activation.iteration:
+            if waiting is not frame or difference.path[-1].iteration == frame.active.iteration:
                 kept.append((waiting, difference, record))
                 continue
             theirs = found.value(difference.layer, difference.output)
@@ -853,7 +852,7 @@ class LockstepWalk:
         self._ahead = kept
 
     def _agree(self, difference: ValueMismatch, theirs: Any) -> bool:
-        tolerance = self.tolerances.of(difference.layer, np.asarray(theirs).dtype)
+        tolerance = self.tolerances.of(difference.layer, theirs)
         distance = measure(difference.ours, theirs, tolerance)
         return distance is None or not distance.differs
 

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from stepper.arguments import function, text, whole_number
 from stepper.debug.branches.branches import Branches, condition_edit, edit_of, trip_count_edit
-from stepper.debug.branches.edits import Edit
+from stepper.debug.branches.edits import ORIGINAL, Edit
 from stepper.debug.breakpoints.breakpoint import BreakDescription, BreakKind, Breakpoint
 from stepper.debug.breakpoints.breakpoints import Breakpoints
 from stepper.debug.breakpoints.watcher import BreakpointWatcher
@@ -25,23 +25,24 @@ from stepper.debug.finding.goto import tick_of_address, tick_of_iteration
 from stepper.debug.inspection.inspect import inspect, inspect_loop
 from stepper.debug.inspection.views import LoopView, StopView
 from stepper.debug.labels import Labels
-from stepper.debug.moments.moment import Moment
+from stepper.debug.moments.moment import GraphPlace, Moment, MomentKind, place_of_stack
 from stepper.debug.moments.moments import Moments
 from stepper.debug.moments.spread import MomentView, SpreadView
 from stepper.debug.overview.facts import Overview
 from stepper.debug.provenance.facts import Provenance, Uses
+from stepper.debug.reference_values import ReferenceValues
 from stepper.debug.results import Evaluated, Found, PreviousValue, Series
 from stepper.debug.run_summary import LoopEndLog, RunSummary
 from stepper.debug.scopes import innermost_loop
 from stepper.debug.stop import Mark, Reason, SearchedRange, Stop, describe, iteration_of, reason_of
-from stepper.debug.story.facts import Story
+from stepper.debug.story.facts import Story, StoryQuestion
 from stepper.debug.thread_guard import ThreadGuard
-from stepper.debug.timeline import PausedSearch, ReferenceOfTimeline, Search, Timeline
+from stepper.debug.timeline import PausedSearch, Search, Timeline
 from stepper.debug.visits import PAUSED, before_iteration
 from stepper.debug.watches import Watch, Watches
 from stepper.element_types import Array
 from stepper.engine.compiler import compile_model, compiled_alike
-from stepper.engine.frames import Event, EventKind, Every, Frame, Phase, loop_run
+from stepper.engine.frames import Event, EventKind, Every, Frame, Frames, Phase, loop_run
 from stepper.engine.inputs import bind_inputs, bind_states
 from stepper.engine.machine import Machine
 from stepper.engine.program import Partner, Program
@@ -166,7 +167,17 @@ class Debugger:
         self._turns = ThreadGuard(lambda wanted: machine.request_pause(wanted=wanted))
         self.stop = describe(self.machine, Reason.START)
 
-    reference = ReferenceOfTimeline()
+    @property
+    def reference(self) -> ReferenceValues | None:
+        """Another run to compare with, which the timeline keeps, or None.
+
+        With it `ref(x)` in expressions is its value, and `break diff>X` means the distance from it.
+        """
+        return self.timeline.reference
+
+    @reference.setter
+    def reference(self, reference: ReferenceValues | None) -> None:
+        self.timeline.reference = reference
 
     def __repr__(self) -> str:
         return f"<Debugger of '{excerpt(self.model.name or self.model.path.stem)}': {repr(self.stop)[1:-1]}>"
@@ -354,7 +365,6 @@ class Debugger:
         `unfolds`: moves of elements and equal iterations are shown singly. The present stays. UsageError.
         """
         from stepper.debug.story.building import story
-        from stepper.debug.story.facts import StoryQuestion
 
         whole_number("links", links, 1)
         question = StoryQuestion(text("address", address), ends, fails, tick, links, tuple(wider), unfolds)
@@ -577,8 +587,7 @@ class Debugger:
 
     def _ensure_within_limit(self, frame: Frame, iteration: int) -> None:
         """UsageError for an iteration that the trip count or the slices of the loop exclude."""
-        activation = frame.activation
-        assert activation is not None
+        activation = frame.active
         most = min(activation.slice_count, _ENDLESS if activation.limit is None else activation.limit)
         if iteration >= most < _ENDLESS:
             raise UsageError(f"there is no iteration {iteration:,}: the loop runs at most {counted(most, 'iteration')}")
@@ -644,8 +653,7 @@ class Debugger:
 
     def _entry(self, depth: int) -> int:
         """Return the tick at which the frame above `depth` frames was entered."""
-        activation = self.machine.stack[depth].activation
-        assert activation is not None, "only the model's own graph has none"
+        activation = self.machine.stack[depth].active
         if activation.entered == 0:
             raise UsageError("this run was resumed inside of the loop; where it was entered is not known")
         return activation.entered
@@ -688,9 +696,7 @@ class Debugger:
         """The moment A; as long as nothing was said a reference, or the original beside a branch with edits."""
         if self._is_pinned or (self.reference is None and not self.timeline.edits):
             return self._pinned
-        from stepper.debug.moments.moments import by_itself
-
-        return by_itself(self)
+        return self.moments.by_itself()
 
     @pinned.setter
     def pinned(self, moment: Moment | None) -> None:
@@ -703,9 +709,7 @@ class Debugger:
         As text: `off`, `before` (the iteration before now), `reference`, the name of a branch, an iteration (`4`), so
         many later than A (`+1`), an address with iterations (`decode@4`), `next` for the next kind. UsageError.
         """
-        from stepper.debug.moments.moments import moment_called
-
-        self.pinned = moment_called(self, text("moment", moment), self.pinned) if isinstance(moment, str) else moment
+        self.pinned = self.moments.called(text("moment", moment), self.pinned) if isinstance(moment, str) else moment
         return self.pinned
 
     @_taking_turns
@@ -714,9 +718,7 @@ class Debugger:
 
         Of the frame at this depth (0: the model's own graph), by default the innermost. UsageError where there is no A.
         """
-        from stepper.debug.moments.moments import moment_called
-
-        found = moment_called(self, moment, self.pinned) if isinstance(moment, str) and moment else moment
+        found = self.moments.called(moment, self.pinned) if isinstance(moment, str) and moment else moment
         found = found or self.pinned
         if found is None or isinstance(found, str):
             raise UsageError("there is no moment A: pin one, or name another one (an iteration, a branch, reference)")
@@ -729,8 +731,6 @@ class Debugger:
         Both are run to their ends beside the present, which stays; a pause ends that early, and called again it goes
         on. The cells are those of the loop that runs here. UsageError where A is no other branch.
         """
-        from stepper.debug.moments.moment import MomentKind
-
         moment = Moment(MomentKind.BRANCH, text("branch", branch)) if branch else self.pinned
         is_run = moment is not None and moment.kind in (MomentKind.BRANCH, MomentKind.REFERENCE)
         found = self.moments.spread(moment) if moment is not None and is_run else None
@@ -742,9 +742,45 @@ class Debugger:
     @_verb
     def goto_pinned(self) -> Stop:
         """Go to A, which becomes the moment where one was: twice is nothing. UsageError where A cannot be gone to."""
-        from stepper.debug.moments.moments import swapped
+        a, machine, left = self.pinned, self.machine, self.branches.name
+        if a is None:
+            raise UsageError("there is no moment A: mark A pins this one, A N an iteration, A NAME a branch")
+        if a.kind is MomentKind.REFERENCE:
+            raise UsageError("A is the reference, which is no moment of this run")
+        stack, tick = machine.stack, machine.tick
+        place = place_of_stack(stack)
+        if a.kind is MomentKind.BRANCH:
+            self.branch(a.branch)
+            self.goto_tick(tick)
+            if place_of_stack(machine.stack) != place:
+                self._goto_place(a, place)
+            self.pinned = Moment(MomentKind.BRANCH, left)
+            return self.stop
+        now, beside = self.moments.here(), a.seen_from(place)
+        if beside is None:
+            raise UsageError(
+                "A is in a loop that does not run here"
+                if a.kind is MomentKind.ITERATION
+                else "there is no iteration before this"
+            )
+        if a.branch not in ("", left):
+            self.branch(a.branch)
+        if a.tick is not None:
+            self.goto_tick(a.tick)
+        elif beside[:-1] == place[:-1] and beside[-1].iteration is not None:
+            self.goto_iteration(beside[-1].iteration)
+        else:
+            self._goto_place(a, beside)
+        self.pinned = now
+        return self.stop
 
-        return swapped(self)
+    def _goto_place(self, a: Moment, place: GraphPlace) -> None:
+        found = self.moments.frame(a, place)
+        if found is None:
+            raise Paused
+        if found.frame is None:
+            raise UsageError(found.problem)
+        self.goto_tick(found.tick)
 
     # --- what if -------------------------------------------------------------------------------------------------
 
@@ -770,11 +806,10 @@ class Debugger:
         return self._edited(condition_edit(self.machine, holds=holds, loop=loop))
 
     def _edited(self, edit: Edit) -> Stop:
-        from stepper.debug.moments.moments import after_edit
-
         self.branches.make_room()
         self.timeline.edit(edit)
-        self.pinned = after_edit(self.pinned)
+        a = self.pinned
+        self.pinned = a if a is not None and a.kind is MomentKind.BRANCH else Moment(MomentKind.BRANCH, ORIGINAL)
         return self._on_another_course(self.machine.tick)
 
     @_verb
@@ -807,11 +842,10 @@ class Debugger:
 
         Where A was that branch, it becomes the one that is left.
         """
-        from stepper.debug.moments.moments import after_leaving
-
         left = self.branches.name
         parting = self.branches.go(text("name", name))
-        self.pinned = after_leaving(self.pinned, left, name)
+        a = self.pinned
+        self.pinned = Moment(MomentKind.BRANCH, left) if a == Moment(MomentKind.BRANCH, name) else a
         return self._on_another_course(parting)
 
     def _on_another_course(self, tick: int | None) -> Stop:
@@ -965,7 +999,7 @@ def _closes(event: Event) -> bool:
     return event.kind is EventKind.ITERATION
 
 
-def _is_past(stack: Sequence[Frame], wanted: _Places) -> bool:
+def _is_past(stack: Frames, wanted: _Places) -> bool:
     """True at a place of a frame and those inside it, and where the run has passed that."""
     for frame, (program, pc, phase) in zip(stack, wanted, strict=False):
         if frame.program is not program:
@@ -983,8 +1017,7 @@ def _search(command: str, count: int) -> Search:
 
 def _iterations_run(left: Event) -> int:
     """Return how many iterations the loop ran that was just left."""
-    assert left.frame.activation is not None
-    return left.frame.activation.iteration + 1
+    return left.frame.active.iteration + 1
 
 
 def _no_iteration(wanted: int, count: int) -> UsageError:

@@ -48,10 +48,10 @@ class _Comparison(NamedTuple):
 
 def condition_limit(frame: Frame) -> ConditionLimit | None:
     """Return the tightest limit of the loop in this frame; None where its condition has none that is certain."""
-    activation = frame.activation
-    plan = None if activation is None else activation.plan
-    if activation is None or not isinstance(plan, LoopPlan) or plan.condition_result is None:
+    plan = frame.loop
+    if plan is None or plan.condition_result is None:
         return None
+    activation = frame.active
     if activation.iteration < 0 or activation.changed & {CONDITION, CONSTANTS}:
         return None
     return _tightest(frame.program, plan, activation.iteration, lambda slot: _whole(frame.values[slot]))

@@ -70,8 +70,7 @@ def path_of(stack: Sequence[Frame]) -> GraphPath:
 
 def step_of(frame: Frame) -> PathStep:
     """Return the step from the graph around a frame into the frame."""
-    activation = frame.activation
-    assert activation is not None, "the model's own graph has no step"
+    activation = frame.active
     layer, plan = activation.operation.layer, activation.plan
     if isinstance(plan, LoopPlan):
         return PathStep(layer, "body", activation.iteration)

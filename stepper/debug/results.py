@@ -6,18 +6,17 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-from msgspec import Struct
 
-from stepper.element_types import Array
+from stepper.element_types import Array, Indices
 from stepper.html_tables import html_table
 from stepper.ops.operands import form_text
-from stepper.records import OneLine
+from stepper.records import OneLine, Record
 
 if TYPE_CHECKING:
     from stepper.debug.causes.cause import Enclosure
 
 
-Evaluated: TypeAlias = Array | float | int | bool | str | tuple[int, ...]
+Evaluated: TypeAlias = Array | float | int | bool | str | Indices
 """Result of an expression: a tensor of rank 1 or more as a read-only array, a single number as that of Python, a type
 by its name, a shape as a tuple."""
 
@@ -32,7 +31,7 @@ class Which(StrEnum):
     ALL = "all"
 
 
-class FoundMoment(Struct, frozen=True):
+class FoundMoment(Record):
     """A moment of the run: `goto_tick(tick)` leads there. `iteration` is that of the innermost loop, None outside."""
 
     tick: int
@@ -40,7 +39,7 @@ class FoundMoment(Struct, frozen=True):
     place: str
 
 
-class Found(OneLine, Struct, frozen=True):
+class Found(OneLine, eq=True):
     """Moments that were found. `asked` counts the moments at which the expression was evaluated.
 
     `more` says that there were more than the limit; `stopped` why the run did not get to its end: a pause, an error,
@@ -61,7 +60,7 @@ def cell_text(array: Array) -> str:
     return f"{form_text(array)} {np.array2string(array.reshape(-1), threshold=8)}"
 
 
-class Series(OneLine, Struct, frozen=True, eq=False):
+class Series(OneLine):
     """Values over iterations; `values[k]` is that of iteration `iterations[k]`.
 
     Iterations in which nothing computed the value (the other side of an If ran) are left out. `step` is 1, or more
@@ -72,7 +71,7 @@ class Series(OneLine, Struct, frozen=True, eq=False):
     """
 
     name: str
-    iterations: tuple[int, ...]
+    iterations: Indices
     values: tuple[Array, ...]
     step: int
     stopped: str
@@ -87,7 +86,7 @@ class Series(OneLine, Struct, frozen=True, eq=False):
         return html_table([*rows, *([("", self.stopped)] if self.stopped else [])], self.name)
 
 
-class PreviousValue(OneLine, Struct, frozen=True, eq=False):
+class PreviousValue(OneLine):
     """A value now and one iteration before; `change` is the largest difference, None where shapes differ.
 
     `now` is None where it was not computed yet in the present iteration.

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final, NamedTuple
 from weakref import proxy
 
-from msgspec import Struct
-
-from stepper.engine.frames import Activation, Frame, RunObserver, place
+from stepper.engine.frames import Activation, Frames, RunObserver, place
 from stepper.engine.loops import EndReason
 from stepper.engine.machine import Machine
 from stepper.engine.program import Operation
 from stepper.engine.rules import Note
 from stepper.engine.run import LoopSummary
 from stepper.ir.model import Layer
+from stepper.records import Record
 
 MOST_ENDS: Final = 100_000
 """Loop ends that are kept, the first ones of a run."""
@@ -28,7 +26,7 @@ class LastIteration(NamedTuple):
     tick: int
 
 
-class RunSummary(Struct, frozen=True, eq=False):
+class RunSummary(Record, eq=False):
     """Loops of a run that has ended, and notes on where the rule book `other_rules` departs from that of the run.
 
     `is_partial` is True if loops ended that were not counted: before the debugger listened, or in another branch.
@@ -61,7 +59,7 @@ class LoopEndLog(RunObserver):
         self._is_partial = machine.tick > 0
         machine.observers = (*machine.observers, self)
 
-    def loop_left(self, stack: Sequence[Frame], activation: Activation) -> None:
+    def loop_left(self, stack: Frames, activation: Activation) -> None:
         """Count the end."""
         if len(self._ends) >= MOST_ENDS:
             self._is_partial |= self._machine.tick not in self._ends

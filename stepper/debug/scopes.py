@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from stepper.engine.program import CompiledModel, LoopPlan, Program
+from stepper.engine.program import CompiledModel, Program
 from stepper.errors import StepperError, UsageError
 from stepper.query.address_resolution import Target, means_something, resolve, shape_asked
 from stepper.query.address_syntax import AddressError, NameKind, exact_name, parse_address
@@ -136,9 +136,9 @@ def frame_of(stack: Sequence[Frame], program: Program) -> int | None:
     return next((depth for depth, frame in enumerate(stack) if frame.program is program), None)
 
 
-def is_loop(frame: Frame) -> bool:
-    """True if this is the frame of a TensorIterator or Loop."""
-    return frame.activation is not None and isinstance(frame.activation.plan, LoopPlan)
+def is_body(program: Program) -> bool:
+    """True if this is the body of a loop."""
+    return bool(program.path) and program.path[-1].is_loop
 
 
 def loop_depth(program: Program) -> int | None:
@@ -148,7 +148,7 @@ def loop_depth(program: Program) -> int | None:
 
 def innermost_loop(stack: Sequence[Frame]) -> int | None:
     """Return the depth (0: the model's own graph) of the innermost frame that is a loop's; None where there is none."""
-    return next((depth for depth in reversed(range(len(stack))) if is_loop(stack[depth])), None)
+    return next((depth for depth in reversed(range(len(stack))) if stack[depth].loop), None)
 
 
 def enclosing_loop(path: Sequence[Layer], name: str = "") -> int:

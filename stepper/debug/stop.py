@@ -7,12 +7,13 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper.debug.causes.cause import Cause, Trigger
 from stepper.debug.causes.cause import Reason as Reason
+from stepper.element_types import Shape
 from stepper.engine.frames import Event, EventKind, Frame, Phase, Snapshot, place
+from stepper.records import Record
 from stepper.wording import excerpt
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 _LONGEST_REPR: Final = 300
 
 
-class SearchedRange(Struct, frozen=True):
+class SearchedRange(Record):
     """Range in which a search backward that was paused has looked: from `tick` on, up to where the run stands.
 
     `place` and `iteration` are those of the tick; `iteration` is None where that is not in the loop in which the run
@@ -40,7 +41,7 @@ class SearchedRange(Struct, frozen=True):
     passed: int | None = None
 
 
-class Stop(Struct, frozen=True):
+class Stop(Record):
     """A moment at which the debugger stands, and why.
 
     `done` is the operation that was just executed, `next` the one that comes next in the same frame; both None where
@@ -94,7 +95,7 @@ class Stop(Struct, frozen=True):
         return stop_sentences(self.causes)
 
 
-class Mark(Struct, frozen=True):
+class Mark(Record):
     """A moment with a name."""
 
     tick: int
@@ -232,7 +233,7 @@ def _update(digest: hashlib.blake2b, value: object) -> None:
 
 
 @lru_cache(maxsize=4096)
-def _kind_of(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
+def _kind_of(dtype: np.dtype[Any], shape: Shape) -> bytes:
     """Type and shape of a value; to write a type takes numpy longer than all the rest of a small value."""
     return f"{dtype}{shape}".encode()
 

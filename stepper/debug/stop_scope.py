@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from msgspec import Struct
 
 from stepper.debug.iterations.series import value_before, value_in
 from stepper.debug.reference_values import ReferencedValue, ReferenceNotes
@@ -24,6 +23,7 @@ from stepper.query.address_resolution import Target
 from stepper.query.address_syntax import Address
 from stepper.query.expression_values import described
 from stepper.query.formats import formatted
+from stepper.records import Record
 
 if TYPE_CHECKING:
     from stepper.engine.program import Program
@@ -34,7 +34,7 @@ MOST_ELEMENTS: Final = 64
 """Elements of a value that is kept; of a larger one there is its type and shape."""
 
 
-class WatchReading(Struct, frozen=True, eq=False, weakref=True):
+class WatchReading(Record, eq=False, weakref=True):
     """Value of an expression at one stop. `value` is kept where it is small; `text` says what it was in any case.
 
     `iteration` is that of the innermost loop, `run` that run of it; None outside. `error`: there was no value, and

@@ -21,7 +21,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from time import perf_counter
-from typing import Any, Final, Protocol, Self, overload
+from typing import Final, Protocol
 
 from msgspec import Struct
 
@@ -33,6 +33,7 @@ from stepper.debug.stop import SearchedRange, fingerprint, is_same_state, iterat
 from stepper.engine.frames import Event, EventKind, Every, Snapshot, Watcher, place
 from stepper.engine.machine import Machine
 from stepper.errors import Paused, StepperError
+from stepper.records import Record
 
 Fits = Callable[[Event], bool]
 
@@ -89,7 +90,7 @@ class PausedSearch(Paused):
         self.searched = searched
 
 
-class Search(Struct, frozen=True):
+class Search(Record):
     """A search backward: the command for it, and what else there is to know of what it looks for.
 
     Equal ones look for the same. `counts` moments of any kind, not stops.
@@ -494,13 +495,9 @@ class Timeline:
         tick = self.machine.tick
         self.edits[tick] = (*self.edits.get(tick, ()), edit)
         self.edits = {at: made for at, made in self.edits.items() if at <= tick}
-        self._fingerprints = {at: known for at, known in self._fingerprints.items() if at < tick}
-        self.history.forget_after(tick - 1)
-        self.end = None
+        self._forget_from(tick)
         self._make_edits()
-        self.history.add(self.machine.snapshot())
-        self.furthest = tick
-        self._forget_after(tick)
+        self._begin_again()
 
     def take_back(self) -> None:
         """Take the last edit back, and stand at its moment, without it."""
@@ -510,18 +507,26 @@ class Timeline:
         kept = self.edits.pop(tick)[:-1]
         if kept:
             self.edits[tick] = kept
-        self._fingerprints = {at: known for at, known in self._fingerprints.items() if at < tick}
-        self.history.forget_after(tick - 1)
-        self.end = None
+        self._forget_from(tick)
         if not len(self.history):
             self.history.add(self._start)
         self.machine.restore(self.history.before(tick))
         self.return_to(tick)
         if kept and self.machine.tick == self._start.tick:
             self._make_edits()
+        self._begin_again()
+
+    def _forget_from(self, tick: int) -> None:
+        """Forget the states from a tick on."""
+        self._fingerprints = {at: known for at, known in self._fingerprints.items() if at < tick}
+        self.history.forget_after(tick - 1)
+        self.end = None
+
+    def _begin_again(self) -> None:
+        """Keep the present, from which on the run takes another course."""
         self.history.add(self.machine.snapshot())
         self.furthest = self.machine.tick
-        self._forget_after(tick)
+        self._forget_after(self.furthest)
 
     def _make_edits(self) -> None:
         for edit in self.edits[self.machine.tick]:
@@ -560,25 +565,3 @@ class Timeline:
         for one in (self.watcher, self.loop_ends):
             if one is not None:
                 one.forget_after(tick)
-
-
-class ReferenceOfTimeline:
-    """The attribute `reference` of a debugger, which its timeline keeps: another run to compare with, or None.
-
-    With it `ref(x)` in expressions is its value, and `break diff>X` means the distance from it.
-    """
-
-    @overload
-    def __get__(self, debugger: None, owner: type) -> Self: ...
-
-    @overload
-    def __get__(self, debugger: object, owner: type) -> ReferenceValues | None: ...
-
-    def __get__(self, debugger: Any, owner: type) -> ReferenceValues | Self | None:
-        if debugger is None:
-            return self  # asked of the class, by help() and the like
-        reference: ReferenceValues | None = debugger.timeline.reference
-        return reference
-
-    def __set__(self, debugger: Any, reference: ReferenceValues | None) -> None:
-        debugger.timeline.reference = reference

@@ -11,19 +11,26 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Final
 
-from msgspec import Struct
-
+from stepper.debug.scopes import is_body
 from stepper.debug.stop import iteration_of
 from stepper.debug.timeline import Timeline
 from stepper.engine.frames import Event, EventKind, Every, Frame, Phase, Snapshot
 from stepper.engine.program import Program
 from stepper.errors import Paused, StepperError
+from stepper.records import Record
 
 PAUSED: Final = str(Paused())
 """Why a walk ended early, where it was asked to pause."""
 
 Visit = Callable[[Frame, int], bool]
 """Action at a moment, given the frame and the moment's tick; True to go no further."""
+Enough = Callable[[], bool]
+"""Asked on the way: True to leave off."""
+
+
+def never() -> bool:
+    """Return False: what is asked for is wanted whole."""
+    return False
 
 
 @contextmanager
@@ -40,7 +47,7 @@ def excursion(timeline: Timeline) -> Iterator[None]:
         timeline.furthest = furthest
 
 
-class Spot(Struct, frozen=True, eq=False):
+class Spot(Record, eq=False):
     """A place of a program that a run comes by: after operation `index`; -1: when the inputs are there."""
 
     program: Program
@@ -49,7 +56,7 @@ class Spot(Struct, frozen=True, eq=False):
     @property
     def is_straight_body(self) -> bool:
         """True if this is in the body of a loop in which nothing is nested."""
-        return self.program.straight and bool(self.program.path) and self.program.path[-1].is_loop
+        return self.program.straight and is_body(self.program)
 
     def tick_of(self, event: Event, frame: Frame) -> int | None:
         """Return the tick at which the run was here, if the event tells so; `frame` is the innermost one now.
@@ -62,8 +69,7 @@ class Spot(Struct, frozen=True, eq=False):
             return None
         arrived = (EventKind.OPERATION, EventKind.LEFT)
         if self.index < 0:  # a loop that was entered has no inputs yet, nor an iteration
-            is_body = bool(self.program.path) and self.program.path[-1].is_loop
-            arrived = (EventKind.BEGUN if is_body else EventKind.ENTERED,) * 2
+            arrived = (EventKind.BEGUN if is_body(self.program) else EventKind.ENTERED,) * 2
         here = frame.program is self.program and frame.pc == self.index + 1 and event.kind in arrived
         return event.tick if here else None
 
@@ -138,8 +144,7 @@ def before_iteration(timeline: Timeline, depth: int, iteration: int) -> str:
     """
     machine = timeline.machine
     frame = machine.stack[depth]
-    assert frame.activation is not None
-    entered = frame.activation.entered
+    entered = frame.active.entered
     is_straight = depth == len(machine.stack) - 1 and frame.program.straight
     tick = _end_of(frame, iteration - 1, machine.tick) if is_straight else 0
 
@@ -188,6 +193,5 @@ def _ticks(program: Program) -> int:
 
 def _end_of(frame: Frame, iteration: int, tick: int) -> int:
     """Return the tick at which an iteration of a straight frame, which is at `tick` now, will be (or was) closed."""
-    assert frame.activation is not None
     closed = tick + len(frame.program.code) - frame.pc + 1 if frame.phase is Phase.RUNNING else tick
-    return closed + (iteration - frame.activation.iteration) * _ticks(frame.program)
+    return closed + (iteration - frame.active.iteration) * _ticks(frame.program)

@@ -134,6 +134,23 @@ class Frame:
         self.activation = activation
         self.code = program.code
 
+    @property
+    def active(self) -> Activation:
+        """Return the activation of a frame that has one: of any but the model's own graph."""
+        assert self.activation is not None
+        return self.activation
+
+    @property
+    def loop(self) -> LoopPlan | None:
+        """Return the plan of the loop of which this runs the body; None for a side of an If, and the model's graph."""
+        plan = self.activation.plan if self.activation else None
+        return plan if isinstance(plan, LoopPlan) else None
+
+    @property
+    def entered(self) -> int:
+        """Return the tick at which it was entered."""
+        return self.activation.entered if self.activation else 0
+
     def is_current(self, slot: int) -> bool:
         """Return True if the present iteration, or the one just closed, computed the value of a slot.
 
@@ -209,6 +226,10 @@ class Frame:
         copied = Frame(self.program, self.values.copy(), self.pc, self.phase, activation)
         copied.code = self.code
         return copied
+
+
+Frames = Sequence[Frame]
+"""A stack of frames, the model's own graph first."""
 
 
 class Constants(Struct, frozen=True):

@@ -132,7 +132,7 @@ class _Walk(Struct):
             theirs = beside(layer, output)
             if theirs is None or ours is None:
                 continue
-            found = difference(theirs, ours, self.tolerances.of(layer, np.asarray(ours).dtype))
+            found = difference(theirs, ours, self.tolerances.of(layer, ours))
             key = id(frame.program.graph), layer_id, output
             tally = self.tallies.setdefault(key, DifferenceTally())
             if tally.add(found, numbers):

@@ -23,8 +23,6 @@ from functools import cached_property, partial
 from importlib import import_module
 from typing import Any, ClassVar, Final, Literal, TypeVar
 
-from msgspec import Struct
-
 from stepper import element_types
 from stepper.element_types import ElementType
 from stepper.errors import KernelError
@@ -36,7 +34,7 @@ F = TypeVar("F", bound=Function)
 Result = TypeVar("Result")
 
 
-class Kernel(Brief, Struct, frozen=True, dict=True):
+class Kernel(Brief, eq=True, dict=True):
     """Kernel of one operation type in some of its definition versions.
 
     `direct` is a function of the inputs alone (a numpy ufunc, mostly) that may stand for `function` where no attribute

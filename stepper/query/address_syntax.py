@@ -160,7 +160,7 @@ class Level(Struct, frozen=True):
         return f"{self.name}{_at(self.iterations)}"
 
 
-class Address(Brief, Struct, frozen=True):
+class Address(Brief, eq=True):
     """`LEVEL::OP:PORT@ITER[SLICE]`; None or () where a part was left out. `str()` gives a text that parses to the same.
 
     `port` is the index of an output. The hash is kept: an address is a key that a hot loop looks up.

@@ -15,7 +15,6 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
-from msgspec import Struct
 
 from stepper.query import expression_values as values
 from stepper.query.address_syntax import Address
@@ -26,7 +25,7 @@ from stepper.records import Brief
 __all__ = ["FUNCTION_NAMES", "Expression", "ExpressionError", "Scope", "parse"]
 
 
-class Expression(Brief, Struct, frozen=True):
+class Expression(Brief, eq=True):
     """A compiled expression. `addresses` are all that it reads, `previous` and `references` those in prev() and ref().
 
     `reads_iteration`: whether `iter` is in it; `loops` are the names in `iter(NAME)`.

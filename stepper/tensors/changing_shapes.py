@@ -7,15 +7,14 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from msgspec import Struct
 
 from stepper import element_types
-from stepper.element_types import Array
+from stepper.element_types import Array, Shape
 from stepper.records import Brief
 from stepper.tensors.histories import MOST_ELEMENTS, KeptStatistic, ValueHistory, plain_numbers
 
 
-class ShapedHistory(Brief, Struct, frozen=True, eq=False):
+class ShapedHistory(Brief):
     """Numbers of such a value over some iterations, and where it has no elements.
 
     The rows of a column are the elements of the shape that holds all, in row-major order. Where these are more than
@@ -56,7 +55,7 @@ def changing_shape(iterations: Sequence[int], values: Sequence[Any]) -> ShapedHi
     return ShapedHistory(history, np.stack([there for _, there in columns]), axis)
 
 
-def _elements(array: Array, extent: tuple[int, ...]) -> tuple[Array, Array]:
+def _elements(array: Array, extent: Shape) -> tuple[Array, Array]:
     """Return the elements [1, element] in the shape that holds all, and which of these are there."""
     numbers, there = np.zeros(extent), np.zeros(extent, bool)
     part = tuple(slice(size) for size in array.shape)
@@ -64,7 +63,7 @@ def _elements(array: Array, extent: tuple[int, ...]) -> tuple[Array, Array]:
     return numbers.reshape(1, -1), there.reshape(-1)
 
 
-def _slices(array: Array, extent: tuple[int, ...], axis: int) -> tuple[Array, Array]:
+def _slices(array: Array, extent: Shape, axis: int) -> tuple[Array, Array]:
     """Return the statistics [statistic, index] of what stands at each index of an axis, and which indices are there."""
     found, count = np.zeros((3, extent[axis])), array.shape[axis] if array.size else 0
     there = np.arange(extent[axis]) < count

@@ -11,10 +11,10 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from msgspec import Struct
 
-from stepper.element_types import STRING_DTYPE, Array, is_floating, name_of
+from stepper.element_types import STRING_DTYPE, Array, Indices, Shape, is_floating, name_of
 from stepper.plain_values import storable
+from stepper.records import Record
 from stepper.tensors.statistics import chunks
 from stepper.tensors.tolerances import Tolerance, Tolerances
 
@@ -219,7 +219,7 @@ class Change(StrEnum):
     ADDED = "only now"
 
 
-class Difference(Struct, frozen=True):
+class Difference(Record):
     """A value now (b) beside what it is in A (a).
 
     `different` of `size` elements have other bits, and `beyond` of these are outside of the tolerance: two facts.
@@ -236,7 +236,7 @@ class Difference(Struct, frozen=True):
     rms: float | None = 0.0
     largest: float | None = 0.0
     relative: float | None = 0.0
-    at: tuple[int, ...] = ()
+    at: Indices = ()
     mended: int = 0
     broken: int = 0
     became_true: int | None = None
@@ -269,9 +269,9 @@ def difference(a: Any, b: Any, tolerance: Tolerance | None = None) -> Difference
         return Difference(Change.NUMBER, int(a.size), many, many, math.nan, math.nan)
     if a.dtype == np.bool_:
         up, down = int((b & ~a).sum()), int((a & ~b).sum())
-        at = _index(int((a != b).argmax()), a.shape)
+        at = index_of(int((a != b).argmax()), a.shape)
         return Difference(Change.TRUTH, int(a.size), up + down, up + down, None, None, None, at, 0, 0, up, down)
-    return _of_numbers(a, b, _TOLERANCES.of(None, a.dtype) if tolerance is None else tolerance)
+    return _of_numbers(a, b, _TOLERANCES.of(None, a) if tolerance is None else tolerance)
 
 
 def _of_numbers(a: Array, b: Array, tolerance: Tolerance) -> Difference:
@@ -305,20 +305,21 @@ def _of_numbers(a: Array, b: Array, tolerance: Tolerance) -> Difference:
         math.sqrt(squares / pairs) if pairs else math.nan,
         largest,
         relative,
-        () if max(at, odd_at) < 0 else _index(odd_at if odd_at >= 0 else at, a.shape),
+        () if max(at, odd_at) < 0 else index_of(odd_at if odd_at >= 0 else at, a.shape),
         mended,
         broken,
     )
 
 
-def _index(flat: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+def index_of(flat: int, shape: Shape) -> Indices:
+    """Return the index of an element by its place in row-major order."""
     return tuple(int(one) for one in np.unravel_index(flat, shape))
 
 
 # --- from a reference -----------------------------------------------------------------------------------------------
 
 
-class Distance(Struct, frozen=True):
+class Distance(Record):
     """The distance of a value of ours from the reference's.
 
     `problem` says in words what makes them incomparable (shapes, text), else it is empty. `ours` and `theirs` are the
@@ -336,7 +337,7 @@ class Distance(Struct, frozen=True):
     outside: int
     size: int
     ratio: float
-    index: tuple[int, ...]
+    index: Indices
     ours: Any
     theirs: Any
     ours_special: int = 0
@@ -408,7 +409,7 @@ def _of_reference(ours: Array, theirs: Array, tolerance: Tolerance, extra: Array
         is_same = is_same and bool(chunk.same.all())
     if is_same:
         return None
-    at = _index(place, ours.shape)
+    at = index_of(place, ours.shape)
     return Distance(
         absolute,
         min(relative, _LARGEST_RATIO),

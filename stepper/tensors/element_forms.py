@@ -7,25 +7,25 @@ from typing import Any, Final
 
 import ml_dtypes
 import numpy as np
-from msgspec import Struct
 
 from stepper import element_types
 from stepper.element_types import ELEMENT_TYPES, F32, STRING, Array
 from stepper.ops.convert import converted
+from stepper.records import Record
 from stepper.tensors.planes import readable
 
 SMALLER: Final = ("f32", "f16", "bf16", "f8e4m3", "f8e5m2")
 """The types in which a wider element is shown as well."""
 
 
-class Bits(Struct, frozen=True):
+class Bits(Record):
     """The bit pattern of an element: as hexadecimal digits, and as sign, exponent and fraction (of a float)."""
 
     hexadecimal: str
     parts: tuple[str, ...]
 
 
-class ElementForm(Struct, frozen=True):
+class ElementForm(Record):
     """An element in another type: the value that it has there, and how far that is off."""
 
     type: str

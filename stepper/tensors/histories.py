@@ -16,13 +16,12 @@ from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import astuple, replace
 
 from stepper import element_types
-from stepper.element_types import is_of_numpy
+from stepper.element_types import Indices, Shape, is_of_numpy
 from stepper.plain_values import storable
-from stepper.records import Brief
+from stepper.records import Brief, Record
 
 if TYPE_CHECKING:
     from stepper.element_types import Array
@@ -47,7 +46,7 @@ _LEAST_SETTLED: Final = 4
 """How many iterations a value must have settled for; and at least a quarter of all."""
 
 
-class Capacity(Struct, frozen=True):
+class Capacity(Record):
     """Iterations kept as they are at each end, and bins for those between."""
 
     edge: int = 128
@@ -62,14 +61,14 @@ class KeptStatistic(IntEnum):
     RMS = 2
 
 
-class ShapeChange(Struct, frozen=True):
+class ShapeChange(Record):
     """The first iteration in which a value has another shape than before."""
 
     iteration: int
-    shape: tuple[int, ...]
+    shape: Shape
 
 
-class Counter(Struct, frozen=True):
+class Counter(Record):
     """Whole numbers that go up or down by the same step in each iteration."""
 
     first: int
@@ -77,7 +76,7 @@ class Counter(Struct, frozen=True):
     last: int
 
 
-class ColumnStatistics(Struct, frozen=True):
+class ColumnStatistics(Record):
     """Numbers of a value in one iteration: `largest` is the element of the largest magnitude, `place` its index.
 
     `place` is None of values that are kept in buckets. `nan` and `infinite` count `numbers` elements or buckets; where
@@ -87,14 +86,14 @@ class ColumnStatistics(Struct, frozen=True):
 
     rms: float
     largest: float
-    place: tuple[int, ...] | None
+    place: Indices | None
     numbers: int
     nan: int
     infinite: int
     change: float | None
 
 
-class ValueHistory(Brief, Struct, frozen=True, eq=False, weakref=True):
+class ValueHistory(Brief, weakref=True):
     """A value over the iterations of one run of a loop, or over the runs of a branch.
 
     `spans[c]` is the half-open range of iterations that column c stands for (there are gaps where some are not known,
@@ -113,7 +112,7 @@ class ValueHistory(Brief, Struct, frozen=True, eq=False, weakref=True):
     unshown: ClassVar = ("spans", "numbers", "entered", "changes", "growth")
 
     type: str
-    shape: tuple[int, ...]
+    shape: Shape
     count: int
     is_whole: bool
     spans: Array
@@ -125,7 +124,7 @@ class ValueHistory(Brief, Struct, frozen=True, eq=False, weakref=True):
     first_infinite: int | None = None
     shapes: tuple[ShapeChange, ...] = ()
     shape_changes: int = 0
-    first_shape: tuple[int, ...] | None = None
+    first_shape: Shape | None = None
     changes: ValueHistory | None = None
     growth: ValueHistory | None = None
 
@@ -139,7 +138,7 @@ class ValueHistory(Brief, Struct, frozen=True, eq=False, weakref=True):
         """True if some iterations have another shape than others, whatever came in."""
         return self.shape_changes > sum(not one.iteration for one in self.shapes)
 
-    def shape_at(self, iteration: int) -> tuple[int, ...] | None:
+    def shape_at(self, iteration: int) -> Shape | None:
         """Return the shape in an iteration; None where more changes came before it than are kept, or none are."""
         if not self.shape_changes or iteration == self.count - 1:
             return self.shape
@@ -529,11 +528,11 @@ class ShapeRecorder:
     `entered` is the shape of what came in, where that is known.
     """
 
-    def __init__(self, entered: tuple[int, ...] | None = None) -> None:
+    def __init__(self, entered: Indices | None = None) -> None:
         self.first = entered
         self._waiting: list[Any] = []
         self.append: Callable[[Any], object] = self._waiting.append
-        self.shape: tuple[int, ...] = ()
+        self.shape: Shape = ()
         self.count = self.changes = 0
         self._first_changes: list[ShapeChange] = []
 
@@ -550,7 +549,7 @@ class ShapeRecorder:
             self.count += 1
         self._waiting.clear()
 
-    def note(self, shape: tuple[int, ...]) -> None:
+    def note(self, shape: Shape) -> None:
         """Take in the shape from iteration `count` on."""
         before = self.shape if self.count else self.first
         if before is None:
@@ -761,7 +760,7 @@ class HistoryRecorder:
         if self._present is not None:
             self._present.keep(np.full(count, float(is_there)))
 
-    def _note_growth(self, stack: Array, shape: tuple[int, ...]) -> None:
+    def _note_growth(self, stack: Array, shape: Shape) -> None:
         """Note what a value has more than before, from the first change of its shape on."""
         last, self._last = self._last, stack[-1].reshape(shape).copy() if stack.shape[1] <= LARGEST_COMPARED else None
         known = self._shapes.shape if self.count else None if self._entered is None else tuple(self._entered.shape)

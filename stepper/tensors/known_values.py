@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from stepper import element_types
+from stepper.element_types import Shape
 from stepper.tensors.histories import ValueHistory, numbers_of, summary
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class KnownValues:
         self._blocks: OrderedDict[int, _Block] = OrderedDict()
         self._entered: Array | None = None
         self._type = ""
-        self._shape: tuple[int, ...] = ()
+        self._shape: Shape = ()
         self._changes = 0
         self._is_whole = True
         self._form: tuple[int, int] | None = None

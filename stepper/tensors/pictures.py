@@ -11,8 +11,9 @@ from enum import Enum, StrEnum, auto
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
+
+from stepper.records import Record
 
 if TYPE_CHECKING:
     from stepper.element_types import Array
@@ -63,7 +64,7 @@ class ScaleKind(StrEnum):
     UNIT = "unit"
 
 
-class Scale(Struct, frozen=True):
+class Scale(Record):
     """The scale of a row: the ground is zero, a magnitude of `full` or more has the full shade.
 
     Logarithmic shades begin at `low`, which is 0 where all numbers are. `signed`: some numbers are negative. `share` is
@@ -77,7 +78,7 @@ class Scale(Struct, frozen=True):
     share: float = 1.0
 
 
-class BarScale(Struct, frozen=True):
+class BarScale(Record):
     """The scale of bars: `low` is the lowest height, `high` and more the full one.
 
     `log`: logarithmic. Then `unit` is 0 where both ends are positive; else the scale is symmetric about zero, and

@@ -11,14 +11,14 @@ from types import EllipsisType
 from typing import Final
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper import element_types
-from stepper.element_types import ELEMENT_TYPES, F32, STRING_DTYPE, Array
+from stepper.element_types import ELEMENT_TYPES, F32, STRING_DTYPE, Array, Indices, Shape
 from stepper.errors import UsageError
 from stepper.ops.operands import shape_text
 from stepper.plain_values import storable
+from stepper.records import Record
 
 FOLD: Final = 64
 _WHOLE: Final = slice(None)
@@ -29,17 +29,17 @@ _NF4_ZERO: Final = 7
 Slice = tuple[int | slice | EllipsisType, ...]
 
 
-class Plane(Struct, frozen=True):
+class Plane(Record):
     """The rows and columns of a tensor of `shape`.
 
     `rows` and `columns` are axes, None where there is none. `index` holds an index for every axis, which counts for
     those that are not shown; `parts` which elements of an axis count where it is shown.
     """
 
-    shape: tuple[int, ...]
+    shape: Shape
     rows: int | None
     columns: int | None
-    index: tuple[int, ...]
+    index: Indices
     parts: tuple[slice, ...]
 
     # --- what there is -------------------------------------------------------------------------------------------
@@ -79,7 +79,7 @@ class Plane(Struct, frozen=True):
         inside = 0 <= row < self.height and 0 <= column < self.width
         return inside and (not self.is_folded or row * FOLD + column < self._length)
 
-    def element(self, row: int, column: int) -> tuple[int, ...]:
+    def element(self, row: int, column: int) -> Indices:
         """Return the index in the tensor of what stands there."""
         found = list(self.index)
         if self.columns is not None:
@@ -132,7 +132,7 @@ class Plane(Struct, frozen=True):
 
     # --- another one ---------------------------------------------------------------------------------------------
 
-    def fitted(self, shape: tuple[int, ...]) -> Plane:
+    def fitted(self, shape: Shape) -> Plane:
         """Return the same for a tensor of another shape: as far as that goes, what was chosen stays chosen."""
         if len(shape) != len(self.shape):
             return plane_of(shape)
@@ -177,7 +177,7 @@ class Plane(Struct, frozen=True):
         return Plane(self.shape, rows, columns, tuple(index), tuple(parts))
 
 
-def plane_of(shape: tuple[int, ...]) -> Plane:
+def plane_of(shape: Shape) -> Plane:
     """Return the plane that one sees first: the last two axes that have more than one element."""
     rank = len(shape)
     wide = [axis for axis, size in enumerate(shape) if size != 1] or list(range(rank))[-1:]
@@ -185,7 +185,7 @@ def plane_of(shape: tuple[int, ...]) -> Plane:
     return Plane(shape, rows, columns, (0,) * rank, (_WHOLE,) * rank)
 
 
-def row_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
+def row_shape(shape: Shape) -> Shape:
     """Return a shape without the axes of one index at its end, so that a column of numbers is read as a row."""
     while len(shape) > 1 and shape[-1] == 1:
         shape = shape[:-1]

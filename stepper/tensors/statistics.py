@@ -16,11 +16,11 @@ from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
-from msgspec import Struct
 
 from stepper import element_types
-from stepper.element_types import ELEMENT_TYPES, F32, I32, STRING_DTYPE, Array, is_of_numpy
+from stepper.element_types import ELEMENT_TYPES, F32, I32, STRING_DTYPE, Array, Shape, is_of_numpy
 from stepper.plain_values import storable
+from stepper.records import Record
 
 CHUNK: Final = 2**13
 """Elements that are looked at together: in a cache, and too few for a BLAS to wake its threads for a dot product."""
@@ -35,7 +35,7 @@ _SAFE_SQUARES: Final = (1e-280, 1e280)
 """Sums of squares between which none of the squares was lost to the range of f64."""
 
 
-class Statistics(Struct, frozen=True):
+class Statistics(Record):
     """One tensor in numbers.
 
     `min`, `max`, `mean`, `std` (of the population), `norm` (l2) and the flat indices `argmin` and `argmax` (the first)
@@ -45,7 +45,7 @@ class Statistics(Struct, frozen=True):
     """
 
     type: str
-    shape: tuple[int, ...]
+    shape: Shape
     size: int
     min: int | float | None = None
     max: int | float | None = None
@@ -74,7 +74,7 @@ class Statistics(Struct, frozen=True):
 # --- the table ------------------------------------------------------------------------------------------------------
 
 
-class FiniteStack(Struct, frozen=True, eq=False):
+class FiniteStack(Record, eq=False):
     """Tensors of one shape, `flat[number of tensors, elements of each]`, and what several statistics are made of."""
 
     flat: Array
@@ -107,7 +107,7 @@ def _rms(numbers: Array) -> float:
     return math.sqrt(float(numbers.dot(numbers)) / numbers.size)
 
 
-class Statistic(Struct, frozen=True):
+class Statistic(Record):
     """A statistic with a name.
 
     Recordings keep it of each value, and answers show it, where it is computed `of` the statistics of one tensor and
@@ -365,7 +365,7 @@ class _StatisticsSums:
         self.squares += float(np.dot(wide, wide))
         self._combine(size, total + size * least, float(np.dot(deviations, deviations)))
 
-    def statistics(self, name: str, shape: tuple[int, ...], size: int) -> Statistics:
+    def statistics(self, name: str, shape: Shape, size: int) -> Statistics:
         """Return the result for a tensor of this type, shape and size."""
         others = (self.nan, self.infinite, self.negative, self.zeros, self.subnormals)
         if not self.count:

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from typing import Any, Final, NoReturn
 
 import numpy as np
-from msgspec import Struct
 
 from stepper import element_types
+from stepper.element_types import Shape
 from stepper.ops.operands import form_text
+from stepper.records import Record
 
 NOT_RECORDED: Final = "only its statistics were recorded"
 
@@ -28,11 +29,11 @@ class Unknown(Exception):
     """Reason for which statistics are not known; the text is a sentence."""
 
 
-class Summary(Struct, frozen=True, eq=False):
+class Summary(Record, eq=False):
     """The recorded statistics of a tensor by name (`statistics.RECORDED`), None where there are none, as of texts."""
 
     dtype: np.dtype[Any]
-    shape: tuple[int, ...]
+    shape: Shape
     numbers: Mapping[str, int | float | None]
 
     @property

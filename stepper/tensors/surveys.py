@@ -12,9 +12,10 @@ from enum import StrEnum
 from typing import Final, TypeVar
 
 import numpy as np
-from msgspec import Struct
 
-from stepper.element_types import FLOATING, Array
+from stepper.element_types import FLOATING, Array, Indices
+from stepper.records import Record
+from stepper.tensors.difference import index_of
 from stepper.tensors.planes import readable
 from stepper.tensors.statistics import Statistics, statistics_in_steps
 
@@ -27,7 +28,7 @@ Block = Callable[[range, range], Array]
 """Some rows and columns of a plane, as an array of rank 2."""
 
 
-class Survey(Struct, frozen=True, eq=False):
+class Survey(Record, eq=False):
     """`first_nan` and `first_infinity` are flat indices, None where there is none.
 
     `counts` are how many finite elements lie in each of the ranges between neighbours of `edges`; empty for texts and
@@ -191,7 +192,7 @@ def largest_of(part: Array) -> float:
     return float(part[int(np.argmax(np.abs(part)))])
 
 
-def standing_out(array: Array) -> tuple[int, ...]:
+def standing_out(array: Array) -> Indices:
     """Return the index of the first NaN, else of the first Inf, else of the largest magnitude; of many elements among
     the first. Of what has no numbers the first element."""
     flat = readable(array.reshape(-1)[:STEP])
@@ -200,7 +201,7 @@ def standing_out(array: Array) -> tuple[int, ...]:
     wide = np.abs(flat.astype(np.float64))
     odd = np.isnan(wide)
     place = int(odd.argmax()) if odd.any() else int(wide.argmax())
-    return tuple(int(one) for one in np.unravel_index(place, array.shape))
+    return index_of(place, array.shape)
 
 
 def edges(begin: int, stop: int, cells: int) -> Array:

@@ -6,17 +6,18 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import field
 from msgspec.structs import replace
 
 from stepper.element_types import ELEMENT_TYPES, is_floating, name_of
 from stepper.errors import UsageError
+from stepper.records import Record
 
 if TYPE_CHECKING:
     from stepper.ir.model import Layer
 
 
-class Tolerance(Struct, frozen=True):
+class Tolerance(Record):
     """Two numbers agree where |a - b| <= absolute + relative * |b|, or where they are at most `ulp` steps apart.
 
     `saturates`: the largest number of a type counts as infinite, for many a kernel begins a maximum with the lowest.
@@ -52,7 +53,7 @@ COARSE: Final = Tolerance(0.13, 0.05)
 """Floats of 8 and fewer bits."""
 
 
-class Tolerances(Struct, frozen=True):
+class Tolerances(Record):
     """Which tolerance holds for a value. `by_name` are those asked for: element types, types of operations, names of
     layers; the name goes before the operation's type, that before the element type.
     """
@@ -63,8 +64,9 @@ class Tolerances(Struct, frozen=True):
     ulp: int = 0
     by_name: Mapping[str, Tolerance] = field(default_factory=dict)
 
-    def of(self, layer: Layer | None, dtype: np.dtype[Any]) -> Tolerance:
-        """Return the tolerance for an output of a layer (None: only the type is known)."""
+    def of(self, layer: Layer | None, value: Any) -> Tolerance:
+        """Return the tolerance for a value that an output of a layer has (None: only the value is known)."""
+        dtype = np.asarray(value).dtype
         type_name = name_of(dtype)
         names = () if layer is None else (layer.name, layer.type)
         for name in (*names, type_name):

@@ -73,7 +73,7 @@ def test_another_shape_is_a_problem_of_its_own() -> None:
 
 def test_the_name_goes_before_the_operation_and_that_before_the_type() -> None:
     chosen = {"f32": Tolerance(1), "MatMul": Tolerance(2), "proj": Tolerance(3)}
-    f32 = np.dtype(np.float32)
+    f32 = np.zeros(1, np.float32)
     assert Tolerances(by_name=chosen).of(MATMUL, f32).relative == 3
     assert Tolerances(by_name=chosen).of(MATMUL._replace(name="other"), f32).relative == 2
     assert Tolerances(by_name=chosen).of(None, f32).relative == 1
@@ -81,7 +81,7 @@ def test_the_name_goes_before_the_operation_and_that_before_the_type() -> None:
 
 @pytest.mark.parametrize("dtype", [np.int32, np.bool_])
 def test_whole_numbers_and_booleans_have_no_tolerance_of_their_own(dtype: type) -> None:
-    assert Tolerances(relative=0.5).of(None, np.dtype(dtype)) == EXACT
+    assert Tolerances(relative=0.5).of(None, np.zeros(1, dtype)) == EXACT
 
 
 def test_narrow_floats_have_wider_tolerances() -> None:

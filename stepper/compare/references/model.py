@@ -12,7 +12,6 @@ from stepper.compare.references.protocol import LoopOutcome, ReferenceFailed, Re
 from stepper.element_types import Array
 from stepper.engine.frames import Event, EventKind, Every, Frame
 from stepper.engine.machine import Machine
-from stepper.engine.program import LoopPlan
 from stepper.errors import StepperError
 from stepper.ir.model import Layer
 
@@ -105,10 +104,9 @@ class ModelReference(ReferenceRun):
                 self._pending = event  # the graph around it has come to its end without it
                 break
             inner = self.machine.stack[-1]
-            assert inner.activation is not None
-            if inner.activation.operation.layer.id == partner.id:
+            if inner.active.operation.layer.id == partner.id:
                 self._levels.append(_Level(inner))
-                chosen = None if isinstance(inner.activation.plan, LoopPlan) else inner.activation.condition
+                chosen = None if inner.loop else inner.active.condition
                 return ModelFrame(pair, level.frame, level.last, branch=chosen)
             self._skip(depth + 1)
         return ModelFrame(pair, level.frame, level.last)
@@ -124,11 +122,10 @@ class ModelReference(ReferenceRun):
 
     def _leave(self, depth: int, pair: GraphPair) -> ModelFrame | None:
         level = self._levels[-1]
-        activation = level.frame.activation
-        assert activation is not None
+        activation = level.frame.active
         complete = self._to_the_end_of(depth, EventKind.LEFT)
         outcome = None
-        if isinstance(activation.plan, LoopPlan):
+        if level.frame.loop:
             outcome = LoopOutcome(activation.iteration + 1, str(activation.ended or ""), complete)
         self._levels.pop()
         if not complete:

@@ -23,6 +23,7 @@ from stepper.errors import ModelError, UsageError
 from stepper.ir.model import Graph, Layer, Model
 from stepper.processes.programs import WorkerProgram
 from stepper.processes.worker import Limits, Worker
+from stepper.records import Record
 from stepper.wording import excerpt
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -63,7 +64,7 @@ class Evaluate(Struct, frozen=True, tag=True):
     opened: frozenset[str]
 
 
-class OpenedLoop(Struct, frozen=True):
+class OpenedLoop(Record):
     """A loop: `outputs` are its tensors in the main graph, `inside` the names of stacked ones by those in the body."""
 
     outputs: tuple[str, ...]
@@ -79,7 +80,7 @@ class OpenedLoop(Struct, frozen=True):
         return None if stacked is None or iteration >= len(stacked) else stacked[iteration]
 
 
-class Evaluated(Struct, frozen=True):
+class Evaluated(Record):
     """Results of an evaluation beside its arrays: their names, the model's outputs, and the loops that were opened."""
 
     names: tuple[str, ...]
@@ -167,7 +168,7 @@ Places = Mapping[tuple[int, int], str]
 """The names in ONNX of a graph's tensors, by layer and output."""
 
 
-class OnnxFrame(Struct, frozen=True):
+class OnnxFrame(Record):
     """Values of the model's own graph, or of one iteration of a loop in it."""
 
     values: Mapping[str, Array]

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
-from stepper.compare.align import Alignment, align
+from stepper.compare.align import Alignment, GraphPair, align
 from stepper.compare.comparison import reference_machine
 from stepper.compare.constant_differences import ConstantValues
 from stepper.compare.references.onnx import EVALUATORS, OnnxPeer, OnnxReference
 from stepper.compare.references.openvino import OpenVINOReference, PeerFrame, StoppedRun
-from stepper.compare.references.protocol import PlacedRun, ReferenceFailed, ReferenceRun, SyncKind, SyncPoint
+from stepper.compare.references.protocol import ReferenceFailed, ReferenceRun, SyncKind, SyncPoint
 from stepper.compare.references.recorded import ArchiveReference, RecordingReference
-from stepper.debug.reference_values import GraphPath, ReferenceValues, ValuePlace, path_of, step_of
+from stepper.debug.moments.moment import PlaceStep
+from stepper.debug.moments.moments import FrameFinder
+from stepper.debug.reference_values import ReferenceValues, ValuePlace
+from stepper.debug.timeline import Timeline
 from stepper.element_types import Array
 from stepper.engine.compiler import compile_model
-from stepper.engine.frames import Event, EventKind, Every, Frame
+from stepper.engine.frames import Every
 from stepper.engine.inputs import variables_alone
 from stepper.engine.machine import Machine
 from stepper.engine.program import CompiledModel, Partner
@@ -107,8 +108,8 @@ def _stopped(
 
 _MOST_KEPT: Final = 256
 """Iterations whose values are kept, so that going back a little costs nothing."""
-
-Key = tuple[tuple[int, str, int | None], ...]
+_MEMORY: Final = 2**26
+"""Bytes of snapshots of the other run."""
 
 
 def debug_reference(
@@ -134,8 +135,7 @@ def debug_reference(
         )
     if text == OPENVINO:
         return OperationValues(OpenVINOPeer(compiled.model, runtime), str(runtime or Runtime()))
-    reference = open_reference(text, compiled, inputs, runtime, source, option=option)
-    return PlacedValues(reference, compiled) if isinstance(reference, PlacedRun) else ValuesOfRun(reference)
+    return open_reference(text, compiled, inputs, runtime, source, option=option)
 
 
 class OperationValues:
@@ -167,45 +167,6 @@ class OperationValues:
         return PeerFrame(self._peer, point, None).value(place.layer, place.output)
 
 
-class ValuesOfRun:
-    """Values of a reference that has run, and knows the model's own graph and iterations of its loops."""
-
-    def __init__(self, reference: ReferenceRun) -> None:
-        self.title = reference.title
-        self._reference = reference
-
-    def value_at(self, place: ValuePlace) -> Array | None:
-        """Return the value at this place; None in a body that the reference does not tell of."""
-        if place.frame is None:
-            return None
-        kind = SyncKind.ITERATION if place.path else SyncKind.FINISHED
-        found = self._reference.at(SyncPoint(kind, place.path, place.frame))
-        return None if found is None else found.value(place.layer, place.output)
-
-
-class PlacedValues:
-    """Values of a reference that finds them by their place alone, and has outputs of the model."""
-
-    def __init__(self, reference: PlacedRun, compiled: CompiledModel) -> None:
-        self.title, self.is_exact = reference.title, reference.is_exact
-        self._reference = reference
-        main = compiled.main
-        self._results = {place: main.results.index(slot) for place, slot in main.slots.items() if slot in main.results}
-
-    def value_at(self, place: ValuePlace) -> Array | None:
-        """Return the value at this place; in the model's own graph also what an output takes."""
-        found = self._reference.value(place.path, place.layer, place.output, 0)
-        if found is None and not place.path:
-            position = self._results.get((place.layer.id, place.output))
-            found = None if position is None else self._outputs.get(position)
-        return found
-
-    @cached_property
-    def _outputs(self) -> Mapping[int, Array]:
-        """Read once: some references have them in a file."""
-        return self._reference.outputs()
-
-
 class ModelValues:
     """Values of the run of a second model, which goes on as far as it is asked for.
 
@@ -226,108 +187,32 @@ class ModelValues:
         self.title = title
         model = compiled.model
         other = compile_model(theirs, compiled.rules, partner)
-        self._alignment: Alignment = align(
-            model, theirs, None, (ConstantValues(model, compiled), ConstantValues(theirs, other))
-        )
-        self._graphs = {id(pair.ours): pair for pair in self._alignment.pairs}
+        values = ConstantValues(model, compiled), ConstantValues(theirs, other)
+        self._alignment: Alignment = align(model, theirs, None, values)
         rules = Rules(compiled.rules)
-        self._machine = reference_machine(theirs, rules, self._alignment, inputs, None, partner, states)
-        self._start = self._machine.snapshot()
-        self._kept: OrderedDict[Key, Frame] = OrderedDict()
-        self._counts: dict[Key, int] = {}
-        self._absent: set[Key] = set()
-        self._main: Frame = self._machine.stack[0]
+        machine = reference_machine(theirs, rules, self._alignment, inputs, None, partner, states)
+        self._frames = FrameFinder(Timeline(machine, _MEMORY), _MOST_KEPT)
 
     def value_at(self, place: ValuePlace) -> Array | None:
         """Return the value at this place, after the whole iteration has run on its side."""
-        graph = place.path[-1].layer.bodies if place.path else None
-        ours = None if graph is None else next(body.graph for body in graph if body.role == place.path[-1].role)
-        pair = self._alignment.pairs[0] if ours is None else self._graphs.get(id(ours))
-        key = self._key(place)
-        if pair is None or key is None:
-            return None
-        partner, frame = pair.layers.get(place.layer.id), self._frame(key)
-        if partner is None or frame is None:
-            return None
-        slot = frame.program.slots.get((partner, place.output))
-        return None if slot is None else frame.values[slot]
-
-    def _key(self, place: ValuePlace) -> Key | None:
-        """Return the same place by the ids of the reference."""
-        key: list[tuple[int, str, int | None]] = []
-        pair = self._alignment.pairs[0]
+        pair: GraphPair | None = self._alignment.pairs[0]
+        there: list[PlaceStep] = []
         for step in place.path:
-            partner = pair.partner(step.layer.id)
+            partner = None if pair is None else pair.partner(step.layer.id)
+            if partner is None:
+                return None
+            there.append(PlaceStep(partner.id, step.role, step.iteration))
             body = next(body for body in step.layer.bodies if body.role == step.role)
-            inner = self._graphs.get(id(body.graph))
-            if partner is None or inner is None:
-                return None
-            key.append((partner.id, step.role, step.iteration))
-            pair = inner
-        return tuple(key)
-
-    def _frame(self, key: Key) -> Frame | None:
-        """Return the frame as it was when that iteration had run; None where the reference has no such iteration."""
-        if not key:
-            while not self._machine.finished:
-                self._advance()
-            return self._main
-        if key in self._kept:
-            return self._kept[key]
-        if key in self._absent or self._is_beyond(key):
+            pair = self._alignment.pair(body.graph)
+        layer = None if pair is None else pair.layers.get(place.layer.id)
+        if layer is None:
             return None
-        found = self._run_to(key)
-        if found is None and not self._is_beyond(key):
-            self._machine.restore(self._start)
-            self._main = self._machine.stack[0]
-            found = self._run_to(key)
-        if found is None:
-            self._absent.add(key)
-        return found
-
-    def _is_beyond(self, key: Key) -> bool:
-        """True if a loop on the way is known to have ended before that iteration."""
-        for depth in range(len(key)):
-            layer, role, iteration = key[depth]
-            count = self._counts.get((*key[:depth], (layer, role, None)))
-            if iteration is not None and count is not None and iteration >= count:
-                return True
-        return False
-
-    def _run_to(self, key: Key) -> Frame | None:
-        while not self._machine.finished:
-            self._advance()
-            if key in self._kept:
-                return self._kept[key]
-            if self._is_beyond(key):
-                return None
-        return None
-
-    def _advance(self) -> None:
         try:
-            event = self._machine.advance(Every.ITERATION)
-        except StepperError as error:
-            raise UsageError(f"{self.title} stops: {error}") from ReferenceFailed(str(error))
-        self._note(event)
-
-    def _note(self, event: Event) -> None:
-        """Keep the values of an iteration, or of a branch, that has just run."""
-        frame = event.frame
-        if event.kind is EventKind.ITERATION:
-            self._keep(_ids(path_of(self._machine.stack)), frame)
-        elif event.kind is EventKind.LEFT:
-            activation, step = frame.activation, step_of(frame)
-            outer = _ids(path_of(self._machine.stack))
-            if step.iteration is None:
-                self._keep((*outer, (step.layer.id, step.role, None)), frame)
-            elif activation is not None:
-                self._counts[(*outer, (step.layer.id, step.role, None))] = activation.iteration + 1
-
-    def _keep(self, key: Key, frame: Frame) -> None:
-        self._kept[key] = frame.copy()
-        if len(self._kept) > _MOST_KEPT:
-            self._kept.popitem(last=False)
-
-
-def _ids(path: GraphPath) -> Key:
-    return tuple((step.layer.id, step.role, step.iteration) for step in path)
+            found = self._frames.frame(tuple(there))
+        except KeyError:  # a loop that no output of the other model needs
+            return None
+        assert found is not None, "nothing ends the search"
+        if found.failed:
+            raise UsageError(f"{self.title} stops: {found.problem}") from ReferenceFailed(found.problem)
+        slot = None if found.frame is None else found.frame.program.slots.get((layer, place.output))
+        return None if found.frame is None or slot is None else found.frame.values[slot]

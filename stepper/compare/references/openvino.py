@@ -15,7 +15,6 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from msgspec import Struct
 
 from stepper import element_types
 from stepper.compare.references.protocol import (
@@ -30,15 +29,16 @@ from stepper.compare.references.protocol import (
     loop_key,
 )
 from stepper.debug.reference_values import loop_steps
-from stepper.element_types import STRING_DTYPE, Array
+from stepper.element_types import STRING_DTYPE, Array, Shape
 from stepper.engine.frames import Activation, Frame
 from stepper.engine.loops import EndReason
-from stepper.engine.program import LoopPlan, Operation, OpKind, Program
+from stepper.engine.program import Operation, OpKind, Program
 from stepper.errors import ExecutionError, KernelError, LimitReached, StepperError, UsageError
 from stepper.ir.model import Layer, LoopKey, Source
 from stepper.openvino.peer import BegunFunction, JointOperations, OpenVINOPeer, OperationRefused, Outputs
 from stepper.operation_types import STATEFUL
 from stepper.processes.messages import ended_at_its_start
+from stepper.records import Record
 from stepper.tensors.tolerances import Tolerance, Tolerances
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class _JointGroup:
         """Bytes of its values, where it is one of several."""
         self.joint: JointOperations | None = None
         self.is_divided = False
-        self.shapes: dict[Source, tuple[int, ...]] = {}
+        self.shapes: dict[Source, Shape] = {}
         self.changing: set[Source] = set()
 
     def note(self, source: Source, value: Any) -> None:
@@ -274,7 +274,7 @@ def judge(
         return None
     outputs = ((layer, Source(layer.id, output)) for layer in layers for output in range(len(layer.outputs)))
     values = ((layer, source, ours(source)) for layer, source in outputs)
-    return {source: tolerances.of(layer, value.dtype) for layer, source, value in values if value is not None}
+    return {source: tolerances.of(layer, value) for layer, source, value in values if value is not None}
 
 
 def is_pure(operation: Operation) -> bool:
@@ -351,7 +351,7 @@ class _Body:
         self.has_whole = True
 
 
-class IteratedValues(Struct, frozen=True):
+class IteratedValues(Record):
     """The runtime's values of a body in the iterations `rows`, by index of the operation and output; and its Results.
 
     `has_results` is False where these are not known: of a branch.
@@ -382,7 +382,7 @@ class IteratedValues(Struct, frozen=True):
         return None if found is None else np.asarray(found[np.searchsorted(self.rows, row)])
 
 
-class BlockValues(Struct, frozen=True):
+class BlockValues(Record):
     """The runtime's values of a block, by body. `at_point` gives the frame of a point, with which they go along."""
 
     bodies: Sequence[IteratedValues]
@@ -638,7 +638,7 @@ class PeerFrame:
         return None if any(value is None for value in values) else list(map(np.asarray, values))
 
 
-class StoppedRun(Struct, frozen=True):
+class StoppedRun(Record):
     """Our run where a limit ended it: after how many seconds, and the limit of iterations."""
 
     seconds: float
@@ -737,10 +737,9 @@ class OpenVINOReference(ReferenceRun):
         """Return a frame whose values are computed when they are asked for."""
         outcome, joint = self._outcome(point), self._groups.of(point.frame)
         found = PeerFrame(self._peer, point, outcome, joint, before=self._own_run.outputs)
-        activation = point.frame.activation
         if point.kind is SyncKind.ENTERED:
             found.begin(point.frame.pc)
-        elif point.kind is not SyncKind.LEFT or activation is None or not isinstance(activation.plan, LoopPlan):
+        elif point.kind is not SyncKind.LEFT or not point.frame.loop:
             found.begin(len(point.frame.program.operations))
         return found
 
@@ -769,14 +768,13 @@ class OpenVINOReference(ReferenceRun):
         """Return the outcome of a loop that runs once at most: of one inside another only the sum is known."""
         if point.kind is not SyncKind.LEFT or loop_steps(point.path[:-1]):
             return None
-        activation = point.frame.activation
-        if activation is None or not isinstance(activation.plan, LoopPlan):
+        if not point.frame.loop:
             return None
         count = self._own_run.iterations.get(loop_key(point.path[:-1], point.path[-1].layer))
         if count is None:
             return None
         is_reached = count > 0 or len(point.path) == 1  # else the runtime may not have come by
-        return LoopOutcome(count, ended_after(activation, count) if is_reached else "")
+        return LoopOutcome(count, ended_after(point.frame.active, count) if is_reached else "")
 
     def totals(self) -> Mapping[LoopKey, int]:
         """Return totals of nested loops: of a loop in a loop no single run is known, and one in an If need not run."""

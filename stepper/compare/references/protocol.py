@@ -9,16 +9,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, auto
+from functools import cached_property
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
-from msgspec import Struct
 
-from stepper.debug.reference_values import GraphPath
-from stepper.element_types import Array
+from stepper.debug.reference_values import GraphPath, ValuePlace
+from stepper.element_types import Array, Indices
 from stepper.engine.frames import Frame
-from stepper.engine.program import Operation
+from stepper.engine.program import CompiledModel, Operation
 from stepper.ir.model import Layer, LoopKey
+from stepper.records import Record
 
 if TYPE_CHECKING:
     from stepper.openvino.model_text import NativeText
@@ -44,7 +45,7 @@ class SyncKind(Enum):
     FINISHED = auto()
 
 
-class SyncPoint(Struct, frozen=True):
+class SyncPoint(Record):
     """A point of our run that the reference may have, too.
 
     `path` leads to the graph that `frame` runs; `frame` is live state (for ENTERED the frame around the nested graph).
@@ -57,7 +58,7 @@ class SyncPoint(Struct, frozen=True):
     operation: Operation | None = None
 
 
-class LoopOutcome(Struct, frozen=True):
+class LoopOutcome(Record):
     """End of one run of a loop: its iterations and why in words (empty: not known).
 
     `complete` is False where it was given up, so that there may be more iterations. `slices` is how many its sliced
@@ -88,7 +89,7 @@ class ReferenceFrame(Protocol):
         """Of ENTERED: the condition of the If; None for a loop, or where it is not known."""
 
 
-class BodyIterations(Struct, frozen=True):
+class BodyIterations(Record):
     """Our values of a body in a block of iterations of a loop: of the loop's own, or of a branch of an If in that.
 
     `steps` lead from the loop's body to this one, whose frame is `frame`. Sorted by `order`, with its index behind it,
@@ -99,7 +100,7 @@ class BodyIterations(Struct, frozen=True):
 
     frame: Frame
     steps: GraphPath
-    order: tuple[int, ...]
+    order: Indices
     rows: Array
     stacked: Mapping[int, Array]
 
@@ -159,6 +160,13 @@ class ReferenceRun(ABC):
         Raises ReferenceFailed where the reference's own run stops with an error.
         """
 
+    def value_at(self, place: ValuePlace) -> Array | None:
+        """Return its value at a place whose iteration has run; None in a body of which it does not tell."""
+        if place.frame is None:
+            return None
+        found = self.at(SyncPoint(SyncKind.ITERATION if place.path else SyncKind.FINISHED, place.path, place.frame))
+        return None if found is None else found.value(place.layer, place.output)
+
     def alone(self, _frame: Frame, _layer: Layer, _output: int) -> Array | None:
         """Return another value for one that its frames had from computing several at once: the one that counts.
 
@@ -193,14 +201,30 @@ class ReferenceRun(ABC):
 
 
 class PlacedRun(ReferenceRun):
-    """A run whose values are found by their place alone."""
+    """A run whose values are found by their place alone; `compiled` is our model."""
+
+    compiled: CompiledModel
+
+    def value_at(self, place: ValuePlace) -> Array | None:
+        """Return its value at a place; in the model's own graph also what an output takes."""
+        found = self.value(place.path, place.layer, place.output, 0)
+        main = self.compiled.main
+        slot = None if place.path else main.slots.get((place.layer.id, place.output))
+        if found is None and slot in main.results:
+            return self._outputs_known.get(main.results.index(slot))
+        return found
+
+    @cached_property
+    def _outputs_known(self) -> Mapping[int, Array]:
+        """Read once: some references have them in a file."""
+        return self.outputs()
 
     @abstractmethod
     def value(self, path: GraphPath, layer: Layer, output: int, shift: int) -> Array | None:
         """Return the value at a place, `shift` iterations later; None where there is none."""
 
 
-class PlacedFrame(Struct, frozen=True):
+class PlacedFrame(Record):
     """The values of one iteration of such a run."""
 
     run: PlacedRun

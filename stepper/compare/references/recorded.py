@@ -14,7 +14,7 @@ import numpy as np
 
 from stepper.compare.references.protocol import LoopOutcome, PlacedFrame, PlacedRun, SyncKind, SyncPoint
 from stepper.debug.reference_values import GraphPath, loop_steps
-from stepper.element_types import Array
+from stepper.element_types import Array, Indices
 from stepper.engine.array_files import MOST_READ, read_archive
 from stepper.engine.program import CompiledModel
 from stepper.engine.run import output_names
@@ -42,7 +42,7 @@ _OUTPUT: Final = re.compile(r"out_([0-9]{1,6})")
 _MOST_KEPT: Final = MOST_READ // 4
 _STEP: Final = re.compile(r"(.*)@([0-9]{1,9})", re.DOTALL)
 
-Place = tuple[tuple[int, ...], tuple[int, ...], int, int]
+Place = tuple[Indices, Indices, int, int]
 """Ids of the loops around (branches left out), iterations of all but the innermost, layer id, output."""
 
 
@@ -51,9 +51,9 @@ class ArchiveReference(PlacedRun):
 
     def __init__(self, path: Path, compiled: CompiledModel) -> None:
         self.title = path.name
-        self._path, self._compiled = path, compiled
+        self.compiled = compiled
         self._keys: dict[Place, list[tuple[int | None, str]]] = {}
-        self._whole: dict[tuple[tuple[int, ...], tuple[int, ...]], list[str]] = {}
+        self._whole: dict[tuple[Indices, Indices], list[str]] = {}
         self._outputs: dict[int, str] = {}
         self._stack: dict[str, Array] = {}
         self._size = 0
@@ -122,11 +122,11 @@ class ArchiveReference(PlacedRun):
     def _register(self, key: str) -> bool:
         """Register what a key means; False where it means nothing in this model."""
         if match := _OUTPUT.fullmatch(key):
-            if int(match[1]) < len(self._compiled.main.results):
+            if int(match[1]) < len(self.compiled.main.results):
                 self._outputs[int(match[1])] = key
                 return True
             return False
-        names = output_names(self._compiled.model)
+        names = output_names(self.compiled.model)
         if key in names:
             self._outputs[names.index(key)] = key
             return True
@@ -145,7 +145,7 @@ class ArchiveReference(PlacedRun):
         steps = [_STEP.fullmatch(part) for part in loops.split(">")]
         names = [part if step is None else step[1] for part, step in zip(loops.split(">"), steps, strict=True)]
         outer = tuple(int(step[2]) for step in steps if step is not None)
-        for program in self._compiled.programs:
+        for program in self.compiled.programs:
             around = [layer for layer in program.path if layer.is_loop]
             if [layer.name for layer in around] != names or len(outer) != len(around) - 1:
                 continue
@@ -157,7 +157,7 @@ class ArchiveReference(PlacedRun):
     def _of_address(self, key: str) -> Iterator[tuple[Place, int | None]]:
         try:
             address: Address = parse_address(key)
-            target: Target = resolve(address, self._compiled)
+            target: Target = resolve(address, self.compiled)
         except UsageError:
             return
         loops = [asked for layer, asked in zip(target.program.path, target.iterations, strict=True) if layer.is_loop]
@@ -188,8 +188,8 @@ class RecordingReference(PlacedRun):
     is_exact = True
     knows_all_iterations = True
 
-    def __init__(self, path: Path, _compiled: CompiledModel, _inputs: Sequence[Array]) -> None:
-        self.title = path.name
+    def __init__(self, path: Path, compiled: CompiledModel, _inputs: Sequence[Array]) -> None:
+        self.title, self.compiled = path.name, compiled
         self._recording = Recording(path)
         weakref.finalize(self, self._recording.close)
         with self._recording.reading():

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper.debug.branches.edits import (
@@ -22,9 +21,9 @@ from stepper.debug.branches.edits import (
     ValueEdit,
     same_edit,
 )
-from stepper.debug.scopes import enclosing_loop, frame_of, is_loop, target_in
+from stepper.debug.scopes import enclosing_loop, frame_of, target_in
 from stepper.debug.timeline import Timeline
-from stepper.element_types import FLOATING, STRING_DTYPE, Array, name_of
+from stepper.element_types import FLOATING, STRING_DTYPE, Array, Indices, name_of
 from stepper.engine.frames import Activation, Frame, Phase, place
 from stepper.engine.machine import Machine
 from stepper.engine.program import LoopPlan, Program
@@ -34,6 +33,7 @@ from stepper.ir.model import Layer
 from stepper.ops.operands import form_text, shape_text
 from stepper.query.address_resolution import Target, resolve
 from stepper.query.address_syntax import Address, address_given, numpy_index
+from stepper.records import Record
 
 if TYPE_CHECKING:
     from stepper.debug.branches.differences import BranchDifference
@@ -122,7 +122,7 @@ def trip_count_edit(machine: Machine, count: int, loop: str | Program = "") -> T
     if limit is not None and limit < begun:
         many = f"{begun} iteration{'' if begun == 1 else 's'}"
         raise UsageError(f"{name} has begun {many}, so its trip count cannot be {limit}; the least is {begun}")
-    if limit is None and not (isinstance(activation.plan, LoopPlan) and activation.plan.is_loop):
+    if limit is None and not (frame.loop and frame.loop.is_loop):
         raise UsageError(f"{name} has no condition that could end it, so it needs a trip count")
     if activation.slices and (limit is None or limit > activation.slice_count):
         taken = zip(activation.plan.sliced, activation.slices, strict=True)  # type: ignore[union-attr]  # a loop's
@@ -140,7 +140,7 @@ def condition_edit(machine: Machine, *, holds: bool, loop: str | Program = "") -
     """
     frame, activation = _loop_to_edit(machine, loop)
     name, said = f"{activation.operation.layer.type} '{activation.operation.layer.name}'", str(holds).lower()
-    if not (isinstance(activation.plan, LoopPlan) and activation.plan.is_loop):
+    if not (frame.loop and frame.loop.is_loop):
         raise UsageError(f"{name} has no condition; set trip-count = {executed(frame)} ends it after this iteration")
     if frame.phase is not Phase.RUNNING and activation.condition is holds:
         raise UsageError(f"the condition of {name} is {said} already")
@@ -157,10 +157,9 @@ def _loop_to_edit(machine: Machine, loop: str | Program) -> tuple[Frame, Activat
         depth = frame_of(machine.stack, loop)
     else:
         depth = enclosing_loop(machine.stack[-1].program.path, loop)
-    if depth is None or not is_loop(frame := machine.stack[depth]):
+    if depth is None or not (frame := machine.stack[depth]).loop:
         raise UsageError("the loop does not run here")
-    assert frame.activation is not None
-    return frame, frame.activation
+    return frame, frame.active
 
 
 # --- values ---------------------------------------------------------------------------------------------------------
@@ -181,16 +180,15 @@ def _refuse_without_effect(frame: Frame, target: Target) -> None:
         raise UsageError(f"'{name}' has no value here: {frame.why_absent(slot)}")
     if frame.program.template[slot] is not None:
         raise UsageError(f"'{name}' is computed from constants alone, before the run; set one of those")
-    activation = frame.activation
-    if activation is None or not isinstance(activation.plan, LoopPlan) or frame.phase is not Phase.BETWEEN:
+    plan, program = frame.loop, frame.program
+    if plan is None or frame.phase is not Phase.BETWEEN:
         return
-    plan, program = activation.plan, frame.program
     begins = f"'{name}' is replaced when the next iteration begins"
     fresh = {entry.parameter for entry in plan.sliced} | {number for number, _ in plan.current_iteration}
     if slot in fresh:
         raise UsageError(f"{begins}; set it once that has begun (next)")
     result = dict(plan.carried).get(slot, slot)
-    if activation.iteration >= 0 and result != slot:
+    if frame.active.iteration >= 0 and result != slot:
         source = program.graph.results[program.results.index(result)].name
         raise UsageError(f"{begins}, by what '{source}' is now: set that, or set '{name}' once it has begun (next)")
 
@@ -200,7 +198,7 @@ def is_still_read(machine: Machine, edit: ValueEdit | ConstantEdit) -> bool:
     if isinstance(edit, ConstantEdit) and edit.program.path:
         return True
     frame = edit.frame(machine)
-    program, activation = frame.program, frame.activation
+    program, plan = frame.program, frame.loop
     if edit.slot in program.results:
         return True
     if frame.phase is Phase.BETWEEN:
@@ -210,8 +208,7 @@ def is_still_read(machine: Machine, edit: ValueEdit | ConstantEdit) -> bool:
     taken = edit.depth < len(machine.stack)  # the loop or If that runs in the frame has read its inputs
     if any(edit.slot in operation.inputs for operation in program.operations[frame.pc + taken :]):
         return True
-    plan = None if activation is None else activation.plan
-    stays = isinstance(plan, LoopPlan) and edit.slot in {entry.parameter for entry in plan.invariant}
+    stays = plan is not None and edit.slot in {entry.parameter for entry in plan.invariant}
     return stays and any(edit.slot in operation.inputs for operation in program.operations)
 
 
@@ -279,7 +276,7 @@ WORDS: Final = ("rename", "delete", "diff")
 """Names that no branch can have: the commands about branches."""
 
 
-class Branch(Struct, frozen=True):
+class Branch(Record):
     """A course of the run: where it stands, and the ticks at which values were changed in it.
 
     `parent` is the branch that it left at the tick `parted`, empty for the original. `edits` are its own in words, with
@@ -289,7 +286,7 @@ class Branch(Struct, frozen=True):
     name: str
     tick: int
     place: str
-    edited_at: tuple[int, ...]
+    edited_at: Indices
     present: bool
     parent: str = ""
     parted: int = 0

@@ -18,14 +18,15 @@ from msgspec import Struct
 from stepper.debug.branches.edits import same_edits
 from stepper.debug.inspection import explanations
 from stepper.debug.moments.run_pairs import RunPairs
-from stepper.debug.scopes import target_in
+from stepper.debug.scopes import is_body, target_in
 from stepper.debug.timeline import Timeline
-from stepper.engine.frames import Activation, Every, Frame, Phase, place
+from stepper.element_types import Indices
+from stepper.engine.frames import Activation, Every, Frame, Frames, Phase, place
 from stepper.engine.machine import Machine
 from stepper.engine.program import Operation, Value
 from stepper.errors import StepperError, UsageError
 from stepper.plain_values import json_number
-from stepper.records import OneLine, as_data
+from stepper.records import OneLine, Record, as_data
 from stepper.tensors.difference import difference, largest_gap, same
 from stepper.tensors.number_text import array_text
 
@@ -51,7 +52,7 @@ class DifferenceKind(StrEnum):
     ITERATIONS = "iterations"
 
 
-class PlaceDifference(Struct, frozen=True):
+class PlaceDifference(Record):
     """A moment at which two branches differ: what was set, or an operation's result, or where they go.
 
     `element` is the index of the first that differs of a tensor's `differing` ones; `a` and `b` are what it is in each,
@@ -64,13 +65,13 @@ class PlaceDifference(Struct, frozen=True):
     iteration: int | None
     name: str
     type: str
-    element: tuple[int, ...]
+    element: Indices
     a: str
     b: str
     differing: int = 1
 
 
-class DifferenceRow(Struct, frozen=True):
+class DifferenceRow(Record):
     """Difference over all of the rest of the run of one carried value, scan output, model output or loop.
 
     `different` of `compared` iterations differ, the first is at `first` (iterations from the outermost loop inwards),
@@ -84,7 +85,7 @@ class DifferenceRow(Struct, frozen=True):
     name: str
     different: int
     compared: int
-    first: tuple[int, ...]
+    first: Indices
     largest: float | None
     a: str
     b: str
@@ -92,7 +93,7 @@ class DifferenceRow(Struct, frozen=True):
     became_false: int | None = None
 
 
-class BranchDifference(OneLine, Struct, frozen=True):
+class BranchDifference(OneLine, eq=True):
     """Two branches by name. `parted` is the tick from which on they may differ, None where they are the same.
 
     `ends` says how each run ends, `stopped` why not all was compared.
@@ -192,7 +193,7 @@ def _value_difference(
     activation = None if frame is None else frame.activation
     iteration = None if activation is None or activation.iteration < 0 else activation.iteration
     a, b = np.asarray(a), np.asarray(b)
-    element: tuple[int, ...] = ()
+    element: Indices = ()
     left, right, count = array_text(a, _ROOM), array_text(b, _ROOM), 1
     if a.shape == b.shape and a.dtype == b.dtype and a.ndim and a.dtype.names is None:
         element = next(index for index in np.ndindex(a.shape) if not same(a[index], b[index]))
@@ -232,7 +233,7 @@ def _moved(timeline: Timeline) -> str:
     return ""
 
 
-def _position(stack: Sequence[Frame]) -> list[tuple[Any, ...]]:
+def _position(stack: Frames) -> list[tuple[Any, ...]]:
     return [
         (id(frame.program), frame.pc, frame.phase, None if frame.activation is None else frame.activation.iteration)
         for frame in stack
@@ -244,7 +245,7 @@ def _course(a: Timeline, b: Timeline, errors: Sequence[str]) -> PlaceDifference:
     return PlaceDifference(DifferenceKind.COURSE, a.machine.tick, left, None, "", "", (), left, right)
 
 
-def _where(stack: Sequence[Frame]) -> str:
+def _where(stack: Frames) -> str:
     return f"{place(list(stack))}, {explanations.phase(stack[-1])}" if stack else "the end of the run"
 
 
@@ -272,12 +273,12 @@ class _Tally(Struct):
     name: str
     different: int = 0
     compared: int = 0
-    first: tuple[int, ...] = ()
+    first: Indices = ()
     largest: float | None = 0.0
     became_true: int | None = None
     became_false: int | None = None
 
-    def add(self, a: Value, b: Value, numbers: tuple[int, ...]) -> None:
+    def add(self, a: Value, b: Value, numbers: Indices) -> None:
         """Compare the value in one iteration more."""
         self.compared += 1
         if same(a, b):
@@ -341,7 +342,7 @@ class _Rest:
 
     def _loop_rows(self) -> Iterator[DifferenceRow]:
         for program in self._sides[0].machine.compiled.programs:
-            if not program.path or not program.path[-1].is_loop:
+            if not is_body(program):
                 continue
             loop = program.path[-1].name
             a, b = (counts[id(program)] for counts in self._pairs.counts)

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from msgspec import Struct
 
-from stepper.element_types import Array
+from stepper.element_types import Array, Indices
 from stepper.engine import transitions
 from stepper.engine.frames import Frame
 from stepper.engine.program import Program
+from stepper.records import Record
 
 if TYPE_CHECKING:
     from stepper.engine.machine import Machine
@@ -25,7 +25,7 @@ ORIGINAL: Final = "original"
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-class Edit(Struct, frozen=True):
+class Edit(Record):
     """A change that belongs to the frame, or the constants, of a program."""
 
     program: Program
@@ -130,7 +130,7 @@ class RunCourse:
         self._edits = tuple(sorted((edits or {}).items(), key=lambda made: made[0]))
 
     @property
-    def _key(self) -> tuple[tuple[int, tuple[int, ...]], ...]:
+    def _key(self) -> tuple[tuple[int, Indices], ...]:
         """Identities stand for edits, which are kept here: a value set anew to the same is another edit."""
         return tuple((tick, tuple(map(id, made))) for tick, made in self._edits)
 

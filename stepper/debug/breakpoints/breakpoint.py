@@ -12,22 +12,24 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper.debug.causes.cause import Cause, Trigger
+from stepper.debug.scopes import is_body
 from stepper.debug.timeline import Timeline
 from stepper.debug.visits import before_iteration
-from stepper.engine.frames import Event, EventKind, Every, Frame
+from stepper.element_types import Indices
+from stepper.engine.frames import Event, EventKind, Every, Frame, Frames
 from stepper.engine.program import CompiledModel, LoopPlan, Program, host_of
 from stepper.ir.model import Layer
+from stepper.records import Record
 from stepper.wording import excerpt
 
 BEGUN: Final = -1
 """The place at which an iteration (or a side of an If) has got its inputs."""
 
 Causes = tuple[Cause, ...]
-Test = Callable[[Sequence[Frame]], Causes | None]
+Test = Callable[[Frames], Causes | None]
 """Given the stack at a moment: what holds, as data, or None where nothing does."""
 
 
@@ -36,10 +38,10 @@ class ValueTest(NamedTuple):
 
     read: Callable[[tuple[Any, ...]], object]
     judged: Callable[[Any], bool]
-    slots: tuple[int, ...]
+    slots: Indices
 
 
-class Check(Struct, frozen=True, eq=False):
+class Check(Record, eq=False):
     """A test at a place: after operation `index` of a program, at BEGUN, or (its operations' number) when it is closed.
 
     A test may be made later, at any moment until the values of the iteration are gone, so it reads nothing that is
@@ -56,24 +58,19 @@ class Check(Struct, frozen=True, eq=False):
     prompt: bool = False
     at_entry: bool = False
     guard: Guard | None = None
-    may_hold: Callable[[Sequence[Frame]], bool] | None = None
+    may_hold: Callable[[Frames], bool] | None = None
     of_values: ValueTest | None = None
 
 
-class Guard(Struct, frozen=True, eq=False):
+class Guard(Record, eq=False):
     """Quick test of whether any check among those of operations `first` to `last` can hold; False is certain."""
 
-    may_hold: Callable[[Sequence[Frame], int, int], bool]
+    may_hold: Callable[[Frames, int, int], bool]
 
 
 def closed(program: Program) -> int:
     """Return the place at which an iteration of this body has been closed."""
     return len(program.operations)
-
-
-def is_body(program: Program) -> bool:
-    """True if this is the body of a loop."""
-    return bool(program.path) and program.path[-1].is_loop
 
 
 def body_of(layer: Layer, compiled: CompiledModel) -> Program:
@@ -130,7 +127,7 @@ class IterationWindow:
         self,
         timeline: Timeline,
         program: Program,
-        record: Callable[[Sequence[Frame]], Any],
+        record: Callable[[Frames], Any],
         back: int = 1,
         *,
         keeps_first: bool = False,
@@ -142,17 +139,17 @@ class IterationWindow:
         self._keeps_first = keeps_first
         self._depth = len(program.path)
         self._frame: Frame | None = None
-        self._run: tuple[int, ...] = ()
+        self._run: Indices = ()
         self._records: dict[int, Any] = {}
         self._complete_from: int | None = None
 
-    def past(self, stack: Sequence[Frame], back: int = 1) -> Any:
+    def past(self, stack: Frames, back: int = 1) -> Any:
         """Return the record of `back` iterations before the present one; None where the loop has no iteration that
         early.
         """
         return self.at(stack, iteration_in(stack[self._depth]) - back)
 
-    def at(self, stack: Sequence[Frame], iteration: int) -> Any:
+    def at(self, stack: Frames, iteration: int) -> Any:
         """Return the record of an iteration before the present one; None for a negative number."""
         if iteration < 0:
             return None
@@ -164,11 +161,11 @@ class IterationWindow:
             found = self._records[iteration]
         return found
 
-    def note(self, stack: Sequence[Frame]) -> None:
+    def note(self, stack: Frames) -> None:
         """An iteration has been closed: remember it."""
         self.put(stack, self._record(stack))
 
-    def put(self, stack: Sequence[Frame], record: Any) -> None:
+    def put(self, stack: Frames, record: Any) -> None:
         """Remember this of the present iteration."""
         if stack[self._depth] is not self._frame:
             self._turn_to(stack)
@@ -180,7 +177,7 @@ class IterationWindow:
         if old > 0 or not self._keeps_first:
             self._records.pop(old, None)
 
-    def records(self, stack: Sequence[Frame]) -> Collection[Any]:
+    def records(self, stack: Frames) -> Collection[Any]:
         """Return the records of the last iterations, none of them left out; there may be others among them."""
         present = iteration_in(stack[self._depth])
         if stack[self._depth] is not self._frame:
@@ -201,7 +198,7 @@ class IterationWindow:
         first = {0} if self._keeps_first else set()
         self._records = {at: record for at, record in self._records.items() if at in near or at in first}
 
-    def _turn_to(self, stack: Sequence[Frame]) -> None:
+    def _turn_to(self, stack: Frames) -> None:
         """Another frame: the same run of the body after a replay, or another run of it."""
         run = tuple(-1 if frame.activation is None else frame.activation.iteration for frame in stack[: self._depth])
         if run != self._run or self._frame is None:
@@ -209,7 +206,7 @@ class IterationWindow:
         self._frame, self._complete_from = stack[self._depth], None
         self._thin_out(iteration_in(self._frame))
 
-    def _fetch(self, stack: Sequence[Frame], wanted: int) -> None:
+    def _fetch(self, stack: Frames, wanted: int) -> None:
         """Replay the iterations that may be asked for next, on another machine; the run itself stays where it is."""
         present = iteration_in(stack[self._depth])
         first = wanted if wanted == 0 and self._keeps_first else max(0, min(wanted, present - self._back))
@@ -245,7 +242,7 @@ class BreakKind(StrEnum):
     LOG = "log"
 
 
-class BreakDescription(Struct, frozen=True):
+class BreakDescription(Record):
     """A breakpoint as it was asked for, to be shown, kept and set again.
 
     `hit`: it stops from the N-th moment on, or with `exactly` at that one alone, counted from where the run stood when
@@ -321,7 +318,7 @@ class Counted(NamedTuple):
     reached: int | None
 
 
-Observer = Callable[[Sequence[Frame], int], None]
+Observer = Callable[[Frames, int], None]
 
 
 class Breakpoint:

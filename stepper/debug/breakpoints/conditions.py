@@ -9,7 +9,6 @@ from types import EllipsisType
 from typing import Any, Final
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper.debug.breakpoints.breakpoint import (
@@ -19,15 +18,15 @@ from stepper.debug.breakpoints.breakpoint import (
     bodies,
     body_of,
     closed,
-    is_body,
     iteration_in,
 )
 from stepper.debug.causes.cause import PlaceEvent
 from stepper.debug.causes.locations import file_of, shown
 from stepper.debug.reference_values import ReferencedValue
-from stepper.debug.scopes import enclosing_loop, frame_of
+from stepper.debug.scopes import enclosing_loop, frame_of, is_body, loop_depth
 from stepper.debug.timeline import Timeline
-from stepper.engine.frames import Frame
+from stepper.element_types import Shape
+from stepper.engine.frames import Frames
 from stepper.engine.program import CompiledModel, Program, Value
 from stepper.errors import StepperError, UsageError
 from stepper.ir.model import Layer, parameter_shape
@@ -46,9 +45,10 @@ from stepper.query.atlas import Atlas
 from stepper.query.expression_compiler import Leaves
 from stepper.query.expression_syntax import Call, Indexed, Node, parse_tree
 from stepper.query.expressions import Expression, parse
+from stepper.records import Record
 
 
-class BreakpointPlace(Struct, frozen=True, eq=False):
+class BreakpointPlace(Record, eq=False):
     """Place where a run is to stop: after operation `index` of a program (see checks.Check), in these iterations only.
 
     `what` happened there with `layer`. `iterations` are (depth of the frame, iterations).
@@ -61,12 +61,13 @@ class BreakpointPlace(Struct, frozen=True, eq=False):
     iterations: tuple[tuple[int, int | IterationRange], ...] = ()
     target: Target | None = None
 
-    def is_now(self, stack: Sequence[Frame]) -> bool:
+    def is_now(self, stack: Frames) -> bool:
         """True if the iterations are those that were asked for."""
-        return all(_among(iteration_in(stack[depth]), asked) for depth, asked in self.iterations)
+        return all(among(iteration_in(stack[depth]), asked) for depth, asked in self.iterations)
 
 
-def _among(iteration: int, asked: int | IterationRange) -> bool:
+def among(iteration: int, asked: int | IterationRange) -> bool:
+    """True if an iteration is the one, or one of those, that are asked for."""
     if isinstance(asked, int):
         return iteration == asked
     return (asked.start or 0) <= iteration and (asked.stop is None or iteration < asked.stop)
@@ -285,7 +286,7 @@ def operations_of(text: str, compiled: CompiledModel, where: Program) -> frozens
 # --- elements of a value --------------------------------------------------------------------------------------------
 
 
-def ensure_elements(address: Address, target: Target, stack: Sequence[Frame]) -> str:
+def ensure_elements(address: Address, target: Target, stack: Frames) -> str:
     """Raise UsageError for an index that the value does not have: by its shape now, else by what the file declares.
 
     What is open in the file is let through where the value is not there yet; a note that says so is returned. Else it
@@ -333,7 +334,7 @@ def _placed(index: Sequence[int | slice | EllipsisType], rank: int) -> list[tupl
     return found
 
 
-def _sizes(target: Target, stack: Sequence[Frame]) -> tuple[int, ...] | None:
+def _sizes(target: Target, stack: Frames) -> Shape | None:
     """Return the shape of a value, -1 where a size is open; None where not even its rank is known."""
     depth = frame_of(stack, target.program)
     value = None if depth is None else stack[depth].values[target.slot]
@@ -367,7 +368,7 @@ class StackScope:
     timeline: Timeline
 
     def __init__(self, places: dict[Address, tuple[int, int]], loop: int, windows: dict[int, IterationWindow]) -> None:
-        self.stack: Sequence[Frame] = ()
+        self.stack: Frames = ()
         self._places = places
         self._loop = loop
         self._windows = windows
@@ -436,10 +437,10 @@ class OnlyScope(StackScope):
         return value[0] if value.shape == _ONE else value
 
 
-def _holding(expression: Expression, scope: StackScope) -> Callable[[Sequence[Frame]], bool]:
+def _holding(expression: Expression, scope: StackScope) -> Callable[[Frames], bool]:
     read, judged = expression.reading, expression.judged
 
-    def holds(stack: Sequence[Frame]) -> bool:
+    def holds(stack: Frames) -> bool:
         scope.stack = stack
         try:
             value = read(scope)
@@ -489,7 +490,7 @@ class Condition:
         targets = {address: _visible(address, compiled, program, index) for address in expression.addresses}
         if expression.references and timeline.reference is None:
             raise UsageError("there is no reference here: ref() is for runs that are compared; name one first")
-        loop = _loop_depth(program)
+        loop = loop_depth(program)
         if expression.reads_iteration and loop is None:
             raise UsageError(f"'iter' has no meaning in {program.name}, which is in no loop")
         places = {address: (len(target.program.path), target.slot) for address, target in targets.items()}
@@ -506,7 +507,7 @@ class Condition:
         self.holds = _holding(expression, self._scope)
         self.of_values = _value_test(expression, targets, program)
 
-    def value(self, stack: Sequence[Frame]) -> Any:
+    def value(self, stack: Frames) -> Any:
         """Return what the expression is now. Raise StepperError."""
         self._scope.stack = stack
         return self.expression.evaluate(self._scope)
@@ -527,7 +528,7 @@ def condition_of(text: str, timeline: Timeline, where: Program) -> Condition:
     targets = [_plain(address, compiled, where) for address in expression.addresses]
     programs = [target.program for target in targets]
     if expression.reads_iteration:
-        depth = _loop_depth(where)
+        depth = loop_depth(where)
         programs += [] if depth is None else [Atlas(compiled).ancestor(where, depth)]
     deepest = max([*programs, where], key=lambda program: len(program.path))
     programs += [Atlas(compiled).ancestor(deepest, enclosing_loop(deepest.path, name)) for name in expression.loops]
@@ -558,7 +559,7 @@ def conditions_of(text: str, timeline: Timeline, where: Program) -> list[Conditi
         else:
             found[id(condition.program), condition.index] = condition
     if not found:
-        if expression.loops and _loop_depth(deepest) is not None:
+        if expression.loops and loop_depth(deepest) is not None:
             return [condition_of(text, timeline, where)]  # which says what loops there are around
         raise problem
     return list(found.values())
@@ -566,7 +567,7 @@ def conditions_of(text: str, timeline: Timeline, where: Program) -> list[Conditi
 
 def _has_loops(program: Program, expression: Expression) -> bool:
     """True if the loops are around a program of which an expression asks for the iteration."""
-    if expression.reads_iteration and _loop_depth(program) is None:
+    if expression.reads_iteration and loop_depth(program) is None:
         return False
     try:
         for name in expression.loops:
@@ -596,12 +597,6 @@ def _visible(address: Address, compiled: CompiledModel, program: Program, index:
     if index < closed(program) and target.program.computed_at.get(target.slot, BEGUN) > limit:
         raise UsageError(f"'{address}' is computed later than this place, so it has no value here yet")
     return target
-
-
-def _loop_depth(program: Program) -> int | None:
-    """Return the depth of the innermost loop's frame while this program runs."""
-    depths = [depth for depth, layer in enumerate(program.path, 1) if layer.is_loop]
-    return depths[-1] if depths else None
 
 
 def _windows(targets: list[Target], timeline: Timeline) -> dict[int, IterationWindow]:
@@ -664,7 +659,7 @@ class LogLine:
             window for _, part, _ in self.parts if part is not None for window in part.windows
         ]
 
-    def text(self, stack: Sequence[Frame]) -> str:
+    def text(self, stack: Frames) -> str:
         """Return the line at this moment."""
         return "".join(literal + _written(condition, form, stack) for literal, condition, form in self.parts)
 
@@ -680,7 +675,7 @@ def _checked(form: str, text: str) -> str:
     return form
 
 
-def _written(condition: Condition | None, form: str, stack: Sequence[Frame]) -> str:
+def _written(condition: Condition | None, form: str, stack: Frames) -> str:
     if condition is None:
         return ""
     try:

@@ -20,7 +20,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final, NamedTuple, TypeVar
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper.debug.breakpoints.breakpoint import (
@@ -31,7 +30,6 @@ from stepper.debug.breakpoints.breakpoint import (
     IterationWindow,
     bodies,
     closed,
-    is_body,
     iteration_in,
     named,
     plan_of,
@@ -40,17 +38,19 @@ from stepper.debug.breakpoints.conditions import loop_body, value_place
 from stepper.debug.causes.cause import Carried, Cause, Location
 from stepper.debug.causes.locations import carried_of, file_of, location_of
 from stepper.debug.reference_values import ReferenceValues
+from stepper.debug.scopes import is_body
 from stepper.debug.timeline import Timeline
-from stepper.engine.frames import Frame
+from stepper.engine.frames import Frames
 from stepper.engine.loops import MergedInput
 from stepper.engine.program import CompiledModel, Program, Value
 from stepper.errors import UsageError
 from stepper.query.address_syntax import Address, numpy_index, parse_address
+from stepper.records import Record
 from stepper.tensors.difference import magnitude
 from stepper.wording import near_text
 
 
-class DataBreakpoint(Struct, frozen=True):
+class DataBreakpoint(Record):
     """A data breakpoint as it is written: the word of its kind, a limit where it has one, and what it is about."""
 
     word: str
@@ -58,7 +58,7 @@ class DataBreakpoint(Struct, frozen=True):
     address: Address | None = None
 
 
-class Setting(Struct, frozen=True):
+class Setting(Record):
     """A run in which a data breakpoint is set, seen from the graph `where`.
 
     `expected` are the operations in which NaN and Inf are expected: (id of the program, index).
@@ -99,10 +99,11 @@ class Checks(NamedTuple):
 
 
 MakeChecks = Callable[[DataBreakpoint, Setting], Checks]
+MakeLoopChecks = Callable[[Setting, Program], Checks]
 F = TypeVar("F", bound=MakeChecks)
 
 
-class DataBreakpointKind(Struct, frozen=True):
+class DataBreakpointKind(Record):
     """A kind of data breakpoint. `syntax` is how it is written, `meaning` when it stops the run, in a sentence.
 
     In the syntax LIMIT stands for a number, of which `limit` is an example, LOOP and VALUE for an address; what is in
@@ -163,6 +164,16 @@ def kind(syntax: str, meaning: str, *, limit: str = "") -> Callable[[F], F]:
         assert word not in _KINDS, f"two kinds are written '{word}'"
         _KINDS[word] = DataBreakpointKind(word, syntax, meaning, limit, make_checks)
         return make_checks
+
+    return enter
+
+
+def loop_kind(syntax: str, meaning: str) -> Callable[[MakeLoopChecks], MakeLoopChecks]:
+    """Enter the decorated function as a kind: of the bodies of all loops, or of the one that is named."""
+
+    def enter(make: MakeLoopChecks) -> MakeLoopChecks:
+        kind(syntax, meaning)(lambda wanted, setting: checks_of_loops(wanted, setting, partial(make, setting)))
+        return make
 
     return enter
 
@@ -279,21 +290,20 @@ def _checks_of_carried(
         return Checks([])
     depth, file = len(body.path), setting.file
 
-    def magnitudes(stack: Sequence[Frame]) -> dict[int, float]:
+    def magnitudes(stack: Frames) -> dict[int, float]:
         return {entry.parameter: magnitude(stack[depth].values[entry.result]) for entry in carried}
 
     window = IterationWindow(setting.timeline, body, magnitudes, keeps_first=True)
 
-    def began_with(stack: Sequence[Frame], entry: MergedInput) -> float:
+    def began_with(stack: Frames, entry: MergedInput) -> float:
         """Return the magnitude of the initial value, or of the first result where that is 0."""
-        activation = stack[depth].activation
-        assert activation is not None
+        activation = stack[depth].active
         initial = magnitude(stack[depth - 1].values[activation.operation.inputs[entry.input]])
         if initial == 0 and activation.iteration > 0:
             initial = window.at(stack, 0)[entry.parameter]
         return initial
 
-    def test(stack: Sequence[Frame]) -> Causes | None:
+    def test(stack: Frames) -> Causes | None:
         frame = stack[depth]
         if iteration_in(frame) < 0:
             return None
@@ -329,7 +339,7 @@ def checks_of_value(
     assert target is not None
     depth, file, index = len(place.program.path), setting.file, numpy_index(wanted.address.index)
 
-    def value(stack: Sequence[Frame]) -> Value | None:
+    def value(stack: Frames) -> Value | None:
         found = stack[depth].values[target.slot]
         try:
             return found[index] if index and found is not None else found
@@ -338,11 +348,11 @@ def checks_of_value(
 
     window = IterationWindow(setting.timeline, place.program, value, keeps_first=needs_first) if is_repeated else None
 
-    def began_with(stack: Sequence[Frame]) -> float:
+    def began_with(stack: Frames) -> float:
         first = None if window is None else window.at(stack, 0)
         return 0.0 if first is None else magnitude(first)
 
-    def test(stack: Sequence[Frame]) -> Causes | None:
+    def test(stack: Frames) -> Causes | None:
         is_first = window is None or iteration_in(stack[depth]) < 1
         if is_first and not from_first:
             return None

@@ -16,7 +16,6 @@ from stepper.debug.breakpoints.breakpoint import (
     Expected,
     IterationWindow,
     closed,
-    is_body,
     iteration_in,
 )
 from stepper.debug.breakpoints.conditions import (
@@ -36,8 +35,9 @@ from stepper.debug.breakpoints.conditions import (
 from stepper.debug.breakpoints.data_breakpoints import Checks, Setting, data_breakpoint, kinds, near_word, unfinished
 from stepper.debug.causes.cause import Became, NonFiniteKind, Reached, Unevaluated
 from stepper.debug.causes.locations import carried_of, file_of, location_of
+from stepper.debug.scopes import is_body
 from stepper.debug.timeline import Timeline
-from stepper.engine.frames import Frame
+from stepper.engine.frames import Frame, Frames
 from stepper.engine.loops import MergedInput
 from stepper.engine.program import Program
 from stepper.errors import StepperError, UsageError
@@ -174,7 +174,7 @@ def becomes_true(condition: Condition, timeline: Timeline) -> Checks:
     program = condition.program
     window = IterationWindow(timeline, program, condition.holds) if is_body(program) else None
 
-    def test(stack: Sequence[Frame]) -> Causes | None:
+    def test(stack: Frames) -> Causes | None:
         try:
             holds = condition.holds(stack)
             before = window is not None and window.past(stack)
@@ -191,7 +191,7 @@ def becomes_true(condition: Condition, timeline: Timeline) -> Checks:
 def is_true(condition: Condition) -> Check:
     """Return a check that holds wherever the condition is true."""
 
-    def test(stack: Sequence[Frame]) -> Causes | None:
+    def test(stack: Frames) -> Causes | None:
         try:
             return (_became(condition, stack, was_false=False),) if condition.holds(stack) else None
         except StepperError as error:
@@ -200,12 +200,12 @@ def is_true(condition: Condition) -> Check:
     return Check(condition.program, condition.index, test, may_hold=condition.holds, of_values=condition.of_values)
 
 
-def _became(condition: Condition, stack: Sequence[Frame], *, was_false: bool) -> Became:
+def _became(condition: Condition, stack: Frames, *, was_false: bool) -> Became:
     location = location_of(stack[: len(condition.program.path) + 1], condition.file)
     return Became(location=location, expression=condition.expression.text, was_false=was_false)
 
 
-def _unevaluated(condition: Condition, error: StepperError, stack: Sequence[Frame]) -> Unevaluated:
+def _unevaluated(condition: Condition, error: StepperError, stack: Frames) -> Unevaluated:
     location = location_of(stack[: len(condition.program.path) + 1], condition.file)
     text = condition.expression.text
     return Unevaluated(location=location, expression=text, message=str(error).splitlines()[0])
@@ -219,7 +219,7 @@ def at_place(place: BreakpointPlace, condition: Condition | None, file: str, *, 
     depth = len(place.program.path)
     holds, of_values = (None, None) if condition is None else (condition.holds, condition.of_values)
 
-    def test(stack: Sequence[Frame]) -> Causes | None:
+    def test(stack: Frames) -> Causes | None:
         try:
             if holds is not None and not holds(stack):
                 return None
@@ -244,8 +244,7 @@ def _passed(place: BreakpointPlace, frame: Frame) -> MergedInput | None:
     """Return the back edge over which a value passes at this place; None if none does."""
     if place.target is None or not is_body(place.program) or place.index not in (BEGUN, closed(place.program)):
         return None
-    activation = frame.activation
-    assert activation is not None
+    activation = frame.active
     plan: Any = activation.plan
     outward = place.index != BEGUN
     entries = [one for one in plan.merged if place.target.slot == (one.result if outward else one.parameter)]

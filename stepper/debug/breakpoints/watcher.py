@@ -23,11 +23,12 @@ from stepper.debug.breakpoints.breakpoint import (
     Guard,
     IterationWindow,
     closed,
-    is_body,
     iteration_in,
 )
 from stepper.debug.causes.cause import Cause, Trigger
-from stepper.engine.frames import Frame, Phase, ValueWatch
+from stepper.debug.scopes import is_body
+from stepper.element_types import Indices
+from stepper.engine.frames import Frame, Frames, Phase, ValueWatch
 from stepper.engine.machine import Machine
 from stepper.engine.program import Program
 from stepper.errors import StepperError
@@ -67,7 +68,7 @@ class Section:
         """The one guard of all that is asked, if there is one."""
         return self.guarded[0][0] if len(self.guarded) == 1 and not (self.plain or self.windows) else None
 
-    def due(self, stack: Sequence[Frame], last: int) -> list[Asked]:
+    def due(self, stack: Frames, last: int) -> list[Asked]:
         """Return the checks that may hold, up to operation `last`, in the order of their moments."""
         if not self.guarded:
             return self.plain
@@ -124,7 +125,7 @@ class BreakpointWatcher:
     def __init__(self, machine: Machine) -> None:
         self.machine: Machine = proxy(machine)  # it holds this watcher
         self.found: Stopped | None = None
-        self.stops: Mapping[int, tuple[int, ...]] = {}
+        self.stops: Mapping[int, Indices] = {}
         self.watches_iterations = False
         self._programs: dict[int, Sections] = {}
         self._known: tuple[Breakpoint, ...] = ()
@@ -292,7 +293,7 @@ class BreakpointWatcher:
                 window.note(stack)
         return self.found is not None and not self._backward
 
-    def _stop(self, tick: int, owner: Breakpoint, causes: Sequence[Cause], stack: Sequence[Frame]) -> None:
+    def _stop(self, tick: int, owner: Breakpoint, causes: Sequence[Cause], stack: Frames) -> None:
         if self._counts_only:
             return
         if owner.log is not None:

@@ -17,7 +17,7 @@ from stepper.debug.causes.cause import NonFiniteKind
 from stepper.debug.causes.texts import title
 from stepper.debug.overview.births import MOST_BIRTHS, BirthSearch
 from stepper.debug.results import Found, FoundMoment, Which
-from stepper.debug.scopes import Names, WalkScope, innermost_loop, iteration_now
+from stepper.debug.scopes import Names, WalkScope, innermost_loop, is_body, iteration_now
 from stepper.debug.timeline import Timeline
 from stepper.debug.visits import PAUSED, Spot, before_iteration, excursion, walk
 from stepper.engine.frames import Frame, place
@@ -149,7 +149,7 @@ class _MomentSearch:
         if depth is not None:
             return stack[depth].program
         programs = self._stack_of.compiled.programs
-        bodies = [program for program in programs if program.path and program.path[-1].is_loop]
+        bodies = [program for program in programs if is_body(program)]
         if len(bodies) != 1:
             raise UsageError("the expression names no value, and there is no loop here; enter the loop that is meant")
         return bodies[0]

@@ -6,18 +6,17 @@ its seventh, and `loop:0` where it has been left.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from msgspec.structs import replace
 
 from stepper.debug.breakpoints.breakpoint import BEGUN, body_of, closed
-from stepper.debug.breakpoints.conditions import BreakpointPlace, destinations
+from stepper.debug.breakpoints.conditions import BreakpointPlace, among, destinations
 from stepper.debug.causes.cause import PlaceEvent
 from stepper.debug.iterations.loop_runs import from_the_first
+from stepper.debug.moments.run_pairs import is_before, order_at
 from stepper.debug.stop import iteration_of
 from stepper.debug.timeline import Timeline
 from stepper.debug.visits import PAUSED, Spot, before_iteration, excursion, walk
-from stepper.engine.frames import Frame
+from stepper.engine.frames import Frame, Frames
 from stepper.engine.program import CompiledModel, Program
 from stepper.errors import AddressCandidate, Paused, UsageError
 from stepper.ir.lowering import without_loops
@@ -101,7 +100,7 @@ def _candidate(place: BreakpointPlace, asked: Address, compiled: CompiledModel) 
     return AddressCandidate(str(as_asked(address, asked)), place.layer.type)
 
 
-def _wanted(stack: Sequence[Frame], place: BreakpointPlace) -> Wanted:
+def _wanted(stack: Frames, place: BreakpointPlace) -> Wanted:
     """Return the iterations that the address names; of the loops around it that run now, otherwise the present one."""
     wanted: Wanted = {}
     for depth, frame in enumerate(stack):
@@ -124,7 +123,8 @@ def _tick_of(timeline: Timeline, place: BreakpointPlace, wanted: Wanted) -> int 
             nonlocal found
             stack = machine.stack
             frames = [*stack[: len(place.program.path)], frame]
-            if all(_is_in(iteration_of(frames[depth]), asked) for depth, asked in wanted.items()):
+            now = [(iteration_of(frames[depth]), asked) for depth, asked in wanted.items()]
+            if all(iteration is not None and among(iteration, asked) for iteration, asked in now):
                 # An iteration is closed one move after its last operation.
                 found = tick + place.index - index
             return found is not None
@@ -145,37 +145,14 @@ def _begin(timeline: Timeline, place: BreakpointPlace, wanted: Wanted) -> str:
     path = place.program.path
     if outermost is None or outermost >= len(stack) or stack[outermost].program.path != path[:outermost]:
         timeline.goto(0)
-        nearest = timeline.history.latest(lambda kept: _is_before(kept.frames, path, wanted))
+        first = [_first(wanted.get(depth, 0)) for depth in range(1, len(path) + 1)]
+        order = order_at(timeline.machine.compiled, place.program, first)
+        nearest = timeline.history.latest(lambda kept: is_before(kept, order))
         if nearest is not None:
             timeline.goto(nearest.tick)
         return ""
     return before_iteration(timeline, outermost, _first(wanted[outermost]))
 
 
-def _is_before(frames: Sequence[Frame], path: Sequence[Layer], wanted: Wanted) -> bool:
-    """True if a moment is surely before the first one in these iterations: in the same of all loops but for one."""
-    for depth, (frame, layer) in enumerate(zip(frames[1:], path, strict=False), 1):
-        if frame.program.path != path[:depth]:
-            return False
-        if not layer.is_loop:
-            continue
-        asked, now = wanted.get(depth), iteration_of(frame)
-        if asked is None:
-            return False
-        if now is None or now < _first(asked):
-            return True
-        if now != asked:
-            return False
-    return False
-
-
 def _first(asked: int | IterationRange) -> int:
     return asked if isinstance(asked, int) else asked.start or 0
-
-
-def _is_in(iteration: int | None, asked: int | IterationRange) -> bool:
-    if iteration is None:
-        return False
-    if isinstance(asked, int):
-        return iteration == asked
-    return (asked.start or 0) <= iteration and (asked.stop is None or iteration < asked.stop)

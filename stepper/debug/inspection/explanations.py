@@ -16,6 +16,7 @@ from stepper.debug.loop_limits import (
     may_run_out,
     total,
 )
+from stepper.element_types import Indices
 from stepper.engine import loops
 from stepper.engine.frames import Activation, Frame, Phase
 from stepper.engine.loops import EndReason, SliceWalk
@@ -37,8 +38,7 @@ class When(NamedTuple):
 
 def when(frame: Frame) -> When | None:
     """Of which iteration a stop in this frame speaks; None where the loop has run none and will run none."""
-    activation = frame.activation
-    assert activation is not None
+    activation = frame.active
     if frame.phase is Phase.RUNNING:
         return When(activation.iteration, "gets")
     if activation.iteration >= 0:
@@ -111,8 +111,7 @@ def unfed() -> str:
 
 def last_value(layer: Layer, frame: Frame, result: str, without: str) -> str:
     """Return what a last-value output is or will be; `without` says what it is after no iteration."""
-    activation = frame.activation
-    assert activation is not None
+    activation = frame.active
     rule = f"({specification(layer)}, port_map: no axis)"
     if activation.iteration < 0 and frame.phase is Phase.LEAVING:
         return f"{no_iteration(activation)}, so it is {without}"
@@ -235,7 +234,7 @@ def phase(frame: Frame) -> str:
     """Return how far a frame has come, in words."""
     activation, operations = frame.activation, len(frame.program.operations)
     progress = f"after {frame.pc} of {operations} operations"
-    if activation is None or not isinstance(activation.plan, LoopPlan):
+    if activation is None or not frame.loop:
         return progress
     if frame.phase is Phase.RUNNING:
         return f"in iteration {activation.iteration}, {progress}"
@@ -245,7 +244,7 @@ def phase(frame: Frame) -> str:
     return f"{closed}, it was the last: {activation.ended}" if frame.phase is Phase.LEAVING else closed
 
 
-def shape(dimensions: tuple[int, ...] | None) -> str:
+def shape(dimensions: Indices | None) -> str:
     """Return a shape, unknown dimensions as `?`."""
     return "?" if dimensions is None else shape_text(dimensions).replace("-1", "?")
 
@@ -266,8 +265,7 @@ def condition(activation: Activation, *, running: bool, origin: str, upcoming: b
 
 def carried(frame: Frame, result: str, parameter: str, line: int, absent: str) -> str:
     """Return what a back edge does next."""
-    activation = frame.activation
-    assert activation is not None
+    activation = frame.active
     edge = f"(back edge, line {line})"
     if is_last(activation):
         return f"no further iteration gets what Result '{result}' is {edge}"

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from msgspec import Struct
 
 from stepper import element_types
 from stepper.debug import loop_limits
@@ -34,9 +33,9 @@ from stepper.debug.inspection.views import (
     value_view,
 )
 from stepper.debug.loop_limits import condition_limit
-from stepper.debug.scopes import innermost_loop, is_loop
+from stepper.debug.scopes import innermost_loop
 from stepper.debug.stop import iteration_of
-from stepper.element_types import STRING_DTYPE, Array, read_only
+from stepper.element_types import STRING_DTYPE, Array, Shape, read_only
 from stepper.engine import loops, transitions
 from stepper.engine.frames import Activation, Frame, Phase, loop_run, place
 from stepper.engine.loops import (
@@ -58,16 +57,16 @@ from stepper.engine.transitions import CONDITION, TRIP_COUNT
 from stepper.errors import KernelError, UsageError
 from stepper.ir.model import BackEdge, Body, InputMapping, Layer, OutputMapping, Source
 from stepper.ops.operands import normalize_axis
+from stepper.records import Record
 from stepper.tensors.difference import largest_gap
 
 
 def body_of(frame: Frame) -> Body:
     """Return the body (of an If the side) that the frame of a loop or branch runs."""
-    assert frame.activation is not None
-    return next(body for body in frame.activation.operation.layer.bodies if body.graph is frame.program.graph)
+    return next(body for body in frame.active.operation.layer.bodies if body.graph is frame.program.graph)
 
 
-class Inside(Struct, frozen=True):
+class Inside(Record):
     """The frame of a loop or branch with the frame around it, and what belongs to the two; `file` is the model's."""
 
     frame: Frame
@@ -82,15 +81,15 @@ class Inside(Struct, frozen=True):
     @classmethod
     def of(cls, frame: Frame, outer: Frame, level: LevelView, machine: Machine) -> Inside:
         """Return what belongs to the frame of a loop or branch and the one around it."""
-        assert frame.activation is not None
-        activation, file = frame.activation, str(machine.compiled.model.path)
+        activation, file = frame.active, str(machine.compiled.model.path)
         return cls(frame, outer, level, machine.rules, file, activation, activation.operation.layer, body_of(frame))
 
     @property
     def plan(self) -> LoopPlan:
         """Return the loop's plan."""
-        assert isinstance(self.activation.plan, LoopPlan)
-        return self.activation.plan
+        plan = self.frame.loop
+        assert plan is not None
+        return plan
 
     def inner(self, identity: int) -> ValueView:
         """Return the value of a Parameter or Result of the body, by id."""
@@ -213,15 +212,12 @@ def _side_input(inside: Inside, entry: InputMapping) -> InputView:
 # --- concatenated outputs -------------------------------------------------------------------------------------------
 
 
-Shape = tuple[int, ...]
-
-
 def scan_views(frame: Frame, body: Body, rules: Rules) -> tuple[ScanView, ...]:
     """Return all of them, in the order of the file."""
-    activation = frame.activation
-    assert activation is not None and isinstance(activation.plan, LoopPlan)
+    activation, plan = frame.active, frame.loop
+    assert plan is not None
     entries = [entry for entry in body.outputs if entry.output is not None and entry.slicing is not None]
-    parts = zip(entries, activation.plan.concatenated, activation.scans, strict=True)
+    parts = zip(entries, plan.concatenated, activation.scans, strict=True)
     return tuple(_scan_view(activation, body, entry, planned, scan.copy(), rules) for entry, planned, scan in parts)
 
 
@@ -547,7 +543,7 @@ def inspect_loop(machine: Machine, depth: int | None = None, *, differences: boo
         raise UsageError("the run is in no loop here")
     if not 0 <= found < len(machine.stack):
         raise UsageError(f"the stack has the levels 0 to {len(machine.stack) - 1}; there is no level {found}")
-    if not is_loop(machine.stack[found]):
+    if not machine.stack[found].loop:
         raise UsageError(f"level {found}, {_level(machine.stack, found).path}, is not a loop")
     return _loop_at(machine, found, differences=differences)
 
@@ -574,7 +570,7 @@ def _level(stack: list[Frame], depth: int) -> LevelView:
     layer = None if activation is None else activation.operation.layer
     running = frame.program.operations[frame.pc].layer if depth < len(stack) - 1 else None
     phase = explanations.phase(frame)
-    if activation is not None and not is_loop(frame):
+    if activation is not None and not frame.loop:
         phase = f"{body_of(frame).role}, {phase}"
     return LevelView(
         depth=depth,
@@ -582,11 +578,11 @@ def _level(stack: list[Frame], depth: int) -> LevelView:
         name="model" if layer is None else layer.name,
         path=place(stack[: depth + 1]),
         iteration=iteration_of(frame),
-        count=explanations.count(activation, condition_limit(frame)) if activation and is_loop(frame) else "",
+        count=explanations.count(activation, condition_limit(frame)) if activation and frame.loop else "",
         phase=phase if running is None else f"{phase}, in {running.type} '{running.name}'",
         under_way=running,
         run=loop_run(stack[: depth + 1]),
-        total=loop_limits.total(activation) if activation and is_loop(frame) else None,
-        limit=loop_limits.limit(activation, condition_limit(frame)) if activation and is_loop(frame) else None,
+        total=loop_limits.total(activation) if activation and frame.loop else None,
+        limit=loop_limits.limit(activation, condition_limit(frame)) if activation and frame.loop else None,
         word="iteration" if layer is None else layer.iteration_word,
     )

@@ -10,7 +10,6 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper.debug.branches.edits import Edit, ValueEdit
@@ -21,9 +20,9 @@ from stepper.debug.results import cell_text
 from stepper.debug.stop import Mark, iteration_of
 from stepper.debug.stop_scope import WatchReading
 from stepper.debug.watches import Watch, Watches
-from stepper.element_types import Array, read_only
+from stepper.element_types import Array, Shape, read_only
 from stepper.engine import transitions
-from stepper.engine.frames import Frame, LoopRun, Phase
+from stepper.engine.frames import Frame, Frames, LoopRun, Phase
 from stepper.engine.loops import ConcatenatedOutput, EndReason, OutputRole, Role, Scan, SliceWalk
 from stepper.engine.machine import Machine
 from stepper.engine.program import CompiledModel, LoopPlan, Operation, Program
@@ -32,7 +31,7 @@ from stepper.html_tables import html_table
 from stepper.ir.model import Graph, Layer, Slicing, Source
 from stepper.query.address_resolution import Target, address_of, moment_address
 from stepper.query.address_syntax import Address
-from stepper.records import Brief, OneLine
+from stepper.records import Brief, OneLine, Record
 
 if TYPE_CHECKING:
     from stepper.debug.causes.cause import Verdict
@@ -48,7 +47,7 @@ class Origin(StrEnum):
     NOTHING = "not connected"
 
 
-class ValueView(OneLine, Struct, frozen=True, eq=False):
+class ValueView(OneLine):
     """A value at a stop. `layer` and `output` compute it, `source` says that in words; `name` is what it is known by.
 
     `array` is None where there is no value now; `absent` then says why.
@@ -72,7 +71,7 @@ class ValueView(OneLine, Struct, frozen=True, eq=False):
         return self.name, self.source, self.absent if self.array is None else cell_text(self.array)
 
 
-class OperationView(OneLine, Struct, frozen=True, eq=False):
+class OperationView(OneLine):
     """An operation with its inputs and outputs; `index` is its place in the order of its graph.
 
     `computed_by` is the partner that computes it, in words; empty for a kernel of our own.
@@ -85,7 +84,7 @@ class OperationView(OneLine, Struct, frozen=True, eq=False):
     computed_by: str = ""
 
 
-class LevelView(OneLine, Struct, frozen=True, eq=False):
+class LevelView(OneLine):
     """One frame of the stack. `kind` is model, TensorIterator, Loop or If; `count` is such as `17 of at most 24`:
     `total` are all iterations where that is known, `limit` is how many there may be at most, None without any. `word`
     is what an iteration is called: call, or iteration.
@@ -108,7 +107,7 @@ class LevelView(OneLine, Struct, frozen=True, eq=False):
     word: str = "iteration"
 
 
-class TripView(OneLine, Struct, frozen=True):
+class TripView(OneLine, eq=True):
     """How often a loop runs: `maximum` (None: unlimited), iterations `executed` so far, `total` where it is known.
 
     `origin` says where the maximum comes from; `sentence` why the loop ended, or what can still end it. `by_condition`
@@ -132,7 +131,7 @@ class TripView(OneLine, Struct, frozen=True):
         return min((limit for limit in known if limit is not None), default=None)
 
 
-class ConditionView(OneLine, Struct, frozen=True, eq=False):
+class ConditionView(OneLine):
     """A Loop's condition, or that of an If: `value` is what counts now, `origin` where that comes from.
 
     `upcoming` is what the body's Result says already in an iteration that is not closed yet. `is_constant`: the body's
@@ -146,7 +145,7 @@ class ConditionView(OneLine, Struct, frozen=True, eq=False):
     is_constant: bool = False
 
 
-class SliceView(OneLine, Struct, frozen=True):
+class SliceView(OneLine, eq=True):
     """The slice that an iteration gets of an input of `extent` elements along the axis."""
 
     iteration: int
@@ -174,7 +173,7 @@ class SliceView(OneLine, Struct, frozen=True):
         return self.walk.count
 
 
-class InputView(OneLine, Struct, frozen=True, eq=False):
+class InputView(OneLine):
     """An input of a port map. `input` is the index of the layer's input, None where nothing outside is connected.
 
     `why` names the rule for the present iteration. `slice` is that of a sliced input, None where it has none (left).
@@ -197,7 +196,7 @@ class InputView(OneLine, Struct, frozen=True, eq=False):
         return self.input
 
 
-class OutputView(OneLine, Struct, frozen=True, eq=False):
+class OutputView(OneLine):
     """An output of a port map. `output` is the index of the layer's output, None where it leads to none."""
 
     direction: ClassVar = "output"
@@ -217,7 +216,7 @@ class OutputView(OneLine, Struct, frozen=True, eq=False):
         return self.output
 
 
-class BackEdgeView(OneLine, Struct, frozen=True, eq=False):
+class BackEdgeView(OneLine):
     """A back edge. `came_in` is what the Parameter got in this iteration, `goes_out` what the Result is now.
 
     `comes_next` is what the Parameter gets in the next iteration, None where that is not computed yet or there will be
@@ -248,7 +247,7 @@ class BackEdgeView(OneLine, Struct, frozen=True, eq=False):
         return bool(result.outputs) and -1 in result.outputs[0].dims
 
 
-class ScanView(OneLine, Struct, frozen=True, eq=False):
+class ScanView(OneLine):
     """A concatenated output while it grows: `pieces` so far, `shape` now and, where that is known, `final_shape`.
 
     A final shape that only the file tells, with no piece to show it, is `declared`; unknown dimensions are negative.
@@ -261,8 +260,8 @@ class ScanView(OneLine, Struct, frozen=True, eq=False):
     axis: int
     order: str
     pieces: int
-    shape: tuple[int, ...] | None
-    final_shape: tuple[int, ...] | None
+    shape: Shape | None
+    final_shape: Shape | None
     declared: bool
     why: str
     _scan: Scan
@@ -290,7 +289,7 @@ class ScanView(OneLine, Struct, frozen=True, eq=False):
         return joined
 
 
-class LoopView(OneLine, Struct, frozen=True, eq=False):
+class LoopView(OneLine):
     """One run of a TensorIterator or Loop. `condition` is None for a TensorIterator."""
 
     level: LevelView
@@ -320,7 +319,7 @@ class LoopView(OneLine, Struct, frozen=True, eq=False):
         return {edge.parameter.layer.id for edge in edges if edge.parameter.layer is not None}
 
 
-class BranchView(OneLine, Struct, frozen=True, eq=False):
+class BranchView(OneLine):
     """One run of a side of an If; `side` is then_body or else_body."""
 
     level: LevelView
@@ -336,7 +335,7 @@ class BranchView(OneLine, Struct, frozen=True, eq=False):
         return *self.inputs, *self.outputs
 
 
-class StopView(OneLine, Struct, frozen=True, eq=False):
+class StopView(OneLine):
     """Everything that a stop shows; `levels` from the model's own graph inwards, empty at the end of the run.
 
     `done` was just executed, `next` comes next, both in the innermost frame. `loop` is the innermost loop, `branch` the
@@ -441,7 +440,7 @@ _QUICKLY_TRIED: Final = 2**14
 """Elements of the inputs of an operation that is run again while a screen waits."""
 
 
-class FrameView(Brief, Struct, frozen=True, eq=False):
+class FrameView(Brief):
     """One frame at one moment; `depth` 0 is the model's own graph.
 
     `last` is the index of the operation that was executed last in this iteration (-1: none yet), `running` that of the
@@ -548,13 +547,13 @@ class FrameView(Brief, Struct, frozen=True, eq=False):
         return Target(self.program, layer, output, slot, layer, (None,) * len(self.program.path))
 
 
-def frame_views(stack: Sequence[Frame], edits: Iterable[Edit] = ()) -> tuple[FrameView, ...]:
+def frame_views(stack: Frames, edits: Iterable[Edit] = ()) -> tuple[FrameView, ...]:
     """Return all frames of a stack, from the model's own graph inwards; `edits` are those of the run."""
     made = tuple(edits)
     return tuple(_frame_view(stack, depth, made) for depth in range(len(stack)))
 
 
-def _frame_view(stack: Sequence[Frame], depth: int, edits: Sequence[Edit]) -> FrameView:
+def _frame_view(stack: Frames, depth: int, edits: Sequence[Edit]) -> FrameView:
     frame = stack[depth].copy()
     running = frame.phase is Phase.RUNNING
     nested = depth < len(stack) - 1
@@ -574,7 +573,7 @@ MOST_PLACES: Final = 50
 """Of a breakpoint that are told one by one."""
 
 
-class BreakView(Brief, Struct, frozen=True, eq=False):
+class BreakView(Brief):
     """A breakpoint; `places` are the operations at which it sits, as (id of the program, index).
 
     Of one that waits for something about values wherever it happens there are none. `first_places` are the first of
@@ -624,7 +623,7 @@ def _break_view(breakpoint: Breakpoint) -> BreakView:
     )
 
 
-class WatchView(Struct, frozen=True, eq=False):
+class WatchView(Record, eq=False):
     """A watch: what it is now, and what it was in the iterations of this run of the loop at which one has stopped.
 
     `addresses` are those of the values that it reads; `body` is that of the innermost loop which has one of them, and
@@ -673,7 +672,7 @@ def _readings(watch: Watch, run: LoopRun | None) -> tuple[WatchReading, ...]:
     return tuple(found[iteration] for iteration in sorted(found))
 
 
-class Glance(Struct, frozen=True):
+class Glance(Record):
     """Place of a run while it goes on: integers that were read one after another, so they may be of near moments.
 
     `loop` is the innermost loop, `endless` the outermost one that nothing can end.
@@ -701,14 +700,13 @@ def glance(machine: Machine) -> Glance:
 
 
 def _iteration(frame: Frame) -> int | None:
-    activation = frame.activation
-    return activation.iteration if activation is not None and activation.operation.layer.is_loop else None
+    return frame.active.iteration if frame.loop else None
 
 
 # --- variables and marks --------------------------------------------------------------------------------------------
 
 
-class VariableView(Struct, frozen=True, eq=False):
+class VariableView(Record, eq=False):
     """A variable of the model (ReadValue, Assign), or the state of a random operation, as it is now.
 
     `layers` are those that read it or assign to it. `value` is what the next inference would begin with; None before
@@ -720,7 +718,7 @@ class VariableView(Struct, frozen=True, eq=False):
     value: Any
 
 
-class MarkView(Struct, frozen=True):
+class MarkView(Record):
     """A moment with a name; `is_here`: it is of the branch that goes on, so that one can go there."""
 
     name: str

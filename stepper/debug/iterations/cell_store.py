@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, pairwise
 from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import astuple, replace
 
 from stepper.debug.iterations.loop_runs import outer_now
@@ -24,11 +23,12 @@ from stepper.debug.overview.facts import ActivationFacts, LoopFacts, Overview, R
 from stepper.debug.overview.rows import LoopRows, loop_rows
 from stepper.debug.stop import iteration_of
 from stepper.debug.timeline import Timeline
-from stepper.element_types import Array
-from stepper.engine.frames import Frame, Phase
-from stepper.engine.program import LoopPlan, Program, Value
+from stepper.debug.visits import Enough, never
+from stepper.element_types import Array, Indices, Shape
+from stepper.engine.frames import Frame, Frames, Phase
+from stepper.engine.program import Program, Value
 from stepper.errors import UsageError
-from stepper.records import Brief
+from stepper.records import Brief, Record
 from stepper.tensors.histories import KeptStatistic, ValueHistory
 from stepper.tensors.known_values import KnownValues
 from stepper.tensors.statistics import FITTING, OVER_ITERATIONS, quiet_number_of
@@ -46,7 +46,17 @@ class Cell(NamedTuple):
     operation: int
 
 
-class Tile(Struct, frozen=True, eq=False):
+def next_cell(marked: Iterable[tuple[int, Array]], after: Cell, *, backward: bool) -> Cell | None:
+    """Return the next cell in time that is marked: of iterations in the order of the search, for each operation."""
+    for iteration, is_marked in marked:
+        cells = [Cell(iteration, int(index)) for index in np.flatnonzero(is_marked)]
+        fitting = [cell for cell in cells if (cell < after if backward else cell > after)]
+        if fitting:
+            return fitting[-1] if backward else fitting[0]
+    return None
+
+
+class Tile(Record, eq=False):
     """Operations in some iterations: arrays of shape [iterations, operations].
 
     `numbers` hold where `known`. `shapes` are equal where the shapes of the values are; -1: not seen yet.
@@ -117,7 +127,7 @@ class CellStore:
         return {at: self._rows[at] for at in range(first, last + 1) if at in self._rows}
 
 
-class CellsView(Brief, Struct, frozen=True, eq=False):
+class CellsView(Brief):
     """The operations of one run of a graph over a window of its iterations.
 
     `tiles` by iteration. `firsts`: of what is known of the whole run, the first cells with NaN and with Inf. `ended` is
@@ -165,13 +175,9 @@ class CellsView(Brief, Struct, frozen=True, eq=False):
 
         Of what is known; a cell whose iteration before is not known counts for none.
         """
-        for iteration in sorted(self.tiles, reverse=backward):
-            turns = _turns(self.window(iteration - 1, 2), iteration == 0)
-            found = [Cell(iteration, int(index)) for index in np.flatnonzero(turns)]
-            fitting = [cell for cell in found if (cell < after if backward else cell > after)]
-            if fitting:
-                return fitting[-1] if backward else fitting[0]
-        return None
+        iterations = sorted(self.tiles, reverse=backward)
+        turns = ((at, _turns(self.window(at - 1, 2), at == 0)) for at in iterations)
+        return next_cell(turns, after, backward=backward)
 
 
 def _turns(part: Tile, is_first: bool) -> Array:
@@ -204,7 +210,7 @@ class ListedValues:
     def __init__(self, slots: Sequence[int]) -> None:
         self._slots = slots
         self._known: OrderedDict[int, KnownValues] = OrderedDict()
-        self._wanted: tuple[int, ...] = ()
+        self._wanted: Indices = ()
         self._read: OrderedDict[int, None] = OrderedDict()
 
     def want(self, operations: Sequence[int]) -> None:
@@ -225,9 +231,7 @@ class ListedValues:
         """True if the wanted values were not read when the iteration was closed."""
         return bool(self._wanted) and iteration not in self._read
 
-    def see(
-        self, frame: Frame, iteration: int, most: int = LARGEST, enough: Callable[[], bool] = lambda: False
-    ) -> bool:
+    def see(self, frame: Frame, iteration: int, most: int = LARGEST, enough: Enough = never) -> bool:
         """Read what this iteration has made, and what the one before left, of values of at most so many elements.
 
         `enough` ends it. True if any was not known.
@@ -277,7 +281,7 @@ _GROWTH: Final = 8.0
 """A carried value explodes where it has grown so many times in the last iterations."""
 
 
-class RowValues(Struct, frozen=True, eq=False):
+class RowValues(Record, eq=False):
     """A row of a loop, and what is known of its values around the present: column k is what iteration k made."""
 
     row: Row
@@ -307,7 +311,7 @@ class RowValues(Struct, frozen=True, eq=False):
         )
 
 
-class HistoryView(Struct, frozen=True, eq=False):
+class HistoryView(Record, eq=False):
     """The operations of one run of a graph over its last iterations; of a value that grows what each one adds.
 
     `numbers[k, index]` is the statistic of operation `index` in iteration `first + k`, where `known[k, index]`;
@@ -358,7 +362,7 @@ class _ActivationStatistics:
         self.ended: int | None = None
         self.held: list[Value] = [None] * len(self.slots)
         self.row = Tile.empty(1, len(self.slots))
-        self.shapes: dict[tuple[int, ...], int] = {}
+        self.shapes: dict[Shape, int] = {}
 
     def see(self, frame: Frame, statistic: str, reach: int) -> bool:
         """Take in what the frame holds, of operations so many before and behind the moment; True if any is new."""
@@ -390,9 +394,7 @@ class _ActivationStatistics:
         """True if the iteration was not seen when it was closed."""
         return self.cells.lacks(iteration) or (with_values and self.operations.lacks(iteration))
 
-    def see_operations(
-        self, frame: Frame, most: int = LARGEST_AT_A_STOP, enough: Callable[[], bool] = lambda: False
-    ) -> bool:
+    def see_operations(self, frame: Frame, most: int = LARGEST_AT_A_STOP, enough: Enough = never) -> bool:
         """Take what this iteration has made, and what the one before left, of values of at most so many elements."""
         iteration = _iteration(frame)
         return iteration is not None and self.operations.see(frame, iteration, most, enough)
@@ -411,8 +413,7 @@ class _ActivationStatistics:
 
     def _see_entered(self, frame: Frame, iteration: int) -> None:
         """Take what back edges carried into this iteration: the one before has made it."""
-        plan = None if frame.activation is None else frame.activation.plan
-        for parameter, result in plan.carried if isinstance(plan, LoopPlan) else ():
+        for parameter, result in frame.loop.carried if frame.loop else ():
             known = self.values.get(result)
             if known is not None and iteration:
                 known.see(iteration - 1, frame.values[parameter])
@@ -440,7 +441,7 @@ class _ActivationStatistics:
         self.cells.put(iteration, missing, self.row)
         return bool((shapes[missing] >= 0).any())
 
-    def _shape(self, shape: tuple[int, ...]) -> int:
+    def _shape(self, shape: Shape) -> int:
         """Return a number for a shape; beyond so many, one for all others."""
         if shape not in self.shapes and len(self.shapes) >= MOST_SHAPES:
             return MOST_SHAPES
@@ -455,7 +456,7 @@ class IterationStatistics:
         self._file = str(timeline.machine.compiled.model.path)
         self.statistic = statistic
         self._runs: OrderedDict[tuple[int, int], _ActivationStatistics] = OrderedDict()
-        self._wanted: dict[str, tuple[Program | None, tuple[int, ...]]] = {}
+        self._wanted: dict[str, tuple[Program | None, Indices]] = {}
 
     def choose(self, statistic: str) -> None:
         """Another number for each tensor; what was known is forgotten. UsageError for one that there is not."""
@@ -474,7 +475,7 @@ class IterationStatistics:
         for run in self._runs.values():
             run.operations.want(self._wanted_of(run.program))
 
-    def _wanted_of(self, program: Program) -> tuple[int, ...]:
+    def _wanted_of(self, program: Program) -> Indices:
         wanted = (operations for where, operations in self._wanted.values() if where is program)
         return tuple(dict.fromkeys(chain.from_iterable(wanted)))
 
@@ -510,7 +511,7 @@ class IterationStatistics:
         tiles, firsts = run.cells.view(first, last), dict(run.cells.firsts)
         return CellsView(run.program, self.statistic, tiles, firsts, run.ended, run.operations.view())
 
-    def fill(self, depth: int, back: int, enough: Callable[[], bool]) -> bool:
+    def fill(self, depth: int, back: int, enough: Enough) -> bool:
         """Fetch the last `back` iterations of the loop at this depth where they are not known; whether any was not.
 
         Of the operations that are looked at values are fetched for the last ones alone.
@@ -521,14 +522,12 @@ class IterationStatistics:
         is_near = back <= _NEAR
         return self.fill_between(depth, present - back, present - 1, enough, with_values=is_near)
 
-    def fill_values(self, depth: int, enough: Callable[[], bool]) -> bool:
+    def fill_values(self, depth: int, enough: Enough) -> bool:
         """Read the large values of the present, for which nobody waits; whether any was not known."""
         stack = self._timeline.machine.stack
         return depth < len(stack) and self._run(stack[depth]).see_operations(stack[depth], LARGEST, enough)
 
-    def fill_between(
-        self, depth: int, first: int, last: int, enough: Callable[[], bool], *, with_values: bool = True
-    ) -> bool:
+    def fill_between(self, depth: int, first: int, last: int, enough: Enough, *, with_values: bool = True) -> bool:
         """Fetch these iterations of the loop at this depth, where they are not known; whether any was not.
 
         One excursion, which ends early where `enough` says so, or a pause was asked for. Iterations that are still to
@@ -544,9 +543,7 @@ class IterationStatistics:
             self._fetch(run, machine.stack[: depth + 1], wanted[0], wanted[-1], enough)
         return bool(wanted)
 
-    def _fetch(
-        self, run: _ActivationStatistics, stack: Sequence[Frame], first: int, last: int, enough: Callable[[], bool]
-    ) -> None:
+    def _fetch(self, run: _ActivationStatistics, stack: Frames, first: int, last: int, enough: Enough) -> None:
         """Read these iterations of the run of the last frame of a stack."""
 
         def visit(frame: Frame) -> bool:
@@ -566,10 +563,7 @@ class IterationStatistics:
         key = _key(frame)
         run = self._runs.get(key)
         if run is None:
-            plan = None if frame.activation is None else frame.activation.plan
-            rows = LoopRows()
-            if frame.activation is not None and isinstance(plan, LoopPlan):
-                rows = loop_rows(frame.activation.operation.layer, plan, self._file)
+            rows = loop_rows(frame.active.operation.layer, frame.loop, self._file) if frame.loop else LoopRows()
             run = self._runs[key] = _ActivationStatistics(frame.program, rows)
             run.operations.want(self._wanted_of(frame.program))
         self._runs.move_to_end(key)
@@ -582,14 +576,12 @@ class IterationStatistics:
 
 
 def _key(frame: Frame) -> tuple[int, int]:
-    return id(frame.program), 0 if frame.activation is None else frame.activation.entered
+    return id(frame.program), frame.entered
 
 
 def _iteration(frame: Frame) -> int | None:
     """Return the iteration of a loop's frame (None before the first); 0 for a graph that runs once."""
-    if frame.activation is None or not isinstance(frame.activation.plan, LoopPlan):
-        return 0
-    return iteration_of(frame)
+    return iteration_of(frame) if frame.loop else 0
 
 
 _Pair = tuple[ValueHistory | None, ValueHistory]

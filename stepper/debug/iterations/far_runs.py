@@ -8,7 +8,6 @@ from enum import Enum, auto
 from time import perf_counter
 from typing import ClassVar, Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper.debug.breakpoints.conditions import loop_body
@@ -27,6 +26,7 @@ from stepper.debug.stop import iteration_of
 from stepper.debug.table.columns import made_by_iteration
 from stepper.debug.timeline import Timeline
 from stepper.debug.visits import excursion
+from stepper.element_types import Indices
 from stepper.engine.frames import EventKind, Every, Snapshot
 from stepper.engine.machine import Machine
 from stepper.engine.program import CompiledModel, LoopPlan, Program
@@ -35,14 +35,14 @@ from stepper.ir.model import Layer
 from stepper.query.address_resolution import Target, from_main, layer_address, moment_address, resolve
 from stepper.query.address_syntax import Address, Iterations
 from stepper.query.atlas import Atlas
-from stepper.records import Brief
+from stepper.records import Brief, Record
 
 MOST_SECONDS: Final = 2.0
 """Seconds for which iterations that the run has not come to are computed."""
 _STRETCH: Final = 100_000
 
 
-class LoopOfRun(Struct, frozen=True, eq=False):
+class LoopOfRun(Record, eq=False):
     """A run of the loop with this body, by the iterations around it (None: any; fewer: the rest any).
 
     The model's own graph is such a body, too, of the one run that there is.
@@ -52,7 +52,7 @@ class LoopOfRun(Struct, frozen=True, eq=False):
     outer: Outer = ()
 
 
-class FarRun(Brief, Struct, frozen=True, eq=False):
+class FarRun(Brief):
     """A run of a loop as it stands at its last iteration that is known, in the frame at `depth`.
 
     At depth 0 it is that of the model's own graph, which has no iterations.
@@ -174,7 +174,7 @@ class Reading(Enum):
     GENERAL = auto()
 
 
-class LookedAt(Struct, frozen=True, eq=False):
+class LookedAt(Record, eq=False):
     """Iterations that one looks at: of the loop with this body and of those around it, from the outside inwards.
 
     `at_end`: what the loop carries is shown as the iteration hands it on, else as it entered it.
@@ -182,7 +182,7 @@ class LookedAt(Struct, frozen=True, eq=False):
 
     compiled: CompiledModel
     body: Program
-    iterations: tuple[int, ...]
+    iterations: Indices
     at_end: bool = False
 
     def meant(self, asked: Address, reading: Reading = Reading.VALUE) -> Address:

@@ -7,15 +7,16 @@ under way, else the last one that began before the present, else the first to co
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
-from msgspec import Struct
 from msgspec.structs import replace
 
+from stepper.debug.moments.run_pairs import Order, is_before, order_at, order_of
 from stepper.debug.scopes import NotRunning, frame_of, loop_depth
 from stepper.debug.stop import iteration_of
 from stepper.debug.timeline import Timeline
 from stepper.debug.visits import Spot, excursion, is_run, walk
-from stepper.engine.frames import Event, EventKind, Every, Frame, Phase, Snapshot
+from stepper.engine.frames import Event, EventKind, Every, Frame, Frames, Snapshot
 from stepper.engine.machine import Machine
 from stepper.engine.program import Program
 from stepper.errors import Paused, UsageError
@@ -46,7 +47,7 @@ def outer_iterations(target: Target) -> Outer:
     return tuple(found)
 
 
-def ensure_run_here(stack: Sequence[Frame], target: Target) -> None:
+def ensure_run_here(stack: Frames, target: Target) -> None:
     """Raise NotRunning for a place of which an address names another run of its loop than the one that is under way.
 
     Such an address has to say an iteration of the loop as well: `outer@3::inner@-1::h`.
@@ -95,9 +96,7 @@ def enter_run(timeline: Timeline, program: Program, outer: Outer = ()) -> int:
 def go_to_latest(timeline: Timeline, depth: int) -> None:
     """Go to the latest moment that is known of the run of the loop at this depth, if it is later. Raise Paused."""
     machine = timeline.machine
-    activation = machine.stack[depth].activation
-    assert activation is not None
-    entered = activation.entered
+    entered = machine.stack[depth].entered
 
     def fits(snapshot: Snapshot) -> bool:
         return len(snapshot.frames) > depth and is_run(snapshot.frames[depth], entered)
@@ -125,7 +124,7 @@ def address_in_run(
     return replace(address, levels=tuple(levels), iterations=iteration)
 
 
-def outer_now(frames: Sequence[Frame]) -> Outer:
+def outer_now(frames: Frames) -> Outer:
     """Return the iterations around the last of these frames."""
     return tuple(iteration_of(frame) for frame in frames[1:-1])
 
@@ -134,9 +133,7 @@ def iterations_in_all(timeline: Timeline, depth: int) -> int:
     """Return how many iterations the loop at this depth runs in the end; those to come are computed."""
     machine = timeline.machine
     frame = machine.stack[depth]
-    activation = frame.activation
-    assert activation is not None
-    last = activation.iteration + 1
+    last = frame.active.iteration + 1
     with excursion(timeline):
         go_to_latest(timeline, depth)
         latest = machine.stack[depth].activation
@@ -195,74 +192,44 @@ def address_from_the_first(timeline: Timeline, address: Address) -> Address:
     return replace(full, index=address.index)
 
 
-def _is_inside(stack: Sequence[Frame], program: Program, outer: Outer) -> bool:
+def _is_inside(stack: Frames, program: Program, outer: Outer) -> bool:
     depth = len(program.path)
     return depth < len(stack) and stack[depth].program is program and _fits(stack[: depth + 1], outer)
 
 
-def _fits(frames: Sequence[Frame], outer: Outer) -> bool:
+def _fits(frames: Frames, outer: Outer) -> bool:
     """True if the frames around the last one are in these iterations, as far as they say."""
     return all(asked is None or asked == now for asked, now in zip(outer, outer_now(frames), strict=False))
 
 
-def _enters(stack: Sequence[Frame], program: Program, event: Event) -> bool:
+def _enters(stack: Frames, program: Program, event: Event) -> bool:
     return event.kind is EventKind.ENTERED and len(stack) == len(program.path) + 1 and stack[-1].program is program
 
 
 def _descend(timeline: Timeline, program: Program, outer: Outer) -> None:
     """Go from the start of the run, or a later snapshot before the place, into one frame after the other."""
-    atlas, machine = Atlas(timeline.machine.compiled), timeline.machine
+    machine = timeline.machine
+    compiled, found = machine.compiled, list[int | None]()
     timeline.goto(0)
     for around, layer in enumerate(program.path):
-        body, asked = atlas.ancestor(program, around + 1), outer[around - 1] if around else None
+        body, asked = Atlas(compiled).ancestor(program, around + 1), outer[around - 1] if around else None
         if asked is not None and asked < 0:
             asked += iterations_in_all(timeline, around)
-        entry = _Entry(machine, body, around, asked, outer)
-        nearest = timeline.history.latest(entry.is_before)
+        found[-1:] = [asked, -1] if around else [-1]
+        order = order_at(compiled, body, found)
+        nearest = timeline.history.latest(partial(is_before, order=order))
         if nearest is not None and nearest.tick > machine.tick:
             timeline.goto(nearest.tick)
-        event = timeline.forward(Every.LOOP, entry.is_decided)
+        event = timeline.forward(Every.LOOP, partial(_has_come, machine, order))
         if event.kind is EventKind.PAUSED:
             raise Paused
-        if not entry.is_at(event):
+        if not _is_inside(machine.stack, body, tuple(found[:-1])):
             where = "" if asked is None else f" in iteration {asked} of '{program.path[around - 1].name}'"
             raise UsageError(f"{layer.type} '{layer.name}' does not run{where}")
 
 
-class _Entry(Struct, frozen=True, eq=False):
-    """The entry into a body from the frame at depth `around`, there in an iteration (None: any); `outer` has all."""
-
-    machine: Machine
-    body: Program
-    around: int
-    iteration: int | None
-    outer: Outer
-
-    def is_at(self, event: Event) -> bool:
-        """True if the event is the entry."""
-        stack = self.machine.stack
-        is_asked = len(stack) > self.around and self.iteration in (None, iteration_of(stack[self.around]))
-        return is_asked and _enters(stack, self.body, event)
-
-    def is_decided(self, event: Event) -> bool:
-        """True if the event is the entry, or there will be none."""
-        stack = self.machine.stack
-        if len(stack) <= self.around:
-            return True
-        now = iteration_of(stack[self.around])
-        is_past = self.iteration is not None and now is not None and now > self.iteration
-        return is_past or self.is_at(event)
-
-    def is_before(self, snapshot: Snapshot) -> bool:
-        """True if a snapshot is in the frame around the body, before the entry."""
-        frames, parent = snapshot.frames, self.machine.stack[self.around].program
-        if len(frames) != self.around + 1 or frames[-1].program is not parent or not _fits(frames, self.outer):
-            return False
-        frame, now = frames[-1], iteration_of(frames[-1])
-        index = parent.indices.get(self.body.path[-1].id, -1)  # what no output needs is left out
-        if self.iteration is not None and now != self.iteration:
-            return now is None or now < self.iteration
-        return frame.phase is Phase.RUNNING and frame.pc <= index
+def _has_come(machine: Machine, order: Order, _event: Event) -> bool:
+    return order_of(machine.stack) >= order
 
 
 def _before_the_present(timeline: Timeline, program: Program, outer: Outer) -> bool:

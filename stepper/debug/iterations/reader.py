@@ -14,7 +14,7 @@ from stepper.debug.timeline import Timeline
 from stepper.debug.visits import PAUSED, Spot, before_iteration, excursion, walk
 from stepper.engine.frames import Event, EventKind, Every, Frame, Phase, RunObserver, Snapshot, Taps
 from stepper.engine.machine import Machine
-from stepper.engine.program import LoopPlan, Program, Value
+from stepper.engine.program import Program, Value
 from stepper.errors import StepperError
 
 _MOST_WAITING: Final = 1024
@@ -135,9 +135,8 @@ class IterationReader:
             return tap.is_enough or len(machine.stack) <= depth
 
         frame = machine.stack[depth]
-        assert frame.activation is not None
         if is_bounded and self.body.straight:
-            last = frame.activation.entered + int(self.end) * (len(self.body.code) + 2)
+            last = frame.active.entered + int(self.end) * (len(self.body.code) + 2)
             until = last if until is None else min(last, until)
         reason = ""
         try:
@@ -219,9 +218,9 @@ class _Tap(RunObserver):
 
     def iteration_closed(self, frame: Frame) -> None:
         """Take the values of the iteration."""
-        activation = frame.activation
-        if frame.program is not self._body or activation is None or not isinstance(activation.plan, LoopPlan):
+        if frame.program is not self._body or not frame.loop:
             return
+        activation = frame.active
         if not self._waiting[0]:
             self._begin = activation.iteration
             size = sum(_bytes(frame.values[slot]) for slot in self._slots)
@@ -233,10 +232,10 @@ class _Tap(RunObserver):
 
     def taps(self, frame: Frame) -> Taps | None:
         """Return what is taken from the iterations of a straight body."""
-        if frame.program is not self._body or frame.activation is None:
+        if frame.program is not self._body:
             return None
         if not self._waiting[0]:
-            self._begin = frame.activation.iteration + 1
+            self._begin = frame.active.iteration + 1
         return Taps(self._pairs, max(self._most - len(self._waiting[0]), 1), self._done)
 
     def _done(self) -> None:
@@ -245,10 +244,9 @@ class _Tap(RunObserver):
 
     def unfinished(self, frame: Frame | None) -> None:
         """Take what an iteration that failed has computed."""
-        is_here = frame is not None and frame.program is self._body and frame.phase is Phase.RUNNING
-        if frame is not None and frame.activation is not None and is_here:
+        if frame is not None and frame.program is self._body and frame.phase is Phase.RUNNING:
             if not self._waiting[0]:
-                self._begin = frame.activation.iteration
+                self._begin = frame.active.iteration
             for values, slot in zip(self._waiting, self._slots, strict=True):
                 values.append(frame.values[slot] if frame.is_current(slot) else None)
         self.settle()

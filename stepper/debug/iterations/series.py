@@ -103,7 +103,7 @@ def value_before(timeline: Timeline, target: Target) -> Any:
 
     Raise UsageError where that was not computed.
     """
-    asked = _iteration_named(target)
+    asked = _iteration_named(timeline, target)
     iteration = _iteration_meant(timeline, target)
     if iteration < 1:
         raise UsageError(f"'{target.named.name}' has no iteration before this one")
@@ -119,12 +119,10 @@ def value_in(timeline: Timeline, target: Target) -> Any:
 
     UsageError.
     """
-    asked = _iteration_named(target)
+    asked = _iteration_named(timeline, target)
     if asked is None:
         stack = timeline.machine.stack
-        if any(one is not None for one in target.iterations):
-            ensure_run_here(stack, target)
-        elif not stack and target.program is timeline.machine.compiled.main:
+        if not stack and target.program is timeline.machine.compiled.main:
             return output_at_end(timeline.machine, target)
         return value_now(stack, target)
     return value_in_iteration(timeline, target, asked)
@@ -174,11 +172,18 @@ def _target(timeline: Timeline, address: Address) -> Target:
     return resolve(address, timeline.machine.compiled, timeline.machine.program)
 
 
-def _iteration_named(target: Target) -> int | None:
-    """Return the iteration of the innermost loop that an address names; None for none. UsageError for several."""
-    asked = target.iterations[loop_around(target) - 1] if any(one is not None for one in target.iterations) else None
+def _iteration_named(timeline: Timeline, target: Target) -> int | None:
+    """Return the iteration of the innermost loop that an address names; None for none. UsageError for several.
+
+    NotRunning for an address that names a run of that loop alone, which does not run here.
+    """
+    if all(one is None for one in target.iterations):
+        return None
+    asked = target.iterations[loop_around(target) - 1]
     if isinstance(asked, IterationRange):
         raise UsageError(f"'{target.named.name}' is asked for in several iterations")
+    if asked is None:
+        ensure_run_here(timeline.machine.stack, target)
     return asked
 
 
@@ -187,15 +192,9 @@ def _iteration_meant(timeline: Timeline, target: Target) -> int:
 
     Below 0: the loop has none so early. Raise UsageError where the loop does not run.
     """
-    asked = _iteration_named(target)
+    asked = _iteration_named(timeline, target)
     if asked is None:
-        stack = timeline.machine.stack
-        if any(one is not None for one in target.iterations):
-            ensure_run_here(stack, target)
-        depth = _loop_here(timeline, target)
-        activation = stack[depth].activation
-        assert activation is not None
-        return activation.iteration
+        return timeline.machine.stack[_loop_here(timeline, target)].active.iteration
     if asked >= 0:
         return asked
     with excursion(timeline):

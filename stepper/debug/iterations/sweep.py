@@ -13,7 +13,6 @@ from itertools import groupby
 from typing import Any, ClassVar, Final
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper.debug.debugger import Debugger
@@ -25,12 +24,13 @@ from stepper.debug.scopes import Names
 from stepper.debug.stop import iteration_of
 from stepper.debug.stop_scope import StopScope
 from stepper.debug.timeline import Timeline
+from stepper.debug.visits import Enough
 from stepper.engine.frames import Frame
-from stepper.engine.program import LoopPlan, Program
+from stepper.engine.program import Program
 from stepper.errors import StepperError, UsageError
 from stepper.query.address_syntax import Address
 from stepper.query.expressions import Expression
-from stepper.records import Brief
+from stepper.records import Brief, Record
 from stepper.tensors.histories import MOST_ELEMENTS, Capacity, HistoryRecorder, KeptStatistic, ValueHistory
 
 MOST_BINS: Final = 2**15
@@ -46,7 +46,7 @@ _TOGETHER: Final = 2**10
 _KINDS: Final = {RowKind.BACK_EDGE: "carried", RowKind.SLICE: "slice"}
 
 
-class TrackView(Brief, Struct, frozen=True, eq=False):
+class TrackView(Brief):
     """Values of one track over iterations. `kind`: carried, output, slice, condition, watch.
 
     A carried value is what each iteration handed on, an output its piece, a slice what it was given; a condition is 1
@@ -70,7 +70,7 @@ class TrackView(Brief, Struct, frozen=True, eq=False):
         return min((one for one in known if one is not None), default=None)
 
 
-class SweepView(Struct, frozen=True, eq=False):
+class SweepView(Record, eq=False):
     """The tracks of all iterations from 0, and of a stretch closely where the bins of all are coarse.
 
     `reached`: how many iterations are known, from the first on. `complete`: that is as far as the run has come.
@@ -82,7 +82,7 @@ class SweepView(Struct, frozen=True, eq=False):
     complete: bool
 
 
-class WatchedRun(Struct, frozen=True, eq=False):
+class WatchedRun(Record, eq=False):
     """A watch over the iterations of one run of its loop; `is_whole`: as far as that has come."""
 
     values: ValueHistory | None
@@ -174,7 +174,7 @@ class _Sweep:
         """True if there is nothing to read up to a tick."""
         return self._reader.is_done or not self.tracks or self._reader.tick >= furthest
 
-    def go(self, timeline: Timeline, enough: Callable[[], bool]) -> None:
+    def go(self, timeline: Timeline, enough: Enough) -> None:
         """Read on a little."""
         fresh: list[Any] = []
 
@@ -232,7 +232,7 @@ class Sweeps:
             all(self._is_done(sweep) for sweep in [*whole, *close]),
         )
 
-    def fill(self, depth: int, span: tuple[int, int], enough: Callable[[], bool]) -> bool:
+    def fill(self, depth: int, span: tuple[int, int], enough: Enough) -> bool:
         """Walk on a little; whether there was anything to walk."""
         sweep = self._unfinished(depth, span)
         if sweep is None:
@@ -240,7 +240,7 @@ class Sweeps:
         sweep.go(self._debugger.timeline, enough)
         return True
 
-    def fill_watched(self, depth: int, number: int, enough: Callable[[], bool]) -> WatchedRun:
+    def fill_watched(self, depth: int, number: int, enough: Enough) -> WatchedRun:
         """Walk on a little, for this watch alone; return what is known of it."""
         sweep = self._sweep(depth, number, 0, math.inf)
         if self._has_iterations(depth):
@@ -284,8 +284,7 @@ class Sweeps:
     def _sweep(self, depth: int, part: int, begin: int, end: float) -> _Sweep:
         stack = self._debugger.machine.stack
         frame = stack[depth]
-        entered = 0 if frame.activation is None else frame.activation.entered
-        key = id(frame.program), entered, part, begin, end
+        key = id(frame.program), frame.entered, part, begin, end
         sweep = self._sweeps.get(key)
         if sweep is None:
             tracks, watched = (self._carried(frame), None) if not part else self._watch(part, frame.program)
@@ -301,11 +300,10 @@ class Sweeps:
         return sweep
 
     def _carried(self, frame: Frame) -> list[_Track]:
-        activation = frame.activation
-        plan = None if activation is None else activation.plan
-        if activation is None or not isinstance(plan, LoopPlan):
+        plan = frame.loop
+        if plan is None:
             return []
-        known = loop_rows(activation.operation.layer, plan, str(self._debugger.machine.compiled.model.path))
+        known = loop_rows(frame.active.operation.layer, plan, str(self._debugger.machine.compiled.model.path))
         tracks: dict[int, _Track] = {}
         parameters = {result: parameter for parameter, result in reversed(plan.carried)}
         taken = [

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
-from msgspec import Struct, field
+from msgspec import field
 
 from stepper.element_types import Array, read_only
-from stepper.engine.frames import Frame
+from stepper.engine.frames import Frame, Frames
 from stepper.engine.program import Program, Value
-from stepper.records import Brief
+from stepper.records import Brief, Record
 
 if TYPE_CHECKING:
     from stepper.debug.reference_values import GraphPath
@@ -44,14 +44,14 @@ def place_of_path(path: GraphPath) -> GraphPlace:
     return tuple(PlaceStep(step.layer.id, step.role, step.iteration) for step in path)
 
 
-def place_of_stack(stack: Sequence[Frame]) -> GraphPlace:
+def place_of_stack(stack: Frames) -> GraphPlace:
     """Return the place of the graph that the innermost of these frames runs, at its present iteration."""
     from stepper.debug.reference_values import path_of  # the words for moments need none of a run
 
     return place_of_path(path_of(stack))
 
 
-class Moment(Struct, frozen=True):
+class Moment(Record):
     """A moment that is held against now.
 
     ITERATION: that of `place`, in the run of `branch`; `tick` is where it was pinned (None: its end). BRANCH: the same
@@ -106,7 +106,7 @@ ValueKey = tuple[int, int]
 """A value of a graph: the id of the layer that computes it, and the index of the output."""
 
 
-class MomentValues(Brief, Struct, frozen=True, eq=False):
+class MomentValues(Brief):
     """Values of a moment in one graph. `iteration` is that of the moment, None outside of loops.
 
     Those of a run are in its frame, those of a reference in `given`, as far as they were asked for.

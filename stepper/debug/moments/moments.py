@@ -13,14 +13,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 from operator import call, is_not
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper.debug.branches.branches import Branches
-from stepper.debug.branches.edits import ORIGINAL
+from stepper.debug.branches.edits import ORIGINAL, RunCourse
 from stepper.debug.breakpoints.conditions import named_places
 from stepper.debug.finding.goto import place_from_the_first
 from stepper.debug.moments.moment import (
@@ -34,20 +33,21 @@ from stepper.debug.moments.moment import (
     ValueKey,
     place_of_stack,
 )
-from stepper.debug.moments.run_pairs import Order, iterations_of, order_of
+from stepper.debug.moments.run_pairs import Order, is_before, iterations_of, order_of
 from stepper.debug.moments.spread import BesideIteration, MomentView, OperationDifference, Other, Spread
 from stepper.debug.reference_values import ReferenceValues, ValuePlace, path_of
 from stepper.debug.scopes import innermost_loop
-from stepper.debug.stop import Stop, iteration_of
+from stepper.debug.stop import iteration_of
 from stepper.debug.timeline import Timeline
-from stepper.debug.visits import excursion
-from stepper.engine.frames import Event, EventKind, Every, Frame, LoopRun, Snapshot, loop_run
-from stepper.engine.machine import Machine
-from stepper.engine.program import LoopPlan, Program, Value
-from stepper.errors import Paused, StepperError, UsageError
+from stepper.debug.visits import Enough, excursion, never
+from stepper.element_types import Indices
+from stepper.engine.frames import Event, EventKind, Every, Frame, Frames, LoopRun, Snapshot, loop_run
+from stepper.engine.program import Program, Value
+from stepper.errors import StepperError, UsageError
 from stepper.ir.lowering import without_loops
 from stepper.ir.model import Layer
 from stepper.query.atlas import Atlas
+from stepper.records import Record
 from stepper.tensors.difference import Change, Difference, difference
 from stepper.tensors.statistics import number_of
 from stepper.tensors.tolerances import Tolerances
@@ -60,28 +60,31 @@ _MOST_KEPT: Final = 3
 """Frames of a branch that are kept; each holds the values of one iteration."""
 
 
-class FoundFrame(Struct, frozen=True, eq=False):
-    """A frame as it was at the end of its iteration, at `tick`; or, without one, why there is none."""
+class FoundFrame(Record, eq=False):
+    """A frame as it was at the end of its iteration, at `tick`; or, without one, why there is none.
+
+    `failed`: the run fails before the end of the iteration, by the error `problem`.
+    """
 
     frame: Frame | None
     tick: int = 0
     problem: str = ""
+    failed: bool = False
 
 
 class FrameFinder:
     """Finds frames in one course of a run. What takes long is left off and gone on with; the present stays."""
 
-    def __init__(self, timeline: Timeline) -> None:
-        self._timeline = timeline
+    def __init__(self, timeline: Timeline, most: int = _MOST_KEPT) -> None:
+        self._timeline, self._most = timeline, most
         self._kept: OrderedDict[GraphPlace, FoundFrame] = OrderedDict()
         self._stand: Snapshot | None = None
-        self._course: tuple[object, ...] = ()
+        self._course = RunCourse()
 
-    def frame(self, place: GraphPlace, enough: Callable[[], bool] = lambda: False) -> FoundFrame | None:
+    def frame(self, place: GraphPlace, enough: Enough = never) -> FoundFrame | None:
         """Return the frame of a place; None where `enough` ended the search, which another call goes on with."""
-        edits = self._timeline.edits
-        course = tuple(one for tick in sorted(edits) for one in edits[tick])
-        if len(course) != len(self._course) or any(a is not b for a, b in zip(course, self._course, strict=True)):
+        course = RunCourse(self._timeline.edits)
+        if course != self._course:
             self._kept.clear()
             self._stand, self._course = None, course
         found = self._kept.get(place)
@@ -90,16 +93,17 @@ class FrameFinder:
             if found is None:
                 return None
             self._kept[place] = found
-            while len(self._kept) > _MOST_KEPT:
+            while len(self._kept) > self._most:
                 self._kept.popitem(last=False)
         self._kept.move_to_end(place)
         return found
 
-    def _searched(self, search: _Search, enough: Callable[[], bool]) -> FoundFrame | None:
+    def _searched(self, search: _Search, enough: Enough) -> FoundFrame | None:
         machine = self._timeline.machine
         with excursion(self._timeline):
-            begin = self._timeline.history.latest(search.is_before) or self._timeline.history.before(0)
-            if self._stand is not None and self._stand.tick > begin.tick and search.is_before(self._stand):
+            history, order = self._timeline.history, search.order
+            begin = history.latest(lambda kept: is_before(kept, order)) or history.before(0)
+            if self._stand is not None and self._stand.tick > begin.tick and is_before(self._stand, order):
                 begin = self._stand
             machine.restore(begin)
             found = search.go(enough)
@@ -114,14 +118,10 @@ class _Search:
         self._timeline, self._machine = timeline, timeline.machine
         self._place = place
         self._iterations = tuple(step.iteration for step in place if step.iteration is not None)
-        self._program, self._order = _program_at(self._machine.compiled.main, place)
+        self._program, self.order = _program_at(self._machine.compiled.main, place)
         self._found: FoundFrame | None = None
 
-    def is_before(self, snapshot: Snapshot) -> bool:
-        """True if a moment is before the end of the iteration."""
-        return bool(snapshot.frames) and order_of(snapshot.frames) < self._order
-
-    def go(self, enough: Callable[[], bool]) -> FoundFrame | None:
+    def go(self, enough: Enough) -> FoundFrame | None:
         """Go on to the end of the iteration; None where that was left off."""
         machine = self._machine
         try:
@@ -139,7 +139,7 @@ class _Search:
         if frame.program is self._program and self._is_end(event):
             self._found = FoundFrame(frame.copy(), event.tick)
             return True
-        if stack and order_of(stack) > self._order:
+        if stack and order_of(stack) > self.order:
             self._found = FoundFrame(None, event.tick, self._why_absent(event))
             return True
         return False
@@ -157,14 +157,14 @@ class _Search:
         stack = self._machine.stack
         for depth, frame in enumerate(stack):
             if frame.program is self._program and iterations_of(stack[: depth + 1]) == self._iterations:
-                return FoundFrame(frame.copy(), self._machine.tick, message)
-        return FoundFrame(None, self._machine.tick, message)
+                return FoundFrame(frame.copy(), self._machine.tick, message, failed=True)
+        return FoundFrame(None, self._machine.tick, message, failed=True)
 
     def _why_absent(self, event: Event) -> str:
         program, activation = event.frame.program, event.frame.activation
         is_around = self._program.path[: len(program.path)] == program.path
         if event.kind is EventKind.LEFT and is_around and activation is not None:
-            if isinstance(activation.plan, LoopPlan):
+            if event.frame.loop:
                 return f"the loop runs {counted(activation.iteration + 1, 'iteration')} there"
             if program.path == self._program.path:
                 return "the other side of the If runs there"
@@ -195,13 +195,7 @@ _SOME: Final = 16
 
 _RANKS: Final = tuple(Change)
 
-Enough = Callable[[], bool]
 Result = TypeVar("Result")
-
-
-def never() -> bool:
-    """Return False: what is asked for is wanted whole."""
-    return False
 
 
 class Moments:
@@ -225,7 +219,7 @@ class Moments:
 
     # --- values --------------------------------------------------------------------------------------------------
 
-    def values(self, moment: Moment, stack: Sequence[Frame], enough: Enough = never) -> MomentValues | str | None:
+    def values(self, moment: Moment, stack: Frames, enough: Enough = never) -> MomentValues | str | None:
         """Return the values of a moment for the graph of the innermost of these frames, or why there are none.
 
         None where `enough` ended the search. Of a reference only those that were asked for with `given`.
@@ -271,7 +265,7 @@ class Moments:
             self._given.popitem(last=False)
         return found
 
-    def value(self, moment: Moment, stack: Sequence[Frame], layer: int, output: int = 0) -> Value | None:
+    def value(self, moment: Moment, stack: Frames, layer: int, output: int = 0) -> Value | None:
         """Return one value of a moment for the graph of the innermost frame; None where it has none. UsageError."""
         found = self.values(moment, stack)
         if isinstance(found, str):
@@ -281,7 +275,7 @@ class Moments:
             self._ask_reference(found, stack, (layer, output))
         return found.held(layer, output)
 
-    def _ask_reference(self, values: MomentValues, stack: Sequence[Frame], key: ValueKey) -> Value | None:
+    def _ask_reference(self, values: MomentValues, stack: Frames, key: ValueKey) -> Value | None:
         given, reference = values.given, self._timeline.reference
         assert isinstance(given, dict) and reference is not None
         if key not in given:
@@ -388,11 +382,10 @@ class Moments:
         path = None if loop_depth is None else _paths(moment, place_of_stack(stack[: loop_depth + 1]))
         return MomentView(moment, iteration, path, title, values, around, known, entered, is_complete=is_complete)
 
-    def _compare_carried(self, beside: _Beside[Difference], stack: Sequence[Frame]) -> Iterator[bool]:
+    def _compare_carried(self, beside: _Beside[Difference], stack: Frames) -> Iterator[bool]:
         """Compare what entered the iteration of a loop; yield True where it is time to look at the clock."""
         frame, moment = stack[-1], beside.moment
-        plan = None if frame.activation is None else frame.activation.plan
-        merged = plan.merged if isinstance(plan, LoopPlan) else ()
+        merged = frame.loop.merged if frame.loop else ()
         entered = [
             (
                 frame.program.parameter(one.parameter),
@@ -407,7 +400,7 @@ class Moments:
             beside.put(key, now, self._pair(beside.values.held(key), now[0], layers[key], moment))
             yield True
 
-    def _compare_operations(self, beside: _Beside[OperationDifference], stack: Sequence[Frame]) -> Iterator[bool]:
+    def _compare_operations(self, beside: _Beside[OperationDifference], stack: Frames) -> Iterator[bool]:
         """Compare what is not compared yet of a graph, the last one that has run first; yield as above."""
         frame, moment, a = stack[-1], beside.moment, beside.values
         asks = moment.kind is MomentKind.REFERENCE
@@ -439,7 +432,7 @@ class Moments:
             return None
 
         def compared() -> Difference:
-            return difference(a, now, self.tolerances_for(moment).of(layer, np.asarray(now).dtype))
+            return difference(a, now, self.tolerances_for(moment).of(layer, now))
 
         return self._differences.of((a, now), (moment.kind is MomentKind.REFERENCE, layer.id), compared)
 
@@ -447,8 +440,117 @@ class Moments:
         reference = self._timeline.reference
         return reference.title if moment.kind is MomentKind.REFERENCE and reference is not None else ""
 
+    # --- what is meant by a text ------------------------------------------------------------------------------------
 
-def _paths(moment: Moment, here: GraphPlace) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    def called(self, text: str, a: Moment | None = None) -> Moment | None:
+        """Return the moment that a text means, None for `off`; `a` is A as it is, for `+1` and `next`.
+
+        A text is one of WORDS, the name of a branch, the number of an iteration of the loop that runs here, how many
+        iterations later than A (+1, -2), or an address with iterations. UsageError for one that there is not.
+        """
+        if text == OFF:
+            return None
+        if text == _NEXT:
+            return self._next(a)
+        if text in ("", HERE):
+            return self.here()
+        if text == MomentKind.BEFORE:
+            return BEFORE
+        if text == MomentKind.REFERENCE:
+            if self._timeline.reference is None:
+                raise UsageError("there is no reference: name one with reference FILE, or --reference at the start")
+            return REFERENCE
+        if text in self._branches:
+            return self._of_branch(text)
+        if re.fullmatch(r"[+-][0-9]{1,18}", text):
+            return self._later(a, int(text))
+        if re.fullmatch(r"@?[0-9]{1,18}", text):
+            now = self.here()
+            return _checked(now.moved(int(text.lstrip("@")) - (now.iteration or 0)))
+        return self._at_address(text)
+
+    def _of_branch(self, name: str) -> Moment:
+        if name == self._branches.name:
+            raise UsageError(f"now is branch {name} itself; set ADDR = EXPR makes another one to hold against it")
+        return Moment(MomentKind.BRANCH, name)
+
+    def here(self) -> Moment:
+        """Return the iteration in which the run stands. UsageError outside of loops."""
+        stack = self._timeline.machine.stack
+        depth = innermost_loop(stack)
+        if depth is None or iteration_of(stack[depth]) is None:
+            way = "step into a loop first, until its first iteration has begun"
+            raise UsageError(
+                f"the run is in no iteration here: {without_loops(self._timeline.machine.compiled.model) or way}"
+            )
+        place = place_of_stack(stack[: depth + 1])
+        return Moment(MomentKind.ITERATION, self._branches.name, place, self._timeline.machine.tick)
+
+    def by_itself(self) -> Moment | None:
+        """Return what A is as long as nothing was said: the reference, or the original beside a branch with edits."""
+        if self._timeline.reference is not None:
+            return REFERENCE
+        has_edits = self._branches.name != ORIGINAL and bool(self._timeline.edits)
+        return Moment(MomentKind.BRANCH, ORIGINAL) if has_edits else None
+
+    def _next(self, a: Moment | None) -> Moment | None:
+        """Go round: off, the iteration before, the original branch, the reference; what there is not is left out.
+
+        UsageError where there is nothing beside off.
+        """
+        place = place_of_stack(self._timeline.machine.stack)
+        around: list[Moment | None] = [None]
+        if BEFORE.seen_from(place) is not None:
+            around.append(BEFORE)
+        if self._branches.name != ORIGINAL:
+            around.append(Moment(MomentKind.BRANCH, ORIGINAL))
+        if self._timeline.reference is not None:
+            around.append(REFERENCE)
+        if a is None and len(around) == 1:
+            is_within = any(step.iteration is not None for step in place)
+            raise UsageError(
+                "iteration 0 has none before it; A N holds iteration N against it"
+                if is_within
+                else "outside of loops there is no iteration before; A LOOP@N holds iteration N"
+            )
+        return around[(around.index(a) + 1) % len(around)] if a in around else None
+
+    def _later(self, a: Moment | None, by: int) -> Moment:
+        if a is None or a.kind is MomentKind.BEFORE:
+            return _checked(self.here().moved(by))
+        if a.kind is not MomentKind.ITERATION:
+            raise UsageError(f"A is no iteration that could be moved by {by:+}, but the {a.kind} {a.branch}".rstrip())
+        return _checked(a.moved(by))
+
+    def _at_address(self, text: str) -> Moment:
+        machine = self._timeline.machine
+        found = named_places(text, machine.compiled, machine.program)
+        if len(found) > 1:
+            raise UsageError(f"'{text}' names {len(found)} places; say which one")
+        place = place_from_the_first(self._timeline, found[0])
+        asked = dict(place.iterations)
+        steps: list[PlaceStep] = []
+        atlas = Atlas(machine.compiled)
+        for depth in range(1, len(place.program.path) + 1):
+            program = atlas.ancestor(place.program, depth)
+            layer = program.path[-1]
+            role = next(body.role for body in layer.bodies if body.graph is program.graph)
+            if not layer.is_loop:
+                steps.append(PlaceStep(layer.id, role, None))
+                continue
+            wanted = asked.get(depth)
+            if wanted is None and depth < len(machine.stack) and machine.stack[depth].program is program:
+                wanted = iteration_of(machine.stack[depth])
+            if not isinstance(wanted, int):
+                example = f"such as {layer.name}@3"
+                raise UsageError(f"'{text}' is not one iteration of {layer.type} '{layer.name}': say which, {example}")
+            steps.append(PlaceStep(layer.id, role, wanted))
+        if not any(step.iteration is not None for step in steps):
+            raise UsageError(f"'{text}' is in no loop, so it has no other iteration; a branch or a reference can be A")
+        return Moment(MomentKind.ITERATION, self._branches.name, tuple(steps))
+
+
+def _paths(moment: Moment, here: GraphPlace) -> tuple[Indices, Indices] | None:
     """Return the iterations of a moment and of a loop in which the run stands, where one number does not tell them."""
     there = moment.seen_from(here)
     if there is None or moment.kind is not MomentKind.ITERATION:
@@ -540,211 +642,7 @@ WORDS: Final = (OFF, HERE, _NEXT, str(MomentKind.BEFORE), str(MomentKind.REFEREN
 """What A can be beside an iteration, an address and the name of a branch."""
 
 
-class Traveller(Protocol):
-    """A debugger, as far as it is known here: a run that goes anywhere in its branches, and has a moment A."""
-
-    branches: Branches
-    machine: Machine
-    stop: Stop
-
-    @property
-    def timeline(self) -> Timeline:
-        """Return the course of the run that goes on."""
-
-    @property
-    def moments(self) -> Moments:
-        """Return what reads moments."""
-
-    @property
-    def pinned(self) -> Moment | None:
-        """Return the moment A."""
-
-    @pinned.setter
-    def pinned(self, moment: Moment | None) -> None: ...
-
-    def branch(self, name: str) -> Stop:
-        """Go on in another branch."""
-        ...
-
-    def goto_tick(self, tick: int) -> Stop:
-        """Go to a tick."""
-        ...
-
-    def goto_iteration(self, iteration: int) -> Stop:
-        """Go to the same place in another iteration."""
-        ...
-
-
-def moment_called(debugger: Traveller, text: str, a: Moment | None = None) -> Moment | None:
-    """Return the moment that a text means, None for `off`; `a` is A as it is, for `+1` and `next`.
-
-    A text is one of WORDS, the name of a branch, the number of an iteration of the loop that runs here, how many
-    iterations later than A (+1, -2), or an address with iterations. UsageError for one that there is not.
-    """
-    if text == OFF:
-        return None
-    if text == _NEXT:
-        return _next(debugger, a)
-    if text in ("", HERE):
-        return here(debugger)
-    if text == MomentKind.BEFORE:
-        return BEFORE
-    if text == MomentKind.REFERENCE:
-        if debugger.timeline.reference is None:
-            raise UsageError("there is no reference: name one with reference FILE, or --reference at the start")
-        return REFERENCE
-    if text in debugger.branches:
-        return _of_branch(debugger, text)
-    if re.fullmatch(r"[+-][0-9]{1,18}", text):
-        return _later(debugger, a, int(text))
-    if re.fullmatch(r"@?[0-9]{1,18}", text):
-        now = here(debugger)
-        return _checked(now.moved(int(text.lstrip("@")) - (now.iteration or 0)))
-    return _at_address(debugger, text)
-
-
-def _of_branch(debugger: Traveller, name: str) -> Moment:
-    if name == debugger.branches.name:
-        raise UsageError(f"now is branch {name} itself; set ADDR = EXPR makes another one to hold against it")
-    return Moment(MomentKind.BRANCH, name)
-
-
-def here(debugger: Traveller) -> Moment:
-    """Return the iteration in which the run stands. UsageError outside of loops."""
-    stack = debugger.machine.stack
-    depth = innermost_loop(stack)
-    if depth is None or iteration_of(stack[depth]) is None:
-        way = "step into a loop first, until its first iteration has begun"
-        raise UsageError(f"the run is in no iteration here: {without_loops(debugger.machine.compiled.model) or way}")
-    place = place_of_stack(stack[: depth + 1])
-    return Moment(MomentKind.ITERATION, debugger.branches.name, place, debugger.machine.tick)
-
-
-def by_itself(debugger: Traveller) -> Moment | None:
-    """Return what A is as long as nothing was said: the reference, or the original beside a branch with edits."""
-    if debugger.timeline.reference is not None:
-        return REFERENCE
-    has_edits = debugger.branches.name != ORIGINAL and bool(debugger.timeline.edits)
-    return Moment(MomentKind.BRANCH, ORIGINAL) if has_edits else None
-
-
-def after_edit(a: Moment | None) -> Moment:
-    """Return what A is once a value was changed: the original, unless it is a branch already."""
-    return a if a is not None and a.kind is MomentKind.BRANCH else Moment(MomentKind.BRANCH, ORIGINAL)
-
-
-def after_leaving(a: Moment | None, left: str, entered: str) -> Moment | None:
-    """Return what A is where the run goes on in another branch: never the one that is entered."""
-    if a is not None and a.kind is MomentKind.BRANCH and a.branch == entered:
-        return Moment(MomentKind.BRANCH, left)
-    return a
-
-
-def swapped(debugger: Traveller) -> Stop:
-    """Go to A, and make the moment where one was A. UsageError where A is no moment of this run."""
-    a = debugger.pinned
-    if a is None:
-        raise UsageError("there is no moment A: mark A pins this one, A N an iteration, A NAME a branch")
-    if a.kind is MomentKind.REFERENCE:
-        raise UsageError("A is the reference, which is no moment of this run")
-    stack, tick, left = debugger.machine.stack, debugger.machine.tick, debugger.branches.name
-    if a.kind is MomentKind.BRANCH:
-        place = place_of_stack(stack)
-        debugger.branch(a.branch)
-        debugger.goto_tick(tick)
-        if place_of_stack(debugger.machine.stack) != place:
-            _go_to_place(debugger, a, place)
-        debugger.pinned = Moment(MomentKind.BRANCH, left)
-        return debugger.stop
-    now = here(debugger)
-    beside = a.seen_from(place_of_stack(stack))
-    if beside is None:
-        raise UsageError(
-            "A is in a loop that does not run here"
-            if a.kind is MomentKind.ITERATION
-            else "there is no iteration before this"
-        )
-    if a.branch not in ("", left):
-        debugger.branch(a.branch)
-    if a.tick is not None:
-        debugger.goto_tick(a.tick)
-    elif beside[:-1] == place_of_stack(stack)[:-1] and beside[-1].iteration is not None:
-        debugger.goto_iteration(beside[-1].iteration)
-    else:
-        _go_to_place(debugger, a, beside)
-    debugger.pinned = now
-    return debugger.stop
-
-
-def _go_to_place(debugger: Traveller, a: Moment, place: GraphPlace) -> None:
-    found = debugger.moments.frame(a, place)
-    if found is None:
-        raise Paused
-    if found.frame is None:
-        raise UsageError(found.problem)
-    debugger.goto_tick(found.tick)
-
-
-def _next(debugger: Traveller, a: Moment | None) -> Moment | None:
-    """Go round: off, the iteration before, the original branch, the reference; what there is not is left out.
-
-    UsageError where there is nothing beside off.
-    """
-    place = place_of_stack(debugger.machine.stack)
-    around: list[Moment | None] = [None]
-    if BEFORE.seen_from(place) is not None:
-        around.append(BEFORE)
-    if debugger.branches.name != ORIGINAL:
-        around.append(Moment(MomentKind.BRANCH, ORIGINAL))
-    if debugger.timeline.reference is not None:
-        around.append(REFERENCE)
-    if a is None and len(around) == 1:
-        is_within = any(step.iteration is not None for step in place)
-        raise UsageError(
-            "iteration 0 has none before it; A N holds iteration N against it"
-            if is_within
-            else "outside of loops there is no iteration before; A LOOP@N holds iteration N"
-        )
-    return around[(around.index(a) + 1) % len(around)] if a in around else None
-
-
-def _later(debugger: Traveller, a: Moment | None, by: int) -> Moment:
-    if a is None or a.kind is MomentKind.BEFORE:
-        return _checked(here(debugger).moved(by))
-    if a.kind is not MomentKind.ITERATION:
-        raise UsageError(f"A is no iteration that could be moved by {by:+}, but the {a.kind} {a.branch}".rstrip())
-    return _checked(a.moved(by))
-
-
 def _checked(moment: Moment) -> Moment:
     if (moment.iteration or 0) < 0:
         raise UsageError("there is no iteration before 0")
     return moment
-
-
-def _at_address(debugger: Traveller, text: str) -> Moment:
-    machine = debugger.machine
-    found = named_places(text, machine.compiled, machine.program)
-    if len(found) > 1:
-        raise UsageError(f"'{text}' names {len(found)} places; say which one")
-    place = place_from_the_first(debugger.timeline, found[0])
-    asked = dict(place.iterations)
-    steps: list[PlaceStep] = []
-    atlas = Atlas(machine.compiled)
-    for depth in range(1, len(place.program.path) + 1):
-        program = atlas.ancestor(place.program, depth)
-        layer = program.path[-1]
-        role = next(body.role for body in layer.bodies if body.graph is program.graph)
-        if not layer.is_loop:
-            steps.append(PlaceStep(layer.id, role, None))
-            continue
-        wanted = asked.get(depth)
-        if wanted is None and depth < len(machine.stack) and machine.stack[depth].program is program:
-            wanted = iteration_of(machine.stack[depth])
-        if not isinstance(wanted, int):
-            example = f"such as {layer.name}@3"
-            raise UsageError(f"'{text}' is not one iteration of {layer.type} '{layer.name}': say which, {example}")
-        steps.append(PlaceStep(layer.id, role, wanted))
-    if not any(step.iteration is not None for step in steps):
-        raise UsageError(f"'{text}' is in no loop, so it has no other iteration; a branch or a reference can be A")
-    return Moment(MomentKind.ITERATION, debugger.branches.name, tuple(steps))

@@ -9,17 +9,28 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from msgspec import Struct
-
 from stepper.debug.reference_values import GraphPath, ReferenceValues, ValuePlace, path_of
-from stepper.debug.scopes import is_loop
 from stepper.debug.timeline import Timeline
-from stepper.element_types import Array
-from stepper.engine.frames import Activation, Event, EventKind, Every, Frame, LoopEndObserver, LoopRun, Phase, loop_run
+from stepper.element_types import Array, Indices
+from stepper.engine.frames import (
+    Activation,
+    Event,
+    EventKind,
+    Every,
+    Frame,
+    Frames,
+    LoopEndObserver,
+    LoopRun,
+    Phase,
+    Snapshot,
+    loop_run,
+)
 from stepper.engine.machine import Machine
-from stepper.engine.program import LoopPlan
+from stepper.engine.program import CompiledModel, Program
 from stepper.errors import StepperError
 from stepper.ir.model import Layer
+from stepper.query.atlas import Atlas
+from stepper.records import Record
 
 Order = tuple[float, ...]
 """Where a run is, so that the earlier of two has the smaller one."""
@@ -27,7 +38,7 @@ Values = Callable[[Layer, int], "Array | None"]
 """Value of the other run for an output of a layer; None where it has none."""
 
 
-class EndedGraph(Struct, frozen=True, eq=False):
+class EndedGraph(Record, eq=False):
     """A graph that has run: an iteration of a loop, a side of an If, or (one frame) the model's own.
 
     `stack` leads to its frame. Frames are live state: they stand so until their run goes on.
@@ -41,7 +52,7 @@ class EndedGraph(Struct, frozen=True, eq=False):
         return self.stack[-1]
 
     @property
-    def numbers(self) -> tuple[int, ...]:
+    def numbers(self) -> Indices:
         """Return the iterations of the loops around, from the outermost inwards."""
         return iterations_of(self.stack)
 
@@ -64,7 +75,7 @@ def ended_graphs(events: Iterable[Event], machine: Machine, *, sides: bool = Fal
     for event in events:
         if event.kind is EventKind.ITERATION:
             yield EndedGraph(tuple(machine.stack))
-        elif event.kind is EventKind.FINISHED or (sides and event.kind is EventKind.LEFT and not is_loop(event.frame)):
+        elif event.kind is EventKind.FINISHED or (sides and event.kind is EventKind.LEFT and not event.frame.loop):
             yield EndedGraph((*machine.stack, event.frame))
 
 
@@ -97,7 +108,7 @@ class RunPairs:
         if timeline is None:
             return
 
-        def ended(_stack: Sequence[Frame], activation: Activation) -> None:
+        def ended(_stack: Frames, activation: Activation) -> None:
             counts[id(activation.plan.program)] += activation.iteration + 1
 
         timeline.machine.observers = () if self._sides[0] is None else (LoopEndObserver(ended),)
@@ -107,25 +118,36 @@ class RunPairs:
             self.ends[side] = str(error)
 
 
-def values_beside(reference: ReferenceValues, stack: Sequence[Frame]) -> Values:
+def values_beside(reference: ReferenceValues, stack: Frames) -> Values:
     """Return the reference's values for the innermost of these frames, at its present iteration."""
     path, frame = path_of(stack), stack[-1]
     return lambda layer, output: reference.value_at(ValuePlace(path, layer, output, frame))
 
 
-def order_of(stack: Sequence[Frame]) -> Order:
+def order_of(stack: Frames) -> Order:
     """Return where a run is, as numbers: an earlier moment has smaller ones."""
     found: list[float] = []
     for depth, frame in enumerate(stack):
-        activation = frame.activation
-        if activation is not None:
-            found.append(activation.iteration if isinstance(activation.plan, LoopPlan) else 0)
+        if frame.activation:
+            found.append(frame.activation.iteration if frame.loop else 0)
         is_outer = depth < len(stack) - 1
         found.append(frame.pc if is_outer or frame.phase is Phase.RUNNING else math.inf)
     return tuple(found)
 
 
-def iterations_of(stack: Sequence[Frame]) -> tuple[int, ...]:
+def order_at(compiled: CompiledModel, program: Program, iterations: Sequence[int | None]) -> Order:
+    """Return the order of where a graph is entered in these iterations of the layers of its path; None: the first."""
+    atlas, found = Atlas(compiled), list[float]()
+    for depth, (layer, iteration) in enumerate(zip(program.path, iterations, strict=True)):
+        found += [atlas.ancestor(program, depth).indices.get(layer.id, -1), iteration or 0]
+    return tuple(found)
+
+
+def is_before(moment: Snapshot, order: Order) -> bool:
+    """True if a moment of a run that has not ended is before another one."""
+    return bool(moment.frames) and order_of(moment.frames) < order
+
+
+def iterations_of(stack: Frames) -> Indices:
     """Return the iterations of the loops of a stack, from the outermost inwards."""
-    activations = [frame.activation for frame in stack if frame.activation is not None]
-    return tuple(one.iteration for one in activations if isinstance(one.plan, LoopPlan))
+    return tuple(frame.active.iteration for frame in stack if frame.loop)

@@ -16,12 +16,13 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import field
 from msgspec.structs import replace
 
 from stepper.debug.branches.branches import Branches, edit_text
 from stepper.debug.branches.differences import PlaceDifference, parting, state_difference
 from stepper.debug.branches.edits import Edit, ValueEdit, same_by_tick
+from stepper.debug.iterations.cell_store import Cell, next_cell
 from stepper.debug.moments.moment import Moment, MomentKind, MomentValues
 from stepper.debug.moments.run_pairs import EndedGraph, RunPairs, Values, values_beside
 from stepper.debug.overview.facts import Row, RowKind
@@ -30,13 +31,14 @@ from stepper.debug.reference_values import ReferenceValues, ValuePlace
 from stepper.debug.scopes import target_in
 from stepper.debug.stop import iteration_of
 from stepper.debug.timeline import Timeline
-from stepper.element_types import Array
+from stepper.debug.visits import Enough
+from stepper.element_types import Array, Indices
 from stepper.engine.frames import Frame, LoopRun, loop_run
 from stepper.engine.loops import ConcatenatedOutput, LastValueOutput, truth
 from stepper.engine.program import CompiledModel, LoopPlan, Operation, Program, Value
 from stepper.engine.run import output_names
 from stepper.ir.model import Layer
-from stepper.records import Brief
+from stepper.records import Brief, Record
 from stepper.tensors.difference import Change, Difference, difference
 from stepper.tensors.histories import ValueHistory
 from stepper.tensors.known_values import KnownValues
@@ -57,7 +59,7 @@ class RowChange(NamedTuple):
     difference: Difference
 
 
-class OutputChange(Struct, frozen=True):
+class OutputChange(Record):
     """An output of the model in A and now.
 
     Where a loop gives a piece of it in each iteration, `rows` is how many both have (`lengths`: in A, and now), and
@@ -262,7 +264,7 @@ class SpreadCell(NamedTuple):
     is_edited: bool
 
 
-class SpreadCells(Brief, Struct, frozen=True, eq=False, dict=True):
+class SpreadCells(Brief, dict=True):
     """The operations of one run of a loop over its iterations, a row for each `step` of these.
 
     `changes` are CODES, `relative` and `edited` stand beside: arrays of shape [rows, operations], of each the worst of
@@ -283,7 +285,7 @@ class SpreadCells(Brief, Struct, frozen=True, eq=False, dict=True):
     theirs: tuple[ValueHistory | None, ...] = ()
     began: int = 0
     rows: tuple[Row, ...] = ()
-    outer: tuple[int, ...] = ()
+    outer: Indices = ()
     ports: Mapping[tuple[int, int], int] = MappingProxyType({})
 
     def column(self, layer: int, output: int) -> int | None:
@@ -365,17 +367,15 @@ class SpreadCells(Brief, Struct, frozen=True, eq=False, dict=True):
     def _of_operations(self) -> Array:
         return self.changes[:, : len(self.program.operations)]
 
-    def next_different(self, iteration: int, operation: int, *, backward: bool = False) -> tuple[int, int] | None:
+    def next_different(self, iteration: int, operation: int, *, backward: bool = False) -> Cell | None:
         """Return the next cell in time, as (iteration, operation), in which an operation begins to differ."""
         differs = self._of_operations > CODES[Change.SAME]
         before = np.vstack([np.zeros((1, differs.shape[1]), bool), differs[:-1]])
-        found = [(int(row) * self.step, int(index)) for row, index in np.argwhere(differs & ~before)]
-        here = iteration, operation
-        fitting = [cell for cell in found if (cell < here if backward else cell > here)]
-        return (fitting[-1] if backward else fitting[0]) if fitting else None
+        begins = [(row * self.step, marked) for row, marked in enumerate(differs & ~before)]
+        return next_cell(begins[::-1] if backward else begins, Cell(iteration, operation), backward=backward)
 
 
-class SpreadView(Brief, Struct, frozen=True, eq=False):
+class SpreadView(Brief):
     """Two courses of a run beside each other: `a` and `b` are the names of the branches; of a reference `a` is its
     title. Of another `kind` of A it is one course, each iteration beside A's. `runs` are the cells of the runs of all
     loops of two courses, the last ones.
@@ -415,7 +415,7 @@ class SpreadView(Brief, Struct, frozen=True, eq=False):
 class _CellsBuilder:
     """Cells of one run of a loop so far; rows are added in order."""
 
-    def __init__(self, program: Program, same_before: int, rows: LoopRows | None, outer: tuple[int, ...] = ()) -> None:
+    def __init__(self, program: Program, same_before: int, rows: LoopRows | None, outer: Indices = ()) -> None:
         self.program, self._outer = program, outer
         self._began, self._rows = same_before, rows
         self._theirs = [] if rows is None else [KnownValues() for _ in rows.slots]
@@ -504,7 +504,7 @@ def _ports_of(program: Program) -> dict[tuple[int, int], int]:
     return {port: len(program.operations) + place for place, port in enumerate(several)}
 
 
-class BesideIteration(Struct, frozen=True):
+class BesideIteration(Record):
     """An iteration, or always the one before, beside which each iteration of a run is; `find` returns its values."""
 
     moment: Moment
@@ -568,7 +568,7 @@ class Spread:
         now = [self._branches.edits(name) for name in names]
         return all(same_by_tick(kept, known) for kept, known in zip(self._edits, now, strict=True))
 
-    def go(self, enough: Callable[[], bool]) -> bool:
+    def go(self, enough: Enough) -> bool:
         """Go on until `enough` says so; True if there is more to compare. Raise Paused where a pause is heeded."""
         if self.is_over:
             return False
@@ -682,10 +682,7 @@ class Spread:
         self._count += not is_added
 
     def _rows_of(self, frame: Frame) -> LoopRows | None:
-        activation = frame.activation
-        if activation is None or not isinstance(activation.plan, LoopPlan):
-            return None
-        return loop_rows(activation.operation.layer, activation.plan, self._file)
+        return loop_rows(frame.active.operation.layer, frame.loop, self._file) if frame.loop else None
 
     @property
     def _file(self) -> str:
@@ -732,7 +729,7 @@ class Spread:
                 one, other = theirs(operation.layer, output), right[slot]
                 if one is None or other is None:
                     continue
-                found = difference(one, other, self._tolerances.of(operation.layer, np.asarray(other).dtype))
+                found = difference(one, other, self._tolerances.of(operation.layer, other))
                 columns = [index, ports.get((index, output), index)]
                 cells[:2, columns] = np.maximum(cells[:2, columns], np.array([[CODES[found.change]], [weight(found)]]))
             for edit in edits:
@@ -768,8 +765,7 @@ def _goes_on_otherwise(a: EndedGraph | None, b: EndedGraph, theirs: Values) -> i
     Where A is no run of a loop beside it, by the value of its condition there.
     """
     activation, program = b.frame.activation, b.frame.program
-    plan = None if activation is None else activation.plan
-    slot = plan.condition_result if isinstance(plan, LoopPlan) else None
+    slot = b.frame.loop.condition_result if b.frame.loop else None
     if activation is None or slot is None:
         return UNKNOWN
     if a is not None and a.frame.activation is not None:
@@ -810,7 +806,7 @@ def _all_edits(timeline: Timeline) -> tuple[Edit, ...]:
 # --- A moment beside now as frozen data: its values, and how far each operation of now is from it --------------------
 
 
-class OperationDifference(Struct, frozen=True, eq=False):
+class OperationDifference(Record, eq=False):
     """An operation in the moment and now: `number` is the statistic of its value in the moment.
 
     `difference` is None where one of the two has no value; of several outputs that of the one that differs most.
@@ -820,7 +816,7 @@ class OperationDifference(Struct, frozen=True, eq=False):
     difference: Difference | None
 
 
-class MomentView(Brief, Struct, frozen=True, eq=False):
+class MomentView(Brief):
     """A beside now. `title` is that of a reference, `iteration` that of A in the loop around the frame.
 
     `path` has the iterations of A and of now in all loops around the frame, outer before inner, where they are in
@@ -837,7 +833,7 @@ class MomentView(Brief, Struct, frozen=True, eq=False):
 
     moment: Moment
     iteration: int | None = None
-    path: tuple[tuple[int, ...], tuple[int, ...]] | None = None
+    path: tuple[Indices, Indices] | None = None
     title: str = ""
     values: MomentValues | None = None
     loop: MomentValues | None = None

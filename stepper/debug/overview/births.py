@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -19,8 +19,9 @@ from stepper.debug.causes.locations import file_of
 from stepper.debug.causes.why import FARTHEST_AT_A_STOP, chain_of, element_asked
 from stepper.debug.overview.facts import Birth, ConstantFacts
 from stepper.debug.timeline import Timeline
+from stepper.debug.visits import Enough
 from stepper.element_types import FLOATING, Array, is_floating
-from stepper.engine.frames import EventKind, Frame
+from stepper.engine.frames import EventKind, Frames
 from stepper.engine.machine import Machine
 from stepper.engine.program import CompiledModel
 from stepper.errors import Paused, StepperError
@@ -54,7 +55,7 @@ class BirthSearch:
         self.found: list[Birth] = []
         self.tick = 0
 
-    def look(self, end: int, later: int | None, enough: Callable[[], bool]) -> None:
+    def look(self, end: int, later: int | None, enough: Enough) -> None:
         """Look on up to a tick, in the machine of the timeline; whoever calls puts it back.
 
         First from where it was left; if that is `enough` before any was found, and a row is known to have one `later`,
@@ -69,7 +70,7 @@ class BirthSearch:
             self._look(watcher, later, end, lambda: bool(self.found))
         self.found.sort(key=lambda birth: birth.tick)
 
-    def _look(self, watcher: BreakpointWatcher, begin: int, end: int, enough: Callable[[], bool]) -> int:
+    def _look(self, watcher: BreakpointWatcher, begin: int, end: int, enough: Enough) -> int:
         """Return the tick up to which it was looked."""
         timeline, machine = self._timeline, self._timeline.machine
         if begin >= end:
@@ -176,7 +177,7 @@ class _Births(Breakpoint):
     def _noting(self, check: Check) -> Check:
         is_known = False
 
-        def test(stack: Sequence[Frame]) -> Causes | None:
+        def test(stack: Frames) -> Causes | None:
             nonlocal is_known
             causes = None if is_known else check.test(stack)
             if causes is None:
@@ -234,7 +235,7 @@ class ConstantSearch:
         self._blocks = self._look()
         self.is_over = False
 
-    def look(self, enough: Callable[[], bool]) -> None:
+    def look(self, enough: Enough) -> None:
         """Look on to the end, or until that is `enough`; one block at least."""
         for _block in self._blocks:
             if enough():

@@ -6,12 +6,13 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, field
 
 from stepper.debug.causes.cause import NonFinite, NonFiniteKind, Scalar, TensorBrief, Verdict, cause_data
+from stepper.element_types import Indices
 from stepper.ir.model import CALLS, iteration_word
 from stepper.plain_values import json_number
-from stepper.records import Brief, as_data
+from stepper.records import Brief, Record, as_data
 
 if TYPE_CHECKING:
     from stepper.debug.inspection.views import Glance, SliceView
@@ -37,7 +38,7 @@ class RunState(StrEnum):
 # --- why a loop ends ------------------------------------------------------------------------------------------------
 
 
-class Ending(Struct, frozen=True):
+class Ending(Record):
     """Why one run of a loop ended after its last `iteration` (-1: it did not begin).
 
     `limit` is the most iterations that it could run by its trip count or slices (None: unlimited). `verdict` is that of
@@ -67,7 +68,7 @@ class RowKind(StrEnum):
     BRANCH_OUTPUT = "output of a branch"
 
 
-class Row(Struct, frozen=True):
+class Row(Record):
     """One value of a loop that is followed over the iterations; column k is what iteration k made, or was given.
 
     `inner` is the Parameter of a back edge or slice, else the Result; `result` the Result of a back edge; `producer`
@@ -91,7 +92,7 @@ class Row(Struct, frozen=True):
     output: int = 0
 
 
-class StateRecurrence(Struct, frozen=True):
+class StateRecurrence(Record):
     """Carried values have after `iteration` the bits that they had after the one `before`, and depend on nothing else.
 
     So they have them again and again, from the iteration `since` on (None: that is too long ago to be known). `values`
@@ -111,7 +112,7 @@ class StateRecurrence(Struct, frozen=True):
         return self.iteration - self.before
 
 
-class ActivationFacts(Brief, Struct, frozen=True, eq=False):
+class ActivationFacts(Brief):
     """One run of a loop: the `number`-th of it, in the iterations `outer` of the loops around it.
 
     `iterations` are those closed so far; `limit` is the most that trip count or slices allow, `condition_limit` that
@@ -124,7 +125,7 @@ class ActivationFacts(Brief, Struct, frozen=True, eq=False):
     unshown: ClassVar = ("values", "slices")
 
     number: int
-    outer: tuple[int, ...]
+    outer: Indices
     tick: int
     iterations: int
     limit: int | None
@@ -136,7 +137,7 @@ class ActivationFacts(Brief, Struct, frozen=True, eq=False):
     recurrence: StateRecurrence | None = None
 
 
-class LoopFacts(Brief, Struct, frozen=True, eq=False):
+class LoopFacts(Brief):
     """A TensorIterator or Loop of the model, and what its runs were.
 
     `parent` is the index of the loop or branch around it among all loops, `depth` how many there are, `position` that
@@ -175,12 +176,12 @@ class LoopFacts(Brief, Struct, frozen=True, eq=False):
     total: int = 0
     fewest: int = 0
     most: int = 0
-    ended: dict[EndReason, int] = {}
+    ended: dict[EndReason, int] = field(default_factory=dict)
     lengths: ValueHistory | None = None
     activations: tuple[ActivationFacts, ...] = ()
 
 
-class BranchFacts(Brief, Struct, frozen=True, eq=False):
+class BranchFacts(Brief):
     """An If of the model: how often each side ran, and which one in which run (`choices`, 1: then_body).
 
     `values` are the histories of its outputs, run by run; `rows` say what they are. `verdict` is that of its condition,
@@ -212,7 +213,7 @@ class BranchFacts(Brief, Struct, frozen=True, eq=False):
 # --- the model ------------------------------------------------------------------------------------------------------
 
 
-class ModelPortFacts(Struct, frozen=True):
+class ModelPortFacts(Record):
     """An input or output of the model: its value in short (None: not computed), and how many elements are not finite.
 
     `numbers` are its elements, if they are few, `text` those of texts. `loop` and `row`: the output is that of a loop,
@@ -230,7 +231,7 @@ class ModelPortFacts(Struct, frozen=True):
     row: int | None = None
 
 
-class Birth(Struct, frozen=True):
+class Birth(Record):
     """A NaN or Inf that appears in an output of an operation: the first of this operation, and its tick.
 
     `after` is the tick of the earlier birth from which a NaN or Inf in its inputs comes; None where they have none, and
@@ -242,7 +243,7 @@ class Birth(Struct, frozen=True):
     after: int | None = None
 
 
-class ConstantFacts(Struct, frozen=True):
+class ConstantFacts(Record):
     """A Constant with NaN or Inf, or an operation of a body that makes them of Constants alone, before it runs.
 
     `output` is that of the operation (None: a Constant), `inside` are the loops and Ifs around it, from the outside
@@ -257,7 +258,7 @@ class ConstantFacts(Struct, frozen=True):
     output: int | None = None
 
 
-class Failure(Struct, frozen=True):
+class Failure(Record):
     """The error that ended the run, and its place; `reason` is the message without that."""
 
     type: str
@@ -271,7 +272,7 @@ class Failure(Struct, frozen=True):
         return found is not None and (found.id, found.name, found.line) == (layer.id, layer.name, layer.line)
 
 
-class Overview(Brief, Struct, frozen=True, eq=False):
+class Overview(Brief):
     """Everything that is known of a run: `loops` and `branches` (indices of `parent` count both, loops first).
 
     `ticks`, `iterations` (of all loops), `seconds` and `bytes` (kept for time travel and for this) grow while it runs;

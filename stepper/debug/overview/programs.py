@@ -10,7 +10,7 @@ import numpy as np
 
 from stepper.debug.causes.nan_origins import scalar_of
 from stepper.debug.overview.facts import ModelPortFacts, Overview, RowKind
-from stepper.element_types import FLOATING, Array
+from stepper.element_types import FLOATING, Array, Indices, Shape
 from stepper.engine.program import BranchPlan, CompiledModel, LoopPlan, Program
 from stepper.ir.model import Layer
 from stepper.query.address_syntax import Address, Level, Name, NameKind
@@ -26,7 +26,7 @@ def in_order(overview: Overview) -> list[int]:
     return sorted(range(len(overview.loops)), key=lambda index: _way(overview, index))
 
 
-def _way(overview: Overview, index: int) -> tuple[int, ...]:
+def _way(overview: Overview, index: int) -> Indices:
     """Return the positions of a loop and of all that it is in, from the outside inwards."""
     around = _around(overview)
     found, at = [], index
@@ -203,7 +203,7 @@ def _open_length(overview: Overview, compiled: CompiledModel, index: int) -> int
     return math.prod(brief.shape)
 
 
-def _declared_dims(program: Program, layer: int, shape: Sequence[int]) -> tuple[int, ...]:
+def _declared_dims(program: Program, layer: int, shape: Sequence[int]) -> Shape:
     """Return the dims that the file has for an output of a layer, of the first one of this rank; empty without any."""
     ports = (port.dims for one in program.graph.layers if one.id == layer for port in one.outputs)
     return next((dims for dims in ports if len(dims) == len(shape)), ())

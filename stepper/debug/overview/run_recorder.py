@@ -16,11 +16,12 @@ from stepper.debug.causes.locations import file_of
 from stepper.debug.causes.verdicts import Verdicts, is_end_set
 from stepper.debug.inspection.views import SliceView
 from stepper.debug.loop_limits import ConditionLimit, condition_limit, never_ends
+from stepper.debug.moments.run_pairs import iterations_of
 from stepper.debug.overview.facts import ActivationFacts, BranchFacts, Ending, LoopFacts, Row, RowKind, StateRecurrence
 from stepper.debug.overview.rows import loop_rows
-from stepper.element_types import Array
+from stepper.element_types import Array, Indices
 from stepper.engine.compiler import ancestors
-from stepper.engine.frames import Activation, Frame, Phase, RunObserver, Slices, Taps
+from stepper.engine.frames import Activation, Frame, Frames, Phase, RunObserver, Slices, Taps
 from stepper.engine.loops import EndReason, MergedInput, Scan, control, roles_of
 from stepper.engine.program import BranchPlan, CompiledModel, LoopPlan, Operation, Program, Value
 from stepper.ir.model import Layer, LayerSite, Model, Source, layer_site
@@ -180,7 +181,7 @@ class _ActivationRecorder:
     def __init__(
         self,
         number: int,
-        stack: Sequence[Frame],
+        stack: Frames,
         slots: Sequence[int],
         viewed: Mapping[int, int],
         capacity: Capacity,
@@ -189,11 +190,10 @@ class _ActivationRecorder:
         has_pieces: bool,
     ) -> None:
         frame = stack[-1]
-        activation, plan = frame.activation, None if frame.activation is None else frame.activation.plan
-        assert activation is not None and isinstance(plan, LoopPlan)
+        activation, plan = frame.active, frame.loop
+        assert plan is not None
         self.number = number
-        around = (one.activation for one in stack[1:-1])
-        self.outer = tuple(one.iteration for one in around if one is not None and isinstance(one.plan, LoopPlan))
+        self.outer = iterations_of(stack[:-1])
         self.tick = activation.entered
         self.limit = activation.limit
         self.condition: bool | None = None
@@ -375,7 +375,7 @@ class _LoopRecord:
         has_more = plan.sliced or plan.current_iteration or plan.program.has_memory
         self._whole = self._kept_of(() if has_more else plan.merged)
 
-    def begin(self, stack: Sequence[Frame]) -> None:
+    def begin(self, stack: Frames) -> None:
         """A run of the loop begins."""
         self.current = run = _ActivationRecorder(
             self.runs,
@@ -390,8 +390,7 @@ class _LoopRecord:
             history.checksum = checksum
         self.runs += 1
         self.most = self._fullest = 1
-        activation = stack[-1].activation
-        self._never_ends = activation is not None and never_ends(activation)
+        self._never_ends = never_ends(stack[-1].active)
 
     def _kept_of(self, entries: Sequence[MergedInput]) -> dict[int, LayerSite]:
         """Return by place carried values that depend on nothing else; none where not all are kept.
@@ -413,8 +412,8 @@ class _LoopRecord:
 
     def close(self, frame: Frame) -> None:
         """An iteration was closed."""
-        run, values, activation = self.current, frame.values, frame.activation
-        if run is None or activation is None:
+        run, values, activation = self.current, frame.values, frame.active
+        if run is None:
             return
         if self.edited:
             self.settle_if_due()
@@ -454,8 +453,8 @@ class _LoopRecord:
 
     def changed(self, frame: Frame, slot: int | None) -> None:
         """A value of an iteration that is closed was changed, or whether there is another iteration."""
-        run, activation = self.current, frame.activation
-        if run is None or activation is None or frame.phase is Phase.RUNNING or activation.iteration < 0:
+        run, activation = self.current, frame.active
+        if run is None or frame.phase is Phase.RUNNING or activation.iteration < 0:
             return
         if slot is None:
             run.limit = activation.limit
@@ -469,8 +468,8 @@ class _LoopRecord:
 
     def count(self, frame: Frame) -> None:
         """Take over how many iterations the frame has closed."""
-        run, activation = self.current, frame.activation
-        assert run is not None and activation is not None
+        run, activation = self.current, frame.active
+        assert run is not None
         before = run.iterations
         run.iterations = activation.iteration + (0 if frame.phase is Phase.RUNNING else 1)
         run.limit, run.is_over = activation.limit, activation.ended is not None
@@ -494,8 +493,8 @@ class _LoopRecord:
         return min(self._fullest, few) if run.looks_for_recurrence else self._fullest
 
     def _ending(self, frame: Frame) -> Ending:
-        activation = frame.activation
-        assert activation is not None and activation.ended is not None
+        activation = frame.active
+        assert activation.ended is not None
         slot = self.plan.condition_result
         verdict = (
             None
@@ -665,7 +664,7 @@ class RunRecorder(RunObserver):
     ) -> None:
         self._loops: dict[int, _LoopRecord] = {}
         self._branches: dict[int, _BranchRecord] = {}
-        self._around: dict[int, tuple[int, ...]] = {}
+        self._around: dict[int, Indices] = {}
         for program in sorted(compiled.programs, key=lambda one: len(one.path)):
             capacity = _INNER if any(layer.is_loop for layer in program.path) else _OUTER
             for operation in program.operations:
@@ -688,7 +687,7 @@ class RunRecorder(RunObserver):
 
     # --- what the machine tells ----------------------------------------------------------------------------------
 
-    def entered(self, stack: Sequence[Frame]) -> None:
+    def entered(self, stack: Frames) -> None:
         """Begin a run of a loop."""
         record = self._loops.get(id(stack[-1].program))
         if record is not None:
@@ -723,14 +722,14 @@ class RunRecorder(RunObserver):
         if record is not None:
             record.changed(frame, slot)
 
-    def loop_left(self, stack: Sequence[Frame], activation: Activation) -> None:
+    def loop_left(self, stack: Frames, activation: Activation) -> None:
         """End a run of a loop."""
         plan = activation.plan
         record = self._loops.get(id(plan.program))
         if record is not None:
             record.leave(activation, stack[-1])
 
-    def branch_left(self, stack: Sequence[Frame], activation: Activation) -> None:
+    def branch_left(self, stack: Frames, activation: Activation) -> None:
         """Count a run of a branch."""
         record = self._branches.get(id(activation.operation))
         if record is not None:

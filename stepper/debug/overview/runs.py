@@ -25,6 +25,7 @@ from stepper.debug.overview.facts import (
 from stepper.debug.overview.programs import port_facts
 from stepper.debug.overview.run_recorder import RunRecorder
 from stepper.debug.timeline import Timeline
+from stepper.debug.visits import Enough
 from stepper.engine.frames import Constants, EventKind, Snapshot
 from stepper.engine.program import CompiledModel, Value
 from stepper.engine.run import output_names
@@ -259,7 +260,7 @@ class OverviewRun:
         if self._births.tick >= self._ticks and self._is_followed and self._constants is None:
             self._look_at_constants(enough)
 
-    def _look_at_constants(self, enough: Callable[[], bool]) -> None:
+    def _look_at_constants(self, enough: Enough) -> None:
         machine = self._timeline.machine
         self._constant_search.look(lambda: machine.pause_requested or enough())
         if self._constant_search.is_over:
@@ -267,7 +268,7 @@ class OverviewRun:
         elif machine.pause_requested:
             machine.request_pause(wanted=False)
 
-    def _record_again(self, enough: Callable[[], bool]) -> None:
+    def _record_again(self, enough: Enough) -> None:
         timeline, machine = self._timeline, self._timeline.machine
         followed = self._births.followed()
         again = self._again

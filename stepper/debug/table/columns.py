@@ -10,15 +10,14 @@ from itertools import pairwise
 from typing import Any, ClassVar, Final
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper import element_types
 from stepper.debug.breakpoints.breakpoint import bodies, plan_of
 from stepper.debug.iterations.loop_runs import Outer, address_in_run, loop_around, outer_iterations
-from stepper.debug.scopes import loop_depth, target_in
+from stepper.debug.scopes import is_body, loop_depth, target_in
 from stepper.debug.timeline import Timeline
-from stepper.element_types import Array, read_only
+from stepper.element_types import Array, Indices, Shape, read_only
 from stepper.engine.program import CompiledModel, Program, Value
 from stepper.errors import UsageError
 from stepper.query.address_resolution import ResolutionError, Target, moment_address, resolve, resolve_all
@@ -34,7 +33,8 @@ from stepper.query.address_syntax import (
 from stepper.query.atlas import Atlas
 from stepper.query.expression_values import ValueFailure, element
 from stepper.query.short_names import short_names_of
-from stepper.records import Brief
+from stepper.records import Brief, Record
+from stepper.tensors.difference import index_of
 from stepper.tensors.histories import KeptStatistic, bucket_begins, bucket_statistics, plain_numbers, strongest
 from stepper.tensors.pictures import LOW
 from stepper.tensors.statistics import OVER_ITERATIONS, number_of
@@ -47,7 +47,7 @@ GROWS: Final = " +"
 _CALL: Final = re.compile(r"\s*([a-z]+)\((.*)\)\s*", re.DOTALL)
 
 
-class SheetValue(Struct, frozen=True, eq=False):
+class SheetValue(Record, eq=False):
     """A value whose elements are columns, or whose `statistic` is one.
 
     `name` is how it was asked for, `base` that without the part, `address` the full one without iterations. `index` is
@@ -68,7 +68,7 @@ class SheetValue(Struct, frozen=True, eq=False):
         return self.target.layer.type == "Parameter"
 
 
-class SheetColumn(Struct, frozen=True):
+class SheetColumn(Record):
     """A column: the elements [begin, end) of a value in row-major order. `index` is that of a single element.
 
     `value` is the number of the value in its table, `of` its name where the column is of elements, `first` the index of
@@ -80,10 +80,10 @@ class SheetColumn(Struct, frozen=True):
     value: int
     begin: int
     end: int
-    index: tuple[int, ...] | None = None
+    index: Indices | None = None
     statistic: str = ""
     of: str = ""
-    first: tuple[int, ...] = ()
+    first: Indices = ()
 
     @property
     def is_bucket(self) -> bool:
@@ -91,7 +91,7 @@ class SheetColumn(Struct, frozen=True):
         return self.index is None and not self.statistic
 
 
-class SheetTopic(Struct, frozen=True, eq=False):
+class SheetTopic(Record, eq=False):
     """Subject of a table: values of one loop's body, in the iterations [begin, end) of one run of it."""
 
     text: str
@@ -227,7 +227,7 @@ def _is_computed(target: Target) -> bool:
 def _carried(timeline: Timeline) -> SheetTopic:
     """Return what the innermost loop carries that runs here; else that of the first loop of the model."""
     machine = timeline.machine
-    running = [frame.program for frame in machine.stack if frame.program.path and frame.program.path[-1].is_loop]
+    running = [frame.program for frame in machine.stack if is_body(frame.program)]
     inside = bodies(machine.compiled)
     if not inside:
         raise UsageError("the model has no loop, so no value has iterations")
@@ -263,7 +263,7 @@ def _shown(target: Target) -> tuple[Target, bool]:
 def made_by_iteration(target: Target, compiled: CompiledModel) -> Target:
     """Return the place of what an iteration makes: of a Parameter that is carried, what the back edge takes on."""
     body = target.program
-    if target.layer.type != "Parameter" or not (body.path and body.path[-1].is_loop):
+    if target.layer.type != "Parameter" or not is_body(body):
         return target
     entry = next((one for one in plan_of(body, compiled).merged if one.parameter == target.slot), None)
     return target if entry is None else replace(target_in(body, entry.result), iterations=target.iterations)
@@ -290,7 +290,7 @@ STATISTICS: Final = {"mean": KeptStatistic.MEAN, "max": KeptStatistic.LARGEST, "
 """Numbers that can stand for a bucket, by the word for it."""
 
 
-def columns_of(value: SheetValue, number: int, shape: tuple[int, ...]) -> tuple[SheetColumn, ...]:
+def columns_of(value: SheetValue, number: int, shape: Shape) -> tuple[SheetColumn, ...]:
     """Return the columns of a value of this shape: each element, or 64 buckets of neighbouring ones."""
     places = None
     size = math.prod(shape)
@@ -304,7 +304,7 @@ def columns_of(value: SheetValue, number: int, shape: tuple[int, ...]) -> tuple[
     ends = np.append(begins[1:], last)
     found = []
     for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
-        index = _index(begin if places is None else int(places[begin]), shape)
+        index = index_of(begin if places is None else int(places[begin]), shape)
         name, first_index = element_name(value.base, index, shape), shown_index(index, shape)
         if end - begin == 1:
             found.append(SheetColumn(name, number, begin, end, index, of=value.base, first=first_index))
@@ -319,17 +319,13 @@ def uneven_columns_of(value: SheetValue, number: int) -> tuple[SheetColumn, ...]
     return tuple(SheetColumn(f"{word}({value.name})", number, 0, 0, statistic=word) for word in words)
 
 
-def _index(flat: int, shape: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(int(one) for one in np.unravel_index(flat, shape)) if shape else ()
-
-
-def element_name(name: str, index: tuple[int, ...], shape: tuple[int, ...]) -> str:
+def element_name(name: str, index: Indices, shape: Shape) -> str:
     """Return an element as an expression names it: `x[0,3]`; last axes of one element are left out."""
     shown = shown_index(index, shape)
     return f"{name}[{','.join(map(str, shown))}]" if shown else name
 
 
-def shown_index(index: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
+def shown_index(index: Indices, shape: Shape) -> Indices:
     """Return an index without the last axes of one element."""
     axes = len(shape)
     while axes and shape[axes - 1] == 1:
@@ -352,7 +348,7 @@ _SPAN: Final = 1e-30
 """What is smaller than this part of the largest number is as good as zero to a logarithm."""
 
 
-class ColumnHead(Brief, Struct, frozen=True, eq=False):
+class ColumnHead(Brief):
     """A column in short: `course` over the iterations in 48 parts or fewer, the strongest number of each.
 
     `counts` is how often the finite numbers are between `edges`, `shown` the same of the rows that pass the filter. The
@@ -371,7 +367,7 @@ class ColumnHead(Brief, Struct, frozen=True, eq=False):
     whole: bool = False
 
 
-class ColumnDetail(Brief, Struct, frozen=True, eq=False):
+class ColumnDetail(Brief):
     """Everything of one column: numbers of all iterations, statistics of the finite ones, and of those that are shown.
 
     `ranks` has for each row how many numbers are larger. `numbers` and `passes` are thinned out to `step`.
@@ -503,7 +499,7 @@ def detail_of(column: int, numbers: Array, known: Array | None, rows: Array) -> 
         )
 
 
-class ColumnFacts(Struct, frozen=True):
+class ColumnFacts(Record):
     """Facts of a column over the iterations that were read.
 
     `low` and `high` are of the finite numbers (None: there is none). `is_constant`: the same number in each iteration.
@@ -531,8 +527,8 @@ class GatheredValue:
         self.value, self.number, self.statistic, self.is_uneven = value, number, statistic, is_uneven
         self.columns: tuple[SheetColumn, ...] = uneven_columns_of(value, number) if is_uneven else ()
         self.dtype: np.dtype[Any] | None = None
-        self.shape: tuple[int, ...] | None = None
-        self.whole_shape: tuple[int, ...] = ()
+        self.shape: Shape | None = None
+        self.whole_shape: Shape = ()
         self.count = 0
         self.keeps = True
         self.is_surprised = False
@@ -702,14 +698,14 @@ class GatheredValue:
         return self._known[0]
 
 
-class SheetSort(Struct, frozen=True):
+class SheetSort(Record):
     """The column by which the rows are sorted; NaN counts as the largest."""
 
     column: int
     descending: bool
 
 
-class SheetRequest(Struct, frozen=True):
+class SheetRequest(Record):
     """The part of a table that is wanted: `rows` from the `top`-th that passes the filter on, and these columns.
 
     `pinned` are iterations that are wanted wherever they are; of the column `detail` everything is.
@@ -717,14 +713,14 @@ class SheetRequest(Struct, frozen=True):
 
     top: int = 0
     rows: int = 0
-    columns: tuple[int, ...] = ()
+    columns: Indices = ()
     sort: SheetSort | None = None
     filter: str = ""
-    pinned: tuple[int, ...] = ()
+    pinned: Indices = ()
     detail: int | None = None
 
 
-class SheetForm(Struct, frozen=True):
+class SheetForm(Record):
     """A value of a table: its name, and its type and shape, empty and None before one was read.
 
     `is_entered`: it is what an iteration begins with. `is_uneven`: its shape changes. `statistic` stands for it.
@@ -732,13 +728,13 @@ class SheetForm(Struct, frozen=True):
 
     name: str
     type: str
-    shape: tuple[int, ...] | None
+    shape: Shape | None
     is_entered: bool
     is_uneven: bool
     statistic: str
 
 
-class SheetView(Brief, Struct, frozen=True, eq=False):
+class SheetView(Brief):
     """A part of a table, as it was asked for.
 
     `outer` are the iterations around the run. `total` iterations are known, from `begin` on; `complete`: that is all;
@@ -764,7 +760,7 @@ class SheetView(Brief, Struct, frozen=True, eq=False):
     constant: frozenset[int]
     zero: int
     top: int
-    iterations: tuple[int, ...]
+    iterations: Indices
     numbers: dict[int, list[Any]]
     pinned: dict[int, dict[int, Any]]
     facts: dict[int, ColumnFacts]

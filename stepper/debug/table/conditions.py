@@ -11,11 +11,10 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
-from msgspec import Struct
 
 from stepper.debug.scopes import Names, WalkScope
 from stepper.debug.timeline import Timeline
-from stepper.element_types import Array
+from stepper.element_types import Array, Indices
 from stepper.engine.program import Program
 from stepper.errors import StepperError, UsageError
 from stepper.query.address_resolution import Target
@@ -36,6 +35,7 @@ from stepper.query.expression_syntax import (
 )
 from stepper.query.expression_values import COMPARISONS
 from stepper.query.expressions import Expression, parse
+from stepper.records import Record
 
 _BEFORE: Final = re.compile(r"(?P<column>[^\s()<>=!+*/%,@-]+\[[^\]]*\])@-1(?![0-9])")
 _OPERATORS: Final = ("==", "!=", "<=", ">=", "<", ">")
@@ -44,7 +44,7 @@ _BARE: Final = re.compile(r"(?P<abs>abs)?\s*(?P<rest>(?:[=!<>]=|[<>]).*)")
 _EACH: Final = frozenset({"abs", "isnan", "isinf", "isfinite"})
 """Functions of each element."""
 
-ColumnOf = Callable[[str, tuple[int, ...]], int | None]
+ColumnOf = Callable[[str, Indices], int | None]
 """The number of the column of an element, by the name of its value; None where there is none."""
 
 
@@ -65,7 +65,7 @@ def written_out(text: str, column: str = "") -> str:
     return _BEFORE.sub(lambda found: f"prev({found['column']})", text)
 
 
-class CellTest(Struct, frozen=True):
+class CellTest(Record):
     """A comparison with a number that can be made with any cell, as `abs(x[0]) > 2` can."""
 
     operator: str
@@ -111,7 +111,7 @@ class _ElementNames:
 
     def operand(self, node: Node) -> Node | None:
         """Return an operand in place of an element; None where it is none."""
-        index: tuple[int, ...] = ()
+        index: Indices = ()
         base = node
         if isinstance(node, Indexed):
             base = node.base

@@ -12,7 +12,7 @@ from time import perf_counter
 from typing import Any, Final
 
 import numpy as np
-from msgspec import Struct
+from msgspec import field
 from msgspec.structs import replace
 
 from stepper.debug.branches.edits import Edit, same_by_tick
@@ -40,7 +40,7 @@ from stepper.debug.table.columns import (
 )
 from stepper.debug.table.conditions import IterationCondition, column_condition, written_out
 from stepper.debug.timeline import Timeline
-from stepper.element_types import Array, is_of_numpy
+from stepper.element_types import Array, Indices, is_of_numpy
 from stepper.engine.frames import Frame
 from stepper.errors import Paused, UsageError
 from stepper.files.kinds import ARRAY, CSV
@@ -49,6 +49,7 @@ from stepper.plain_values import cell
 from stepper.query.address_resolution import Target
 from stepper.query.address_syntax import Address
 from stepper.query.expression_syntax import ExpressionError
+from stepper.records import Record
 
 NON_FINITE: Final = "nan or inf"
 _WORDS: Final[dict[str, Callable[[Array], Array]]] = {
@@ -476,7 +477,7 @@ class Sheet:
                 text = re.sub(rf"(?<![\w./`]){re.escape(name)}(?![\w.\[(])", f"column_{number}", text)
         return text
 
-    def column_called(self, name: str, index: tuple[int, ...]) -> int | None:
+    def column_called(self, name: str, index: Indices) -> int | None:
         """Return the number of the column of an element, of a type that numpy computes with; None: there is none."""
         numbered = re.fullmatch(r"column_([0-9]{1,6})", name)
         if numbered is not None and not index and int(numbered[1]) < len(self.columns):
@@ -590,7 +591,7 @@ class Sheet:
         return self._described[1]
 
 
-class HeldRow(Struct, frozen=True):
+class HeldRow(Record):
     """The row of A: the iteration, its numbers by column (None: none), and why there are none.
 
     `is_elsewhere`: it is in another branch, or in another run of the loop, so it is no row of the table.
@@ -598,12 +599,12 @@ class HeldRow(Struct, frozen=True):
 
     kind: MomentKind
     iteration: int | None = None
-    numbers: dict[int, Any] = {}
+    numbers: dict[int, Any] = field(default_factory=dict)
     problem: str = ""
     is_elsewhere: bool = False
 
 
-class SheetLook(Struct, frozen=True, eq=False):
+class SheetLook(Record, eq=False):
     """A view of a table, with the iteration in which the run stands (None: in no run of it), and A."""
 
     view: SheetView
@@ -633,7 +634,7 @@ def iteration_now(sheet: Sheet) -> int | None:
     return iteration_of(stack[depth])
 
 
-def _row_of(debugger: Debugger, moment: Moment, sheet: Sheet, columns: tuple[int, ...], at: int | None) -> HeldRow:
+def _row_of(debugger: Debugger, moment: Moment, sheet: Sheet, columns: Indices, at: int | None) -> HeldRow:
     kind, path = moment.kind, sheet.topic.body.path
     if kind is MomentKind.REFERENCE:
         return HeldRow(kind, problem="the rows of a reference are seen in the compare view (D)")

@@ -512,9 +512,7 @@ def _script_facts(reduction: Reduction) -> ScriptFacts:
             for key, value in zip(input_keys(reduction), reduction.model.inputs, strict=True)
         ),
         outputs=tuple(
-            ScriptOutput(
-                ScriptTensor(_storable(value), "expected.npz", f"output_{k}"), tolerances.of(None, value.dtype)
-            )
+            ScriptOutput(ScriptTensor(_storable(value), "expected.npz", f"output_{k}"), tolerances.of(None, value))
             for k, value in enumerate(reduction.expected)
         ),
         device=settings.device,

@@ -279,7 +279,7 @@ def _difference(expected: Arrays, given: Arrays, program: str, tolerances: Toler
     """Return the largest disagreement; numbers of ours that are not finite count as none."""
     worst: FoundFault | None = None
     for index, (ours, theirs) in enumerate(zip(expected, given, strict=False)):
-        distance = measure(np.asarray(ours), np.asarray(theirs), tolerances.of(None, ours.dtype))
+        distance = measure(np.asarray(ours), np.asarray(theirs), tolerances.of(None, ours))
         if distance is None or not distance.differs:
             continue
         if distance.problem:

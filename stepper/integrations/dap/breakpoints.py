@@ -12,11 +12,12 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from stepper.debug.breakpoints.breakpoint import BreakDescription, BreakKind, is_body
+from stepper.debug.breakpoints.breakpoint import BreakDescription, BreakKind
 from stepper.debug.breakpoints.conditions import value_place
 from stepper.debug.breakpoints.data_breakpoints import break_description, data_breakpoint
 from stepper.debug.debugger import Debugger
 from stepper.debug.inspection.views import BreakView, break_views
+from stepper.debug.scopes import is_body
 from stepper.diagnosis.findings import Finding
 from stepper.errors import StepperError, UsageError
 from stepper.integrations.dap.listing import ModelListing

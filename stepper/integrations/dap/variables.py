@@ -25,7 +25,6 @@ from stepper.debug.inspection.views import (
     ScanView,
     frame_views,
 )
-from stepper.debug.scopes import is_loop
 from stepper.debug.stop import is_branch
 from stepper.element_types import Array
 from stepper.errors import UsageError
@@ -148,7 +147,7 @@ class StopVariables:
         if not 0 <= depth < len(stack):
             raise UsageError(f"the stack has {counted(len(stack), 'frame')}; there is no frame {depth + 1}")
         scopes = [self._scope("Values", self._values(depth), "locals", depth)]
-        if is_loop(stack[depth]):
+        if stack[depth].loop:
             loop = self._debugger.loop(depth, differences=False)
             scopes += [
                 self._scope("Carried", [partial(self._carried, edge) for edge in loop.back_edges], depth=depth),

@@ -13,8 +13,8 @@ import pytest
 
 from stepper.commands import Interpreter
 from stepper.commands.stop_answers import stop_data
-from stepper.debug.breakpoints.kinds.diff import Moved
-from stepper.debug.breakpoints.kinds.loop_ends import LoopEnds
+from stepper.debug.breakpoints.kinds.loop_kinds import LoopEnds
+from stepper.debug.breakpoints.kinds.value_kinds import Moved
 from stepper.debug.causes.any_cause import causes_of
 from stepper.debug.causes.cause import (
     Became,

@@ -7,7 +7,7 @@ it left off. One that is not wanted any more (another tensor is shown) is forgot
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from msgspec import Struct
@@ -18,7 +18,6 @@ from stepper.debug.moments.moment import Moment
 from stepper.element_types import Array
 from stepper.errors import StepperError, UsageError
 from stepper.query.address_syntax import parse_address
-from stepper.records import Brief
 from stepper.tensors.changing_shapes import ShapedHistory, changing_shape
 from stepper.tensors.difference import signed_differences
 from stepper.tensors.histories import ValueHistory
@@ -161,10 +160,8 @@ def difference_of(plane: Plane, array: Array, before: Array, rows: range, column
     return signed_differences(now, then)
 
 
-class Inquiry(Brief, Struct):
+class Inquiry(Struct):
     """A question under way. `key` tells it from others of its kind: of one kind only the newest is wanted."""
-
-    unshown: ClassVar = ("steps",)
 
     question: SteppedQuestion
     key: tuple[Any, ...]

@@ -17,8 +17,8 @@ from stepper.debug.breakpoints.data_breakpoints import Checks, DataBreakpoint, S
 from stepper.debug.causes.cause import NonFinite, NonFiniteKind
 from stepper.debug.causes.locations import file_of, operation_location
 from stepper.debug.causes.nan_origins import first_element, nan_origin
-from stepper.element_types import FLOATING
-from stepper.engine.frames import Frame
+from stepper.element_types import FLOATING, Indices
+from stepper.engine.frames import Frame, Frames
 from stepper.engine.program import BranchPlan, CompiledModel, LoopPlan, Operation, Program, Value
 
 _F32 = np.dtype(np.float32)
@@ -116,9 +116,9 @@ def _passed_on(operation: Operation, plan: LoopPlan | BranchPlan, given: frozens
 def _guard(program: Program) -> Guard:
     depth = len(program.path)
     slots = [operation.outputs for operation in program.operations]
-    sections: dict[tuple[int, int], tuple[int, ...]] = {}
+    sections: dict[tuple[int, int], Indices] = {}
 
-    def may_hold(stack: Sequence[Frame], first: int, last: int) -> bool:
+    def may_hold(stack: Frames, first: int, last: int) -> bool:
         section = sections.get((first, last))
         if section is None:
             section = sections[first, last] = tuple(
@@ -147,7 +147,7 @@ def _all_finite(values: list[Value], slots: Sequence[int]) -> bool:
 def _test(word: NonFiniteKind, program: Program, operation: Operation, given: Given, file: str) -> Test:
     depth = len(program.path)
 
-    def test(stack: Sequence[Frame]) -> Causes | None:
+    def test(stack: Frames) -> Causes | None:
         frame = stack[depth]
         output = next((slot for slot in operation.outputs if holds_any(word, frame.values[slot])), None)
         if output is None:
@@ -161,7 +161,7 @@ def _test(word: NonFiniteKind, program: Program, operation: Operation, given: Gi
 
 
 def _cause(
-    word: NonFiniteKind, frames: Sequence[Frame], operation: Operation, slot: int, file: str, *, given: bool
+    word: NonFiniteKind, frames: Frames, operation: Operation, slot: int, file: str, *, given: bool
 ) -> NonFinite:
     value = np.asarray(frames[-1].values[slot])
     mask = _TESTS[word](value)

@@ -1,12 +1,11 @@
-"""`break diff>1e-4 [x]`: a value is farther from the reference than that or, without one, changes by more.
+"""Breakpoints on a value beside what it was an iteration before, or in the reference: `changes`, `new`, `diff`, `grow`.
 
-With a reference run it is any value, those of one loop, or the one that is named; without one, what loops carry, or the
-value that is named.
+`break diff>1e-4 [x]`: with a reference run it is any value, those of one loop, or the one that is named; without one,
+what loops carry, or the value that is named.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -18,18 +17,60 @@ from stepper.debug.breakpoints.data_breakpoints import (
     Compared,
     DataBreakpoint,
     Setting,
+    checks_of_value,
     compared,
     kind,
 )
-from stepper.debug.breakpoints.kinds.changes import came_or_went
 from stepper.debug.causes.cause import Carried, Cause, ValueChange
 from stepper.debug.causes.locations import change_of, location_of
 from stepper.debug.causes.texts import Words, carried_text, change_text, layer_text, where, words
 from stepper.debug.reference_values import ReferencedValue, ReferenceValues
-from stepper.engine.frames import Frame
+from stepper.engine.frames import Frames
 from stepper.engine.program import Program
 from stepper.errors import UsageError
-from stepper.tensors.difference import distance
+from stepper.tensors.difference import distance, magnitude, same
+
+
+class Changed(Cause, frozen=True, kw_only=True):
+    """The value at an address is another than one iteration before; without `change` it came or went (`appeared`)."""
+
+    kind: Literal["changes"] = "changes"
+    address: str
+    change: ValueChange | None
+    appeared: bool = False
+
+
+@kind("changes VALUE", "a value, or an element such as x[0,3], is another than one iteration before")
+def changes(wanted: DataBreakpoint, setting: Setting) -> Checks:
+    """Return the check of the value that is named."""
+    return checks_of_value(wanted, setting, _changed)
+
+
+@kind("new VALUE", "a value is computed for the first time, or is another than one iteration before")
+def new(wanted: DataBreakpoint, setting: Setting) -> Checks:
+    """Return the check of the value that is named, in the first iteration and outside of loops, too."""
+    return checks_of_value(wanted, setting, _changed, from_first=True)
+
+
+def _changed(pair: Compared) -> Cause | None:
+    if pair.now is None or pair.before is None:
+        return came_or_went(pair)
+    if same(pair.now, pair.before):
+        return None
+    return Changed(location=pair.locate(), address=pair.address, change=change_of(pair.before, pair.now))
+
+
+def came_or_went(pair: Compared) -> Changed:
+    """Return that a value is there for the first time, or no longer."""
+    return Changed(location=pair.locate(), address=pair.address, change=None, appeared=pair.before is None)
+
+
+@words.register
+def _changed_words(cause: Changed, *, named: bool) -> Words:
+    inside = where(cause.location, named=named)
+    if cause.change is not None:
+        return Words(f"{cause.address} changed", inside, change_text(cause.change))
+    return Words(f"{cause.address} {'is there for the first time' if cause.appeared else 'is no longer there'}", inside)
 
 
 class Moved(Cause, frozen=True, kw_only=True):
@@ -101,7 +142,7 @@ def _check(
     """Return the check of one value after the operation at this index."""
     theirs_at, depth, file = ReferencedValue(program, slot), len(program.path), setting.file
 
-    def test(stack: Sequence[Frame]) -> Causes | None:
+    def test(stack: Frames) -> Causes | None:
         ours, theirs = stack[depth].values[slot], theirs_at.value(stack, reference)
         if ours is None or theirs is None:
             return None
@@ -135,3 +176,38 @@ def _differs_words(cause: Differs, *, named: bool) -> Words:
         return Words(f"{operation} has another shape than in {cause.reference}", inside, shapes)
     far = f"{operation} is {cause.distance:g} from {cause.reference}, more than {cause.limit:g},"
     return Words(far, inside, change_text(cause.change))
+
+
+class Grown(Cause, frozen=True, kw_only=True):
+    """A carried value, or the one at an address, has grown beyond `factor` times what it began with."""
+
+    kind: Literal["grow"] = "grow"
+    carried: Carried | None
+    address: str
+    factor: float
+    magnitude: float
+    first: float
+
+
+@kind("grow>LIMIT [VALUE]", "what is carried, or the value named, grows beyond that many times its first", limit="1e3")
+def grow(wanted: DataBreakpoint, setting: Setting) -> Checks:
+    """Return the checks of what loops carry, or of the value that is named."""
+    return compared(wanted, setting, _grown, needs_first=True)
+
+
+def _grown(pair: Compared) -> Cause | None:
+    if pair.now is None or pair.before is None:
+        return came_or_went(pair)
+    factor, now, first = pair.wanted.limit, magnitude(pair.now), pair.first()
+    if not (first > 0 and now > factor * first >= magnitude(pair.before)):
+        return None
+    return Grown(
+        location=pair.locate(), carried=pair.carried, address=pair.address, factor=factor, magnitude=now, first=first
+    )
+
+
+@words.register
+def _grown_words(cause: Grown, *, named: bool) -> Words:
+    subject = carried_text(cause.carried, cause.address, named=named)
+    beyond = f"{subject} has grown beyond {cause.factor:g} times what it began with"
+    return Words(beyond, where(cause.location, named=named), f"{cause.magnitude:g}, {cause.first:g} at first")
