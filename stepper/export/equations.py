@@ -9,8 +9,8 @@ from typing import Final, NamedTuple
 from stepper.element_types import ElementType, is_floating
 from stepper.engine.loops import RoleError, output_role, roles_of
 from stepper.export.figures.drawn_graph import shortened
+from stepper.export.figures.folding import layers_in_order
 from stepper.export.figures.operands import constant_symbol
-from stepper.export.layout.layered import topological_order
 from stepper.export.numpy_code.operations import MOVEMENT
 from stepper.ir.model import Body, Graph, Layer, Model, Source
 from stepper.operation_types import CELLS, COMPARISON_SIGNS, NO_OPERATIONS, VIEWS
@@ -166,7 +166,7 @@ class _Equations:
         named: dict[int, list[Source]] = {}
         for source in sorted(self.names):
             named.setdefault(source.layer, []).append(source)
-        for key in self._order():
+        for key in layers_in_order(self.graph):
             owner = self.graph.by_id[key]
             if key not in named or owner.type == "Parameter":
                 continue
@@ -254,10 +254,6 @@ class _Equations:
         source = self._source_of(self.graph, found)
         if self.graph.by_id[source.layer].type != "Constant":
             yield f"goes on while {self._term(self.graph, source, {}).text}"
-
-    def _order(self) -> list[int]:
-        sources = {one.id: self.graph.sources[one.id] for one in self.graph.layers}
-        return list(topological_order({key: [one.layer for one in read if one] for key, read in sources.items()}))
 
     # --- terms -----------------------------------------------------------------------------------------------------
 
@@ -351,7 +347,6 @@ _LOGICAL: Final = frozenset({"LogicalAnd", "LogicalOr", "LogicalXor", "LogicalNo
 _CONDITIONS_ARITHMETIC: Final = frozenset({"Add", "Subtract", "Multiply", "Abs", "Negative"})
 _DEEPEST: Final = 3
 _LONGEST: Final = 44
-_CONDITIONS_LONGEST_NAME: Final = 20
 
 
 def condition_text(model: Model, graph: Graph, layer: Layer) -> str:
@@ -373,7 +368,7 @@ def _term(model: Model, graph: Graph, layer: Layer, depth: int) -> Term:
     read = [None if one is None else _numbers_of(graph, graph.by_id[one.layer]) for one in sources]
     operands = [one for one in read if one is not None]
     if not (is_written and depth and operands and len(operands) == len(read)):
-        return Term(shortened(excerpt(last_part(short_names_of(graph)[layer.id])), _CONDITIONS_LONGEST_NAME))
+        return Term(shortened(excerpt(last_part(short_names_of(graph)[layer.id])), _LONGEST_NAME))
     return written(layer, [_term(model, graph, one, depth - 1) for one in operands])
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 import re
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence, Set
@@ -18,6 +17,7 @@ from stepper.errors import StepperError
 from stepper.export.figures.builder import DrawnLevel, FigureBuilder
 from stepper.export.figures.drawn_graph import DrawnGraph, named_with_type, shortened
 from stepper.export.figures.figure import Cluster, EdgeKind, Figure, FigureEdge, FigureNode, FramePort, NodeKind
+from stepper.export.figures.folding import layers_in_order
 from stepper.export.layout.layered import topological_order
 from stepper.ir.constants import constant_shape, constant_type, constant_value
 from stepper.ir.model import Body, Graph, Layer, Model, Port
@@ -88,39 +88,29 @@ class _Finder:
         }
         self._order = [node for node in _structural_order(inputs, self._readers) if node not in fixed]
         self._place = {node: at for at, node in enumerate(self._order)}
-        self._used = np.zeros(len(self._order), bool)
         self._frame: dict[int, int] = {}
 
     def found(self) -> Iterator[RepeatedBlock]:
         """Yield the blocks, those that save the most first."""
-        looks = np.array([self._look[node] for node in self._order], np.int64)
-        crossing = self._crossing()
-        waiting = [(-saved, period, begin, length) for saved, period, begin, length in _periodic(looks)]
-        heapq.heapify(waiting)
-        for _ in range(_MOST_TRIES):
-            if not waiting:
-                return
-            _, period, begin, length = heapq.heappop(waiting)
-            free = list(_free_parts(self._used, begin, begin + length))
-            if free != [(begin, begin + length)]:
-                for start, end in free:
-                    self._push(waiting, period, start, end - start)
-                continue
-            made = self._checked(begin, length, period, crossing)
-            if made is None or made.saved < LEAST_SAVED or not self._is_apart(made):
-                continue
-            number = len(self._frame) + 1
-            for copy in made.copies:
-                for node in copy:
-                    self._used[self._place[node]] = True
-                    self._frame[node] = -number
+        crossing, tried = self._crossing(), set[tuple[int, ...]]()
+        while (made := self._best(crossing, tried)) is not None:
+            number = -len(self._frame) - 1
+            self._frame.update((node, number) for copy in made.copies for node in copy)
             yield made
 
-    @staticmethod
-    def _push(waiting: list[tuple[int, int, int, int]], period: int, begin: int, length: int) -> None:
-        saved = period * (length // period - 1)
-        if saved >= LEAST_SAVED:
-            heapq.heappush(waiting, (-saved, period, begin, length))
+    def _best(self, crossing: tuple[Array, Array], tried: set[tuple[int, ...]]) -> RepeatedBlock | None:
+        """Return the block of the part that saves the most, among those not `tried`; None if there is none."""
+        looks = [-at if node in self._frame else self._look[node] + 1 for at, node in enumerate(self._order)]
+        for part in sorted(_periodic(np.array(looks, np.int64))):
+            if part in tried:
+                continue
+            if len(tried) == _MOST_TRIES:
+                return None
+            tried.add(part)
+            made = self._checked(*part[1:], crossing)
+            if made is not None and made.saved >= LEAST_SAVED and self._is_apart(made):
+                return made
+        return None
 
     def _crossing(self) -> tuple[Array, Array]:
         """Return for each place of the order how many nodes before it are read at or behind it, and how often."""
@@ -137,7 +127,7 @@ class _Finder:
 
     # --- one part of the sequence ----------------------------------------------------------------------------------
 
-    def _checked(self, begin: int, length: int, period: int, crossing: tuple[Array, Array]) -> RepeatedBlock | None:
+    def _checked(self, period: int, begin: int, length: int, crossing: tuple[Array, Array]) -> RepeatedBlock | None:
         """Return the copies in a part of the order; None where they differ.
 
         They are cut where the fewest tensors cross, best of all where these fork; of several cuts the one that saves
@@ -161,41 +151,33 @@ class _Finder:
 
     def _alike(self, copies: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
         """Return the longest stretch of copies of which each is wired as the one before."""
-        where = {node: (copy, at) for copy, nodes in enumerate(copies) for at, node in enumerate(nodes)}
-        refs = [[self._refs(node, copy, where) for node in nodes] for copy, nodes in enumerate(copies)]
-        best, start = (0, 0), 0
-        for copy in range(1, len(copies) + 1):
-            is_first = copy - 1 == start
-            if copy == len(copies) or not self._is_alike(refs[copy - 1], refs[copy], may_enter=is_first):
-                best = max(best, (start, copy), key=lambda part: part[1] - part[0])
-                lenient = copy < len(copies) and self._is_alike(refs[copy - 1], refs[copy], may_enter=True)
-                start = copy - 1 if lenient else copy
-        return list(copies[best[0] : best[1]])
+        refs, runs = self._refs(copies), [[copies[0]]]
+        for (one, other), (before, copy) in zip(pairwise(refs), pairwise(copies), strict=True):
+            if self._is_alike(one, other, may_enter=len(runs[-1]) == 1):
+                runs[-1].append(copy)
+            else:
+                runs.append([before, copy] if self._is_alike(one, other, may_enter=True) else [copy])
+        return max(runs, key=len)
 
-    def _refs(self, node: int, copy: int, where: Mapping[int, tuple[int, int]]) -> list[_SourcePlace]:
-        found = []
-        for source, output in self._inputs[node]:
-            place = where.get(source)
-            inside = place is not None and place[0] <= copy
-            found.append(
-                _SourcePlace(copy - place[0], place[1], output)
-                if place is not None and inside
-                else _SourcePlace(-1, source, output)
-            )
+    def _refs(self, copies: Sequence[tuple[int, ...]]) -> list[list[_SourcePlace]]:
+        """Return where each copy reads from."""
+        where = {node: (copy, at) for copy, nodes in enumerate(copies) for at, node in enumerate(nodes)}
+        found: list[list[_SourcePlace]] = [[] for _ in copies]
+        for copy, nodes in enumerate(copies):
+            for source, output in (read for node in nodes for read in self._inputs[node]):
+                other, at = where.get(source, (copy + 1, source))
+                place = _SourcePlace(copy - other, at, output) if other <= copy else _SourcePlace(-1, source, output)
+                found[copy].append(place)
         return found
 
-    def _is_alike(self, one: list[list[_SourcePlace]], other: list[list[_SourcePlace]], *, may_enter: bool) -> bool:
+    def _is_alike(self, one: list[_SourcePlace], other: list[_SourcePlace], *, may_enter: bool) -> bool:
         """True if two copies are wired alike; the first of a row may read what is before it wherever that is."""
-        for mine, theirs in zip(one, other, strict=True):
-            if len(mine) != len(theirs):
-                return False
-            for a, b in zip(mine, theirs, strict=True):
-                if a == b or (may_enter and a.back < 0 and b.back == 1):
-                    continue
-                if a.back < 0 and b.back < 0 and self._look[a.at] == self._look[b.at] and a.output == b.output:
-                    continue
-                return False
-        return True
+        return all(
+            a == b
+            or (may_enter and a.back < 0 and b.back == 1)
+            or (a.back < 0 and b.back < 0 and self._look[a.at] == self._look[b.at] and a.output == b.output)
+            for a, b in zip(one, other, strict=True)
+        )
 
     def _is_row(self, copies: Sequence[tuple[int, ...]]) -> bool:
         before = set(copies[0])
@@ -206,76 +188,41 @@ class _Finder:
     def _extended(self, copies: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
         """Return the copies with those before and behind them that are wired alike."""
         taken = {node for copy in copies for node in copy}
-        while (before := self._matched(copies, self._seeds_before(copies), taken, is_before=True)) is not None:
-            taken.update(before)
-            copies = [before, *copies]
-        while (behind := self._matched(copies, self._seeds_behind(copies, taken), taken, is_before=False)) is not None:
-            taken.update(behind)
-            copies = [*copies, behind]
+        for step in (1, -1):
+            while (made := self._another(copies[::step], taken, step)) is not None:
+                taken.update(made)
+                copies = [made, *copies] if step == 1 else [*copies, made]
         return copies
-
-    def _seeds_before(self, copies: Sequence[tuple[int, ...]]) -> dict[int, int]:
-        """Return what the first copy reads where the second reads the first, by the place in the block."""
-        places = {node: at for at, node in enumerate(copies[0])}
-        seeds: dict[int, int] = {}
-        for first, second in zip(copies[0], copies[1], strict=True):
-            for (mine, _), (theirs, _) in zip(self._inputs[first], self._inputs[second], strict=True):
-                if theirs in places and seeds.setdefault(places[theirs], mine) != mine:
-                    return {}
-        return seeds
-
-    def _seeds_behind(self, copies: Sequence[tuple[int, ...]], taken: Set[int]) -> dict[int, int]:
-        """Return what reads the last copy as that reads the one before, by the place in the block."""
-        places = {node: at for at, node in enumerate(copies[-2])}
-        seeds: dict[int, int] = {}
-        for at, node in enumerate(copies[-1]):
-            for index, (source, _) in enumerate(self._inputs[node]):
-                if source not in places:
-                    continue
-                found = [one for one in self._like(copies[-1][places[source]], index, node) if one not in taken]
-                if len(found) != 1 or seeds.setdefault(at, found[0]) != found[0]:
-                    return {}
-        return seeds
 
     def _like(self, source: int, index: int, pattern: int) -> list[int]:
         """Return what reads a node with this input and looks as the pattern."""
         look = self._look[pattern]
         return [reader for reader, slot in self._readers[source] if slot == index and self._look[reader] == look]
 
-    def _matched(
-        self, copies: Sequence[tuple[int, ...]], seeds: Mapping[int, int], taken: Set[int], *, is_before: bool
-    ) -> tuple[int, ...] | None:
-        """Return another copy that has these nodes at these places, found along its edges; None where there is none."""
-        model = copies[1]
-        places = {node: at for at, node in enumerate(model)}
-        found, waiting, done = dict(seeds), list(seeds), set[int]()
+    def _another(self, copies: Sequence[tuple[int, ...]], taken: Set[int], step: int) -> tuple[int, ...] | None:
+        """Return a copy that is to the first as that is to the second, found along edges; None where there is none."""
+        model = dict.fromkeys(copies[0])
+        found, waiting = dict(zip(copies[1], copies[0], strict=True)), list(copies[1])
         while waiting:
-            at = waiting.pop()
-            if at in done:
-                continue
-            done.add(at)
-            node, pattern = found[at], model[at]
-            if self._look[node] != self._look[pattern] or node in taken or not self._is_free(node):
-                return None
-            steps = [
-                (places[theirs], mine)
-                for (mine, _), (theirs, _) in zip(self._inputs[node], self._inputs[pattern], strict=True)
-                if theirs in places
-            ]
+            pattern = waiting.pop()
+            node = found[pattern]
+            reads = zip(self._inputs[pattern], self._inputs[node], strict=True)
+            steps = [(theirs, mine) for (theirs, _), (mine, _) in reads if theirs in model]
             for reader, index in self._readers[pattern]:
-                if reader in places and places[reader] not in found:
-                    fitting = self._like(node, index, reader)
-                    steps += [(places[reader], fitting[0])] if len(fitting) == 1 else []
-            for place, candidate in steps:
-                if found.setdefault(place, candidate) != candidate:
+                if reader in model and reader not in found:
+                    fitting = [one for one in self._like(node, index, reader) if one not in taken]
+                    steps += [(reader, fitting[0])] if len(fitting) == 1 else []
+            for theirs, mine in steps:
+                if theirs not in found:
+                    if self._look[theirs] != self._look[mine] or mine in taken or not self._is_free(mine):
+                        return None
+                    waiting.append(theirs)
+                if found.setdefault(theirs, mine) != mine:
                     return None
-                waiting.append(place)
-        if len(found) < len(model) or len(set(found.values())) < len(model):
+        made = tuple(found[node] for node in model if node in found)
+        if len(set(made)) < len(model):
             return None
-        made = tuple(found[at] for at in range(len(model)))
-        pair = [made, copies[0]] if is_before else [copies[-1], made]
-        where = {node: (copy, at) for copy, nodes in enumerate(pair) for at, node in enumerate(nodes)}
-        one, other = ([self._refs(node, copy, where) for node in nodes] for copy, nodes in enumerate(pair))
+        one, other = self._refs([made, copies[0]][::step])
         return made if self._is_alike(one, other, may_enter=True) else None
 
     # --- nodes beside the copies -----------------------------------------------------------------------------------
@@ -322,21 +269,19 @@ class _Finder:
         return all(copy_of.get(reader) == copy for reader, _ in self._readers[node])
 
     def _is_free(self, node: int) -> bool:
-        return node in self._place and not self._used[self._place[node]]
+        return node in self._place and node not in self._frame
 
     def _is_apart(self, made: RepeatedBlock) -> bool:
         """True if the block can be one box: nothing that reads it is read by it."""
         frame = {**self._frame, **{node: -len(self._frame) - 1 for copy in made.copies for node in copy}}
         links: dict[int, set[int]] = {}
         for node, read in self._inputs.items():
-            here = links.setdefault(frame.get(node, node), set())
-            here.update(frame.get(source, source) for source, _ in read)
-        for key, sources in links.items():
-            sources.discard(key)
+            links.setdefault(frame.get(node, node), set()).update(frame.get(source, source) for source, _ in read)
         try:
-            return len(topological_order({key: list(sources) for key, sources in links.items()})) == len(links)
+            topological_order({key: [*(sources - {key})] for key, sources in links.items()})
         except ValueError:
             return False
+        return True
 
 
 def _structural_order(
@@ -347,27 +292,20 @@ def _structural_order(
     for node in topological_order({node: [source for source, _ in read] for node, read in inputs.items()}):
         depth[node] = 1 + max((depth[source] for source, _ in inputs[node]), default=0)
     done: set[int] = set()
-
-    def deepest(node: int) -> Iterator[int]:
-        sources = dict.fromkeys(source for source, _ in inputs[node])
-        return iter(sorted(sources, key=lambda source: -depth[source]))
-
     for end in sorted((node for node in inputs if not readers[node]), key=lambda node: -depth[node]):
-        stack = [(end, deepest(end))]
+        stack = [end]
         while stack:
-            node, rest = stack[-1]
-            source = next((one for one in rest if one not in done), None)
-            if source is not None:
-                stack.append((source, deepest(source)))
-                continue
-            stack.pop()
-            if node not in done:
+            node = stack[-1]
+            waiting = [source for source, _ in inputs[node] if source not in done]
+            if waiting:
+                stack.append(max(waiting, key=lambda source: depth[source]))
+            elif stack.pop() not in done:
                 done.add(node)
                 yield node
 
 
 def _periodic(looks: Array) -> Iterator[tuple[int, int, int, int]]:
-    """Yield the parts that have a period, twice at least: what it saves, the period, where it begins, its length."""
+    """Yield the parts that have a period: what it saves, below 0; the period; where it begins; its length."""
     order = np.argsort(looks, kind="stable")
     gaps = np.diff(order)[np.diff(looks[order]) == 0]
     periods, counts = np.unique(gaps[gaps >= _LEAST_SIZE], return_counts=True)
@@ -379,15 +317,7 @@ def _periodic(looks: Array) -> Iterator[tuple[int, int, int, int]]:
             length = int(end - begin) + period
             saved = period * (length // period - 1)
             if end - begin >= period and saved >= LEAST_SAVED:
-                yield saved, period, int(begin), length
-
-
-def _free_parts(used: Array, begin: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield the parts of a range in which nothing is used."""
-    free = np.concatenate(([False], ~used[begin:end], [False]))
-    edges = np.flatnonzero(np.diff(free.astype(np.int8)))
-    for one, other in zip(edges[::2], edges[1::2], strict=True):
-        yield begin + int(one), begin + int(other)
+                yield -saved, period, int(begin), length
 
 
 _NAMES: Final = frozenset({"variable_id", "variable", "friendly_name"})
@@ -452,8 +382,7 @@ class StructuralLooks:
         """Return what a whole graph looks like: that of its ends, each with all that it follows from."""
         if id(graph) not in self._bodies:
             looks: dict[int, int] = {}
-            sources = {key: [one.layer for one in read if one is not None] for key, read in graph.sources.items()}
-            for key in topological_order(sources):
+            for key in layers_in_order(graph):
                 read = tuple(
                     None if source is None else (looks[source.layer], source.output) for source in graph.sources[key]
                 )
@@ -571,7 +500,6 @@ class _Once:
         self._titles: dict[str, str] = {}
         self._entries: list[FigureNode] = []
         self._entry_of: dict[tuple[str, str], str] = {}
-        self._home: dict[str, str] = {}
 
     def fold(self, level: DrawnLevel, repeats: RepeatedBlock) -> None:
         """Fold the copies of a block of one graph into the first, unless the graph itself is in a copy of another."""
@@ -588,7 +516,6 @@ class _Once:
         for at, unit in enumerate(units[0]):
             others = [copy[at] for copy in units]
             self._frame_of.update(dict.fromkeys(others, copies.frame))
-            self._home.update(dict.fromkeys(others, level.cluster))
             self._stands_for.update(dict.fromkeys(others[1:], unit))
             self._name(copies, at, name)
         self._add_entries(copies)
@@ -727,7 +654,7 @@ class _Once:
 
     def _beside(self, id: str, unit: str) -> str:
         """Return what stands in the graph of a member of a block, and is this box or has it inside."""
-        home = self._home[unit]
+        home = self._whole.parent(unit)
         while id and self._whole.parent(id) != home:
             id = self._whole.parent(id)
         return id

@@ -81,7 +81,7 @@ class PartingPlace(Struct, frozen=True):
     numbers: Numbers
 
 
-class RunDifferences(Struct, frozen=True, eq=False):
+class RunDifferences(Struct, eq=False):
     """A run beside another one, which has a `title`. `pairs` are those of the iterations that were to be kept.
 
     `counts` are the iterations of each run of a loop, by its body's graph and the iterations around it.
@@ -89,16 +89,12 @@ class RunDifferences(Struct, frozen=True, eq=False):
     """
 
     title: str
-    tallies: Mapping[ValueOfGraph, DifferenceTally]
-    pairs: Mapping[tuple[Numbers, ValueOfGraph], ValueBeside]
-    first: PartingPlace | None
-    counts: Mapping[tuple[int, Numbers], int]
+    tallies: dict[ValueOfGraph, DifferenceTally] = field(default_factory=dict)
+    pairs: dict[tuple[Numbers, ValueOfGraph], ValueBeside] = field(default_factory=dict)
+    first: PartingPlace | None = None
+    counts: dict[tuple[int, Numbers], int] = field(default_factory=dict)
     ends: tuple[str, ...] = ()
     is_complete: bool = True
-
-    def tally(self, graph: Graph, layer: int, output: int) -> DifferenceTally | None:
-        """Return the tally of a value; None where it was not compared."""
-        return self.tallies.get((id(graph), layer, output))
 
 
 class _Walk(Struct):
@@ -107,19 +103,15 @@ class _Walk(Struct):
     reference: ReferenceValues
     keeps: Callable[[Numbers], bool]
     tolerances: Tolerances
-    tallies: dict[ValueOfGraph, DifferenceTally] = field(default_factory=dict)
-    pairs: dict[tuple[Numbers, ValueOfGraph], ValueBeside] = field(default_factory=dict)
-    first: PartingPlace | None = None
+    found: RunDifferences
     order: tuple[float, ...] = ()
-    counts: dict[tuple[int, Numbers], int] = field(default_factory=dict)
-    ends: list[str] = field(default_factory=list)
     places: dict[int, Mapping[int, int]] = field(default_factory=dict)
 
     def compare(self, ended: EndedGraph, *, is_whole: bool = True) -> None:
         """Compare the values of a graph that has run, or as far as it has (not `is_whole`)."""
         frame, path, numbers = ended.frame, ended.path, ended.numbers
         if path and path[-1].iteration is not None:
-            self.counts[id(frame.program.graph), numbers[:-1]] = numbers[-1] + 1
+            self.found.counts[id(frame.program.graph), numbers[:-1]] = numbers[-1] + 1
         around: list[float] = []
         for outer, step in zip(ended.stack, path, strict=False):
             around += [self._place(outer.program, step.layer.id), -1 if step.iteration is None else step.iteration]
@@ -132,16 +124,16 @@ class _Walk(Struct):
             theirs = beside(layer, output)
             if theirs is None or ours is None:
                 continue
-            found = difference(theirs, ours, self.tolerances.of(layer, ours))
+            gap = difference(theirs, ours, self.tolerances.of(layer, ours))
             key = id(frame.program.graph), layer_id, output
-            tally = self.tallies.setdefault(key, DifferenceTally())
-            if tally.add(found, numbers):
+            tally = self.found.tallies.setdefault(key, DifferenceTally())
+            if tally.add(gap, numbers):
                 order = (*around, self._place(frame.program, layer_id), math.inf)  # a loop behind what is in it
-                if self.first is None or order < self.order:
-                    self.first, self.order = PartingPlace(key, layer.name, numbers), order
+                if self.found.first is None or order < self.order:
+                    self.found.first, self.order = PartingPlace(key, layer.name, numbers), order
             if is_kept:
                 shown = summary(theirs, None, ValueDetail.FULL, measured=True)
-                self.pairs[numbers, key] = ValueBeside(found, shown, _gaps(np.asarray(theirs), np.asarray(ours)))
+                self.found.pairs[numbers, key] = ValueBeside(gap, shown, _gaps(np.asarray(theirs), np.asarray(ours)))
 
     def _place(self, program: Program, layer: int) -> int:
         """Return the place of a layer in the order of execution; -1 for what is there from the beginning."""
@@ -153,23 +145,22 @@ class _Walk(Struct):
 def compare_runs(machine: Machine, reference: ReferenceValues, keeps: Callable[[Numbers], bool]) -> RunDifferences:
     """Return a run, which is made here, beside another one; `keeps` says of which iterations details are kept."""
     tolerances = Tolerances(exact=bool(getattr(reference, "is_exact", False)))
-    walk, begin, is_complete = _Walk(reference, keeps, tolerances), time.monotonic(), True
+    found, begin = RunDifferences(reference.title), time.monotonic()
+    walk = _Walk(reference, keeps, tolerances, found)
     try:
         for ended in ended_graphs(machine.run(Every.ITERATION), machine, sides=True):
             walk.compare(ended)
             if time.monotonic() - begin > SECONDS:
-                is_complete = False
+                found.is_complete = False
                 break
     except StepperError as error:
-        walk.ends.append(str(error).splitlines()[0])
+        found.ends = (str(error).splitlines()[0],)
         try:  # what had been computed where a run failed
             for depth in range(1, len(machine.stack) + 1):
                 walk.compare(EndedGraph(tuple(machine.stack[:depth])), is_whole=False)
         except StepperError as second:
-            walk.ends.append(str(second).splitlines()[0])
-    return RunDifferences(
-        reference.title, walk.tallies, walk.pairs, walk.first, walk.counts, tuple(walk.ends), is_complete
-    )
+            found.ends = (*found.ends, str(second).splitlines()[0])
+    return found
 
 
 def _gaps(theirs: Array, ours: Array) -> str:
@@ -191,7 +182,7 @@ LEGEND: Final = "filled: the first difference; thick rim: another value; pale: t
 def over_all(node: FigureNode, graph: Graph, drawn: DrawnNode, found: RunDifferences) -> FigureNode:
     """Return a box with how its values differ in all iterations together."""
     keys = list(_values(graph, drawn))
-    tallies = [tally for key in keys if (tally := found.tallies.get(key)) is not None]
+    tallies = [found.tallies[key] for key in keys if key in found.tallies]
     if not tallies:
         return node
     if found.first is not None and found.first.value in keys and not _is_result(graph, drawn):
@@ -209,7 +200,7 @@ def over_all(node: FigureNode, graph: Graph, drawn: DrawnNode, found: RunDiffere
 def over_body(frame: Cluster, graph: Graph, layer: Layer, found: RunDifferences) -> Cluster:
     """Return the frame of a loop or If of a graph with how its outputs differ, and whether the runs part inside."""
     keys = ((id(graph), layer.id, output) for output in range(len(layer.outputs)))
-    tallies = [tally for key in keys if (tally := found.tallies.get(key)) is not None]
+    tallies = [found.tallies[key] for key in keys if key in found.tallies]
     differs = any(tally.different for tally in tallies)
     often = tuple(_often(tallies)) if differs else ()
     if found.first is not None and found.first.value[0] in graphs_within(layer):
@@ -233,7 +224,7 @@ def in_iteration(
 ) -> FigureNode:
     """Return a box of one iteration with the value of the other run, and the difference."""
     keys = list(_values(graph, drawn))
-    pairs = [pair for key in keys if (pair := found.pairs.get((numbers, key))) is not None]
+    pairs = [found.pairs[numbers, key] for key in keys if (numbers, key) in found.pairs]
     if not pairs:
         return replace(node, state=ValueState.NONE)
     other = [pair for pair in pairs if pair.difference.change is not Change.SAME and not pair.difference.is_within]

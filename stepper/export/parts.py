@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper.errors import UsageError
@@ -156,27 +155,13 @@ def around(figure: Figure, centre: str, hops: int) -> Collection[str]:
 
 def _units(figure: Figure, centre: str) -> dict[str, str]:
     """Return, by id, the boxes of the centre's graph, and for what is in an open frame beside it that frame."""
-    home, frames = figure.parent(centre), {frame.id: frame.parent for frame in figure.clusters}
+    home = figure.parent(centre)
     found: dict[str, str] = {}
-    for id in (*figure.by_id, *frames):
+    for id in (*figure.by_id, *figure.clusters_by_id):
         way = [id, *figure.frames_around(id)]
         if home in ("", *way[1:]) and id != home:
             found[id] = way[-1] if home == "" else way[way.index(home) - 1]
     return found
-
-
-class Cut(Struct, frozen=True):
-    """Boxes that were left out beside some others: their inputs, or their readers, in the frame `cluster`.
-
-    `edges` are one for each of the `boxes` that lost them.
-    """
-
-    boxes: tuple[str, ...]
-    edges: tuple[FigureEdge, ...]
-    beyond: tuple[str, ...]
-    cluster: str
-    is_above: bool
-    more: bool
 
 
 def selected(figure: Figure, kept: Collection[str], *, marked: bool, bright: Collection[str] = ()) -> Figure:
@@ -184,21 +169,20 @@ def selected(figure: Figure, kept: Collection[str], *, marked: bool, bright: Col
 
     What stands in a frame that is kept as a whole stays. `bright` are the boxes and frames to be highlighted.
     """
-    frames = _frames(figure, kept)
-    nodes = [node for node in figure.nodes if node.id in kept]
-    edges = [edge for edge in figure.edges if _stays(edge.source, kept, frames) and _stays(edge.target, kept, frames)]
-    found = [replace(node, highlighted=True) if node.id in bright else node for node in nodes]
+    frames = {frame for id in kept for frame in figure.frames_around(id)}
+    stays = {*kept, *frames}
+    nodes = [
+        replace(node, highlighted=node.highlighted or node.id in bright) for node in figure.nodes if node.id in kept
+    ]
+    edges = [edge for edge in figure.edges if edge.source in stays and edge.target in stays]
     if marked:
-        found = _with_back_edges(figure, found)
-        for number, cut in enumerate(_cuts(figure, kept, frames)):
-            node = _mark(figure, cut, f"cut{number}")
-            found.append(node)
-            edges += [
-                replace(edge, source=node.id) if cut.is_above else replace(edge, target=node.id) for edge in cut.edges
-            ]
+        nodes = _with_back_edges(figure, nodes)
+        for mark, lost in _cuts(figure, kept, stays):
+            nodes.append(mark)
+            edges += lost
     return replace(
         figure,
-        nodes=tuple(found),
+        nodes=tuple(nodes),
         edges=tuple(edges),
         clusters=tuple(
             replace(
@@ -210,11 +194,6 @@ def selected(figure: Figure, kept: Collection[str], *, marked: bool, bright: Col
             if frame.id in frames
         ),
     )
-
-
-def _frames(figure: Figure, kept: Collection[str]) -> Mapping[str, Cluster]:
-    ids = {frame for id in kept for frame in figure.frames_around(id)}
-    return {cluster.id: cluster for cluster in figure.clusters if cluster.id in ids}
 
 
 def _ports(
@@ -233,12 +212,10 @@ def _ports(
     )
 
 
-def _stays(end: str, kept: Collection[str], frames: Collection[str]) -> bool:
-    return end in kept or end in frames
-
-
-def _cuts(figure: Figure, kept: Collection[str], frames: Collection[str]) -> Iterator[Cut]:
-    """Yield what was cut off; boxes that lost the same have one mark."""
+def _cuts(
+    figure: Figure, kept: Collection[str], stays: Collection[str]
+) -> Iterator[tuple[FigureNode, list[FigureEdge]]]:
+    """Yield a mark for what was cut off, with its edges; boxes that lost the same have one mark."""
     lost: dict[tuple[str, bool], dict[str, FigureEdge]] = {}
     left: set[tuple[str, bool]] = set()
     for edge in figure.edges:
@@ -247,36 +224,26 @@ def _cuts(figure: Figure, kept: Collection[str], frames: Collection[str]) -> Ite
         for mine, other, is_above in ((edge.target, edge.source, True), (edge.source, edge.target, False)):
             if mine not in kept:
                 continue
-            if other in kept or other in frames:
+            if other in stays:
                 left.add((mine, is_above))
             else:
                 lost.setdefault((mine, is_above), {}).setdefault(other, edge)
     alike: dict[tuple[tuple[str, ...], str, bool, bool], list[str]] = {}
     for (mine, is_above), others in lost.items():
-        cluster = _shared_frame(figure, mine, next(iter(others)))
+        around = set(figure.frames_around(next(iter(others))))
+        cluster = next((frame for frame in figure.frames_around(mine) if frame in around), "")
         key = tuple(others), cluster, is_above, (mine, is_above) in left
         alike.setdefault(key, []).append(mine)
-    for (others_, cluster, is_above, more), boxes in alike.items():
-        edges = tuple(lost[box, is_above][others_[0]] for box in boxes)
-        yield Cut(tuple(boxes), edges, others_, cluster, is_above, more)
-
-
-def _shared_frame(figure: Figure, mine: str, other: str) -> str:
-    around = {*figure.frames_around(other), ""}
-    return next((frame for frame in figure.frames_around(mine) if frame in around), "")
-
-
-def _mark(figure: Figure, cut: Cut, tail: str) -> FigureNode:
-    names = [figure.name_of(id) for id in cut.beyond]
-    if len(names) == 1:
-        label = f"… {shortened(names[0], 24)}"
-    else:
-        word = "input" if cut.is_above else "reader"
-        label = f"… {counted(len(names), f'more {word}' if cut.more else word)}"
-    box = figure.by_id[cut.boxes[0]]
-    site = FigureSite(box.site.inside if cut.cluster == box.cluster else (), tail)
-    kind = NodeKind.CUT_ABOVE if cut.is_above else NodeKind.CUT_BELOW
-    return FigureNode(site.id, kind, label, title=", ".join(names), cluster=cut.cluster, site=site)
+    for number, ((beyond, cluster, is_above, more), boxes) in enumerate(alike.items()):
+        names = [figure.name_of(id) for id in beyond]
+        word = "input" if is_above else "reader"
+        told = shortened(names[0], 24) if len(names) == 1 else counted(len(names), f"more {word}" if more else word)
+        box = figure.by_id[boxes[0]]
+        site = FigureSite(box.site.inside if cluster == box.cluster else (), f"cut{number}")
+        kind = NodeKind.CUT_ABOVE if is_above else NodeKind.CUT_BELOW
+        ends = [lost[mine, is_above][beyond[0]] for mine in boxes]
+        edges = [replace(edge, source=site.id) if is_above else replace(edge, target=site.id) for edge in ends]
+        yield FigureNode(site.id, kind, f"… {told}", title=", ".join(names), cluster=cluster, site=site), edges
 
 
 def _with_back_edges(figure: Figure, nodes: Sequence[FigureNode]) -> list[FigureNode]:
@@ -284,102 +251,67 @@ def _with_back_edges(figure: Figure, nodes: Sequence[FigureNode]) -> list[Figure
     kept = {node.id for node in nodes}
     lines: dict[str, list[str]] = {}
     for edge in figure.edges:
-        if edge.kind not in BACKWARD or (edge.source in kept) == (edge.target in kept):
-            continue
-        if edge.source in kept:
-            lines.setdefault(edge.source, []).append(f"… then {shortened(figure.name_of(edge.target), 24)}")
-        else:
-            lines.setdefault(edge.target, []).append(f"… after {shortened(figure.name_of(edge.source), 24)}")
+        if edge.kind in BACKWARD:
+            for mine, other, word in ((edge.source, edge.target, "then"), (edge.target, edge.source, "after")):
+                if mine in kept and other not in kept:
+                    lines.setdefault(mine, []).append(f"… {word} {shortened(figure.name_of(other), 24)}")
     return [replace(node, lines=(*node.lines, *lines[node.id])) if node.id in lines else node for node in nodes]
 
 
 def in_iterations(figure: Figure, part: Figure, loop: int) -> Figure:
     """Return an unrolled figure with the boxes alone that `part` has, which is of the rolled body of the same loop.
 
-    Inputs and outputs of the loop stay where they are connected to what stays, and so does the end.
+    Inputs and outputs of the loop stay where they are connected to what stays, and so does the end. Boxes of the
+    iterations are known by the part of their ids that all iterations share.
     """
-    return _Selection(figure, part, InnerBody(loop, "body")).figure()
+    body, stages = InnerBody(loop, "body"), figure.clusters_in[""]
+    own = [node for node in part.nodes if node.site.inside[:1] == (body,)]
+    shared = {node.id: node.site.within for node in own}
+    shared |= {frame.id: frame.site.within for frame in part.clusters if frame.site.inside[:1] == (body,)}
+    tails, bright = {shared[node.id] for node in own}, {shared[node.id] for node in own if node.highlighted}
+    inside = [(node, node.place.within) for node in figure.nodes if node.place and node.place.within in tails]
+    if not any(node.highlighted for node, _ in inside):
+        inside = [(replace(node, highlighted=tail in bright), tail) for node, tail in inside]
+    nodes = [node for node, _ in inside]
+    kept = {node.id for node in nodes}
+    edges = list(_edges_of_iterations(figure, kept, tails))
+    touched = {end for edge in edges for end in (edge.source, edge.target)}
+    outside = [node for node in figure.nodes if not node.cluster and node.id in touched]
+    frames = {frame for id in kept for frame in figure.frames_around(id)} | {stage.id for stage in stages}
+    cuts = {node.id: node for node in own if node.kind in (NodeKind.CUT_ABOVE, NodeKind.CUT_BELOW)}
+    for stage in stages:
+        if stage.kind is NodeKind.ITERATION:  # the frame of the loop is that of the iteration
+            moved = {id: f"{stage.id}.{tail}" for id, tail in shared.items()}
+            for id, node in cuts.items():
+                place, cluster = IterationPlace(stage.id, shared[id]), moved.get(node.cluster, stage.id)
+                nodes.append(replace(node, id=moved[id], cluster=cluster, place=place))
+            edges += [
+                replace(edge, source=moved.get(edge.source, stage.id), target=moved.get(edge.target, stage.id))
+                for edge in part.edges
+                if edge.source in cuts or edge.target in cuts
+            ]
+    clusters = tuple(cluster for cluster in figure.clusters if cluster.id in frames)
+    return replace(figure, nodes=(*outside, *nodes), edges=tuple(edges), clusters=clusters)
 
 
-class _Selection:
-    """Boxes of the iterations by the part of their ids that all iterations share; `body` is that of the loop."""
+def _edges_of_iterations(figure: Figure, kept: Collection[str], tails: Collection[str]) -> Iterator[FigureEdge]:
+    """Yield the edges that stay; one to an iteration as a whole is that of the boxes that its back edge names."""
 
-    def __init__(self, figure: Figure, part: Figure, body: InnerBody) -> None:
-        self._figure, self._part = figure, part
-        self._stages = [one for one in figure.clusters if not one.parent]
-        own = [node for node in part.nodes if node.site.inside[:1] == (body,)]
-        frames = [frame for frame in part.clusters if frame.site.inside[:1] == (body,)]
-        self._within = {node.id: node.site.within for node in own} | {frame.id: frame.site.within for frame in frames}
-        self._tails = {self._within[node.id] for node in own}
-        self._bright = {self._within[node.id] for node in own if node.highlighted}
-        self._marks = [node for node in own if node.kind in (NodeKind.CUT_ABOVE, NodeKind.CUT_BELOW)]
+    def has(end: str, layer: int | None) -> bool:
+        if end in figure.by_id:
+            return end in kept or not figure.by_id[end].cluster
+        return layer is None or f"n{layer}" in tails
 
-    def figure(self) -> Figure:
-        """Return the figure."""
-        inside = [node for node in self._figure.nodes if node.place is not None and node.place.within in self._tails]
-        is_bright = not any(node.highlighted for node in inside)
-        inside = [
-            replace(node, highlighted=node.highlighted or (is_bright and node.place.within in self._bright))
-            for node in inside
-            if node.place is not None
-        ]
-        edges = list(self._edges({node.id for node in inside}))
-        touched = {end for edge in edges for end in (edge.source, edge.target)}
-        outside = [node for node in self._figure.nodes if not node.cluster and node.id in touched]
-        marks, mark_edges = self._all_marks()
-        kept = {node.id for node in inside}
-        frames = {frame for id in kept for frame in self._figure.frames_around(id)} | {one.id for one in self._stages}
-        return replace(
-            self._figure,
-            nodes=(*outside, *inside, *marks),
-            edges=(*edges, *mark_edges),
-            clusters=tuple(cluster for cluster in self._figure.clusters if cluster.id in frames),
-        )
-
-    def _edges(self, kept: Collection[str]) -> Iterator[FigureEdge]:
-        """Yield the edges that stay; one to an iteration as a whole is that of the boxes that its back edge names."""
-        stages = {stage.id for stage in self._stages}
-        for edge in self._figure.edges:
-            ends = edge.body or BodyEnds()
-            goes = self._has(edge.source, kept, ends.result)
-            if edge.kind is EdgeKind.ENDS and edge.target in self._figure.by_id and not goes:
-                stage = [edge.source, *self._figure.frames_around(edge.source)][-1]
-                yield replace(edge, source=stage)
-            elif edge.kind is EdgeKind.PORT and edge.target in stages and edge.body is None:
-                continue  # trip count and condition are not of the part
-            elif goes and self._has(edge.target, kept, ends.parameter):
-                yield edge
-
-    def _has(self, end: str, kept: Collection[str], layer: int | None) -> bool:
-        if end in self._figure.by_id:
-            return end in kept or not self._figure.by_id[end].cluster
-        return layer is None or f"n{layer}" in self._tails
-
-    def _all_marks(self) -> tuple[list[FigureNode], list[FigureEdge]]:
-        """Return the marks of cuts, and their edges, for each iteration that is drawn."""
-        nodes, edges = [], []
-        ids = {node.id for node in self._marks}
-        for stage in self._stages:
-            if stage.kind is NodeKind.ITERATION:
-                nodes += [
-                    replace(
-                        one,
-                        id=self._moved(one.id, stage),
-                        cluster=self._moved(one.cluster, stage),
-                        place=IterationPlace(stage.id, self._within[one.id]),
-                    )
-                    for one in self._marks
-                ]
-                edges += [
-                    replace(edge, source=self._moved(edge.source, stage), target=self._moved(edge.target, stage))
-                    for edge in self._part.edges
-                    if edge.source in ids or edge.target in ids
-                ]
-        return nodes, edges
-
-    def _moved(self, id: str, stage: Cluster) -> str:
-        """Return what is a box or frame of the body in an iteration; the frame of the loop is that of the iteration."""
-        return f"{stage.id}.{self._within[id]}" if id in self._within else stage.id
+    stages = {stage.id for stage in figure.clusters_in[""]}
+    for edge in figure.edges:
+        ends = edge.body or BodyEnds()
+        goes = has(edge.source, ends.result)
+        if edge.kind is EdgeKind.ENDS and edge.target in figure.by_id and not goes:
+            yield replace(edge, source=[edge.source, *figure.frames_around(edge.source)][-1])
+        elif edge.kind is EdgeKind.PORT and edge.body is None and edge.target in stages:
+            continue  # trip count and condition are not of the part
+        elif goes and has(edge.target, ends.parameter):
+            yield edge
 
 
 _MOST_NAMED: Final = 8
@@ -465,11 +397,7 @@ def _quoted(figure: Figure, id: str) -> str:
 
 def _controlled(figure: Figure, sources: Collection[str], end: str) -> list[str]:
     """Return the frames around a box whose trip count or condition comes from one of these."""
-    frames = set()
-    frame = figure.parent(end)
-    while frame:
-        frames.add(frame)
-        frame = figure.parent(frame)
+    frames = set(figure.frames_around(end))
     found = (
         frame
         for edge in figure.edges

@@ -17,7 +17,7 @@ from stepper.export.figures.figure import FigureSite, InnerBody
 from stepper.export.figures.loop_trace import LoopPath
 from stepper.export.parting import PartingPlace
 from stepper.ir.model import Body, Graph, Layer, Model
-from stepper.query.address_resolution import Target, resolve
+from stepper.query.address_resolution import resolve
 from stepper.query.address_syntax import parse_address
 from stepper.query.atlas import Atlas
 
@@ -78,11 +78,7 @@ class FigurePlace(Struct, frozen=True, eq=False):
 
 def place_named(address: str, compiled: CompiledModel) -> FigurePlace:
     """Return the place that an address names. Raise UsageError for one that names none, or several."""
-    return _place(address, resolve(parse_address(address), compiled), compiled)
-
-
-def _place(address: str, target: Target, compiled: CompiledModel) -> FigurePlace:
-    atlas = Atlas(compiled)
+    target, atlas = resolve(parse_address(address), compiled), Atlas(compiled)
     steps = []
     for depth, layer in enumerate(target.program.path):
         inside = atlas.ancestor(target.program, depth + 1).graph

@@ -30,12 +30,19 @@ from stepper.export.figures.figure import EdgeKind, Figure, FigureNode, NodeKind
 from stepper.export.figures.loop_trace import LoopTrace
 from stepper.export.fitting import on_page, room_of
 from stepper.export.fonts import SMALL_SIZE, advance
-from stepper.export.layout.compound import arrange_level
-from stepper.export.layout.figure_layout import CELL, FigureLayout, Polyline, largest, size_of
-from stepper.export.layout.frames import title_width
+from stepper.export.layout.compound import arrange_level, title_width
+from stepper.export.layout.figure_layout import (
+    CELL,
+    BoxShape,
+    FigureLayout,
+    FrameShape,
+    Polyline,
+    largest,
+    size_of,
+)
 from stepper.export.layout.ports_in_boxes import arranged
 from stepper.export.options import FigureView
-from stepper.export.picture import Picture
+from stepper.export.picture import Picture, unheard
 from stepper.export.views.unrolled import iteration_figures
 from stepper.files.kinds import FORMATS, FigureFormat
 from stepper.wording import enumerated
@@ -63,8 +70,7 @@ class BodyLayout:
 
     def of(self, figure: Figure) -> FigureLayout:
         """Return the layout with the texts of one iteration."""
-        nodes = {node.id: self._padded(node) for node in figure.nodes}
-        return self._layout.renamed(nodes, dict(figure.clusters_by_id))
+        return self._layout.renamed({**figure.clusters_by_id, **{node.id: self._padded(node) for node in figure.nodes}})
 
     def padded(self) -> FigureLayout:
         """Return the layout with as many lines, and a picture as high, in each box as it has in some iteration."""
@@ -73,7 +79,7 @@ class BodyLayout:
             node.id: replace(self._padded(node), thumbnail=node.thumbnail or self._pictured[node.id])
             for node in last.nodes
         }
-        made = self._layout.renamed(nodes, dict(last.clusters_by_id))
+        made = self._layout.renamed({**last.clusters_by_id, **nodes})
         made.lines = [line._replace(idle=False) for line in made.lines]  # they stay while the sides of Ifs take turns
         return made
 
@@ -179,15 +185,12 @@ class _Stack:
     """The rows of the iterations and gaps of a layout, from the top."""
 
     def __init__(self, figure: Figure, layout: FigureLayout) -> None:
-        stages = {cluster.id for cluster in figure.clusters_in[""]}
-        frames = [(frame.y, frame.y + frame.height) for frame in layout.frames if frame.cluster.id in stages]
-        gaps = [(box.y, box.y + box.height) for box in layout.boxes if box.node.kind is NodeKind.ELLIPSIS]
-        self.rows = sorted((*frames, *gaps))
         self.ids = [cluster.id for cluster in figure.clusters_in[""]]
-        self._edge = max(
-            [frame.x + frame.width for frame in layout.frames if frame.cluster.id in stages]
-            + [box.x + box.width for box in layout.boxes if box.node.kind is NodeKind.ELLIPSIS]
-        )
+        stages = {*self.ids}
+        rows: list[FrameShape | BoxShape] = [frame for frame in layout.frames if frame.cluster.id in stages]
+        rows += [box for box in layout.boxes if box.node.kind is NodeKind.ELLIPSIS]
+        self.rows = sorted((one.y, one.y + one.height) for one in rows)
+        self._edge = max(one.x + one.width for one in rows)
 
     def widths(self, layout: FigureLayout) -> list[int]:
         """Return how many cells lines beside each iteration or gap reach behind it."""
@@ -201,16 +204,13 @@ class _Stack:
 
     def steps(self, layout: FigureLayout) -> list[int | None]:
         """Return the step of each shape of the layout in the order of painting; None for those always there."""
-        found: list[int | None] = [self._at(frame.y) for frame in layout.frames]
-        found += [self._line(line) for line in layout.lines]
-        found += [self._at(box.y) for box in layout.boxes]
-        return found
+        frames = [self._at(frame.y) for frame in layout.frames]
+        boxes = [self._at(box.y) for box in layout.boxes]
+        return [*frames, *(self._line(line) for line in layout.lines), *boxes]
 
     def _at(self, row: int) -> int | None:
         """Return the step of what begins in a row: above the stack none, below it the last."""
-        if row < self.rows[0][0]:
-            return None
-        return self._leaving(row)
+        return None if row < self.rows[0][0] else self._leaving(row)
 
     def _line(self, line: Polyline) -> int:
         """Return the step of a line: of the iteration that it enters, or of the one that adds it to an output."""
@@ -298,12 +298,8 @@ def frames(picture: Picture, format: FigureFormat) -> Iterator[tuple[str, bytes]
     for index, step in enumerate(drawing.steps):
         page = replace(picture, page=drawing.at(index))
         if index:  # what is to be said of all was said of the first
-            page = replace(page, request=replace(page.request, warn=_ignore))
+            page = replace(page, request=replace(page.request, warn=unheard))
         yield frame_name(step, drawing.steps, format), page.written(format.name)
-
-
-def _ignore(_text: str) -> None:
-    """Drop a note."""
 
 
 def frame_name(step: DrawnStep, steps: Sequence[DrawnStep], format: FigureFormat) -> str:

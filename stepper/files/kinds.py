@@ -157,17 +157,17 @@ class FigureFormat(NamedTuple):
 
 # fmt: off
 _FORMATS = (
-    FigureFormat("svg", "SVG", (".svg",), "writers.svg.write",
+    FigureFormat("svg", "SVG", (".svg",), "writers.drawings.write_svg",
                  "laid out by the program itself, the same bytes on every machine", has_thumbnails=True),
     FigureFormat("html", "HTML", (".html", ".htm"), "writers.html.write",
                  "one file with all iterations, a slider and keys", FormatSubject.RUN, values="full",
                  has_thumbnails=True, most_shown=1000),
-    FigureFormat("png", "PNG", (".png",), "writers.pages.write", "pixels, `--scale 2` for twice as many",
+    FigureFormat("png", "PNG", (".png",), "writers.drawings.write_png", "pixels, `--scale 2` for twice as many",
                  has_thumbnails=True),
-    FigureFormat("pdf", "PDF", (".pdf",), "writers.pages.write_pdf", "a page of its own size, with the font in it",
+    FigureFormat("pdf", "PDF", (".pdf",), "writers.drawings.write_pdf", "a page of its own size, with the font in it",
                  has_thumbnails=True),
-    FigureFormat("tikz", "TikZ", (".tikz", ".tex"), "writers.tikz.write", "text for LaTeX, in the document's font",
-                 has_thumbnails=True),
+    FigureFormat("tikz", "TikZ", (".tikz", ".tex"), "writers.drawings.write_tikz",
+                 "text for LaTeX, in the document's font", has_thumbnails=True),
     FigureFormat("dot", "DOT", (".dot", ".gv"), "writers.graphviz.write", "text for Graphviz"),
     FigureFormat("mermaid", "Mermaid", (".mmd", ".mermaid"), "writers.mermaid.write",
                  "a flowchart, as GitHub and GitLab draw it in Markdown"),

@@ -16,7 +16,7 @@ from stepper.debug.overview.births import ConstantSearch
 from stepper.debug.overview.facts import overview_data
 from stepper.debug.overview.texts import none_born
 from stepper.element_types import ELEMENT_TYPES, Array
-from stepper.export.overview.page import overview_html
+from stepper.export.overview_page import overview_html
 from stepper.ir.weights import Weights
 from tests.models import Graph, Value, carried, last
 from tests.tui.driven import Driven, drive

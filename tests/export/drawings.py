@@ -6,12 +6,12 @@ import random
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from stepper.export.layout.geometry import Box, LayeredLayout, LayoutEdge, Segment, Wire
+from stepper.export.layout.layered import Box, LayeredLayout, LayoutEdge, Segment, Wire
 
 Sizes = dict[int, tuple[int, int]]
 
 
-def faults(layout: LayeredLayout[int], edges: Sequence[LayoutEdge[int]], sizes: Sizes) -> list[str]:
+def faults(layout: LayeredLayout, edges: Sequence[LayoutEdge], sizes: Sizes) -> list[str]:
     """A sentence for each fault; a flawless drawing has none."""
     return [
         *_boxes(layout, sizes),
@@ -22,7 +22,7 @@ def faults(layout: LayeredLayout[int], edges: Sequence[LayoutEdge[int]], sizes: 
     ]
 
 
-def _boxes(layout: LayeredLayout[int], sizes: Sizes) -> Iterator[str]:
+def _boxes(layout: LayeredLayout, sizes: Sizes) -> Iterator[str]:
     if set(layout.boxes) != set(sizes):
         yield "not every node has a box"
     taken: dict[tuple[int, int], int] = {}
@@ -36,7 +36,7 @@ def _boxes(layout: LayeredLayout[int], sizes: Sizes) -> Iterator[str]:
                 yield f"boxes {node} and {taken[cell]} touch or overlap at {cell}"
 
 
-def _wires_over_boxes(layout: LayeredLayout[int]) -> Iterator[str]:
+def _wires_over_boxes(layout: LayeredLayout) -> Iterator[str]:
     inside = {cell: node for node, box in layout.boxes.items() for cell in cells_of(segment_of(box))}
     for wire in layout.wires.values():
         box = layout.boxes[wire.source]
@@ -47,7 +47,7 @@ def _wires_over_boxes(layout: LayeredLayout[int]) -> Iterator[str]:
                     yield f"wire {wire.source}:{wire.output} runs through box {inside[x, y]} at {(x, y)}"
 
 
-def _shared_cells(layout: LayeredLayout[int]) -> Iterator[str]:
+def _shared_cells(layout: LayeredLayout) -> Iterator[str]:
     """Two wires may share a cell only where one goes straight across and the other straight down."""
     masks: dict[tuple[int, int], dict[tuple[int, int], int]] = defaultdict(lambda: defaultdict(int))
     for key, wire in layout.wires.items():
@@ -58,7 +58,7 @@ def _shared_cells(layout: LayeredLayout[int]) -> Iterator[str]:
             yield f"wires {sorted(wires)} share cell {cell}"
 
 
-def _heads(layout: LayeredLayout[int], edges: Sequence[LayoutEdge[int]]) -> Iterator[str]:
+def _heads(layout: LayeredLayout, edges: Sequence[LayoutEdge]) -> Iterator[str]:
     found = set()
     for wire in layout.wires.values():
         for x, y, target in wire.heads:
@@ -70,7 +70,7 @@ def _heads(layout: LayeredLayout[int], edges: Sequence[LayoutEdge[int]]) -> Iter
         yield f"edges missing or invented: {found ^ set(edges)}"
 
 
-def _loose_ends(layout: LayeredLayout[int]) -> Iterator[str]:
+def _loose_ends(layout: LayeredLayout) -> Iterator[str]:
     """Every wire hangs together, from its box's lowest row to all of its heads."""
     for wire in layout.wires.values():
         lines: dict[tuple[int, int], int] = defaultdict(int)
@@ -93,7 +93,7 @@ def _loose_ends(layout: LayeredLayout[int]) -> Iterator[str]:
 UP, RIGHT, DOWN, LEFT = 1, 2, 4, 8
 
 
-def strokes(wire: Wire[int]) -> Iterator[tuple[tuple[int, int], int]]:
+def strokes(wire: Wire) -> Iterator[tuple[tuple[int, int], int]]:
     """The cells of a wire, each with the sides at which the line leaves it; a head goes on down to its box."""
     for x0, y0, x1, y1 in wire.segments:
         for x in range(x0, x1 + 1):
@@ -114,7 +114,7 @@ def cells_of(segment: Segment) -> Iterator[tuple[int, int]]:
             yield x, y
 
 
-def random_dag(seed: int, count: int) -> tuple[Sizes, list[LayoutEdge[int]]]:
+def random_dag(seed: int, count: int) -> tuple[Sizes, list[LayoutEdge]]:
     """Long edges, wide fan-outs, operations with several outputs and many inputs: the unkind case."""
     rng = random.Random(seed)
     height = rng.choice((1, 2, 3, 4))
@@ -127,10 +127,10 @@ def random_dag(seed: int, count: int) -> tuple[Sizes, list[LayoutEdge[int]]]:
     return sizes, edges
 
 
-def random_body(seed: int, count: int) -> tuple[Sizes, list[LayoutEdge[int]]]:
+def random_body(seed: int, count: int) -> tuple[Sizes, list[LayoutEdge]]:
     """Gated cells and blocks with residual connections, as the bodies of loops have them."""
     rng = random.Random(seed)
-    edges: list[LayoutEdge[int]] = []
+    edges: list[LayoutEdge] = []
     tensors: list[tuple[int, int]] = [(0, 0), (1, 0), (2, 0)]
     nodes = 3
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from stepper.export.drawing.composing import gaps_of, parted
 from stepper.export.figures.figure import EdgeKind
 from stepper.export.layout.figure_layout import Polyline
-from stepper.export.layout.geometry import Segment
+from stepper.export.layout.layered import Segment
 
 
 def test_a_back_edge_has_a_gap_at_each_wire_that_it_crosses_and_at_none_that_it_meets() -> None:

@@ -27,7 +27,7 @@ from stepper.export.fonts import advance
 from stepper.export.picture import Picture
 from stepper.export.textbook.page import SMALL
 from stepper.export.views.static import cell_figure
-from stepper.export.writers.svg import svg
+from stepper.export.writers.drawings import svg
 from tests.export.reading_back.drawing import SVG, Area, Drawing
 from tests.export.runs import NAMES, SAMPLES, sample
 from tests.models import Graph, carried, joined, last, sliced

@@ -42,7 +42,7 @@ from stepper.export.layout.figure_layout import (
     PortShape,
     Text,
 )
-from stepper.export.layout.geometry import Segment
+from stepper.export.layout.layered import Segment
 from stepper.export.layout.ports_in_boxes import arranged
 from stepper.export.picture import Picture
 

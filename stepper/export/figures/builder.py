@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from msgspec import Struct, field
@@ -219,8 +218,9 @@ class FigureBuilder(Struct):
         level = around + 1 if parent else 0
         idle = self.content.never_began(outer, layer)
         facts = (*facts, "did not start in this run") if idle else facts
-        frame = Cluster(id, kind_of(layer), loop_label(layer), parent, facts, level=level, idle=idle, site=site)
-        self.clusters.append(replace(frame, shows=InnerBody(layer.id, "body") if layer.is_loop else None))
+        shows = InnerBody(layer.id, "body") if layer.is_loop else None
+        label, kind = loop_label(layer), kind_of(layer)
+        self.clusters.append(Cluster(id, kind, label, parent, facts, level=level, idle=idle, site=site, shows=shows))
         differences = self.content.differences
         if differences is not None and not differences.pairs:  # else it is one iteration, and this of all
             self.clusters[-1] = over_body(self.clusters[-1], outer, layer, differences)
@@ -597,7 +597,7 @@ def node_title(graph: Graph, node: DrawnNode) -> str:
     return "; ".join(shown) + (f"; reads {', '.join(constants)}" if constants else "")
 
 
-_WORDS: Final = MappingProxyType({
+_WORDS: Final = {
     LegendSign.VALUE: ("line", "value"),
     LegendSign.SLICE: ("blue line", "slice of an input"),
     LegendSign.BACK: ("dashed line", "back edge: the value in the next iteration"),
@@ -617,9 +617,9 @@ _WORDS: Final = MappingProxyType({
     LegendSign.OPERAND: ("·", "an operand that comes by wire, left to right"),
     LegendSign.STEP: ("S[k]", "piece of iteration k"),
     LegendSign.CUT: ("…", "the rest was cut off"),
-})  # fmt: skip
+}  # fmt: skip
 """How each sign looks, for formats of text, and what it means."""
-_BOXES: Final = MappingProxyType({
+_BOXES: Final = {
     NodeKind.PARAMETER: LegendSign.PARAMETER,
     NodeKind.INPUT: LegendSign.PARAMETER,
     NodeKind.RESULT: LegendSign.RESULT,
@@ -629,18 +629,8 @@ _BOXES: Final = MappingProxyType({
     NodeKind.SHAPES: LegendSign.GROUP,
     NodeKind.CUT_ABOVE: LegendSign.CUT,
     NodeKind.CUT_BELOW: LegendSign.CUT,
-})  # fmt: skip
-_ROLES: Final = MappingProxyType({PortRole.CARRIED: LegendSign.MERGED, PortRole.CONDITION: LegendSign.CONDITION})
-_LINES: Final = MappingProxyType({
-    EdgeKind.DATA: LegendSign.VALUE,
-    EdgeKind.PORT: LegendSign.VALUE,
-    EdgeKind.SLICE: LegendSign.SLICE,
-    EdgeKind.PIECE: LegendSign.PIECE,
-    EdgeKind.BACK: LegendSign.BACK,
-    EdgeKind.NO_EFFECT: LegendSign.NO_EFFECT,
-    EdgeKind.CARRIED: LegendSign.CARRIED,
-    EdgeKind.ENDS: LegendSign.ENDS,
-})  # fmt: skip
+}  # fmt: skip
+_ROLES: Final = {PortRole.CARRIED: LegendSign.MERGED, PortRole.CONDITION: LegendSign.CONDITION}
 
 
 def legend_of(figure: Figure) -> tuple[LegendEntry, ...]:
@@ -650,7 +640,11 @@ def legend_of(figure: Figure) -> tuple[LegendEntry, ...]:
 
 
 def _signs(figure: Figure) -> Iterator[LegendSign]:
-    yield from (_LINES[edge.kind] for edge in figure.edges if edge.source != edge.target)  # else it is not drawn
+    yield from (
+        LegendSign(EdgeKind.DATA if edge.kind is EdgeKind.PORT else edge.kind)
+        for edge in figure.edges
+        if edge.source != edge.target
+    )  # else it is not drawn
     for node in figure.nodes:
         yield from _signs_of_node(node)
     for frame in figure.clusters:

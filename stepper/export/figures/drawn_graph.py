@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
@@ -19,7 +19,7 @@ from stepper import element_types
 from stepper.element_types import STRING_DTYPE, Array
 from stepper.export.figures.figure import NodeKind, Thumbnail
 from stepper.export.figures.folding import accumulators, expressions, groups_of, shape_groups
-from stepper.export.layout.geometry import LayoutEdge
+from stepper.export.layout.layered import LayoutEdge
 from stepper.export.options import ValueDetail
 from stepper.ir.model import Body, Graph, Growth, Layer, Source, kept_with_graph
 from stepper.operation_types import NO_OPERATIONS
@@ -205,10 +205,9 @@ def summary(value: Any, before: Any, values: ValueDetail, *, measured: bool = Fa
     `measured`: with statistics, whatever is shown.
     """
     array = np.asarray(value)
-    found = statistics(array) if measured or values in (ValueDetail.STATS, ValueDetail.FULL) else None
-    small = array.size <= MOST_ELEMENTS and (
-        measured or values in (ValueDetail.STATS, ValueDetail.FULL, ValueDetail.THUMBNAILS)
-    )
+    measured = measured or values in (ValueDetail.STATS, ValueDetail.FULL)
+    found = statistics(array) if measured else None
+    small = array.size <= MOST_ELEMENTS and (measured or values is ValueDetail.THUMBNAILS)
     return ValueSummary(
         type=element_types.name_of(array.dtype),
         shape=array.shape,
@@ -336,7 +335,7 @@ class DrawnGraph(Struct, frozen=True, dict=True):
     """
 
     nodes: tuple[DrawnNode, ...]
-    edges: tuple[LayoutEdge[int], ...]
+    edges: tuple[LayoutEdge, ...]
     back_edges: tuple[DrawnBackEdge, ...]
     box_of: Mapping[int, int]
     first: tuple[int, ...]
@@ -371,13 +370,12 @@ def drawn_graph(graph: Graph, body: Body | None = None, folding: FoldingOptions 
     """Return the boxes and edges of a graph; `body` is the loop's body whose graph it is, for its back edges."""
     carried = _carried(graph, body) if body else []
     collected = accumulators(graph, carried) if folding.accumulators else ()
-    groups = _groups(graph, folding, collected)
-    box_of = {layer.id: layer.id for layer in graph.layers}
-    box_of.update({layer: entry.parameter for entry in collected for layer in entry.layers})
-    box_of.update({layer: group.layers[-1] for group in groups for layer in group.layers})
-    folded = _fold_constants(graph, box_of, results=folding.results) if folding.constants else {}
     labels = labels_of(graph)
-    nodes = _nodes(labels, graph, box_of, folded, collected, groups)
+    groups = {group.layers[0]: group for group in _groups(graph, folding, collected, labels)}
+    box_of = {layer.id: layer.id for layer in graph.layers}
+    box_of.update({layer: key for key, group in groups.items() for layer in group.layers})
+    folded = _fold_constants(graph, box_of, results=folding.results) if folding.constants else {}
+    nodes = tuple(_nodes(labels, graph, box_of, folded, groups))
     joined = {(entry.result, entry.parameter) for entry in collected}
     ends = [(tail, head) for tail, head in carried if (tail, head) not in joined]
     back_edges = tuple(
@@ -394,36 +392,34 @@ def drawn_graph(graph: Graph, body: Body | None = None, folding: FoldingOptions 
 
 
 class _Group(NamedTuple):
-    """Layers that are drawn as one box, sources first."""
+    """Layers that are drawn as one box: first the one by which it is known."""
 
     kind: NodeKind
     layers: tuple[int, ...]
-    last: str = ""
-
-    @property
-    def label(self) -> str:
-        count = len(self.layers)
-        if self.kind is NodeKind.SHAPES:
-            return f"shapes ×{count}"
-        if self.last:
-            return f"{self.last} +{count - 1}"
-        return counted(count, "operation")
+    label: str
 
 
-def _groups(graph: Graph, folding: FoldingOptions, collected: Sequence[Growth]) -> list[_Group]:
-    """Return the groups of shape arithmetic and of hidden operations; a layer is in one of them at most."""
+def _groups(
+    graph: Graph, folding: FoldingOptions, collected: Sequence[Growth], labels: Mapping[int, str]
+) -> Iterator[_Group]:
+    """Yield accumulators, groups of shape arithmetic and of hidden operations; a layer is in one of them at most."""
+    for entry in collected:
+        yield _Group(NodeKind.ACCUMULATOR, entry.layers, f"{labels[entry.parameter]} +")
     taken = {layer for entry in collected for layer in entry.layers}
     hidden = {key for key in folding.hidden - taken if graph.by_id[key].type not in NO_OPERATIONS}
-    groups = [_Group(NodeKind.GROUP, layers) for layers in groups_of(graph, hidden)]
+    groups = [(NodeKind.GROUP, layers, counted(len(layers), "operation")) for layers in groups_of(graph, hidden)]
+    apart = taken | folding.unfolded
     if folding.shapes and not hidden:
-        apart = taken | folding.unfolded
-        groups += [_Group(NodeKind.SHAPES, layers) for layers in shape_groups(graph) if apart.isdisjoint(layers)]
+        found = (layers for layers in shape_groups(graph) if apart.isdisjoint(layers))
+        groups += [(NodeKind.SHAPES, layers, f"shapes ×{len(layers)}") for layers in found]
     if folding.expressions:
-        taken |= {layer for group in groups for layer in group.layers}
-        found = expressions(graph, taken, folding.expressions)
-        named = [_Group(NodeKind.GROUP, layers, graph.by_id[layers[-1]].type) for layers in found]
-        groups += [group for group in named if folding.unfolded.isdisjoint(group.layers)]
-    return groups
+        taken |= {layer for _, layers, _ in groups for layer in layers}
+        groups += [
+            (NodeKind.GROUP, layers, f"{graph.by_id[layers[-1]].type} +{len(layers) - 1}")
+            for layers in expressions(graph, taken, folding.expressions)
+            if folding.unfolded.isdisjoint(layers)
+        ]
+    yield from (_Group(kind, (layers[-1], *layers[:-1]), label) for kind, layers, label in groups)
 
 
 def _carried(graph: Graph, body: Body) -> list[tuple[int, int]]:
@@ -454,22 +450,17 @@ def _nodes(
     graph: Graph,
     box_of: Mapping[int, int],
     folded: Mapping[int, tuple[int, ...]],
-    collected: Sequence[Growth],
-    groups: Sequence[_Group],
-) -> tuple[DrawnNode, ...]:
-    several = {entry.parameter: (entry.parameter, *entry.layers[1:]) for entry in collected}
-    several.update({group.layers[-1]: (group.layers[-1], *group.layers[:-1]) for group in groups})
-    kinds = {layer.id: _kind(layer) for layer in graph.layers if box_of[layer.id] == layer.id}
-    kinds.update({entry.parameter: NodeKind.ACCUMULATOR for entry in collected})
-    kinds.update({group.layers[-1]: group.kind for group in groups})
-    shown = {key: labels[key] for key in kinds}
-    shown.update({entry.parameter: f"{labels[entry.parameter]} +" for entry in collected})
-    shown.update({group.layers[-1]: group.label for group in groups})
-    apart = told_apart(shown)
-    return tuple(
-        DrawnNode(key, kind, apart[key], shown[key], several.get(key, (key,)), folded.get(key, ()))
-        for key, kind in kinds.items()
-    )
+    groups: Mapping[int, _Group],
+) -> Iterator[DrawnNode]:
+    alone = {
+        layer.id: _Group(_kind(layer), (layer.id,), labels[layer.id])
+        for layer in graph.layers
+        if box_of[layer.id] == layer.id
+    }
+    boxes = {**alone, **groups}
+    apart = told_apart({key: box.label for key, box in boxes.items()})
+    for key, box in boxes.items():
+        yield DrawnNode(key, box.kind, apart[key], box.label, box.layers, folded.get(key, ()))
 
 
 def _kind(layer: Layer) -> NodeKind:
@@ -486,11 +477,11 @@ def _kind(layer: Layer) -> NodeKind:
 
 def _edges(
     graph: Graph, nodes: Sequence[DrawnNode], box_of: Mapping[int, int], folded: Mapping[int, tuple[int, ...]]
-) -> tuple[LayoutEdge[int], ...]:
+) -> tuple[LayoutEdge, ...]:
     """Return every tensor from box to box, once for each reader; the tensors that leave a folded box are numbered."""
     hidden = {constant for inside in folded.values() for constant in inside}
     numbers: dict[int, dict[Source, int]] = {node.key: {} for node in nodes if len(node.layers) > 1}
-    edges: dict[LayoutEdge[int], None] = {}
+    edges: dict[LayoutEdge, None] = {}
     for layer in graph.layers:
         target = box_of[layer.id]
         for source in graph.sources[layer.id]:

@@ -57,7 +57,9 @@ def accumulators(graph: Graph, back_edges: Sequence[tuple[int, int]]) -> tuple[G
 
 def shape_groups(graph: Graph, smallest: int = 2) -> tuple[tuple[int, ...], ...]:
     """Return the groups of shape arithmetic: it begins at ShapeOf, and only shape inputs and its own kind read it."""
-    return tuple(group for group in groups_of(graph, _shape_layers(graph, _in_order(graph))) if len(group) >= smallest)
+    return tuple(
+        group for group in groups_of(graph, _shape_layers(graph, layers_in_order(graph))) if len(group) >= smallest
+    )
 
 
 def expressions(graph: Graph, taken: Set[int], most: int) -> tuple[tuple[int, ...], ...]:
@@ -69,7 +71,7 @@ def expressions(graph: Graph, taken: Set[int], most: int) -> tuple[tuple[int, ..
     inside: dict[int, list[int]] = {}  # by operation those that it alone reads
     ends: set[int] = set()
     sizes: dict[int, int] = {}
-    order = [key for key in _in_order(graph) if key not in apart]
+    order = [key for key in layers_in_order(graph) if key not in apart]
     for key in order:
         read = inside.get(key, [])
         sizes[key] = 1 + sum(sizes[one] for one in read)
@@ -101,7 +103,7 @@ def groups_of(graph: Graph, members: set[int]) -> tuple[tuple[int, ...], ...]:
     """
     if not members:
         return ()
-    order = _in_order(graph)
+    order = layers_in_order(graph)
     stages = _stages(graph, order, members)
     group = {layer: layer for layer in members}
 
@@ -162,7 +164,8 @@ def _stages(graph: Graph, order: Sequence[int], members: set[int]) -> dict[int, 
     return stages
 
 
-def _in_order(graph: Graph) -> list[int]:
+def layers_in_order(graph: Graph) -> list[int]:
     """Return layer ids, each after its sources; the reader of the file has excluded cycles."""
-    sources = {layer.id: graph.sources[layer.id] for layer in graph.layers}
-    return topological_order({id: [one.layer for one in read if one is not None] for id, read in sources.items()})
+    return topological_order(
+        {layer.id: [one.layer for one in graph.sources[layer.id] if one is not None] for layer in graph.layers}
+    )

@@ -125,27 +125,20 @@ def _course(layer: Layer, found: Control, starts: str, goes_on: str) -> tuple[st
         )
     is_exact = _is_always(found.condition) and _is_always(found.goes_on)
     limit = _limit(found.trip_count, "" if is_exact else "at most ")
-    return _starts(found.condition, starts), _goes_on(found.goes_on, goes_on), limit
+    begin = _told(found.condition, starts, "starts always", "never starts", "starts if")
+    end = _told(found.goes_on, goes_on, "no condition ends it", "ends after the first iteration", "goes on while")
+    return begin, end, limit
 
 
-def _starts(condition: ControlOrigin | None, expression: str) -> str:
+def _told(condition: ControlOrigin | None, expression: str, always: str, never: str, where: str) -> str:
+    """Return what a condition means: always true, always false, or computed."""
     if condition is None or _is_always(condition):
-        return "starts always"
-    if condition.value is False:
-        return f"never starts: {_named(condition)}"
-    return f"starts if {_truth(condition, expression)}"
+        return always
+    return f"{never}: {_named(condition)}" if condition.value is False else f"{where} {_truth(condition, expression)}"
 
 
 def _is_always(condition: ControlOrigin | None) -> bool:
     return condition is None or condition.value is True
-
-
-def _goes_on(condition: ControlOrigin | None, expression: str) -> str:
-    if condition is None or _is_always(condition):
-        return "no condition ends it"
-    if condition.value is False:
-        return f"ends after the first iteration: {_named(condition)}"
-    return f"goes on while {_truth(condition, expression)}"
 
 
 def has_limit(trip_count: ControlOrigin | None) -> bool:

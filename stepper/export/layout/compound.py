@@ -1,25 +1,554 @@
-"""Nested graphs laid out: each cluster's inside first, then the cluster as one box among those around it."""
+"""Nested graphs laid out: each cluster's inside first, then the cluster in its frame as one box among those around it.
+
+A frame has wires through ports on its rim, back edges round its sides, end marks, and its title. Its rows from above:
+names of ports, the rim, the wire to the mark of a trip count, the title, a channel in which wires from ports and back
+edges turn, the content, such a channel again, the wire to the mark of the condition, the rim, names.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Final, NamedTuple
 
-from stepper.export.figures.figure import BACKWARD, EdgeKind, Figure, FigureEdge, FramePort, NodeKind
-from stepper.export.layout.figure_layout import BoxShape, FigureLayout, Polyline, size_of
-from stepper.export.layout.frames import Content, Framed, framed, ports_of
-from stepper.export.layout.geometry import LayoutEdge, Segment
-from stepper.export.layout.layered import lay_out
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from stepper.export.figures.figure import BACKWARD, Cluster, EdgeKind, Figure, FigureEdge, FramePort, NodeKind
+from stepper.export.fonts import SMALL_SIZE
+from stepper.export.layout.figure_layout import (
+    BoxShape,
+    EndMark,
+    FigureLayout,
+    FrameShape,
+    Polyline,
+    PortShape,
+    Text,
+    columns,
+    largest,
+    segment,
+    size_of,
+)
+from stepper.export.layout.layered import LANE_STEP, Box, LayoutEdge, Pins, Segment, bend_path, lay_out, tracks
+
+SIDE: Final = 2
+_TITLE: Final = 2
+_SPARE: Final = 3
+"""Rows for the words at a back edge without effect where there is no other room for them."""
+_LEAST_RUN: Final = 5
+"""Columns of a line with a cross."""
+_SIDE_THAT_RAN: Final = "from the side that ran"
+_APART: Final = 4
+"""Columns between two ports whose places are free."""
+
+
+class Framed(Struct):
+    """A cluster in its frame: `pins` are the columns of its ports, `ways` those of what its wires end at inside."""
+
+    drawing: FigureLayout
+    pins: Pins
+    ways: Mapping[str, int]
+
+
+class Content(Struct):
+    """The content of a cluster: `boxes` are places of all nodes and frames, `inner` the frames, `back` its back edges.
+
+    `ways` are the places where wires from above (or to below) reach what stands in the middle.
+    """
+
+    drawing: FigureLayout
+    boxes: dict[str, Box] = field(default_factory=dict)
+    inner: dict[str, Framed] = field(default_factory=dict)
+    back: list[FigureEdge] = field(default_factory=list)
+    ways: dict[tuple[str, bool], Box] = field(default_factory=dict)
+
+
+def ports_of(figure: Figure, cluster: str) -> tuple[FramePort, ...]:
+    """Return the ports of a cluster; of a side of an If what the ports of its If lead to in there."""
+    found = figure.clusters_by_id.get(cluster)
+    if found is None or found.kind is not NodeKind.SIDE:
+        return () if found is None else tuple(_drawn(found.ports, figure))
+    ends = [
+        (end, port.is_output)
+        for port in _drawn(figure.clusters_by_id[found.parent].ports, figure)
+        for end in port.ends
+        if figure.parent(end) == cluster
+    ]
+    return tuple(FramePort(index, (), (end,), is_output) for index, (end, is_output) in enumerate(dict.fromkeys(ends)))
+
+
+def _drawn(ports: Sequence[FramePort], figure: Figure) -> Iterator[FramePort]:
+    """Yield the ports of what is drawn, which may be a part of the whole."""
+    for port in ports:
+        ends = tuple(end for end in port.ends if end in figure.by_id)
+        if ends or not port.ends:
+            yield replace(port, ends=ends)
+
+
+def title_width(cluster: Cluster) -> int:
+    """Return the least width of a frame with its title."""
+    small = (columns(text, SMALL_SIZE) for text in cluster.lines)
+    return max(columns(cluster.label, bold=True), *small, 0) + 2 * SIDE
+
+
+def framed(figure: Figure, cluster: Cluster, content: Content, least: int = 0) -> Framed:
+    """Return a cluster's content in its frame, which is at least so wide."""
+    return _Framing(figure, cluster, content, least).made
+
+
+class _End(NamedTuple):
+    """Where a wire through the rim ends: a column, and the row of its arrow head or of the box that it leaves."""
+
+    column: int
+    row: int
+    has_head: bool = False
+    is_frame: bool = False
+
+
+class _Wire(Struct):
+    """A wire between the rim (or a lane at a side) and boxes: `column` is where it leaves the rim, or that lane."""
+
+    column: int
+    ends: list[_End]
+    port: FramePort | None = None
+
+
+class _Lane(Struct):
+    """A back edge: whether it runs round the left side, and the column of its lane there."""
+
+    edge: FigureEdge
+    at_left: bool
+    column: int = 0
+
+
+class _Framing:
+    """One frame under construction. Columns are first those of the content, then those of the frame."""
+
+    def __init__(self, figure: Figure, cluster: Cluster, content: Content, least: int) -> None:
+        self.figure, self.cluster, self.content = figure, cluster, content
+        ports = ports_of(figure, cluster.id)
+        self.inputs = [port for port in ports if not port.is_output]
+        self.outputs = [port for port in ports if port.is_output]
+        self.marks = {node.id: node for node in figure.nodes_in[cluster.id] if node.kind is NodeKind.END}
+        self.ended = next((edge for edge in figure.edges if self._is_end(edge)), None)
+        self.lanes = self._lanes()
+        self.mark_at_left = self._is_mark_at_left()
+        self.above = self._wires(self.inputs)
+        self.below = self._wires(self.outputs)
+        self.counted = next((port for port in self.inputs if self._is_mark(port) and not cluster.is_passed), None)
+        self.title = 0
+        self.band = int(self.counted is not None)
+        self.dx, self.width = self._settled(least)
+        self.drawing, self.spare = FigureLayout(), 0
+        self._draw()
+        if not self._say_why():  # room above the channel
+            self.drawing, self.spare = FigureLayout(), _SPARE
+            self._draw()
+            self._say_why()
+        ways = {end: wire.column for wire in (*self.above, *self.below) if wire.port for end in wire.port.ends}
+        self.made = Framed(self.drawing, Pins(self._columns(self.above), self._columns(self.below)), ways)
+
+    def _is_end(self, edge: FigureEdge) -> bool:
+        return edge.kind is EdgeKind.ENDS and edge.target in self.marks and edge.source in self.content.boxes
+
+    def _is_mark(self, port: FramePort | None) -> bool:
+        """True for a port whose wire leads to a mark."""
+        return port is not None and any(end in self.marks for end in port.ends)
+
+    def _columns(self, wires: Sequence[_Wire]) -> dict[int, int]:
+        return {wire.port.index: wire.column for wire in wires if wire.port is not None}
+
+    # --- columns ---------------------------------------------------------------------------------------------------
+
+    def _lanes(self) -> list[_Lane]:
+        """Return the back edges, each round the side where it crosses less, the nearest heads in the inner lanes."""
+        boxes, width = self.content.boxes, self.content.drawing.width
+        middles = [
+            [self._middle(end) for port in ports for end in port.ends if end not in self.marks]
+            for ports in (self.inputs, self.outputs)
+        ]
+        found = []
+        for edge in self.content.back:
+            ends = [boxes[edge.target].centre, boxes[edge.source].centre]
+            apart = [other - x for x, others in zip(ends, middles, strict=True) for other in others]
+            at_left = sum(far < 0 for far in apart) < sum(far > 0 for far in apart) and sum(ends) < width
+            found.append(_Lane(edge, at_left))
+        for at_left in (True, False):
+            side = [lane for lane in found if lane.at_left is at_left]
+            side.sort(key=lambda lane: boxes[lane.edge.target].centre * (1 if at_left else -1))
+            for number, lane in enumerate(side):
+                far = LANE_STEP * number
+                lane.column = -2 - far if at_left else width + 1 + far
+        return found
+
+    def _middle(self, end: str) -> int:
+        if end in self.content.boxes:
+            return self.content.boxes[end].centre
+        side = self.figure.parent(end)
+        return self.content.boxes[side].x + self.content.inner[side].ways[end]
+
+    def _is_mark_at_left(self) -> bool:
+        """True if the wire from the condition to its mark crosses less on the left."""
+        if self.ended is None:
+            return False
+        here = self._middle(self.ended.source)
+        others = [self._middle(end) for port in self.outputs for end in port.ends]
+        left = sum(other < here for other in others) + sum(lane.at_left for lane in self.lanes)
+        right = sum(other > here for other in others) + sum(not lane.at_left for lane in self.lanes)
+        return left < right
+
+    def _share(self, id: str, wire: object, *, is_output: bool) -> int:
+        """Return the column at a box for a lane, a port or the edge to a mark: in the order of where they lead."""
+        box = self.content.boxes[id]
+        lanes = sorted(
+            (lane for lane in self.lanes if (lane.edge.source if is_output else lane.edge.target) == id),
+            key=lambda lane: lane.column,
+        )
+        marks = [self.ended] if is_output and self.ended is not None and self.ended.source == id else []
+        ports = [port for port in (self.outputs if is_output else self.inputs) if id in port.ends]
+        order: list[object] = [lane for lane in lanes if lane.at_left]
+        order += [*marks, *ports] if self.mark_at_left else [*ports, *marks]
+        order += [lane for lane in lanes if not lane.at_left]
+        return box.x + box.width * (2 * order.index(wire) + 1) // (2 * len(order))
+
+    def _ends(self, port: FramePort) -> list[_End]:
+        """Return where the wire of a port ends inside."""
+        found = []
+        for end in port.ends:
+            if end in self.marks:
+                continue
+            way = self.content.ways.get((end, port.is_output))
+            if way is not None:
+                found.append(_End(way.centre, way.y))
+            elif end in self.content.boxes:
+                row = self._row(end, is_output=port.is_output)
+                found.append(_End(self._share(end, port, is_output=port.is_output), row, has_head=not port.is_output))
+            else:
+                row = self._row(self.figure.parent(end), is_output=port.is_output)
+                found.append(_End(self._middle(end), row, is_frame=True))
+        return found
+
+    def _wires(self, ports: Sequence[FramePort]) -> list[_Wire]:
+        """Return the wires of ports: straight where they have one end, else in between; controls at a side."""
+        ends = {port: self._ends(port) for port in ports}
+        columns_of = {port: found[0].column for port, found in ends.items() if len(found) == 1}
+        for port, found in ends.items():
+            if len(found) > 1:
+                columns_of[port] = _free(sum(end.column for end in found) // len(found), columns_of.values())
+        for port, found in ends.items():
+            if not found:
+                columns_of[port] = self._aside(port, columns_of.values())
+        return sorted((_Wire(columns_of[port], ends[port], port) for port in ports), key=lambda wire: wire.column)
+
+    def _aside(self, port: FramePort, taken: Iterable[int]) -> int:
+        """Return the column of a port without a wire inside: of an If on the left of all, of a loop on the right."""
+        room = columns(port.words[0], SMALL_SIZE) + 3 if port.words else _APART
+        if self.cluster.kind is NodeKind.BRANCH:
+            return min(taken, default=room + 1) - _APART - 1
+        return max(taken, default=0) + room
+
+    def _settled(self, least: int) -> tuple[int, int]:
+        """Return how far columns move to the right, and the width of the frame; all columns are then its own."""
+        wires = (*self.above, *self.below)
+        used = [lane.column for lane in self.lanes] + [wire.column for wire in wires]
+        asides = [wire.port for wire in self.above if wire.port is not None and not wire.ends]
+        named = max((columns(port.words[0], SMALL_SIZE) + 1 for port in asides if port.words), default=0)
+        begin, end = (
+            min([0, *(column - 1 for column in used), *(wire.column - named for wire in self.above if not wire.ends)]),
+            max([self.content.drawing.width, *(c + 2 for c in used)]),
+        )
+        if self.ended is not None:
+            words = columns(self.marks[self.ended.target].label, SMALL_SIZE) + 2
+            below = [wire.column for wire in self.below] + [self._share(self.ended.source, self.ended, is_output=True)]
+            begin = min(begin, min(below) - words) if self.mark_at_left else begin
+            end = end if self.mark_at_left else max(end, max(below) + 1 + words)
+        left = SIDE - begin
+        width = end + left + SIDE
+        title = title_width(self.cluster) - SIDE
+        verticals = sorted(wire.column + left for wire in self.above if wire.ends)
+        words = 0
+        if self.counted is not None:  # the words of its mark stand below the wire to it
+            mark = next(end for end in self.counted.ends if end in self.marks)
+            words = columns(self.marks[mark].label, SMALL_SIZE) + 3
+            width = max(width, max(verticals, default=0) + 1 + words)
+            if title + SIDE + words > max(width, least):  # the title has no room beside them: it stands below
+                self.band, words = self.band + 1, 0
+        room, self.title = _title_place(verticals, width - words, title)
+        if room < 0:  # there is no place: more on the left
+            left -= room
+            width -= room
+        width = max(width, title + SIDE + words, least)
+        for lane in self.lanes:
+            lane.column += left
+        for wire in wires:
+            wire.column += left
+            wire.ends = [end._replace(column=end.column + left) for end in wire.ends]
+        return left, width
+
+    # --- rows ------------------------------------------------------------------------------------------------------
+
+    def _draw(self) -> None:
+        cluster, drawing = self.cluster, self.drawing
+        apart = cluster.kind is NodeKind.BLOCK  # squares on its rim, and no wire that begins or ends within
+        named = [any(apart or port.words for port in ports) for ports in (self.inputs, self.outputs)]
+        rim, band = int(named[0]), self.band
+        begin = rim + band + _TITLE + len(cluster.lines) + self.spare
+        lanes, tails = (
+            [_Wire(lane.column, [self._turn(lane, is_output=is_output)]) for lane in self.lanes]
+            for is_output in (False, True)
+        )
+        above, depth = _channel([*(wire for wire in self.above if wire.ends), *lanes], begin)
+        top = begin + depth + 1
+        marked = [] if self.ended is None else [_Wire(column := self._marked(), [_End(column, 0)])]
+        below, deep = _channel([*self.below, *tails, *marked], 0)
+        bottom = top + self.content.drawing.height
+        last = bottom + deep + len(marked)
+        end = last + 1
+        drawing.width, drawing.height = self.width, end + int(named[1])
+        drawing.frames.append(FrameShape(cluster, 0, rim, self.width, end - rim, (self.title, band)))
+        drawing.include(self.content.drawing, self.dx, top)
+        for wire, path in zip((wire for wire in self.above if wire.ends), above, strict=False):
+            self._draw_entry(wire, path, rim, top)
+        for wire, path in zip(self.below, below, strict=False):
+            if wire.ends:
+                self._draw_exit(wire, _flipped(path, bottom + deep - 1), end, top)
+        for lane, head, tail in zip(
+            self.lanes, above[len(above) - len(lanes) :], below[len(self.below) :], strict=False
+        ):
+            self._draw_lane(lane, head, _flipped(tail, bottom + deep - 1), top)
+        self._say_what_joins(end)
+        self._draw_marks(rim, last - 1, top)
+        reach = (mark.x + 3 + columns(mark.node.label, SMALL_SIZE) for mark in drawing.marks if mark.is_before)
+        drawing.width = max([drawing.width, *reach])
+        self._name_ports(rim, end)
+
+    def _turn(self, lane: _Lane, *, is_output: bool) -> _End:
+        id = lane.edge.source if is_output else lane.edge.target
+        return _End(self._share(id, lane, is_output=is_output) + self.dx, self._row(id, is_output=is_output))
+
+    def _row(self, id: str, *, is_output: bool) -> int:
+        """Return the row in which wires end above a box, or leave it below."""
+        box = self.content.boxes[id]
+        return box.y + box.height - 1 if is_output else box.y - 1
+
+    def _marked(self) -> int:
+        assert self.ended is not None
+        return self._share(self.ended.source, self.ended, is_output=True) + self.dx
+
+    def _draw_entry(self, wire: _Wire, path: _Path, rim: int, top: int) -> None:
+        parts = [segment(wire.column, rim, wire.column, path.begin), *path.segments]
+        parts += [segment(end.column, path.row, end.column, top + end.row) for end in wire.ends]
+        heads = tuple((end.column, top + end.row) for end in wire.ends if end.has_head)
+        downs = tuple((end.column, top + end.row) for end in wire.ends if end.is_frame)
+        kind = EdgeKind.CARRIED if self.cluster.is_passed else EdgeKind.PORT
+        line = Polyline(kind, tuple(parts), heads, ups=((wire.column, rim),), downs=downs)
+        self.drawing.lines.append(line)
+
+    def _draw_exit(self, wire: _Wire, path: _Path, end: int, top: int) -> None:
+        begins = [(one.column, top + one.row + one.is_frame) for one in wire.ends]
+        parts = [segment(column, row, column, path.row) for column, row in begins]
+        parts += [segment(wire.column, path.begin, wire.column, end - 1), *path.segments]
+        ups = tuple(cell for cell, one in zip(begins, wire.ends, strict=True) if one.is_frame)
+        kind = EdgeKind.CARRIED if self.cluster.is_passed else EdgeKind.PORT
+        line = Polyline(kind, tuple(parts), (), ups=ups, downs=((wire.column, end - 1),))
+        self.drawing.lines.append(line)
+
+    def _say_what_joins(self, end: int) -> None:
+        """Say at the outputs of an If which of its sides they are from, where there is room beside them."""
+        if self.cluster.kind is not NodeKind.BRANCH or not any(len(wire.ends) > 1 for wire in self.below):
+            return
+        first, last = self.below[0].column, self.below[-1].column
+        if self.width - last - 3 >= columns(_SIDE_THAT_RAN, SMALL_SIZE):
+            self.drawing.texts.append(Text(last + 1.6, end - 1, _SIDE_THAT_RAN, "small", "start"))
+        elif first - 2 >= columns(_SIDE_THAT_RAN, SMALL_SIZE):
+            self.drawing.texts.append(Text(first - 0.6, end - 1, _SIDE_THAT_RAN, "small", "end"))
+
+    def _draw_lane(self, lane: _Lane, head: _Path, tail: _Path, top: int) -> None:
+        above, below = self._turn(lane, is_output=False), self._turn(lane, is_output=True)
+        into, out = (
+            [part for part in path.segments if part.x0 != lane.column or part.x1 != lane.column]
+            for path in (head, tail)
+        )
+        rows = [part.y0 for part in (*into, *out) if lane.column in (part.x0, part.x1)]
+        parts = [
+            segment(below.column, top + below.row, below.column, tail.row),
+            *out,
+            segment(lane.column, min(rows), lane.column, max(rows)),
+            *into,
+            segment(above.column, head.row, above.column, top + above.row),
+        ]
+        name = lane.edge.label
+        heads = ((above.column, top + above.row),)
+        crosses = ((lane.column, (min(rows) + max(rows)) // 2),) if lane.edge.kind is EdgeKind.NO_EFFECT else ()
+        self.drawing.lines.append(Polyline(lane.edge.kind, tuple(parts), heads, name, crosses=crosses))
+
+    def _say_why(self) -> bool:
+        """Say at their crosses why back edges have no effect, where there is room; False where there is too little."""
+        said = [self._say_why_of(lane) for lane in self.lanes]
+        return all(said)
+
+    def _say_why_of(self, lane: _Lane) -> bool:
+        if lane.edge.kind is not EdgeKind.NO_EFFECT or not lane.edge.details:
+            return True
+        at = next(at for at, line in enumerate(self.drawing.lines) if line.crosses and line.title == lane.edge.label)
+        line, first = self.drawing.lines[at], f"no effect: {lane.edge.details[0]}"
+        for texts in ((first, *lane.edge.details[1:]), ("no effect:", *lane.edge.details)):
+            size = max(columns(text, SMALL_SIZE, bold=not row) for row, text in enumerate(texts)), len(texts)
+            place = _beside(self.drawing, line, lane.column, size)
+            if place is not None:
+                (x, y), cross = place
+                self.drawing.lines[at] = line._replace(crosses=(cross,))
+                side, anchor = (x, "start") if cross[0] < x + size[0] // 2 else (x + size[0], "end")
+                for row, text in enumerate(texts):
+                    self.drawing.texts.append(Text(side, y + row, text, "small" if row else "mark", anchor))
+                return True
+        return False
+
+    def _draw_marks(self, rim: int, row: int, top: int) -> None:
+        """Draw the marks of the trip count and of the condition, with the dotted wires to them."""
+        for wire in self.above:
+            for end in wire.port.ends if wire.port is not None else ():
+                if end in self.marks and self.cluster.is_passed:
+                    self.drawing.marks.append(EndMark(self.marks[end], wire.column, rim, is_before=True))
+                elif end in self.marks:
+                    parts = (
+                        Segment(wire.column, rim, wire.column, rim),
+                        Segment(wire.column, rim, self.width - 2, rim),
+                    )
+                    self.drawing.lines.append(Polyline(EdgeKind.ENDS, parts, (), ups=((wire.column, rim),)))
+                    self.drawing.marks.append(EndMark(self.marks[end], self.width, rim, says_below=True))
+        if self.ended is not None:
+            node, column = self.marks[self.ended.target], self._marked()
+            words = columns(node.label, SMALL_SIZE) + 1
+            reach = words + 1 if self.mark_at_left else self.width - words - 2
+            parts = (
+                segment(column, top + self._row(self.ended.source, is_output=True), column, row),
+                segment(column, row, reach, row),
+            )
+            self.drawing.lines.append(Polyline(EdgeKind.ENDS, parts, ()))
+            self.drawing.marks.append(EndMark(node, 0 if self.mark_at_left else self.width, row, self.mark_at_left))
+
+    def _name_ports(self, rim: int, end: int) -> None:
+        """Draw the ports, the words of each beside its wire outside of the frame, as many as there is room for."""
+        if self.cluster.kind is NodeKind.SIDE:
+            return
+        for wires, row, edge in ((self.above, rim - 1, rim), (self.below, end, end)):
+            free, following = 0, [*(wire.column for wire in wires), self.width + 2][1:]
+            for wire, after in zip(wires, following, strict=True):
+                if not (self.cluster.is_passed and self._is_mark(wire.port)):
+                    self.drawing.ports.append(PortShape(wire.column, edge))
+                free = self._name_port(wire, row, free, after)
+
+    def _name_port(self, wire: _Wire, row: int, free: int, after: int) -> int:
+        """Draw the words of one port between columns that are free; return from where on they are behind it."""
+        column = wire.column
+        for words in wire.port.words if wire.port is not None else ():
+            room = columns(words, SMALL_SIZE)
+            if column - 1 - room >= free + bool(free):
+                self.drawing.texts.append(Text(column - 0.6, row, words, "small", "end"))
+                return column + 1
+            if column + 2 + room <= after - 2:
+                self.drawing.texts.append(Text(column + 1.6, row, words, "small", "start"))
+                return column + 3 + room
+        return column + 1
+
+
+def _beside(
+    drawing: FigureLayout, line: Polyline, lane: int, size: tuple[int, int]
+) -> tuple[tuple[int, int], tuple[int, int]] | None:
+    """Return a free place for words of a size beside the lane of a line or above it, and a cell for its cross there."""
+    width, height = size
+    low, high = min(part.y0 for part in line.segments), max(part.y1 for part in line.segments)
+    middle = (low + high) // 2
+    for y in sorted(range(low + 1, high - height), key=lambda y: abs(y - middle)):
+        for x in (lane + 2, lane - 1 - width):
+            if _is_free(drawing, x, y, size):
+                return (x, y), (lane, y)
+    for part in line.segments:
+        if part.y0 == part.y1 == low and part.x1 - part.x0 >= _LEAST_RUN:
+            for x in range(max(1, part.x1 - 1 - width), max(part.x0 - width, 0), -1):
+                if _is_free(drawing, x, low - height, size):
+                    return (x, low - height), (min(max(x + 1, part.x0 + 2), part.x1 - 2), low)
+    left = min(part.x0 for part in line.segments)
+    x = lane - 1 if lane == left else lane + 2 - width
+    for y in range(low - height - 1, max(low - height - _SPARE - 1, 0), -1):  # other lines turn between
+        if _is_free(drawing, x, y, size):
+            return (x, y), (lane, low + 1)
+    return None
+
+
+def _is_free(drawing: FigureLayout, x: int, y: int, size: tuple[int, int]) -> bool:
+    """True if nothing is drawn in a rectangle of cells within the frame."""
+    right, bottom = x + size[0] - 1, y + size[1] - 1
+    frame, inner = drawing.frames[0], drawing.frames[1:]
+    title = title_width(frame.cluster) - 2 * SIDE
+    above = frame.y + frame.title[1] + _TITLE - 1 + len(frame.cluster.lines)
+    shapes: list[FrameShape | BoxShape] = [*inner, *drawing.boxes]
+    areas = [(one.x, one.y, one.x + one.width, one.y + one.height) for one in shapes]
+    areas += [(part.x0, part.y0, part.x1, part.y1) for line in drawing.lines for part in line.segments]
+    areas += [(*head, *head) for line in drawing.lines for head in line.heads]
+    areas += [(frame.title[0], frame.y, frame.title[0] + title + 1, above)]
+    for text in drawing.texts:
+        wide = columns(text.text, SMALL_SIZE, bold=True)
+        left = int(text.x - {"start": 0, "middle": wide / 2, "end": wide}[text.anchor])
+        areas.append((left, int(text.y), left + wide, int(text.y)))
+    areas += [(left, top, left + wide, top + high - 1) for left, top, wide, high in (one.area for one in drawing.marks)]
+    if not (x > 0 and right < frame.width - 1 and frame.y < y and bottom < frame.y + frame.height - 1):
+        return False
+    return not any(x <= x1 and x0 <= right and y <= y1 and y0 <= bottom for x0, y0, x1, y1 in areas)
+
+
+class _Path(NamedTuple):
+    """The horizontal part of a wire with the way to it: the rows where it begins, and from which its ends go on."""
+
+    segments: list[Segment]
+    begin: int
+    row: int
+
+
+def _channel(wires: Sequence[_Wire], begin: int) -> tuple[list[_Path], int]:
+    """Return the paths of wires that turn in a channel, which begins at a row, and how many rows it has."""
+    bends, depth = tracks([(wire.column, [end.column for end in wire.ends]) for wire in wires])
+    paths = [
+        bend_path(wire.column, [end.column for end in wire.ends], bend, begin)
+        for wire, bend in zip(wires, bends, strict=True)
+    ]
+    return [_Path(parts, begin, row) for parts, row in paths], depth
+
+
+def _flipped(path: _Path, last: int) -> _Path:
+    """Return a path upside down: its row 0 becomes the row `last`."""
+    segments = [Segment(x0, last - y1, x1, last - y0) for x0, y0, x1, y1 in path.segments]
+    return _Path(segments, last - path.begin, last - path.row)
+
+
+def _free(wanted: int, taken: Iterable[int]) -> int:
+    """Return the column nearest to the wanted one that is apart from all that are taken."""
+    used = list(taken)
+    for far in range(1000):
+        for column in (wanted - far, wanted + far):
+            if column >= 1 and all(abs(column - other) >= _APART for other in used):
+                return column
+    return wanted
+
+
+def _title_place(verticals: Sequence[int], width: int, title: int) -> tuple[int, int]:
+    """Return the room that is left beside a title where wires come down, and its column; less than 0: none."""
+    gaps = [(before + (2 if before else 0), after) for before, after in pairwise([0, *verticals, width])]
+    begin, end = gaps[0]
+    missing = title - (end - begin)
+    if missing <= 0 or not verticals:
+        return 0, 0
+    for begin, end in gaps[1:]:
+        if end - begin >= title:
+            return 0, begin - 1
+    return -missing, 0
+
 
 Sizes = Mapping[str, tuple[int, int]]
 
 _WAY: Final = 1
 """Columns and rows of the way through the first or last rank to what stands in none of them."""
-
-
-def arrange_layered(figure: Figure) -> FigureLayout:
-    """Return the whole figure in ranks."""
-    return arrange_level(figure, "", {})
 
 
 def arrange_level(figure: Figure, cluster: str, sizes: Sizes) -> FigureLayout:
@@ -37,34 +566,44 @@ def arranged_content(figure: Figure, cluster: str, sizes: Sizes) -> Content:
     for inside in figure.clusters_in[cluster]:
         content = arranged_content(figure, inside.id, sizes)
         made.inner[inside.id] = framed(figure, inside, content, sizes.get(inside.id, (0, 0))[0])
-    marks = {
-        node.id for node in figure.nodes_in[cluster] if node.kind is NodeKind.END and _is_on_a_rim(figure, cluster)
-    }
-    items = {
-        node.id: _larger(size_of(node), sizes.get(node.id)) for node in figure.nodes_in[cluster] if node.id not in marks
-    }
+    kind = figure.clusters_by_id[cluster].kind if cluster else None
+    nodes = figure.nodes_in[cluster]
+    marks = {node.id for node in nodes if node.kind is NodeKind.END and kind is NodeKind.LOOP}
+    items = {node.id: largest((size_of(node), sizes.get(node.id, (0, 0)))) for node in nodes if node.id not in marks}
     items.update({id: (one.drawing.width, one.drawing.height) for id, one in made.inner.items()})
-    within = _edges_within(figure, cluster, items)
+    within = _edges_within(figure, items)
     made.back = [edge for edge in within if edge.kind in BACKWARD and edge.source != edge.target]
-    edges, kinds = _layout_edges([edge for edge in within if edge.kind not in BACKWARD], made.inner)
-    first, last = _pins(figure, cluster, made.back)
+    first, last = [edge.target for edge in made.back], [edge.source for edge in made.back]
+    if kind in (NodeKind.LOOP, NodeKind.ITERATION, NodeKind.SIDE):
+        first += [node.id for node in nodes if node.kind is NodeKind.PARAMETER]
+        last += [node.id for node in nodes if node.kind is NodeKind.RESULT]
     for edge in made.back:  # a column of its own for each
         for id in (edge.source, edge.target):
             wires = sum(id in (other.source, other.target) for other in made.back) + sum(id in p.ends for p in ports)
-            items[id] = _larger(items[id], (3 * wires + 1, 0))
-    ways = _ways(ports, items, {*first, *last}, {*made.inner, *marks})
+            items[id] = largest((items[id], (3 * wires + 1, 0)))
+    ends = dict.fromkeys((end, port.is_output) for port in ports for end in port.ends if end in items)
+    apart = {*first, *last, *made.inner}
+    ways = {f"{'out' if is_output else 'in'} {end}": (end, is_output) for end, is_output in ends if end not in apart}
+    items.update(dict.fromkeys(ways, (_WAY, _WAY)))
+    ids = list(items)
+    number = {id: at for at, id in enumerate(ids)}
+    edges, kinds = _layout_edges([edge for edge in within if edge.kind not in BACKWARD], made.inner, number)
     for way, (id, is_output) in ways.items():
-        items[way] = (_WAY, _WAY)
-        edges.append(LayoutEdge(id, way, _next_output(edges, id)) if is_output else LayoutEdge(way, id))
+        outputs = [edge.output + 1 for edge in edges if edge.source == number[id]] if is_output else []
+        tail, head = (id, way) if is_output else (way, id)
+        edges.append(LayoutEdge(number[tail], number[head], max(outputs, default=0)))
         (last if is_output else first).append(way)
-    layout = lay_out(items, edges, first, last, pins={id: one.pins for id, one in made.inner.items()})
+    above, below = ([number[id] for id in pinned] for pinned in (first, last))
+    pins = {number[id]: one.pins for id, one in made.inner.items()}
+    layout = lay_out(dict(enumerate(items.values())), edges, above, below, pins=pins)
     drawing = made.drawing
-    for (source, output), wire in layout.wires.items():
-        kind = kinds.get((source, output), EdgeKind.PORT)
+    for key, wire in layout.wires.items():
         begin = wire.segments[0]
-        line = Polyline(kind, tuple(wire.segments), (), ups=((begin.x0, begin.y0),) if source in made.inner else ())
-        drawing.lines.append(_entered(line, wire.heads, made.inner, ways))
-    for id, box in layout.boxes.items():
+        ups = ((begin.x0, begin.y0),) if ids[wire.source] in made.inner else ()
+        line = Polyline(kinds.get(key, EdgeKind.PORT), tuple(wire.segments), (), ups=ups)
+        drawing.lines.append(_entered(line, ((x, y, ids[target]) for x, y, target in wire.heads), made.inner, ways))
+    for at, box in layout.boxes.items():
+        id = ids[at]
         made.boxes[id] = box
         if id in made.inner:
             drawing.include(made.inner[id].drawing, box.x, box.y)
@@ -74,10 +613,6 @@ def arranged_content(figure: Figure, cluster: str, sizes: Sizes) -> Content:
             drawing.boxes.append(BoxShape(figure.by_id[id], box.x, box.y, box.width, box.height))
     drawing.width, drawing.height = layout.width, layout.height
     return made
-
-
-def _is_on_a_rim(figure: Figure, cluster: str) -> bool:
-    return bool(cluster) and figure.clusters_by_id[cluster].kind is NodeKind.LOOP
 
 
 def _entered(
@@ -97,47 +632,11 @@ def _entered(
     return line._replace(segments=tuple(segments), heads=tuple(found), downs=tuple(downs))
 
 
-def _pins(figure: Figure, cluster: str, back: list[FigureEdge]) -> tuple[list[str], list[str]]:
-    """Return the items of the first and last rank: ends of back edges; in a body all Parameters and Results."""
-    first, last = [edge.target for edge in back], [edge.source for edge in back]
-    kind = figure.clusters_by_id[cluster].kind if cluster else None
-    if kind in (NodeKind.LOOP, NodeKind.ITERATION, NodeKind.SIDE):
-        first += [node.id for node in figure.nodes_in[cluster] if node.kind is NodeKind.PARAMETER]
-        last += [node.id for node in figure.nodes_in[cluster] if node.kind is NodeKind.RESULT]
-    return first, last
-
-
-def _ways(
-    ports: Sequence[FramePort], items: Mapping[str, object], at_rims: set[str], elsewhere: set[str]
-) -> dict[str, tuple[str, bool]]:
-    """Return the ways that ports need to boxes in the middle, such as accumulators: box and direction by their id."""
-    ends = [(end, port.is_output) for port in ports for end in port.ends if end in items]
-    return {
-        f"{'out' if is_output else 'in'} {end}": (end, is_output)
-        for end, is_output in dict.fromkeys(ends)
-        if end not in at_rims and end not in elsewhere
-    }
-
-
-def _next_output(edges: Sequence[LayoutEdge[str]], source: str) -> int:
-    return max((edge.output + 1 for edge in edges if edge.source == source), default=0)
-
-
-def _larger(size: tuple[int, int], least: tuple[int, int] | None) -> tuple[int, int]:
-    return size if least is None else (max(size[0], least[0]), max(size[1], least[1]))
-
-
-def _edges_within(figure: Figure, cluster: str, items: Mapping[str, object]) -> list[FigureEdge]:
+def _edges_within(figure: Figure, items: Mapping[str, object]) -> list[FigureEdge]:
     """Return the edges between two items of a level; ends that lie deeper are led to the cluster that holds them."""
-    home: dict[str, str | None] = {}
 
     def item(id: str) -> str | None:
-        if id in items:
-            return id
-        if id not in home:
-            parent = figure.parent(id)
-            home[id] = None if parent in (cluster, "") else item(parent)
-        return home[id]
+        return next((one for one in (id, *figure.frames_around(id)) if one in items), None)
 
     found: dict[FigureEdge, None] = {}
     for edge in figure.edges:
@@ -168,24 +667,24 @@ def _pin_of_its_own(frame: Framed) -> int:
 
 
 def _layout_edges(
-    edges: list[FigureEdge], inner: Mapping[str, Framed]
-) -> tuple[list[LayoutEdge[str]], dict[tuple[str, int], EdgeKind]]:
+    edges: list[FigureEdge], inner: Mapping[str, Framed], number: Mapping[str, int]
+) -> tuple[list[LayoutEdge], dict[tuple[int, int], EdgeKind]]:
     """Return the edges for the layout, the tensors that leave an item numbered, and the kind of each tensor.
 
     Those that leave a frame through a port have its number.
     """
     numbers: dict[str, dict[int, int]] = {}
-    kinds: dict[tuple[str, int], EdgeKind] = {}
+    kinds: dict[tuple[int, int], EdgeKind] = {}
     found = []
     for edge in edges:
         tensors = numbers.setdefault(edge.source, {})
         if edge.source in inner and edge.leaves >= 0:
-            number = edge.leaves
+            output = edge.leaves
         else:
-            number = tensors.setdefault(edge.output, len(tensors))
+            output = tensors.setdefault(edge.output, len(tensors))
         entry = edge.enters if edge.target in inner else -1
         if edge.target in inner and entry not in inner[edge.target].pins.entries:
             entry = _pin_of_its_own(inner[edge.target])
-        found.append(LayoutEdge(edge.source, edge.target, number, entry))
-        kinds.setdefault((edge.source, number), edge.kind)
+        found.append(LayoutEdge(number[edge.source], number[edge.target], output, entry))
+        kinds.setdefault((number[edge.source], output), edge.kind)
     return found, kinds

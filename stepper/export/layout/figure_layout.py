@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from stepper.export.figures.figure import Cluster, EdgeKind, FigureNode
 from stepper.export.fonts import LABEL_SIZE, SMALL_SIZE, advance
-from stepper.export.layout.geometry import Segment
+from stepper.export.layout.layered import Segment
 
 CELL: Final = 8
 """Width of a cell in pixels."""
@@ -115,15 +115,14 @@ class FigureLayout(Struct):
 
     def include(self, other: FigureLayout, dx: int, dy: int) -> None:
         """Put another drawing into this one, moved."""
-        self.frames += [frame._replace(x=frame.x + dx, y=frame.y + dy) for frame in other.frames]
-        self.boxes += [box._replace(x=box.x + dx, y=box.y + dy) for box in other.boxes]
         self.lines += [moved(line, dx, dy) for line in other.lines]
-        self.texts += [text._replace(x=text.x + dx, y=text.y + dy) for text in other.texts]
-        self.ports += [port._replace(x=port.x + dx, y=port.y + dy) for port in other.ports]
-        self.marks += [mark._replace(x=mark.x + dx, y=mark.y + dy) for mark in other.marks]
+        for name in ("frames", "boxes", "texts", "ports", "marks"):
+            getattr(self, name).extend(one._replace(x=one.x + dx, y=one.y + dy) for one in getattr(other, name))
 
-    def renamed(self, nodes: dict[str, FigureNode], clusters: dict[str, Cluster]) -> FigureLayout:
+    def renamed(self, items: Mapping[str, FigureNode | Cluster]) -> FigureLayout:
         """Return the same drawing with other nodes in its boxes and other clusters in its frames, by the old ids."""
+        nodes = {id: item for id, item in items.items() if isinstance(item, FigureNode)}
+        clusters = {id: item for id, item in items.items() if isinstance(item, Cluster)}
         frames = [frame._replace(cluster=clusters.get(frame.cluster.id, frame.cluster)) for frame in self.frames]
         idle = [frame for frame in frames if frame.cluster.idle]
         return replace(
@@ -146,12 +145,11 @@ def _is_in(line: Polyline, frame: FrameShape) -> bool:
 def moved(line: Polyline, dx: int, dy: int) -> Polyline:
     """Return a line somewhere else."""
     segments = tuple(Segment(x0 + dx, y0 + dy, x1 + dx, y1 + dy) for x0, y0, x1, y1 in line.segments)
-    heads = tuple((x + dx, y + dy) for x, y in line.heads)
-    others = (line.ups, line.downs, line.rights, line.joins, line.crosses)
-    ups, downs, rights, joins, crosses = (tuple((x + dx, y + dy) for x, y in cells) for cells in others)
-    return line._replace(
-        segments=segments, heads=heads, ups=ups, downs=downs, rights=rights, joins=joins, crosses=crosses
-    )
+    cells: dict[str, Any] = {
+        name: tuple((x + dx, y + dy) for x, y in getattr(line, name))
+        for name in ("heads", "ups", "downs", "rights", "joins", "crosses")
+    }
+    return line._replace(segments=segments, **cells)
 
 
 def segment(x0: int, y0: int, x1: int, y1: int) -> Segment:

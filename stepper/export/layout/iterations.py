@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct, field
 
-from stepper.export.figures.figure import Cluster, EdgeKind, Figure, FigureEdge, FigureNode, NodeKind
+from stepper.export.figures.figure import BodyEnds, Cluster, EdgeKind, Figure, FigureEdge, FigureNode, NodeKind
 from stepper.export.fonts import SMALL_SIZE
-from stepper.export.layout.compound import arrange_level
+from stepper.export.layout.compound import SIDE, arrange_level, title_width
 from stepper.export.layout.figure_layout import (
     BoxShape,
     FigureLayout,
@@ -23,9 +23,7 @@ from stepper.export.layout.figure_layout import (
     segment,
     size_of,
 )
-from stepper.export.layout.frames import SIDE, title_width
-from stepper.export.layout.geometry import Segment
-from stepper.export.layout.routing import Bend, tracks
+from stepper.export.layout.layered import Bend, bend_path, tracks
 
 BUS_STEP = 3
 ELLIPSIS_HEIGHT = 2
@@ -62,9 +60,14 @@ class _IterationsLayout:
         for edge in figure.edges:
             if edge.kind is EdgeKind.SLICE:
                 self.sliced.setdefault((edge.source, self._stage_of(edge.target)), []).append(edge)
-        self.controls = [edge for edge in figure.edges if edge.kind is EdgeKind.PORT and edge.body is None]
-        self.controls = [edge for edge in self.controls if edge.target in figure.clusters_by_id]
+        ports = (edge for edge in figure.edges if edge.kind is EdgeKind.PORT and edge.body is None)
+        self.controls = [edge for edge in ports if edge.target in figure.clusters_by_id]
         self.kinds = self._kinds()
+        self.items: dict[str, list[FigureNode | Cluster]] = {}
+        drawn: list[FigureNode | Cluster] = [*figure.nodes, *figure.clusters]
+        for item in drawn:
+            if item.place is not None:
+                self.items.setdefault(item.place.stage, []).append(item)
         self.template, self.positions = self._template()
         self.inputs = [node for node in figure.nodes_in[""] if node.kind is NodeKind.INPUT]
         self.outputs = [node for node in figure.nodes_in[""] if node.kind is not NodeKind.INPUT]
@@ -78,11 +81,9 @@ class _IterationsLayout:
         if not self.shown:
             return FigureLayout(), {}
         sizes: dict[str, list[tuple[int, int]]] = {}
-        for cluster in self.shown:
-            for node in _nodes_within(self.figure, cluster.id):
-                sizes.setdefault(_within(node), []).append(size_of(node))
-            for inner in _clusters_within(self.figure, cluster.id):
-                sizes.setdefault(_within(inner), []).append((title_width(inner), 0))
+        for item in (item for items in self.items.values() for item in items):
+            size = size_of(item) if isinstance(item, FigureNode) else (title_width(item), 0)
+            sizes.setdefault(_within(item), []).append(size)
         first = self.shown[0]
         least = {f"{first.id}.{tail}": largest(found) for tail, found in sizes.items()}
         drawing = arrange_level(self.figure, first.id, least)
@@ -104,22 +105,21 @@ class _IterationsLayout:
 
     def _leave_column(self, edge: FigureEdge) -> int:
         """Return the column where an edge leaves its source: one for each kind (and output)."""
-        tail = self._tail_left(edge)
-        box, wanted = self.positions.get(tail), self._kinds_leaving(tail)
+        tail = self._tail(edge)
+        box, wanted = self.positions.get(tail), list(self.kinds.get(tail, ()))
         if box is None or not wanted or (edge.kind is EdgeKind.ENDS and edge.source not in self.figure.by_id):
             return self.frame_x + SIDE  # from the element as a whole
         key = (edge.kind, "" if edge.kind in _ONWARD else edge.target)
         index = wanted.index(key) if key in wanted else 0
         return self.body_x + box.x + box.width * (2 * index + 1) // (2 * len(wanted))
 
-    def _tail_left(self, edge: FigureEdge) -> str:
-        """Return the id, as iterations share it, of the box that an edge leaves: itself or in what is left out."""
-        if edge.source in self.figure.by_id:
-            return _within(self.figure.by_id[edge.source])
-        return "" if edge.body is None else f"n{edge.body.result}"
+    def _shared(self, end: str, layer: int | None) -> str:
+        """Return the id, as iterations share it, of the box at the end of an edge: itself or in what is left out."""
+        node = self.figure.by_id.get(end)
+        return f"n{layer}" if node is None else _within(node)
 
-    def _kinds_leaving(self, tail: str) -> list[tuple[EdgeKind, str]]:
-        return list(self.kinds.get(tail, ()))
+    def _tail(self, edge: FigureEdge) -> str:
+        return self._shared(edge.source, (edge.body or BodyEnds()).result)
 
     def _kinds(self) -> dict[str, dict[tuple[EdgeKind, str], None]]:
         """Return the kinds (and outputs) of the edges that leave each box, by the id that iterations share."""
@@ -129,15 +129,14 @@ class _IterationsLayout:
             left_out = source is None and edge.kind in (*_ONWARD, EdgeKind.PIECE)
             if left_out or (source is not None and source.cluster and edge.kind is not EdgeKind.DATA):
                 target = "" if edge.kind in _ONWARD else edge.target
-                found.setdefault(self._tail_left(edge), {})[edge.kind, target] = None
+                found.setdefault(self._tail(edge), {})[edge.kind, target] = None
         return found
 
     def _enter_column(self, edge: FigureEdge) -> int:
         if edge in self.controls:
             return self.frame_x + SIDE + BUS_STEP * self.controls.index(edge)
         assert edge.body is not None or edge.target in self.figure.by_id, "controls apart, edges enter Parameters"
-        into = self.figure.by_id.get(edge.target)
-        tail = _within(into) if into is not None else "" if edge.body is None else f"n{edge.body.parameter}"
+        tail = self._shared(edge.target, (edge.body or BodyEnds()).parameter)
         aside = max(self.positions[tail].width // 4, 2) if edge.kind is EdgeKind.NO_EFFECT else 0
         return self.enters[tail] + aside  # beside what the Parameter really gets
 
@@ -202,9 +201,7 @@ class _IterationsLayout:
         return net
 
     def _stage_of(self, id: str) -> str:
-        while id in self.figure.by_id or self.figure.clusters_by_id[id].parent:
-            id = self.figure.parent(id)
-        return id
+        return [id, *self.figure.frames_around(id)][-1]
 
     def _entry_depth(self, stage: Cluster) -> int:
         """Return how many rows of an element wires cross to reach their targets."""
@@ -217,9 +214,8 @@ class _IterationsLayout:
             return ELLIPSIS_HEIGHT
         height = self.template.height + 3
         self.drawing.frames.append(FrameShape(stage, self.frame_x, y, self.frame_width, height))
-        own = {f"{self.shown[0].id}.{_within(node)}": node for node in _nodes_within(self.figure, stage.id)}
-        clusters = {f"{self.shown[0].id}.{_within(inner)}": inner for inner in _clusters_within(self.figure, stage.id)}
-        self.drawing.include(self.template.renamed(own, clusters), self.body_x, y + 2)
+        own = {f"{self.shown[0].id}.{_within(item)}": item for item in self.items.get(stage.id, ())}
+        self.drawing.include(self.template.renamed(own), self.body_x, y + 2)
         return height
 
     def _nets_below(self, index: int, stage: Cluster, y: int, height: int) -> list[_Net]:
@@ -253,11 +249,8 @@ class _IterationsLayout:
             edge
             for source in sources
             for edge in self.out.get(source, [])
-            if edge.kind in leaving and self._stage_of_end(edge.target) != stage.id
+            if edge.kind in leaving and self._stage_of(edge.target) != stage.id
         ]
-
-    def _stage_of_end(self, id: str) -> str:
-        return "" if id in self.figure.by_id and not self.figure.by_id[id].cluster else self._stage_of(id)
 
     def _passing(self, index: int, row: int, following: Cluster | None) -> list[_Net]:
         """Return the buses: slices down to the last element of the stack, pieces from the first on."""
@@ -308,20 +301,9 @@ class _IterationsLayout:
         return bottom + 1
 
     def _draw_net(self, net: _Net, bend: Bend, top: int, bottom: int, passing: set[int]) -> None:
-        parts = [segment(net.column, net.begin, net.column, top)]
-        row, column = top, net.column
-        if bend.track is not None:
-            row = top + bend.track
-            if bend.dogleg is not None:
-                aside, upper = bend.dogleg
-                parts.append(segment(column, top, column, top + upper))
-                parts.append(segment(column, top + upper, aside, top + upper))
-                parts.append(segment(aside, top + upper, aside, row))
-                column = aside
-            else:
-                parts.append(segment(column, top, column, row))
-            reach = [column, *net.ends]
-            parts.append(Segment(min(reach), row, max(reach), row))
+        path, row = bend_path(net.column, net.ends, bend, top, is_whole=True)
+        parts = [segment(net.column, net.begin, net.column, top), *path]
+        column = net.column if bend.dogleg is None else bend.dogleg[0]
         heads, joins = [], []
         for end, depth in net.ends.items():
             if depth is None and end in passing and end != net.column:
@@ -341,15 +323,3 @@ class _IterationsLayout:
 def _within(item: FigureNode | Cluster) -> str:
     """Return the id that a box or a frame has in all iterations; "" outside of them."""
     return "" if item.place is None else item.place.within
-
-
-def _nodes_within(figure: Figure, cluster: str) -> Iterable[FigureNode]:
-    yield from figure.nodes_in[cluster]
-    for inner in figure.clusters_in[cluster]:
-        yield from _nodes_within(figure, inner.id)
-
-
-def _clusters_within(figure: Figure, cluster: str) -> Iterable[Cluster]:
-    for inner in figure.clusters_in[cluster]:
-        yield inner
-        yield from _clusters_within(figure, inner.id)

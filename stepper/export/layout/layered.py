@@ -10,21 +10,422 @@ angles, each edge ends in an arrow head in the cell above its target's box. x gr
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from graphlib import TopologicalSorter
+from heapq import heapify, heappop, heappush
 from itertools import pairwise
 from types import MappingProxyType
+from typing import NamedTuple
 
-from stepper.export.layout.geometry import Lane, Lanes, LayeredLayout, LayoutEdge, N, Net, Pins, Segment, Tie, Vertex
-from stepper.export.layout.routing import route_ranks
+from msgspec import Struct, field
+
+
+class LayoutEdge(NamedTuple):
+    """From output number `output` of a node to another node, there into the pin `entry` where it has pins."""
+
+    source: int
+    target: int
+    output: int = 0
+    entry: int = -1
+
+
+class Pins(NamedTuple):
+    """The columns of a box, from its left, at which wires enter from above (by entry) and leave (by output)."""
+
+    entries: Mapping[int, int] = {}
+    exits: Mapping[int, int] = {}
+
+
+class Segment(NamedTuple):
+    """A straight run of cells, both ends included, x0 <= x1 and y0 <= y1."""
+
+    x0: int
+    y0: int
+    x1: int
+    y1: int
+
+
+class Box(Struct, frozen=True):
+    """A node's rectangle of cells."""
+
+    x: int
+    y: int
+    width: int
+    height: int
+
+    @property
+    def centre(self) -> int:
+        """The column in the middle, where a lone wire leaves."""
+        return self.x + self.width // 2
+
+
+class Head(NamedTuple):
+    """The cell of an arrow head, right above the target's box."""
+
+    x: int
+    y: int
+    target: int
+
+
+class Wire(Struct):
+    """All the line work of one tensor: output number `output` of `source`. It begins on the box's lowest row."""
+
+    source: int
+    output: int
+    segments: list[Segment] = field(default_factory=list)
+    heads: list[Head] = field(default_factory=list)
+
+
+class LayeredLayout(Struct, frozen=True):
+    """Boxes by node, wires by (source, output), the size in cells; `ranks`: the nodes by rank, left to right."""
+
+    boxes: dict[int, Box]
+    wires: dict[tuple[int, int], Wire]
+    ranks: tuple[tuple[int, ...], ...]
+    width: int
+    height: int
+
+
+class Lane(Struct, frozen=True):
+    """The way of one back edge: down from the tail, along row `below`, up `column`, back along row `above`.
+
+    `index` is that of the back edge in the list that was given.
+    """
+
+    index: int
+    tail: int
+    head: int
+    column: int
+    above: int
+    below: int
+    segments: tuple[Segment, ...]
+
+
+class Net(Struct, eq=False):
+    """A wire between two ranks: from one place to all that it reaches in the next rank; `column` is where it leaves.
+
+    `entries` are the pins of its `ends`, -1 for one that has none.
+    """
+
+    output: int
+    top: Vertex
+    ends: list[Vertex] = field(default_factory=list)
+    entries: list[int] = field(default_factory=list)
+    column: int = 0
+
+
+class Tie(NamedTuple):
+    """A neighbour of a vertex: `slot` is the number of the pin there, `own` of that here.
+
+    `shift`: how far to the right of it (in columns, between middles) the vertex stands where the wire is straight.
+    """
+
+    cell: Vertex
+    slot: int = 0
+    own: int = 0
+    shift: float = 0.0
+
+
+class Vertex(Struct, eq=False):
+    """A place in a rank: a node, or (`trunk`) what carries output `trunk` of `owner` past the rank.
+
+    `above` and `below` are the neighbours once for each wire between; `x` is first the centre, then the left column.
+    `position` is the place in the rank, where one with pins takes a place for each.
+    """
+
+    owner: int
+    trunk: int | None
+    width: int
+    height: int
+    ins: list[Net] = field(default_factory=list)
+    outs: list[Net] = field(default_factory=list)
+    above: list[Tie] = field(default_factory=list)
+    below: list[Tie] = field(default_factory=list)
+    pins: Pins = Pins()
+    position: int = 0
+    weight: float = 0.0
+    x: float = 0.0
+    left: int = 0
+
+    @property
+    def slots(self) -> int:
+        """How many places of the rank it takes."""
+        return max(len(self.pins.entries), len(self.pins.exits), 1)
+
+
+ChannelWire = tuple[int, Sequence[int]]
+"""A wire of a channel: the column at which it leaves above, and those at which it enters below."""
+
+
+class Bend(NamedTuple):
+    """The track on which a wire spreads to its ends, None for one that goes straight down.
+
+    `dogleg`: (column, track) of the detour by which it gets there.
+    """
+
+    track: int | None
+    dogleg: tuple[int, int] | None = None
+
+
+class _Piece(Struct):
+    """A horizontal part of wire `wire`: its span, the pieces that must lie below it and how many must lie above."""
+
+    wire: int
+    low: int
+    high: int
+    below: list[int] = field(default_factory=list)
+    waits: int = 0
+    floor: int = 0
+    track: int = -1
+
+
+def tracks(wires: Sequence[ChannelWire]) -> tuple[list[Bend], int]:
+    """Return the bend of each wire, and how many tracks the channel has.
+
+    No two wires may leave at one column, nor two enter at one.
+    """
+    pieces = [
+        _Piece(wire, min(column, *ends), max(column, *ends))
+        for wire, (column, ends) in enumerate(wires)
+        if any(end != column for end in ends)
+    ]
+    asides, bends = _assign(wires, pieces), [Bend(None)] * len(wires)
+    for piece in reversed(pieces):  # of a wire with a detour the piece that leads to its ends counts
+        column, upper = asides.get(piece.wire, (0, -1))
+        bends[piece.wire] = Bend(piece.track, (column, pieces[upper].track) if upper >= 0 else None)
+    return bends, max((piece.track for piece in pieces), default=-1) + 1
+
+
+def _constrain(wires: Sequence[ChannelWire], pieces: list[_Piece]) -> None:
+    leaving = {wires[piece.wire][0]: index for index, piece in enumerate(pieces)}
+    for index, piece in enumerate(pieces):
+        for end in wires[piece.wire][1]:
+            other = leaving.get(end)
+            if other is not None and other != index:
+                pieces[other].below.append(index)
+                piece.waits += 1
+
+
+def _assign(wires: Sequence[ChannelWire], pieces: list[_Piece]) -> dict[int, tuple[int, int]]:
+    """Give every piece its track; the doglegs that it took, by wire: column and piece of the detour."""
+    _constrain(wires, pieces)
+    rows: list[list[tuple[int, int]]] = []
+    ready = [(piece.low, piece.high, index) for index, piece in enumerate(pieces) if not piece.waits]
+    heapify(ready)
+    asides: dict[int, tuple[int, int]] = {}
+    circles = _circles(pieces)
+    used = {column for leaving, ends in wires for column in (leaving, *ends)}
+    placed = 0
+    while placed < len(pieces):
+        if not ready:
+            _split(wires, pieces, next(circles), used, asides)
+            heappush(ready, (pieces[-1].low, pieces[-1].high, len(pieces) - 1))
+        _, _, index = heappop(ready)
+        piece = pieces[index]
+        piece.track = _fit(rows, piece)
+        placed += 1
+        for below in piece.below:
+            other = pieces[below]
+            other.floor = max(other.floor, piece.track + 1)
+            other.waits -= 1
+            if not other.waits:
+                heappush(ready, (other.low, other.high, below))
+    return asides
+
+
+def _fit(rows: list[list[tuple[int, int]]], piece: _Piece) -> int:
+    """Take the topmost track from the piece's floor on where it fits with a free cell to either side."""
+    span = (piece.low, piece.high)
+    for track in range(piece.floor, len(rows)):
+        row = rows[track]
+        at = bisect_left(row, span)
+        if (at == 0 or row[at - 1][1] + 1 < span[0]) and (at == len(row) or span[1] + 1 < row[at][0]):
+            insort(row, span)
+            return track
+    while len(rows) <= piece.floor:
+        rows.append([])
+    if rows[-1]:
+        rows.append([])
+    rows[-1].append(span)
+    return len(rows) - 1
+
+
+def _circles(pieces: list[_Piece]) -> Iterator[int]:
+    """Yield waiting pieces that lie on cycles of the vertical constraints, one each time that no piece is ready."""
+    above: dict[int, list[int]] = {}
+    for index, piece in enumerate(pieces):
+        for other in piece.below:
+            above.setdefault(other, []).append(index)
+    for start in range(len(pieces)):
+        while pieces[start].waits and pieces[start].track < 0:
+            seen: set[int] = set()
+            at = start
+            while at not in seen:
+                seen.add(at)
+                at = next(other for other in above[at] if pieces[other].track < 0 and at in pieces[other].below)
+            yield at
+
+
+def _split(
+    wires: Sequence[ChannelWire], pieces: list[_Piece], index: int, used: set[int], asides: dict[int, tuple[int, int]]
+) -> None:
+    """Cut a piece in two: a new one from the column where the wire leaves to a free one, the old one from there."""
+    piece = pieces[index]
+    column, ends = wires[piece.wire]
+    aside = _free_column(used, (piece.low + piece.high) // 2)
+    upper = _Piece(piece.wire, min(column, aside), max(column, aside), [*piece.below, index])
+    piece.below = []
+    piece.waits += 1
+    piece.low, piece.high = min(aside, *ends), max(aside, *ends)
+    asides[piece.wire] = (aside, len(pieces))
+    pieces.append(upper)
+
+
+def _free_column(used: set[int], near: int) -> int:
+    """Take the free column nearest to `near`, with room to either side where there is such a one not far away."""
+    for room, reach in ((1, 40), (0, 2 * len(used) + 2)):
+        for distance in range(reach):
+            for column in (near + distance, near - distance):
+                if column >= 0 and used.isdisjoint(range(column - room, column + room + 1)):
+                    used.add(column)
+                    return column
+    raise AssertionError("of so many columns one is free")
+
+
+def route_ranks(rows: list[list[Vertex]]) -> LayeredLayout:
+    """Return the layout of placed cells."""
+    for row in rows:
+        for cell in row:
+            _leave(cell)
+    boxes: dict[int, Box] = {}
+    wires: dict[tuple[int, int], Wire] = {}
+    y = 0
+    for index, row in enumerate(rows):
+        channel = y + max(cell.height for cell in row)
+        for cell in row:
+            _draw_cell(cell, y, channel, boxes, wires)
+        if index + 1 < len(rows):
+            y = _route_channel([net for cell in row for net in cell.outs], rows[index + 1], channel, wires)
+        else:
+            y = channel
+    edges = [box.x + box.width for box in boxes.values()]
+    edges += [segment.x1 + 1 for wire in wires.values() for segment in wire.segments]
+    ranks = tuple(tuple(cell.owner for cell in row if cell.trunk is None) for row in rows)
+    return LayeredLayout(boxes, wires, ranks, max(edges, default=0), y)
+
+
+def _leave(cell: Vertex) -> None:
+    """Set the columns where wires leave a cell: a lone one in the middle, several in the order of their ends.
+
+    One that leads to a pin goes straight down to it where its share of the box allows.
+    """
+    exits = cell.pins.exits
+    nets = sorted(cell.outs, key=lambda net: sum(_wanted(net)) / len(net.ends))
+    for index, net in enumerate(nets):
+        net.column = cell.left + exits.get(net.output, _share(cell.width, index, len(nets)))
+        if net.output in exits or cell.trunk is not None:
+            continue
+        low = cell.left + max(cell.width * index // len(nets), 1)
+        high = cell.left + min(cell.width * (index + 1) // len(nets), cell.width - 1)
+        straight = [column for column in _pinned(net) if low <= column < high]
+        if straight:
+            net.column = min(straight, key=lambda column: abs(column - net.column))
+
+
+def _wanted(net: Net) -> list[float]:
+    return [
+        end.left + end.pins.entries.get(entry, end.width / 2) for end, entry in zip(net.ends, net.entries, strict=True)
+    ]
+
+
+def _pinned(net: Net) -> list[int]:
+    ends = zip(net.ends, net.entries, strict=True)
+    return [end.left + end.pins.entries[entry] for end, entry in ends if entry in end.pins.entries]
+
+
+def _enter(cell: Vertex) -> list[tuple[Net, int]]:
+    """Return the columns where wires enter a cell; a lone one comes straight down wherever the box allows."""
+    if cell.trunk is not None:
+        return [(cell.ins[0], cell.left)]
+    if cell.pins.entries:
+        return [
+            (net, cell.left + cell.pins.entries[entry])
+            for net in dict.fromkeys(cell.ins)
+            for end, entry in zip(net.ends, net.entries, strict=True)
+            if end is cell
+        ]
+    nets = sorted(cell.ins, key=lambda net: net.column)
+    if len(nets) == 1:
+        return [(nets[0], min(max(nets[0].column, cell.left + 1), cell.left + cell.width - 2))]
+    return [(net, cell.left + _share(cell.width, index, len(nets))) for index, net in enumerate(nets)]
+
+
+def _share(width: int, index: int, count: int) -> int:
+    return width * (2 * index + 1) // (2 * count)
+
+
+def _draw_cell(cell: Vertex, y: int, channel: int, boxes: dict[int, Box], wires: dict[tuple[int, int], Wire]) -> None:
+    """Draw the box and the ends of its wires down to the channel; or the trunk past the rank."""
+    begin = y - 1
+    if cell.trunk is None:
+        boxes[cell.owner] = Box(cell.left, y, cell.width, cell.height)
+        begin = y + cell.height - 1
+    for net in cell.outs:
+        wire = wires.setdefault((cell.owner, net.output), Wire(cell.owner, net.output))
+        wire.segments.append(Segment(net.column, begin, net.column, channel))
+
+
+def _route_channel(nets: Sequence[Net], row: Sequence[Vertex], top: int, wires: dict[tuple[int, int], Wire]) -> int:
+    """Draw the nets from row `top` on; the first row of the rank below."""
+    ends: dict[Net, list[tuple[int, Vertex]]] = {net: [] for net in nets}
+    for cell in row:
+        for net, column in _enter(cell):
+            ends[net].append((column, cell))
+    bends, depth = tracks([(net.column, [column for column, _ in ends[net]]) for net in nets])
+    bottom = top + depth  # the row of the arrow heads
+    for net, bend in zip(nets, bends, strict=True):
+        wire = wires[net.top.owner, net.output]
+        path, row_of_ends = bend_path(net.column, [column for column, _ in ends[net]], bend, top)
+        wire.segments += path
+        for column, cell in ends[net]:
+            if row_of_ends < bottom:
+                wire.segments.append(Segment(column, row_of_ends, column, bottom))
+            if cell.trunk is None:
+                wire.heads.append(Head(column, bottom, cell.owner))
+    return bottom + 1
+
+
+def bend_path(
+    column: int, ends: Iterable[int], bend: Bend, top: int, *, is_whole: bool = False
+) -> tuple[list[Segment], int]:
+    """Return the horizontal part of a net with the way down to it; the row from which its ends go down.
+
+    `is_whole`: also parts of no length.
+    """
+    if bend.track is None:
+        return [], top
+    row, found = top + bend.track, []
+    if bend.dogleg is not None:
+        aside, upper = bend.dogleg
+        if upper or is_whole:
+            found.append(Segment(column, top, column, top + upper))
+        found.append(Segment(min(column, aside), top + upper, max(column, aside), top + upper))
+        found.append(Segment(aside, top + upper, aside, row))
+        column = aside
+    elif row > top or is_whole:
+        found.append(Segment(column, top, column, row))
+    found.append(Segment(min(column, *ends), row, max(column, *ends), row))
+    return found, row
+
 
 GAP = 2
 TRUNK_WEIGHT = 8.0
 LONELY_WEIGHT = 0.05
 
 
-def place_ranks(rows: list[list[Vertex[N]]], sweeps: int, room: int | None = None, gap: int = GAP) -> None:
+def place_ranks(rows: list[list[Vertex]], room: int | None, gap: int) -> None:
     """Set `left` of every cell; the order within a rank stays, with `gap` free cells between neighbours.
 
     All are within `room` columns, if it is given and a rank has no more.
@@ -34,7 +435,7 @@ def place_ranks(rows: list[list[Vertex[N]]], sweeps: int, room: int | None = Non
         for cell in row:
             cell.x = x + cell.width / 2
             x += cell.width + gap
-    for sweep in range(sweeps):
+    for sweep in range(SWEEPS):
         down = sweep % 2 == 0
         for row in rows[1:] if down else rows[-2::-1]:
             _settle(row, [cell.above if down else cell.below for cell in row], gap)
@@ -49,7 +450,7 @@ def place_ranks(rows: list[list[Vertex[N]]], sweeps: int, room: int | None = Non
             _straighten(row, room, gap, down=False)
 
 
-def _settle(row: Sequence[Vertex[N]], near: Sequence[list[Tie[N]]], gap: int) -> None:
+def _settle(row: Sequence[Vertex], near: Sequence[list[Tie]], gap: int) -> None:
     """Set the best centres of one rank given its neighbours, by pool-adjacent-violators: exact for the given order."""
     offset = 0.0
     offsets: list[float] = []
@@ -77,7 +478,7 @@ def _settle(row: Sequence[Vertex[N]], near: Sequence[list[Tie[N]]], gap: int) ->
             index += 1
 
 
-def _target(cell: Vertex[N], others: list[Tie[N]]) -> tuple[float, float]:
+def _target(cell: Vertex, others: list[Tie]) -> tuple[float, float]:
     """Return the median of the neighbours, and how much it counts."""
     if not others:
         return cell.x, LONELY_WEIGHT
@@ -89,7 +490,7 @@ def _target(cell: Vertex[N], others: list[Tie[N]]) -> tuple[float, float]:
     return want, 1.0 + len(xs)
 
 
-def _snap(rows: list[list[Vertex[N]]], room: int | None, gap: int) -> None:
+def _snap(rows: list[list[Vertex]], room: int | None, gap: int) -> None:
     """Round to whole columns from 0 on, keeping the gaps; what would be beyond the room is moved into it."""
     begin = min((cell.x - cell.width / 2 for row in rows for cell in row), default=0.0)
     end = max((cell.x + cell.width / 2 for row in rows for cell in row), default=0.0)
@@ -104,17 +505,17 @@ def _snap(rows: list[list[Vertex[N]]], room: int | None, gap: int) -> None:
             _move_within(row, room, gap)
 
 
-def _move_within(row: Sequence[Vertex[N]], room: int, gap: int) -> None:
+def _move_within(row: Sequence[Vertex], room: int, gap: int) -> None:
     end = max(room, sum(cell.width + gap for cell in row) - gap)
     for cell in reversed(row):
         cell.left = min(cell.left, end - cell.width)
         end = cell.left - gap
 
 
-def _close_gaps(rows: list[list[Vertex[N]]], gap: int) -> None:
+def _close_gaps(rows: list[list[Vertex]], gap: int) -> None:
     """Move parts of the graph that nothing connects to each other to the left, each as far as the others allow."""
-    part_of: dict[Vertex[N], int] = {}
-    parts: list[list[Vertex[N]]] = []
+    part_of: dict[Vertex, int] = {}
+    parts: list[list[Vertex]] = []
     for row in rows:
         for start in row:
             if start not in part_of:
@@ -127,22 +528,18 @@ def _close_gaps(rows: list[list[Vertex[N]]], gap: int) -> None:
                             parts[-1].append(other)
     if len(parts) < 2:
         return
-    before = {cell: row[index - 1] if index else None for row in rows for index, cell in enumerate(row)}
+    before = {cell: other for row in rows for other, cell in pairwise(row)}
     for part in sorted(parts, key=lambda part: min(cell.left for cell in part)):
-        free = min(_room(cell, before[cell], gap) for cell in part if _stands_apart(cell, before[cell], part_of))
+        free = min(
+            cell.left - (other.left + other.width + gap if other else 0)
+            for cell, other in ((cell, before.get(cell)) for cell in part)
+            if other is None or part_of[other] != part_of[cell]
+        )
         for cell in part:
             cell.left -= free
 
 
-def _stands_apart(cell: Vertex[N], neighbour: Vertex[N] | None, part_of: dict[Vertex[N], int]) -> bool:
-    return neighbour is None or part_of[neighbour] != part_of[cell]
-
-
-def _room(cell: Vertex[N], neighbour: Vertex[N] | None, gap: int) -> int:
-    return cell.left if neighbour is None else cell.left - neighbour.left - neighbour.width - gap
-
-
-def _column(tie: Tie[N]) -> int:
+def _column(tie: Tie) -> int:
     """Return the column of a trunk whose wire to a neighbour is straight."""
     other = tie.cell
     if other.trunk is not None:
@@ -150,7 +547,7 @@ def _column(tie: Tie[N]) -> int:
     return other.left + round(other.width / 2 + tie.shift - 0.5) if tie.shift else other.left + other.width // 2
 
 
-def _straighten(row: Sequence[Vertex[N]], room: int | None, gap: int, *, down: bool) -> None:
+def _straighten(row: Sequence[Vertex], room: int | None, gap: int, *, down: bool) -> None:
     """Slide each trunk under (over) its neighbour on the wire, as far as those beside it allow."""
     for index, cell in enumerate(row):
         near = cell.above if down else cell.below
@@ -168,12 +565,12 @@ def _straighten(row: Sequence[Vertex[N]], room: int | None, gap: int, *, down: b
 PATIENCE = 2
 
 
-def order_ranks(rows: list[list[Vertex[N]]], sweeps: int) -> None:
+def order_ranks(rows: list[list[Vertex]]) -> None:
     """Sort every rank in place."""
     for row in rows:
         _number(row)
     best, fewest, stale = [list(row) for row in rows], _crossings(rows), 0
-    for sweep in range(sweeps):
+    for sweep in range(SWEEPS):
         down = sweep % 2 == 0
         for row in rows[1:] if down else rows[-2::-1]:
             for cell in row:
@@ -195,55 +592,42 @@ def order_ranks(rows: list[list[Vertex[N]]], sweeps: int) -> None:
         _number(row)
 
 
-def _number(row: Iterable[Vertex[N]]) -> None:
+def _number(row: Iterable[Vertex]) -> None:
     position = 0
     for cell in row:
         cell.position = position
         position += cell.slots
 
 
-def _ends(cell: Vertex[N]) -> Iterator[list[int]]:
-    """Yield the places that wires of a vertex lead to, sorted; those of each pin by themselves, in their order."""
-    if not cell.pins.exits:
-        yield sorted([end.position + slot for end, slot, _, _ in cell.below])
-        return
-    for pin in range(cell.slots):
-        yield sorted([end.position + slot for end, slot, own, _ in cell.below if own == pin])
-
-
-def _crossings(rows: list[list[Vertex[N]]]) -> int:
-    """Return the number of crossings between adjacent ranks, by a Fenwick tree: O(edges log nodes)."""
+def _crossings(rows: list[list[Vertex]]) -> int:
+    """Return the number of crossings between adjacent ranks."""
     total = 0
-    for upper, lower in pairwise(rows):
-        size = sum([cell.slots for cell in lower])
-        tree, seen = [0] * (size + 1), 0
+    for upper in rows[:-1]:
+        seen: list[int] = []
         for cell in upper:
-            for ends in _ends(cell):
+            for pin in range(cell.slots):
+                ends = sorted([end.position + slot for end, slot, own, _ in cell.below if own == pin])
+                total += sum([len(seen) - bisect_right(seen, end) for end in ends])
                 for end in ends:
-                    at, smaller = end + 1, 0
-                    while at:
-                        smaller += tree[at]
-                        at &= at - 1
-                    total += seen - smaller
-                for end in ends:
-                    at = end + 1
-                    while at <= size:
-                        tree[at] += 1
-                        at += at & -at
-                seen += len(ends)
+                    insort(seen, end)
     return total
 
 
-def rank_nodes(nodes: Mapping[N, object], edges: Sequence[LayoutEdge[N]], first: set[N], last: set[N]) -> dict[N, int]:
+def rank_nodes(
+    nodes: Mapping[int, object], edges: Sequence[LayoutEdge], first: set[int], last: set[int]
+) -> dict[int, int]:
     """Return ranks by longest path from the sources; what feeds only one consumer then sinks to just above it."""
-    outs: dict[N, list[N]] = {node: [] for node in nodes}
-    ins: dict[N, list[N]] = {node: [] for node in nodes}
+    outs: dict[int, list[int]] = {node: [] for node in nodes}
+    ins: dict[int, list[int]] = {node: [] for node in nodes}
     for source, target, _, _ in edges:
         if source not in outs or target not in outs:
             raise ValueError(f"an edge from {source!r} to {target!r}, but one of them has no size")
         outs[source].append(target)
         ins[target].append(source)
-    _check_pins(outs, ins, first, last)
+    for word, pinned, wires, way in (("first", first, ins, "from"), ("last", last, outs, "to")):
+        for node in pinned:
+            if wires[node]:
+                raise ValueError(f"{node!r} is to be in the {word} rank but has an edge {way} {wires[node][0]!r}")
     rank = dict.fromkeys(nodes, 0)
     order = topological_order(ins)
     for node in order:
@@ -254,16 +638,7 @@ def rank_nodes(nodes: Mapping[N, object], edges: Sequence[LayoutEdge[N]], first:
     return rank
 
 
-def _check_pins(outs: dict[N, list[N]], ins: dict[N, list[N]], first: set[N], last: set[N]) -> None:
-    for node in first:
-        if ins[node]:
-            raise ValueError(f"{node!r} is to be in the first rank but has an edge from {ins[node][0]!r}")
-    for node in last:
-        if outs[node]:
-            raise ValueError(f"{node!r} is to be in the last rank but has an edge to {outs[node][0]!r}")
-
-
-def topological_order(sources: Mapping[N, Sequence[N]]) -> list[N]:
+def topological_order(sources: Mapping[int, Sequence[int]]) -> list[int]:
     """Return the nodes, each after its sources; ties in the order of the mapping. Raise ValueError for a cycle."""
     sorter = TopologicalSorter(dict.fromkeys(sources, ()))
     for node, before in sources.items():
@@ -271,9 +646,11 @@ def topological_order(sources: Mapping[N, Sequence[N]]) -> list[N]:
     return list(sorter.static_order())
 
 
-def _sink(order: Sequence[N], outs: dict[N, list[N]], ins: dict[N, list[N]], rank: dict[N, int], first: set[N]) -> None:
+def _sink(
+    order: Sequence[int], outs: dict[int, list[int]], ins: dict[int, list[int]], rank: dict[int, int], first: set[int]
+) -> None:
     """Let float down what no wire would get longer by: nodes none of whose ancestors has another consumer."""
-    floats: set[N] = set()
+    floats: set[int] = set()
     for node in order:
         if node not in first and all(source in floats and len(outs[source]) == 1 for source in ins[node]):
             floats.add(node)
@@ -283,18 +660,18 @@ def _sink(order: Sequence[N], outs: dict[N, list[N]], ins: dict[N, list[N]], ran
 
 
 def ranks_of_cells(
-    sizes: Mapping[N, tuple[int, int]],
-    edges: Sequence[LayoutEdge[N]],
-    rank: Mapping[N, int],
-    pins: Mapping[N, Pins],
-) -> list[list[Vertex[N]]]:
+    sizes: Mapping[int, tuple[int, int]],
+    edges: Sequence[LayoutEdge],
+    rank: Mapping[int, int],
+    pins: Mapping[int, Pins],
+) -> list[list[Vertex]]:
     """Return the cells of each rank: nodes, and one trunk cell for each wire that passes it; linked by nets."""
-    rows: list[list[Vertex[N]]] = [[] for _ in range(max(rank.values(), default=-1) + 1)]
-    cells: dict[N, Vertex[N]] = {}
+    rows: list[list[Vertex]] = [[] for _ in range(max(rank.values(), default=-1) + 1)]
+    cells: dict[int, Vertex] = {}
     for node, (width, height) in sizes.items():
         cells[node] = cell = Vertex(node, None, width, height, pins=pins.get(node, Pins()))
         rows[rank[node]].append(cell)
-    nets: dict[tuple[N, int, int], Net[N]] = {}
+    nets: dict[tuple[int, int, int], Net] = {}
     for source, target, output, entry in edges:
         net = nets.get((source, output, rank[source]))
         if net is None:
@@ -321,19 +698,19 @@ def least_width(width: int, ins: int, outs: int) -> int:
     return max(width, 2 * max(ins, outs) + 1)
 
 
-def _net(top: Vertex[N], output: int) -> Net[N]:
+def _net(top: Vertex, output: int) -> Net:
     net = Net(output, top)
     top.outs.append(net)
     return net
 
 
-def _join(net: Net[N], end: Vertex[N], entry: int = -1) -> None:
+def _join(net: Net, end: Vertex, entry: int = -1) -> None:
     net.ends.append(end)
     net.entries.append(entry)
     end.ins.append(net)
 
 
-def _tie(net: Net[N]) -> None:
+def _tie(net: Net) -> None:
     """Make the ends of a wire neighbours of the vertex where it begins."""
     begin, begin_shift = _pin(net.top, net.top.pins.exits, net.output)
     for end, entry in zip(net.ends, net.entries, strict=True):
@@ -342,7 +719,7 @@ def _tie(net: Net[N]) -> None:
         net.top.below.append(Tie(end, slot, begin, shift - begin_shift))
 
 
-def _pin(cell: Vertex[N], columns: Mapping[int, int], key: int) -> tuple[int, float]:
+def _pin(cell: Vertex, columns: Mapping[int, int], key: int) -> tuple[int, float]:
     """Return the slot of a pin of a vertex, and how far it is to the right of the middle; zeros where it has none."""
     if key not in columns:
         return 0, 0.0
@@ -351,32 +728,32 @@ def _pin(cell: Vertex[N], columns: Mapping[int, int], key: int) -> tuple[int, fl
 
 
 def split_ranks(
-    sizes: Mapping[N, tuple[int, int]],
-    edges: Sequence[LayoutEdge[N]],
-    rank: Mapping[N, int],
+    sizes: Mapping[int, tuple[int, int]],
+    edges: Sequence[LayoutEdge],
+    rank: Mapping[int, int],
     room: int,
     gap: int,
-    whole: AbstractSet[N] = frozenset(),
-) -> dict[N, int]:
+    whole: AbstractSet[int],
+) -> dict[int, int]:
     """Return ranks in which no more stands side by side than fits, wires that pass a rank included.
 
     The ranks of `whole` stay as they are. A box that is too wide, or is so beside the wires that pass, stands alone.
     """
     widths = {node: width for node, (width, _) in sizes.items()}
-    groups: list[list[N]] = [[] for _ in range(max(rank.values(), default=-1) + 1)]
+    groups: list[list[int]] = [[] for _ in range(max(rank.values(), default=-1) + 1)]
     for node in sizes:
         groups[rank[node]].append(node)
-    waits: dict[tuple[N, int], int] = {}  # by wire, how many of its ends are still to come
-    enters: dict[N, list[tuple[N, int]]] = {node: [] for node in sizes}
-    leaves: dict[N, set[tuple[N, int]]] = {node: set() for node in sizes}
+    waits: dict[tuple[int, int], int] = {}  # by wire, how many of its ends are still to come
+    enters: dict[int, list[tuple[int, int]]] = {node: [] for node in sizes}
+    leaves: dict[int, set[tuple[int, int]]] = {node: set() for node in sizes}
     for source, target, output, _ in edges:
         waits[source, output] = waits.get((source, output), 0) + 1
         enters[target].append((source, output))
         leaves[source].add((source, output))
     for node in sizes:
         widths[node] = least_width(widths[node], len(set(enters[node])), len(leaves[node]))
-    passing: set[tuple[N, int]] = set()
-    found: dict[N, int] = {}
+    passing: set[tuple[int, int]] = set()
+    found: dict[int, int] = {}
     level = 0
     for group in groups:
         left = list(group)
@@ -395,17 +772,17 @@ def split_ranks(
 
 
 def _fitting(
-    left: Sequence[N],
-    widths: Mapping[N, int],
-    enters: Mapping[N, Sequence[tuple[N, int]]],
-    waits: Mapping[tuple[N, int], int],
-    passing: AbstractSet[tuple[N, int]],
+    left: Sequence[int],
+    widths: Mapping[int, int],
+    enters: Mapping[int, Sequence[tuple[int, int]]],
+    waits: Mapping[tuple[int, int], int],
+    passing: AbstractSet[tuple[int, int]],
     room: int,
     gap: int,
-) -> list[N]:
+) -> list[int]:
     """Return those of a rank that are taken next: the first ones, of which as few wires as possible pass by."""
-    row: list[N] = []
-    ends: dict[tuple[N, int], int] = {}
+    row: list[int] = []
+    ends: dict[tuple[int, int], int] = {}
     used = len(passing) * (1 + gap)
     for node in sorted(left, key=lambda node: -sum(waits[wire] == 1 for wire in enters[node])):
         more = widths[node] + gap
@@ -427,14 +804,14 @@ LANE_STEP = 3
 
 
 def lay_out(
-    sizes: Mapping[N, tuple[int, int]],
-    edges: Iterable[LayoutEdge[N]],
-    first: Iterable[N] = (),
-    last: Iterable[N] = (),
+    sizes: Mapping[int, tuple[int, int]],
+    edges: Iterable[LayoutEdge],
+    first: Iterable[int] = (),
+    last: Iterable[int] = (),
     room: int | None = None,
     gap: int = GAP,
-    pins: Mapping[N, Pins] = MappingProxyType({}),
-) -> LayeredLayout[N]:
+    pins: Mapping[int, Pins] = MappingProxyType({}),
+) -> LayeredLayout:
     """Lay the graph out; `sizes` are width and height in cells by node, in an order that breaks ties.
 
     `first` and `last` are held on the top and the bottom rank. `room`: columns to do with, as far as that is possible;
@@ -448,19 +825,20 @@ def lay_out(
     if room is not None:
         ranks = split_ranks(sizes, unique, ranks, room, gap, above | below)
     rows = ranks_of_cells(sizes, unique, ranks, pins)
-    order_ranks(rows, SWEEPS)
-    place_ranks(rows, SWEEPS, room, gap)
+    order_ranks(rows)
+    place_ranks(rows, room, gap)
     return route_ranks(rows)
 
 
-def back_lanes(layout: LayeredLayout[N], back_edges: Sequence[tuple[N, N]]) -> Lanes[N]:
+def back_lanes(layout: LayeredLayout, back_edges: Sequence[tuple[int, int]]) -> list[Lane]:
     """Route back edges (tail, head) round the right side of a layout: heads in the first rank, tails in the last.
 
-    One lane each, the rightmost tail's innermost. Rows above the layout are negative: the consumer adds `above` to
-    every y. The arrow head is the last cell of the last segment, right above the head's box.
+    One lane each, the rightmost tail's innermost; above and below the layout they take a row more than there are lanes.
+    Rows above the layout are negative: the consumer moves them down. The arrow head is the last cell of the last
+    segment, right above the head's box.
     """
     by_tail = sorted(range(len(back_edges)), key=lambda i: (-layout.boxes[back_edges[i][0]].centre, i))
-    into: dict[N, list[int]] = {}
+    into: dict[int, list[int]] = {}
     for index in by_tail:
         into.setdefault(back_edges[index][1], []).append(index)
     lanes = []
@@ -479,5 +857,4 @@ def back_lanes(layout: LayeredLayout[N], back_edges: Sequence[tuple[N, N]]) -> L
             Segment(enters, above, enters, end.y - 1),
         )
         lanes.append(Lane(index, tail, head, column, above, below, segments))
-    count = len(lanes)
-    return Lanes(tuple(lanes), layout.width + (2 + LANE_STEP * (count - 1) if count else 0), count + 1 if count else 0)
+    return lanes

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
 from stepper.export.figures.figure import Arrangement, Cluster, EdgeKind, Figure, FigureEdge, FigureNode, NodeKind
 from stepper.export.fonts import SMALL_SIZE, wrapped
-from stepper.export.layout.compound import arrange_layered
+from stepper.export.layout.compound import arrange_level, title_width
 from stepper.export.layout.figure_layout import (
     BoxShape,
     FigureLayout,
@@ -19,11 +19,11 @@ from stepper.export.layout.figure_layout import (
     Text,
     columns,
     largest,
+    segment,
     size_of,
 )
-from stepper.export.layout.frames import title_width
-from stepper.export.layout.geometry import Segment
 from stepper.export.layout.iterations import arrange_iterations
+from stepper.export.layout.layered import Segment
 
 WIRE: Final = 5
 """Cells of a wire beside its words."""
@@ -227,27 +227,20 @@ class _PortMapLayout:
             begin, end = self.middle + self.widths[1] - 1, self.right - 1
         y = row + 1
         top, tall = self.rows[edge.source if inwards else edge.target]
-        segments = [Segment(begin, y, end, y)]
-        if inwards and not top <= y < top + tall:
-            elbow = begin + 1 + STEP * self.elbows[0][edge.source]
-            segments = [
-                Segment(begin, top + 1, elbow, top + 1),
-                Segment(elbow, top + 1, elbow, y),
-                Segment(elbow, y, end, y),
-            ]
-        if not inwards and not top <= y < top + tall:
-            elbow = end - 2 - STEP * self.elbows[1][edge.target]
-            low, high = sorted((top + 1, y))
-            segments = [
-                Segment(begin, y, elbow, y),
-                Segment(elbow, low, elbow, high),
-                Segment(elbow, top + 1, end, top + 1),
-            ]
-            self.drawing.lines.append(Polyline(edge.kind, tuple(segments), (), edge.label, rights=((end, top + 1),)))
-        else:
-            self.drawing.lines.append(Polyline(edge.kind, tuple(segments), (), edge.label, rights=((end, y),)))
-        if edge.kind is EdgeKind.NO_EFFECT:
-            self.drawing.lines[-1] = self.drawing.lines[-1]._replace(crosses=((begin + 5, y),))
+        other = y if top <= y < top + tall else top + 1
+        first, last = (other, y) if inwards else (y, other)
+        segments: tuple[Segment, ...] = (Segment(begin, y, end, y),)
+        if other != y:
+            left, right = self.elbows
+            elbow = begin + 1 + STEP * left[edge.source] if inwards else end - 2 - STEP * right[edge.target]
+            segments = (
+                Segment(begin, first, elbow, first),
+                segment(elbow, first, elbow, last),
+                Segment(elbow, last, end, last),
+            )
+        crosses = ((begin + 5, y),) if edge.kind is EdgeKind.NO_EFFECT else ()
+        made = Polyline(edge.kind, segments, (), edge.label, rights=((end, last),), crosses=crosses)
+        self.drawing.lines.append(made)
         middle = (begin + end + (-GAP if inwards else GAP)) / 2  # of what is outside of the frame
         self.drawing.texts.append(Text(middle, y - 0.85, edge.label, "small"))
         for at, line in enumerate(edge.details):
@@ -271,8 +264,8 @@ def _elbows(ends: list[str]) -> dict[str, int]:
 
 def arranged(figure: Figure) -> FigureLayout:
     """Return the figure laid out by our own layout."""
-    arrange = {
-        Arrangement.LAYERED: arrange_layered,
+    arrange: dict[Arrangement, Callable[[Figure], FigureLayout]] = {
+        Arrangement.LAYERED: lambda figure: arrange_level(figure, "", {}),
         Arrangement.ITERATIONS: arrange_iterations,
         Arrangement.PORT_MAP: arrange_port_map,
         Arrangement.PORT_LIST: arrange_port_list,

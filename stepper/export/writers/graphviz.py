@@ -20,7 +20,6 @@ from stepper.export.figures.figure import (
 )
 from stepper.export.layout.figure_layout import BoxShape, FigureLayout, columns
 from stepper.export.layout.iterations import arrange_iterations
-from stepper.export.options import Theme
 from stepper.export.picture import Picture
 
 HEAVY: Final = 1000
@@ -32,13 +31,9 @@ INCH: Final = 72
 
 
 def write(picture: Picture) -> str:
-    """Return the figure in the DOT language."""
-    return dot(picture.figure, picture.request.theme)
-
-
-def dot(figure: Figure, theme: Theme) -> str:
     """Return the figure in the DOT language; the same figure gives the same text."""
-    colours, ordering = palette(theme), _Ordering(figure)
+    figure = picture.figure
+    colours, ordering = palette(picture.request.theme), _Ordering(figure)
     direction = "LR" if figure.arrangement is Arrangement.PORT_MAP else "TB"
     font = 'fontname="Liberation Sans,Arimo,Arial,Helvetica,sans-serif"'
     lines = [
@@ -110,13 +105,11 @@ def edge_style(kind: EdgeKind, colours: Palette, *, is_idle: bool = False) -> tu
 
 def _edge(figure: Figure, edge: FigureEdge, colours: Palette) -> str:
     attributes = []
-    source, target = edge.source, edge.target
-    if _is_frame(figure, source):
-        attributes.append(f"ltail={quoted(f'cluster_{source}')}")
-        source = _any_node(figure, source)
-    if _is_frame(figure, target):
-        attributes.append(f"lhead={quoted(f'cluster_{target}')}")
-        target = _any_node(figure, target)
+    ends = []
+    for word, end in (("ltail", edge.source), ("lhead", edge.target)):
+        is_frame = _is_frame(figure, end)
+        attributes += [f"{word}={quoted(f'cluster_{end}')}"] * is_frame
+        ends.append(quoted(_any_node(figure, end) if is_frame else end))
     if edge.label or edge.details:
         attributes.append(f"label={_label([text for text in (edge.label, *edge.details) if text])}")
     colour, style = edge_style(edge.kind, colours)
@@ -129,7 +122,7 @@ def _edge(figure: Figure, edge: FigureEdge, colours: Palette) -> str:
     if figure.arrangement is Arrangement.ITERATIONS and edge.kind is not EdgeKind.DATA:
         attributes.append("weight=0")
     listed = f" [{', '.join(attributes)}]" if attributes else ""
-    return f"{quoted(source)} -> {quoted(target)}{listed};"
+    return f"{' -> '.join(ends)}{listed};"
 
 
 def _is_frame(figure: Figure, id: str) -> bool:
@@ -239,7 +232,7 @@ def laid_out_by_dot(picture: Picture, format: str) -> bytes:
     """Return the figure as Graphviz lays it out: svg, png or pdf. Raise UsageError where it is missing, or fails."""
     figure = picture.figure
     has_places = figure.arrangement is Arrangement.ITERATIONS and len(figure.nodes) <= MOST_AROUND
-    return drawn(dot(figure, picture.request.theme), format, is_placed=has_places)
+    return drawn(write(picture), format, is_placed=has_places)
 
 
 def drawn(text: str, format: str, *, is_placed: bool) -> bytes:

@@ -28,7 +28,7 @@ from stepper.export.stepping import BodyLayout
 from stepper.export.textbook.lanes import textbook
 from stepper.export.textbook.page import MOST_SHOWN, ends_of, textbook_page
 from stepper.export.views.unrolled import iteration_figures
-from stepper.export.writers.svg import inline_steps, inline_svg
+from stepper.export.writers.drawings import inline_steps, inline_svg
 from stepper.ir.model import Model
 
 _FOLDER: Final = Path(__file__).parent

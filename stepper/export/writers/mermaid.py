@@ -30,14 +30,6 @@ _BRACKETS: Final = {
     NodeKind.END: ("{{", "}}"),
 }
 _DOTTED: Final = (*BACKWARD, EdgeKind.ENDS)
-_WIRES: Final = {
-    **dict.fromkeys((EdgeKind.BACK, EdgeKind.CARRIED), "back"),
-    EdgeKind.ENDS: "ink",
-    EdgeKind.NO_EFFECT: "quiet",
-    EdgeKind.SLICE: "in-edge",
-    EdgeKind.PIECE: "out-edge",
-}
-"""Names of the colours of wires that have one of their own."""
 _UNSAFE: Final = re.compile(r"[^\w .,:;/+*=~!?@'()\[\]{}←→×⋯…·-]")
 
 
@@ -101,11 +93,11 @@ def _styles(figure: Figure, theme: Theme) -> Iterator[str]:
         yield f"class {','.join(ids)} s{number}"
     wires: dict[str, list[str]] = {}
     for index, edge in enumerate(figure.edges):
-        if edge.kind in _WIRES:
-            wires.setdefault(_WIRES[edge.kind], []).append(str(index))
+        if edge.kind not in (EdgeKind.DATA, EdgeKind.PORT):
+            wires.setdefault(properties_of("wire", edge.kind, colours)["stroke"], []).append(str(index))
     yield f"linkStyle default stroke:{colours['wire']}"
     for colour, indices in wires.items():
-        yield f"linkStyle {','.join(indices)} stroke:{colours[colour]}"
+        yield f"linkStyle {','.join(indices)} stroke:{colour}"
 
 
 def _look(properties: Mapping[str, str]) -> str:

@@ -10,7 +10,7 @@ from types import FrameType
 from typing import Any, Final
 
 import numpy as np
-from msgspec import Struct
+from msgspec.structs import asdict
 
 from stepper.commands import Interpreter
 from stepper.debug.causes.texts import sentences
@@ -20,9 +20,9 @@ from stepper.debug.stop import Reason
 from stepper.element_types import Array
 from stepper.errors import StepperError, UsageError
 from stepper.export.exporter import picture_of_story
-from stepper.export.overview.strips import scale_text, strip
+from stepper.export.overview_page import scale_text, strip
 from stepper.export.picture import FigureRequest
-from stepper.integrations.following import BodyFigure, Follower
+from stepper.integrations.following import Follower
 from stepper.query.expression_values import described
 from stepper.tensors.histories import ValueHistory, numbers_of
 from stepper.tensors.number_text import numbers_text
@@ -36,28 +36,11 @@ _MOST_COLUMNS: Final = 200
 _ROOM: Final = 300
 _LONGEST: Final = 10_000
 _LONGEST_NUMBER: Final = 18
-VERBS: Final = {
-    "step": "step",
-    "next": "next",
-    "finish": "finish",
-    "continue": "continue",
-    "reverse step": "reverse-step",
-    "reverse next": "reverse-next",
-    "reverse finish": "reverse-finish",
-    "reverse continue": "reverse-continue",
-    "first": "first",
-    "last": "last",
-}
-"""Words of the page, and the command of the debugger that each is."""
-
-
-class ChosenValue(Struct, frozen=True):
-    """The value that was chosen: its address, itself in words, and over the iterations as a picture."""
-
-    address: str = ""
-    text: str = ""
-    picture: str = ""
-    scale: str = ""
+VERBS: Final = (
+    *("step", "next", "finish", "continue", "reverse step", "reverse next", "reverse finish", "reverse continue"),
+    *("first", "last"),
+)
+"""Words of the page; a command of the debugger has a dash between them."""
 
 
 class LoopSession:
@@ -94,20 +77,16 @@ class LoopSession:
 
     def _carried_out(self, kind: str, text: str) -> dict[str, Any]:
         if kind in VERBS:
-            return self._command(VERBS[kind], shows=False)
+            return self._command(kind.replace(" ", "-"), shows=False)
         if kind == "iteration":
             if not text.isdecimal() or len(text) > _LONGEST_NUMBER:
                 raise UsageError(f"'{excerpt(text)}' is no iteration")
             with self._working():
                 self._debugger.goto_iteration(int(text))
-        elif kind == "goto":
-            return self._command(f"goto {text}", shows=False)
         elif kind == "choose":
             self._chosen = text
-        elif kind == "break":
-            return self._command(f"break {text}", shows=True)
-        elif kind == "delete":
-            return self._command(f"delete {text}", shows=False)
+        elif kind in ("goto", "break", "delete"):
+            return self._command(f"{kind} {text}", shows=kind == "break")
         elif kind == "story":
             return {"story": self._story(text)}
         elif kind == "command":
@@ -152,16 +131,15 @@ class LoopSession:
         stop, debugger = self._follower.stop(), self._debugger
         cause = debugger.stop.cause
         figure = self._follower.figure(stop.figure)
-        chosen = self._value(self._chosen or figure.addresses.get(stop.box, ""))
         return {
             "place": f"tick {stop.tick}, {debugger.stop.reason}: {stop.place}",
             "reasons": [] if cause is None else list(sentences(cause)),
-            "figure": _figure_data(stop.figure, figure),
+            "figure": {"number": stop.figure, **asdict(figure)},
             "box": stop.box,
             "column": stop.column,
             "iteration": debugger.stop.iteration if debugger.stop.iteration is not None else -1,
             "iterations": self._follower.iterations(),
-            "chosen": {name: getattr(chosen, name) for name in chosen.__struct_fields__},
+            "chosen": self._value(self._chosen or figure.addresses.get(stop.box, "")),
         }
 
     def _overview(self) -> dict[str, Any]:
@@ -170,23 +148,25 @@ class LoopSession:
     def _breakpoints(self) -> list[dict[str, Any]]:
         return [{"number": one.number, "text": str(one.description)} for one in self._debugger.breakpoints]
 
-    def _value(self, address: str) -> ChosenValue:
+    def _value(self, address: str) -> dict[str, str]:
+        """Return the value at an address: itself in words, and over the iterations as a picture."""
+        found = {"address": address, "text": "", "picture": "", "scale": ""}
         if not address:
-            return ChosenValue()
+            return found
         try:
-            text = _text(self._debugger.value(address))
+            found["text"] = _text(self._debugger.value(address))
         except StepperError as error:
-            text = str(error)
+            found["text"] = str(error)
         try:
             with self._working(_STRIP_SECONDS):
                 series = self._debugger.over_iterations(address, most=_MOST_COLUMNS)
         except StepperError:
-            return ChosenValue(address, text)
+            return found
         history = _history(series)
-        if history is None:
-            return ChosenValue(address, text)
-        until = f"up to iteration {series.iterations[-1]:,}" if series.stopped else ""
-        return ChosenValue(address, text, strip(history), f"{scale_text(history)} {until}".strip())
+        if history is not None:
+            until = f"up to iteration {series.iterations[-1]:,}" if series.stopped else ""
+            found |= {"picture": strip(history), "scale": f"{scale_text(history)} {until}".strip()}
+        return found
 
     def _story(self, text: str) -> str:
         """Return why a value is what it is as a figure: of the address, else what was chosen, else what ran last."""
@@ -197,10 +177,6 @@ class LoopSession:
         with self._working():
             story = self._debugger.story("" if address == "end" else address, ends=address == "end")
         return picture_of_story(story, self._debugger.model, FigureRequest()).text("svg")
-
-
-def _figure_data(number: int, figure: BodyFigure) -> dict[str, Any]:
-    return {"number": number, "title": figure.title, "svg": figure.svg, "addresses": figure.addresses}
 
 
 def _text(value: Array | Series) -> str:

@@ -19,7 +19,7 @@ from stepper.engine.compiler import compile_model
 from stepper.engine.loops import EndReason
 from stepper.engine.machine import Machine
 from stepper.errors import UsageError
-from stepper.export.overview.page import overview_html
+from stepper.export.overview_page import overview_html
 from stepper.session.session_files import restore_session, save_session
 from tests.debug.branches.test_what_if import at, outputs, with_folded
 from tests.debug.debugged import opened, sample, state_of

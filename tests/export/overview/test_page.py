@@ -14,8 +14,7 @@ from PIL import Image
 
 import stepper
 from stepper.debug.debugger import Debugger
-from stepper.export.overview.page import overview_html
-from stepper.export.overview.strips import scale_text, strip
+from stepper.export.overview_page import overview_html, scale_text, strip
 from stepper.integrations.following import Follower
 from stepper.tensors.histories import Capacity, HistoryRecorder, ValueHistory
 from tests.models import Graph, carried, joined, last

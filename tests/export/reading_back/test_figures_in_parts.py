@@ -15,7 +15,7 @@ from stepper.export.figures.content import FigureContent
 from stepper.export.options import FigureView, ValueDetail
 from stepper.export.picture import FigureRequest
 from stepper.export.stepping import steps_of
-from stepper.export.writers.svg import svg
+from stepper.export.writers.drawings import svg
 from stepper.ir.model import Model
 from tests.export.reading_back import truth
 from tests.export.reading_back.cases import MANY, Case, case

@@ -13,7 +13,7 @@ from PIL import Image
 
 from stepper.export.drawing.styles import palette
 from stepper.export.options import Theme
-from stepper.export.writers.svg import animated_svg
+from stepper.export.writers.drawings import animated_svg
 from tests.export.steps.pages import CHROMIUM, chromium
 from tests.export.steps.test_steps import textbook, texts
 

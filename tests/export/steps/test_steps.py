@@ -24,7 +24,7 @@ from stepper.export.figures.content import FigureContent
 from stepper.export.options import FigureView, TimeDirection, ValueDetail
 from stepper.export.picture import FigureRequest
 from stepper.export.stepping import steps_of
-from stepper.export.writers.svg import animated_svg
+from stepper.export.writers.drawings import animated_svg
 from tests.export.runs import SAMPLES, machine, sample
 
 SVG = {"svg": "http://www.w3.org/2000/svg"}

@@ -27,7 +27,7 @@ from stepper.export.layout.figure_layout import CELL
 from stepper.export.layout.ports_in_boxes import arranged
 from stepper.export.options import LayoutEngine, Theme, ValueDetail
 from stepper.export.picture import FigureRequest, Picture, writer_of
-from stepper.export.writers.svg import svg
+from stepper.export.writers.drawings import svg
 from stepper.files.kinds import FORMATS
 from tests.export.runs import NAMES, SAMPLES, picture
 from tests.models import Graph, carried, joined, last

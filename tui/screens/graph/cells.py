@@ -15,7 +15,7 @@ from stepper.debug.iterations.cell_store import HistoryView
 from stepper.element_types import Array
 from stepper.engine.program import Program
 from stepper.export.figures.figure import NodeKind
-from stepper.export.layout.geometry import Box
+from stepper.export.layout.layered import Box
 from stepper.tensors.surveys import largest_of
 from tui.paint.rows import Row, cell_len, clip_end, elements, short_count, spark
 from tui.screens.graph.drawing import LEFT, RIGHT, BoxPlace, Drawing, GutterLane, Owner, Side

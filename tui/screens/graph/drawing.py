@@ -17,8 +17,7 @@ from msgspec import Struct, field
 from stepper.engine.program import Program
 from stepper.export.figures.drawn_graph import DrawnGraph, FoldingOptions, drawn_graph
 from stepper.export.figures.figure import NodeKind
-from stepper.export.layout.geometry import Box, Lanes, LayeredLayout
-from stepper.export.layout.layered import back_lanes, lay_out
+from stepper.export.layout.layered import Box, Lane, LayeredLayout, back_lanes, lay_out
 from tui.paint.rows import cell_len, clip
 from tui.screens.graph.labels import body_of, label_in, type_of
 from tui.screens.graph.levels import LEVELS, LINES, VALUE_WIDTH, Detail, Manner
@@ -94,7 +93,7 @@ class Drawing(Struct, eq=False):
     """
 
     graph: DrawnGraph
-    layout: LayeredLayout[int]
+    layout: LayeredLayout
     labels: dict[int, str]
     details: dict[int, str]
     manner: Manner
@@ -242,9 +241,8 @@ def drawn(
     pins = (graph.first, graph.last) if manner.lanes else ((), ())
     layout = lay_out(sizes, graph.edges, *pins, room=room, gap=level.gap)
     lanes = back_lanes(layout, ends)
-    drawing = Drawing(
-        graph, layout, labels, details, manner, lanes.margin, layout.width, layout.height + 2 * lanes.margin, gutter
-    )
+    margin = len(lanes) + 1 if lanes else 0
+    drawing = Drawing(graph, layout, labels, details, manner, margin, layout.width, layout.height + 2 * margin, gutter)
     drawing.signs, drawing.carried, drawing.sides = signs.keys(), carried, sides
     _index(drawing)
     _put_lanes(drawing, lanes, names)
@@ -333,9 +331,9 @@ def _index(drawing: Drawing) -> None:
             drawing.boxes[y + drawing.margin].append((key, box))
 
 
-def _put_lanes(drawing: Drawing, lanes: Lanes[int], names: Sequence[str]) -> None:
+def _put_lanes(drawing: Drawing, lanes: Sequence[Lane], names: Sequence[str]) -> None:
     kept = []
-    for place, lane in enumerate(lanes.lanes):
+    for place, lane in enumerate(lanes):
         owner = (-1, place)
         for segment in lane.segments:
             if segment.x0 == segment.x1 == lane.column:

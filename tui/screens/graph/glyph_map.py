@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from stepper.export.figures.figure import NodeKind
-from stepper.export.layout.geometry import Box
+from stepper.export.layout.layered import Box
 from tui.paint.rows import Row, cell_len, clip
 from tui.screens.graph.cells import Cells, Indices, Scene, Tones, joined
 from tui.screens.graph.drawing import Drawing

@@ -16,7 +16,7 @@ from itertools import accumulate
 
 from stepper.export.figures.drawn_graph import DrawnGraph
 from stepper.export.figures.figure import NodeKind
-from stepper.export.layout.geometry import Box, LayeredLayout, Segment, Wire
+from stepper.export.layout.layered import Box, LayeredLayout, Segment, Wire
 
 Output = tuple[int, int]
 """A wire: whose output, and which."""
@@ -112,7 +112,7 @@ class WireColumns:
                 last[row] = max(last[row], column)
         return {key: last[row] + 1 for row, key in enumerate(self._order)}
 
-    def layout(self, sizes: Mapping[int, tuple[int, int]], step: int, room: int) -> LayeredLayout[int]:
+    def layout(self, sizes: Mapping[int, tuple[int, int]], step: int, room: int) -> LayeredLayout:
         """Return the layout with so many cells a column: dots are drawn by who draws the boxes.
 
         All boxes begin behind the last column; those that would not end in the room begin further left, behind the last
@@ -124,7 +124,7 @@ class WireColumns:
             key: Box(max(min(begin, room - sizes[key][0]), least[key]), y, *sizes[key])
             for y, key in zip(tops, self._order, strict=True)
         }
-        wires: dict[Output, Wire[int]] = {}
+        wires: dict[Output, Wire] = {}
         for output, column in self.columns.items():
             wire = wires[output] = Wire(*output)
             first, readers, x = self._row[output[0]], self._readers[output], column * step

@@ -14,7 +14,7 @@ from msgspec import Struct
 from stepper.engine.program import Program
 from stepper.export.figures.drawn_graph import DrawnBackEdge, DrawnGraph, DrawnNode, drawn_graph
 from stepper.export.figures.figure import NodeKind
-from stepper.export.layout.geometry import LayoutEdge
+from stepper.export.layout.layered import LayoutEdge
 from tui.screens.graph.drawing import Drawing, drawn
 from tui.screens.graph.labels import body_of, label_of
 from tui.screens.graph.levels import BOXES, NAMES, TYPES, Manner
@@ -57,7 +57,7 @@ def usual_reach(height: int) -> int:
 class _Cut(Struct):
     """Wires of chosen boxes: those between them, and signs for those that leave."""
 
-    edges: list[LayoutEdge[int]]
+    edges: list[LayoutEdge]
     nodes: list[DrawnNode]
     signs: dict[int, str]
     carried: set[int]
@@ -75,8 +75,8 @@ class Surroundings:
     def __init__(self, program: Program) -> None:
         self.program = program
         self._graph = drawn_graph(program.graph, body_of(program))
-        self._sources: dict[int, list[LayoutEdge[int]]] = {}
-        self._readers: dict[int, list[LayoutEdge[int]]] = {}
+        self._sources: dict[int, list[LayoutEdge]] = {}
+        self._readers: dict[int, list[LayoutEdge]] = {}
         for edge in self._graph.edges:
             self._sources.setdefault(edge.target, []).append(edge)
             self._readers.setdefault(edge.source, []).append(edge)

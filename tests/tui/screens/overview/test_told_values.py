@@ -12,7 +12,7 @@ import pytest
 from stepper.debug.causes.texts import how_sentence
 from stepper.debug.debugger import Debugger
 from stepper.debug.story.texts import story_lines
-from stepper.export.overview.page import overview_html
+from stepper.export.overview_page import overview_html
 from tests.models import Graph, carried, joined, last, sliced
 from tests.tui.driven import Driven, drive
 from tui.screens.overview.cards import LinePart
