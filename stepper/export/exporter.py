@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from enum import StrEnum
@@ -26,7 +25,7 @@ from stepper.export.figures.builder import legend_of
 from stepper.export.figures.content import FigureContent
 from stepper.export.figures.loop_facts import differences_within, loop_facts
 from stepper.export.figures.loop_trace import WHOLE, LoopPath, LoopTrace, Tracer, find_loop, loops_of, split_activation
-from stepper.export.fitting import SLIDE, fitted, on_page, room_of
+from stepper.export.fitting import SLIDE, fitted, room_of
 from stepper.export.fold_blocks import LARGE
 from stepper.export.options import (
     BlockStyle,
@@ -43,7 +42,7 @@ from stepper.export.picture import FigureRequest, FileContent, Picture, unheard,
 from stepper.export.places import USUAL_HOPS, Zoom, smaller_parts, zoom_around, zoom_named
 from stepper.export.stepping import steps_of
 from stepper.export.textbook.lanes import textbook
-from stepper.export.textbook.page import MOST_SHOWN, ON_SCREEN, ON_SLIDE, ends_of, textbook_page
+from stepper.export.textbook.page import MOST_SHOWN, ends_of, textbook_page
 from stepper.export.views.static import model_figure, observed_run, ports_figure, rolled_figure
 from stepper.export.views.unrolled import not_begun_figure, unrolled_figure
 from stepper.files.kinds import ARRAYS, FigureFormat, FormatSubject
@@ -62,8 +61,6 @@ MOST_BELOW: Final = 100
 """Iterations below each other in steps at most: every frame has all of them."""
 MOST_VALUES: Final = 200_000
 """Values of all iterations of a body in steps at most: larger bodies have fewer iterations."""
-_LARGEST_STORY: Final = 3.2
-"""Pixels a unit of a story on a slide at most: a short one fills it, too."""
 MANY: Final = 200
 """Iterations above which a drawing is warned about."""
 
@@ -339,20 +336,8 @@ def _story(model: Model, machine: Callable[[], Machine] | None, request: FigureR
 
 def picture_of_story(story: Story, model: Model, request: FigureRequest) -> Picture:
     """Return a story of a run of a model as a picture."""
-    room, title = room_of(request), request.title
     name, notes = model.name or model.path.stem, tuple(differences_within(model.graph))
-    drawn = partial(story_drawing, story, name, heading=title, legend=request.legend, notes=notes)
-    if room is None:
-        page, left_out = drawn()
-    else:
-        unit = room.most if room.height is None else room.least
-        height = math.inf if room.height is None else room.height / unit
-        page, left_out = drawn(width=int(room.width / unit), height=height, highest=room.highest / unit)
-        if room.height is not None:
-            room = room._replace(most=_LARGEST_STORY)
-            free = on_page(page, room).height - page.height
-            page, left_out = drawn(width=int(room.width / unit), height=height, free=free)
-        page = on_page(page, room)
+    page, left_out = story_drawing(story, name, request, notes)
     if left_out:
         request.warn(f"not drawn: {left_out}; a greater --width draws more")
     return Picture(story_figure(story, name, notes), request, page=page, story=story)
@@ -372,35 +357,19 @@ def _textbook(
     if trace.failed:
         request.warn(trace.ended)
     facts = loop_facts(model, loop.outer, loop.layer, trace.condition_limit)
-    figure = unrolled_figure(trace, request.content, facts)
-    is_slide, room = request.preset is Preset.SLIDE, room_of(request)
-    width = None if room is None else room.width * POINTS
-    unit = {Preset.SLIDE: ON_SLIDE * POINTS, Preset.DOCS: ON_SCREEN * POINTS}.get(request.preset or Preset.PAPER, 1.0)
-    book = textbook(trace, model)
-    title = request.title if request.title is not None else f"{loop.title}, unrolled" if is_slide else ""
     told = "; ".join((trace.ended, *facts))
     text = f"A run of {loop.title}, {counted(trace.count, 'iteration')} side by side: {told}."
-    made = textbook_page(
-        book,
-        width,
-        title,
-        text,
-        unit=unit,
-        is_slide=is_slide,
-        legend=request.legend,
-        ends=_ends(wanted, trace),
-    )
-    if made.left_out:
-        request.warn(f"not drawn: {'; '.join(made.left_out)}")
-    return Picture(figure, request, loop, trace, facts, made.drawing, made.times)
+    room = room_of(request)
+    width = None if room is None else room.width * POINTS
+    page, times = textbook_page(textbook(trace, model), request, text, _ends(wanted, trace), width)
+    return Picture(unrolled_figure(trace, request.content, facts), request, loop, trace, facts, page, times)
 
 
 def _ends(wanted: Iterations | None, trace: LoopTrace) -> tuple[int, int] | None:
     """Return how many of the first and of the last iterations are wanted. Raise UsageError for others."""
     if wanted is None or not trace.count:
         return None
-    numbers = [one.number for one in trace.iterations if wanted.includes(one.number, trace.count)]
-    found = ends_of(numbers, trace.count)
+    found = ends_of([one.number for one in trace.iterations if wanted.includes(one.number, trace.count)], trace.count)
     if found is None:
         raise UsageError(
             "iterations side by side are the first ones and the last ones, such as --iters 0:3,-2:; "

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
 from stepper.errors import UsageError
-from stepper.export.drawing.composing import MARGIN, PageForm, composed, shortened_heading
+from stepper.export.drawing.composing import MARGIN, PageForm, composed, narrowed_text, shortened_heading
 from stepper.export.drawing.styles import POINTS, PageDrawing, Rectangle
 from stepper.export.figures.builder import legend_of
 from stepper.export.figures.content import FigureContent
@@ -92,21 +92,19 @@ class _Form(NamedTuple):
     @property
     def left_out(self) -> list[str]:
         """The parts that are not drawn, in words."""
-        parts = (
-            (self.names, "names of operations"),
-            (self.outside, "what is outside of the loop"),
-            (self.entries is None, f"Parameters and Results but for the first {self.entries} each"),
-            (not self.joined, "boxes of Parameters and Results, but for one where they lead to the same"),
-            (self.framed, "what frames say below their names"),
-            (self.cuts, "torn edges where the rest was cut off"),
-            (self.legend, "the legend"),
-            (self.facts, "when the loop starts and ends, in words"),
-            (
-                self.lines is None,
-                f"lines of boxes but for {counted(self.lines, 'line')} each" if self.lines else "lines of boxes",
-            ),
-        )
-        return [words for is_drawn, words in parts if not is_drawn]
+        lines = f"lines of boxes but for {counted(self.lines, 'line')} each" if self.lines else "lines of boxes"
+        parts = {
+            "names of operations": self.names,
+            "what is outside of the loop": self.outside,
+            f"Parameters and Results but for the first {self.entries} each": self.entries is None,
+            "boxes of Parameters and Results, but for one where they lead to the same": not self.joined,
+            "what frames say below their names": self.framed,
+            "torn edges where the rest was cut off": self.cuts,
+            "the legend": self.legend,
+            "when the loop starts and ends, in words": self.facts,
+            lines: self.lines is None,
+        }
+        return [words for words, is_drawn in parts.items() if not is_drawn]
 
 
 _BETWEEN: Final = " · "
@@ -121,138 +119,133 @@ _USUAL_LETTER: Final = 0.5 * LABEL_SIZE
 _INSIDE: Final = ("bodies deeper than {} inside of their operations", "bodies inside of their operations")
 
 
-def _is_for(form: _Form, picture: Picture, content: FigureContent) -> bool:
-    """True if a form is for such a picture: facts are left out at last, where the body is one box."""
-    if not form.facts and not content.cell:
-        return False
-    if form.lists is not None:
-        return picture.figure.arrangement is Arrangement.PORT_MAP
-    request = picture.request
-    if form.dense:
-        is_part = request.zoom is not None and request.zoom.end is None
-        return request.preset is Preset.SLIDE and (is_part or (content.differences is not None and form.cuts))
-    if form == _NARROWEST or not form.cuts:
-        return request.zoom is not None and request.zoom.end is None
-    if form.joined:
-        return request.view is FigureView.MODEL
-    return form.outside or (request.view is FigureView.ROLLED and request.zoom is None and picture.trace is None)
-
-
 _NARROWEST: Final = _Form(58, 12, False)
-FORMS: Final = (
-    _Form(170, 28),
-    _Form(130, 24),
-    _Form(170, 24, lists=Arrangement.PORT_LISTS),
-    _Form(170, 28, lists=Arrangement.PORT_LIST),
-    _Form(110, 20),
-    _Form(110, 20, False),
-    _Form(130, 18, False, lists=Arrangement.PORT_LISTS),
-    _Form(130, 18, False, lists=Arrangement.PORT_LIST),
-    _Form(110, 15, False, lists=Arrangement.PORT_LIST),
-    _Form(90, 13, False, lists=Arrangement.PORT_LIST),
-    _Form(90, 16, False),
-    _Form(70, 13, False),
-    _Form(130, 24, outside=False),
-    _Form(110, 20, False, outside=False),
-    _Form(90, 16, False, outside=False),
-    _Form(70, 13, False, outside=False),
-    _Form(58, 12, False, outside=False),
-    _Form(255, 28, legend=False),
-    _Form(350, 28, legend=False),
-    _NARROWEST,
-    *(
-        _Form(line, 28, legend=legend, cuts=cuts, dense=True)
-        for cuts in (True, False)
-        for legend in (True, False)
-        for line in (400, 280, 240, 200)
-    ),
-    _Form(280, 28, legend=False, dense=True, framed=False),
-    _Form(280, 28, legend=False, cuts=False, dense=True, framed=False),
-    *(_Form(line, label, False, cuts=False) for line, label in ((170, 28), (110, 20), (90, 16), (70, 13), (58, 12))),
-    _Form(170, 20, False, joined=True),
-    _Form(90, 16, False, legend=False, joined=True),
-    _Form(58, 12, False, legend=False, joined=True),
-    _Form(130, 24, False, legend=False, lists=Arrangement.PORT_LISTS),
-    _Form(110, 18, False, legend=False, lists=Arrangement.PORT_LISTS),
-    *(
-        _Form(130, 18, False, legend=False, lists=Arrangement.PORT_LISTS, entries=entries)
-        for entries in range(6, 0, -1)
-    ),
-    *(
-        _Form(170, 28, legend=legend, lists=Arrangement.PORT_LIST, entries=entries)
-        for entries, legend in ((None, False), *((entries, False) for entries in range(10, 2, -1)))
-    ),
-    _Form(170, 28, False, outside=False, legend=False),
-    _Form(110, 20, False, outside=False, legend=False),
-    _Form(255, 28, False, outside=False, legend=False, facts=False),
-    _Form(350, 28, False, outside=False, legend=False, facts=False),
-    _Form(255, 28, False, outside=False, legend=False, facts=False, lines=2),
-    _Form(200, 20, False, outside=False, legend=False, facts=False, lines=1),
-    _Form(58, 12, False, outside=False, legend=False, facts=False, lines=2),
-    _Form(58, 12, False, outside=False, legend=False, facts=False, lines=0),
-)
+_NARROW: Final = ((110, 20), (90, 16), (70, 13), (58, 12))
+
+
+def _sizes(*sizes: tuple[int, int], **options: Any) -> list[_Form]:
+    return [_Form(line, label, **options) for line, label in sizes]
+
+
+def forms_for(picture: Picture, content: FigureContent) -> Iterator[_Form]:
+    """Yield the forms of a picture, the widest first: facts are left out at last, where the body is one box."""
+    request, lists, one_list = picture.request, Arrangement.PORT_LISTS, Arrangement.PORT_LIST
+    is_part = request.zoom is not None and request.zoom.end is None
+    is_map = picture.figure.arrangement is Arrangement.PORT_MAP
+    is_rolled = request.view is FigureView.ROLLED and request.zoom is None and picture.trace is None
+    is_slide, differs = request.preset is Preset.SLIDE, content.differences is not None
+    short: dict[str, Any] = {"names": False, "legend": False}
+    alone: dict[str, Any] = {**short, "outside": False}
+    plain: dict[str, Any] = {**alone, "facts": False}
+    forms: tuple[tuple[bool, Iterable[_Form]], ...] = (
+        (True, _sizes((170, 28), (130, 24))),
+        (is_map, (_Form(170, 24, lists=lists), _Form(170, 28, lists=one_list))),
+        (True, (_Form(110, 20), _Form(110, 20, False))),
+        (is_map, (_Form(130, 18, False, lists), *_sizes((130, 18), (110, 15), (90, 13), names=False, lists=one_list))),
+        (True, _sizes((90, 16), (70, 13), names=False)),
+        (is_rolled, (_Form(130, 24, outside=False), *_sizes(*_NARROW, names=False, outside=False))),
+        (True, _sizes((255, 28), (350, 28), legend=False)),
+        (is_part, (_NARROWEST,)),
+        *(
+            (
+                is_slide and (is_part or (differs and cuts)),
+                _sizes((400, 28), (280, 28), (240, 28), (200, 28), legend=legend, cuts=cuts, dense=True),
+            )
+            for cuts in (True, False)
+            for legend in (True, False)
+        ),
+        *(
+            (
+                is_slide and (is_part or (differs and cuts)),
+                (_Form(280, 28, legend=False, cuts=cuts, dense=True, framed=False),),
+            )
+            for cuts in (True, False)
+        ),
+        (is_part, _sizes((170, 28), *_NARROW, names=False, cuts=False)),
+        (
+            request.view is FigureView.MODEL,
+            (_Form(170, 20, False, joined=True), *_sizes((90, 16), (58, 12), joined=True, **short)),
+        ),
+        (is_map, _sizes((130, 24), (110, 18), lists=lists, **short)),
+        (is_map, (_Form(130, 18, lists=lists, entries=entries, **short) for entries in range(6, 0, -1))),
+        (
+            is_map,
+            (_Form(170, 28, legend=False, lists=one_list, entries=entries) for entries in (None, *range(10, 2, -1))),
+        ),
+        (is_rolled, _sizes((170, 28), (110, 20), **alone)),
+        (is_rolled and content.cell, _sizes((255, 28), (350, 28), **plain)),
+        (
+            is_rolled and content.cell,
+            (
+                *_sizes((255, 28), lines=2, **plain),
+                *_sizes((200, 20), lines=1, **plain),
+                *(_Form(58, 12, lines=lines, **plain) for lines in (2, 0)),
+            ),
+        ),
+    )
+    yield from (form for is_for, some in forms if is_for for form in some)
+
+
 _FAR: Final = (1.3, 2.5)
 """Widths and heights of a page that a figure has in its narrowest form where no other form of it is tried."""
 
 
 def _alone(figure: Figure) -> Figure:
     """Return a rolled body without what is around its frame, which the lines of its Parameters and Results name."""
-    nodes = tuple(node for node in figure.nodes if node.cluster)
-    if len(nodes) == len(figure.nodes):
+    made = _with_nodes(figure, (node for node in figure.nodes if node.cluster))
+    if len(made.nodes) == len(figure.nodes):
         return figure
-    kept = {*(node.id for node in nodes), *(frame.id for frame in figure.clusters)}
     ends = {frame.id for frame in figure.clusters if not frame.parent}  # marks on its rim have no port there
-    edges = tuple(
-        edge
-        for edge in figure.edges
-        if edge.source in kept and edge.target in kept and not (edge.kind is EdgeKind.ENDS and edge.source in ends)
-    )
+    edges = tuple(edge for edge in made.edges if edge.kind is not EdgeKind.ENDS or edge.source not in ends)
     fed = {edge.target for edge in edges}
-    nodes = tuple(node for node in nodes if node.kind is not NodeKind.END or node.id in fed)
+    nodes = tuple(node for node in made.nodes if node.kind is not NodeKind.END or node.id in fed)
     clusters = tuple(frame if frame.parent else replace(frame, ports=()) for frame in figure.clusters)
     return replace(figure, nodes=nodes, edges=edges, clusters=clusters)
 
 
+def _with_nodes(figure: Figure, nodes: Iterable[FigureNode]) -> Figure:
+    """Return a figure with some of its boxes, and the edges between these."""
+    found = tuple(nodes)
+    kept = {*(node.id for node in found), *figure.clusters_by_id}
+    return replace(figure, nodes=found, edges=tuple(one for one in figure.edges if {one.source, one.target} <= kept))
+
+
 def _without_cuts(figure: Figure) -> Figure:
     """Return a part of a figure without the marks of what was cut off."""
-    nodes = tuple(node for node in figure.nodes if node.kind not in (NodeKind.CUT_ABOVE, NodeKind.CUT_BELOW))
-    kept = {*(node.id for node in nodes), *(frame.id for frame in figure.clusters)}
-    edges = tuple(edge for edge in figure.edges if edge.source in kept and edge.target in kept)
-    return replace(figure, nodes=nodes, edges=edges)
+    cuts = (NodeKind.CUT_ABOVE, NodeKind.CUT_BELOW)
+    return _with_nodes(figure, (node for node in figure.nodes if node.kind not in cuts))
 
 
 def _joined(figure: Figure) -> Figure:
     """Return a model in which Parameters that the same boxes read are one box with their names, and Results alike."""
-    alike: dict[tuple[NodeKind, tuple[str, ...]], list[FigureNode]] = {}
+    ends: dict[str, set[str]] = {}
+    for edge in figure.edges:
+        ends.setdefault(edge.source, set()).add(edge.target)
+        ends.setdefault(edge.target, set()).add(edge.source)
+    alike: dict[tuple[NodeKind, frozenset[str]], list[FigureNode]] = {}
     for node in figure.nodes:
         if node.kind in (NodeKind.PARAMETER, NodeKind.RESULT) and not node.cluster:
-            ends = {
-                edge.target if edge.source == node.id else edge.source
-                for edge in figure.edges
-                if node.id in (edge.source, edge.target)
-            }
-            alike.setdefault((node.kind, tuple(sorted(ends))), []).append(node)
-    made: dict[str, FigureNode] = {}
-    into: dict[str, str] = {}
-    for (kind, _), nodes in alike.items():
-        if len(nodes) > 1:
-            label = counted(len(nodes), "input" if kind is NodeKind.PARAMETER else "output")
-            shown = [shortened(node.label, 20) for node in nodes[:_MOST_JOINED]]
-            rest = len(nodes) - len(shown)
-            line = ", ".join([*shown, *([f"{rest} more"] if rest else [])])
-            title = "; ".join(node.title for node in nodes[:_MOST_JOINED])
-            made[nodes[0].id] = replace(nodes[0], label=label, brief="", name="", lines=(line,), title=title)
-            into.update({node.id: nodes[0].id for node in nodes})
+            alike.setdefault((node.kind, frozenset(ends.get(node.id, ()))), []).append(node)
+    groups = [nodes for nodes in alike.values() if len(nodes) > 1]
+    made = {nodes[0].id: _one_of(nodes) for nodes in groups}
+    into = {node.id: nodes[0].id for nodes in groups for node in nodes}
     kept = tuple(made.get(node.id, node) for node in figure.nodes if into.get(node.id, node.id) == node.id)
-    edges, seen = [], set()
+    edges: dict[object, FigureEdge] = {}
     for edge in figure.edges:
-        moved = into.get(edge.source, edge.source), into.get(edge.target, edge.target)
-        if moved in seen:
-            continue
-        if edge.source in into or edge.target in into:
-            seen.add(moved)
-        edges.append(replace(edge, source=moved[0], target=moved[1]))
-    return replace(figure, nodes=kept, edges=tuple(edges))
+        moved = replace(edge, source=into.get(edge.source, edge.source), target=into.get(edge.target, edge.target))
+        is_joined = edge.source in into or edge.target in into
+        edges.setdefault((moved.source, moved.target) if is_joined else id(edge), moved)
+    return replace(figure, nodes=kept, edges=tuple(edges.values()))
+
+
+def _one_of(nodes: Sequence[FigureNode]) -> FigureNode:
+    """Return one box for several Parameters, or several Results."""
+    shown = [shortened(node.label, 20) for node in nodes[:_MOST_JOINED]]
+    rest = len(nodes) - len(shown)
+    label = counted(len(nodes), "input" if nodes[0].kind is NodeKind.PARAMETER else "output")
+    line = ", ".join([*shown, *([f"{rest} more"] if rest else [])])
+    title = "; ".join(node.title for node in nodes[:_MOST_JOINED])
+    return replace(nodes[0], label=label, brief="", name="", lines=(line,), title=title)
 
 
 def room_of(request: FigureRequest) -> PageRoom | None:
@@ -279,7 +272,7 @@ def fitted(make: Callable[[FigureContent], Picture], request: FigureRequest) -> 
     lowest: tuple[PageDrawing, list[str]] | None = None
     for content, told in _contents(request):
         found = whole if content is request.content else make(content)
-        forms = [one for one in FORMS if _is_for(one, whole, content)]
+        forms = list(forms_for(whole, content))
         if not content.cell and _is_far(found.figure, any(not one.outside for one in forms), room, request):
             forms = []
         for form in (None, *forms):
@@ -449,15 +442,13 @@ def _first_entries(
     ending = {edge.source for edge in edges if edge.kind is EdgeKind.ENDS}
     taken: Counter[tuple[str, bool]] = Counter()
     kept = set()
-    for node in sorted(nodes, key=lambda node: node.id not in ending):
-        if node.cluster:
-            inwards = node.kind is NodeKind.PARAMETER
-            wires = max(1, sum((edge.target if inwards else edge.source) == node.id for edge in edges))
-            side = (node.cluster, inwards)
-            if taken[side] + wires <= most or not taken[side]:
-                taken[side] += wires
-                kept.add(node.id)
-    edges = tuple(edge for edge in edges if (edge.source in kept) or (edge.target in kept))
+    for node in sorted((node for node in nodes if node.cluster), key=lambda node: node.id not in ending):
+        side = (node.cluster, node.kind is NodeKind.PARAMETER)
+        wires = max(1, sum(node.id == (edge.target if side[1] else edge.source) for edge in edges))
+        if taken[side] + wires <= most or not taken[side]:
+            taken[side] += wires
+            kept.add(node.id)
+    edges = tuple(edge for edge in edges if edge.source in kept or edge.target in kept)
     ends = {end for edge in edges for end in (edge.source, edge.target)}
     return tuple(node for node in nodes if node.id in kept or (not node.cluster and node.id in ends)), edges
 
@@ -469,10 +460,8 @@ def _narrow_node(node: FigureNode, form: _Form) -> FigureNode:
     if form.dense:
         name, texts = "", (_BETWEEN.join(text for text in (name, *texts) if text),)
     lines = _lines(texts, form.line)
-    if form.lines == 0:
-        lines = ()
-    elif form.lines is not None and len(lines) > form.lines:
-        lines = (*lines[: form.lines - 1], f"{lines[form.lines - 1].rstrip(' ,;')} …")
+    if form.lines is not None and len(lines) > form.lines:
+        lines = (*lines[: form.lines - 1], f"{lines[form.lines - 1].rstrip(' ,;')} …") if form.lines else ()
     return replace(node, label=label, name=name, lines=lines)
 
 
@@ -491,12 +480,7 @@ def _narrow_label(node: FigureNode, letters: int) -> str:
 
 def _within(text: str, letters: int) -> str:
     """Return a text that has so many letters, or is no wider than so many usually are; else without its middle."""
-    found = text
-    for longest in range(len(text) - 1, letters - 1, -1):
-        if advance(found, LABEL_SIZE) <= letters * _USUAL_LETTER:
-            break
-        found = shortened(text, longest)
-    return found
+    return narrowed_text(text, letters * _USUAL_LETTER, LABEL_SIZE, least=letters)
 
 
 def _narrow_frame(frame: Cluster, form: _Form, *, is_alone: bool) -> Cluster:
@@ -519,13 +503,5 @@ def _narrow_edge(edge: FigureEdge, form: _Form) -> FigureEdge:
 
 def _lines(texts: Sequence[str], width: float) -> tuple[str, ...]:
     """Return texts in lines of a width; a word that is longer loses its middle."""
-    found = []
-    for text in texts:
-        for line in wrapped(text, width, SMALL_SIZE):
-            kept = line
-            for longest in range(len(line) - 1, 3, -1):
-                if advance(kept, SMALL_SIZE) <= width:
-                    break
-                kept = shortened(line, longest)
-            found.append(kept)
-    return tuple(found)
+    lines = (line for text in texts for line in wrapped(text, width, SMALL_SIZE))
+    return tuple(narrowed_text(line, width, SMALL_SIZE) for line in lines)

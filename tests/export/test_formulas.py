@@ -15,7 +15,9 @@ from stepper.export.exporter import draw
 from stepper.export.figures.content import FigureContent
 from stepper.export.figures.figure import EdgeKind, NodeKind
 from stepper.export.figures.loop_trace import loops_of
-from stepper.export.fitting import FORMS, narrowed
+from stepper.export.fitting import forms_for, narrowed
+from stepper.export.options import FigureView
+from stepper.export.picture import FigureRequest, Picture
 from stepper.export.views.static import cell_figure
 from tests.export.runs import SAMPLES, sample
 from tests.models import Graph, carried, invariant, joined, last, sliced
@@ -130,7 +132,8 @@ def test_the_cell_has_a_mark_for_each_end_and_back_edges_without_effect(tmp_path
     edge = f'<edge from-layer="{result.layer}" to-layer="{row.layer}"/></back_edges>'
     path.write_text(path.read_text(encoding="utf-8").replace("</back_edges>", edge), encoding="utf-8")
     model = stepper.read_model(path)
-    made = cell_figure(model, loops_of(model)[0], FigureContent(model=model, depth=0, cell=True))
+    content = FigureContent(model=model, depth=0, cell=True)
+    made = cell_figure(model, loops_of(model)[0], content)
     assert {(edge.source, edge.target) for edge in made.edges if edge.kind is EdgeKind.NO_EFFECT} == {
         ("next", "inputs")
     }
@@ -138,7 +141,8 @@ def test_the_cell_has_a_mark_for_each_end_and_back_edges_without_effect(tmp_path
     (port,) = made.clusters[0].ports
     assert mark.label == "last slice: ends" and port.ends == (mark.id,)
     assert "state_t = row_t + state_{t−1}" in made.equations
-    narrow = narrowed(made, FORMS[-3])
+    *_, form, _, _ = forms_for(Picture(made, FigureRequest(FigureView.ROLLED)), content)
+    narrow = narrowed(made, form)
     assert narrow.clusters[0].label == made.clusters[0].label, "the title is not cut"
 
 

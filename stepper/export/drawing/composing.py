@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby, pairwise
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from stepper.export.drawing.styles import (
@@ -19,6 +20,8 @@ from stepper.export.drawing.styles import (
     Shape,
     TextLine,
     classes_of,
+    polygon,
+    stroke,
 )
 from stepper.export.figures.drawn_graph import shortened
 from stepper.export.figures.figure import (
@@ -48,6 +51,8 @@ from stepper.export.picture import Picture
 
 _WITH_GAPS = (*BACKWARD, EdgeKind.CARRIED)
 
+Cell = tuple[int, int]
+
 Gaps = Mapping[Segment, tuple[int, ...]]
 """The segments of a line, those that touch as one; the columns (of an upright one: the rows) of the gaps, in order."""
 
@@ -57,45 +62,42 @@ def gaps_of(lines: Sequence[Polyline]) -> list[Gaps]:
 
     Nothing for other lines.
     """
-    upright: dict[int, list[tuple[int, int, int]]] = {}  # by column: line, and its rows from and to
-    level: dict[int, list[tuple[int, int, int]]] = {}
+    upright: defaultdict[Cell, set[int]] = defaultdict(set)  # by cell: the lines that go through it
+    level: defaultdict[Cell, set[int]] = defaultdict(set)
     for index, line in enumerate(lines):
-        for column, y0, y1 in _whole((one.x0, one.y0, one.y1) for one in line.segments if one.x0 == one.x1):
-            upright.setdefault(column, []).append((index, y0, y1))
-        for row, x0, x1 in _whole((one.y0, one.x0, one.x1) for one in line.segments if one.y0 == one.y1):
-            level.setdefault(row, []).append((index, x0, x1))
-    columns, rows = sorted(upright), sorted(level)
+        for x, y0, _, y1 in _whole(line, upright=True):
+            for y in range(y0 + 1, y1):
+                upright[x, y].add(index)
+        for x0, y, x1, _ in _whole(line, upright=False):
+            for x in range(x0 + 1, x1):
+                level[x, y].add(index)
+    others = {index for index, line in enumerate(lines) if line.kind not in _WITH_GAPS}
     found: list[Gaps] = []
     for index, line in enumerate(lines):
         gaps: dict[Segment, tuple[int, ...]] = {}
         if line.kind in _WITH_GAPS:
-            for row, x0, x1 in _whole((one.y0, one.x0, one.x1) for one in line.segments if one.y0 == one.y1):
-                between = columns[bisect_right(columns, x0) : bisect_left(columns, x1)]
-                crossed = (at for at in between if any(k != index and a < row < b for k, a, b in upright[at]))
-                gaps[Segment(x0, row, x1, row)] = tuple(crossed)
-            for column, y0, y1 in _whole((one.x0, one.y0, one.y1) for one in line.segments if one.x0 == one.x1):
-                between = rows[bisect_right(rows, y0) : bisect_left(rows, y1)]
-                gaps[Segment(column, y0, column, y1)] = tuple(
-                    at
-                    for at in between
-                    if any(lines[k].kind not in _WITH_GAPS and a < column < b for k, a, b in level[at])
-                )
+            for one in _whole(line, upright=False):
+                crossed = (x for x in range(one.x0 + 1, one.x1) if upright[x, one.y0] - {index})
+                gaps[one] = tuple(crossed)
+            for one in _whole(line, upright=True):
+                gaps[one] = tuple(y for y in range(one.y0 + 1, one.y1) if level[one.x0, y] & others)
         found.append(gaps)
     return found
 
 
-def _whole(parts: Iterable[tuple[int, int, int]]) -> Iterator[tuple[int, int, int]]:
-    """Yield strokes on a line, given by it and their ends; those that touch as one."""
-    now: tuple[int, int, int] | None = None
-    for line, begin, end in sorted(parts):
-        if begin == end:
+def _whole(line: Polyline, *, upright: bool) -> Iterator[Segment]:
+    """Yield the upright, or the level, segments of a line; those that touch as one."""
+    now: Segment | None = None
+    key = attrgetter("x0", "y0", "y1") if upright else attrgetter("y0", "x0", "x1")
+    for one in sorted(line.segments, key=key):
+        if (one.x0 != one.x1, one.y0 != one.y1) != (not upright, upright):
             continue
-        if now is not None and now[0] == line and begin <= now[2]:
-            now = line, now[1], max(now[2], end)
+        if now is not None and key(now)[0] == key(one)[0] and key(one)[1] <= key(now)[2]:
+            now = Segment(now.x0, now.y0, max(now.x1, one.x1), max(now.y1, one.y1))
         else:
             if now is not None:
                 yield now
-            now = line, begin, end
+            now = one
     if now is not None:
         yield now
 
@@ -233,16 +235,30 @@ def samples_of(entries: Sequence[LegendEntry]) -> list[Sample]:
 
 def torn_edge(x: float, width: float, y: float) -> Path:
     """Return a torn edge: a zigzag line of as many teeth as there is room for."""
-    teeth = max(2, round(width / 12))
-    step = width / (2 * teeth)
-    return Path("tear", (tuple((x + step * at, y + (2.5 if at % 2 else -2.5)) for at in range(2 * teeth + 1)),))
+    return stroke("tear", *((x + at, y + beside) for at, beside in _teeth(width)))
 
 
 def torn_edge_down(x: float, y: float, height: float) -> Path:
     """Return an upright torn edge."""
-    teeth = max(2, round(height / 12))
-    step = height / (2 * teeth)
-    return Path("tear", (tuple((x + (2.5 if at % 2 else -2.5), y + step * at) for at in range(2 * teeth + 1)),))
+    return stroke("tear", *((x + beside, y + at) for at, beside in _teeth(height)))
+
+
+def _teeth(length: float) -> list[Point]:
+    teeth = max(2, round(length / 12))
+    return [(length / (2 * teeth) * at, 2.5 if at % 2 else -2.5) for at in range(2 * teeth + 1)]
+
+
+def _down_bars(x0: float, x1: float, top: float, bottom: float) -> list[Shape]:
+    """Return the final bar of music: thin at `x0`, thick at `x1`."""
+    return [stroke(style, (x, top), (x, bottom)) for style, x in (("thin", x0), ("bar", x1))]
+
+
+def _cross(x: float, y: float, half: float) -> Path:
+    return Path("cross", (((x - half, y - half), (x + half, y + half)), ((x - half, y + half), (x + half, y - half))))
+
+
+def _right_tip(x: float, y: float) -> Path:
+    return polygon("tip", (x, y), (x - 8, y - 4), (x - 8, y + 4))
 
 
 def _drawer(sign: LegendSign) -> Callable[[float, float], Sequence[Shape]]:
@@ -252,33 +268,21 @@ def _drawer(sign: LegendSign) -> Callable[[float, float], Sequence[Shape]]:
             return [TextLine("small", x, base, _SIGNS[sign])]
         if sign is LegendSign.CUT:
             return [torn_edge(x, _WIDE, middle)]
+        shapes: list[Shape] = [stroke("wire", (x, middle), (x + _WIDE - 9, middle))]
         if sign is LegendSign.PORTS:
-            return [Group((Rectangle("square", x, base - 8, 8, 8),), sign)]
-        if sign is LegendSign.BLOCK:
-            pile = (Rectangle("frame", x + 1 + at, base - 9 + at, _WIDE - 5, 8, 2) for at in (4, 2, 0))
-            return [Group(tuple(pile), sign)]
-        if sign in _BOXES:
+            shapes = [Rectangle("square", x, base - 8, 8, 8)]
+        elif sign is LegendSign.BLOCK:
+            shapes = [Rectangle("frame", x + 1 + at, base - 9 + at, _WIDE - 5, 8, 2) for at in (4, 2, 0)]
+        elif sign in _BOXES:
             classes, corner = _BOXES[sign]
             style = "frame" if sign is LegendSign.IDLE else "box"
             return [Group((Rectangle(style, x + 1, base - 9, _WIDE - 2, 10, corner),), classes)]
-        if sign is LegendSign.ENDS:
-            line = Path("wire", (((x, middle), (x + _WIDE - 9, middle)),))
-            edges = [("thin", _WIDE - 6), ("bar", _WIDE - 2)]
-            marks = [Path(style, (((x + at, base - 10), (x + at, base + 2)),)) for style, at in edges]
-            return [Group((line,), sign), *marks]
-        tip = x + _WIDE
-        half = x + _WIDE / 2 - 4
-        crosses = (((half - 4, middle - 4), (half + 4, middle + 4)), ((half - 4, middle + 4), (half + 4, middle - 4)))
-        return [
-            Group(
-                (
-                    Path("wire", (((x, middle), (tip - 7, middle)),)),
-                    Path("tip", (((tip, middle), (tip - 8, middle - 4), (tip - 8, middle + 4)),), closed=True),
-                    *((Path("cross", crosses),) if sign is LegendSign.NO_EFFECT else ()),
-                ),
-                sign,
-            )
-        ]
+        elif sign is LegendSign.ENDS:
+            return [Group(tuple(shapes), sign), *_down_bars(x + _WIDE - 6, x + _WIDE - 2, base - 10, base + 2)]
+        else:
+            shapes = [stroke("wire", (x, middle), (x + _WIDE - 7, middle)), _right_tip(x + _WIDE, middle)]
+            shapes += [_cross(x + _WIDE / 2 - 4, middle, 4)] if sign is LegendSign.NO_EFFECT else []
+        return [Group(tuple(shapes), sign)]
 
     return draw
 
@@ -428,11 +432,8 @@ class _PagePlace:
             is_above = node.kind is NodeKind.CUT_ABOVE
             aside = -4 if is_above else 6
             items = [torn_edge(x, width, y + height - 6 if is_above else y + 3)]
-        if node.kind is NodeKind.END:  # the final bar of music: thin, thick
-            edge = x + width
-            items = [
-                Path(style, (((at, y), (at, y + height)),)) for style, at in (("thin", edge - 6), ("bar", edge - 2))
-            ]
+        if node.kind is NodeKind.END:
+            items = _down_bars(x + width - 6, x + width - 2, y, y + height)
         pictured = node.thumbnail.height if node.thumbnail is not None else 0
         top = y + (height - (len(node.texts) + pictured) * ROW) / 2 + aside
         for index, text in enumerate(node.texts):
@@ -450,40 +451,30 @@ class _PagePlace:
     def mark(self, mark: EndMark) -> Group:
         """Return the final bar of music, thin and thick, on the rim of a frame; or across a wire before it."""
         if mark.is_before:
-            return self._mark_before(mark)
-        x, y = self.dx + mark.x * CELL, self._y(mark.y)
-        inwards = 1 if mark.at_left else -1
-        items: list[Shape] = [
-            Path(style, (((x + at * inwards, y - _BAR), (x + at * inwards, y + _BAR)),))
-            for style, at in (("thin", 7), ("bar", 2))
-        ]
-        anchor, below = "start" if mark.at_left else "end", ROW if mark.says_below else 4
-        items.append(TextLine("small", x + 12 * inwards, y + below, mark.node.label, anchor))
-        return Group(tuple(items), classes_of(mark.node), mark.node.id, mark.node.title)
-
-    def _mark_before(self, mark: EndMark) -> Group:
-        x, y = self._x(mark.x), self.dy + mark.y * ROW
-        items: list[Shape] = [
-            Path(style, (((x - 2 * _BAR, y - at), (x + 2 * _BAR, y - at)),))
-            for style, at in (("thin", 7), ("bar", 2.5))
-        ]
-        items.append(TextLine("small", x + 2 * _BAR + 6, y - 3, mark.node.label))
-        return Group(tuple(items), classes_of(mark.node), mark.node.id, mark.node.title)
+            x, y = self._x(mark.x), self.dy + mark.y * ROW
+            items: list[Shape] = [
+                stroke(style, (x - 2 * _BAR, y - at), (x + 2 * _BAR, y - at))
+                for style, at in (("thin", 7), ("bar", 2.5))
+            ]
+            text = TextLine("small", x + 2 * _BAR + 6, y - 3, mark.node.label)
+        else:
+            x, y = self.dx + mark.x * CELL, self._y(mark.y)
+            inwards = 1 if mark.at_left else -1
+            items = _down_bars(x + 7 * inwards, x + 2 * inwards, y - _BAR, y + _BAR)
+            anchor, below = "start" if mark.at_left else "end", ROW if mark.says_below else 4
+            text = TextLine("small", x + 12 * inwards, y + below, mark.node.label, anchor)
+        return Group((*items, text), classes_of(mark.node), mark.node.id, mark.node.title)
 
     def line(self, line: Polyline, gaps: Gaps) -> Group:
         """Return a wire with its heads, junctions, and gaps where it crosses others."""
-        strokes = [self._stroke(one, line) for one in (() if gaps else line.segments)]
-        strokes += [part for one in gaps for part in self._parted(self._stroke(one, line), gaps[one])]
+        parts = gaps or dict.fromkeys(line.segments, ())
+        strokes = [part for one in parts for part in self._parted(self._stroke(one, line), parts[one])]
         items: list[Shape] = [Path("wire", tuple(strokes))]
-        for cell in line.heads:
-            x, y = self._x(cell[0]), self.dy + (cell[1] + 1) * ROW + _INSET
-            items.append(Path("tip", (((x, y), (x - 4, y - 8), (x + 4, y - 8)),), closed=True))
-        for cell in line.rights:
-            x, y = self.dx + (cell[0] + 1) * CELL, self._y(cell[1])
-            items.append(Path("tip", (((x, y), (x - 8, y - 4), (x - 8, y + 4)),), closed=True))
-        for cell in line.crosses:
-            x, y = self._x(cell[0]), self._y(cell[1])
-            items.append(Path("cross", (((x - 6, y - 6), (x + 6, y + 6)), ((x - 6, y + 6), (x + 6, y - 6)))))
+        for column, row in line.heads:
+            x, y = self._x(column), self.dy + (row + 1) * ROW + _INSET
+            items.append(polygon("tip", (x, y), (x - 4, y - 8), (x + 4, y - 8)))
+        items += [_right_tip(self.dx + (column + 1) * CELL, self._y(row)) for column, row in line.rights]
+        items += [_cross(self._x(column), self._y(row), 6) for column, row in line.crosses]
         joined = (*_junctions(line), *line.joins)
         items += [Disc("tip", self._x(column), self._y(row), 2.4) for column, row in joined]
         return Group(tuple(items), f"{line.kind}{' idle' if line.idle else ''}", title=line.title)
@@ -506,12 +497,10 @@ class _PagePlace:
     def _parted(self, stroke: tuple[Point, Point], gaps: Iterable[int]) -> Iterator[tuple[Point, Point]]:
         """Yield the parts of a stroke beside its gaps, columns or rows."""
         (x0, y0), (x1, y1) = stroke
-        if y0 == y1:
-            for left, right in parted(x0, x1, map(self._x, gaps), _GAP):
-                yield (left, y0), (right, y0)
-        else:
-            for upper, lower in parted(y0, y1, map(self._y, gaps), _GAP):
-                yield (x0, upper), (x0, lower)
+        is_level = y0 == y1
+        begin, end, place = (x0, x1, self._x) if is_level else (y0, y1, self._y)
+        for a, b in parted(begin, end, map(place, gaps), _GAP) if gaps else [(begin, end)]:
+            yield ((a, y0), (b, y0)) if is_level else ((x0, a), (x0, b))
 
     def _x(self, column: int) -> float:
         return self.dx + column * CELL + CELL / 2
@@ -523,14 +512,10 @@ class _PagePlace:
 def _thumbnail(picture: Thumbnail, x: float, y: float, width: float, height: float) -> Iterator[Shape]:
     if picture.is_line and len(picture.rows[0]) > 1:
         step = width / (len(picture.rows[0]) - 1)
-        parts: list[list[Point]] = []
-        for index, shade in enumerate(picture.rows[0]):
-            if shade is None:
-                continue
-            if not index or picture.rows[0][index - 1] is None:
-                parts.append([])
-            parts[-1].append((x + index * step, y + (1 - shade) * height))
-        yield Path("spark", tuple(map(tuple, parts)))
+        dots = enumerate(picture.rows[0])
+        points = [None if shade is None else (x + at * step, y + (1 - shade) * height) for at, shade in dots]
+        groups = (tuple(filter(None, group)) for _, group in groupby(points, bool))
+        yield Path("spark", tuple(filter(None, groups)))
         return
     high = height / len(picture.rows)
     for row, shades in enumerate(picture.rows):
@@ -541,36 +526,30 @@ def _thumbnail(picture: Thumbnail, x: float, y: float, width: float, height: flo
             yield Rectangle(style, left + column * wide, y + row * high, wide, high, opacity=opacity)
 
 
-def _junctions(line: Polyline) -> list[tuple[int, int]]:
+def _junctions(line: Polyline) -> list[Cell]:
     """Return the cells where a wire branches: three or four of its sides are drawn."""
-    sides: dict[tuple[int, int], set[str]] = {}
-    corners: Counter[tuple[int, int]] = Counter()
+    beside: defaultdict[Cell, set[Cell]] = defaultdict(set)
+    corners: set[Cell] = set()
     for x0, y0, x1, y1 in line.segments:
-        for end in {(x0, y0), (x1, y1)}:
-            corners[end] += 1
-    for x0, y0, x1, y1 in line.segments:
-        for x, y in corners:
-            if x0 <= x <= x1 and y0 <= y <= y1:
-                found = sides.setdefault((x, y), set())
-                found |= {word for word, there in _sides(x, y, Segment(x0, y0, x1, y1)) if there}
-    for head in line.heads:
-        sides.get(head, set()).add("down")
-    return sorted(cell for cell, found in sides.items() if len(found) > 2)
+        corners |= {(x0, y0), (x1, y1)}
+        for a, b in pairwise((x, y) for x in range(x0, x1 + 1) for y in range(y0, y1 + 1)):
+            beside[a].add(b)
+            beside[b].add(a)
+    for x, y in line.heads:
+        beside[x, y].add((x, y + 1))
+    return sorted(cell for cell in corners if len(beside[cell]) > 2)
 
 
-def _sides(x: int, y: int, segment: Segment) -> Iterator[tuple[str, bool]]:
-    x0, y0, x1, y1 = segment
-    yield "left", x > x0
-    yield "right", x < x1
-    yield "up", y > y0
-    yield "down", y < y1
+def narrowed_text(text: str, width: float, size: float, *, bold: bool = False, least: int = 4) -> str:
+    """Return a text that loses its middle, but for so many letters, where it is wider than that."""
+    found = text
+    for longest in range(len(text) - 1, least - 1, -1):
+        if advance(found, size, bold=bold) <= width:
+            break
+        found = shortened(text, longest)
+    return found
 
 
 def shortened_heading(heading: str, size: float, width: float) -> str:
     """Return a heading in bold letters of a size without its middle where it is wider than a page."""
-    found = heading
-    for longest in range(len(heading) - 1, 12, -1):
-        if advance(found, size, bold=True) <= width:
-            break
-        found = shortened(heading, longest)
-    return found
+    return narrowed_text(heading, width, size, bold=True, least=13)

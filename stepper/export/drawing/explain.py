@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
-from itertools import islice, pairwise
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from stepper.debug.causes.cause import Scalar
 from stepper.debug.causes.texts import element_text
 from stepper.debug.story.facts import LinkRole, Story, StoryColumn
 from stepper.debug.story.shortening import (
@@ -28,7 +27,6 @@ from stepper.debug.story.strip.layout import (
     TORN,
     Options,
     PlacedChip,
-    PlacedColumn,
     PlacedText,
     PlacedWire,
     Placement,
@@ -37,12 +35,26 @@ from stepper.debug.story.strip.layout import (
     wire_text,
 )
 from stepper.debug.story.texts import column_text, entry_text, extent, number, reason, title, value_text, verdict
-from stepper.export.drawing.composing import Sample, legend_drawn, torn_edge_down
-from stepper.export.drawing.styles import Group, PageDrawing, Path, Point, Rectangle, Shape, TextLine
+from stepper.export.drawing.composing import Sample, legend_drawn, narrowed_text, torn_edge_down
+from stepper.export.drawing.styles import (
+    Group,
+    PageDrawing,
+    Path,
+    Point,
+    Rectangle,
+    Shape,
+    TextLine,
+    letters_of,
+    polygon,
+    stroke,
+    text_width,
+)
 from stepper.export.figures.drawn_graph import shortened
 from stepper.export.figures.figure import Cluster, EdgeKind, Figure, FigureEdge, FigureNode, NodeKind
-from stepper.export.fonts import HEADING_SIZE, LABEL_SIZE, SMALL_SIZE, advance, wrapped
+from stepper.export.fitting import on_page, room_of
+from stepper.export.fonts import SMALL_SIZE, advance, wrapped
 from stepper.export.layout.figure_layout import CELL
+from stepper.export.picture import FigureRequest
 from stepper.wording import counted, printable
 
 _SHORT_NAMES: Final = (10, 8)
@@ -71,24 +83,22 @@ def story_forms(
     plain = Options(now=False, histories=False, context=False, measure=measure)
     narrow = plain._replace(width=room)
     dense = narrow._replace(height=1)  # no free lines between the rows
-    short = dense._replace(names=_SHORT_NAMES[0])
     total = len(story.columns)
-    counts = range(total - 1, _LEAST_WITH_REASONS - 1, -1)  # as long as so many have room their reasons are whole
     yield (_band(ShortStory(story), whole),)
     if height is not None:
         yield from _in_bands(story, [total], plain, room, height)
         yield (_band(ShortStory(story), dense),)
         yield from _in_bands(story, range(2, total), plain, room, height)
-    yield from ((_band(shortened_story(story, count), plain),) for count in counts)
+    for count in range(total - 1, _LEAST_WITH_REASONS - 1, -1):  # with room for so many their reasons are whole
+        yield (_band(shortened_story(story, count), plain),)
     if height is None:
-        for options in (plain, plain._replace(height=1), short):
+        for options in (plain, plain._replace(height=1), dense._replace(names=_SHORT_NAMES[0])):
             yield from _in_bands(story, range(2, total + 1), options, room, _USUAL_HEIGHT)
     for options in (narrow, *(narrow._replace(names=letters) for letters in _SHORT_NAMES), dense):
         yield from ((_band(shortened_story(story, count), options),) for count in range(total, 0, -1))
     for count in range(len(story.links) - 1, 0, -1):
-        short_story = last_links(story, count)
-        yield (_band(short_story, narrow),)
-        yield (_band(short_story, narrow._replace(names=_SHORT_NAMES[-1])),)
+        for options in (narrow, narrow._replace(names=_SHORT_NAMES[-1])):
+            yield (_band(last_links(story, count), options),)
 
 
 def _band(short: ShortStory, options: Options) -> StoryBand:
@@ -137,17 +147,11 @@ def _widest(story: Story, rest: KeptColumns, options: Options, room: int) -> Sto
 
 def _goes_on(story: Story, columns: tuple[int, ...], bands: tuple[StoryBand, ...]) -> bool:
     """True if what leads from a band to another one leads from its last column to the first one of the next."""
-    parts = iter(columns)
-    band = {
-        column: number for number, made in enumerate(bands) for column in islice(parts, len(made.short.story.columns))
-    }
-    ways = {(a, b) for a, b in pairwise(columns) if band[a] != band[b]}
-    for edge in story.edges:
-        source, target = story.links[edge.source].column, story.links[edge.target].column
-        is_apart = source in band and target in band and band[source] != band[target]
-        if is_apart and (source, target) not in ways:
-            return False
-    return True
+    sizes = enumerate(len(made.short.story.columns) for made in bands)
+    band = dict(zip(columns, (number for number, size in sizes for _ in range(size)), strict=False))
+    ways = set(pairwise(columns))
+    ends = ((story.links[edge.source].column, story.links[edge.target].column) for edge in story.edges)
+    return all(way in ways for way in ends if set(way) <= band.keys() and band[way[0]] != band[way[1]])
 
 
 ROW: Final = 17
@@ -157,6 +161,8 @@ BETWEEN: Final = 10
 """Pixels between two bands."""
 _NARROWEST: Final = 480
 """Pixels in which texts are wrapped where the strip is narrower."""
+_LARGEST: Final = 3.2
+"""Pixels a unit on a slide at most: a short story fills it, too."""
 _WIDEST: Final = 1640
 """Pixels of a page that nobody gave a width."""
 _CORNER: Final = 5.0
@@ -178,115 +184,93 @@ _STYLES: Final = {
 }
 _LONGEST_WORD: Final = 1_000
 """Letters of a word of which it is looked how many have room."""
-_SIZES: Final = {"small": SMALL_SIZE, "faint": SMALL_SIZE, "mark": SMALL_SIZE, "bad-small": SMALL_SIZE}
-_BOLD: Final = frozenset({"title", "mark", "bad-title", "born-text"})
 _IN_FONT: Final = str.maketrans({"↺": "", "⋮": "…"})
 """Glyphs that the font of figures does not have."""
 _CHIPS: Final = {Tone.CHIP: ("chip", 0.22), Tone.BAD_CHIP: ("bad-chip", 0.2), Tone.BORN: ("bad-chip", None)}
 
 
-def story_drawing(
-    story: Story,
-    model: str,
-    width: int | None = None,
-    heading: str | None = None,
-    *,
-    legend: bool = True,
-    height: float = math.inf,
-    highest: float = math.inf,
-    free: float = 0,
-    notes: Sequence[str] = (),
-) -> tuple[PageDrawing, str]:
+def story_drawing(story: Story, model: str, request: FigureRequest, notes: Sequence[str]) -> tuple[PageDrawing, str]:
     """Return the strip of a story with its question, or another heading, above, its answer and a legend below.
 
-    `width` and `height` are those of the page in pixels (None: usual ones), `highest` is what a page has at most that
-    is as high as its story. Columns beside the path and the reasons go
-    first where it is narrow, then iterations in the middle of the path, which are told as well ("": none). `notes`
-    stand below the answer. `free` is a height that is spread above and below the strip.
+    Columns beside the path and the reasons go first where the page is narrow, then iterations in the middle of the
+    path, which are told as well ("": none). `notes` stand below the answer. Raise UsageError where a page is too small.
     """
+    room, width, height, highest = room_of(request), _WIDEST, math.inf, math.inf
+    if room is not None:
+        unit = room.most if room.height is None else room.least
+        width, highest = int(room.width / unit), room.highest / unit
+        height = math.inf if room.height is None else room.height / unit
     forms = story_forms(
         story,
-        max(30, ((_WIDEST if width is None else width) - 2 * MARGIN) // CELL),
-        is_usual=width is None,
+        max(30, (width - 2 * MARGIN) // CELL),
+        is_usual=room is None,
         height=None if math.isinf(height) else height / ROW,
         measure=_cells,
     )
+    least = min(_NARROWEST, width - 2 * MARGIN)
+    draw = partial(_drawn, story, model=model, least=least, request=request, notes=notes)
     for bands in forms:
-        made = _drawn(story, bands, model, width, heading, legend=legend, notes=notes)
-        if made.width <= (_WIDEST if width is None else width) and made.height <= min(height, highest):
+        made = draw(bands)
+        if made.width <= width and made.height <= min(height, highest):
             break
-    if free > 0:
-        made = _drawn(story, bands, model, width, heading, legend=legend, notes=notes, free=free)
-    count = sum(band.short.left_out for band in bands)
-    farther = sum(band.short.farther for band in bands)
+    if room is not None and room.height is not None:  # what is free is spread above and below the strip
+        room = room._replace(most=_LARGEST)
+        made = draw(bands, free=on_page(made, room).height - made.height)
     parts = (
-        (count, f"{counted(count, 'iteration')} in the middle of the path"),
-        (farther, f"{counted(farther, 'link')} farther from what was asked"),
+        (sum(band.short.left_out for band in bands), "iteration", "in the middle of the path"),
+        (sum(band.short.farther for band in bands), "link", "farther from what was asked"),
     )
-    left_out = " and ".join(words for number, words in parts if number)
+    left_out = " and ".join(f"{counted(number, noun)} {where}" for number, noun, where in parts if number)
     if left_out:
         made = replace(made, description=f"{made.description} Not drawn: {left_out}.")
-    return made, left_out
+    return made if room is None else on_page(made, room), left_out
 
 
 def _drawn(
     story: Story,
     bands: Sequence[StoryBand],
-    model: str,
-    width: int | None,
-    heading: str | None,
     *,
-    legend: bool,
+    model: str,
+    least: float,
+    request: FigureRequest,
     notes: Sequence[str],
     free: float = 0,
 ) -> PageDrawing:
     told, more = verdict(story)
-    heading = f"why {title(story)}" if heading is None else heading
-    strip = max(
-        max(band.placement.width for band in bands) * CELL,
-        _NARROWEST if width is None else min(_NARROWEST, width - 2 * MARGIN),
-    )
-    above = _told(heading, strip, HEADING_SIZE, bold=True)
-    note = _told(" · ".join(part for part in (model, extent(story)) if part), strip, SMALL_SIZE)
-    lines = _told(f"{told}{more}", strip, LABEL_SIZE)
-    noted = [line for text in notes for line in _told(text, strip, SMALL_SIZE)]
-    texts = (
-        *(advance(line, HEADING_SIZE, bold=True) for line in above),
-        *(advance(line, SMALL_SIZE) for line in note),
-        *(advance(line, LABEL_SIZE) for line in lines),
-        *(advance(line, SMALL_SIZE) for line in noted),
-    )
-    inner = round(max(strip, *texts))
-    top = MARGIN + 12 + _BELOW * (len(above) + len(note)) + free / 3
-    tops = [top + sum(band.placement.height * ROW + BETWEEN for band in bands[:number]) for number in range(len(bands))]
-    under = tops[-1] + bands[-1].placement.height * ROW + 12 + free / 3
-    samples = list(_samples(bands)) if legend else []
-    behind = under + _BELOW * len(lines)
-    explained, bottom = legend_drawn(samples, MARGIN, behind + _BELOW * len(noted) + 8, inner)
-    high = bottom + MARGIN + free / 3
-    items: list[Shape] = [
-        Rectangle("page", 0, 0, inner + 2 * MARGIN, high),
-        *(TextLine("heading", MARGIN, MARGIN + 12 + _BELOW * at, line) for at, line in enumerate(above)),
-        *(TextLine("small", MARGIN, MARGIN + 12 + _BELOW * (len(above) + at), line) for at, line in enumerate(note)),
-        *(shape for band, down in zip(bands, tops, strict=True) for shape in _Strip(band, MARGIN, down).shapes()),
-        *(TextLine("label", MARGIN, under + _BELOW * (at + 1), line) for at, line in enumerate(lines)),
-        *(TextLine("small", MARGIN, behind + _BELOW * (at + 1), line) for at, line in enumerate(noted)),
-        *explained,
+    heading = f"why {title(story)}" if request.title is None else request.title
+    strip = max(least, *(band.placement.width * CELL for band in bands))
+    above = [
+        *_told("heading", heading, strip),
+        *_told("small", " · ".join(part for part in (model, extent(story)) if part), strip),
     ]
-    return PageDrawing(inner + 2 * MARGIN, high, heading, f"{told}{more}. {extent(story)}.", tuple(items))
+    below = _told("label", f"{told}{more}", strip)
+    below += [line for text in notes for line in _told("small", text, strip)]
+    inner = round(max(strip, *(text_width(*line) for line in (*above, *below))))
+    down = MARGIN + 12 + _BELOW * len(above) + free / 3
+    strips: list[Shape] = []
+    for band in bands:
+        strips += _Strip(band, MARGIN, down).shapes()
+        down += band.placement.height * ROW + BETWEEN
+    under = down - BETWEEN + 12 + free / 3
+    samples = list(_samples(bands)) if request.legend else []
+    explained, bottom = legend_drawn(samples, MARGIN, under + _BELOW * len(below) + 8, inner)
+    high = bottom + MARGIN + free / 3
+    items = (
+        Rectangle("page", 0, 0, inner + 2 * MARGIN, high),
+        *(TextLine(style, MARGIN, MARGIN + 12 + _BELOW * at, line) for at, (style, line) in enumerate(above)),
+        *strips,
+        *(TextLine(style, MARGIN, under + _BELOW * at, line) for at, (style, line) in enumerate(below, 1)),
+        *explained,
+    )
+    return PageDrawing(inner + 2 * MARGIN, high, heading, f"{told}{more}. {extent(story)}.", items)
 
 
-def _told(text: str, width: float, size: float, *, bold: bool = False) -> list[str]:
-    """Return a text in lines of a width; a word that is wider loses its middle."""
-    words = []
-    for word in printable(text).split():
-        shown = shortened(word, _LONGEST_WORD)
-        for longest in range(len(shown) - 1, 3, -1):
-            if advance(shown, size, bold=bold) <= width:
-                break
-            shown = shortened(word, longest)
-        words.append(shown)
-    return wrapped(" ".join(words), width, size, bold=bold)
+def _told(style: str, text: str, width: float) -> list[tuple[str, str]]:
+    """Return a text in lines of a width with their style; a word that is wider loses its middle."""
+    size, bold = letters_of(style)
+    words = (shortened(word, _LONGEST_WORD) for word in printable(text).split())
+    narrow = " ".join(narrowed_text(word, width, size, bold=bold) for word in words)
+    return [(style, line) for line in wrapped(narrow, width, size, bold=bold)]
 
 
 def _cells(text: str, tone: Tone) -> int:
@@ -301,8 +285,7 @@ def _in_font(words: str) -> str:
 
 
 def _wide(words: str, tone: Tone) -> float:
-    style = _STYLES[tone]
-    return advance(words, _SIZES.get(style, LABEL_SIZE), bold=style in _BOLD)
+    return text_width(_STYLES[tone], words)
 
 
 def _samples(bands: Sequence[StoryBand]) -> Iterator[Sample]:
@@ -316,28 +299,22 @@ def _samples(bands: Sequence[StoryBand]) -> Iterator[Sample]:
         if dashed in wires:
             yield Sample(26, partial(_arrow, dashed=dashed), words)
     if Tone.BORN in tones:
-        yield Sample(26, _filled, "born here")
+        yield Sample(26, lambda x, base: [Rectangle("bad-chip", x + 2, base - 9, 22, 11, 3)], "born here")
     if any(placement.histories for placement in placements) or any(text.is_number for text in texts):
-        yield Sample(advance("1.5", SMALL_SIZE), _number, "grey: the same element in other iterations")
+        number = partial(TextLine, "small", text="1.5")
+        words = "grey: the same element in other iterations"
+        yield Sample(advance("1.5", SMALL_SIZE), lambda x, base: [number(x=x, y=base)], words)
 
 
 def _tip(x: float, y: float) -> Shape:
-    return Path("tip", (((x, y), (x - 6, y - 4), (x - 6, y + 4)),), closed=True)
+    return polygon("tip", (x, y), (x - 6, y - 4), (x - 6, y + 4))
 
 
 def _arrow(x: float, base: float, *, dashed: bool) -> list[Shape]:
     y, tip = base - 4, x + 26
-    line = Path("wire", (((x, y), (tip - (7 if dashed else 0), y)),))
-    head = (_tip(tip, y),) if dashed else ()
-    return [Group((line, *head), "story dashed" if dashed else "story")]
-
-
-def _filled(x: float, base: float) -> list[Shape]:
-    return [Rectangle("bad-chip", x + 2, base - 9, 22, 11, 3)]
-
-
-def _number(x: float, base: float) -> list[Shape]:
-    return [TextLine("small", x, base, "1.5")]
+    if not dashed:
+        return [Group((stroke("wire", (x, y), (tip, y)),), "story")]
+    return [Group((stroke("wire", (x, y), (tip - 7, y)), _tip(tip, y)), "story dashed")]
 
 
 class _Strip:
@@ -370,37 +347,32 @@ class _Strip:
         return self.dy + y * ROW + ROW - 4
 
     def _text(self, text: PlacedText) -> Iterator[Shape]:
-        begin = len(text.text) - len(text.text.lstrip())
-        x = self._left(text.x + begin)
-        words = _in_font(text.text.strip())
+        words, style = _in_font(text.text.strip()), _STYLES[text.tone]
+        x, y = self._left(text.x + len(text.text) - len(text.text.lstrip())), self.dy + text.y * ROW + 1
         if text.is_label:
-            yield Rectangle("page", x - 4, self.dy + text.y * ROW + 1, _wide(words, text.tone) + 8, ROW - 2)
+            yield Rectangle("page", x - 4, y, _wide(words, text.tone) + 8, ROW - 2)
         if text.tone is Tone.BORN:
-            yield Rectangle("bad-chip", x - 3, self.dy + text.y * ROW + 1, _wide(words, text.tone) + 6, ROW - 2, 3)
+            yield Rectangle("bad-chip", x - 3, y, _wide(words, text.tone) + 6, ROW - 2, 3)
         if text.is_number:
-            yield TextLine(_STYLES[text.tone], self._left(text.x + len(text.text)), self._base(text.y), words, "end")
+            yield TextLine(style, self._left(text.x + len(text.text)), self._base(text.y), words, "end")
         else:
-            yield TextLine(_STYLES[text.tone], x, self._base(text.y), words)
+            yield TextLine(style, x, self._base(text.y), words)
 
     # --- what is left out -
 
     @cached_property
     def _edges(self) -> tuple[float, float]:
         """Return where the torn edges are between which iterations are left out."""
-        before = self._before
-        begin = self.placement.names if before is None else before.x + before.width
+        ends = (one.x + one.width for one in self.placement.columns if one.column == self.short.torn)
+        begin = next(ends, self.placement.names)
         return self._left(begin + 1), self._left(begin + TORN - 3)
-
-    @property
-    def _before(self) -> PlacedColumn | None:
-        return next((one for one in self.placement.columns if one.column == self.short.torn), None)
 
     def _tear(self) -> Iterator[Shape]:
         if self.short.torn is None:
             return
-        top, bottom = self.dy, self.dy + self.placement.height * ROW
+        top = self.dy
         for x in self._edges:
-            yield torn_edge_down(x, top, bottom - top)
+            yield torn_edge_down(x, top, self.placement.height * ROW)
         middle = sum(self._edges) / 2
         yield TextLine("title", middle, top + ROW - 4, f"{self.short.left_out:,}", "middle")
         yield TextLine("small", middle, top + 2 * ROW - 4, "left out", "middle")
@@ -410,15 +382,14 @@ class _Strip:
 
         They begin at the edge, so that the first of their dashes is there.
         """
-        first, last = 0, len(self.story.columns) - 1
-        begins, ends = {}, {}  # by column: where wires from what is not here begin, where those to it end
+        last, links = len(self.story.columns) - 1, self.story.links
+        # by column: where wires from what is not here begin, where those to it end
+        begins, ends = {0: self._left(self.placement.names + 1)}, {last: self._left(self.placement.width)}
         if self.short.torn is not None:
             ends[self.short.torn], begins[self.short.torn + 1] = self._edges
-        begins.setdefault(first, self._left(self.placement.names + 1))
-        ends.setdefault(last, self._left(self.placement.width))
         chips = {chip.link: chip for chip in self.placement.chips}
         for cut in {one.link: one for one in self.short.coming}.values():
-            begin = begins.get(self.story.links[cut.link].column)
+            begin = begins.get(links[cut.link].column)
             if begin is not None:
                 tip, y = self._left(chips[cut.link].x), self._point(0, chips[cut.link].y)[1]
                 yield self._cut_wire([(begin, y), (tip - 6, y)], cut, _tip(tip, y))
@@ -426,7 +397,7 @@ class _Strip:
         for cut in self.short.leading:
             leading.setdefault(cut.link, []).append(cut)
         for link, cuts in leading.items():
-            end = ends.get(self.story.links[link].column)
+            end = ends.get(links[link].column)
             if end is not None:
                 yield from self._leading(chips[link], cuts, end)
 
@@ -447,65 +418,56 @@ class _Strip:
 
     @staticmethod
     def _cut_wire(points: Sequence[Point], cut: CutEdge, *more: Shape) -> Shape:
-        return Group((Path("wire", (tuple(points),)), *more), "story dashed bad" if cut.is_bad else "story dashed")
+        return Group((stroke("wire", *points), *more), "story dashed bad" if cut.is_bad else "story dashed")
 
     # --- histories -----------------------------------------------------------------------------------------------
 
     def _history(self, row: int, x: int, y: int, width: int) -> Iterator[Shape]:
-        values = [_measured(value) for value in self.story.rows[row].history]
-        finite = [value for value in values if value is not None and math.isfinite(value)]
-        if not values:
-            return
+        values = [math.nan if isinstance(one, str) else one for one in self.story.rows[row].history]
+        finite = [float(value) for value in values if value is not None and math.isfinite(value)]
         low, high = min(finite, default=0.0), max(finite, default=1.0)
-        step = width * CELL / len(values)
         floor = self.dy + y * ROW + ROW - 2
-        for place_of, value in enumerate(values):
-            left = self._left(x) + place_of * step
-            if value is None:
-                continue
-            if not math.isfinite(value):
-                yield Rectangle("bad-chip", left, floor - ROW + 4, max(step - 0.5, 0.5), ROW - 4, 0, 0.5)
-                continue
-            share = (value - low) / (high - low) if high > low else 0.0
-            tall = 1.5 + share * (ROW - 6)
-            yield Rectangle("shade", left, floor - tall, max(step - 0.5, 0.5), tall, 0, 0.7)
+        for at, value in enumerate(values):
+            step = width * CELL / len(values)
+            left, wide = self._left(x) + at * step, max(step - 0.5, 0.5)
+            if value is not None and math.isfinite(value):
+                tall = 1.5 + (value - low) / (high - low or 1.0) * (ROW - 6)
+                yield Rectangle("shade", left, floor - tall, wide, tall, 0, 0.7)
+            elif value is not None:
+                yield Rectangle("bad-chip", left, floor - ROW + 4, wide, ROW - 4, 0, 0.5)
 
     # --- wires ---------------------------------------------------------------------------------------------------
 
     def _wire(self, wire: PlacedWire) -> Shape:
         points = [self._point(x, y) for x, y in wire.points]
+        head: list[Shape] = []
         if wire.head:
             x, y = points[-1]
             points[-1] = (x + CELL / 2 - 5, y)
-        parts = tuple(tuple(part) for part in _interrupted(_rounded(points), self._crossings(wire)))
-        classes = " ".join(["story", *(["dashed"] if wire.dashed else []), *(["bad"] if wire.bad else [])])
-        items: list[Shape] = [Path("wire", parts)]
-        if wire.head:
-            x, y = points[-1]
-            items.append(_tip(x + 6, y))
-        return Group(tuple(items), classes)
+            head = [_tip(x + CELL / 2 + 1, y)]
+        parts = tuple(map(tuple, _interrupted(_rounded(points), self._crossings(wire))))
+        classes = f"story{' dashed' if wire.dashed else ''}{' bad' if wire.bad else ''}"
+        return Group((Path("wire", parts), *head), classes)
 
     def _point(self, x: int, y: int) -> Point:
         return self.dx + x * CELL + CELL / 2, self.dy + y * ROW + ROW / 2
 
     def _crossings(self, wire: PlacedWire) -> list[Point]:
         """Return where vertical pieces of other wires cross the horizontal ones of this."""
-        own = list(pairwise(wire.points))
-        others = [
-            piece
+        uprights = [
+            (x, min(top, bottom), max(top, bottom))
             for other in self.placement.wires
             if other.edge != wire.edge
-            for piece in pairwise(other.points)
-            if piece[0][0] == piece[1][0]
+            for (x, top), (beside, bottom) in pairwise(other.points)
+            if x == beside
         ]
-        found = []
-        for (x0, y0), (x1, y1) in own:
-            if y0 != y1:
-                continue
-            for (x, top), (_, bottom) in others:
-                if min(x0, x1) < x < max(x0, x1) and min(top, bottom) < y0 < max(top, bottom):
-                    found.append(self._point(x, y0))
-        return found
+        return [
+            self._point(x, y0)
+            for (x0, y0), (x1, y1) in pairwise(wire.points)
+            if y0 == y1
+            for x, top, bottom in uprights
+            if min(x0, x1) < x < max(x0, x1) and top < y0 < bottom
+        ]
 
 
 def _rounded(points: Sequence[Point]) -> list[Point]:
@@ -530,23 +492,13 @@ def _interrupted(points: Sequence[Point], crossings: Sequence[Point]) -> Iterato
     """Yield the pieces of a polyline, which is left open where another one crosses it."""
     part = [points[0]]
     for (x0, y0), (x1, y1) in pairwise(points):
-        cuts = sorted(
-            (x for x, y in crossings if abs(y - y0) < 0.1 and abs(y - y1) < 0.1 and min(x0, x1) < x < max(x0, x1)),
-            reverse=x1 < x0,
-        )
-        sign = 1 if x1 > x0 else -1
-        for x in cuts:
-            part.append((x - sign * _CUT, y0))
-            yield part
+        is_level, sign = abs(y1 - y0) < 0.1, 1 if x1 > x0 else -1
+        cuts = [x for x, y in crossings if is_level and abs(y - y0) < 0.1 and min(x0, x1) < x < max(x0, x1)]
+        for x in sorted(cuts, reverse=x1 < x0):
+            yield [*part, (x - sign * _CUT, y0)]
             part = [(x + sign * _CUT, y0)]
         part.append((x1, y1))
     yield part
-
-
-def _measured(value: Scalar | None) -> float | None:
-    if value is None:
-        return None
-    return math.nan if isinstance(value, str) else float(value)
 
 
 def story_figure(story: Story, model: str, notes: tuple[str, ...] = ()) -> Figure:
@@ -575,39 +527,32 @@ def _head(column: StoryColumn) -> str:
     return f"iteration {outer}{column_text(column)}{when}"
 
 
-def _nodes(story: Story) -> list[FigureNode]:
-    nodes = []
+def _nodes(story: Story) -> Iterator[FigureNode]:
     for at, link in enumerate(story.links):
-        row = story.rows[link.row]
-        words = [word for word in (reason(link),) if word]
+        row, word = story.rows[link.row], reason(link)
         if link.entry is not None:
-            nodes.append(
-                FigureNode(f"e{at}", NodeKind.INPUT, entry_text(link.entry), cluster="", title=str(link.entry.layer))
-            )
-        nodes.append(
-            FigureNode(
-                id=f"n{at}",
-                kind=NodeKind.OPERATION,
-                label=f"{row.name}{element_text(link.element)} = {value_text(link)}",
-                lines=tuple(words),
-                marks=("born here",) if link.role is LinkRole.BORN else (),
-                title=f"{row.layer}, line {row.layer.line}",
-                cluster=f"c{link.column}",
-                highlighted=link.role is LinkRole.ASKED,
-            )
+            label = entry_text(link.entry)
+            yield FigureNode(f"e{at}", NodeKind.INPUT, label, cluster="", title=str(link.entry.layer))
+        yield FigureNode(
+            id=f"n{at}",
+            kind=NodeKind.OPERATION,
+            label=f"{row.name}{element_text(link.element)} = {value_text(link)}",
+            lines=(word,) if word else (),
+            marks=("born here",) if link.role is LinkRole.BORN else (),
+            title=f"{row.layer}, line {row.layer.line}",
+            cluster=f"c{link.column}",
+            highlighted=link.role is LinkRole.ASKED,
         )
-    return nodes
 
 
-def _edges(story: Story) -> list[FigureEdge]:
-    edges = [
-        FigureEdge(f"e{place}", f"n{place}", EdgeKind.SLICE)
-        for place, link in enumerate(story.links)
-        if link.entry is not None
-    ]
+def _edges(story: Story) -> Iterator[FigureEdge]:
+    for at, link in enumerate(story.links):
+        if link.entry is not None:
+            yield FigureEdge(f"e{at}", f"n{at}", EdgeKind.SLICE)
     for edge in story.edges:
-        back = edge.back
-        kind = EdgeKind.DATA if back is None else EdgeKind.CARRIED
-        label = "" if back is None else f"{back.name} {number(story.links[edge.source].value)}"
-        edges.append(FigureEdge(f"n{edge.source}", f"n{edge.target}", kind, label))
-    return edges
+        ends = f"n{edge.source}", f"n{edge.target}"
+        if edge.back is None:
+            yield FigureEdge(*ends, EdgeKind.DATA)
+        else:
+            label = f"{edge.back.name} {number(story.links[edge.source].value)}"
+            yield FigureEdge(*ends, EdgeKind.CARRIED, label)

@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper.export.figures.figure import Cluster, FigureNode, NodeKind
-from stepper.export.fonts import FAMILY, HEADING_SIZE, LABEL_SIZE, SLIDE_SIZE, SMALL_SIZE
+from stepper.export.fonts import FAMILY, HEADING_SIZE, LABEL_SIZE, SLIDE_SIZE, SMALL_SIZE, advance
 from stepper.export.options import Theme
 
 Palette = Mapping[str, str]
@@ -116,120 +116,132 @@ class _Rule(NamedTuple):
         return ", ".join(f"{scope}{group} .{shape}" for group in groups for shape in self.shapes.split())
 
 
-def _rule(shapes: str, groups: str = "", **properties: str) -> _Rule:
-    return _Rule(shapes, groups, {name.replace("_", "-"): value for name, value in properties.items()})
-
-
 _TEXTS: Final = "label title heading slide-heading small mark back halo faint bad-small bad-title born-text"
 
-_RULES: Final = (  # of two rules for one property the later one counts; colours are names of the palette
-    _rule("page", fill="page"),
-    _rule("box", fill="box", stroke="edge", stroke_width="1.2"),
-    _rule("frame", fill="body", stroke="body-edge", stroke_width="1.2"),
-    _rule(_TEXTS, fill="ink", font_size=f"{LABEL_SIZE}px"),
-    _rule("title heading slide-heading mark bad-title born-text", font_weight="bold"),
-    _rule("heading", font_size=f"{HEADING_SIZE}px"),
-    _rule("slide-heading", font_size=f"{SLIDE_SIZE}px"),
-    _rule("small mark back halo", font_size=f"{SMALL_SIZE}px"),
-    _rule("faint bad-small", font_size=f"{SMALL_SIZE}px"),
-    _rule("small faint", fill="quiet"),
-    _rule("equation equation-index", fill="ink", font_size=f"{LABEL_SIZE}px"),
-    _rule("equation-index", font_size=f"{SMALL_SIZE}px"),
-    _rule("mark bad-small bad-title bad-chip", fill="mark"),
-    _rule("born-text", fill="page"),
-    _rule("chip", fill="edge"),
-    _rule("back", fill="back"),
-    _rule("halo", fill="body", stroke="body", stroke_width="4", stroke_linejoin="round"),
-    _rule("wire", fill="none", stroke="wire", stroke_width="1.3", stroke_linejoin="round", stroke_linecap="square"),
-    _rule("tip", fill="wire"),
-    _rule("thin bar", fill="none", stroke="ink", stroke_width="1.2"),
-    _rule("bar", stroke_width="4"),
-    _rule("shade", fill="shade"),
-    _rule("spark", fill="none", stroke="shade", stroke_width="1.3"),
-    _rule("box", "parameter input", fill="in", stroke="in-edge"),
-    _rule("box", "result output concatenation", fill="out", stroke="out-edge"),
-    _rule("box", "result output", stroke_width="2"),
-    _rule("box", "accumulator carried merged", fill="carried", stroke="back"),
-    _rule("box", "condition", fill="box", stroke="ink"),
-    _rule("box", "computed", fill="box", stroke="edge"),
-    _rule("square", fill="page", stroke="body-edge", stroke_width="1.4"),
-    _rule("box", "group shapes ellipsis", stroke_dasharray="5 3"),
-    _rule("wire", "back carried", stroke="back"),
-    _rule("tip", "back carried", fill="back"),
-    _rule("frame", "nested", fill="box"),
-    _rule("wire", "back", stroke_dasharray="5 4", stroke_dashoffset="5", stroke_linecap="butt"),
-    _rule("wire", "ends", stroke="ink", stroke_dasharray="0.01 3.4", stroke_linecap="round", stroke_width="1.6"),
-    _rule("tip", "ends", fill="ink"),
-    _rule("wire", "no-effect", stroke="quiet", stroke_width="1", stroke_dasharray="2 2.5", stroke_linecap="butt"),
-    _rule("tip", "no-effect", fill="quiet"),
-    _rule("cross", fill="none", stroke="mark", stroke_width="2.2", stroke_linecap="round"),
-    _rule("wire", "slice", stroke="in-edge"),
-    _rule("tip", "slice", fill="in-edge"),
-    _rule("wire", "piece", stroke="out-edge"),
-    _rule("tip", "piece", fill="out-edge"),
-    _rule("wire", "dashed", stroke_dasharray="5 4", stroke_linecap="butt"),
-    _rule("wire", "bad", stroke="mark"),
-    _rule("tip", "bad", fill="mark"),
-    _rule("panel", fill="page"),
-    _rule("region sight", fill="none", stroke="now-edge", stroke_width="1.6"),
-    _rule("sight", stroke_width="0.8"),
-    # two runs: where they part, what differs, what is the same
-    _rule("box", "parts", fill="mark", stroke="mark", stroke_width="3"),
-    _rule(_TEXTS, "parts", fill="page"),
-    _rule("box", "differs mended", fill="box", stroke="mark", stroke_width="2.6"),
-    _rule("box", "mended", stroke="out-edge"),
-    _rule("box", "alike", fill="body", stroke="body-edge", stroke_width="1"),
-    _rule(_TEXTS, "alike", fill="quiet"),
-    _rule("frame", "parts-inside differs-inside mended-inside", stroke="mark", stroke_width="2.4"),
-    _rule("box", "highlighted", fill="now", stroke="now-edge", stroke_width="3"),
-    _rule("frame", "highlighted", stroke="now-edge", stroke_width="3"),
-    _rule("box frame wire", "far", stroke_width="0.6"),  # the overview beside a detail
-    _rule("box frame", "idle", fill="body", stroke="body-edge", stroke_dasharray="2 3"),
-    _rule("frame", "idle", fill="none"),
-    _rule(_TEXTS, "idle", fill="quiet", font_weight="normal"),
-    _rule("wire", "idle", stroke="body-edge", stroke_dasharray="2 3"),
-    _rule("tip", "idle", fill="body-edge"),
-    # the textbook's figure, in points
-    _rule("number plain aside strong broken of-input of-output of-carried slide", fill="ink", font_size="7px"),
-    _rule("number", font_size="8px"),
-    _rule("formula index", fill="ink", font_size="8px"),
-    _rule("index", font_size="7px"),
-    _rule("slide", font_size="12px"),
-    _rule("number strong broken of-input of-output of-carried slide", font_weight="bold"),
-    _rule("aside", fill="quiet"),
-    _rule("broken", fill="mark"),
-    _rule("of-input", fill="in-edge"),
-    _rule("of-output", fill="out-edge"),
-    _rule("of-carried", fill="back"),
-    _rule("cell", fill="body", stroke="edge", stroke_width="1"),
-    _rule("idle-cell", fill="none", stroke="edge", stroke_width="1", stroke_dasharray="2 3"),
-    _rule("lane dots tear hair input-wire output-wire", fill="none", stroke_linejoin="round"),
-    _rule("lane", stroke="back", stroke_width="1.3"),
-    _rule("lane-tip", fill="back"),
-    _rule("dots", stroke="ink", stroke_width="1", stroke_dasharray="0.01 2.6", stroke_linecap="round"),
-    _rule("tear", stroke="wire", stroke_width="0.9"),
-    _rule("end-thin end-bar", fill="none", stroke="ink", stroke_width="0.9"),
-    _rule("end-bar", stroke_width="2.6"),
-    _rule("hair", stroke="ink", stroke_width="0.5"),
-    _rule("input-wire", stroke="in-edge", stroke_width="0.75"),
-    _rule("input-wire-tip", fill="in-edge"),
-    _rule("output-wire", stroke="out-edge", stroke_width="0.9"),
-    _rule("output-wire-tip", fill="out-edge"),
-    _rule("input-strip", fill="in", stroke="in-edge", stroke_width="0.7"),
-    _rule("output-strip", fill="out", stroke="out-edge", stroke_width="0.7"),
-    _rule("input-frame output-frame", fill="none", stroke="out-edge", stroke_width="0.4"),
-    _rule("input-frame", stroke="in-edge"),
-    _rule("input-shade", fill="in-edge"),
-    _rule("output-shade", fill="out-edge"),
-    _rule("fault-shade", fill="mark"),
-    # steps: the iteration that is shown, and what is to come
-    _rule("band", fill="now", stroke="now-edge", stroke_width="1.2"),
-    _rule("box frame cell", "coming", fill="page", stroke="wire", stroke_dasharray="3 2.2"),
-    _rule("input-strip output-strip", "coming", fill="page"),
-    _rule("lane wire dots input-wire output-wire hair", "coming", stroke="wire"),
-    _rule("tip lane-tip input-wire-tip output-wire-tip", "coming", fill="wire"),
-    _rule(f"{_TEXTS} number plain aside strong broken formula index", "coming", fill="quiet"),
-)
+_STYLES: Final = f"""
+page | fill: page
+box | fill: box; stroke: edge; stroke-width: 1.2
+frame | fill: body; stroke: body-edge; stroke-width: 1.2
+{_TEXTS} | fill: ink; font-size: {LABEL_SIZE}px
+title heading slide-heading mark bad-title born-text | font-weight: bold
+heading | font-size: {HEADING_SIZE}px
+slide-heading | font-size: {SLIDE_SIZE}px
+small mark back halo | font-size: {SMALL_SIZE}px
+faint bad-small | font-size: {SMALL_SIZE}px
+small faint | fill: quiet
+equation equation-index | fill: ink; font-size: {LABEL_SIZE}px
+equation-index | font-size: {SMALL_SIZE}px
+mark bad-small bad-title bad-chip | fill: mark
+born-text | fill: page
+chip | fill: edge
+back | fill: back
+halo | fill: body; stroke: body; stroke-width: 4; stroke-linejoin: round
+wire | fill: none; stroke: wire; stroke-width: 1.3; stroke-linejoin: round; stroke-linecap: square
+tip | fill: wire
+thin bar | fill: none; stroke: ink; stroke-width: 1.2
+bar | stroke-width: 4
+shade | fill: shade
+spark | fill: none; stroke: shade; stroke-width: 1.3
+box in parameter input | fill: in; stroke: in-edge
+box in result output concatenation | fill: out; stroke: out-edge
+box in result output | stroke-width: 2
+box in accumulator carried merged | fill: carried; stroke: back
+box in condition | fill: box; stroke: ink
+box in computed | fill: box; stroke: edge
+square | fill: page; stroke: body-edge; stroke-width: 1.4
+box in group shapes ellipsis | stroke-dasharray: 5 3
+wire in back carried | stroke: back
+tip in back carried | fill: back
+frame in nested | fill: box
+wire in back | stroke-dasharray: 5 4; stroke-dashoffset: 5; stroke-linecap: butt
+wire in ends | stroke: ink; stroke-dasharray: 0.01 3.4; stroke-linecap: round; stroke-width: 1.6
+tip in ends | fill: ink
+wire in no-effect | stroke: quiet; stroke-width: 1; stroke-dasharray: 2 2.5; stroke-linecap: butt
+tip in no-effect | fill: quiet
+cross | fill: none; stroke: mark; stroke-width: 2.2; stroke-linecap: round
+wire in slice | stroke: in-edge
+tip in slice | fill: in-edge
+wire in piece | stroke: out-edge
+tip in piece | fill: out-edge
+wire in dashed | stroke-dasharray: 5 4; stroke-linecap: butt
+wire in bad | stroke: mark
+tip in bad | fill: mark
+panel | fill: page
+region sight | fill: none; stroke: now-edge; stroke-width: 1.6
+sight | stroke-width: 0.8
+# two runs: where they part, what differs, what is the same
+box in parts | fill: mark; stroke: mark; stroke-width: 3
+{_TEXTS} in parts | fill: page
+box in differs mended | fill: box; stroke: mark; stroke-width: 2.6
+box in mended | stroke: out-edge
+box in alike | fill: body; stroke: body-edge; stroke-width: 1
+{_TEXTS} in alike | fill: quiet
+frame in parts-inside differs-inside mended-inside | stroke: mark; stroke-width: 2.4
+box in highlighted | fill: now; stroke: now-edge; stroke-width: 3
+frame in highlighted | stroke: now-edge; stroke-width: 3
+box frame wire in far | stroke-width: 0.6
+box frame in idle | fill: body; stroke: body-edge; stroke-dasharray: 2 3
+frame in idle | fill: none
+{_TEXTS} in idle | fill: quiet; font-weight: normal
+wire in idle | stroke: body-edge; stroke-dasharray: 2 3
+tip in idle | fill: body-edge
+# the textbook's figure, in points
+number plain aside strong broken of-input of-output of-carried slide | fill: ink; font-size: 7px
+number | font-size: 8px
+formula index | fill: ink; font-size: 8px
+index | font-size: 7px
+slide | font-size: 12px
+number strong broken of-input of-output of-carried slide | font-weight: bold
+aside | fill: quiet
+broken | fill: mark
+of-input | fill: in-edge
+of-output | fill: out-edge
+of-carried | fill: back
+cell | fill: body; stroke: edge; stroke-width: 1
+idle-cell | fill: none; stroke: edge; stroke-width: 1; stroke-dasharray: 2 3
+lane dots tear hair input-wire output-wire | fill: none; stroke-linejoin: round
+lane | stroke: back; stroke-width: 1.3
+lane-tip | fill: back
+dots | stroke: ink; stroke-width: 1; stroke-dasharray: 0.01 2.6; stroke-linecap: round
+tear | stroke: wire; stroke-width: 0.9
+end-thin end-bar | fill: none; stroke: ink; stroke-width: 0.9
+end-bar | stroke-width: 2.6
+hair | stroke: ink; stroke-width: 0.5
+input-wire | stroke: in-edge; stroke-width: 0.75
+input-wire-tip | fill: in-edge
+output-wire | stroke: out-edge; stroke-width: 0.9
+output-wire-tip | fill: out-edge
+input-strip | fill: in; stroke: in-edge; stroke-width: 0.7
+output-strip | fill: out; stroke: out-edge; stroke-width: 0.7
+input-frame output-frame | fill: none; stroke: out-edge; stroke-width: 0.4
+input-frame | stroke: in-edge
+input-shade | fill: in-edge
+output-shade | fill: out-edge
+fault-shade | fill: mark
+# steps: the iteration that is shown, and what is to come
+band | fill: now; stroke: now-edge; stroke-width: 1.2
+box frame cell in coming | fill: page; stroke: wire; stroke-dasharray: 3 2.2
+input-strip output-strip in coming | fill: page
+lane wire dots input-wire output-wire hair in coming | stroke: wire
+tip lane-tip input-wire-tip output-wire-tip in coming | fill: wire
+{_TEXTS} number plain aside strong broken formula index in coming | fill: quiet
+"""
+"""Styles as `classes of shapes in classes of groups | properties`; colours are names of the palette.
+
+Of two rules for one property the later one counts.
+"""
+
+
+def _rules(styles: str) -> Iterator[_Rule]:
+    """Yield the rules of the table."""
+    for line in styles.split("\n"):
+        selector, _, properties = line.partition(" | ")
+        if properties:
+            shapes, _, groups = selector.partition(" in ")
+            yield _Rule(shapes, groups, dict(one.split(": ") for one in properties.split("; ")))
+
+
+_RULES: Final = tuple(_rules(_STYLES))
 
 
 def classes_of(shape: FigureNode | Cluster) -> str:
@@ -250,6 +262,19 @@ def properties_of(shape: str, groups: str, colours: Palette) -> dict[str, str]:
         if rule.holds(shape, groups.split()):
             found |= rule.properties
     return {name: _value(name, value, colours) for name, value in found.items()}
+
+
+@cache
+def letters_of(style: str) -> tuple[float, bool]:
+    """Return the height of the letters of a style, and whether they are bold."""
+    found = properties_of(style, "", {})
+    return float(found["font-size"].removesuffix("px")), found.get("font-weight") == "bold"
+
+
+def text_width(style: str, text: str) -> float:
+    """Return the width of a line of text."""
+    size, bold = letters_of(style)
+    return advance(text, size, bold=bold)
 
 
 def painted(theme: Theme) -> Paint:
@@ -326,6 +351,16 @@ class Path(Struct, frozen=True):
     style: str
     parts: tuple[tuple[Point, ...], ...]
     closed: bool = False
+
+
+def stroke(style: str, *points: Point) -> Path:
+    """Return a line from point to point."""
+    return Path(style, (points,))
+
+
+def polygon(style: str, *corners: Point) -> Path:
+    """Return a closed line, such as the head of an arrow."""
+    return Path(style, (corners,), closed=True)
 
 
 class Disc(Struct, frozen=True):
@@ -469,15 +504,11 @@ def _timed(items: Sequence[Shape], times: StepTimes) -> Iterator[TimedShape]:
     for index, band in enumerate(times.bands):
         yield TimedShape(band, index, index + 1)
     at = 1
-    for made in sorted(times.made, key=lambda one: one.first):
+    for made in sorted((one for one in times.made if one.step and one.first < one.behind), key=lambda one: one.first):
         yield from (TimedShape(item, 0, whole) for item in items[at : made.first])
-        shapes = tuple(items[made.first : made.behind])
-        if made.step and shapes:
-            yield TimedShape(Group(tuple(coming(shapes, known=made.known)), COMING), 0, made.step)
-            yield TimedShape(Group(shapes), made.step, whole)
-        else:
-            yield from (TimedShape(item, 0, whole) for item in shapes)
-        at = max(at, made.behind)
+        shapes, at = tuple(items[made.first : made.behind]), made.behind
+        yield TimedShape(Group(tuple(coming(shapes, known=made.known)), COMING), 0, made.step)
+        yield TimedShape(Group(shapes), made.step, whole)
     yield from (TimedShape(item, 0, whole) for item in items[at:])
 
 

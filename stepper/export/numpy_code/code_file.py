@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 from msgspec import Struct, field
@@ -21,10 +21,11 @@ from stepper.element_types import Array, is_of_numpy, name_of
 from stepper.engine import loops
 from stepper.engine.compiler import compile_model
 from stepper.engine.loops import ConcatenatedOutput, LastValueOutput, MergedInput, SlicedInput
-from stepper.engine.program import CompiledModel, LoopPlan, Operation, OpKind, Program
+from stepper.engine.program import CompiledModel, LoopPlan, Operation, Program
 from stepper.engine.rules import Rules
 from stepper.engine.run import output_names
 from stepper.errors import StepperError, UsageError
+from stepper.export.figures.loop_trace import find_loop
 from stepper.export.numpy_code.emit import (
     Identifiers,
     described,
@@ -96,22 +97,19 @@ class _Loop:
 
     def _summary(self) -> str:
         plan = self.plan
-        parts = [f"{len(plan.sliced)} sliced", f"{len(plan.merged)} carried", f"{len(plan.concatenated)} concatenated"]
-        shown = ", ".join(part for part in parts if part[0] != "0")
+        parts = {"sliced": plan.sliced, "carried": plan.merged, "concatenated": plan.concatenated}
+        shown = ", ".join(f"{len(entries)} {word}" for word, entries in parts.items() if entries)
         return f": {shown}" if shown else ""
 
     def _name_outputs(self) -> None:
         """Note the outputs that are read."""
-        last = [entry.output for entry in self.plan.last_values]
-        for output in sorted([*last, *(entry.output for entry in self.plan.concatenated)]):
-            slot = self.operation.outputs[output]
-            if self.outer.is_read(slot):
-                self.output_names[output] = ""
+        last, joined = (entry.output for entry in self.plan.last_values), (one.output for one in self.plan.concatenated)
+        read = (output for output in sorted([*last, *joined]) if self.outer.is_read(self.operation.outputs[output]))
+        self.output_names = dict.fromkeys(read, "")
 
     def _wanted(self, result: int) -> str:
         """Return the preferred name of a Result of the body outside."""
-        layer, _port = self.inner.ports[result]
-        return name_for(layer)
+        return name_for(self.inner.ports[result][0])
 
     def _bind_inputs(self) -> None:
         plan, outer, inner = self.plan, self.outer, self.inner
@@ -134,7 +132,7 @@ class _Loop:
             targets.append(name)
             values.append(outer.initial(source))
         if sum(map(len, [*targets, *values])) < _SHORT_LINE:
-            _assign(self.writer, targets, values)
+            self.writer.assign(targets, values)
         else:
             for target, value in zip(targets, values, strict=True):
                 self.writer.line(f"{target} = {value}")
@@ -157,20 +155,14 @@ class _Loop:
     @property
     def _starts(self) -> Any:
         """The execution condition: True, False, or None where it is computed."""
-        plan = self.plan
-        if plan.condition is None:
-            return True
-        value = self.outer.value(self.operation.inputs[plan.condition])
-        return None if value is None else bool(np.ravel(value)[0])
+        condition = self.plan.condition
+        return True if condition is None else _truth(self.outer.value(self.operation.inputs[condition]))
 
     @property
     def _goes_on(self) -> Any:
         """The body's condition: True, False, or None where it is computed."""
         result = self.plan.condition_result
-        if result is None:
-            return True
-        value = self.plan.program.template[result]
-        return None if value is None else bool(np.ravel(value)[0])
+        return True if result is None else _truth(self.plan.program.template[result])
 
     @property
     def _trips(self) -> int | None:
@@ -238,7 +230,7 @@ class _Loop:
         """Return the length of the sliced axis; a variable where the slices are counted from the end."""
         axis = entry.slicing.axis
         text = f"{self.outer.text(self.operation.inputs[entry.input])}.shape[{axis}]"
-        if text not in self.extents and _position(entry.slicing.start).of_extent:
+        if text not in self.extents and entry.slicing.start < 0:
             self.extents[text] = self.names.new("length")
             self.writer.line(f"{self.extents[text]} = {text}")
         return self.extents.get(text, text)
@@ -302,7 +294,7 @@ class _Loop:
             values.append(inner.initial(going_on))
         elif going_on is not None and not self.going and self._goes_on is None:
             self._keep_condition(going_on, targets, values)
-        _assign(self.writer, targets, values, "back edges" if len(targets) > 1 else "back edge")
+        self.writer.assign(targets, values, "back edges" if len(targets) > 1 else "back edge")
 
     def _carried(self, merged: MergedInput) -> str:
         """Return the value of a back edge in the type that the variable began with."""
@@ -342,7 +334,7 @@ class _Loop:
                 wanted = self.outer.output_name(self.operation, entry.output, self._wanted(entry.result), own)
                 self.output_names[entry.output] = wanted
                 self.pieces[index] = self.names.new(f"{wanted}_pieces")
-        _assign(self.writer, list(self.pieces.values()), ["[]"] * len(self.pieces))
+        self.writer.assign(list(self.pieces.values()), ["[]"] * len(self.pieces))
         for last in self.plan.last_values:
             if last.output in self.output_names and self._variable_of(last) is None:
                 self._keep(last)
@@ -412,67 +404,41 @@ class _Loop:
         return f"np.concatenate({ordered}{f', axis={slicing.axis}' if slicing.axis else ''})"
 
 
-def _assign(writer: Any, targets: list[str], values: list[str], note: str = "") -> None:
-    """Write one assignment of all targets, so that none reads another's new value."""
-    pairs = [(target, value) for target, value in zip(targets, values, strict=True) if target != value]
-    if pairs:
-        writer.line(f"{', '.join(target for target, _ in pairs)} = {', '.join(value for _, value in pairs)}", note)
+def _truth(value: Any) -> bool | None:
+    return None if value is None else bool(np.ravel(value)[0])
 
 
 # --- where the slices lie ---------------------------------------------------------------------------------------------
 
 
-class _Position(NamedTuple):
-    """A place along an axis: so many times its extent (0 or 1), and so many elements more."""
-
-    of_extent: int
-    offset: int
-
-    def minus(self, other: _Position) -> _Position:
-        """Return the distance from the other one."""
-        return _Position(self.of_extent - other.of_extent, self.offset - other.offset)
-
-    def text(self, extent: str, more: str = "") -> str:
-        """Return the position as code; `more` are further terms, such as ` - iteration`."""
-        if not self.of_extent:
-            first = str(self.offset)
-        elif self.of_extent < 0:
-            first = f"{self.offset} - {extent}"
-        else:
-            first = extent if not self.offset else f"{extent} {'-' if self.offset < 0 else '+'} {abs(self.offset)}"
-        return f"{first}{more}"
-
-
-def _position(value: int) -> _Position:
-    """Return a boundary between elements: -1 is the last one (semantics 1.3)."""
-    return _Position(0, value) if value >= 0 else _Position(1, value + 1)
+def _bound(value: int, extent: str, more: int = 0) -> str:
+    """Return a boundary between elements, and so many elements more: -1 is the last one (semantics 1.3)."""
+    if value >= 0:
+        return str(value + more)
+    offset = value + 1 + more
+    return f"{extent} {'-' if offset < 0 else '+'} {abs(offset)}" if offset else extent
 
 
 def _range_of(slicing: Slicing, iteration: str, extent: str) -> tuple[str, str]:
     """Begin and end of the slice that an iteration gets (semantics 1.4): chunk after chunk from `start` on."""
-    size, start = abs(slicing.stride), _position(slicing.start)
+    size, start = abs(slicing.stride), slicing.start
     if size == 0:
         raise UsageError("a stride is 0, so the loop would never advance")
     chunks = iteration if size == 1 else f"{size} * {iteration}"
-    following = start._replace(offset=start.offset + size)
-    before = start._replace(offset=start.offset - size)
     if slicing.stride < 0:
-        return before.text(extent, f" - {chunks}"), start.text(extent, f" - {chunks}")
-    if start == (0, 0):
-        return chunks, f"{chunks} + {size}"
-    if not start.of_extent:
-        return f"{chunks} + {start.offset}", f"{chunks} + {following.offset}"
-    return start.text(extent, f" + {chunks}"), following.text(extent, f" + {chunks}")
+        return f"{_bound(start, extent, -size)} - {chunks}", f"{_bound(start, extent)} - {chunks}"
+    if start < 0:
+        return f"{_bound(start, extent)} + {chunks}", f"{_bound(start, extent, size)} + {chunks}"
+    return f"{chunks} + {start}" if start else chunks, f"{chunks} + {start + size}"
 
 
 def _count_of(slicing: Slicing, extent: str) -> str:
     """Return the number of slices (semantics 1.3)."""
-    start, end = _position(slicing.start), _position(slicing.end)
-    low, high = (start, end) if slicing.stride > 0 else (end, start)
-    length, size = high.minus(low), abs(slicing.stride)
-    if length.of_extent == 0:
-        return str(length.offset // size)
-    text = length.text(extent)
+    ends, size = (slicing.start, slicing.end), abs(slicing.stride)
+    low, high = ends if slicing.stride > 0 else reversed(ends)
+    if (low < 0) == (high < 0):
+        return str((high - low) // size)
+    text = _bound(-1, extent, high + 1 - low) if high < 0 else f"{high - low - 1} - {extent}"
     return text if size == 1 else f"{f'({text})' if ' ' in text else text} // {size}"
 
 
@@ -535,16 +501,13 @@ def numpy_code(model: Model, *, rules: Rules = Rules.SPEC, loop: str | None = No
 
 
 def _found(compiled: CompiledModel, wanted: str) -> tuple[Program, Operation]:
-    """Return the loop of this name or id, and the program that it is in."""
-    everything = [(program, op) for program in compiled.programs for op in program.operations if op.kind is OpKind.LOOP]
-    found = [pair for pair in everything if pair[1].layer.name == wanted]
-    found = found or [pair for pair in everything if str(pair[1].layer.id) == wanted]
-    if len(found) == 1:
-        return found[0]
-    names = ", ".join(described(operation.layer) for _program, operation in found or everything)
-    if found:
-        raise UsageError(f"there are {len(found)} loops '{excerpt(wanted)}': {names}")
-    raise UsageError(f"there is no loop '{excerpt(wanted)}'; " + (f"there are {names}" if names else "there is none"))
+    """Return the loop of this name, and the program that it is in."""
+    layer = find_loop(compiled.model, wanted).layer
+    everything = ((program, one) for program in compiled.programs for one in program.operations)
+    found = next((pair for pair in everything if pair[1].layer is layer), None)
+    if found is None or not layer.is_loop:
+        raise UsageError(f"{layer} is no loop that runs")
+    return found
 
 
 class _Argument(Struct, frozen=True):

@@ -147,6 +147,9 @@ class CodeExpression(NamedTuple):
     text: str
     strength: int = ATOM
 
+    def __str__(self) -> str:
+        return self.text
+
     def within(self, strength: int) -> str:
         """Return the text as an operand of an operator of this precedence."""
         return self.text if self.strength >= strength else f"({self.text})"
@@ -174,23 +177,6 @@ def infix(a: CodeExpression, operator: str, b: CodeExpression) -> CodeExpression
 def prefix(operator: str, a: CodeExpression) -> CodeExpression:
     """Return the operator before a."""
     return CodeExpression(f"{operator}{a.within(_SIGN)}", _SIGN)
-
-
-def call(function: str, *arguments: CodeExpression | str, **keywords: str) -> CodeExpression:
-    """Return function(arguments, keyword=text)."""
-    parts = [part if isinstance(part, str) else part.text for part in arguments]
-    parts += [f"{name}={text}" for name, text in keywords.items()]
-    return CodeExpression(f"{function}({', '.join(parts)})")
-
-
-def method(a: CodeExpression, name: str, *arguments: CodeExpression | str, **keywords: str) -> CodeExpression:
-    """Return a.name(arguments)."""
-    return call(f"{a.atom}.{name}", *arguments, **keywords)
-
-
-def item(a: CodeExpression, index: str) -> CodeExpression:
-    """Return a[index]."""
-    return CodeExpression(f"{a.atom}[{index}]")
 
 
 DType = np.dtype[Any]
@@ -226,7 +212,7 @@ class EmitContext(Struct):
     """A new variable's name."""
     lines: list[str] = field(default_factory=list)
     """Statements before the one that gives the outputs."""
-    results: list[CodeExpression] = field(default_factory=list)
+    results: list[str] = field(default_factory=list)
     """Of an operation with several outputs each of them."""
 
     def __len__(self) -> int:
@@ -319,8 +305,11 @@ class EmitContext(Struct):
         return int(self.attribute(name, str(otherwise)))
 
 
-Emitted = CodeExpression | None
-"""None: nothing that a person would write; a call of the kernel serves."""
+Emitted = CodeExpression | str | None
+"""A text is something that a dot or a bracket may follow.
+
+None: nothing that a person would write; a call of the kernel serves.
+"""
 
 Emitter = Callable[[EmitContext], Emitted]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -43,21 +43,9 @@ _WIDEST: Final = 116
 _CELLS: Final = ("LSTMCell",)
 _OUTPUTS: Final = {"LSTMCell": ("hidden", "cell"), "TopK": ("largest", "indices")}
 _HELPERS: Final = (
-    "storable",
-    "given",
-    "outputs",
-    "joined_calls",
-    "softmax",
-    "sigmoid",
-    "iterations",
-    "ELEMENT_TYPES",
-    "Path",
-    "constants",
-    "state",
-    "piece",
-    "INPUTS",
-    "OUTPUTS",
-)
+    "storable", "given", "outputs", "joined_calls", "softmax", "sigmoid", "iterations", "ELEMENT_TYPES", "Path",
+    "constants", "state", "piece", "INPUTS", "OUTPUTS",
+)  # fmt: skip
 
 
 class FunctionWriter:
@@ -83,6 +71,12 @@ class FunctionWriter:
             self.lines.append(f"{begin}# {note}")
             note = ""
         self.lines.append(f"{begin}{text}{f'  # {note}' if note else ''}".rstrip())
+
+    def assign(self, targets: Sequence[str], values: Sequence[str], note: str = "") -> None:
+        """Write one assignment of all targets, so that none reads another's new value."""
+        pairs = [(target, value) for target, value in zip(targets, values, strict=True) if target != value]
+        if pairs:
+            self.line(f"{', '.join(target for target, _ in pairs)} = {', '.join(value for _, value in pairs)}", note)
 
     @contextmanager
     def indented(self, *, loops: int = 0) -> Iterator[None]:
@@ -231,6 +225,7 @@ class GraphWriter:
             context.lines.clear()
             context.results.clear()
             emitted = kernel_call(context, kernel)
+        emitted = CodeExpression(emitted) if isinstance(emitted, str) else emitted
         for line in context.lines:
             writer.line(line, described(layer) if line is context.lines[0] else "")
         if context.results:
@@ -244,8 +239,8 @@ class GraphWriter:
 
     def _context(self, operation: Operation) -> EmitContext:
         operands = [None if slot < 0 else self.operand(slot) for slot in operation.inputs]
-        names = self.writer.names
-        return EmitContext(operation.layer, operands, self.embed, self.name, self.writer.needs, names.new)
+        writer = self.writer
+        return EmitContext(operation.layer, operands, self.embed, self.name, writer.needs, writer.names.new)
 
     def _is_passed_on(self, operation: Operation, emitted: CodeExpression) -> bool:
         """True if the output is an input as it is: no statement is needed."""
@@ -253,21 +248,27 @@ class GraphWriter:
 
     def _alias(self, operation: Operation, emitted: CodeExpression) -> CodeValue:
         operand = self.declared(operation.outputs[0])
-        source = self.operand(operation.inputs[0])
-        operand.expression, operand.dtype = emitted, source.dtype if operand.dtype is None else operand.dtype
+        operand.expression, operand.dtype = emitted, operand.dtype or self.operand(operation.inputs[0]).dtype
         return operand
 
+    def _target(self, slot: int, wanted: str) -> str:
+        """Return the variable of an output: the preset, or a new one; that of one that nothing reads is `_`."""
+        if not self.is_read(slot):
+            return "_"
+        name = self.presets.get(slot) or self.writer.names.new(wanted)
+        self.bind_name(slot, name)
+        return name
+
     def _assign(self, operation: Operation, emitted: CodeExpression, *, noted: bool) -> None:
-        (slot,) = operation.outputs
+        (slot,), note = operation.outputs, described(operation.layer)
         operand = self.declared(slot)
         if self._may_wait(operation, slot, emitted):
-            operand.expression, operand.note, operand.is_deferred = emitted, described(operation.layer), True
-        else:
-            name = self.presets.get(slot) or self.writer.names.new(operand.wanted_name)
-            is_obvious = not noted or name == operation.layer.name
-            self.writer.line(f"{name} = {emitted.text}", "" if is_obvious else described(operation.layer))
-            operand.expression = CodeExpression(name)
-        self.operands[slot] = operand
+            operand.expression, operand.note, operand.is_deferred = emitted, note, True
+            self.operands[slot] = operand
+            return
+        name = self.presets.get(slot) or self.writer.names.new(operand.wanted_name)
+        self.writer.line(f"{name} = {emitted}", "" if not noted or name == operation.layer.name else note)
+        self.bind_name(slot, name)
 
     def _may_wait(self, operation: Operation, slot: int, emitted: CodeExpression) -> bool:
         """True if the formula may become part of that of its only reader, instead of a variable."""
@@ -283,22 +284,19 @@ class GraphWriter:
         """Assign all outputs at once; those that nothing reads are left out."""
         names = self._output_names(operation)
         given = outputs_given(kernel_of(operation.layer))
-        if emitted.strength and given is not None and given > len(names):
+        if given is not None and given > len(names):
             names.append("*_")
         targets = f"{names[0]}," if len(names) == 1 else ", ".join(names)
-        self.writer.line(f"{targets} = {emitted.text}", described(operation.layer) if noted else "")
+        self.writer.line(f"{targets} = {emitted}", described(operation.layer) if noted else "")
 
-    def _assign_each(self, operation: Operation, results: list[CodeExpression], *, noted: bool) -> None:
+    def _assign_each(self, operation: Operation, results: list[str], *, noted: bool) -> None:
         """Assign the outputs one by one; one that has a name already keeps it."""
-        for slot, emitted, name in zip(operation.outputs, results, self._wanted_names(operation), strict=False):
-            if not self.is_read(slot):
-                continue
-            if emitted.text.isidentifier() and slot not in self.presets:
-                self.bind_name(slot, emitted.text)
-                continue
-            name = self.presets.get(slot) or self.writer.names.new(name)
-            self.writer.line(f"{name} = {emitted.text}", described(operation.layer) if noted else "")
-            self.bind_name(slot, name)
+        for slot, emitted, wanted in zip(operation.outputs, results, self._wanted_names(operation), strict=False):
+            if emitted.isidentifier() and slot not in self.presets:
+                self.bind_name(slot, emitted)
+            elif self.is_read(slot):
+                name = self._target(slot, wanted)
+                self.writer.line(f"{name} = {emitted}", described(operation.layer) if noted else "")
 
     def _wanted_names(self, operation: Operation) -> list[str]:
         """Return the preferred names of the outputs."""
@@ -315,20 +313,10 @@ class GraphWriter:
         self.writer.needs.add("state")
         names = self._output_names(operation)
         target = f"({', '.join(names)},)" if kernel.several_outputs else names[0]
-        self.writer.line(f"{target}, state[{key}] = {emitted.text}", described(operation.layer))
+        self.writer.line(f"{target}, state[{key}] = {emitted}", described(operation.layer))
 
     def _output_names(self, operation: Operation) -> list[str]:
-        names = []
-        for slot, wanted in zip(operation.outputs, self._wanted_names(operation), strict=True):
-            operand = self.declared(slot)
-            if slot in self.presets:
-                name = self.presets[slot]
-            else:
-                name = self.writer.names.new(wanted) if self._uses[slot] else "_"
-            operand.expression = CodeExpression(name)
-            self.operands[slot] = operand
-            names.append(name)
-        return names
+        return list(map(self._target, operation.outputs, self._wanted_names(operation)))
 
     # --- branches ------------------------------------------------------------------------------------------------
 
@@ -337,35 +325,31 @@ class GraphWriter:
 
         A name that something `inside` has is left to that.
         """
-        slot = operation.outputs[output]
+        slot, layer = operation.outputs[output], operation.layer
         if slot in self.presets:
             return self.presets[slot]
-        names = [identifier(name) for name in operation.layer.outputs[output].names]
-        reader = self._result_named(slot)
-        layer = operation.layer
-        own = (
-            identifier(layer.name)
-            if len(operation.outputs) == 1 and not is_automatic(layer) and not layer.is_loop
-            else ""
-        )
-        wanted = next((name for name in (*names[:1], reader, own) if name), otherwise)
+        has_own = len(operation.outputs) == 1 and not is_automatic(layer) and not layer.is_loop
+        names = (*layer.outputs[output].names[:1], self._result_named(slot), layer.name if has_own else "")
+        wanted = next((identifier(name) for name in names if name), otherwise)
         return self.writer.names.new(f"all_{wanted}" if wanted in inside else wanted)
 
     def _result_named(self, slot: int) -> str:
-        for layer, found in zip(self.program.graph.results, self.program.results, strict=True):
-            if found == slot and not is_automatic(layer) and not self.program.path:
-                return identifier(layer.name)
-        return ""
+        results = zip(self.program.graph.results, self.program.results, strict=True)
+        found = (layer.name for layer, result in results if result == slot and not is_automatic(layer))
+        return "" if self.program.path else next(found, "")
 
     def _write_branch(self, operation: Operation) -> None:
         writer, layer = self.writer, operation.layer
-        used = [index for index, slot in enumerate(operation.outputs) if self._uses[slot] or slot in self.presets]
-        names = {index: self.output_name(operation, index, name_for(layer)) for index in used}
-        condition = self.name(self.operand(operation.inputs[0]))
+        names = {
+            index: self.output_name(operation, index, name_for(layer))
+            for index, slot in enumerate(operation.outputs)
+            if self.is_read(slot)
+        }
+        condition = self.text(operation.inputs[0])
         for slot in operation.inputs[1:]:
             if slot >= 0:
                 self.settle(slot)
-        for keyword, plan in zip((f"if {condition.text}:", "else:"), operation.plans, strict=True):
+        for keyword, plan in zip((f"if {condition}:", "else:"), operation.plans, strict=True):
             assert isinstance(plan, BranchPlan)
             writer.line(keyword, described(layer) if keyword != "else:" else "")
             with writer.indented():
@@ -383,16 +367,13 @@ class GraphWriter:
         inner = GraphWriter(self.writer, plan.program)
         for index, slot in plan.inputs:
             inner.bind(slot, self.operand(operation.inputs[index]))
-        given = {index: slot for index, slot in plan.outputs if index in names}
+        given = [(names[index], slot) for index, slot in plan.outputs if index in names]
         fed = {slot for _index, slot in plan.inputs}
-        for index, slot in given.items():
+        for name, slot in given:
             if slot in plan.program.computed_at and slot not in fed:
-                inner.presets.setdefault(slot, names[index])
+                inner.presets.setdefault(slot, name)
         inner.write()
-        pairs = [(names[index], inner.initial(slot)) for index, slot in given.items()]
-        pairs = [(name, text) for name, text in pairs if name != text]
-        if pairs:
-            self.writer.line(f"{', '.join(name for name, _ in pairs)} = {', '.join(text for _, text in pairs)}")
+        self.writer.assign([name for name, _ in given], [inner.initial(slot) for _, slot in given])
 
 
 _PARTS: Final = frozenset({*ARITHMETIC, "Unsqueeze", "Squeeze", "Transpose", "Reshape", "Gather"})
@@ -405,9 +386,5 @@ def _ports(program: Program) -> dict[int, tuple[Layer, Port | None]]:
     for (identity, output), slot in program.slots.items():
         layer = program.graph.by_id[identity]
         if layer.type != "Result" or slot not in found:
-            port = layer.outputs[output] if output < len(layer.outputs) else None
-            if layer.type != "Result":
-                found[slot] = (layer, port)
-            else:
-                found.setdefault(slot, (layer, port))
+            found[slot] = layer, next(iter(layer.outputs[output : output + 1]), None)
     return found

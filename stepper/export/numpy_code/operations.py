@@ -14,16 +14,16 @@ from stepper.element_types import LARGEST_RANK, ElementType, is_floating, is_of_
 from stepper.errors import UsageError
 from stepper.export.numpy_code.emit import (
     CodeExpression,
+    DType,
     EmitContext,
     Emitted,
     Emitter,
     attribute,
-    call,
     dtype_text,
     infix,
-    item,
+    is_computed_by_numpy,
+    is_real,
     literal,
-    method,
     name_for,
     prefix,
     shape_argument,
@@ -32,82 +32,65 @@ from stepper.ir.model import Layer
 from stepper.ops import registry
 from stepper.ops.registry import FILE_OF, Kernel, read_attribute
 
-_ONE: Final = literal("1")
+_Accepts = Callable[[DType], bool]
+_BOOLEAN: Final = np.dtype(np.bool_)
 
 
-def _pair(context: EmitContext) -> tuple[CodeExpression, CodeExpression] | None:
-    """Return both inputs of an operation that broadcasts as numpy does."""
-    if context.attribute("auto_broadcast", "numpy") not in ("numpy", "none"):
-        return None
-    return context.factor(0, 1), context.factor(1, 0)
+def _broadcasts(context: EmitContext) -> bool:
+    """True if an operation broadcasts as numpy does."""
+    return context.attribute("auto_broadcast", "numpy") in ("numpy", "none")
 
 
-def _binary(code: str, accepts: Callable[[EmitContext], bool]) -> Emitter:
+def _binary(code: str, accepts: _Accepts) -> Emitter:
     """Return the emitter of an operator, or of a function of numpy, for the element types that it accepts."""
 
     def emit(context: EmitContext) -> Emitted:
-        pair = _pair(context) if accepts(context) else None
-        if pair is None:
+        dtype = context.dtype(0)
+        if dtype is None or dtype != context.dtype(1) or not accepts(dtype) or not _broadcasts(context):
             return None
-        return call(code, *pair) if code.startswith("np.") else infix(pair[0], code, pair[1])
+        a, b = context.factor(0, 1), context.factor(1, 0)
+        return f"{code}({a}, {b})" if code.startswith("np.") else infix(a, code, b)
 
     return emit
 
 
-def _are_numbers(context: EmitContext) -> bool:
-    dtype = context.dtype(0)
-    return dtype is not None and (is_floating(dtype) or dtype.kind in "iu") and dtype == context.dtype(1)
-
-
-def _are_alike(context: EmitContext) -> bool:
-    return context.dtype(0) is not None and context.dtype(0) == context.dtype(1)
-
-
-def _are_booleans(context: EmitContext) -> bool:
-    return context.dtype(0) == context.dtype(1) == np.dtype(np.bool_)
-
-
-def _are_of_numpy(context: EmitContext) -> bool:
-    dtype = context.dtype(0)
-    return dtype is not None and is_of_numpy(dtype) and dtype == context.dtype(1)
-
-
-def _are_common_numbers(context: EmitContext) -> bool:
-    return context.is_common and _are_numbers(context)
-
-
-def _are_real_numbers(context: EmitContext) -> bool:
-    return context.is_real and _are_numbers(context)
-
-
-def _not(context: EmitContext) -> Emitted:
-    return prefix("~", context.at(0)) if context.dtype(0) == np.dtype(np.bool_) else None
+def _is_number(dtype: DType) -> bool:
+    return is_floating(dtype) or dtype.kind in "iu"
 
 
 def _divide(context: EmitContext) -> Emitted:
     dtype = context.dtype(0)
     if dtype is None or not (is_floating(dtype) or context.flag("m_pythondiv", otherwise=True)):
         return None
-    return _binary("/" if is_floating(dtype) else "//", _are_numbers)(context)
+    return _binary("/" if is_floating(dtype) else "//", _is_number)(context)
 
 
 def _squared_difference(context: EmitContext) -> Emitted:
-    difference = _binary("-", _are_common_numbers)(context)
-    return None if difference is None else call("np.square", difference)
+    difference = _binary("-", is_computed_by_numpy)(context)
+    return None if difference is None else f"np.square({difference})"
 
 
 def _select(context: EmitContext) -> Emitted:
-    if context.attribute("auto_broadcast", "numpy") not in ("numpy", "none") or context.dtype(1) is None:
+    if not _broadcasts(context) or context.dtype(1) is None:
         return None
-    return call("np.where", context.at(0), context.factor(1, 2), context.factor(2, 1))
+    return f"np.where({context.at(0)}, {context.factor(1, 2)}, {context.factor(2, 1)})"
 
 
-def _of_reals(function: str) -> Emitter:
-    return lambda context: call(function, context.at(0)) if context.is_real else None
+def _unary(code: str, accepts: Callable[[DType | None], bool]) -> Emitter:
+    """Return the emitter of a function of one input for the element types that it accepts."""
+
+    def emit(context: EmitContext) -> Emitted:
+        if not accepts(context.dtype(0)):
+            return None
+        if "sigmoid" in code:
+            context.needs.add("sigmoid")
+        return code.format(context.at(0))
+
+    return emit
 
 
-def _of_numbers(function: str) -> Emitter:
-    return lambda context: call(function, context.at(0)) if context.is_common else None
+def _not(context: EmitContext) -> Emitted:
+    return prefix("~", context.at(0)) if context.dtype(0) == _BOOLEAN else None
 
 
 def _negative(context: EmitContext) -> Emitted:
@@ -115,46 +98,39 @@ def _negative(context: EmitContext) -> Emitted:
 
 
 def _round(context: EmitContext) -> Emitted:
-    return call("np.rint", context.at(0)) if context.is_real and "away" not in context.attribute("mode") else None
-
-
-def _relu(context: EmitContext) -> Emitted:
-    return call("np.maximum", context.at(0), _ONE._replace(text="0")) if context.is_common else None
-
-
-def _sigmoid(context: EmitContext) -> Emitted:
-    if not context.is_real:
-        return None
-    context.needs.add("sigmoid")
-    return call("sigmoid", context.at(0))
+    return f"np.rint({context.at(0)})" if context.is_real and "away" not in context.attribute("mode") else None
 
 
 def _softmax(context: EmitContext) -> Emitted:
     if not context.is_real:
         return None
     context.needs.add("softmax")
-    return call("softmax", context.at(0), axis=str(context.integer("axis", 1)))
+    return f"softmax({context.at(0)}, axis={context.integer('axis', 1)})"
 
 
 def _swish(context: EmitContext) -> Emitted:
     if not context.is_real or len(context) > 1:
         return None
-    context.needs.add("sigmoid")
     x = context.named(0)
-    return infix(x, "*", call("sigmoid", x))
+    return infix(x, "*", CodeExpression(_sigmoid(context, x.text)))
+
+
+def _sigmoid(context: EmitContext, text: str) -> str:
+    context.needs.add("sigmoid")
+    return f"sigmoid({text})"
 
 
 def _clamp(context: EmitContext) -> Emitted:
     low, high = float(context.attribute("min", "0")), float(context.attribute("max", "0"))
     if not context.is_real or not np.isfinite([low, high]).all() or not low <= high:
         return None
-    return call("np.clip", context.at(0), repr(low), repr(high))
+    return f"np.clip({context.at(0)}, {low!r}, {high!r})"
 
 
 # --- reductions ------------------------------------------------------------------------------------------------------
 
 
-def _reduction(function: str, *, types: str, widens: bool = False) -> Emitter:
+def _reduction(code: str, types: str) -> Emitter:
     """Return the emitter of a reduction; `types` are the kinds that numpy reduces as the specification does."""
 
     def emit(context: EmitContext) -> Emitted:
@@ -163,72 +139,56 @@ def _reduction(function: str, *, types: str, widens: bool = False) -> Emitter:
             return None
         if 0 in context.dims(0):
             return None  # what numpy says of nothing is not what the specification says
-        keywords = {"axis": str(axes[0]) if len(axes) == 1 else str(tuple(axes))}
-        if widens and dtype.kind in "iu" and dtype.itemsize < 8:
-            keywords["dtype"] = dtype_text(dtype)
-        if context.flag("keep_dims"):
-            keywords["keepdims"] = "True"
-        return call(function, context.at(0), **keywords)
+        narrow = _narrow(dtype) if code.startswith(("np.sum", "np.prod")) else ""
+        kept = ", keepdims=True" if context.flag("keep_dims") else ""
+        return code.format(context.at(0), f"axis={_numbers_text(axes)}{narrow}{kept}")
 
     return emit
 
 
-def _norm(of: Callable[[CodeExpression], CodeExpression], *, root: bool) -> Emitter:
-    def emit(context: EmitContext) -> Emitted:
-        total = _reduction("np.sum", types="f")(context)
-        if total is None:
-            return None
-        x = context.named(0)
-        total = total._replace(text=total.text.replace(x.text, of(x).text, 1))
-        return call("np.sqrt", total) if root else total
+def _narrow(dtype: DType) -> str:
+    """Return the argument for the type of a sum, which numpy widens where it is a narrow integer."""
+    return f", dtype={dtype_text(dtype)}" if dtype.kind in "iu" and dtype.itemsize < 8 else ""
 
-    return emit
+
+def _numbers_text(numbers: list[int]) -> str:
+    return shape_argument(tuple(numbers))
 
 
 def _top(context: EmitContext) -> Emitted:
     """Return the largest or smallest element with its index."""
-    count, index_type = context.numbers(1), context.layer.attributes.get("index_element_type", "i32")
-    if count != [1] or not context.is_real or index_type not in ("i32", "i64"):
+    index_type = context.layer.attributes.get("index_element_type", "i32")
+    if context.numbers(1) != [1] or not context.is_real or index_type not in ("i32", "i64"):
         return None
-    x, axis = context.named(0), str(context.integer("axis"))
-    is_least = context.attribute("mode") == "min"
-    position = call("np.argmin" if is_least else "np.argmax", x, axis=axis, keepdims="True")
-    if index_type == "i32":
-        position = CodeExpression(f"{position.text}.astype(np.int32)")
-    context.results = [call("np.min" if is_least else "np.max", x, axis=axis, keepdims="True"), position]
+    kind = "min" if context.attribute("mode") == "min" else "max"
+    arguments = f"({context.named(0)}, axis={context.integer('axis')}, keepdims=True)"
+    narrowed = ".astype(np.int32)" if index_type == "i32" else ""
+    context.results = [f"np.{kind}{arguments}", f"np.arg{kind}{arguments}{narrowed}"]
     return context.results[0]
 
 
 def _cumulative(context: EmitContext) -> Emitted:
-    axis = context.numbers(1)
+    axis, dtype = context.numbers(1), context.dtype(0)
     if axis is None or len(axis) != 1 or not context.is_common or context.flag("exclusive") or context.flag("reverse"):
         return None
-    dtype = context.dtype(0)
     assert dtype is not None
-    keywords = {"dtype": dtype_text(dtype)} if dtype.kind in "iu" and dtype.itemsize < 8 else {}
-    return call("np.cumsum", context.at(0), axis=str(axis[0]), **keywords)
+    return f"np.cumsum({context.at(0)}, axis={axis[0]}{_narrow(dtype)})"
 
 
 # --- products --------------------------------------------------------------------------------------------------------
 
 
 def _matmul(context: EmitContext) -> Emitted:
-    if not context.is_common or not context.is_real:
+    if not context.is_real:
         return None
     sides = [_turned(context, index, name) for index, name in enumerate(("transpose_a", "transpose_b"))]
-    if sides[0] is None or sides[1] is None:
-        return None
-    return infix(sides[0], "@", sides[1])
+    return None if sides[0] is None or sides[1] is None else infix(sides[0], "@", sides[1])
 
 
-def _turned(context: EmitContext, index: int, attribute: str) -> Emitted:
-    if not context.flag(attribute):
-        return context.at(index)
-    rank = context.rank(index)
-    if rank is None:
-        return None
-    if rank == 1:
-        return context.at(index)
+def _turned(context: EmitContext, index: int, attribute: str) -> CodeExpression | None:
+    rank = context.rank(index) if context.flag(attribute) else 1
+    if rank is None or rank == 1:
+        return None if rank is None else context.at(index)
     return CodeExpression(f"{context.at(index).atom}{'.T' if rank == 2 else '.swapaxes(-1, -2)'}")
 
 
@@ -247,42 +207,47 @@ def converts_plainly(source: np.dtype[Any] | None, target: np.dtype[Any]) -> boo
 
 
 def _convert(context: EmitContext) -> Emitted:
-    target = _destination(context.layer.attributes.get("destination_type", ""))
-    return None if target is None else converted(context, target)
+    return _converted(context, _type_named(context, "destination_type"))
 
 
-def converted(context: EmitContext, target: np.dtype[Any]) -> Emitted:
+def _convert_like(context: EmitContext) -> Emitted:
+    return _converted(context, context.dtype(1))
+
+
+def _converted(context: EmitContext, target: DType | None) -> Emitted:
     """Return the first input in another type."""
     source = context.dtype(0)
-    if source == target:
+    if target is not None and source == target:
         return context.at(0)
-    if source is None or not (converts_plainly(source, target) or target == np.dtype(np.bool_)):
+    if source is None or target is None or not (converts_plainly(source, target) or target == _BOOLEAN):
         return None
-    if target == np.dtype(np.bool_):
+    if target == _BOOLEAN:
         return infix(context.at(0), "!=", literal("0")) if is_of_numpy(source) else None
     if not is_of_numpy(target):
         context.needs.add("ml_dtypes")
-    return CodeExpression(f"{context.at(0).atom}.astype({dtype_text(target)})")
+    return f"{context.at(0).atom}.astype({dtype_text(target)})"
 
 
-def _destination(text: str) -> np.dtype[Any] | None:
-    found = read_attribute("destination_type", text, ElementType | None)
+def _type_named(context: EmitContext, name: str) -> DType | None:
+    """Return the element type that an attribute names."""
+    text = context.layer.attributes.get(name)
+    found = None if text is None else read_attribute(name, text, ElementType | None)
     return None if found is None else found.dtype
 
 
-_BINARY: Final = {
-    _are_numbers: {
+_BINARY: Final[tuple[tuple[_Accepts, dict[str, str]], ...]] = (
+    (_is_number, {
         "Add": "+", "Subtract": "-", "Multiply": "*", "Mod": "np.fmod",
         "Maximum": "np.maximum", "Minimum": "np.minimum",
-    },
-    _are_common_numbers: {"FloorMod": "%"},
-    _are_real_numbers: {"Power": "**"},
-    _are_alike: {
+    }),
+    (is_computed_by_numpy, {"FloorMod": "%"}),
+    (is_real, {"Power": "**"}),
+    (lambda _dtype: True, {
         "Equal": "==", "NotEqual": "!=", "Less": "<", "LessEqual": "<=", "Greater": ">", "GreaterEqual": ">=",
-    },
-    _are_booleans: {"LogicalAnd": "&", "LogicalOr": "|", "LogicalXor": "^"},
-    _are_of_numpy: {"BitwiseAnd": "&", "BitwiseOr": "|", "BitwiseXor": "^"},
-}  # fmt: skip
+    }),
+    (lambda dtype: dtype == _BOOLEAN, {"LogicalAnd": "&", "LogicalOr": "|", "LogicalXor": "^"}),
+    (is_of_numpy, {"BitwiseAnd": "&", "BitwiseOr": "|", "BitwiseXor": "^"}),
+)  # fmt: skip
 _OF_REALS: Final = {
     "Floor": "floor", "Ceiling": "ceil", "Sqrt": "sqrt", "Exp": "exp", "Log": "log", "Sin": "sin", "Cos": "cos",
     "Tan": "tan", "Asin": "arcsin", "Acos": "arccos", "Atan": "arctan", "Sinh": "sinh", "Cosh": "cosh", "Tanh": "tanh",
@@ -290,17 +255,19 @@ _OF_REALS: Final = {
 }  # fmt: skip
 
 ARITHMETIC: Final[dict[str, Emitter]] = {
-    **{type: _binary(code, accepts) for accepts, codes in _BINARY.items() for type, code in codes.items()},
-    **{type: _of_reals(f"np.{function}") for type, function in _OF_REALS.items()},
+    **{type: _binary(code, accepts) for accepts, codes in _BINARY for type, code in codes.items()},
+    **{type: _unary(f"np.{function}({{}})", is_real) for type, function in _OF_REALS.items()},
     "Divide": _divide, "SquaredDifference": _squared_difference, "Select": _select, "LogicalNot": _not,
-    "BitwiseNot": _not, "Abs": _of_numbers("np.abs"), "Negative": _negative, "Sign": _of_numbers("np.sign"),
-    "Round": _round, "Relu": _relu, "Sigmoid": _sigmoid, "Softmax": _softmax, "Swish": _swish, "Clamp": _clamp,
-    "ReduceSum": _reduction("np.sum", types="iuf", widens=True), "ReduceMean": _reduction("np.mean", types="f"),
-    "ReduceMax": _reduction("np.max", types="iuf"), "ReduceMin": _reduction("np.min", types="iuf"),
-    "ReduceProd": _reduction("np.prod", types="iuf", widens=True),
-    "ReduceLogicalAnd": _reduction("np.all", types="b"), "ReduceLogicalOr": _reduction("np.any", types="b"),
-    "ReduceL1": _norm(lambda x: call("np.abs", x), root=False), "TopK": _top,
-    "ReduceL2": _norm(lambda x: call("np.square", x), root=True),
+    "BitwiseNot": _not, "Abs": _unary("np.abs({})", is_computed_by_numpy), "Negative": _negative,
+    "Sign": _unary("np.sign({})", is_computed_by_numpy), "Round": _round,
+    "Relu": _unary("np.maximum({}, 0)", is_computed_by_numpy), "Sigmoid": _unary("sigmoid({})", is_real),
+    "Softmax": _softmax, "Swish": _swish, "Clamp": _clamp,
+    "ReduceSum": _reduction("np.sum({}, {})", "iuf"), "ReduceMean": _reduction("np.mean({}, {})", "f"),
+    "ReduceMax": _reduction("np.max({}, {})", "iuf"), "ReduceMin": _reduction("np.min({}, {})", "iuf"),
+    "ReduceProd": _reduction("np.prod({}, {})", "iuf"),
+    "ReduceLogicalAnd": _reduction("np.all({}, {})", "b"), "ReduceLogicalOr": _reduction("np.any({}, {})", "b"),
+    "ReduceL1": _reduction("np.sum(np.abs({}), {})", "f"), "TopK": _top,
+    "ReduceL2": _reduction("np.sqrt(np.sum(np.square({}), {}))", "f"),
     "CumSum": _cumulative, "MatMul": _matmul, "Convert": _convert,
 }  # fmt: skip
 """By operation type. Where an emitter returns None, the operation is a call of its kernel."""
@@ -326,73 +293,60 @@ def _reshape(context: EmitContext) -> Emitted:
     pattern = context.numbers(1)
     copies = context.flag("special_zero")
     if pattern is None:
-        return None if copies else method(context.at(0), "reshape", context.at(1))
+        return None if copies else f"{context.at(0).atom}.reshape({context.at(1)})"
     if pattern == [-1]:
-        return method(context.at(0), "ravel")
+        return f"{context.at(0).atom}.ravel()"
     if not (copies and 0 in pattern):
-        return method(context.at(0), "reshape", *(map(str, pattern) if pattern else ["()"]))
+        return f"{context.at(0).atom}.reshape({', '.join(map(str, pattern)) or '()'})"
     x = context.named(0)
-    dims = [f"{x.atom}.shape[{axis}]" if dim == 0 else str(dim) for axis, dim in enumerate(pattern)]
-    return method(x, "reshape", *dims)
+    dims = (f"{x.atom}.shape[{axis}]" if dim == 0 else str(dim) for axis, dim in enumerate(pattern))
+    return f"{x.atom}.reshape({', '.join(dims)})"
 
 
 def _squeeze(context: EmitContext) -> Emitted:
     if not context.has(1):
-        return call("np.squeeze", context.at(0))
+        return f"np.squeeze({context.at(0)})"
     axes, dims = context.numbers(1), context.dims(0)
-    if (
-        not axes
-        or not dims
-        or len(set(axes)) < len(axes)
-        or any(not -len(dims) <= axis < len(dims) or dims[axis] != 1 for axis in axes)
-    ):
+    if not axes or len(set(axes)) < len(axes):
         return None
-    return call("np.squeeze", context.at(0), axis=_axes_text(axes))
+    if any(not -len(dims) <= axis < len(dims) or dims[axis] != 1 for axis in axes):
+        return None
+    return f"np.squeeze({context.at(0)}, axis={_numbers_text(axes)})"
 
 
 def _unsqueeze(context: EmitContext) -> Emitted:
     axes = context.numbers(1)
-    return None if not axes else call("np.expand_dims", context.at(0), _axes_text(axes))
-
-
-def _axes_text(axes: list[int]) -> str:
-    return str(axes[0]) if len(axes) == 1 else str(tuple(axes))
+    return None if not axes else f"np.expand_dims({context.at(0)}, {_numbers_text(axes)})"
 
 
 def _transpose(context: EmitContext) -> Emitted:
     order = context.numbers(1)
     if order is None:
         return None
-    if order in ([1, 0], []):
-        return CodeExpression(f"{context.at(0).atom}.T")
-    return method(context.at(0), "transpose", *map(str, order))
+    x = context.at(0).atom
+    return f"{x}.T" if order in ([1, 0], []) else f"{x}.transpose({', '.join(map(str, order))})"
 
 
 def _concat(context: EmitContext) -> Emitted:
     axis = context.integer("axis")
     parts = ", ".join(context.at(index).text for index in range(len(context)))
-    return call("np.concatenate", f"[{parts}]", *([f"axis={axis}"] if axis else []))
+    return f"np.concatenate([{parts}]{f', axis={axis}' if axis else ''})"
 
 
 def _gather(context: EmitContext) -> Emitted:
-    axis = context.numbers(2)
-    if context.integer("batch_dims") or axis is None or len(axis) != 1 or _is_string(context):
+    axis, dtype = context.numbers(2), context.dtype(0)
+    if context.integer("batch_dims") or axis is None or len(axis) != 1 or dtype is None or dtype.kind == "T":
         return None
     index = context.value(1)
     if index is not None and index.ndim == 0 and (position := _axis(axis[0], context.rank(0))) is not None:
-        return item(context.at(0), along(position, str(int(index))))
+        return f"{context.at(0).atom}[{along(position, str(int(index)))}]"
     if axis[0] == 0 and context.rank(0) and index is None:
-        return item(context.at(0), context.at(1).text)
-    return call("np.take", context.at(0), context.argument(1), axis=str(axis[0]))
-
-
-def _is_string(context: EmitContext) -> bool:
-    dtype = context.dtype(0)
-    return dtype is None or dtype.kind == "T"
+        return f"{context.at(0).atom}[{context.at(1)}]"
+    return f"np.take({context.at(0)}, {context.argument(1)}, axis={axis[0]})"
 
 
 def _gather_elements(context: EmitContext) -> Emitted:
-    return call("np.take_along_axis", context.at(0), context.at(1), axis=str(context.integer("axis")))
+    return f"np.take_along_axis({context.at(0)}, {context.at(1)}, axis={context.integer('axis')})"
 
 
 def _scatter_update(context: EmitContext) -> Emitted:
@@ -403,15 +357,14 @@ def _scatter_update(context: EmitContext) -> Emitted:
     data, indices, updates = (context.named(index).text for index in range(3))
     copy = context.temporary(name_for(context.layer))
     context.lines += [f"{copy} = {data}.copy()", f"{copy}[{along(axis[0], indices)}] = {updates}"]
-    return CodeExpression(copy)
+    return copy
 
 
 def _split(context: EmitContext) -> Emitted:
-    axis = context.numbers(1)
-    count = context.integer("num_splits")
+    axis, count = context.numbers(1), context.integer("num_splits")
     if axis is None or len(axis) != 1 or count < 2:
         return None
-    return call("np.split", context.at(0), str(count), axis=str(axis[0]))
+    return f"np.split({context.at(0)}, {count}, axis={axis[0]})"
 
 
 def _variadic_split(context: EmitContext) -> Emitted:
@@ -419,40 +372,38 @@ def _variadic_split(context: EmitContext) -> Emitted:
     if axis is None or len(axis) != 1 or lengths is None or len(lengths) < 2 or lengths.count(-1) > 1:
         return None
     rest = lengths.index(-1) if -1 in lengths else len(lengths)
-    bounds = [sum(lengths[: index + 1]) for index in range(min(rest, len(lengths) - 1))]
-    bounds += [-sum(lengths[index + 1 :]) for index in range(rest, len(lengths) - 1)]
-    if 0 in bounds[rest:]:
-        return None
-    return call("np.split", context.at(0), str(bounds), axis=str(axis[0]))
+    bounds = [
+        sum(lengths[: index + 1]) if index < rest else -sum(lengths[index + 1 :]) for index in range(len(lengths) - 1)
+    ]
+    return None if 0 in bounds[rest:] else f"np.split({context.at(0)}, {bounds}, axis={axis[0]})"
 
 
 def _shape_of(context: EmitContext) -> Emitted:
-    output = context.layer.attributes.get("output_type")
-    dtype = np.dtype(np.int64)
-    if output is not None and (found := read_attribute("output_type", output, ElementType | None)) is not None:
-        dtype = found.dtype
-    return call("np.array", f"{context.at(0).atom}.shape", dtype_text(dtype))
+    dtype = _type_named(context, "output_type") or np.dtype(np.int64)
+    return f"np.array({context.at(0).atom}.shape, {dtype_text(dtype)})"
 
 
 def _slice(context: EmitContext) -> Emitted:
     steps, rank = context.numbers(3), context.rank(0)
-    if steps is None or 0 in steps or not steps:
+    if not steps or 0 in steps:
         return None
     axes = context.numbers(4) if context.has(4) else list(range(len(steps)))
     starts, stops = _bounds(context, 1, len(steps)), _bounds(context, 2, len(steps))
     positions = [_axis(axis, rank) for axis in axes or ()]
-    if starts is None or stops is None or None in positions or not len(set(positions)) == len(axes or ()) == len(steps):
+    if starts is None or stops is None or not len(set(positions)) == len(positions) == len(steps):
         return None
-    texts = [_range_text(*bounds) for bounds in zip(starts, stops, steps, strict=True)]
+    texts = map(_range_text, starts, stops, steps)
     ranges = {position: text for position, text in zip(positions, texts, strict=True) if position is not None}
-    return item(context.at(0), ", ".join(ranges.get(axis, ":") for axis in range(max(ranges) + 1)))
+    if len(ranges) < len(steps):
+        return None
+    return f"{context.at(0).atom}[{', '.join(ranges.get(axis, ':') for axis in range(max(ranges) + 1))}]"
 
 
-def _bounds(context: EmitContext, index: int, count: int) -> list[int | str] | None:
+def _bounds(context: EmitContext, index: int, count: int) -> list[int] | list[str] | None:
     """Return the constants of an input, or the one that is computed; None where that would be several."""
     numbers = context.numbers(index)
     if numbers is not None:
-        return list(numbers) if len(numbers) == count else None
+        return numbers if len(numbers) == count else None
     return [f"{context.at(index).atom}.item()"] if count == 1 else None
 
 
@@ -485,7 +436,8 @@ def _strided_slice(context: EmitContext) -> Emitted:
             parts.append(_range_text(None if first else begin, None if last else end, step))
     while parts and parts[-1] == ":":
         parts.pop()
-    return item(context.at(0), ", ".join(parts)) if parts else context.at(0)
+    x = context.at(0)
+    return f"{x.atom}[{', '.join(parts)}]" if parts else x
 
 
 def _mask(context: EmitContext, name: str, length: int) -> list[bool]:
@@ -498,24 +450,20 @@ def _broadcast(context: EmitContext) -> Emitted:
     mode = context.attribute("mode", "numpy" if context.layer.definition != 1 else "explicit")
     if mode != "numpy" or len(context) > 2:
         return None
-    target = context.numbers(1)
-    return call("np.broadcast_to", context.at(0), context.at(1) if target is None else shape_argument(tuple(target)))
+    x, target = context.at(0), context.numbers(1)
+    return f"np.broadcast_to({x}, {context.at(1) if target is None else _numbers_text(target)})"
 
 
 def _range(context: EmitContext) -> Emitted:
-    text = context.layer.attributes.get("output_type")
-    found = None if text is None else read_attribute("output_type", text, ElementType | None)
-    dtype = context.dtype(0) if found is None else found.dtype
+    dtype = _type_named(context, "output_type") or context.dtype(0)
     types = [context.dtype(index) for index in range(3)]
-    if any(context.rank(index) for index in range(3)):
-        return None
-    if any(type is None or type.kind not in "iu" for type in types):
+    if any(context.rank(index) for index in range(3)) or any(type is None or type.kind not in "iu" for type in types):
         return None
     if dtype is None or dtype not in (np.dtype(np.int32), np.dtype(np.int64)):
         return None
     start, stop, step = (_number(context, index) for index in range(3))
     bounds = [stop] if (start, step) == ("0", "1") else [start, stop] if step == "1" else [start, stop, step]
-    return call("np.arange", *bounds, dtype=dtype_text(dtype))
+    return f"np.arange({', '.join(bounds)}, dtype={dtype_text(dtype)})"
 
 
 def _number(context: EmitContext, index: int) -> str:
@@ -525,26 +473,18 @@ def _number(context: EmitContext, index: int) -> str:
 
 def _tile(context: EmitContext) -> Emitted:
     repeats = context.numbers(1)
-    if not repeats or min(repeats) < 0:
-        return None
-    return call("np.tile", context.at(0), str(tuple(repeats)))
+    return None if not repeats or min(repeats) < 0 else f"np.tile({context.at(0)}, {tuple(repeats)})"
 
 
 def _pad(context: EmitContext) -> Emitted:
-    before, after = context.numbers(1), context.numbers(2)
-    value = context.value(3) if context.has(3) else None
+    before, after, value = context.numbers(1), context.numbers(2), context.value(3)
     if context.attribute("pad_mode", "constant") != "constant" or before is None or after is None:
         return None
     if min([*before, *after], default=-1) < 0 or not context.is_common or (context.has(3) and value is None):
         return None
     widths = ", ".join(f"({first}, {last})" for first, last in zip(before, after, strict=True))
-    keywords = {} if value is None or not value.any() else {"constant_values": str(value.reshape(()).item())}
-    return call("np.pad", context.at(0), f"[{widths}]", **keywords)
-
-
-def _convert_like(context: EmitContext) -> Emitted:
-    target = context.dtype(1)
-    return None if target is None else converted(context, target)
+    filled = "" if value is None or not value.any() else f", constant_values={value.reshape(()).item()}"
+    return f"np.pad({context.at(0)}, [{widths}]{filled})"
 
 
 MOVEMENT: Final[dict[str, Emitter]] = {
@@ -558,7 +498,6 @@ MOVEMENT: Final[dict[str, Emitter]] = {
 
 
 _SUM: Final = 11
-_PRODUCT: Final = 12
 
 
 def _is_plain(context: EmitContext, activations: tuple[str, ...], weights: int) -> bool:
@@ -573,14 +512,12 @@ def _is_plain(context: EmitContext, activations: tuple[str, ...], weights: int) 
     )
 
 
-def _cells_sigmoid(context: EmitContext, text: str) -> str:
-    context.needs.add("sigmoid")
-    return f"sigmoid({text})"
-
-
 def _affine(x: CodeExpression, weights: CodeExpression, h: CodeExpression, recurrent: CodeExpression) -> CodeExpression:
-    first = infix(x, "@", CodeExpression(f"{weights.atom}.T"))
-    return infix(first, "+", infix(h, "@", CodeExpression(f"{recurrent.atom}.T")))
+    return infix(_product(x, weights), "+", _product(h, recurrent))
+
+
+def _product(x: CodeExpression, weights: CodeExpression) -> CodeExpression:
+    return infix(x, "@", CodeExpression(f"{weights.atom}.T"))
 
 
 def _with_bias(context: EmitContext, index: int, total: CodeExpression) -> CodeExpression:
@@ -595,8 +532,8 @@ def _lstm(context: EmitContext) -> Emitted:
         return None
     x, h, c = (context.named(index) for index in range(3))
     if merged:
-        joined = call("np.concatenate", f"[{x.text}, {h.text}]", axis="1")
-        total = infix(infix(joined, "@", CodeExpression(f"{context.named(3).atom}.T")), "+", context.named(4))
+        total = _product(CodeExpression(f"np.concatenate([{x}, {h}], axis=1)"), context.named(3))
+        total = infix(total, "+", context.named(4))
     else:
         total = _with_bias(context, 5, _affine(x, context.named(3), h, context.named(4)))
     gates, f, i, g, o, cell = (
@@ -605,12 +542,9 @@ def _lstm(context: EmitContext) -> Emitted:
     context.lines += [
         f"{gates} = {total.text}",
         f"{f}, {i}, {g}, {o} = np.split({gates}, 4, axis=1)",
-        f"{cell} = {_cells_sigmoid(context, f)} * {c.text} + {_cells_sigmoid(context, i)} * np.tanh({g})",
+        f"{cell} = {_sigmoid(context, f)} * {c.text} + {_sigmoid(context, i)} * np.tanh({g})",
     ]
-    context.results = [
-        CodeExpression(f"{_cells_sigmoid(context, o)} * np.tanh({cell})", _PRODUCT),
-        CodeExpression(cell),
-    ]
+    context.results = [f"{_sigmoid(context, o)} * np.tanh({cell})", cell]
     return context.results[0]
 
 
@@ -635,7 +569,7 @@ def _gru(context: EmitContext) -> Emitted:
         ]
         candidate = f"{r} * ({h_parts[2]} + {last})"
     else:
-        total = _with_bias(context, 4, infix(x, "@", CodeExpression(f"{weights.atom}.T")))
+        total = _with_bias(context, 4, _product(x, weights))
         parts = [context.temporary(f"R_{gate}") for gate in "zrh"]
         context.lines += [
             f"{', '.join(x_parts)} = np.split({total.text}, 3, axis=1)",
@@ -644,8 +578,8 @@ def _gru(context: EmitContext) -> Emitted:
         h_parts = [f"{h.text} @ {part}.T" for part in parts]
         candidate = f"({r} * {h.text}) @ {parts[2]}.T"
     context.lines += [
-        f"{z} = {_cells_sigmoid(context, f'{x_parts[0]} + {h_parts[0]}')}",
-        f"{r} = {_cells_sigmoid(context, f'{x_parts[1]} + {h_parts[1]}')}",
+        f"{z} = {_sigmoid(context, f'{x_parts[0]} + {h_parts[0]}')}",
+        f"{r} = {_sigmoid(context, f'{x_parts[1]} + {h_parts[1]}')}",
         f"{g} = np.tanh({x_parts[2]} + {candidate})",
     ]
     return CodeExpression(f"(1 - {z}) * {g} + {z} * {h.text}", _SUM)
@@ -655,7 +589,7 @@ def _rnn(context: EmitContext) -> Emitted:
     if not _is_plain(context, ("tanh",), 2):
         return None
     x, h, weights, recurrent = (context.named(index) for index in range(4))
-    return call("np.tanh", _with_bias(context, 4, _affine(x, weights, h, recurrent)))
+    return f"np.tanh({_with_bias(context, 4, _affine(x, weights, h, recurrent))})"
 
 
 EMITTERS: Final[dict[str, Emitter]] = {
@@ -681,17 +615,17 @@ def kernel_of(layer: Layer) -> Kernel:
     return found
 
 
-def kernel_call(context: EmitContext, kernel: Kernel, *state: str) -> CodeExpression:
+def kernel_call(context: EmitContext, kernel: Kernel, *state: str) -> str:
     """Return the call, the attributes that differ from their defaults as keywords; `state` goes before the inputs."""
     module, name = _place(kernel)
     context.needs.add(f"{PACKAGE}.{module}")
     arguments = [context.argument(index).text if context.has(index) else "None" for index in range(len(context))]
     while arguments and arguments[-1] == "None":
         arguments.pop()
-    keywords = {name: attribute(value) for name, value in kernel.changed(context.layer.attributes).items()}
-    if any("ELEMENT_TYPES" in text for text in keywords.values()):
+    keywords = [f"{key}={attribute(value)}" for key, value in kernel.changed(context.layer.attributes).items()]
+    if any("ELEMENT_TYPES" in text for text in keywords):
         context.needs.add("ELEMENT_TYPES")
-    return call(f"{module}.{name}", *state, *arguments, **keywords)
+    return f"{module}.{name}({', '.join([*state, *arguments, *keywords])})"
 
 
 def outputs_given(kernel: Kernel) -> int | None:

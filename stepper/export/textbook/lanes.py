@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import cached_property
 from typing import Final, NamedTuple
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from stepper.debug.causes.verdicts import compared_text
 from stepper.engine.loops import Roles, in_axis_order, is_backward, output_role, roles_of
@@ -22,7 +22,7 @@ from stepper.export.figures.loop_facts import (
     loop_course,
     rule_differences,
 )
-from stepper.export.figures.loop_trace import IterationTrace, LoopTrace, SliceRange
+from stepper.export.figures.loop_trace import LoopTrace, SliceRange
 from stepper.export.fonts import wrapped
 from stepper.ir.model import Graph, Growth, Model, Slicing, growth_of
 from stepper.ops.operands import form_text, shape_text
@@ -132,7 +132,7 @@ class ValueLane(Struct, frozen=True, dict=True):
     @cached_property
     def is_vector(self) -> bool:
         """True if a value has several elements."""
-        return any(len(value.shape) and _size(value) != 1 for value in self.values.values())
+        return any(math.prod(value.shape) != 1 for value in self.values.values())
 
     @cached_property
     def finite(self) -> tuple[ValueSummary, ...]:
@@ -186,30 +186,31 @@ def textbook(trace: LoopTrace, model: Model | None) -> Textbook:
     names, outside = _names_of(graph), _names_of(trace.loop.outer)
     roles = roles_of(trace.loop.layer)
     grown = _grown(trace, roles)
-    growing = {one.parameter: one for one in grown.values()}
+    collected = {one.parameter: one.only_collects for one in grown.values()}
     carried = [
         ValueLane(
             LaneKind.CARRIED,
             names[entry.parameter],
-            _values(trace, entry.parameter, 0),
+            _values(trace, entry.parameter),
             passing="" if entry.input is None else trace.came.get(entry.input, ""),
-            grows=entry.parameter in growing,
+            grows=entry.parameter in collected,
             told_by=_told_by(trace, roles.merged_from[entry.parameter]),
         )
         for entry in roles.merged
-        if entry.parameter not in growing or not growing[entry.parameter].only_collects
+        if not collected.get(entry.parameter)
     ]
-    sliced, sliced_backward = _sliced(trace, roles, names, outside)
-    outputs, joined_backward = _outputs(trace, grown, names)
+    slicings = [entry.slicing for entry in roles.sliced]
+    slicings += [entry.slicing for entry in trace.loop.body.outputs if entry.output is not None]
+    backward = [is_backward(slicing) for slicing in slicings if slicing is not None]
     branch, sides = _branch(trace, names)
+    told = (trace.loop.outer, trace.loop.layer, trace.condition_limit)
     starts = next((bool(item.value) for item in trace.controls if item.name == "initial condition"), None)
-    backward = [*sliced_backward, *joined_backward]
     return Textbook(
         title=trace.loop.title,
         count=trace.count,
         carried=tuple(sorted(carried, key=lambda lane: lane.is_vector)),
-        sliced=sliced,
-        outputs=outputs,
+        sliced=tuple(_sliced(trace, roles, names, outside)),
+        outputs=_outputs(trace, grown, names),
         invariant=_invariant(trace, roles, names, outside),
         conditions=_conditions(trace),
         starts=starts,
@@ -225,9 +226,7 @@ def textbook(trace: LoopTrace, model: Model | None) -> Textbook:
             recurrent_cell(graph),
             () if model is None else equations(model, trace.loop.layer),
         ),
-        course=""
-        if model is None
-        else "; ".join(loop_course(model, trace.loop.outer, trace.loop.layer, trace.condition_limit)),
+        course="" if model is None else "; ".join(loop_course(model, *told)),
         notes=(
             *rule_differences(trace.loop.outer, trace.loop.layer),
             *differences_within(trace.loop.body.graph),
@@ -248,9 +247,10 @@ def _told_by(trace: LoopTrace, result: int) -> str:
     """Return the output whose pieces are what a Result gives; empty where there is none."""
     body = trace.loop.body
     source = body.graph.sources[result][0]
-    joined = (one for one in body.outputs if one.slicing is not None and one.output is not None)
-    found = (f"output {one.output}" for one in joined if body.graph.sources[one.result][0] == source)
-    return "" if source is None else next(found, "")
+    for one in body.outputs:
+        if None not in (source, one.slicing, one.output) and body.graph.sources[one.result][0] == source:
+            return f"output {one.output}"
+    return ""
 
 
 def _grown(trace: LoopTrace, roles: Roles) -> dict[int, Growth]:
@@ -262,64 +262,61 @@ def _grown(trace: LoopTrace, roles: Roles) -> dict[int, Growth]:
 
 def _sliced(
     trace: LoopTrace, roles: Roles, names: Mapping[int, str], outside: Mapping[int, str]
-) -> tuple[tuple[ValueLane, ...], list[bool]]:
-    """Return the sliced inputs, and of each whether it goes from the end to the beginning."""
-    lanes, backward = [], []
+) -> Iterator[ValueLane]:
+    """Yield the sliced inputs."""
     for entry in roles.sliced:
         assert entry.slicing is not None and entry.input is not None
         source = trace.loop.outer.sources[trace.loop.layer.id][entry.input]
         name, origin = names[entry.parameter], "" if source is None else outside[source.layer]
-        cut = next((one.slices[entry.parameter] for one in trace.iterations if entry.parameter in one.slices), None)
-        form = "" if cut is None else f"axis {cut.axis}, {cut.extent}"
-        passing = trace.came.get(entry.input, "")
-        lane = ValueLane(LaneKind.SLICED, name, _values(trace, entry.parameter, 0), form, passing)
-        places = _places({one.number: one.slices.get(entry.parameter) for one in trace.iterations})
-        if places:
-            lane = replace(
-                lane, places=places, course=_course(entry.slicing), form=_whole_form(trace, entry.input) or form
-            )
-        lanes.append(lane if origin == name else replace(lane, origin=origin))
-        backward.append(is_backward(entry.slicing))
-    return tuple(lanes), backward
+        cuts = {one.number: one.slices[entry.parameter] for one in trace.iterations if entry.parameter in one.slices}
+        form = next((f"axis {cut.axis}, {cut.extent}" for cut in cuts.values()), "")
+        places = _places(cuts)
+        yield ValueLane(
+            LaneKind.SLICED,
+            name,
+            _values(trace, entry.parameter),
+            (_whole_form(trace, entry.input) if places else "") or form,
+            trace.came.get(entry.input, ""),
+            origin="" if origin == name else origin,
+            places=places,
+            course=_course(entry.slicing) if places else "",
+        )
 
 
-def _outputs(
-    trace: LoopTrace, grown: Mapping[int, Growth], names: Mapping[int, str]
-) -> tuple[tuple[ValueLane, ...], list[bool]]:
-    """Return the outputs, what grows as its pieces, and of those that are joined whether it is from the end."""
-    body = trace.loop.body
-    lanes, backward = [], []
+def _outputs(trace: LoopTrace, grown: Mapping[int, Growth], names: Mapping[int, str]) -> tuple[ValueLane, ...]:
+    """Return the outputs, and what grows as its pieces."""
+    body, lanes = trace.loop.body, []
     for entry in body.outputs:
         source = body.graph.sources[entry.result][0]
         if entry.output is None or source is None:
             continue
         growth = grown.get(entry.result) if entry.slicing is None else None
         made = source if growth is None or growth.piece is None else growth.piece
-        is_last = entry.slicing is None and growth is None
-        form, passing = _form(trace, entry.output), trace.left.get(entry.output, "")
-        values = _values(trace, made.layer, made.output)
-        kind = LaneKind.LAST if is_last else LaneKind.JOINED
-        lane = ValueLane(kind, f"output {entry.output}", values, form, passing)
-        if entry.slicing is not None:
-            backward.append(is_backward(entry.slicing))
-            if backward[-1]:
-                order = in_axis_order(range(trace.count), entry.slicing)
-                lane = replace(lane, places={one.number: str(order[one.number]) for one in trace.iterations})
+        order: Sequence[int] = ()
+        if entry.slicing is not None and is_backward(entry.slicing):
+            order = in_axis_order(range(trace.count), entry.slicing)
+        lane = ValueLane(
+            LaneKind.LAST if entry.slicing is None and growth is None else LaneKind.JOINED,
+            f"output {entry.output}",
+            _values(trace, made.layer, made.output),
+            _form(trace, entry.output),
+            trace.left.get(entry.output, ""),
+            places={one.number: str(order[one.number]) for one in trace.iterations if order},
+        )
         lanes.append(lane)
     given_out = {one.result for one in body.outputs if one.output is not None}
     for growth in grown.values():  # what grows and does not leave the loop is a strip as well
         if growth.result not in given_out and growth.piece is not None:
             pieces = _values(trace, growth.piece.layer, growth.piece.output)
             lanes.append(ValueLane(LaneKind.JOINED, names[growth.parameter], pieces, "grows"))
-    return tuple(sorted(lanes, key=lambda lane: lane.kind is LaneKind.LAST)), backward
+    return tuple(sorted(lanes, key=lambda lane: lane.kind is LaneKind.LAST))
 
 
-def _places(cuts: Mapping[int, SliceRange | None]) -> dict[int, str]:
+def _places(cuts: Mapping[int, SliceRange]) -> dict[int, str]:
     """Return the places of slices by iteration; none where slice k is the element k, as usual."""
-    found = {number: cut for number, cut in cuts.items() if cut is not None}
-    if all((cut.begin, cut.end) == (number, number + 1) for number, cut in found.items()):
+    if all((cut.begin, cut.end) == (number, number + 1) for number, cut in cuts.items()):
         return {}
-    return {k: str(cut.begin) if cut.end == cut.begin + 1 else f"{cut.begin}:{cut.end}" for k, cut in found.items()}
+    return {k: str(cut.begin) if cut.end == cut.begin + 1 else f"{cut.begin}:{cut.end}" for k, cut in cuts.items()}
 
 
 def _course(slicing: Slicing) -> str:
@@ -329,10 +326,9 @@ def _course(slicing: Slicing) -> str:
 
 def _whole_form(trace: LoopTrace, input: int) -> str:
     """Return type and shape of an input of the loop in the run."""
-    if trace.view is not None:
-        for one in trace.view.inputs:
-            if one.input == input and one.outer is not None and one.outer.array is not None:
-                return form_text(one.outer.array)
+    for one in () if trace.view is None else trace.view.inputs:
+        if one.input == input and one.outer is not None and one.outer.array is not None:
+            return form_text(one.outer.array)
     return ""
 
 
@@ -354,11 +350,12 @@ def _branch(trace: LoopTrace, names: Mapping[int, str]) -> tuple[str, dict[int, 
     if len(found) != 1:
         return "", {}
     (layer,) = found
-    ran: dict[int, str] = {}
-    for item in trace.iterations:
-        for body in layer.bodies:
-            if (InnerBody(layer.id, body.role),) in item.sides:
-                ran[item.number] = SIDES[body.role]
+    ran = {
+        item.number: SIDES[body.role]
+        for item in trace.iterations
+        for body in layer.bodies
+        if (InnerBody(layer.id, body.role),) in item.sides
+    }
     return names[layer.id] if ran else "", ran
 
 
@@ -372,29 +369,24 @@ def _conditions(trace: LoopTrace) -> dict[int, bool]:
     return {item.number: item.condition for item in trace.iterations if item.condition is not None}
 
 
-def _values(trace: LoopTrace, layer: int, output: int) -> dict[int, ValueSummary]:
-    found: dict[int, ValueSummary] = {}
-    item: IterationTrace
-    for item in trace.iterations:
-        value = item.values.get((layer, output))
-        if value is not None:
-            found[item.number] = value
-    return found
+def _values(trace: LoopTrace, layer: int, output: int = 0) -> dict[int, ValueSummary]:
+    key = layer, output
+    return {item.number: item.values[key] for item in trace.iterations if key in item.values}
 
 
 def _form(trace: LoopTrace, output: int) -> str:
     """Return type and shape of an output of the loop, as the run made it or as the file declares it."""
     view = trace.view
-    if view is not None:
-        for scan in view.scans:
-            if scan.output == output and scan.shape is not None:
-                port = trace.loop.layer.outputs[output]
-                name = "" if port.element_type is None else port.element_type.name
-                return f"{name}{shape_text(scan.shape)}"
-        for one in view.outputs:
-            value = one.inner if one.outer is None or one.outer.array is None else one.outer
-            if one.output == output and value.array is not None:
-                return form_text(value.array)
+    if view is None:
+        return ""
+    for scan in view.scans:
+        if scan.output == output and scan.shape is not None:
+            type = trace.loop.layer.outputs[output].element_type
+            return f"{'' if type is None else type.name}{shape_text(scan.shape)}"
+    for one in view.outputs:
+        value = one.inner if one.outer is None or one.outer.array is None else one.outer
+        if one.output == output and value.array is not None:
+            return form_text(value.array)
     return ""
 
 
@@ -409,10 +401,3 @@ def _is_whole(value: ValueSummary) -> bool:
     """True for a whole number."""
     found = None if value.statistics is None else value.statistics.min
     return isinstance(found, int) or (isinstance(found, float) and found.is_integer())
-
-
-def _size(value: ValueSummary) -> int:
-    size = 1
-    for extent in value.shape:
-        size *= extent
-    return size

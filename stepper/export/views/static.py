@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -48,7 +48,7 @@ from stepper.export.figures.loop_facts import (
 from stepper.export.figures.loop_trace import LoopPath, loops_of
 from stepper.export.fold_blocks import LARGE, drawn_once
 from stepper.export.options import BlockStyle
-from stepper.ir.model import Body, Graph, InputMapping, Layer, Model, Slicing
+from stepper.ir.model import Body, Graph, InputMapping, Layer, Model, OutputMapping, Slicing
 from stepper.query.short_names import is_automatic
 from stepper.wording import counted, enumerated, excerpt
 
@@ -69,11 +69,10 @@ def cell_figure(model: Model, loop: LoopPath, content: FigureContent) -> Figure:
     frame = _titled(Cluster(id, kind_of(layer), layer.type), layer)
     formula = equations(model, layer) if layer.is_loop and content.formula else ()
     made = Figure(f"{loop.title}, rolled", "", (), (), (frame,), equations=formula, facts=(*facts, *inner))
-    made = (
-        _with_cell(made, loop, id, FramePorts(content, layer, loop.outer))
-        if layer.is_loop
-        else _with_sides(made, loop, id)
-    )
+    if layer.is_loop:
+        made = _with_cell(made, loop, id, FramePorts(content, layer, loop.outer))
+    else:
+        made = _with_sides(made, loop, id)
     count = sum(len(body.graph.layers) for body in layer.bodies)
     description = (
         f"The body of {loop.title} as one box of {counted(count, 'layer')}, between what goes in and what comes out. "
@@ -105,34 +104,33 @@ def _with_cell(figure: Figure, loop: LoopPath, frame: str, ports: FramePorts) ->
             "not fed": [names[one.parameter] for one in lost if one.reason is NoEffect.NOT_FED],
         }
     )
-    cell = _cell(body.graph, "cell", frame)
-    nodes, edges = [cell], []
+    nodes, edges = [_cell(body.graph, "cell", frame)], list[FigureEdge]()
+
+    def add(kind: NodeKind, id: str, *lines: str, label: str = "", role: PortRole = PortRole.NONE) -> None:
+        """Add a box with the edge from it to the cell, or from the cell to it."""
+        nodes.append(FigureNode(id, kind, label or id, lines, cluster=frame, role=role))
+        edges.append(FigureEdge(*((id, "cell") if kind is NodeKind.PARAMETER else ("cell", id)), EdgeKind.DATA))
+
     if inputs:
-        nodes.append(FigureNode("inputs", NodeKind.PARAMETER, "inputs", inputs, cluster=frame))
-        edges.append(FigureEdge("inputs", cell.id, EdgeKind.DATA))
+        add(NodeKind.PARAMETER, "inputs", *inputs)
     if carried:
-        now = FigureNode("carried", NodeKind.PARAMETER, "carried", (_listed(carried),), cluster=frame)
-        nodes.append(replace(now, role=PortRole.CARRIED))
-        edges.append(FigureEdge("carried", cell.id, EdgeKind.DATA))
+        add(NodeKind.PARAMETER, "carried", _listed(carried), role=PortRole.CARRIED)
     if carried or lost:
-        nodes.append(FigureNode("next", NodeKind.RESULT, "next", cluster=frame))
-        edges.append(FigureEdge(cell.id, "next", EdgeKind.DATA))
+        add(NodeKind.RESULT, "next")
     if carried:
         edges.append(FigureEdge("next", "carried", EdgeKind.BACK, counted(len(carried), "carried value")))
-    for head in ("carried", "inputs"):
+    for head, is_there in (("carried", carried), ("inputs", inputs)):
         here = [one for one in lost if (one.reason is NoEffect.EARLIER) == (head == "carried")]
-        if here and any(node.id == head for node in nodes):
+        if here and is_there:
             edges.append(_without_effect(head, here))
     outputs = _outputs(loop)
     if outputs:
-        nodes.append(FigureNode("outputs", NodeKind.RESULT, "outputs", outputs, cluster=frame))
-        edges.append(FigureEdge(cell.id, "outputs", EdgeKind.DATA))
+        add(NodeKind.RESULT, "outputs", *outputs)
     if _can_end(body):
-        goes_on = FigureNode("condition", NodeKind.RESULT, "goes on?", cluster=frame, role=PortRole.CONDITION)
-        nodes += [goes_on, FigureNode("end", NodeKind.END, "false: ends", cluster=frame)]
-        edges += [FigureEdge(cell.id, "condition", EdgeKind.DATA), FigureEdge("condition", "end", EdgeKind.ENDS)]
-    for way in ports.ways_to_end:
-        nodes.append(FigureNode("count", NodeKind.END, way.words, cluster=frame))
+        add(NodeKind.RESULT, "condition", label="goes on?", role=PortRole.CONDITION)
+        nodes.append(FigureNode("end", NodeKind.END, "false: ends", cluster=frame))
+        edges.append(FigureEdge("condition", "end", EdgeKind.ENDS))
+    nodes += [FigureNode("count", NodeKind.END, way.words, cluster=frame) for way in ports.ways_to_end]
     found = tuple(ports.to_mark(way, "count") for way in ports.ways_to_end)
     clusters = tuple(replace(one, ports=found) for one in figure.clusters)
     return replace(figure, nodes=tuple(nodes), edges=tuple(edges), clusters=clusters)
@@ -183,12 +181,11 @@ def _side(loop: LoopPath, body: Body, frame: str) -> FigureNode:
 def _cell(graph: Graph, id: str, frame: str) -> FigureNode:
     """Return the box of all operations of a graph, with the types that are there most often."""
     types = Counter(layer.type for layer in graph.operations)
-    count = types.total()
-    often = [
-        f"{excerpt(type)}×{number}" if number > 1 else excerpt(type) for type, number in types.most_common(_MOST_TYPES)
-    ]
-    rest = count - sum(number for _, number in types.most_common(_MOST_TYPES))
-    lines = (", ".join([*often, *([f"{rest} more"] if rest else [])]),) if count > 1 else ()
+    often = types.most_common(_MOST_TYPES)
+    told = [f"{excerpt(type)}×{number}" if number > 1 else excerpt(type) for type, number in often]
+    count, shown = types.total(), sum(number for _, number in often)
+    told += [f"{count - shown} more"] if count > shown else []
+    lines = (", ".join(told),) if count > 1 else ()
     return FigureNode(id, NodeKind.GROUP, counted(count, "operation"), lines, cluster=frame)
 
 
@@ -217,9 +214,8 @@ def _names_of(graph: Graph) -> Mapping[int, str]:
 
 
 def _listed(names: Sequence[str]) -> str:
-    return ", ".join(
-        [*names[:_MOST_NAMES], *([f"{len(names) - _MOST_NAMES} more"] if len(names) > _MOST_NAMES else [])]
-    )
+    rest = len(names) - _MOST_NAMES
+    return ", ".join([*names[:_MOST_NAMES], *([f"{rest} more"] if rest > 0 else [])])
 
 
 def model_figure(model: Model, content: FigureContent) -> Figure:
@@ -304,17 +300,12 @@ def _loop_ports(model: Model, loop: LoopPath, content: FigureContent) -> Figure:
     ports = _LoopPorts(loop)
     ports.add_inputs()
     ports.add_results(condition_effect(model, loop.outer, loop.layer))
-    return Figure(
-        title=f"{loop.title}, port map",
-        description=(
-            f"What the port map of {loop.title} says: on the left what is outside, in the middle the body's "
-            "Parameters and Results, on the right the loop's outputs and, dashed, the Parameters of the next iteration."
-        ),
-        nodes=tuple(ports.nodes),
-        edges=tuple(ports.edges),
-        clusters=(Cluster(BODY, NodeKind.LOOP, "body"),),
-        arrangement=Arrangement.PORT_MAP,
-        facts=loop_facts(model, loop.outer, loop.layer, content.limit_of(loop.outer, loop.layer)),
+    return ports.figure(
+        f"{loop.title}, port map",
+        f"What the port map of {loop.title} says: on the left what is outside, in the middle the body's "
+        "Parameters and Results, on the right the loop's outputs and, dashed, the Parameters of the next iteration.",
+        {BODY: "body"},
+        loop_facts(model, loop.outer, loop.layer, content.limit_of(loop.outer, loop.layer)),
     )
 
 
@@ -322,21 +313,25 @@ def _branch_ports(loop: LoopPath) -> Figure:
     ports = _Ports(loop)
     sides = [SIDES[body.role] for body in loop.layer.bodies]
     for side, body in zip(sides, loop.layer.bodies, strict=True):
-        _add_side(ports, side, body)
+        ports.add_side(side, body)
     decides = loop.outer.sources[loop.layer.id][0]
     condition = "not connected" if decides is None else str(loop.outer.by_id[decides.layer])
-    return Figure(
-        title=f"{loop.title}, port maps",
-        description=(
-            f"What the port maps of {loop.title} say: on the left its inputs, in the middle the Parameters and "
-            "Results of both sides, on the right its outputs. An output is a Result of the side that ran."
-        ),
-        nodes=tuple(ports.nodes),
-        edges=tuple(ports.edges),
-        clusters=tuple(Cluster(side, NodeKind.SIDE, f"{side}: {_WHEN[side]}") for side in sides),
-        arrangement=Arrangement.PORT_MAP,
-        facts=(f"condition: input 0, {excerpt(condition)}",),
+    return ports.figure(
+        f"{loop.title}, port maps",
+        f"What the port maps of {loop.title} say: on the left its inputs, in the middle the Parameters and "
+        "Results of both sides, on the right its outputs. An output is a Result of the side that ran.",
+        {side: f"{side}: {_WHEN[side]}" for side in sides},
+        (f"condition: input 0, {excerpt(condition)}",),
     )
+
+
+def input_node(loop: LoopPath, names: Mapping[int, str], index: int, *lines: str) -> FigureNode:
+    """Return the box of what goes into an input of a loop; `names` are those of the graph around it."""
+    source = loop.outer.sources[loop.layer.id][index]
+    label, title = f"input {index}", ""
+    if source is not None:
+        label, title = excerpt(names[source.layer]), str(loop.outer.by_id[source.layer])
+    return FigureNode(f"in{index}", NodeKind.INPUT, label, lines, title=title, role=origin_role(loop.outer, source))
 
 
 class _Ports:
@@ -345,64 +340,72 @@ class _Ports:
     def __init__(self, loop: LoopPath) -> None:
         self.loop, self.layer = loop, loop.layer
         self.outer = references_of(loop.outer)
-        self.nodes: list[FigureNode] = []
+        self.nodes: dict[str, FigureNode] = {}
         self.edges: list[FigureEdge] = []
 
-    def add_input(self, index: int) -> None:
-        """Add the box of an input, once."""
-        id = f"in{index}"
-        if any(node.id == id for node in self.nodes):
-            return
-        source = self.loop.outer.sources[self.layer.id][index]
-        if source is None:
-            self.nodes.append(FigureNode(id, NodeKind.INPUT, f"input {index}", ("not connected",)))
-            return
-        producer = self.loop.outer.by_id[source.layer]
-        lines = (f"input {index}: {declared_text(producer.outputs[source.output])}",)
-        label, role = excerpt(self.outer[producer.id]), origin_role(self.loop.outer, source)
-        self.nodes.append(FigureNode(id, NodeKind.INPUT, label, lines, title=str(producer), role=role))
+    def figure(self, title: str, description: str, frames: Mapping[str, str], facts: tuple[str, ...]) -> Figure:
+        """Return the figure; `frames` are the titles of bodies by their ids."""
+        kind = NodeKind.LOOP if self.layer.is_loop else NodeKind.SIDE
+        return Figure(
+            title,
+            description,
+            tuple(self.nodes.values()),
+            tuple(self.edges),
+            tuple(Cluster(id, kind, label) for id, label in frames.items()),
+            arrangement=Arrangement.PORT_MAP,
+            facts=facts,
+        )
 
-    def add_output(self, output: int) -> None:
+    def add(self, node: FigureNode) -> str:
+        """Add a box, once; return its id."""
+        self.nodes.setdefault(node.id, node)
+        return node.id
+
+    def add_input(self, index: int) -> str:
+        """Add the box of an input, once."""
+        source = self.loop.outer.sources[self.layer.id][index]
+        line = "not connected"
+        if source is not None:
+            line = f"input {index}: {declared_text(self.loop.outer.by_id[source.layer].outputs[source.output])}"
+        return self.add(input_node(self.loop, self.outer, index, line))
+
+    def add_output(self, output: int) -> str:
         """Add the box of an output, once."""
-        id = f"out{output}"
-        if any(node.id == id for node in self.nodes):
-            return
         readers = reader_names(self.loop.outer, self.layer, output, 24)
         label = f"output {output} → {readers[0]}" if readers else f"output {output}"
         lines = (declared_text(self.layer.outputs[output]),)
-        self.nodes.append(FigureNode(id, NodeKind.OUTPUT, excerpt(label), lines))
+        return self.add(FigureNode(f"out{output}", NodeKind.OUTPUT, excerpt(label), lines))
 
-    def add_port(self, id: str, layer: Layer, name: str, cluster: str, *lines: str) -> None:
+    def add_port(
+        self, id: str, layer: Layer, name: str, cluster: str, *lines: str, role: PortRole = PortRole.NONE
+    ) -> None:
         """Add the box of a Parameter or Result of a body."""
-        kind, port = NodeKind.PARAMETER, layer.outputs[:1]
-        if layer.type == "Result":
-            kind, port = NodeKind.RESULT, layer.inputs[:1]
+        is_result = layer.type == "Result"
+        kind, port = (NodeKind.RESULT, layer.inputs) if is_result else (NodeKind.PARAMETER, layer.outputs)
         texts = (declared_text(port[0]), *lines)
-        self.nodes.append(FigureNode(id, kind, excerpt(name), texts, title=str(layer), cluster=cluster))
+        self.add(FigureNode(id, kind, excerpt(name), texts, title=str(layer), cluster=cluster, role=role))
 
     def add_operations(self, id: str, body: Body, cluster: str) -> None:
         """Add a box that counts the operations of a body."""
-        text = counted(len(body.graph.operations), "operation")
-        self.nodes.append(FigureNode(id, NodeKind.GROUP, text, cluster=cluster))
+        self.add(FigureNode(id, NodeKind.GROUP, counted(len(body.graph.operations), "operation"), cluster=cluster))
 
-
-def _add_side(ports: _Ports, side: str, body: Body) -> None:
-    names = references_of(body.graph)
-    inputs = {entry.parameter: entry.input for entry in body.inputs}
-    for parameter in body.graph.parameters:
-        index = inputs.get(parameter.id)
-        ports.add_port(f"{side}.n{parameter.id}", parameter, names[parameter.id], side)
-        if index is not None:
-            ports.add_input(index)
-            ports.edges.append(FigureEdge(f"in{index}", f"{side}.n{parameter.id}", EdgeKind.PORT, ""))
-    ports.add_operations(f"{side}.operations", body, side)
-    for result in body.graph.results:
-        ports.add_port(f"{side}.n{result.id}", result, names[result.id], side)
-        for entry in body.outputs:
-            if entry.result == result.id and entry.output is not None:
-                ports.add_output(entry.output)
-                ends = f"{side}.n{result.id}", f"out{entry.output}"
-                ports.edges.append(FigureEdge(*ends, EdgeKind.PORT, f"if {side} ran"))
+    def add_side(self, side: str, body: Body) -> None:
+        """Add a side of an If with its inputs and outputs."""
+        names = references_of(body.graph)
+        inputs = {entry.parameter: entry.input for entry in body.inputs}
+        for parameter in body.graph.parameters:
+            id, index = f"{side}.n{parameter.id}", inputs.get(parameter.id)
+            self.add_port(id, parameter, names[parameter.id], side)
+            if index is not None:
+                self.edges.append(FigureEdge(self.add_input(index), id, EdgeKind.PORT, ""))
+        self.add_operations(f"{side}.operations", body, side)
+        for result in body.graph.results:
+            id = f"{side}.n{result.id}"
+            self.add_port(id, result, names[result.id], side)
+            for entry in body.outputs:
+                if entry.result == result.id and entry.output is not None:
+                    target = self.add_output(entry.output)
+                    self.edges.append(FigureEdge(id, target, EdgeKind.PORT, f"if {side} ran"))
 
 
 def _details(slicing: Slicing | None) -> tuple[str, ...]:
@@ -423,31 +426,28 @@ class _LoopPorts(_Ports):
 
     def add_inputs(self) -> None:
         """Add every input entry, then the Parameters without a source, and the operations in between."""
-        entered: set[int] = set()
         for entry in self.body.inputs:
-            role = input_role(self.layer, entry)
-            if entry.parameter not in entered:
-                self._add_parameter(self.body.graph.by_id[entry.parameter])
-            entered.add(entry.parameter)
+            role, target = input_role(self.layer, entry), self._add_parameter(entry.parameter)
             if entry.input is None:
                 continue
-            self.add_input(entry.input)
             kind = EdgeKind.SLICE if role == Role.SLICED else EdgeKind.PORT
             text = f"{role}, initial value" if role == Role.MERGED else role
-            ends = f"in{entry.input}", f"n{entry.parameter}"
+            ends = self.add_input(entry.input), target
             self.edges.append(FigureEdge(*ends, kind, text, details=_details(entry.slicing)))
         for parameter in self.body.graph.parameters:
-            if parameter.id not in entered:
-                self._add_parameter(parameter)
+            self._add_parameter(parameter.id)
         self.add_operations("operations", self.body, BODY)
 
-    def _add_parameter(self, layer: Layer) -> None:
-        lines = ["current iteration"] if layer.id in self.roles.current_iteration else []
-        if not lines and any(layer.id == unfed.id for unfed in self.roles.unfed):
+    def _add_parameter(self, key: int) -> str:
+        lines = ["current iteration"] if key in self.roles.current_iteration else []
+        if not lines and any(key == unfed.id for unfed in self.roles.unfed):
             lines = ["not connected"]
-        role = PortRole.CARRIED if layer.id in self.roles.merged_from else PortRole.NONE
-        self.add_port(f"n{layer.id}", layer, self.inner[layer.id], BODY, *lines)
-        self.nodes[-1] = replace(self.nodes[-1], role=role)
+        layer, id = self.body.graph.by_id[key], f"n{key}"
+        self.add_port(id, layer, self.inner[key], BODY, *lines, role=self._role(key))
+        return id
+
+    def _role(self, parameter: int) -> PortRole:
+        return PortRole.CARRIED if parameter in self.roles.merged_from else PortRole.NONE
 
     def add_results(self, condition: str) -> None:
         """Add every Result with its targets: outputs of the loop, Parameters of the next iteration, the condition.
@@ -455,42 +455,37 @@ class _LoopPorts(_Ports):
         `condition` says what that means for the loop.
         """
         roles = port_roles(self.layer, self.body)
+        lost = edges_without_effect(self.layer)
         for result in self.body.graph.results:
-            self.add_port(f"n{result.id}", result, self.inner[result.id], BODY)
-            self.nodes[-1] = replace(self.nodes[-1], role=roles.get(result.id, PortRole.NONE))
+            id, role = f"n{result.id}", roles.get(result.id, PortRole.NONE)
+            self.add_port(id, result, self.inner[result.id], BODY, role=role)
             for entry in self.body.outputs:
-                if entry.result != result.id:
-                    continue
-                text = str(output_role(entry))
-                if output_role(entry) is OutputRole.NOT_CONNECTED:
-                    continue
-                if entry.output is None:
-                    self.nodes.append(FigureNode(f"condition{result.id}", NodeKind.END, condition))
-                    self.edges.append(FigureEdge(f"n{result.id}", f"condition{result.id}", EdgeKind.ENDS, text))
-                    continue
-                self.add_output(entry.output)
-                kind = EdgeKind.PORT if entry.slicing is None else EdgeKind.PIECE
-                ends = f"n{result.id}", f"out{entry.output}"
-                self.edges.append(FigureEdge(*ends, kind, text, details=_details(entry.slicing)))
+                if entry.result == result.id and output_role(entry) is not OutputRole.NOT_CONNECTED:
+                    self._add_target(id, entry, condition)
             for parameter, source in self.roles.merged_from.items():
                 if source == result.id:
-                    self._add_next(parameter, result, EdgeKind.BACK, "back edge")
-            for edge in edges_without_effect(self.layer):
+                    self._add_next(parameter, id, EdgeKind.BACK, "back edge")
+            for edge in lost:
                 if edge.result == result.id:
-                    self._add_next(edge.parameter, result, EdgeKind.NO_EFFECT, "back edge: no effect", edge.told)
+                    self._add_next(edge.parameter, id, EdgeKind.NO_EFFECT, "back edge: no effect", edge.told)
 
-    def _add_next(
-        self, parameter: int, result: Layer, kind: EdgeKind, label: str, details: tuple[str, ...] = ()
-    ) -> None:
-        layer, id = self.body.graph.by_id[parameter], f"next{parameter}"
-        name = excerpt(self.inner[layer.id])
-        if all(node.id != id for node in self.nodes):
-            role = PortRole.CARRIED if parameter in self.roles.merged_from else PortRole.NONE
-            node = FigureNode(id, NodeKind.PARAMETER, name, ("in the next iteration",), title=str(layer), role=role)
-            self.nodes.append(node)
-        self.edges.append(FigureEdge(f"n{result.id}", id, kind, label, details=details))
+    def _add_target(self, id: str, entry: OutputMapping, condition: str) -> None:
+        if entry.output is None:
+            target, kind = self.add(FigureNode(f"condition{entry.result}", NodeKind.END, condition)), EdgeKind.ENDS
+        else:
+            target, kind = self.add_output(entry.output), EdgeKind.PIECE if entry.slicing else EdgeKind.PORT
+        details = () if entry.output is None else _details(entry.slicing)
+        self.edges.append(FigureEdge(id, target, kind, str(output_role(entry)), details=details))
+
+    def _add_next(self, parameter: int, id: str, kind: EdgeKind, label: str, details: tuple[str, ...] = ()) -> None:
+        layer, name = self.body.graph.by_id[parameter], excerpt(self.inner[parameter])
+        lines = ("in the next iteration",)
+        node = FigureNode(f"next{parameter}", NodeKind.PARAMETER, name, lines, title=str(layer))
+        target = self.add(replace(node, role=self._role(parameter)))
+        self.edges.append(FigureEdge(id, target, kind, label, details=details))
 
 
+_BEGINS: Final = (EventKind.ENTERED, EventKind.ITERATION)
 _MOST_EVENTS: Final = 200_000
 """Events that are looked at; a run that is longer has shown nothing of what it had not entered by then."""
 _MOST_VALUES: Final = 2_000_000
@@ -512,8 +507,7 @@ class LoopObservation(NamedTuple):
 
 def observed_run(machine: Machine) -> LoopObservation:
     """Run a machine to its end, or to where it fails: what it showed before is true."""
-    entered: set[tuple[int, int]] = set()
-    begun: set[tuple[int, int]] = set()
+    kinds: defaultdict[EventKind, set[tuple[int, int]]] = defaultdict(set)
     seen = _SeenSizes()
     try:
         for count, event in enumerate(machine.run(Every.ITERATION)):
@@ -522,16 +516,12 @@ def observed_run(machine: Machine) -> LoopObservation:
                 break
             if event.kind is not EventKind.ENTERED:
                 seen.look(frame.program, frame.values)
-            if activation is None or not activation.operation.layer.is_loop:
-                continue
-            if event.kind is EventKind.ENTERED:
-                entered.add((id(machine.stack[-2].program.graph), activation.operation.layer.id))
-            elif event.kind is EventKind.ITERATION:
-                begun.add((id(machine.stack[-2].program.graph), activation.operation.layer.id))
+            if event.kind in _BEGINS and activation is not None and activation.operation.layer.is_loop:
+                kinds[event.kind].add((id(machine.stack[-2].program.graph), activation.operation.layer.id))
     except (ExecutionError, LimitReached, UnsupportedOperation):
         for frame in machine.stack:
             seen.look(frame.program, frame.values)
-    return LoopObservation(frozenset(entered - begun), seen.sizes)
+    return LoopObservation(frozenset(kinds[_BEGINS[0]] - kinds[_BEGINS[1]]), seen.sizes)
 
 
 class _SeenSizes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import pairwise
 from typing import Final
@@ -11,7 +11,6 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stepper.debug.inspection.views import LoopView, ScanView
 from stepper.engine.loops import EndReason, Role, Roles, output_role, roles_of
 from stepper.export.figures.builder import (
     DrawnBox,
@@ -19,14 +18,11 @@ from stepper.export.figures.builder import (
     axis_text,
     constant_lines,
     loop_label,
-    origin_role,
     port_roles,
 )
 from stepper.export.figures.content import FigureContent
 from stepper.export.figures.drawn_graph import (
-    DrawnBackEdge,
     DrawnGraph,
-    ValueMark,
     ValueSummary,
     drawn_graph,
     output_name,
@@ -57,13 +53,10 @@ from stepper.export.figures.loop_facts import edges_without_effect
 from stepper.export.figures.loop_trace import ControlInput, IterationTrace, LoopTrace, Summaries, is_idle
 from stepper.export.options import ConstantStyle, ValueDetail
 from stepper.export.parting import in_iteration
-from stepper.ir.model import InputMapping, Layer, OutputMapping, Source
+from stepper.export.views.static import input_node
+from stepper.ir.model import Graph, InputMapping, Layer, OutputMapping, Slicing, Source
 from stepper.ops.operands import form_text, shape_text
 from stepper.wording import counted, excerpt
-
-Marks = Mapping[int, Sequence[tuple[int, tuple[ValueMark, ...]]]]
-"""The anomalies of values, by layer id, each with its place among all values."""
-
 
 _MOST_OUTPUTS: Final = 4
 """Outputs of an operation of which the values stand in its box."""
@@ -78,7 +71,6 @@ class IterationLabels:
         self.joined = {entry.result for entry in self.body.outputs if _is_joined(entry)}
         self.conditions = {entry.result for entry in self.body.outputs if output_role(entry).is_condition}
         self.pictures = self._pictures()
-        self._marks: dict[int, tuple[Summaries, Marks]] = {}
 
     def frame(self, trace: IterationTrace, inside: tuple[InnerBody, ...], cluster: Cluster) -> Cluster:
         """Return a frame in an iteration: of a side of an If whether it ran, of a loop how often."""
@@ -104,7 +96,9 @@ class IterationLabels:
         layer, layers = box.graph.by_id[box.node.key], box.node.layers
         source = box.graph.sources[layer.id][0] if layer.type == "Result" else Source(layer.id, 0)
         value = None if source is None else values.get((source.layer, source.output))
-        lines = [*(self._port_lines(trace, layer) if own else ())]
+        lines: list[str] = []
+        if own:
+            lines += (self._parameter_lines if layer.type == "Parameter" else self._result_lines)(trace, layer)
         lines += _inner_lines(trace, inside, layer) if len(layers) == 1 else ()
         if not (own and layer.id in self.conditions):  # what that was is said already
             lines += constant_lines(self.content, box.graph, box.node)
@@ -115,7 +109,7 @@ class IterationLabels:
         made = replace(
             node,
             lines=tuple(lines),
-            marks=_marks(self._marked(values), layers) if layer.type != "Result" else (),
+            marks=_marks(values, box.graph, layers) if layer.type != "Result" else (),
             thumbnail=picture,
             highlighted=self.content.highlights(box.graph, layers, trace.number),
             joins=own and layer.id in self.joined,
@@ -132,39 +126,22 @@ class IterationLabels:
         lines = tuple(line for one in found[:_MOST_OUTPUTS] for line in one)
         return (*lines, f"and {counted(more, 'more output')}") if lines and more > 0 else lines
 
-    def _marked(self, values: Summaries) -> Marks:
-        """Return the marks of the values that have some, found once for all boxes of an iteration."""
-        if id(values) not in self._marks:
-            found: dict[int, list[tuple[int, tuple[ValueMark, ...]]]] = {}
-            for at, ((layer, _), value) in enumerate(values.items()):
-                if value.marks:
-                    found.setdefault(layer, []).append((at, value.marks))
-            self._marks[id(values)] = values, found  # kept with the values, so that none gets their identity
-        return self._marks[id(values)][1]
-
-    def _port_lines(self, trace: IterationTrace, layer: Layer) -> tuple[str, ...]:
-        if layer.type == "Parameter":
-            return self._parameter_lines(trace, layer)
-        return self._result_lines(trace, layer) if layer.type == "Result" else ()
-
     def _parameter_lines(self, trace: IterationTrace, layer: Layer) -> tuple[str, ...]:
-        cut = trace.slices.get(layer.id)
+        cut, number = trace.slices.get(layer.id), trace.number
         if cut is not None:
             return (f"[{cut.begin}:{cut.end}] of {cut.extent}, axis {cut.axis}",)
         if layer.id in self.roles.current_iteration:
-            return (f"current iteration: {trace.number}",)
+            return (f"current iteration: {number}",)
         if layer.id in self.roles.merged_from:
-            return ("initial value",) if trace.number == 0 else (f"from iteration {trace.number - 1}",)
+            return (f"from iteration {number - 1}" if number else "initial value",)
         return ("invariant",) if any(entry.parameter == layer.id for entry in self.roles.invariant) else ()
 
     def _result_lines(self, trace: IterationTrace, layer: Layer) -> tuple[str, ...]:
-        lines = []
+        lines: list[str] = []
         for entry in self.body.outputs:
-            if entry.result != layer.id:
-                continue
-            if _is_joined(entry):
+            if entry.result == layer.id and _is_joined(entry):
                 lines.append(f"S[{trace.number}] → output {entry.output}")
-            if output_role(entry).is_condition and trace.condition is not None:
+            if entry.result == layer.id and output_role(entry).is_condition and trace.condition is not None:
                 lines.append(f"condition: {str(trace.condition).lower()}")
         return tuple(lines)
 
@@ -194,9 +171,10 @@ def _inner_lines(trace: IterationTrace, inside: tuple[InnerBody, ...], layer: La
             yield counted(trace.loops[shown], "iteration")
 
 
-def _marks(marked: Marks, layers: tuple[int, ...]) -> tuple[str, ...]:
+def _marks(values: Summaries, graph: Graph, layers: Sequence[int]) -> tuple[str, ...]:
     """Return the anomalies in a box; where it stands for several values, in how many each occurs."""
-    found = [marks for _, marks in sorted(one for layer in layers for one in marked.get(layer, ()))]
+    keys = ((layer, output) for layer in layers for output in range(len(graph.by_id[layer].outputs)))
+    found = [values[key].marks for key in keys if key in values and values[key].marks]
     if not found or (len(layers) == 1 and len(found) == 1):
         return tuple(map(str, found[0])) if found else ()
     words = Counter(mark.word for marks in found for mark in marks)
@@ -225,18 +203,16 @@ def not_begun_figure(trace: LoopTrace, facts: tuple[str, ...]) -> Figure:
         lines=("0 iterations, body not run", *made.told),
         idle=True,
         is_passed=True,
-        ports=(*made.inputs, *made.outputs),
+        ports=tuple(made.ports),
     )
-    ended = f"{trace.ended[:1].upper()}{trace.ended[1:]}"
     return Figure(
-        title=f"{trace.loop.title}, no iteration",
-        description=(
-            f"A run of {trace.loop.title} without iterations. What a back edge would carry goes straight through: the "
-            f"first value is the last one. Concatenated outputs have no pieces. {ended}."
-        ),
-        nodes=tuple(made.nodes),
-        edges=tuple(made.edges),
-        clusters=(frame,),
+        f"{trace.loop.title}, no iteration",
+        f"A run of {trace.loop.title} without iterations. What a back edge would carry goes straight through: the "
+        f"first value is the last one. Concatenated outputs have no pieces. {trace.ended[:1].upper()}"
+        f"{trace.ended[1:]}.",
+        tuple(made.nodes),
+        tuple(made.edges),
+        (frame,),
         facts=(trace.ended, *facts),
     )
 
@@ -252,30 +228,24 @@ class _NotBegun:
         self.nodes: list[FigureNode] = []
         self.edges: list[FigureEdge] = []
         self.told: tuple[str, ...] = ()
-        self.inputs: list[FramePort] = []
-        self.outputs: list[FramePort] = []
+        self.ports: list[FramePort] = []
 
     def add_carried(self) -> None:
         """Add every carried Parameter with what it begins with."""
         for entry in self.roles.merged:
             assert entry.input is not None
-            id = self._inside(entry.parameter)
-            words = ("first value = last value",)
+            id, words = self._inside(entry.parameter), ("first value = last value",)
             label = excerpt(self.inner[entry.parameter])
             node = FigureNode(id, NodeKind.PARAMETER, label, words, cluster=self.frame, role=PortRole.CARRIED)
-            self.nodes += [node, self._source(entry.input)]
-            self.inputs.append(FramePort(entry.input, (f"input {entry.input}", str(entry.input)), (id,)))
+            self.nodes += [node, self._source(entry.input, self.trace.came.get(entry.input, ""))]
+            self.ports.append(FramePort(entry.input, (f"input {entry.input}", str(entry.input)), (id,)))
             self.edges.append(FigureEdge(f"in{entry.input}", id, EdgeKind.CARRIED, enters=entry.input))
 
     def _inside(self, parameter: int) -> str:
         return f"{self.layer.id}.n{parameter}"
 
-    def _source(self, index: int) -> FigureNode:
-        source = self.outer.sources[self.layer.id][index]
-        label = f"input {index}" if source is None else excerpt(self.names[source.layer])
-        title = "" if source is None else str(self.outer.by_id[source.layer])
-        lines, role = (self.trace.came.get(index, ""),), origin_role(self.outer, source)
-        return FigureNode(f"in{index}", NodeKind.INPUT, label, lines, title=title, role=role)
+    def _source(self, index: int, line: str) -> FigureNode:
+        return input_node(self.trace.loop, self.names, index, line)
 
     def add_outputs(self) -> None:
         """Add all outputs with what they became."""
@@ -287,29 +257,29 @@ class _NotBegun:
                 continue
             goes_through = entry.slicing is None and entry.result in carried
             ends = (self._inside(carried[entry.result]),) if goes_through else ()
-            words = (f"output {entry.output}", str(entry.output))
-            self.outputs.append(FramePort(entry.output, words, ends, is_output=True))
+            id, name = f"out{entry.output}", f"output {entry.output}"
+            self.ports.append(FramePort(entry.output, (name, str(entry.output)), ends, is_output=True))
             kind = NodeKind.OUTPUT if entry.slicing is None else NodeKind.CONCATENATION
-            label = output_name(self.outer, self.layer, entry.output, 24) or f"output {entry.output}"
-            lines = (f"output {entry.output}: {self.trace.left.get(entry.output, '')}",)
-            self.nodes.append(FigureNode(f"out{entry.output}", kind, label, lines))
-            led = FigureEdge(ends[0] if ends else self.frame, f"out{entry.output}", EdgeKind.PIECE, output=entry.output)
-            kind_of_edge = EdgeKind.CARRIED if goes_through else EdgeKind.PIECE
-            self.edges.append(replace(led, kind=kind_of_edge, leaves=entry.output))
+            label = output_name(self.outer, self.layer, entry.output, 24) or name
+            self.nodes.append(FigureNode(id, kind, label, (f"{name}: {self.trace.left.get(entry.output, '')}",)))
+            leads = EdgeKind.CARRIED if goes_through else EdgeKind.PIECE
+            source = ends[0] if ends else self.frame
+            self.edges.append(FigureEdge(source, id, leads, output=entry.output, leaves=entry.output))
 
     def add_mark(self) -> None:
         """Add the mark before the frame, at the port of what kept the loop from beginning; else beside the frame."""
         decided = self.trace.decided
         told = (str(EndReason.INITIAL_CONDITION), decided) if decided else (shortened(self.trace.ended, 60),)
         control = next((one for one in self.trace.controls if one.value is False or one.value == 0), None)
-        if control is None or any(port.index == control.input for port in self.inputs):
+        entered = {port.index for port in self.ports if not port.is_output}
+        if control is None or control.input in entered:
             self.nodes.append(FigureNode("end", NodeKind.END, _AT_ONCE, told))
             return
-        id = f"in{control.input}"
-        self.nodes.append(replace(self._source(control.input), lines=(control.text,)))
+        self.nodes.append(self._source(control.input, control.text))
         self.nodes.append(FigureNode("end", NodeKind.END, _BEFORE, title=self.trace.ended, cluster=self.frame))
-        self.inputs.append(FramePort(control.input, (), ("end",)))
-        self.edges.append(FigureEdge(id, "end", EdgeKind.ENDS, enters=control.input))
+        first_output = len(entered)
+        self.ports.insert(first_output, FramePort(control.input, (), ("end",)))
+        self.edges.append(FigureEdge(f"in{control.input}", "end", EdgeKind.ENDS, enters=control.input))
         self.told = told[:1]
 
 
@@ -343,6 +313,10 @@ class _Stage(Struct, frozen=True):
     def pieces(self) -> str:
         """The pieces that it adds to a concatenated output."""
         return f"S[{self.begin}]" if self.end == self.begin + 1 else f"S[{self.begin}] to S[{self.end - 1}]"
+
+    def port(self, layer: int | None) -> str:
+        """Return the id of a Parameter or a Result in it; of what is left out its own."""
+        return self.id if self.trace is None or layer is None else f"{self.id}.n{layer}"
 
 
 def iteration_figures(trace: LoopTrace, content: FigureContent, facts: tuple[str, ...] = ()) -> list[Figure]:
@@ -422,17 +396,12 @@ class _Unrolled:
         """Add the outer inputs, and their edges into the first iteration; of a sliced one into every iteration."""
         for entry in self.roles.fed:
             assert entry.input is not None
-            id = f"in{entry.input}"
-            if all(node.id != id for node in self.parts.nodes):
-                self.parts.nodes.append(self._input_node(id, entry.input))
+            id = self._add_input(entry.input)
             for stage in self.stages if self.roles.role_of(entry) is Role.SLICED else self.stages[:1]:
                 self.parts.edges.append(self._input_edge(id, entry, stage))
         for control in self._drawn_controls():
-            id = f"in{control.input}"
-            if all(node.id != id for node in self.parts.nodes):
-                self.parts.nodes.append(replace(self._input_node(id, control.input), lines=(control.text,)))
-            for stage in self.stages[:1]:
-                self.parts.edges.append(FigureEdge(id, stage.id, EdgeKind.PORT, control.name))
+            id = self._add_input(control.input, control.text)
+            self.parts.edges += [FigureEdge(id, stage.id, EdgeKind.PORT, control.name) for stage in self.stages[:1]]
 
     def _drawn_controls(self) -> list[ControlInput]:
         """Return trip count and initial condition; the facts say what they are where they are Constants."""
@@ -445,75 +414,65 @@ class _Unrolled:
             if boxes or source is None or outer.by_id[source.layer].type != "Constant"
         ]
 
-    def _input_node(self, id: str, index: int) -> FigureNode:
-        source = self.trace.loop.outer.sources[self.layer.id][index]
-        lines: list[str] = [f"input {index} of the loop"]
-        view = self.trace.view
+    def _add_input(self, index: int, *texts: str) -> str:
+        """Add the box of an input, once; return its id."""
+        lines, view, id = [f"input {index} of the loop"], self.trace.view, f"in{index}"
         if view is not None and self.content.values is not ValueDetail.NONE:
             found = next((entry.outer for entry in view.inputs if entry.input == index), None)
             if found is not None and found.array is not None:
                 lines.append(form_text(found.array))
-        label = f"input {index}" if source is None else excerpt(self.names[source.layer])
-        title = "" if source is None else str(self.trace.loop.outer.by_id[source.layer])
-        role = origin_role(self.trace.loop.outer, source)
-        return FigureNode(id, NodeKind.INPUT, label, tuple(lines), title=title, role=role)
+        if all(node.id != id for node in self.parts.nodes):
+            self.parts.nodes.append(input_node(self.trace.loop, self.names, index, *(texts or lines)))
+        return id
 
     def _input_edge(self, id: str, entry: InputMapping, stage: _Stage) -> FigureEdge:
         role = self.roles.role_of(entry)
-        ends = BodyEnds(self.roles.merged_from.get(entry.parameter), entry.parameter)
-        target = f"{stage.id}.n{entry.parameter}" if stage.trace is not None else stage.id
+        kind, label = EdgeKind.PORT, "initial value" if role is Role.MERGED else str(role)
         if role is Role.SLICED:
             found = stage.trace.slices.get(entry.parameter) if stage.trace is not None else None
             label = stage.named("slice") if found is None else f"[{found.begin}:{found.end}] along axis {found.axis}"
-            return FigureEdge(id, target, EdgeKind.SLICE, label, body=ends)
-        label = "initial value" if role is Role.MERGED else str(role)
-        return FigureEdge(id, target, EdgeKind.PORT, label, body=ends)
+            kind = EdgeKind.SLICE
+        ends = BodyEnds(self.roles.merged_from.get(entry.parameter), entry.parameter)
+        return FigureEdge(id, stage.port(entry.parameter), kind, label, body=ends)
 
     def _add_outputs(self) -> None:
         for entry in self.body.outputs:
             if entry.output is None or not self.stages or (self.trace.failed and entry.slicing is None):
                 continue
             id = f"out{entry.output}"
-            label = f"output {entry.output}{self._reader(entry.output)}"
+            readers = reader_names(self.trace.loop.outer, self.layer, entry.output, 24)
+            label = f"output {entry.output}{f' → {readers[0]}' if readers else ''}"
             if entry.slicing is None:
-                self.parts.nodes.append(FigureNode(id, NodeKind.OUTPUT, label, ("the value of the last iteration",)))
-                self.parts.edges.append(self._output_edge(self.stages[-1], entry, id, EdgeKind.PORT, "last value"))
-                continue
-            scan = self._scan(entry)
-            order = "nothing" if scan is None else scan.order + (" so far" if self.trace.failed else "")
-            lines: tuple[str, ...] = (f"Concat, {axis_text(entry.slicing)}: {order}",)
-            if scan is not None and scan.shape is not None:
-                lines = (*lines, shape_text(scan.shape))
-            self.parts.nodes.append(FigureNode(id, NodeKind.CONCATENATION, label, lines, joins=True))
-            for stage in self.stages:
-                self.parts.edges.append(self._output_edge(stage, entry, id, EdgeKind.PIECE, stage.pieces))
+                node = FigureNode(id, NodeKind.OUTPUT, label, ("the value of the last iteration",))
+                leads = [(self.stages[-1], EdgeKind.PORT, "last value")]
+            else:
+                node = FigureNode(id, NodeKind.CONCATENATION, label, self._scan(entry, entry.slicing), joins=True)
+                leads = [(stage, EdgeKind.PIECE, stage.pieces) for stage in self.stages]
+            self.parts.nodes.append(node)
+            self.parts.edges += [
+                FigureEdge(stage.port(entry.result), id, kind, text, body=BodyEnds(entry.result))
+                for stage, kind, text in leads
+            ]
 
-    def _output_edge(self, stage: _Stage, entry: OutputMapping, id: str, kind: EdgeKind, label: str) -> FigureEdge:
-        source = stage.id if stage.trace is None else f"{stage.id}.n{entry.result}"
-        return FigureEdge(source, id, kind, label, body=BodyEnds(entry.result))
-
-    def _reader(self, output: int) -> str:
-        """Return the first reader of an output of the loop, in short."""
-        found = reader_names(self.trace.loop.outer, self.layer, output, 24)
-        return f" → {found[0]}" if found else ""
-
-    def _scan(self, entry: OutputMapping) -> ScanView | None:
-        view: LoopView | None = self.trace.view
-        return None if view is None else next((scan for scan in view.scans if scan.output == entry.output), None)
+    def _scan(self, entry: OutputMapping, slicing: Slicing) -> tuple[str, ...]:
+        """Return how the pieces of an output are joined, and the shape that they make."""
+        view = self.trace.view
+        scan = None if view is None else next((one for one in view.scans if one.output == entry.output), None)
+        order = "nothing" if scan is None else scan.order + (" so far" if self.trace.failed else "")
+        told = f"Concat, {axis_text(slicing)}: {order}"
+        return (told,) if scan is None or scan.shape is None else (told, shape_text(scan.shape))
 
     def _add_end(self) -> None:
         """Add the reason for the end, and the value that was it."""
         trace = self.trace
         lines = tuple(filter(None, (trace.reason or shortened(trace.ended, 60), trace.decided)))
         self.parts.nodes.append(FigureNode("end", NodeKind.END, f"after {counted(trace.count, 'iteration')}", lines))
-        if not self.stages:
-            return
-        last = self.stages[-1]
-        source = last.id
         condition = next((entry.result for entry in self.body.outputs if entry.purpose == "execution_condition"), None)
-        if self.trace.by_condition and condition is not None and last.trace is not None:
-            source = f"{last.id}.n{condition}"
-        self.parts.edges.append(FigureEdge(source, "end", EdgeKind.ENDS, "ended the loop", body=BodyEnds(condition)))
+        for last in self.stages[-1:]:
+            source = last.port(condition) if trace.by_condition else last.id
+            self.parts.edges.append(
+                FigureEdge(source, "end", EdgeKind.ENDS, "ended the loop", body=BodyEnds(condition))
+            )
 
     # --- iterations ------------------------------------------------------------------------------------------------
 
@@ -560,21 +519,17 @@ class _Unrolled:
         lost = {(one.result, one.parameter) for one in edges_without_effect(self.layer)}
         for before, after in pairwise(self.stages):
             for edge in self.drawn.back_edges:
-                made = _carried(before, after, edge)
-                if (edge.result, edge.parameter) in lost:
-                    made = replace(made, kind=EdgeKind.NO_EFFECT, label=f"{edge.name}: no effect")
-                self.parts.edges.append(made)
+                is_lost = (edge.result, edge.parameter) in lost
+                kind, label = (
+                    (EdgeKind.NO_EFFECT, f"{edge.name}: no effect") if is_lost else (EdgeKind.CARRIED, edge.name)
+                )
+                ends = before.port(edge.tail), after.port(edge.head)
+                self.parts.edges.append(FigureEdge(*ends, kind, label, body=BodyEnds(edge.result, edge.parameter)))
 
 
 def _moved(id: str, stage: str) -> str:
     """Return an id of the template in an iteration."""
     return stage if id == _STAGE else f"{stage}.{id}"
-
-
-def _carried(before: _Stage, after: _Stage, edge: DrawnBackEdge) -> FigureEdge:
-    source = before.id if before.trace is None else f"{before.id}.n{edge.tail}"
-    target = after.id if after.trace is None else f"{after.id}.n{edge.head}"
-    return FigureEdge(source, target, EdgeKind.CARRIED, edge.name, body=BodyEnds(edge.result, edge.parameter))
 
 
 def _range(begin: int, end: int) -> str:

@@ -23,7 +23,7 @@ from stepper.export.figures.loop_trace import LoopTrace
 from stepper.export.fonts import FAMILY
 from stepper.export.layout.ports_in_boxes import arranged
 from stepper.export.options import Theme
-from stepper.export.picture import Picture
+from stepper.export.picture import FigureRequest, Picture
 from stepper.export.stepping import BodyLayout
 from stepper.export.textbook.lanes import textbook
 from stepper.export.textbook.page import MOST_SHOWN, ends_of, textbook_page
@@ -154,10 +154,10 @@ def _run(trace: LoopTrace, model: Model | None) -> SteppedDrawing | None:
     ends = None if not found[1] else (min(found[0], MOST_SHOWN), min(found[1], MOST_SHOWN))
     for width in _WIDTHS:
         try:
-            made = textbook_page(book, width, "", f"A run of {trace.loop.title}. {trace.ended}.", ends=ends)
+            told = f"A run of {trace.loop.title}. {trace.ended}."
+            return stepped(*textbook_page(book, FigureRequest(), told, ends, width))
         except UsageError:
             continue
-        return stepped(made.drawing, made.times)
     return None
 
 

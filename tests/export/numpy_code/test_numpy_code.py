@@ -109,7 +109,7 @@ def test_one_loop_is_a_function_of_what_goes_into_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("loop", "rules", "message"),
-    [("no_such", Rules.SPEC, "there are Loop 'passes' (id 7), Loop 'pairs_of_neighbours' (id 6)"),
+    [("no_such", Rules.SPEC, "no loop is called 'no_such'; there are 'passes', 'passes::pairs_of_neighbours'"),
      (None, Rules.OPENVINO, "rules of the specification")],
 )  # fmt: skip
 def test_what_cannot_be_written_is_refused(loop: str | None, rules: Rules, message: str) -> None:
