@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from stepper.integrations.dap.requests.registry import request_kinds
+from stepper.integrations.dap.answering import REQUESTS
 from tests.conformance.npm_packages import installed
 
 ROOT = Path(__file__).parents[2]
@@ -49,7 +49,7 @@ def held(modules: Path, samples: Path, *port: str) -> list[str]:
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=SECONDS, check=False)
     assert done.returncode == 0, done.stderr
     *sessions, requests = done.stdout.splitlines()
-    assert set(requests.split()[1:]) - {"nonsense"} == set(request_kinds())
+    assert set(requests.split()[1:]) - {"nonsense"} == set(REQUESTS)
     return sessions
 
 

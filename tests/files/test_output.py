@@ -439,7 +439,7 @@ WRITERS = {
     "stepper/files/output.py": "the one place",
     "stepper/recording/file.py": "SQLite writes recordings and sessions; targets are checked before",
     "stepper/files/locks.py": "locks beside the files",
-    "stepper/integrations/dap/tokens.py": "a token that the user alone may read, from the first moment",
+    "stepper/integrations/dap/messages.py": "a token that the user alone may read, from the first moment",
     "stepper/plain_values.py": "members of an archive, whose file comes from the one place",
     "stepper/cli/program.py": "the null device in place of a stream that is closed",
     "stepper/compare/passes.py": "models for the runtime, in a temporary folder",

@@ -14,13 +14,17 @@ from xml.etree import ElementTree
 import pytest
 
 from stepper.errors import StepperError, UsageError
-from stepper.integrations.documents import drawing
+from stepper.integrations.documents import figure
 from stepper.integrations.documents import figure as figures
-from stepper.integrations.documents.cache import FigureCache
-from stepper.integrations.documents.drawing import FigureFailed
-from stepper.integrations.documents.figure import DocumentFigure, DocumentKind, asked
-from stepper.integrations.documents.inline import InlineFigures
-from stepper.integrations.mkdocs.reading import read_fence
+from stepper.integrations.documents.figure import (
+    DocumentFigure,
+    DocumentKind,
+    FigureCache,
+    FigureFailed,
+    InlineFigures,
+    asked,
+)
+from stepper.integrations.mkdocs.page import read_fence
 
 SAMPLES = Path(__file__).parents[2] / "sample_models"
 MODEL = "reverse/model.xml"
@@ -177,10 +181,10 @@ def test_what_export_says_of_a_mistake_is_the_message(folder: Path) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no signals")
 def test_a_drawing_that_does_not_end_or_is_killed_is_an_error(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(FigureFailed, match=r"was not drawn within 0\.05 s"):
-        drawing.draw([MODEL], folder, folder / "x.svg", seconds=0.05)
-    monkeypatch.setattr(drawing, "_PROGRAM", "import os; os.abort()")
+        figure.draw([MODEL], folder, folder / "x.svg", seconds=0.05)
+    monkeypatch.setattr(figure, "_PROGRAM", "import os; os.abort()")
     with pytest.raises(FigureFailed, match="ended with -6"):
-        drawing.draw([MODEL], folder, folder / "x.svg")
+        figure.draw([MODEL], folder, folder / "x.svg")
 
 
 def test_modules_of_the_folder_are_not_loaded(folder: Path) -> None:

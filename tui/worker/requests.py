@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from msgspec import Struct
 
-from stepper.integrations.dap.visits import Visit
+from stepper.integrations.dap.stack import Visit
 
 if TYPE_CHECKING:
     from stepper.debug.debugger import Debugger

@@ -18,10 +18,9 @@ from stepper.cli.parser import command_parsers
 from stepper.debug.breakpoints.data_breakpoints import break_description
 from stepper.errors import UsageError
 from stepper.files.kinds import is_case, is_model_path
-from stepper.integrations.dap.framing import HOST
+from stepper.integrations.dap.messages import CHOSEN, HOST
 from stepper.integrations.dap.server import ClientPort, serve_port, serve_streams
 from stepper.integrations.dap.session import OpenedRun, OpenRun
-from stepper.integrations.dap.tokens import CHOSEN
 from stepper.terminal import say
 from stepper.wording import near_text
 

@@ -15,8 +15,8 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from stepper.errors import StepperError
+from stepper.integrations.dap.answering import REQUESTS, RequestKind
 from stepper.integrations.dap.messages import EventMessage, Request, Response
-from stepper.integrations.dap.requests.registry import RequestKind, request_kinds
 from stepper.integrations.dap.session import DapSession, OpenRun
 from stepper.wording import excerpt, near_text
 
@@ -171,11 +171,10 @@ class Adapter:
         return kind.answer(self.session, arguments)
 
     def _kind(self, command: str) -> RequestKind:
-        kinds = request_kinds()
-        if command not in kinds:
-            near = near_text(command[:60], kinds)
+        if command not in REQUESTS:
+            near = near_text(command[:60], REQUESTS)
             raise BadArguments(f"there is no request '{excerpt(command)}' here{f'; {near}' if near else ''}")
-        return kinds[command]
+        return REQUESTS[command]
 
     # --- sending -------------------------------------------------------------------------------------------------
 

@@ -14,10 +14,10 @@ from stepper.debug.breakpoints.breakpoint import BreakDescription
 from stepper.debug.debugger import Debugger
 from stepper.errors import UsageError
 from stepper.integrations.dap.adapter import Adapter, command_of
-from stepper.integrations.dap.requests.registry import request_kinds
+from stepper.integrations.dap.answering import REQUESTS
 from stepper.integrations.dap.server import ClientPort, serve_streams
 from stepper.integrations.dap.session import OpenedRun
-from stepper.integrations.dap.visits import RunHost, Visit, Visited
+from stepper.integrations.dap.stack import RunHost, Visit, Visited
 
 _LOOK: Final = 0.05
 """Seconds between two looks whether what is waited for will never come."""
@@ -116,7 +116,7 @@ class RunPort:
     def carry_out(self, adapter: Adapter, content: bytes | None) -> None:
         """Answer a message when it is the turn of the editor. A movement is refused while the application moves."""
         command = "" if content is None else command_of(content)
-        kind = request_kinds().get(command)
+        kind = REQUESTS.get(command)
         if content is not None and (kind is None or not kind.needs_run):
             adapter.handle(content)
             return

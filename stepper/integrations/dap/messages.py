@@ -5,9 +5,20 @@ A field that is not here is not read. What is of another type than the protocol 
 
 from __future__ import annotations
 
-from typing import Any, Literal
+import contextlib
+import hmac
+import os
+import re
+import secrets
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any, Final, Literal
 
+import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
+
+from stepper.files.user_cache import roomy, user_cache
 
 Number = int | str | None
 
@@ -345,3 +356,140 @@ class ShownCompletion(_Shown, frozen=True):
     length: int
     detail: str = ""
     type: str = ""
+
+
+CHOSEN: Final = "STEPPER_DAP_TOKEN"
+"""The variable of the environment that has the token where its user chooses it."""
+_FOLDER: Final = "ports"
+_MOST_KEPT: Final = 4096
+NO_TOKEN: Final = (
+    'this port asks for its token: "token": "..." among the arguments of launch or attach; stepper dap --port prints it'
+)
+
+
+class _Token(Struct, frozen=True):
+    """The token among the arguments of a request."""
+
+    token: str = ""
+
+
+def new_token() -> str:
+    """Return the token of a port: the one that the user has chosen, else a new one."""
+    return os.environ.get(CHOSEN) or secrets.token_urlsafe()
+
+
+def has_token(message: bytes, token: str) -> bool:
+    """True if a request brings this token among its arguments."""
+    try:
+        given = msgspec.json.decode(msgspec.json.decode(message, type=Request).arguments, type=_Token).token
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return False
+    return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), token.encode("utf-8", "surrogateescape"))
+
+
+def keep(port: int, token: str) -> None:
+    """Keep the token of a port for adapters of the same user; where it cannot be kept, they must be told."""
+    forget(port)
+    roomy(_file(port).parent, _MOST_KEPT)  # those of programs that were killed go
+    with contextlib.suppress(OSError), open(_file(port), "x", opener=_private) as file:
+        file.write(token)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def forget(port: int) -> None:
+    """Take the token of a port away."""
+    with contextlib.suppress(OSError):
+        _file(port).unlink(missing_ok=True)
+
+
+def with_token(message: bytes, port: int) -> bytes:
+    """Return a request with the token that is kept of a port, unless it brings one or there is none."""
+    content: dict[str, Any] = msgspec.json.decode(message)
+    with contextlib.suppress(OSError, UnicodeError):
+        content["arguments"] = {"token": _file(port).read_text(encoding="utf-8"), **content["arguments"]}
+    return msgspec.json.encode(content)
+
+
+def _file(port: int) -> Path:
+    return user_cache() / _FOLDER / str(port)
+
+
+HOST: Final = "127.0.0.1"
+"""Programs of this machine alone may ask: a client has the rights of whoever started the adapter."""
+LARGEST: Final = 2**22
+"""Bytes of a message; a client never sends as many."""
+_MOST_SKIPPED: Final = 2**26
+"""Bytes of a message that is passed over; a head that says more is broken, and what stands behind it is no message."""
+_LONGEST_LINE: Final = 1000
+_MOST_LINES: Final = 8
+_LENGTH: Final = re.compile(rb"content-length:[ \t]*([0-9]{1,18})", re.IGNORECASE)
+_TYPE: Final = re.compile(rb"content-type:[^\r\n]*", re.IGNORECASE)
+_CHUNK: Final = 2**16
+
+
+class Unframed(Exception):
+    """Bytes that are not the frame of a message."""
+
+
+def framed(content: bytes) -> bytes:
+    """Return a message in its frame."""
+    return b"Content-Length: %d\r\n\r\n%s" % (len(content), content)
+
+
+def send_at_once(end: socket.socket) -> None:
+    """Have small messages not wait until the other end has confirmed those before, which it puts off for 40 ms."""
+    end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+
+def read_message(stream: IO[bytes]) -> bytes | None:
+    """Return the content of the next message; None where the stream ends.
+
+    Raise Unframed for a head that is none of the protocol, and for a message that is too large, which is skipped where
+    it can be one. What follows can be read on.
+    """
+    length = _read_head(stream)
+    if length is None:
+        return None
+    if length > LARGEST:
+        for _ in _skipped(stream, length if length <= _MOST_SKIPPED else 0):
+            pass
+        raise Unframed(f"a message of {length:,} bytes; at most {LARGEST:,} are read")
+    content = _exactly(stream, length)
+    return content if len(content) == length else None
+
+
+def _read_head(stream: IO[bytes]) -> int | None:
+    """Return the length that a head says; None where the stream ends."""
+    length, fault = None, ""
+    for _ in range(_MOST_LINES):
+        line = stream.readline(_LONGEST_LINE)
+        if not line:
+            return None
+        text = line.strip()
+        if not text and line.endswith(b"\n"):
+            break
+        if match := _LENGTH.fullmatch(text):
+            length = int(match[1])
+        elif _TYPE.fullmatch(text) is None:
+            fault = fault or f"{text[:60]!r} is no line of the head of a message"
+    else:
+        fault = fault or "the head of a message has no end"
+    if not fault and length is None:
+        fault = "the head of a message has no Content-Length"
+    if fault:
+        raise Unframed(fault)
+    return length
+
+
+def _exactly(stream: IO[bytes], length: int) -> bytes:
+    return b"".join(_skipped(stream, length))
+
+
+def _skipped(stream: IO[bytes], length: int) -> Iterator[bytes]:
+    """Yield so many bytes in pieces; fewer where the stream ends."""
+    while length and (piece := stream.read(min(length, _CHUNK))):
+        length -= len(piece)
+        yield piece

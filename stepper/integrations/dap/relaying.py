@@ -13,9 +13,15 @@ import msgspec
 from msgspec import Struct
 
 from stepper.integrations.dap.adapter import Adapter, RunElsewhere
-from stepper.integrations.dap.framing import HOST, Unframed, framed, read_message, send_at_once
-from stepper.integrations.dap.messages import EventMessage
-from stepper.integrations.dap.tokens import with_token
+from stepper.integrations.dap.messages import (
+    HOST,
+    EventMessage,
+    Unframed,
+    framed,
+    read_message,
+    send_at_once,
+    with_token,
+)
 
 _PATIENCE: Final = 5.0
 """Seconds in which a connection is made."""

@@ -13,10 +13,20 @@ from typing import IO, Final, Protocol
 
 from stepper.errors import UsageError
 from stepper.integrations.dap.adapter import Adapter, command_of, refusal
-from stepper.integrations.dap.framing import HOST, Unframed, framed, read_message, send_at_once
+from stepper.integrations.dap.messages import (
+    HOST,
+    NO_TOKEN,
+    Unframed,
+    forget,
+    framed,
+    has_token,
+    keep,
+    new_token,
+    read_message,
+    send_at_once,
+)
 from stepper.integrations.dap.relaying import relay
 from stepper.integrations.dap.session import OpenRun
-from stepper.integrations.dap.tokens import NO_TOKEN, forget, has_token, keep, new_token
 
 _MOST_WAITING: Final = 64
 """Messages that are read before those before are answered."""

@@ -26,7 +26,7 @@ from stepper.errors import StepperError, UsageError
 from stepper.integrations.dap.breakpoints import EXCEPTIONS, ClientBreakpoints
 from stepper.integrations.dap.listing import ModelListing
 from stepper.integrations.dap.messages import InitializeArguments
-from stepper.integrations.dap.source import listing_source
+from stepper.integrations.dap.stack import listing_source
 from stepper.integrations.dap.variables import StopVariables
 from stepper.integrations.following import Follower
 from stepper.wording import excerpt, printable_lines

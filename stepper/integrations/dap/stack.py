@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, Protocol
+
+from msgspec import Struct
+
 from stepper.debug.debugger import Debugger
 from stepper.debug.inspection.views import FrameView, LevelView, frame_views
 from stepper.engine.program import Program
-from stepper.errors import UsageError
+from stepper.errors import OutputError, UsageError
+from stepper.files.kinds import FileKind
+from stepper.files.output import OutputFile, ProtectedFiles
 from stepper.integrations.dap.listing import ModelListing
-from stepper.integrations.dap.messages import ShownFrame, ShownSource
+from stepper.integrations.dap.messages import ShownFrame, ShownSource, SourceArguments
+from stepper.ir.model import Layer, Model
 
 
 def shown_frames(debugger: Debugger, listing: ModelListing, source: ShownSource) -> list[ShownFrame]:
@@ -53,3 +64,118 @@ def program_of(debugger: Debugger, frame: int | None) -> Program:
     if not 0 < frame <= len(stack):
         raise UsageError(f"there is no frame {frame} at this stop")
     return stack[frame - 1].program
+
+
+FOLDER: Final = ".stepper"
+_SUFFIX: Final = ".stepper.py"
+_KIND: Final = FileKind("a listing", (".py",))
+_NUMBER: Final = 1
+"""By which the text is asked for where it is no file."""
+
+
+def listing_source(model: Model, text: str, protected: ProtectedFiles) -> ShownSource:
+    """Return the source with this text, written to its file where that can be."""
+    forms = [".calls" if model.calls is not None else ""]
+    forms += [".opened" if any(one.opened_from and not one.is_over_calls for one in _loops(model)) else ""]
+    name = f"{model.path.stem}{''.join(forms)}{_SUFFIX}"
+    path = Path(os.path.realpath(model.path.parent)) / FOLDER / name
+    if _is_written(path, text.encode(), protected):
+        return ShownSource(name, str(path))
+    return ShownSource(name, source_reference=_NUMBER, origin="listed by stepper; no file could be written")
+
+
+def _loops(model: Model) -> list[Layer]:
+    return [layer for _path, graph in model.graphs() for layer in graph.holders]
+
+
+def _is_written(path: Path, content: bytes, protected: ProtectedFiles) -> bool:
+    """Return True if the file has this content now."""
+    if path.parent.is_symlink() or path.is_symlink():
+        return False
+    try:
+        if path.is_file() and path.stat().st_size == len(content) and path.read_bytes() == content:
+            return True
+        path.parent.mkdir(exist_ok=True)
+        OutputFile(path, _KIND, protected).write(content)
+    except (OSError, OutputError):
+        return False
+    return True
+
+
+def is_source(asked: SourceArguments, source: ShownSource) -> bool:
+    """Return True if a client means this source."""
+    if asked.path:
+        same = bool(source.path) and _spelled(asked.path) == _spelled(source.path)
+        return same or (not source.path and os.path.basename(asked.path) == source.name)  # noqa: PTH119
+    if asked.source_reference:
+        return asked.source_reference == source.source_reference
+    return asked.name == source.name
+
+
+def _spelled(path: str) -> str:
+    try:
+        return os.path.normcase(os.path.realpath(path))
+    except (OSError, ValueError):
+        return path
+
+
+class Visited(Struct, frozen=True):
+    """Result of a visit: whether there is anything else to be shown now, and with which error it ended."""
+
+    is_other: bool = False
+    failure: str = ""
+
+
+class Visit(Struct, frozen=True, eq=False):
+    """Something that an editor wants of the run; what moves it has a title.
+
+    `work` is called in the thread of the run, and `done` is set when it has come back.
+    """
+
+    work: Callable[[Debugger], Visited]
+    title: str
+    done: threading.Event
+
+
+class RunHost(Protocol):
+    """The application that has the run, as seen from the thread of an editor."""
+
+    @property
+    def is_moving(self) -> bool:
+        """True while it moves the run itself."""
+        ...
+
+    @property
+    def has_ended(self) -> bool:
+        """True if its run is over, and what waits for it is never done."""
+        ...
+
+    def visit(self, visit: Visit) -> None:
+        """Have this done with the run, when it is its turn. UsageError where there is no run yet."""
+
+    def tell_editor(self, *, joined: bool) -> None:
+        """An editor has come, or has left."""
+
+
+class EditorPort(Protocol):
+    """The port on which editors join, as the application sees it."""
+
+    @property
+    def number(self) -> int:
+        """The port."""
+        ...
+
+    def open(self, host: RunHost) -> None:
+        """Let editors in."""
+
+    def begins(self) -> None:
+        """The application begins to move the run; in the thread of that."""
+
+    def stands(self, failure: str = "") -> None:
+        """The application has done something with the run, which may have failed; in the thread of that."""
+
+    def leave_run(self) -> None:
+        """The run is over: end the session of the editor, and take out of the run what it has set there."""
+
+    def end_session(self, *, restarts: bool) -> None:
+        """End the session of the editor that is there; `restarts`: there will be another run, which it may join."""

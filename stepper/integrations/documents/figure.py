@@ -6,11 +6,16 @@ import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+import re
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -20,10 +25,102 @@ from stepper.cli.arguments import page_width
 from stepper.cli.options.figure_words import export_options, names_a_path, words_of
 from stepper.cli.options.protected import protected_files
 from stepper.cli.parser import parsed
-from stepper.errors import StepperError, UsageError
+from stepper.errors import OutputError, StepperError, UsageError
 from stepper.files.allowed import ALLOWED, SettingsFile
-from stepper.integrations.documents.cache import FigureCache
-from stepper.integrations.documents.drawing import draw
+from stepper.files.kinds import FileKind
+from stepper.files.output import OutputFile
+from stepper.processes.starting import python_command
+
+_GIT: Final = ".gitignore"
+_IGNORED: Final = FileKind("what git passes over", ())
+_KEPT: Final = 30 * 24 * 3600
+"""Seconds for which a figure that no build asks for is kept."""
+
+
+class FigureCache:
+    """A folder of figures. Several processes may fill it: a file is there whole, or not at all."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def get(self, name: str, make: Callable[[Path], None]) -> Path:
+        """Return the file of a name, which `make` writes in one go where there is none.
+
+        Raise OutputError where the folder cannot be written, and what `make` raises.
+        """
+        kept = self.folder / name
+        with contextlib.suppress(OSError):
+            os.utime(kept)
+            return kept
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._forget()
+        except OSError as error:
+            raise OutputError(f"{self.folder}: figures cannot be kept there: {error.strerror}") from None
+        ignored = self.folder / _GIT
+        if not ignored.exists():
+            OutputFile(ignored, _IGNORED).write(b"*\n")
+        make(kept)
+        return kept
+
+    def _forget(self) -> None:
+        """Remove what was not asked for since long; what other processes are about to write is younger."""
+        before = time.time() - _KEPT
+        for path in self.folder.iterdir():
+            with contextlib.suppress(OSError):
+                if path.stat().st_mtime < before and path.name != _GIT:
+                    path.unlink()
+
+
+_SECONDS: Final = 300.0
+"""How long the drawing of a figure may take."""
+_LONGEST: Final = 4000
+"""Letters of a message."""
+_PROGRAM: Final = "from stepper.cli import main; sys.exit(main())"
+
+
+class FigureFailed(StepperError):
+    """A figure of a document that could not be drawn; the message is that of `stepper export`."""
+
+
+def draw(words: Sequence[str], folder: Path, target: Path, seconds: float = _SECONDS) -> None:
+    """Carry out `stepper export WORDS -o TARGET` in a folder. Raise FigureFailed."""
+    command = python_command(_PROGRAM, "export", *words, "-o", str(target), folder=folder)
+    group: dict[str, Any] = {"process_group": 0} if os.name == "posix" else {}
+    environment = {**os.environ, "PYTHONIOENCODING": "utf-8"}
+    with tempfile.TemporaryFile() as messages:
+        try:
+            process = subprocess.Popen(
+                command,
+                cwd=folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=messages,
+                stderr=messages,
+                **group,
+            )
+        except (OSError, ValueError) as error:
+            raise FigureFailed(f"{folder}: nothing can be drawn there: {error}") from None
+        try:
+            code = process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            raise FigureFailed(f"the figure was not drawn within {seconds:g} s; one of less is drawn sooner") from None
+        finally:
+            _end(process)
+        messages.seek(0)
+        said = messages.read().decode("utf-8", "replace").strip()[-_LONGEST:]
+    if code:
+        raise FigureFailed(said.removeprefix("stepper: ") or f"stepper export ended with {code}")
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End the process and those that it started."""
+    if process.poll() is None:
+        if os.name == "posix":
+            os.killpg(process.pid, signal.SIGKILL)
+        process.kill()
+        process.wait()
+
 
 OWN: Final = ("alt", "caption")
 """What a page says of a figure that is no option of export."""
@@ -165,3 +262,25 @@ def _digest(path: Path) -> str | None:
 def _digest_of(path: Path, _time: int, _size: int) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+_NAME: Final = re.compile(r'<svg [^>]*class="stepper (s[0-9a-f]{8})"')
+_FITTING: Final = 'style="max-width:100%;height:auto" '
+
+
+class InlineFigures:
+    """The figures of one page: their ids differ, also where one figure stands there twice."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, int] = {}
+
+    def svg(self, file: Path) -> str:
+        """Return the text of a drawing, which takes no more room than the page has."""
+        text = file.read_text(encoding="utf-8").strip()
+        text = text.replace("<svg ", f"<svg {_FITTING}", 1)
+        match = _NAME.search(text)
+        if match is None:  # Graphviz has no ids of ours
+            return text
+        name = match[1]
+        self._seen[name] = count = self._seen.get(name, 0) + 1
+        return text if count == 1 else text.replace(name, f"{name}_{count}")

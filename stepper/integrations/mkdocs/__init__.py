@@ -18,11 +18,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from stepper.errors import StepperError
-from stepper.integrations.documents.cache import FigureCache
-from stepper.integrations.documents.figure import DocumentKind, asked
-from stepper.integrations.documents.inline import InlineFigures
-from stepper.integrations.mkdocs.page import FencePlace, tell_anchor
-from stepper.integrations.mkdocs.reading import read_fence
+from stepper.integrations.documents.figure import DocumentKind, FigureCache, InlineFigures, asked
+from stepper.integrations.mkdocs.page import FencePlace, read_fence, tell_anchor
 
 CACHE: Final = Path(".cache", "stepper")
 """Folder of the figures, below that of mkdocs.yml."""

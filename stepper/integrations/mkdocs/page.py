@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
+
+from stepper.errors import UsageError
 
 _LOG: Final = logging.getLogger("mkdocs.plugins.stepper")
 """MkDocs prints the warnings below its own name, and `--strict` counts them."""
@@ -67,3 +70,22 @@ def _line(file: Any, source: str) -> int:
 
 def _filled(lines: Iterable[str]) -> list[str]:
     return [line.strip() for line in lines if line.strip()]
+
+
+_OPTION: Final = re.compile(r":?([a-z][a-z-]*)(?:\s*:(?:\s+(.*))?)?")
+
+
+def read_fence(source: str) -> tuple[str, Mapping[str, str]]:
+    """Return the model ("": there is none) and the options: `name: value`, or a name alone.
+
+    What stands there several times has a value on each line. Raise UsageError for another line.
+    """
+    lines = [line.strip() for line in source.splitlines() if line.strip()]
+    found: dict[str, str] = {}
+    for line in lines[1:]:
+        match = _OPTION.fullmatch(line)
+        if match is None:
+            raise UsageError(f"'{line[:60]}' is no option; write one in each line, such as view: rolled")
+        name, value = match[1], match[2] or ""
+        found[name] = f"{found[name]}\n{value}" if name in found else value
+    return lines[0] if lines else "", found

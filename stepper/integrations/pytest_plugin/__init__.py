@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from stepper.integrations.pytest_plugin.checking import ModelCheck
-    from stepper.integrations.pytest_plugin.comparing import AgreementCheck, GoldenCheck
-    from stepper.integrations.pytest_plugin.running import RunCheck
+    from stepper.integrations.pytest_plugin.running import AgreementCheck, GoldenCheck, ModelCheck, RunCheck
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -44,7 +42,7 @@ def stepper_run(request: pytest.FixtureRequest) -> RunCheck:
 @pytest.fixture
 def stepper_agree(request: pytest.FixtureRequest) -> AgreementCheck:
     """Compare two runs, loops included: stepper_agree(model, "openvino", inputs, rtol=1e-4)."""
-    from stepper.integrations.pytest_plugin.comparing import AgreementCheck
+    from stepper.integrations.pytest_plugin.running import AgreementCheck
 
     return AgreementCheck(request)
 
@@ -52,7 +50,7 @@ def stepper_agree(request: pytest.FixtureRequest) -> AgreementCheck:
 @pytest.fixture
 def stepper_golden(request: pytest.FixtureRequest) -> GoldenCheck:
     """Compare a run with a recorded one: stepper_golden("run.sqlite", model, inputs); --stepper-update records it."""
-    from stepper.integrations.pytest_plugin.comparing import GoldenCheck
+    from stepper.integrations.pytest_plugin.running import GoldenCheck
 
     return GoldenCheck(request)
 
@@ -60,6 +58,6 @@ def stepper_golden(request: pytest.FixtureRequest) -> GoldenCheck:
 @pytest.fixture
 def stepper_check(request: pytest.FixtureRequest) -> ModelCheck:
     """Ask the rules of `stepper lint` and, with inputs, of `stepper check`: stepper_check(model, inputs)."""
-    from stepper.integrations.pytest_plugin.checking import ModelCheck
+    from stepper.integrations.pytest_plugin.running import ModelCheck
 
     return ModelCheck(request)

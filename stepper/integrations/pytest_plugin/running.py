@@ -2,29 +2,199 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+import os
+import re
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import wraps
+from pathlib import Path
+from typing import Any, Final, ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
+import pytest
 
 from stepper.commands.stop_answers import stop_lines
+from stepper.compare.comparison import RunComparison, compare_models, compare_with
+from stepper.compare.references.opening import open_reference
+from stepper.compare.report import text_lines
 from stepper.debug.breakpoints.data_breakpoints import specification
 from stepper.debug.causes.cause import Became
 from stepper.debug.debugger import Debugger
 from stepper.debug.scopes import Names
 from stepper.debug.stop import Reason
 from stepper.debug.stop_scope import StopScope
+from stepper.diagnosis.check.checking import check_run, ranked
+from stepper.diagnosis.findings import GRAVITY, Finding, Severity
+from stepper.diagnosis.lint.linting import lint
+from stepper.diagnosis.selection import Selection, settings
+from stepper.diagnosis.texts import report_lines
 from stepper.element_types import Array
+from stepper.engine.array_files import read_archive
+from stepper.engine.compiler import compile_model
+from stepper.engine.inputs import bind_inputs, positions_of_keys
+from stepper.engine.machine import Machine
 from stepper.engine.rules import Rules
 from stepper.engine.run import LoopLog, LoopSummary, Outputs, collect
 from stepper.errors import StepperError, UsageError
-from stepper.integrations.pytest_plugin.failing import CheckFailed, FixtureOfRuns, GivenInputs, KeptRun, failing
-from stepper.ir.reader import ModelSource
+from stepper.files.kinds import ARRAYS, CASE_INPUTS, CASE_STATES, RECORDING, is_model_path
+from stepper.files.output import OutputFile, ProtectedFiles
+from stepper.ir.model import Model
+from stepper.ir.reader import ModelSource, opened
 from stepper.ops.operands import form_text
+from stepper.plain_values import write_arrays
 from stepper.query.expressions import parse
 from stepper.tensors.number_text import array_text
 from stepper.tensors.statistics import statistics
+from stepper.tensors.tolerances import Tolerances
 from stepper.wording import counted, enumerated
+
+_LONGEST_NAME: Final = 100
+_RECORDED: Final = "run.sqlite"
+
+GivenInputs: TypeAlias = Mapping[str | int, Any] | str | Path
+"""Arrays by the names of inputs, or the path of an .npz with them."""
+
+Again: TypeAlias = Callable[[], Debugger]
+"""Makes the debugger of a run once more."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class KeptRun:
+    """Model and inputs of a run, by the names of the model, for the command that opens it."""
+
+    def __init__(self, source: ModelSource, inputs: GivenInputs, states: Mapping[str, Any] | None = None) -> None:
+        self.model: Model = opened(source)
+        self.path = Path(source) if isinstance(source, (str, Path)) else self.model.path
+        self.inputs = bind_inputs(self.model, _read(self.model, inputs))
+        self.states = states or {}
+
+    @property
+    def by_position(self) -> dict[str | int, Array]:
+        """Return the inputs as a debugger takes them."""
+        return dict(enumerate(self.inputs))
+
+
+def _read(model: Model, inputs: GivenInputs) -> Mapping[str | int, Any]:
+    if not isinstance(inputs, (str, Path)):
+        return inputs
+    arrays = read_archive(Path(inputs))
+    keys = positions_of_keys(model.graph.parameters, arrays)
+    return {position: arrays[key] for position, key in keys.items()}
+
+
+class FixtureOfRuns:
+    """Fixture that fails with a report: where its runs are kept, and whether they are recorded."""
+
+    def __init__(self, request: pytest.FixtureRequest) -> None:
+        self._request = request
+        self._folder: Path | None = None
+        self._count = 0
+
+    @property
+    def is_recording(self) -> bool:
+        """True where failing runs are recorded (`--stepper-trace`)."""
+        return self._request.config.getoption("--stepper-trace") is not None
+
+    @property
+    def is_updating(self) -> bool:
+        """True where files of golden runs are written anew (`--stepper-update`)."""
+        return bool(self._request.config.getoption("--stepper-update"))
+
+    def folder(self) -> Path:
+        """Return a new folder for a run that fails: of `--stepper-trace`, else among pytest's temporary ones."""
+        asked = self._request.config.getoption("--stepper-trace")
+        if asked is None:
+            factory: pytest.TempPathFactory = self._request.getfixturevalue("tmp_path_factory")
+            return factory.mktemp("stepper")
+        # A test's id has the file, the class and the parameters, so that processes of xdist never share a folder.
+        name = re.sub(r"[^\w.-]+", "-", self._request.node.nodeid)[-_LONGEST_NAME:].strip("-.")
+        folder: Path = (
+            self._request.config.invocation_params.dir / asked / (f"{name}-{self._count}" if self._count else name)
+        )
+        self._count += 1
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    def failed(
+        self,
+        run: KeptRun,
+        lines: Sequence[str],
+        *more: str,
+        words: Sequence[str] = (),
+        reference: object = None,
+        again: Again | None = None,
+    ) -> CheckFailed:
+        """Return how the test fails: these lines, the command that opens the run, and more.
+
+        What the run got is kept; where that is asked for, the run is recorded, as `again` makes it (None: to its end).
+        `words` are options of the run that the command has, too; `reference` is what it was compared with.
+        """
+        folder, command = self._keep(run)
+        command += [*words, *([] if reference is None else ["--reference", str(reference)])]
+        if self.is_recording:
+            file = folder / _RECORDED
+            _record(Debugger(run.model, run.by_position, states=run.states) if again is None else again(), file)
+            more = (*more, f"recorded{'' if again is None else ' up to there'}: {file}")
+        return CheckFailed(lines, command, *more)
+
+    def _keep(self, run: KeptRun) -> tuple[Path, list[str]]:
+        """Write the inputs of a run; return their folder, and the command that opens the run."""
+        folder = self.folder()
+        words = ["stepper", str(run.path)]
+        protected = ProtectedFiles.of_model(run.path)
+        names = [layer.name for layer in run.model.graph.parameters]
+        given = dict(zip(names, run.inputs, strict=True))
+        for option, file, arrays in (("--inputs", CASE_INPUTS, given), ("--states", CASE_STATES, run.states)):
+            if arrays:
+                with OutputFile(folder / file, ARRAYS, protected).writing() as target:
+                    write_arrays(target, arrays)
+                words += [option, str(folder / file)]
+        return folder, words
+
+
+class CheckFailed(StepperError):
+    """A test fails: these lines, the command that opens what failed, and more."""
+
+    has_lines = True
+
+    def __init__(self, lines: Sequence[str], command: Sequence[str] = (), *more: str) -> None:
+        opens = [f"open it: {shlex.join(command)}"] if command else []
+        super().__init__("\n".join([*lines, *opens, *more]))
+
+
+def _record(debugger: Debugger, file: Path) -> None:
+    """Run again, recorded up to where it stops; the file of an earlier run of the test goes."""
+    from stepper.recording import record
+    from stepper.recording.recorder import continue_recorded, recorded
+
+    file.unlink(missing_ok=True)
+    recorder = record(debugger.machine, debugger.inputs, file)
+    with recorded(debugger, recorder):
+        try:
+            continue_recorded(debugger, recorder, for_good=True)
+        except StepperError:
+            recorder.halt(for_good=True)  # the run fails, as it did before
+
+
+def failing(check: Callable[P, T]) -> Callable[P, T]:
+    """Return the call of a fixture: an error fails the test with its message alone, at the line of the test.
+
+    How the product came to it helps nobody who wrote a test.
+    """
+
+    @wraps(check)
+    def called(*arguments: P.args, **options: P.kwargs) -> T:
+        __tracebackhide__ = True
+        try:
+            return check(*arguments, **options)
+        except StepperError as error:
+            message = str(error)
+        pytest.fail(message)
+
+    return called
+
 
 _FEW: Final = 4
 """Elements that are written one by one."""
@@ -149,3 +319,133 @@ def _told(loop: LoopSummary, count: int) -> str:
     )
     ended = enumerated([str(reason) for reason in loop.ended])
     return f"{loop.path} ran {ran}, not {count:,}: {ended} (line {loop.line})"
+
+
+class AgreementCheck(FixtureOfRuns):
+    """Compares a model with another, OpenVINO, onnxruntime, a recording or an archive of values."""
+
+    @failing
+    def __call__(
+        self,
+        model: ModelSource,
+        other: ModelSource,
+        inputs: GivenInputs,
+        *,
+        rtol: float | None = None,
+        atol: float | None = None,
+    ) -> RunComparison:
+        """Return the comparison, in which nothing is outside of the tolerances.
+
+        `other` is what `stepper compare --with` takes, or a model. Without `rtol` and `atol` they follow from the
+        element types, as there.
+        """
+        run = KeptRun(model, inputs)
+        found = _compared(run, other, rtol, atol)
+        if found.differs:
+            reference = other.path if isinstance(other, Model) else other
+            raise self.failed(run, text_lines(found), reference=reference)
+        return found
+
+
+class GoldenCheck(FixtureOfRuns):
+    """Compares a run with the recording of a good one, which --stepper-update makes."""
+
+    @failing
+    def __call__(
+        self,
+        file: str | Path,
+        model: ModelSource,
+        inputs: GivenInputs,
+        *,
+        rtol: float | None = None,
+        atol: float | None = None,
+    ) -> RunComparison | None:
+        """Return the comparison with the recording; None where it was written anew."""
+        file, run = Path(file), KeptRun(model, inputs)
+        if self.is_updating:
+            _write(run, file)
+            return None
+        if not file.exists():
+            raise UsageError(f"there is no {file} yet; pytest --stepper-update records it from this run")
+        found = _compared(run, file, rtol, atol)
+        if found.differs:
+            again = "pytest --stepper-update records it anew, if this is as it should be"
+            raise self.failed(run, text_lines(found), again, reference=file)
+        return found
+
+
+def _compared(run: KeptRun, other: ModelSource, rtol: float | None, atol: float | None) -> RunComparison:
+    tolerances = None if rtol is atol is None else Tolerances(True, rtol, atol)
+    if not isinstance(other, (str, Path)) or is_model_path(str(other)):
+        return compare_models(run.model, other, run.by_position, tolerances=tolerances)
+    compiled = compile_model(run.model)
+    reference = open_reference(str(other), compiled, run.inputs, source=run.path, option="stepper_agree")
+    tolerances = None if tolerances is None else Tolerances(reference.is_exact, rtol, atol)
+    return compare_with(Machine(compiled, run.inputs), reference, tolerances)
+
+
+def _write(run: KeptRun, file: Path) -> None:
+    """Record a run; an earlier recording, and nothing else, is replaced."""
+    from stepper.recording import RecordingOptions, open_recording, record
+
+    OutputFile(file, RECORDING, ProtectedFiles.of_model(run.path), "stepper_golden").check()
+    if file.exists():
+        open_recording(file).close()  # refuses what is none
+    # Of a process of its own: where tests run in several, some may have the same file.
+    written = file.with_name(f".{file.name}.{os.getpid()}.part")
+    written.unlink(missing_ok=True)
+    try:
+        machine = Machine(compile_model(run.model), run.inputs)
+        with record(machine, run.inputs, written, RecordingOptions.parse("all")) as recorder:
+            recorder.run()
+        written.replace(file)
+    finally:
+        written.unlink(missing_ok=True)
+
+
+class ModelCheck(FixtureOfRuns):
+    """Asks the rules, and fails where a finding is as grave as `fail_on`."""
+
+    @failing
+    def __call__(
+        self,
+        model: ModelSource,
+        inputs: GivenInputs | None = None,
+        *,
+        fail_on: str = "error",
+        select: Iterable[str] = (),
+        ignore: Iterable[str] = (),
+    ) -> tuple[Finding, ...]:
+        """Return all findings, the gravest first; those of a run where there are inputs.
+
+        `fail_on` is error, warning or note; `select` and `ignore` are names of rules, or the beginning of their ids,
+        beside what the settings of the project say.
+        """
+        least, asked = _severity(fail_on), _asked(select, ignore)
+        found, run = _file_findings(model), None
+        if inputs is not None and not any(one.spot.part == "file" for one in found):
+            run = KeptRun(model, inputs)
+            found += check_run(Debugger(run.model, run.by_position)).findings
+        chosen = ranked(one for one in found if one.rule in asked.names)
+        grave = [one for one in chosen if GRAVITY[one.severity] <= GRAVITY[least]]
+        if grave:
+            lines = [line for one in grave for line in report_lines(one)]
+            raise CheckFailed(lines) if run is None else self.failed(run, lines)
+        return chosen
+
+
+def _file_findings(model: ModelSource) -> list[Finding]:
+    is_ir = isinstance(model, (str, Path)) and str(model).endswith(".xml")
+    return list(lint(str(model))) if is_ir else []
+
+
+def _asked(select: Iterable[str], ignore: Iterable[str]) -> Selection:
+    selected, ignored = settings(Path.cwd())
+    return Selection.of(tuple(select) or selected, (*ignored, *ignore))
+
+
+def _severity(word: str) -> Severity:
+    try:
+        return Severity(word)
+    except ValueError:
+        raise UsageError(f"fail_on='{word}': expected error, warning or note") from None

@@ -10,9 +10,8 @@ from typing import Any
 from sphinx.application import Sphinx
 
 from stepper import __version__
-from stepper.integrations.sphinx import documents
-from stepper.integrations.sphinx.directive import StepperDirective
-from stepper.integrations.sphinx.placing import PictureNode, PlacedImages, visit_html
+from stepper.integrations.sphinx import directive
+from stepper.integrations.sphinx.directive import PictureNode, PlacedImages, StepperDirective, visit_html
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
@@ -20,7 +19,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("stepper", StepperDirective)
     app.add_node(PictureNode, html=(visit_html, None))
     app.add_post_transform(PlacedImages)
-    app.connect("env-get-outdated", documents.outdated)
-    app.connect("env-purge-doc", documents.purge)
-    app.connect("env-merge-info", documents.merge)
+    app.connect("env-get-outdated", directive.outdated)
+    app.connect("env-purge-doc", directive.purge)
+    app.connect("env-merge-info", directive.merge)
     return {"version": __version__, "env_version": 1, "parallel_read_safe": True, "parallel_write_safe": True}

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from stepper.integrations.dap.framing import LARGEST, Unframed, framed, read_message
-from stepper.integrations.dap.requests.registry import request_kinds
+from stepper.integrations.dap.answering import REQUESTS
+from stepper.integrations.dap.messages import LARGEST, Unframed, framed, read_message
 from tests.integrations.dap.client import Client, sample_client
 
 _MOVES = ("next", "stepIn", "stepBack", "stepOut", "continue", "reverseContinue", "restart")
@@ -64,7 +64,7 @@ FITTING = {
 def test_a_thousand_random_requests_are_all_answered(tmp_path: Path) -> None:
     chance = random.Random(20)
     client = sample_client("nested_loop", tmp_path)
-    commands = [*(set(request_kinds()) - {"disconnect", "terminate", "launch", "attach"}), "nonsense", ""]
+    commands = [*(set(REQUESTS) - {"disconnect", "terminate", "launch", "attach"}), "nonsense", ""]
     succeeded = 0
     for number in range(1000):
         command = chance.choice(_MOVES if number % 5 == 0 else sorted(commands))
@@ -199,7 +199,7 @@ def test_only_a_movement_to_the_next_stop_is_interrupted_for_a_request(
 
 def test_a_client_that_asks_before_it_launches_is_told(tmp_path: Path) -> None:
     client = Client(tmp_path)
-    for command in sorted(set(request_kinds()) - {"disconnect", "terminate", "launch", "attach"}):
+    for command in sorted(set(REQUESTS) - {"disconnect", "terminate", "launch", "attach"}):
         answer = client.answer(command)
         assert answer["success"] or "launch one first" in answer["message"] or "missing required" in answer["message"]
     assert client.answer("stepBak")["message"] == "there is no request 'stepBak' here; near are stepBack, stepIn"

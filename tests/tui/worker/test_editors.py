@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from stepper.debug.debugger import Debugger
-from stepper.integrations.dap.framing import HOST
 from stepper.integrations.dap.joining import RunPort
+from stepper.integrations.dap.messages import HOST
 from tests.integrations.dap.client import ROOT, copied
 from tests.integrations.dap.test_server import StreamClient
 from tests.tui.driven import Driven, drive

@@ -1,1 +1,0 @@
-"""Requests by name, and what answers each; a module for each kind of them."""
