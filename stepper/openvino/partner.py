@@ -27,7 +27,6 @@ from stepper.openvino.runtime import (
     RuntimeFacts,
     complaint,
     ensure_installed,
-    layer_facts,
 )
 from stepper.processes.messages import ENDED
 from stepper.processes.worker import LONGEST, Limits, RemoteFunction, Worker
@@ -187,7 +186,7 @@ def remote_layer(
     places = tuple(index for index, constant in enumerate(constants) if constant is not None)
 
     def define(key: int) -> tuple[DefineLayer, list[Any]]:
-        definition = DefineLayer(key, runtime.facts, layer_facts(layer), places, is_last_resort)
+        definition = DefineLayer(key, runtime.facts, layer, places, is_last_resort)
         return definition, [constants[place] for place in places]
 
     subject = f"{layer.type} '{excerpt(layer.name)}' (layer {layer.id}, line {layer.line})"

@@ -12,7 +12,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -22,7 +21,7 @@ from stepper import element_types
 from stepper.element_types import STRING, STRING_DTYPE, Array, ElementType
 from stepper.errors import KernelError, UsageError
 from stepper.ir import weights
-from stepper.ir.model import Calls, Layer, Port
+from stepper.ir.model import Calls, Layer
 from stepper.openvino.program import is_installed
 from stepper.processes.messages import COMPILING, READING, RUNNING, CallFunction, Definition
 from stepper.tensors.tolerances import Tolerance
@@ -302,28 +301,6 @@ class RuntimeFacts(Struct, frozen=True):
     properties: dict[str, str]
 
 
-class PortFacts(Struct, frozen=True, array_like=True):
-    """A port of a layer."""
-
-    id: int
-    element_type: str | None
-    dims: tuple[int, ...]
-
-
-class LayerFacts(Struct, frozen=True):
-    """A layer without bodies."""
-
-    id: int
-    name: str
-    type: str
-    version: str
-    definition: int | None
-    attributes: dict[str, str]
-    inputs: tuple[PortFacts, ...]
-    outputs: tuple[PortFacts, ...]
-    line: int
-
-
 class CheckDevice(Struct, frozen=True, tag=True):
     """Refuse a device that is missing or does not compute in the precision."""
 
@@ -379,36 +356,12 @@ class DefineLayer(Definition, frozen=True, tag=True):
     """A layer; the arrays of the message are its constant inputs, at these places."""
 
     runtime: RuntimeFacts
-    layer: LayerFacts
+    layer: Layer
     constants: tuple[int, ...]
     is_last_resort: bool
 
 
 OpenVINOAct = CheckDevice | Convert | FindNode | Rewrite | CompileFile | DefineModel | DefineLayer | CallFunction
-
-
-def layer_facts(layer: Layer) -> LayerFacts:
-    """Return a layer as it crosses to another process."""
-    inputs, outputs = (tuple(map(_port_facts, ports)) for ports in (layer.inputs, layer.outputs))
-    head = (layer.id, layer.name, layer.type, layer.version, layer.definition, dict(layer.attributes))
-    return LayerFacts(*head, inputs, outputs, layer.line)
-
-
-def _port_facts(port: Port) -> PortFacts:
-    return PortFacts(port.id, None if port.element_type is None else port.element_type.name, port.dims)
-
-
-def layer_of(facts: LayerFacts) -> Layer:
-    """Return the layer again."""
-    inputs, outputs = (
-        tuple(
-            Port(port.id, element_types.by_name(port.element_type or ""), port.dims, (), facts.line) for port in ports
-        )
-        for ports in (facts.inputs, facts.outputs)
-    )
-    attributes = MappingProxyType(facts.attributes)
-    head = (facts.id, facts.name, facts.type, facts.version, facts.definition, attributes)
-    return Layer(*head, inputs, outputs, (), facts.line)
 
 
 # Arrays to OpenVINO's tensors and back, of every element type, bit for bit.

@@ -27,7 +27,6 @@ from stepper.openvino.runtime import (
     Rewrite,
     Runtime,
     RuntimeFacts,
-    layer_of,
 )
 from stepper.processes.messages import CallFunction
 from stepper.processes.server import Announce, serve
@@ -110,9 +109,7 @@ class OpenVINOService:
         constants: list[Array | None] = [None] * len(act.layer.inputs)
         for place, array in zip(act.constants, arrays, strict=True):
             constants[place] = array
-        layer = LayerInOpenVINO(
-            self._loaded(act.runtime), layer_of(act.layer), constants, is_last_resort=act.is_last_resort
-        )
+        layer = LayerInOpenVINO(self._loaded(act.runtime), act.layer, constants, is_last_resort=act.is_last_resort)
 
         def compute(*given: Array) -> Sequence[Any]:
             changing = iter(given)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import signal
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import IO, Any, Final, Generic, TypeVar
 
@@ -138,7 +138,7 @@ def write(stream: IO[bytes], message: WorkRequest[Any] | Reply, arrays: Sequence
                 parts.append(_PADDING[:rest])
         size = 0 if texts is not None else array.nbytes
         facts.append(_ArrayFacts(element_type.name, array.shape, size, texts))
-    content = msgspec.msgpack.encode(_Frame(message, tuple(facts)))
+    content = msgspec.msgpack.encode(_Frame(message, tuple(facts)), enc_hook=_plain)
     stream.write(_HEAD.pack(_MAGIC, len(content), sum(map(len, parts))))
     stream.write(content)
     for part in parts:
@@ -168,10 +168,19 @@ def _read(stream: IO[bytes], kind: Any) -> tuple[Any, list[Array]] | None:
     if content is None or payload is None:
         return None
     try:
-        frame = msgspec.msgpack.decode(content, type=kind)
+        frame = msgspec.msgpack.decode(content, type=kind, dec_hook=_dtype)
         return frame.message, _arrays(frame.arrays, payload)
     except (msgspec.MsgspecError, ValueError, KeyError) as error:
         raise Garbled(str(error)) from None
+
+
+def _plain(value: Any) -> Any:
+    """Return what stands for a read-only mapping, or for the type of an array."""
+    return dict(value) if isinstance(value, Mapping) else element_types.of_dtype(value).name
+
+
+def _dtype(_kind: type, name: str) -> np.dtype[Any]:
+    return element_types.ELEMENT_TYPES[name].dtype
 
 
 def _arrays(facts: Sequence[_ArrayFacts], payload: memoryview) -> list[Array]:

@@ -103,7 +103,10 @@ Announce = Callable[[str], None]
 
 
 class Service(Protocol):
-    """Performs acts with a runtime. `acts` is the union of their types, with those of definitions."""
+    """Performs acts with a runtime. `acts` is the union of their types, with those of definitions.
+
+    A service without definitions has `define` and `forget` from here, which do nothing.
+    """
 
     acts: Any
 
@@ -112,6 +115,7 @@ class Service(Protocol):
 
     def define(self, definition: Any, arrays: list[Array]) -> None:
         """Take note of what a function is; it is made when it is first called, so that a call says what is wrong."""
+        return  # not abstract
 
     def perform(self, act: Any, arrays: list[Array]) -> tuple[Any, Sequence[Any]]:
         """Return facts, which msgpack can hold, and arrays. Acts that are begun come from several threads.
@@ -121,6 +125,7 @@ class Service(Protocol):
 
     def forget(self, key: int) -> None:
         """Drop what was defined under a key."""
+        return
 
 
 def serve(make: type[Service], *, in_children: bool = False) -> NoReturn:

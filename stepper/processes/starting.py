@@ -11,8 +11,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any, Final, NamedTuple
 
@@ -21,13 +20,10 @@ from stepper.processes.programs import WorkerProgram
 # Commands that start Python as a child process. No file of the working folder is a module for such a process.
 #
 #     subprocess.run(python_command("import json; print(json.dumps(1))"))
-#     with environment_with({}): ...                       # multiprocessing starts Python itself
 #
 # With `-c` and `-m`, Python searches the working folder for modules first, and a stranger's `json.py` may lie there.
 
 _SAFE: Final = "-P"
-_SAFE_VARIABLE: Final = ("PYTHONSAFEPATH", "1")
-"""Does for processes of multiprocessing what `-P` does for a command."""
 _SET_PATH: Final = "import sys; sys.path[:] = sys.argv.pop(1).split('\\n'); "
 _PACKAGES: Final = str(Path(__file__).parents[2])
 
@@ -46,22 +42,6 @@ def python_command(program: str, *arguments: str, folder: Path = Path()) -> list
 def script_command(script: Path) -> list[str]:
     """Return the command that runs a script. The folder of the script is no part of the module path."""
     return [sys.executable, _SAFE, str(script)]
-
-
-@contextmanager
-def environment_with(variables: Mapping[str, str]) -> Iterator[None]:
-    """Set variables for the processes that begin in a block, which search the working folder for no module."""
-    variables = dict([_SAFE_VARIABLE], **variables)
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
 
 
 _START: Final = "import gc; gc.disable(); from {module} import main; main()"

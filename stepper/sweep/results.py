@@ -10,7 +10,7 @@ import contextlib
 import re
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
@@ -315,22 +315,9 @@ def read_row(path: Path, number: int) -> StoredRow:
 
 
 def _stored(values: Sequence[object]) -> StoredRow:
-    names = [name.strip() for name in _COLUMNS.split(",")]
-    found: Mapping[str, object] = dict(zip(names, values, strict=True))
-    row = SweepRow(
-        name=str(found["name"]),
-        outcome=SweepOutcome(str(found["outcome"])),
-        what=str(found["what"]),
-        operation=str(found["operation"]),
-        type=str(found["type"]),
-        path=msgspec.json.decode(str(found["path"]), type=tuple[str, ...]),
-        iterations=msgspec.json.decode(str(found["iterations"]), type=tuple[int, ...]),
-        address=str(found["address"]),
-        text=str(found["text"]),
-        loops=msgspec.json.decode(str(found["loops"]), type=tuple[LoopCount, ...]),
-    )
-    number = msgspec.convert(found["number"], int)
-    return StoredRow(number, row, msgspec.json.decode(str(found["input"]), type=SweepInput), str(found["stamp"]))
+    found: dict[str, Any] = dict(zip(_COLUMNS.split(", "), values, strict=True))
+    found |= {name: msgspec.json.decode(found[name]) for name in ("path", "iterations", "loops", "input")}
+    return msgspec.convert({**found, "row": found}, StoredRow)
 
 
 @contextlib.contextmanager

@@ -1,38 +1,33 @@
 """A sweep from its inputs to its table: chunks go out, rows come back and into the file, in one process that writes.
 
-A chunk is as large as to take most of a second. What was under way when a process ended is done again in processes of
-their own, in halves, until the one input is found that ends its process: it gets a row that says so.
+A chunk is as large as to take most of a second. A chunk with which a process ended is done again in halves, until the
+one input is found that ends its process: it gets a row that says so.
 """
 
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
-import os
-import re
-import signal
-import sys
-import tempfile
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from functools import lru_cache
-from multiprocessing.process import BaseProcess
 from types import TracebackType
 from typing import Any, Final, Protocol, Self
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from stepper.element_types import Array
 from stepper.engine.inputs import bind_states
-from stepper.errors import ExecutionError, LimitReached, StepperError, UsageError, memory_reason
+from stepper.errors import LimitReached, StepperError, UsageError, memory_reason
 from stepper.files.kinds import is_model_path
-from stepper.processes.messages import signal_name
-from stepper.processes.starting import cores, environment_with
-from stepper.sweep import inputs, results
+from stepper.processes.messages import ENDED, EndKind, ended_at_its_start, signal_name
+from stepper.processes.programs import WorkerProgram
+from stepper.processes.starting import cores
+from stepper.processes.worker import Limits, Worker
+from stepper.sweep import results
 from stepper.sweep.inputs import OVERDUE, Prepared, SweepInput, SweepJob
 from stepper.sweep.results import (
     IterationCount,
@@ -126,36 +121,31 @@ def _row(prepared: Prepared, judge: Judge, one: SweepInput) -> SweepRow:
         return results.limit_row(name, "memory", memory_reason(error))
 
 
-# --- a process of its own -------------------------------------------------------------------------------------------
-
-
-def begin_process() -> None:
-    """Prepare a process that does nothing but sweep: it ends with its parent, which alone hears of Ctrl+C."""
-    inputs.let_end()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        threading.Thread(target=_end_with, args=(parent,), name="end of the parent", daemon=True).start()
-
-
-def ready() -> None:
-    """Do nothing: a process that returns from this could begin."""
-
-
-def _end_with(parent: Any) -> None:
-    parent.join()
-    os._exit(1)
-
-
 # Where the work of a sweep is done: in processes of this machine, or on the workers of Dask.
 #
-# Both are a `concurrent.futures.Executor`. A sweep asks for another one where the processes of one are lost.
+# Both are a `concurrent.futures.Executor` of `sweep_chunk`.
 
 DASK: Final = "dask://"
 _THREADS: Final = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 _LONGEST: Final = 200
-_LONGEST_END: Final = 5.0
-_LONGEST_WORDS: Final = 2**16
+_PROGRAM: Final = WorkerProgram(
+    "the sweep", "stepper.sweep.chunk_service", tuple((variable, "1") for variable in _THREADS)
+)
+"""Each process has one thread of linear algebra: the cores are taken by inputs."""
+_NO_LIMIT: Final = Limits(1e9)
+"""Of a chunk: each input in it has a limit of its own."""
+
+
+class SweepChunk(Struct, frozen=True, tag=True):
+    """Return the rows of these inputs. The arrays of the message are what the job gives to all runs.
+
+    They are inputs at the positions `fixed`, and then variables by the names `states`.
+    """
+
+    job: SweepJob
+    inputs: tuple[SweepInput, ...]
+    fixed: tuple[int, ...]
+    states: tuple[str, ...]
 
 
 class Workers(Protocol):
@@ -163,7 +153,7 @@ class Workers(Protocol):
 
     @property
     def executor(self) -> Executor:
-        """Return what takes the work; another one after `renewed`."""
+        """Return what takes the work."""
 
     @property
     def count(self) -> int:
@@ -177,17 +167,8 @@ class Workers(Protocol):
     ) -> None:
         """End all work, at once where an exception ends it."""
 
-    def is_lost(self, error: BaseException) -> bool:
-        """Return True if a future's error says that the process that was at it has ended."""
-
-    def renewed(self) -> None:
-        """Make the executor anew if it cannot be used after that."""
-
-    def ensure_begins(self) -> None:
-        """Raise ExecutionError, with what it says, where a process ends before it has done anything."""
-
-    def alone(self, function: Any, *arguments: Any) -> Any:
-        """Return what a function returns in a process of its own; raise ProcessLost where that ends."""
+    def lost(self, error: BaseException) -> ProcessLost | None:
+        """Return how the process has ended that was at a future, by the error of that; None for another error."""
 
 
 class ProcessLost(Exception):
@@ -198,143 +179,51 @@ class ProcessLost(Exception):
         self.is_overdue = is_overdue
 
 
-class LocalWorkers:
-    """Processes of this machine, each with one thread of linear algebra: the cores are taken by inputs."""
+class LocalWorkers(ThreadPoolExecutor):
+    """Processes of this machine, each with a thread that asks it."""
 
     def __init__(self, jobs: int) -> None:
-        self.count = jobs
-        self.executor: Executor
-        self._others = set(multiprocessing.active_children())
-        self._environment = contextlib.ExitStack()
+        super().__init__(jobs)
+        self.count, self.executor = jobs, self
+        self._workers: list[Worker] = []
+        self._of_thread = threading.local()
 
-    def __enter__(self) -> Self:
-        # Processes begin as they are needed.
-        self._environment.enter_context(environment_with(dict.fromkeys(_THREADS, "1")))
-        self.executor = _pool(self.count)
-        return self
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Have `sweep_chunk` called in a process."""
+        return super().submit(self._swept, *args, **kwargs)
+
+    def _swept(self, job: SweepJob, chunk: Sequence[SweepInput]) -> ChunkResult:
+        worker: Worker | None = getattr(self._of_thread, "worker", None)
+        if worker is None:
+            worker = self._of_thread.worker = Worker(_PROGRAM, memory=0)
+            self._workers.append(worker)
+        fixed, states = job.reader.fixed, job.reader.states
+        bare = replace(job, reader=replace(job.reader, fixed={}, states={}))
+        act = SweepChunk(bare, tuple(chunk), tuple(fixed), tuple(states))
+        arrays = [*fixed.values(), *states.values()]
+        return worker.ask_for(ChunkResult, act, arrays, subject="inputs", limits=_NO_LIMIT)[0]
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is not None:
-            self._kill()
-        self.executor.shutdown(wait=True, cancel_futures=True)
-        self._environment.close()
+            self._close()
+        self.shutdown(wait=True, cancel_futures=True)
+        self._close()
 
-    def _kill(self) -> None:
-        for process in set(multiprocessing.active_children()) - self._others:
-            process.kill()
+    def _close(self) -> None:
+        for worker in self._workers:
+            worker.close()
 
-    def is_lost(self, error: BaseException) -> bool:
-        """Return True for a pool one of whose processes has ended; all that it was at is lost."""
-        return isinstance(error, BrokenProcessPool)
-
-    def renewed(self) -> None:
-        """Make another pool."""
-        self.executor.shutdown(wait=True, cancel_futures=True)
-        self.executor = _pool(self.count)
-
-    def ensure_begins(self) -> None:
-        """Raise ExecutionError where no process can begin: because of the script that runs this, or of a package."""
-        with _stderr_kept() as said:
-            try:
-                self.alone(ready)
-            except ProcessLost as lost:
-                raise ExecutionError(
-                    f"a process of the sweep cannot begin: {_last_words(said()) or lost} (a script that starts stepper "
-                    'does so below `if __name__ == "__main__":`)'
-                ) from None
-
-    def alone(self, function: Any, *arguments: Any) -> Any:
-        """Return what a function returns in a process of its own. ProcessLost says by which signal that ended."""
-        before = set(multiprocessing.active_children())
-        with _pool(1) as executor:
-            future = executor.submit(function, *arguments)
-            processes = set(multiprocessing.active_children()) - before
-            try:
-                return future.result()
-            except BrokenProcessPool:
-                raise _lost(processes) from None
-
-
-class _Pool(ProcessPoolExecutor):
-    """Processes that never hear of Ctrl+C, be it while they begin, which they do when work is handed over."""
-
-    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Hand over work."""
-        with _interrupts_held_back():
-            return super().submit(fn, *args, **kwargs)
-
-
-@contextlib.contextmanager
-def _interrupts_held_back() -> Iterator[None]:
-    """Hold Ctrl+C back in this thread and in the processes that it starts; behind the block this thread hears of it.
-
-    A process that has begun and is not told yet what to do would end with a traceback.
-    """
-    handler, came = signal.getsignal(signal.SIGINT), list[int]()
-    is_main = threading.current_thread() is threading.main_thread()
-    if handler is None or not is_main or not hasattr(signal, "pthread_sigmask"):  # as where there are no masks
-        yield
-        return
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # which processes take over
-    signal.signal(signal.SIGINT, lambda number, _frame: came.append(number))  # as other threads hear of it, too
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        signal.signal(signal.SIGINT, handler)
-        if came and callable(handler):
-            handler(came[0], None)
-
-
-def _pool(jobs: int) -> ProcessPoolExecutor:
-    # Not forked: this process has threads, and may have OpenVINO.
-    return _Pool(jobs, mp_context=multiprocessing.get_context("spawn"), initializer=begin_process)
-
-
-def _lost(processes: set[BaseProcess]) -> ProcessLost:
-    for process in processes:
-        deadline = time.monotonic() + _LONGEST_END
-        while (code := process.exitcode) is None and time.monotonic() < deadline:
-            time.sleep(0.01)  # the pool waits for it in a thread of its own, and may be about to note the code
-        if code == OVERDUE:
+    def lost(self, error: BaseException) -> ProcessLost | None:
+        """Return how a process has ended; one that cannot begin is no lost one."""
+        if not isinstance(error, ENDED) or ended_at_its_start(error):
+            return None
+        end = error.end  # type: ignore[attr-defined]  # each of ENDED has it
+        if end.kind is EndKind.EXIT and end.code == OVERDUE:
             return ProcessLost("an operation did not come to its end within the limit of time", is_overdue=True)
-        if code:
-            how = signal_name(-code) if code < 0 else f"exit code {code}"
-            return ProcessLost(f"the process that ran it ended ({how})")
-    return ProcessLost("the process that ran it ended")
-
-
-@contextlib.contextmanager
-def _stderr_kept() -> Iterator[Callable[[], str]]:
-    """Keep what this process and those that it starts write to stderr; gives a function that returns it."""
-    sys.stderr.flush()
-    try:
-        before = os.dup(2)
-    except OSError:  # it is closed
-        yield lambda: ""
-        return
-    with tempfile.TemporaryFile() as file:
-
-        def said() -> str:
-            file.seek(0)
-            return file.read(_LONGEST_WORDS).decode(errors="replace")
-
-        os.dup2(file.fileno(), 2)
-        try:
-            yield said
-        finally:
-            os.dup2(before, 2)
-            os.close(before)
-
-
-def _last_words(text: str) -> str:
-    """Return the error with which a program of Python ended; else its last line."""
-    errors = list(re.finditer(r"^\w[\w.]*(?:Error|Exception|Exit)\b", text, re.MULTILINE))
-    lines = text.strip().splitlines()
-    found = text[errors[-1].start() :] if errors else lines[-1] if lines else ""
-    return excerpt(" ".join(found.split()), _LONGEST)
+        how = signal_name(end.code) if end.kind is EndKind.SIGNAL else f"exit code {end.code}"
+        return ProcessLost(f"the process that ran it ended{f' ({how})' if end.code else ''}")
 
 
 class DaskWorkers:
@@ -368,25 +257,10 @@ class DaskWorkers:
             self.executor.shutdown(wait=False)
             self._client.close()
 
-    def is_lost(self, error: BaseException) -> bool:
-        """Return True if the workers that were given the work have died over it."""
-        return type(error).__name__ in ("KilledWorker", "NoValidWorkerError")
-
-    def renewed(self) -> None:
-        """Nothing: Dask starts its workers itself."""
-
-    def ensure_begins(self) -> None:
-        """Nothing: they had begun when the sweep did."""
-
-    def alone(self, function: Any, *arguments: Any) -> Any:
-        """Return what a function returns on a worker that may die over it."""
-        future: Future[Any] = self.executor.submit(function, *arguments)
-        try:
-            return future.result()
-        except Exception as error:
-            if self.is_lost(error):
-                raise ProcessLost("the workers that ran it died") from None
-            raise
+    def lost(self, error: BaseException) -> ProcessLost | None:
+        """Return the end of the workers that were given the work."""
+        has_died = type(error).__name__ in ("KilledWorker", "NoValidWorkerError")
+        return ProcessLost("the workers that ran it died") if has_died else None
 
 
 def workers_of(on: str, jobs: int | None) -> Workers:
@@ -439,6 +313,9 @@ class Sweep:
         self._outcomes: Counter[SweepOutcome] = Counter()
         self._times: deque[tuple[float, int]] = deque([(time.monotonic(), self._done)])
         self._at_work: dict[Future[ChunkResult], list[int]] = {}
+        self._again: list[list[int]] = []
+        """Chunks with which a process ended, in halves; a single input that has had one process has another."""
+        self._had_one: set[int] = set()
 
     @property
     def done(self) -> int:
@@ -448,35 +325,26 @@ class Sweep:
     def run(self) -> None:
         """Work until every input has a row. KeyboardInterrupt leaves what is done in the file."""
         self._tell()
-        while self._waiting or self._at_work:
+        while self._waiting or self._again or self._at_work:
             self._send()
             finished, _ = wait(self._at_work, return_when=FIRST_COMPLETED)
-            lost: list[int] = []
             for future in finished:
                 numbers = self._at_work.pop(future)
                 error = future.exception()
                 if error is None:
                     self._take(numbers, future.result())
-                elif self._workers.is_lost(error):
-                    lost += numbers
+                elif (lost := self._workers.lost(error)) is not None:
+                    self._do_again(numbers, lost)
                 else:
                     raise error
-            if lost:
-                self._do_again(lost)
             self._tell()
 
     def _send(self) -> None:
-        while self._waiting and len(self._at_work) < _AHEAD * self._workers.count:
-            size = self._chunk_size()
-            numbers = [self._waiting.popleft() for _ in range(min(size, len(self._waiting)))]
-            try:
-                chunk = [self._inputs[number - 1] for number in numbers]
-                self._at_work[self._workers.executor.submit(sweep_chunk, self._job, chunk)] = numbers
-            except Exception as error:  # of a pool that broke in between
-                if not self._workers.is_lost(error):
-                    raise
-                self._waiting.extendleft(reversed(numbers))
-                return
+        while (self._waiting or self._again) and len(self._at_work) < _AHEAD * self._workers.count:
+            size = min(self._chunk_size(), len(self._waiting))
+            numbers = self._again.pop(0) if self._again else [self._waiting.popleft() for _ in range(size)]
+            chunk = [self._inputs[number - 1] for number in numbers]
+            self._at_work[self._workers.executor.submit(sweep_chunk, self._job, chunk)] = numbers
 
     def _chunk_size(self) -> int:
         """Return how many inputs take as long as a chunk should; at the end all workers get a share of the rest."""
@@ -495,44 +363,18 @@ class Sweep:
         self._done += len(rows)
         self._outcomes.update(stored.row.outcome for stored in rows)
 
-    def _do_again(self, lost: list[int]) -> None:
-        """Do again what was under way when a process ended."""
-        for future in [one for one in self._at_work if one.done() and self._is_lost(one)]:
-            lost += self._at_work.pop(future)
-        if self._at_work:
-            wait(self._at_work)
-            for future, numbers in list(self._at_work.items()):
-                if self._is_lost(future):
-                    lost += numbers
-                else:
-                    self._take(numbers, future.result())
-            self._at_work.clear()
-        self._workers.ensure_begins()  # else each input would seem to end its process
-        self._workers.renewed()
-        self._rescue(sorted(lost))
-
-    def _rescue(self, numbers: list[int]) -> None:
-        """Do inputs again in a process of their own; where it ends, each half of them."""
-        chunk = [self._inputs[number - 1] for number in numbers]
-        try:
-            found: ChunkResult = self._workers.alone(sweep_chunk, self._job, chunk)
-        except ProcessLost as lost:
-            if len(numbers) > 1:
-                half = len(numbers) // 2
-                self._rescue(numbers[:half])
-                self._rescue(numbers[half:])
-                return
-            name = chunk[0].name
-            is_time = lost.is_overdue
-            row = results.limit_row(name, "time", str(lost)) if is_time else results.killed_row(name, str(lost))
-            self._store([(numbers[0], row)])
+    def _do_again(self, numbers: list[int], lost: ProcessLost) -> None:
+        """Do inputs again with which a process ended: each half of them, or the one once more."""
+        if len(numbers) > 1:
+            half = len(numbers) // 2
+            self._again += [numbers[:half], numbers[half:]]
+        elif numbers[0] not in self._had_one:
+            self._had_one.update(numbers)
+            self._again.append(numbers)
         else:
-            self._take(numbers, found)
-        self._tell()
-
-    def _is_lost(self, future: Future[ChunkResult]) -> bool:
-        error = future.exception()
-        return error is not None and self._workers.is_lost(error)
+            name = self._inputs[numbers[0] - 1].name
+            row = results.limit_row(name, "time", str(lost)) if lost.is_overdue else results.killed_row(name, str(lost))
+            self._store([(numbers[0], row)])
 
     def _tell(self) -> None:
         now = time.monotonic()

@@ -13,7 +13,7 @@ from stepper.files.output import ProtectedFiles
 from stepper.ir.reader import read
 from stepper.sweep.inputs import InputReader, SweepInput, SweepJob, identity, stamp
 from stepper.sweep.results import StoredRow, SweepAbout, SweepWriter, read_rows
-from stepper.sweep.sweeping import ProcessLost, Sweep
+from stepper.sweep.sweeping import ProcessLost, Sweep, Workers
 from tests.models import Graph, carried, joined, last, sliced
 
 
@@ -30,7 +30,7 @@ class Here(Executor):
 
 
 class NoProcesses:
-    """Workers that are this process; `lost_after`: each chunk from that one on is lost, and only found alone."""
+    """Workers that are this process."""
 
     count = 1
 
@@ -43,17 +43,8 @@ class NoProcesses:
     def __exit__(self, *_exception: object) -> None:
         pass
 
-    def is_lost(self, error: BaseException) -> bool:
-        return isinstance(error, ProcessLost)
-
-    def renewed(self) -> None:
-        self.executor = Here()
-
-    def ensure_begins(self) -> None:
-        pass
-
-    def alone(self, function: Any, *arguments: Any) -> Any:
-        return function(*arguments)
+    def lost(self, error: BaseException) -> ProcessLost | None:
+        return error if isinstance(error, ProcessLost) else None
 
 
 def balances(folder: Path, steps: int = 5) -> Path:
@@ -103,9 +94,7 @@ def job_of(model: Path, **options: Any) -> SweepJob:
     return SweepJob(str(model), reader, key=f"{model} {sorted(options.items())} {reader!r}", **options)
 
 
-def swept(
-    job: SweepJob, inputs: Sequence[SweepInput], file: Path, workers: NoProcesses | None = None
-) -> list[StoredRow]:
+def swept(job: SweepJob, inputs: Sequence[SweepInput], file: Path, workers: Workers | None = None) -> list[StoredRow]:
     """The rows of a sweep that goes on from what the file has."""
     stamps = [stamp(one, job.reader.folder) for one in inputs]
     about = SweepAbout(job.model, job.reader.folder, len(inputs), identity(job, read(job.model)))

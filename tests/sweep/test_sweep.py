@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -12,7 +10,8 @@ import numpy as np
 import pytest
 
 import stepper
-from stepper.errors import InputError, OutputError, UsageError
+from stepper.errors import ExecutionError, InputError, OutputError, UsageError
+from stepper.processes.programs import WorkerProgram
 from stepper.sweep import sweeping
 from stepper.sweep.inputs import CallInput, FileInput, InputReader, SliceInput, files_inputs, random_inputs
 from stepper.sweep.judges import breaks as break_judges
@@ -182,22 +181,25 @@ def test_a_process_that_is_killed_costs_the_row_of_one_input(model: Path, tmp_pa
             raise ProcessLost("the process that ran it ended (SIGKILL)")
         return function(job, chunk)
 
-    class Workers(NoProcesses):
-        def alone(self, function: Any, *arguments: Any) -> Any:
-            return guarded(function, *arguments)
-
-    rows = swept(job, inputs, tmp_path / "s.sqlite", Workers(Mortal()))
+    rows = swept(job, inputs, tmp_path / "s.sqlite", NoProcesses(Mortal()))
     assert [stored.number for stored in rows if stored.row.outcome is SweepOutcome.KILLED] == [8]
     assert len(rows) == 20 and rows[7].row.text.endswith("(SIGKILL)")
 
 
-def kill_this_process() -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
+def test_processes_that_cannot_begin_end_the_sweep_with_what_they_say(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("stepper.sweep.sweeping._PROGRAM", WorkerProgram("the sweep", "no_such_package.service"))
+    job = job_of(model, breaks=("nan",))
+    with pytest.raises(ExecutionError, match=r"while being loaded .* No module named 'no_such_package'"):
+        swept(job, random_inputs(3, 0), tmp_path / "s.sqlite", LocalWorkers(1))
 
 
-def test_a_process_of_ones_own_says_how_it_ended() -> None:
-    with LocalWorkers(1) as workers, pytest.raises(ProcessLost, match=r"ended \(SIGKILL, which the system sends"):
-        workers.alone(kill_this_process)
+def test_processes_give_what_this_one_does(model: Path, tmp_path: Path) -> None:
+    fixed = {1: np.full((1, 2), 3, np.float32)}
+    job = job_of(model, breaks=("nan",), reader=InputReader(folder=str(tmp_path), fixed=fixed))
+    inputs = random_inputs(5, 2)
+    assert swept(job, inputs, tmp_path / "a.sqlite", LocalWorkers(2)) == swept(job, inputs, tmp_path / "b.sqlite")
 
 
 # --- inputs ---------------------------------------------------------------------------------------------------------

@@ -39,7 +39,6 @@ from stepper.diagnosis.hunt import random_operations
 from stepper.diagnosis.hunt.random_operations import (
     ALL_TYPES,
     CAREFUL,
-    DTYPES,
     INTEGERS,
     Freedom,
     GraphScope,
@@ -47,14 +46,15 @@ from stepper.diagnosis.hunt.random_operations import (
     Value,
     converted,
     flattened_sum,
+    integers,
     random_shape,
+    recurrent,
     reshaped,
     settled,
     tamed,
     touched,
 )
 from stepper.diagnosis.hunt.random_ports import (
-    BodyResults,
     BodyScope,
     LoopControl,
     ModelScope,
@@ -83,14 +83,14 @@ def add_tensor_iterator(scope: GraphScope) -> list[Value]:
         add_sliced(port_map)
     add_inputs(port_map)
     fill_body(port_map)
-    chosen = BodyResults(port_map)
-    choose_outputs(chosen)
-    prune(chosen, [], chosen.unmapped)
+    port_map.add_carried_results()
+    choose_outputs(port_map)
+    prune(port_map, [], port_map.unmapped)
     if foldable(port_map, ()):
         return []
     node: Any = tensor_iterator()
-    node.set_function(body_model(port_map, chosen))
-    return connected(node, port_map, chosen, ())
+    node.set_function(body_model(port_map))
+    return connected(node, port_map, ())
 
 
 def add_loop(scope: GraphScope) -> list[Value]:
@@ -104,19 +104,19 @@ def add_loop(scope: GraphScope) -> list[Value]:
     if port_map.runs and scope.chance(0.15):
         add_growing(port_map)
     fill_body(port_map)
-    chosen = BodyResults(port_map)
+    port_map.add_carried_results()
     value = body_condition(port_map, control)
-    result = condition_result(chosen, control, value)
-    choose_outputs(chosen)
-    prune(chosen, [value], [*chosen.unmapped, result])
+    result = condition_result(port_map, control, value)
+    choose_outputs(port_map)
+    prune(port_map, [value], [*port_map.unmapped, result])
     if foldable(port_map, (control.trip, control.condition)):
         return []
-    return loop_node(port_map, chosen, control, result)
+    return loop_node(port_map, control, result)
 
 
-def loop_node(port_map: PortMapDraft, chosen: BodyResults, control: LoopControl, condition: Any) -> list[Value]:
+def loop_node(port_map: PortMapDraft, control: LoopControl, condition: Any) -> list[Value]:
     """The Loop over a finished body; its outputs."""
-    body = body_model(port_map, chosen)
+    body = body_model(port_map)
     names = [parameter.get_name() for parameter in body.get_parameters()]
     iteration = -1
     if counted := port_map.iteration:
@@ -124,8 +124,8 @@ def loop_node(port_map: PortMapDraft, chosen: BodyResults, control: LoopControl,
         iteration = names.index(name_of(counted))
     node: Any = loop(control.trip.output, control.condition.output)
     node.set_function(body)
-    node.set_special_body_ports([iteration, chosen.results.index(condition)])
-    return connected(node, port_map, chosen, (control.trip, control.condition))
+    node.set_special_body_ports([iteration, port_map.results.index(condition)])
+    return connected(node, port_map, (control.trip, control.condition))
 
 
 def foldable(port_map: PortMapDraft, control: tuple[Value, ...]) -> bool:
@@ -142,7 +142,7 @@ def new_port_map(scope: GraphScope, kind: str) -> PortMapDraft:
 
 def add_inputs(port_map: PortMapDraft) -> None:
     """Invariant inputs and carried states."""
-    rng, nested = port_map.outer.rng, bool(port_map.outer.path)
+    rng, nested = port_map.rng, bool(port_map.outer.path)
     for _ in range(rng.choice((0, 0, 1) if nested else (0, 1, 1, 2))):
         add_invariant(port_map)
     fewest = 0 if port_map.sliced and port_map.runs else 1
@@ -152,42 +152,42 @@ def add_inputs(port_map: PortMapDraft) -> None:
 
 def fill_body(port_map: PortMapDraft) -> None:
     """Operations of the body, then what every back edge carries."""
-    body, rng = port_map.body, port_map.outer.rng
+    body, rng = port_map.body, port_map.rng
     if not body.values:
         body.keep(body.constant((2,), "f32"))
     body.fill(body, rng.randint(2, 4) if port_map.outer.path else rng.randint(3, 8))
     close(port_map)
 
 
-def condition_result(chosen: BodyResults, control: LoopControl, value: Value) -> Any:
+def condition_result(port_map: PortMapDraft, control: LoopControl, value: Value) -> Any:
     """The Result that the Loop reads as its condition, at times one that a back edge carries as well."""
-    port_map, rng = chosen.port_map, chosen.port_map.outer.rng
+    rng = port_map.rng
     carried = [state.result for state in port_map.carried if state.following is value]
-    result = carried[0] if carried and rng.random() < 0.5 else chosen.result(value)
+    result = carried[0] if carried and rng.random() < 0.5 else port_map.result(value)
     if control.stop not in ("never", "once") and port_map.runs and rng.random() < 0.1:
-        chosen.expose_either_way(result, value)
+        port_map.expose_either_way(result, value)
         port_map.note("condition is an output")
     return result
 
 
-def body_model(port_map: PortMapDraft, chosen: BodyResults) -> ov.Model:
+def body_model(port_map: PortMapDraft) -> ov.Model:
     """The body with its Parameters and Results in random order.
 
     The one that counts iterations comes first where an unchanging input is constant: the runtime moves such constants
     into the body without renumbering the rest, and then counts into a wrong Parameter.
     """
     values = port_map.parameters()
-    port_map.outer.rng.shuffle(values)
-    port_map.outer.rng.shuffle(chosen.results)
+    port_map.rng.shuffle(values)
+    port_map.rng.shuffle(port_map.results)
     free = port_map.outer.is_free(port_map.outer.freedom.order)
     if not free and any(not entry.outer.rooted for entry in port_map.invariant):
         values.sort(key=lambda value: value is not port_map.iteration)
-    return ov.Model(chosen.results, [value.output.get_node() for value in values], "body")
+    return ov.Model(port_map.results, [value.output.get_node() for value in values], "body")
 
 
-def connected(node: Any, port_map: PortMapDraft, chosen: BodyResults, control: tuple[Value, ...]) -> list[Value]:
+def connected(node: Any, port_map: PortMapDraft, control: tuple[Value, ...]) -> list[Value]:
     """The node's inputs and outputs, each group in random order; the outputs as values of the outer graph."""
-    rng = port_map.outer.rng
+    rng = port_map.rng
     entries = port_map.entries()
     rng.shuffle(entries)
     for entry in entries:
@@ -197,16 +197,16 @@ def connected(node: Any, port_map: PortMapDraft, chosen: BodyResults, control: t
         port_map.note("one value feeds several inputs")
     if len({id(state.result) for state in port_map.carried}) < len(port_map.carried):
         port_map.note("one Result to two Parameters")
-    rng.shuffle(chosen.outputs)
-    for output in chosen.outputs:
+    rng.shuffle(port_map.outputs)
+    for output in port_map.outputs:
         output.connect(node)
     node.validate_and_infer_types()
     outer = port_map.outer
     parents = [*control, *(entry.outer for entry in entries)]
-    values = [outer.derive(node, parents, output.value.bound, output=k) for k, output in enumerate(chosen.outputs)]
+    values = [outer.derive(node, output.value.bound, *parents, output=k) for k, output in enumerate(port_map.outputs)]
     return [
         replace(value, coarse=value.coarse or output.value.coarse)
-        for value, output in zip(values, chosen.outputs, strict=True)
+        for value, output in zip(values, port_map.outputs, strict=True)
     ]
 
 
@@ -224,9 +224,9 @@ def branch_condition(scope: GraphScope) -> Value | None:
     if number is None:
         return None
     total = flattened_sum(scope, number)
-    threshold = scope.constant_of(np.array(scope.rng.randint(0, 2), DTYPES[number.element_type]))
+    threshold = scope.number(scope.rng.randint(0, 2), number)
     compare = scope.rng.choice((ops.greater, ops.less_equal))
-    return scope.derive(compare(total.output, threshold.output), (total,), 1)
+    return scope.derive(compare(total.output, threshold.output), 1, total)
 
 
 def add_if(scope: GraphScope) -> list[Value]:
@@ -248,7 +248,7 @@ def add_if(scope: GraphScope) -> list[Value]:
     bounds = [max(then.bound, other.bound) for then, other in zip(*results, strict=True)]
     coarse = any(value.coarse for values in results for value in values)
     parents = (condition, *(value for value, _ in wiring))
-    values = [scope.derive(node, parents, bound, output=k, computed=False) for k, bound in enumerate(bounds)]
+    values = [scope.derive(node, bound, *parents, output=k, computed=False) for k, bound in enumerate(bounds)]
     return [replace(value, computed=False, coarse=coarse) for value in values]
 
 
@@ -359,7 +359,7 @@ def joined(scope: GraphScope, values: list[Value]) -> Value:
     for other in others:
         addend = flattened_sum(scope, other)
         node = ops.add(total.output, addend.output)
-        total = tamed(scope, scope.derive(node, (total, addend), total.bound + addend.bound))
+        total = tamed(scope, scope.derive(node, total.bound + addend.bound, total, addend))
     return total
 
 
@@ -484,10 +484,6 @@ class _Weights:
         return ops.constant(self._numbers.uniform(-1, 1, shape).astype(self.dtype))
 
 
-def _whole(*numbers: int) -> Any:
-    return ops.constant(np.array(numbers, np.int64))
-
-
 def _convolution(rng: random.Random, weights: _Weights, width: int) -> DrawnLayer:
     """Of the rows as two channels of a line, or as one channel of a picture of two lines."""
     is_flat, kind = rng.random() < 0.6, rng.choice(("plain", "plain", "grouped", "backprop"))
@@ -503,7 +499,7 @@ def _convolution(rng: random.Random, weights: _Weights, width: int) -> DrawnLaye
         begin, end = [0, pads[0]], [1, pads[1]]
 
     def make(x: Any, _state: Any) -> Any:
-        data = ops.reshape(x, _whole(*shape), False)
+        data = ops.reshape(x, integers(*shape), False)
         if kind == "grouped":
             held = weights(inner, channels, 1, *size)
             return ops.group_convolution(data, held, strides, begin, end, dilations)
@@ -521,7 +517,7 @@ def _pooling(rng: random.Random, _weights: _Weights, width: int) -> DrawnLayer:
     rounding, kind = rng.choice(("floor", "ceil", "ceil_torch")), rng.choice(("max", "average", "average, no pads"))
 
     def make(x: Any, _state: Any) -> Any:
-        data = ops.reshape(x, _whole(1, ROWS, width), False)
+        data = ops.reshape(x, integers(1, ROWS, width), False)
         if kind == "max":
             pooled = ops14.max_pool(data, [stride], [dilation], [pads[0]], [pads[1]], [kernel], rounding)
             return pooled.output(0)
@@ -540,38 +536,32 @@ def _recurrent(rng: random.Random, weights: _Weights, width: int) -> DrawnLayer:
     linear, length, clip = rng.random() < 0.5, rng.randint(1, ROWS), rng.choice((0.0, 0.0, 0.7))
     gates = _GATES[kind]
 
-    def held(*leading: int) -> tuple[Any, Any, Any]:
-        biases = gates + 1 if kind == "gru" and linear else gates
-        return (
-            weights(*leading, gates * width, width),
-            weights(*leading, gates * width, width),
+    def make(x: Any, state: Any) -> Any:
+        leading, given = tuple[int, ...](), [x, state, ops.tanh(state)][: 3 if kind == "lstm" else 2]
+        tail: list[Any] = [width]
+        if not is_cell:
+            leading = (2 if direction == "bidirectional" else 1,)
+            states = [weights(1, *leading, width) for _ in given[1:]]
+            given = [
+                ops.reshape(x, integers(1, ROWS, width), False),
+                *states,
+                ops.constant(np.array([length], np.int32)),
+            ]
+            tail.append(direction)
+        biases = gates + (kind == "gru" and linear)
+        held = [weights(*leading, gates * width, width) for _ in range(2)]
+        return recurrent(
+            f"{kind}_{'cell' if is_cell else 'sequence'}",
+            *given,
+            *held,
             weights(*leading, biases * width),
-        )
-
-    def cell(x: Any, state: Any) -> Any:
-        if kind == "lstm":
-            return ops.lstm_cell(x, state, ops.tanh(state), *held(), width, clip=clip).output(0)
-        if kind == "gru":
-            return ops.gru_cell(x, state, *held(), width, clip=clip, linear_before_reset=linear)
-        return ops.rnn_cell(x, state, *held(), width, ["tanh"], [], [], clip)
-
-    def sequence(x: Any, _state: Any) -> Any:
-        data = ops.reshape(x, _whole(1, ROWS, width), False)
-        ways = 2 if direction == "bidirectional" else 1
-        states = [weights(1, ways, width) for _ in range(2 if kind == "lstm" else 1)]
-        lengths = ops.constant(np.array([length], np.int32))
-        if kind == "lstm":
-            node = ops.lstm_sequence(data, *states, lengths, *held(ways), width, direction, clip=clip)
-        elif kind == "gru":
-            node = ops.gru_sequence(
-                data, *states, lengths, *held(ways), width, direction, clip=clip, linear_before_reset=linear
-            )
-        else:
-            node = ops.rnn_sequence(data, *states, lengths, *held(ways), width, direction, ["tanh"], [], [], clip)
-        return node.output(0)
+            *tail,
+            clip=clip,
+            **({"linear_before_reset": linear} if kind == "gru" else {}),
+        ).output(0)
 
     title = f"{kind} cell" if is_cell else f"{kind} sequence, {direction}, {length} of {ROWS} steps"
-    return DrawnLayer(cell if is_cell else sequence, f"{title}, clip {clip}")
+    return DrawnLayer(make, f"{title}, clip {clip}")
 
 
 _FAMILIES: Final[dict[str, Callable[[random.Random, _Weights, int], DrawnLayer]]] = {
@@ -611,15 +601,15 @@ BINARY: Final = (
 COMPARED: Final = ("equal", "not_equal", "greater", "greater_equal", "less", "less_equal")
 REDUCED: Final = ("reduce_sum", "reduce_mean", "reduce_max", "reduce_min", "reduce_prod", "reduce_l1", "reduce_l2")
 MOVED: Final[dict[str, Callable[[Any], Any]]] = {
-    "transpose": lambda x: ops.transpose(x, _whole(1, 0)),
+    "transpose": lambda x: ops.transpose(x, integers(1, 0)),
     "concat": lambda x: ops.concat([x, x], -1),
-    "gather": lambda x: ops.gather(x, _whole(1, 0, 1), ops.constant(1)),
-    "tile": lambda x: ops.tile(x, _whole(1, 2)),
-    "pad": lambda x: ops.pad(x, _whole(0, 1), _whole(1, 0), "edge"),
-    "strided_slice": lambda x: ops.strided_slice(x, _whole(0, 1), _whole(2, 3), _whole(1, 1), [1, 0], [1, 0]),
+    "gather": lambda x: ops.gather(x, integers(1, 0, 1), ops.constant(1)),
+    "tile": lambda x: ops.tile(x, integers(1, 2)),
+    "pad": lambda x: ops.pad(x, integers(0, 1), integers(1, 0), "edge"),
+    "strided_slice": lambda x: ops.strided_slice(x, integers(0, 1), integers(2, 3), integers(1, 1), [1, 0], [1, 0]),
     "cum_sum": lambda x: ops.cum_sum(x, ops.constant(1)),
     "topk": lambda x: ops.topk(x, ops.constant(np.int64(2)), 1, "max", "value").output(0),
-    "roll": lambda x: ops.roll(x, _whole(1), _whole(1)),
+    "roll": lambda x: ops.roll(x, integers(1), integers(1)),
     "softmax": lambda x: ops.softmax(x, 1),
     "one_hot": lambda x: ops.one_hot(ops.abs(x), ops.constant(6), ops.constant(2.0), ops.constant(-1.0), -1),
 }
@@ -647,7 +637,7 @@ def build_operation(seed: int) -> RandomLoop:
         make = getattr(ops, name)
     elif family == "reduced":
         name, keep = rng.choice(REDUCED), rng.random() < 0.5
-        make = lambda x, _y: getattr(ops, name)(x, _whole(1), keep)  # noqa: E731
+        make = lambda x, _y: getattr(ops, name)(x, integers(1), keep)  # noqa: E731
     elif family == "moved":
         name = rng.choice(tuple(MOVED))
         types = (*types, "boolean") if name in ("transpose", "concat", "gather", "tile") else types
@@ -688,7 +678,7 @@ def build_quantised(seed: int) -> RandomLoop:
             scale = numbers.uniform(0.5, 1.5, (width, 2, 1) if grouped else (width, 1)) / (lows[1] * width**0.5)
             weights = ops.multiply(node, ops.constant(scale.astype(np.float32)))
             if grouped:
-                weights = ops.reshape(weights, _whole(width, width), False)
+                weights = ops.reshape(weights, integers(width, width), False)
         return ops.tanh(ops.matmul(quantised(x, 3.0), weights, False, True))
 
     title = f"{kind} weights, {form}, {levels} levels, width {width}"

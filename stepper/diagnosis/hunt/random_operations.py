@@ -15,7 +15,6 @@ from typing import Any, Final
 
 import numpy as np
 import openvino.opset1 as ops1
-import openvino.opset4 as ops4
 import openvino.opset7 as ops7
 import openvino.opset8 as ops8
 import openvino.opset13 as ops
@@ -173,9 +172,7 @@ class GraphScope(ABC):
             self.unused.append(value)
         return value
 
-    def derive(
-        self, node: Any, parents: Sequence[Value], bound: float, *, computed: bool = True, output: int = 0
-    ) -> Value:
+    def derive(self, node: Any, bound: float, *parents: Value, computed: bool = True, output: int = 0) -> Value:
         """The value that a new node over `parents` gives; moving data keeps what the parents were."""
         port = node.output(output)
         shape = tuple(d.get_length() if d.is_static else -1 for d in port.get_partial_shape())
@@ -188,11 +185,23 @@ class GraphScope(ABC):
         roots = frozenset(root for parent in parents for root in parent.roots)
         return Value(port, shape, element_type, bound, through_arithmetic, coarse, roots)
 
+    def offer(self, node: Any, bound: float, *parents: Value, computed: bool = True, output: int = 0) -> Value:
+        """Derive a value and keep it."""
+        return self.keep(self.derive(node, bound, *parents, computed=computed, output=output))
+
+    def offer_tamed(self, node: Any, bound: float, *parents: Value, computed: bool = True) -> Value:
+        """Derive a value and keep it within the bound that its type may have."""
+        return self.keep(tamed(self, self.derive(node, bound, *parents, computed=computed)))
+
     def constant_of(self, array: np.ndarray) -> Value:
         """A Constant with these elements."""
         node = ops.constant(array)
         bound = float(np.abs(array.astype(np.float64)).max()) if array.size else 0.0
-        return self.derive(node, (), bound, computed=False)
+        return self.derive(node, bound, computed=False)
+
+    def number(self, number: float, like: Value) -> Value:
+        """A scalar Constant of the element type of `like`."""
+        return self.constant_of(np.array(number, DTYPES[like.element_type]))
 
     def constant(self, shape: Sequence[int], element_type: str, bound: float | None = None) -> Value:
         """A Constant of random elements; a lone 0 or 1 is avoided, so that no arithmetic with it is optimised away."""
@@ -235,16 +244,16 @@ def limit(scope: GraphScope, value: Value, bound: float) -> Value:
     if value.bound <= bound:
         return value
     if value.element_type in FLOATS:
-        squeezed = scope.derive(ops.tanh(value.output), (value,), 1.0)
+        squeezed = scope.derive(ops.tanh(value.output), 1.0, value)
         if bound >= 1.0:
             return squeezed
-        factor = scope.constant_of(np.array(bound, DTYPES[value.element_type]))
-        return scope.derive(ops.multiply(squeezed.output, factor.output), (squeezed,), bound)
+        factor = scope.number(bound, value)
+        return scope.derive(ops.multiply(squeezed.output, factor.output), bound, squeezed)
     if value.element_type == "u8":
-        ceiling = scope.constant_of(np.array(int(bound), np.uint8))
-        return scope.derive(ops.minimum(value.output, ceiling.output), (value,), bound)
+        ceiling = scope.number(int(bound), value)
+        return scope.derive(ops.minimum(value.output, ceiling.output), bound, value)
     lowest, highest = -float(int(bound)), float(int(bound))
-    return scope.derive(ops.clamp(value.output, lowest, highest), (value,), bound)
+    return scope.derive(ops.clamp(value.output, lowest, highest), bound, value)
 
 
 def tamed(scope: GraphScope, value: Value) -> Value:
@@ -259,23 +268,23 @@ def touched(scope: GraphScope, value: Value) -> Value:
     output, rng = value.output, scope.rng
     if value.element_type in FLOATS:
         make = rng.choice((ops.tanh, ops.negative, ops.relu, ops.abs))
-        return scope.derive(make(output), (value,), value.bound)
+        return scope.derive(make(output), value.bound, value)
     if value.element_type in INTEGERS:
         make = rng.choice((ops.negative, ops.abs))
-        return scope.derive(make(output), (value,), value.bound)
+        return scope.derive(make(output), value.bound, value)
     if value.element_type == "u8":
         other = scope.constant(value.shape, "u8")
         node = ops.maximum(output, other.output)
-        return scope.derive(node, (value,), max(value.bound, other.bound))
-    return scope.derive(ops.logical_not(output), (value,), 1)
+        return scope.derive(node, max(value.bound, other.bound), value)
+    return scope.derive(ops.logical_not(output), 1, value)
 
 
 def floored(scope: GraphScope, value: Value) -> Value:
     """A float value rounded down after a shift that keeps it off whole numbers, as i32."""
-    shift = scope.constant_of(np.array(0.31837 + 0.0625 * scope.rng.randint(0, 4), DTYPES[value.element_type]))
-    shifted = scope.derive(ops.add(value.output, shift.output), (value,), value.bound + 1)
-    whole = scope.derive(ops.floor(shifted.output), (shifted,), shifted.bound + 1)
-    return scope.derive(ops.convert(whole.output, "i32"), (whole,), whole.bound)
+    shift = scope.number(0.31837 + 0.0625 * scope.rng.randint(0, 4), value)
+    shifted = scope.derive(ops.add(value.output, shift.output), value.bound + 1, value)
+    whole = scope.derive(ops.floor(shifted.output), shifted.bound + 1, shifted)
+    return scope.derive(ops.convert(whole.output, "i32"), whole.bound, whole)
 
 
 def converted(scope: GraphScope, value: Value, element_type: str) -> Value:
@@ -284,15 +293,15 @@ def converted(scope: GraphScope, value: Value, element_type: str) -> Value:
         return value
     if element_type in FLOATS:
         reduced = limit(scope, value, LARGEST_BOUND["f16"]) if element_type == "f16" else value
-        return scope.derive(ops.convert(reduced.output, element_type), (reduced,), reduced.bound, computed=False)
+        return scope.derive(ops.convert(reduced.output, element_type), reduced.bound, reduced, computed=False)
     if value.element_type in FLOATS:
         value = scope.constant(value.shape, "i32") if value.coarse else floored(scope, value)
     if element_type == "boolean":
-        threshold = scope.constant_of(np.array(scope.rng.randint(0, 2), DTYPES[value.element_type]))
-        return scope.derive(ops.greater(value.output, threshold.output), (value,), 1)
+        threshold = scope.number(scope.rng.randint(0, 2), value)
+        return scope.derive(ops.greater(value.output, threshold.output), 1, value)
     if element_type == "u8" and value.element_type != "boolean":
-        value = scope.derive(ops.clamp(value.output, 0.0, 60.0), (value,), min(60, value.bound))
-    return scope.derive(ops.convert(value.output, element_type), (value,), value.bound, computed=False)
+        value = scope.derive(ops.clamp(value.output, 0.0, 60.0), min(60, value.bound), value)
+    return scope.derive(ops.convert(value.output, element_type), value.bound, value, computed=False)
 
 
 def flattened_sum(scope: GraphScope, value: Value, keep: Sequence[int] = ()) -> Value:
@@ -302,9 +311,9 @@ def flattened_sum(scope: GraphScope, value: Value, keep: Sequence[int] = ()) -> 
         return value
     reduce = ops.reduce_max if value.element_type == "u8" or not value.settled else ops.reduce_sum
     count = abs(math.prod(value.shape[axis] for axis in axes))
-    node = reduce(value.output, ops.constant(np.array(axes, np.int64)), False)
+    node = reduce(value.output, integers(*axes), False)
     bound = value.bound * (1 if reduce is ops.reduce_max else count)
-    return tamed(scope, scope.derive(node, (value,), bound, computed=count != 1 or not value.settled))
+    return tamed(scope, scope.derive(node, bound, value, computed=count != 1 or not value.settled))
 
 
 def settled(scope: GraphScope, value: Value) -> Value:
@@ -312,7 +321,7 @@ def settled(scope: GraphScope, value: Value) -> Value:
     if value.settled:
         return value
     if value.element_type == "boolean":
-        value = scope.derive(ops.convert(value.output, "i32"), (value,), 1)
+        value = scope.derive(ops.convert(value.output, "i32"), 1, value)
     return flattened_sum(scope, value, keep=[axis for axis, size in enumerate(value.shape) if size != -1])
 
 
@@ -325,8 +334,8 @@ def broadcasts_to(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
 
 def reshaped(scope: GraphScope, value: Value, shape: Sequence[int]) -> Value:
     """The same elements in another shape of the same size."""
-    pattern = ops.constant(np.array(list(shape), np.int64))
-    return scope.derive(ops.reshape(value.output, pattern, False), (value,), value.bound, computed=False)
+    pattern = integers(*shape)
+    return scope.derive(ops.reshape(value.output, pattern, False), value.bound, value, computed=False)
 
 
 def stretched(scope: GraphScope, value: Value, shape: tuple[int, ...]) -> Value:
@@ -334,9 +343,9 @@ def stretched(scope: GraphScope, value: Value, shape: tuple[int, ...]) -> Value:
     other = scope.constant(shape, value.element_type)
     if value.element_type == "u8":
         node = ops.maximum(value.output, other.output)
-        return scope.derive(node, (value,), max(value.bound, other.bound))
+        return scope.derive(node, max(value.bound, other.bound), value)
     node = ops.add(value.output, other.output)
-    return tamed(scope, scope.derive(node, (value,), value.bound + other.bound))
+    return tamed(scope, scope.derive(node, value.bound + other.bound, value))
 
 
 def shaped(scope: GraphScope, value: Value, shape: tuple[int, ...]) -> Value:
@@ -346,7 +355,7 @@ def shaped(scope: GraphScope, value: Value, shape: tuple[int, ...]) -> Value:
     if value.size == math.prod(shape):
         return reshaped(scope, value, shape)
     if value.element_type == "boolean":
-        value = scope.derive(ops.convert(value.output, "i32"), (value,), 1)
+        value = scope.derive(ops.convert(value.output, "i32"), 1, value)
         return converted(scope, shaped(scope, value, shape), "boolean")
     if not broadcasts_to(value.shape, shape):
         value = flattened_sum(scope, value)
@@ -386,12 +395,7 @@ def unary(scope: GraphScope) -> None:
     """Tanh, Sigmoid, ReLU, Abs or Negative."""
     make, types, bound = scope.rng.choice(UNARY)
     if value := scope.pick(types):
-        scope.keep(scope.derive(make(value.output), (value,), bound(value.bound)))
-
-
-def scalar(scope: GraphScope, number: float, element_type: str) -> Any:
-    """A scalar Constant's output."""
-    return scope.constant_of(np.array(number, DTYPES[element_type])).output
+        scope.offer(make(value.output), bound(value.bound), value)
 
 
 def partner(scope: GraphScope, value: Value) -> Value:
@@ -421,7 +425,7 @@ def binary(scope: GraphScope) -> None:
     if scope.chance(0.5):
         first, second = second, first
     node = make(first.output, second.output)
-    scope.keep(tamed(scope, scope.derive(node, (first, second), bound(first.bound, second.bound))))
+    scope.offer_tamed(node, bound(first.bound, second.bound), first, second)
 
 
 def divide(scope: GraphScope) -> None:
@@ -429,8 +433,8 @@ def divide(scope: GraphScope) -> None:
     if (value := scope.pick(FLOATS)) is None:
         return
     other = partner(scope, value)
-    distant = ops.add(ops.abs(other.output), scalar(scope, 0.75, value.element_type))
-    scope.keep(tamed(scope, scope.derive(ops.divide(value.output, distant), (value, other), value.bound / 0.75)))
+    distant = ops.add(ops.abs(other.output), scope.number(0.75, value).output)
+    scope.offer_tamed(ops.divide(value.output, distant), value.bound / 0.75, value, other)
 
 
 def clamp(scope: GraphScope) -> None:
@@ -438,39 +442,39 @@ def clamp(scope: GraphScope) -> None:
     if value := scope.pick(NUMBERS):
         reach = float(scope.rng.randint(1, 4)) if value.element_type in INTEGERS else scope.rng.choice((0.5, 1.0, 1.75))
         node = ops.clamp(value.output, -reach / (1 if value.element_type in INTEGERS else 2), reach)
-        scope.keep(scope.derive(node, (value,), min(value.bound, reach)))
+        scope.offer(node, min(value.bound, reach), value)
 
 
 def exponential(scope: GraphScope) -> None:
     """Exp of a value that Clamp keeps small."""
     if value := scope.pick(FLOATS):
         node = ops.exp(ops.clamp(value.output, -2.0, 1.25))
-        scope.keep(scope.derive(node, (value,), 3.5))
+        scope.offer(node, 3.5, value)
 
 
 def root(scope: GraphScope) -> None:
     """Sqrt of an absolute value, away from its vertical tangent."""
     if value := scope.pick(FLOATS):
-        node = ops.sqrt(ops.add(ops.abs(value.output), scalar(scope, 0.0625, value.element_type)))
-        scope.keep(scope.derive(node, (value,), (value.bound + 0.0625) ** 0.5))
+        node = ops.sqrt(ops.add(ops.abs(value.output), scope.number(0.0625, value).output))
+        scope.offer(node, (value.bound + 0.0625) ** 0.5, value)
 
 
 def power(scope: GraphScope) -> None:
     """Power of a positive base with a constant exponent."""
     if value := scope.pick(FLOATS):
         base = limit(scope, value, 3.0)
-        positive = ops.add(ops.abs(base.output), scalar(scope, 0.5, value.element_type))
+        positive = ops.add(ops.abs(base.output), scope.number(0.5, value).output)
         exponent = scope.rng.choice((0.5, 1.5, 2.0, -0.5))
-        node = ops.power(positive, scalar(scope, exponent, value.element_type))
+        node = ops.power(positive, scope.number(exponent, value).output)
         bound = max((base.bound + 0.5) ** exponent, 0.5**exponent)
-        scope.keep(tamed(scope, scope.derive(node, (value,), bound)))
+        scope.offer_tamed(node, bound, value)
 
 
 def floor(scope: GraphScope) -> None:
     """Floor of a float that is shifted off whole numbers."""
     if value := scope.pick(FLOATS, lambda v: not v.coarse):
-        shifted = ops.add(value.output, scalar(scope, 0.28418, value.element_type))
-        scope.keep(scope.derive(ops.floor(shifted), (value,), value.bound + 1))
+        shifted = ops.add(value.output, scope.number(0.28418, value).output)
+        scope.offer(ops.floor(shifted), value.bound + 1, value)
 
 
 def softmax(scope: GraphScope) -> None:
@@ -479,16 +483,16 @@ def softmax(scope: GraphScope) -> None:
         axis = scope.rng.randrange(value.rank)
         backwards = scope.chance(0.5)
         node = ops8.softmax(value.output, axis - value.rank) if backwards else ops1.softmax(value.output, axis)
-        scope.keep(scope.derive(node, (value,), 1.0))
+        scope.offer(node, 1.0, value)
 
 
 def cumulative_sum(scope: GraphScope) -> None:
     """CumSum in all its four modes."""
     if value := scope.pick(("f32", "i32"), lambda v: v.rank > 0):
         axis = scope.rng.randrange(value.rank)
-        node = ops.cum_sum(value.output, ops.constant(np.array(axis)), scope.chance(0.4), scope.chance(0.4))
+        node = ops.cum_sum(value.output, ops.constant(axis), scope.chance(0.4), scope.chance(0.4))
         bound = value.bound * value.shape[axis]
-        scope.keep(tamed(scope, scope.derive(node, (value,), bound, computed=False)))
+        scope.offer_tamed(node, bound, value, computed=False)
 
 
 def reduction(scope: GraphScope) -> None:
@@ -500,9 +504,9 @@ def reduction(scope: GraphScope) -> None:
     axes = sorted(scope.rng.sample(range(value.rank), scope.rng.randint(1, value.rank)))
     count = int(np.prod([value.shape[axis] for axis in axes]))
     written = [axis - value.rank if scope.chance(0.3) else axis for axis in axes]
-    node = make(value.output, ops.constant(np.array(written, np.int64)), scope.chance(0.5))
+    node = make(value.output, integers(*written), scope.chance(0.5))
     bound = value.bound * (count if make is ops.reduce_sum else 1)
-    scope.keep(tamed(scope, scope.derive(node, (value,), bound, computed=count > 1)))
+    scope.offer_tamed(node, bound, value, computed=count > 1)
 
 
 def matrix_product(scope: GraphScope) -> None:
@@ -522,10 +526,10 @@ def matrix_product(scope: GraphScope) -> None:
     else:
         weights = scope.constant((columns, inner) if transposed else (inner, columns), value.element_type, 1.0)
     node = ops.matmul(value.output, weights.output, False, transposed)
-    scope.keep(tamed(scope, scope.derive(node, (value,), value.bound * inner)))
+    scope.offer_tamed(node, value.bound * inner, value)
     if scope.is_free(scope.freedom.tied) and weights.shape == (inner, inner):  # the way back, as a decoder goes it
         node = ops.matmul(value.output, weights.output, False, not transposed)
-        scope.keep(tamed(scope, scope.derive(node, (value,), value.bound * inner)))
+        scope.offer_tamed(node, value.bound * inner, value)
 
 
 def inner_product(scope: GraphScope) -> None:
@@ -534,7 +538,7 @@ def inner_product(scope: GraphScope) -> None:
         flip = scope.chance(0.5)
         node = ops.matmul(value.output, value.output, flip, not flip)
         bound = value.bound * value.bound * value.shape[-2 if flip else -1]
-        scope.keep(tamed(scope, scope.derive(node, (value,), bound)))
+        scope.offer_tamed(node, bound, value)
 
 
 def comparison(scope: GraphScope) -> None:
@@ -545,10 +549,10 @@ def comparison(scope: GraphScope) -> None:
     make = scope.rng.choice((ops.greater, ops.less, ops.equal))
     if value.element_type == "f32":
         make = ops.greater if make is ops.equal else make
-        other = scope.constant_of(np.array(scope.rng.randint(-4, 4) / 8 + 0.02719, np.float32))
+        other = scope.number(scope.rng.randint(-4, 4) / 8 + 0.02719, value)
     else:
         other = partner(scope, value)
-    scope.keep(scope.derive(make(value.output, other.output), (value, other), 1))
+    scope.offer(make(value.output, other.output), 1, value, other)
 
 
 def logic(scope: GraphScope) -> None:
@@ -556,10 +560,10 @@ def logic(scope: GraphScope) -> None:
     if (value := scope.pick(("boolean",))) is None:
         return
     if scope.chance(0.4):
-        scope.keep(scope.derive(ops.logical_not(value.output), (value,), 1))
+        scope.offer(ops.logical_not(value.output), 1, value)
         return
     other = partner(scope, value)
-    scope.keep(scope.derive(ops.logical_and(value.output, other.output), (value, other), 1))
+    scope.offer(ops.logical_and(value.output, other.output), 1, value, other)
 
 
 def select(scope: GraphScope) -> None:
@@ -573,7 +577,7 @@ def select(scope: GraphScope) -> None:
     if not broadcasts_to(other.shape, value.shape):
         value, other = other, value
     node = ops.select(chooser.output, value.output, other.output)
-    scope.keep(scope.derive(node, (chooser, value, other), max(value.bound, other.bound)))
+    scope.offer(node, max(value.bound, other.bound), chooser, value, other)
 
 
 def conversion(scope: GraphScope) -> None:
@@ -590,28 +594,31 @@ def matrix(scope: GraphScope, shape: tuple[int, int]) -> Value:
     return scope.constant(shape, "f32") if value is None else adapted(scope, value, "f32", shape)
 
 
+def recurrent(name: str, *arguments: Any, **options: Any) -> Any:
+    """A recurrent cell or sequence, by the name of its function; an RNN has tanh."""
+    if name.startswith("rnn"):
+        options |= {"activations": ["tanh"], "activations_alpha": [], "activations_beta": []}
+    return getattr(ops, name)(*arguments, **options)
+
+
 def cell(scope: GraphScope, data: Value, states: Sequence[Value], kind: str) -> list[Value]:
     """The next states that an LSTMCell, GRUCell or RNNCell with constant weights gives."""
     hidden = states[0].shape[1]
     gates = {"LSTMCell": 4, "GRUCell": 3, "RNNCell": 1}[kind]
     weights = scope.constant((gates * hidden, data.shape[1]), "f32", 1.0).output
     recurrence = scope.constant((gates * hidden, hidden), "f32", 1.0).output
-    state = states[0].output
-    if kind == "LSTMCell":
-        bias = scope.constant((gates * hidden,), "f32", 0.5).output
-        node = ops4.lstm_cell(data.output, state, states[1].output, weights, recurrence, bias, hidden)
-        bounds = [1.0, states[1].bound + 1]
-    elif kind == "GRUCell":
-        reset = scope.chance(0.4)
-        bias = scope.constant(((gates + reset) * hidden,), "f32", 0.5).output
-        node = ops.gru_cell(data.output, state, weights, recurrence, bias, hidden, linear_before_reset=reset)
-        bounds = [max(1.0, states[0].bound)]
-    else:
-        bias = scope.constant((gates * hidden,), "f32", 0.5).output
-        node = ops.rnn_cell(data.output, state, weights, recurrence, bias, hidden, ["tanh"], [], [])
-        bounds = [1.0]
+    reset = kind == "GRUCell" and scope.chance(0.4)
+    bias = scope.constant(((gates + reset) * hidden,), "f32", 0.5).output
+    given = [data.output, *(state.output for state in states), weights, recurrence, bias, hidden]
+    options = {"linear_before_reset": reset} if kind == "GRUCell" else {}
+    node = recurrent(kind.replace("Cell", "_cell").lower(), *given, **options)
+    bounds = {
+        "LSTMCell": [1.0, states[-1].bound + 1],
+        "GRUCell": [max(1.0, states[0].bound)],
+        "RNNCell": [1.0],
+    }[kind]
     parents = (data, *states)
-    return [scope.keep(scope.derive(node, parents, bound, output=k)) for k, bound in enumerate(bounds)]
+    return [scope.offer(node, bound, *parents, output=k) for k, bound in enumerate(bounds)]
 
 
 def recurrent_cell(scope: GraphScope) -> None:
@@ -630,7 +637,7 @@ def recurrent_cell(scope: GraphScope) -> None:
 def moved(scope: GraphScope, node: object, *parents: Value, output: int = 0) -> None:
     """Offer the result of a node that only moves its parents' elements."""
     bound = max(parent.bound for parent in parents)
-    scope.keep(scope.derive(node, parents, bound, computed=False, output=output))
+    scope.offer(node, bound, *parents, computed=False, output=output)
 
 
 def integers(*numbers: int) -> object:
@@ -731,7 +738,7 @@ def gather(scope: GraphScope) -> None:
     drawn = [scope.rng.randrange(value.shape[axis]) for _ in range(math.prod(shape))]
     indices = ops.constant(np.array(drawn, scope.rng.choice((np.int32, np.int64))).reshape(shape))
     make = scope.rng.choice((ops.gather, ops1.gather, ops7.gather))
-    moved(scope, make(value.output, indices, ops.constant(np.array(axis, np.int64))), value)
+    moved(scope, make(value.output, indices, ops.constant(axis)), value)
 
 
 def gather_computed(scope: GraphScope) -> None:
@@ -742,8 +749,8 @@ def gather_computed(scope: GraphScope) -> None:
         return
     axis = scope.rng.randrange(value.rank)
     within = ops.clamp(ops.abs(indices.output), 0.0, float(value.shape[axis] - 1))
-    node = ops.gather(value.output, within, ops.constant(np.array(axis, np.int64)))
-    scope.keep(scope.derive(node, (value, indices), value.bound, computed=False))
+    node = ops.gather(value.output, within, ops.constant(axis))
+    scope.offer(node, value.bound, value, indices, computed=False)
 
 
 def broadcast(scope: GraphScope) -> None:
@@ -753,7 +760,7 @@ def broadcast(scope: GraphScope) -> None:
     other = scope.pick(ALL_TYPES, lambda v: v is not value and v.rank > 0 and broadcasts_to(value.shape, v.shape))
     if other is not None and scope.chance(0.5):
         node = ops.broadcast(value.output, ops.shape_of(other.output, scope.rng.choice(("i32", "i64"))))
-        scope.keep(scope.derive(node, (value, other), value.bound, computed=False))
+        scope.offer(node, value.bound, value, other, computed=False)
         return
     target = (scope.rng.randint(1, 3), *(scope.rng.randint(1, 3) if size == 1 else size for size in value.shape))
     mode = scope.rng.choice(("NUMPY", "BIDIRECTIONAL"))
@@ -764,7 +771,7 @@ def shape_of(scope: GraphScope) -> None:
     """ShapeOf as whole numbers to compute with."""
     if value := scope.pick(ALL_TYPES, lambda v: v.rank > 0):
         node = ops.shape_of(value.output, scope.rng.choice(("i32", "i64")))
-        scope.keep(replace(scope.derive(node, (value,), max(value.shape), computed=False), roots=frozenset()))
+        scope.keep(replace(scope.derive(node, max(value.shape), value, computed=False), roots=frozenset()))
 
 
 def split(scope: GraphScope) -> None:
@@ -772,7 +779,7 @@ def split(scope: GraphScope) -> None:
     if value := scope.pick(ALL_TYPES, lambda v: any(size > 1 for size in v.shape)):
         axis = scope.rng.choice([axis for axis, size in enumerate(value.shape) if size > 1])
         parts = value.shape[axis]
-        node = ops.split(value.output, ops.constant(np.array(axis)), parts)
+        node = ops.split(value.output, ops.constant(axis), parts)
         for output in scope.rng.sample(range(parts), 2):
             moved(scope, node, value, output=output)
 
@@ -783,6 +790,6 @@ def variadic_split(scope: GraphScope) -> None:
         axis = scope.rng.choice([axis for axis, size in enumerate(value.shape) if size > 1])
         head = scope.rng.randint(1, value.shape[axis] - 1)
         lengths = integers(head, -1 if scope.chance(0.5) else value.shape[axis] - head)
-        node = ops.variadic_split(value.output, ops.constant(np.array(axis - value.rank)), lengths)
+        node = ops.variadic_split(value.output, ops.constant(axis - value.rank), lengths)
         for output in (0, 1):
             moved(scope, node, value, output=output)

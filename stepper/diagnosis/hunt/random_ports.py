@@ -17,7 +17,6 @@ import openvino.opset13 as ops
 from stepper.diagnosis.hunt.random_operations import (
     ALL_TYPES,
     CAREFUL,
-    DTYPES,
     FLOATS,
     INTEGERS,
     LARGEST_BOUND,
@@ -29,6 +28,7 @@ from stepper.diagnosis.hunt.random_operations import (
     adapted,
     cell,
     flattened_sum,
+    integers,
     limit,
     matrix,
     random_array,
@@ -52,7 +52,7 @@ class SliceChoice:
 
     @property
     def part_size(self) -> int:
-        """Length of one slice, that of the stride unless it was chosen."""
+        """Length of one slice, that of the stride unless it was port_map."""
         return self.part or abs(self.stride)
 
     @property
@@ -122,7 +122,7 @@ class CarriedState:
 
 @dataclass
 class PortMapDraft:
-    """Inputs and states of one loop, while its body is being built."""
+    """Inputs, states, Results and outputs of one loop, while its body is being built."""
 
     outer: GraphScope
     body: GraphScope
@@ -133,6 +133,14 @@ class PortMapDraft:
     invariant: list[InvariantEntry] = field(default_factory=list)
     carried: list[CarriedState] = field(default_factory=list)
     iteration: Value | None = None
+    results: list[Any] = field(default_factory=list)
+    outputs: list[MappedOutput] = field(default_factory=list)
+    unmapped: list[Any] = field(default_factory=list)
+
+    @property
+    def rng(self) -> random.Random:
+        """Random numbers, from which all is drawn."""
+        return self.outer.rng
 
     def entries(self) -> list[SlicedEntry | InvariantEntry | CarriedState]:
         """Everything that an input of the loop feeds."""
@@ -147,6 +155,51 @@ class PortMapDraft:
         """Remember that the model shows this feature."""
         self.outer.features.add(feature)
 
+    def add_carried_results(self) -> None:
+        """Make the Results that the back edges carry; they come first."""
+        for state in self.carried:
+            if state.shared_with is None:
+                assert state.following is not None
+                state.result = self.result(state.following)
+        for state in self.carried:
+            if state.shared_with is not None:
+                state.result = state.shared_with.result
+
+    def result(self, value: Value) -> Any:
+        """A new Result of this value."""
+        if value in self.body.unused:
+            self.body.unused.remove(value)
+        self.results.append(ops.result(value.output))
+        return self.results[-1]
+
+    def expose(self, result: Any, value: Value, slicing: SliceChoice | None = None) -> None:
+        """Make the Result an output of the loop."""
+        if any(output.result is result for output in self.outputs):
+            self.note("one Result feeds several outputs")
+        self.outputs.append(MappedOutput(result, value, slicing))
+        self.note("last value" if slicing is None else f"concatenated stride {slicing.stride}")
+        if slicing is not None and not value.rank:
+            self.note("scalars concatenated")
+
+    def expose_either_way(self, result: Any, value: Value) -> None:
+        """An output from the Result, concatenated if its shape allows that and chance wills it."""
+        slicing = random_concatenation(self, value)
+        concatenate = slicing is not None and self.outer.chance(0.5)
+        self.expose(result, value, slicing if concatenate else None)
+
+    def expose_alone(self, value: Value, concatenate: bool) -> tuple[Any, Value]:
+        """An output from a new Result, given an axis of length 1 if it lacks one to be concatenated along."""
+        rng = self.rng
+        slicing = random_concatenation(self, value) if concatenate else None
+        if concatenate and slicing is None:
+            place = rng.randint(0, value.rank)
+            value = reshaped(self.body, value, (*value.shape[:place], 1, *value.shape[place:]))
+            backwards = self.kind == "TensorIterator" and rng.random() < 0.4
+            slicing = slicing_along(place, -1 if backwards else 1, 0)
+        result = self.result(value)
+        self.expose(result, value, slicing)
+        return result, value
+
 
 def slicing_along(axis: int, stride: int, left_over: int) -> SliceChoice:
     """The slicing of a whole axis in the direction of the stride, but for the last `left_over` elements."""
@@ -157,7 +210,7 @@ def slicing_along(axis: int, stride: int, left_over: int) -> SliceChoice:
 
 def slicing_of(port_map: PortMapDraft, axis: int, stride: int) -> tuple[SliceChoice, int]:
     """A slicing with this stride and the axis length that gives it enough slices."""
-    rng, part = port_map.outer.rng, abs(stride)
+    rng, part = port_map.rng, abs(stride)
     left_over = rng.choice((0, 0, 0, 1, 2)) * (part if stride < 0 or port_map.kind == "Loop" else 1)
     unused = rng.choice((0, 0, 1)) if port_map.kind == "Loop" else 0
     extent = (port_map.iterations + unused) * part + left_over
@@ -179,7 +232,7 @@ def add_slice(port_map: PortMapDraft, outer: Value, slicing: SliceChoice) -> Val
 
 def add_sliced(port_map: PortMapDraft, element_type: str | None = None) -> Value:
     """A sliced input of random rank, axis and stride, at times read by a second Parameter in another way."""
-    rng = port_map.outer.rng
+    rng = port_map.rng
     rank = rng.choice((1, 2, 2, 2, 3, 3, 4))
     axis = rng.randrange(rank)
     stride = rng.choice((1, 1, 1, 1, -1, -1, -1, 2, -2, 3, -3))
@@ -204,7 +257,7 @@ def read_again(port_map: PortMapDraft, outer: Value, slicing: SliceChoice) -> No
 
 def add_invariant(port_map: PortMapDraft, outer: Value | None = None) -> None:
     """An input that every iteration sees whole."""
-    rng = port_map.outer.rng
+    rng = port_map.rng
     if outer is None:
         outer = port_map.outer.obtain(rng.choice(INPUT_TYPES), random_shape(rng, rng.randint(0, 3)))
     parameter = port_map.body.parameter_for(outer)
@@ -230,7 +283,7 @@ def fresh_state(port_map: PortMapDraft, element_type: str, shape: tuple[int, ...
 
 def add_carried(port_map: PortMapDraft) -> None:
     """One or two carried states in a random role."""
-    rng = port_map.outer.rng
+    rng = port_map.rng
     element_type = rng.choice(ALL_TYPES if rng.random() < 0.35 else ("f32",))
     shape = random_shape(rng, rng.randint(0, 3))
     role = rng.choice(("free", "free", "free", "sum", "swap", "fan", "recurrent"))
@@ -260,19 +313,18 @@ def add_pair(port_map: PortMapDraft, pair: list[CarriedState], role: str) -> Non
 
 def add_counter(port_map: PortMapDraft, step: int = 1) -> CarriedState:
     """A whole number that grows by `step` in each iteration."""
-    rng = port_map.outer.rng
+    rng = port_map.rng
     array = np.full(rng.choice(((), (1,))), rng.randint(0, 2), rng.choice((np.int32, np.int64)))
     initial = port_map.outer.exactly(array)
     state = add_state(port_map, initial, float(array.max() + step * port_map.iterations), "counter")
-    increment = ops.constant(np.array(step, DTYPES[initial.element_type]))
-    node = ops.add(state.parameter.output, increment)
-    state.following = port_map.body.keep(port_map.body.derive(node, (state.parameter,), state.parameter.bound))
+    node = ops.add(state.parameter.output, port_map.body.number(step, initial).output)
+    state.following = port_map.body.keep(port_map.body.derive(node, state.parameter.bound, state.parameter))
     return state
 
 
 def add_recurrent(port_map: PortMapDraft) -> None:
     """The states of a recurrent cell over the first value that the body can offer."""
-    rng, body = port_map.outer.rng, port_map.body
+    rng, body = port_map.rng, port_map.body
     kind = rng.choice(("LSTMCell", "GRUCell", "RNNCell"))
     shape = (rng.randint(1, 2), rng.randint(1, 3))
     states = [fresh_state(port_map, "f32", shape, "recurrent") for _ in range(2 if kind == "LSTMCell" else 1)]
@@ -297,15 +349,15 @@ def widened(port_map: PortMapDraft, state: CarriedState) -> Value:
 
 def add_growing(port_map: PortMapDraft) -> None:
     """A state that gains one row in each iteration; only its reduction is offered to the body."""
-    rng, body = port_map.outer.rng, port_map.body
+    rng, body = port_map.rng, port_map.body
     width = rng.randint(1, 3)
     initial = port_map.outer.obtain("f32", (rng.randint(1, 2), width))
     parameter = body.parameter((-1, width), "f32", max(1.5, initial.bound), initial.coarse)
     state = CarriedState(parameter, initial, "growing")
     port_map.carried.append(state)
     make = rng.choice((ops.reduce_sum, ops.reduce_max))
-    summary = make(parameter.output, ops.constant(np.array([0], np.int64)), rng.random() < 0.5)
-    body.keep(limit(body, body.derive(summary, (parameter,), parameter.bound * 9), LARGEST_BOUND["f32"]))
+    summary = make(parameter.output, integers(0), rng.random() < 0.5)
+    body.keep(limit(body, body.derive(summary, parameter.bound * 9, parameter), LARGEST_BOUND["f32"]))
 
 
 def close(port_map: PortMapDraft) -> None:
@@ -330,11 +382,11 @@ def following(body: GraphScope, state: CarriedState, iterations: int, *, from_it
     if state.role == "growing":
         row = touched(body, adapted(body, source, "f32", shape, 1.5))
         node = ops.concat([parameter.output, row.output], 0)
-        return body.derive(node, (parameter, row), parameter.bound)
+        return body.derive(node, parameter.bound, parameter, row)
     if state.role == "sum":
         share = (parameter.bound - state.outer.bound) / max(iterations, 1)
         addend = adapted(body, source, element_type, shape, min(share, usual))
-        return body.derive(ops.add(parameter.output, addend.output), (parameter, addend), parameter.bound)
+        return body.derive(ops.add(parameter.output, addend.output), parameter.bound, parameter, addend)
     return touched(body, adapted(body, source, element_type, shape, parameter.bound))
 
 
@@ -362,64 +414,9 @@ class MappedOutput:
         node.get_concatenated_slices(port, cut.start, cut.stride, cut.part_size, cut.end, cut.axis)
 
 
-@dataclass
-class BodyResults:
-    """The Results of one body while they are being chosen; those of the back edges come first."""
-
-    port_map: PortMapDraft
-    results: list[Any] = field(default_factory=list)
-    outputs: list[MappedOutput] = field(default_factory=list)
-    unmapped: list[Any] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        """Make the Results that the back edges carry."""
-        for state in self.port_map.carried:
-            if state.shared_with is None:
-                assert state.following is not None
-                state.result = self.result(state.following)
-        for state in self.port_map.carried:
-            if state.shared_with is not None:
-                state.result = state.shared_with.result
-
-    def result(self, value: Value) -> Any:
-        """A new Result of this value."""
-        if value in self.port_map.body.unused:
-            self.port_map.body.unused.remove(value)
-        self.results.append(ops.result(value.output))
-        return self.results[-1]
-
-    def expose(self, result: Any, value: Value, slicing: SliceChoice | None = None) -> None:
-        """Make the Result an output of the loop."""
-        if any(output.result is result for output in self.outputs):
-            self.port_map.note("one Result feeds several outputs")
-        self.outputs.append(MappedOutput(result, value, slicing))
-        self.port_map.note("last value" if slicing is None else f"concatenated stride {slicing.stride}")
-        if slicing is not None and not value.rank:
-            self.port_map.note("scalars concatenated")
-
-    def expose_either_way(self, result: Any, value: Value) -> None:
-        """An output from the Result, concatenated if its shape allows that and chance wills it."""
-        slicing = random_concatenation(self.port_map, value)
-        concatenate = slicing is not None and self.port_map.outer.chance(0.5)
-        self.expose(result, value, slicing if concatenate else None)
-
-    def expose_alone(self, value: Value, concatenate: bool) -> tuple[Any, Value]:
-        """An output from a new Result, given an axis of length 1 if it lacks one to be concatenated along."""
-        rng = self.port_map.outer.rng
-        slicing = random_concatenation(self.port_map, value) if concatenate else None
-        if concatenate and slicing is None:
-            place = rng.randint(0, value.rank)
-            value = reshaped(self.port_map.body, value, (*value.shape[:place], 1, *value.shape[place:]))
-            backwards = self.port_map.kind == "TensorIterator" and rng.random() < 0.4
-            slicing = slicing_along(place, -1 if backwards else 1, 0)
-        result = self.result(value)
-        self.expose(result, value, slicing)
-        return result, value
-
-
 def random_concatenation(port_map: PortMapDraft, value: Value) -> SliceChoice | None:
     """Along which axis, in which order, the value can be concatenated as it is."""
-    rng = port_map.outer.rng
+    rng = port_map.rng
     longest = LONGEST_PART if port_map.kind == "TensorIterator" else 1
     sizes = value.shape or (1,)
     axes = [axis for axis, size in enumerate(sizes) if 0 < size <= longest]
@@ -430,33 +427,32 @@ def random_concatenation(port_map: PortMapDraft, value: Value) -> SliceChoice | 
     return slicing_along(axis, -sizes[axis] if backwards else sizes[axis], 0)
 
 
-def choose_outputs(chosen: BodyResults) -> None:
+def choose_outputs(port_map: PortMapDraft) -> None:
     """Outputs from the back edges' Results and from Results of their own; at least one."""
-    port_map = chosen.port_map
     for state in port_map.carried:
         if state.shared_with is None:
-            expose_state(chosen, state)
+            expose_state(port_map, state)
     concatenations_only = not port_map.runs
     counts = (0, 1, 1, 2) if port_map.outer.path else (1, 1, 2, 3)
-    for _ in range(port_map.outer.rng.choice((0, 1) if concatenations_only else counts)):
-        expose_fresh(chosen, concatenations_only)
+    for _ in range(port_map.rng.choice((0, 1) if concatenations_only else counts)):
+        expose_fresh(port_map, concatenations_only)
     if port_map.outer.chance(0.1):
-        chosen.unmapped.append(chosen.result(fresh_value(port_map)))
+        port_map.unmapped.append(port_map.result(fresh_value(port_map)))
         port_map.note("Result not mapped")
-    if not chosen.outputs:
-        expose_fresh(chosen, concatenations_only)
+    if not port_map.outputs:
+        expose_fresh(port_map, concatenations_only)
 
 
-def expose_state(chosen: BodyResults, state: CarriedState) -> None:
+def expose_state(port_map: PortMapDraft, state: CarriedState) -> None:
     """The outputs that a carried state's Result feeds."""
-    rng, value = chosen.port_map.outer.rng, state.following
+    rng, value = port_map.rng, state.following
     assert value is not None
-    if state.role == "growing" or rng.random() < 0.6 or not chosen.port_map.runs:
-        chosen.expose(state.result, value)
+    if state.role == "growing" or rng.random() < 0.6 or not port_map.runs:
+        port_map.expose(state.result, value)
     if state.role != "growing" and rng.random() < 0.35:
-        slicing = random_concatenation(chosen.port_map, value)
+        slicing = random_concatenation(port_map, value)
         if slicing is not None:
-            chosen.expose(state.result, value, slicing)
+            port_map.expose(state.result, value, slicing)
 
 
 def fresh_value(port_map: PortMapDraft) -> Value:
@@ -467,12 +463,12 @@ def fresh_value(port_map: PortMapDraft) -> Value:
     return touched(body, value)
 
 
-def expose_fresh(chosen: BodyResults, concatenations_only: bool) -> None:
+def expose_fresh(port_map: PortMapDraft, concatenations_only: bool) -> None:
     """A Result of its own and one or two outputs that it feeds."""
-    rng = chosen.port_map.outer.rng
-    result, value = chosen.expose_alone(fresh_value(chosen.port_map), concatenations_only or rng.random() < 0.6)
+    rng = port_map.rng
+    result, value = port_map.expose_alone(fresh_value(port_map), concatenations_only or rng.random() < 0.6)
     if not concatenations_only and rng.random() < 0.2:
-        chosen.expose_either_way(result, value)
+        port_map.expose_either_way(result, value)
 
 
 # The two kinds of scope: a whole model, whose data are Parameters with arrays, and a body, which reuses its values.
@@ -540,9 +536,9 @@ class ModelScope(GraphScope):
     def finish(self, value: Value) -> Value:
         """A loop's output as it leaves the model: half precision in f16, at times after one more operation."""
         if value.coarse and value.element_type == "f32":
-            value = self.derive(ops.convert(value.output, "f16"), (value,), value.bound)
+            value = self.derive(ops.convert(value.output, "f16"), value.bound, value)
         if value.element_type in FLOATS and self.chance(0.15):
-            return self.derive(ops.sigmoid(value.output), (value,), 1.0)
+            return self.derive(ops.sigmoid(value.output), 1.0, value)
         return value
 
 
@@ -570,7 +566,7 @@ class LoopControl:
 
 def trip_array(port_map: PortMapDraft, number: int) -> np.ndarray:
     """A trip count in one of the four forms that it may have."""
-    rng = port_map.outer.rng
+    rng = port_map.rng
     array = np.full(rng.choice(((), (1,))), number, rng.choice((np.int32, np.int64)))
     port_map.note(f"trip {array.dtype} {list(array.shape)}")
     return array
@@ -585,7 +581,7 @@ def computed_trip(port_map: PortMapDraft) -> Value | None:
     number = flattened_sum(outer, source)
     within = ops.clamp(ops.abs(number.output), 0.0, float(port_map.iterations - 1))
     port_map.note("trip computed")
-    return outer.derive(ops.add(within, ops.constant(np.array(1, DTYPES[source.element_type]))), (source,), 4)
+    return outer.derive(ops.add(within, outer.number(1, source).output), 4, source)
 
 
 def measured_trip(port_map: PortMapDraft) -> Value:
@@ -597,7 +593,7 @@ def measured_trip(port_map: PortMapDraft) -> Value:
     shape = ops.shape_of(data.output, outer.rng.choice(("i32", "i64")))
     index = np.array(0) if outer.chance(0.5) else np.array([0])
     port_map.note("trip from ShapeOf")
-    return outer.derive(ops.gather(shape, ops.constant(index), ops.constant(np.array(0))), (data,), port_map.iterations)
+    return outer.derive(ops.gather(shape, ops.constant(index), ops.constant(0)), port_map.iterations, data)
 
 
 def choose_trip(port_map: PortMapDraft, stop: str) -> Value:
@@ -628,7 +624,7 @@ def choose_condition(port_map: PortMapDraft, stop: str) -> Value:
 
 def plan(port_map: PortMapDraft) -> LoopControl:
     """Choose how the Loop ends and add the inputs that its body needs for that."""
-    rng, outer = port_map.outer.rng, port_map.outer
+    rng, outer = port_map.rng, port_map.outer
     stop = rng.choice(STOPS) if port_map.runs else rng.choice(("trip 0", "condition false"))
     port_map.note(f"stop: {stop}")
     control = LoopControl(choose_trip(port_map, stop), choose_condition(port_map, stop), stop)
@@ -647,7 +643,7 @@ def plan(port_map: PortMapDraft) -> LoopControl:
 
 def add_iteration(port_map: PortMapDraft) -> Value:
     """The Parameter that counts iterations, in one of its four forms."""
-    rng, body = port_map.outer.rng, port_map.body
+    rng, body = port_map.rng, port_map.body
     shape, element_type = rng.choice(((), (1,))), rng.choice(INTEGERS)
     return body.keep(body.parameter(shape, element_type, port_map.iterations))
 
@@ -660,7 +656,7 @@ def add_total(port_map: PortMapDraft) -> CarriedState:
     step = add_slice(port_map, outer.exactly(steps), slicing_along(0, 1, 0))
     state = add_state(port_map, outer.exactly(np.zeros((1, width), np.int32)), 3 * port_map.iterations, "total")
     node = ops.add(state.parameter.output, step.output)
-    state.following = body.keep(body.derive(node, (state.parameter, step), state.parameter.bound))
+    state.following = body.keep(body.derive(node, state.parameter.bound, state.parameter, step))
     return state
 
 
@@ -671,33 +667,28 @@ def add_flags(port_map: PortMapDraft) -> Value:
     return add_slice(port_map, outer.exactly(flags), slicing_along(0, 1, 0))
 
 
-def scalar(body: GraphScope, number: int, like: Value) -> Value:
-    """A scalar Constant of the element type of `like`."""
-    return body.constant_of(np.array(number, DTYPES[like.element_type]))
-
-
 def body_condition(port_map: PortMapDraft, control: LoopControl) -> Value:
     """The value in the body that decides whether another iteration follows."""
-    rng, body = port_map.outer.rng, port_map.body
+    rng, body = port_map.rng, port_map.body
     if control.stop == "iteration":
         iteration = port_map.iteration
         assert iteration is not None
-        last = scalar(body, port_map.iterations - 1, iteration)
-        return body.derive(ops.less(iteration.output, last.output), (iteration,), 1)
+        last = body.number(port_map.iterations - 1, iteration)
+        return body.derive(ops.less(iteration.output, last.output), 1, iteration)
     if control.stop == "counter":
         # True if the counter is still below what it reaches in the last planned iteration.
         state = control.watched
         assert state is not None and state.following is not None
-        highest = scalar(port_map.body, int(state.parameter.bound), state.parameter)
+        highest = body.number(int(state.parameter.bound), state.parameter)
         compare = ops.less if port_map.outer.chance(0.5) else ops.not_equal
         node = compare(state.following.output, highest.output)
-        return port_map.body.derive(node, (state.following,), 1)
+        return body.derive(node, 1, state.following)
     if control.stop == "total":
         return total_condition(port_map, control)
     if control.stop == "flags":
         assert control.flag is not None
         every = body.constant_of(np.array([True]))
-        return body.derive(ops.logical_and(control.flag.output, every.output), (control.flag,), 1)
+        return body.derive(ops.logical_and(control.flag.output, every.output), 1, control.flag)
     if control.stop == "carried condition":
         return carried_condition(port_map, control)
     return body.constant_of(np.full(rng.choice(((), (1,))), control.stop != "once"))
@@ -705,13 +696,13 @@ def body_condition(port_map: PortMapDraft, control: LoopControl) -> Value:
 
 def total_condition(port_map: PortMapDraft, control: LoopControl) -> Value:
     """True if the largest running total is still small; seen at the start or at the end of the iteration."""
-    rng, body = port_map.outer.rng, port_map.body
+    rng, body = port_map.rng, port_map.body
     state = control.watched
     assert state is not None and state.following is not None
     seen = state.following if rng.random() < 0.7 else state.parameter
-    largest = body.derive(ops.reduce_max(seen.output, ops.constant(np.array([0, 1])), False), (seen,), seen.bound)
-    ceiling = scalar(body, rng.randint(3, 3 * port_map.iterations), seen)
-    return body.derive(ops.less_equal(largest.output, ceiling.output), (largest,), 1)
+    largest = body.derive(ops.reduce_max(seen.output, integers(0, 1), False), seen.bound, seen)
+    ceiling = body.number(rng.randint(3, 3 * port_map.iterations), seen)
+    return body.derive(ops.less_equal(largest.output, ceiling.output), 1, largest)
 
 
 def carried_condition(port_map: PortMapDraft, control: LoopControl) -> Value:
@@ -721,11 +712,11 @@ def carried_condition(port_map: PortMapDraft, control: LoopControl) -> Value:
     source = port_map.iteration or body.pick(INTEGERS, lambda v: not v.coarse)
     if source is None:
         node = ops.logical_not(state.parameter.output)
-        state.following = body.derive(node, (state.parameter,), 1)
+        state.following = body.derive(node, 1, state.parameter)
         return state.following
     number = limit(body, flattened_sum(body, source), 2000)
-    low = ops.less(number.output, scalar(body, port_map.outer.rng.randint(0, 3), number).output)
-    state.following = body.derive(ops.logical_and(state.parameter.output, low), (state.parameter, number), 1)
+    low = ops.less(number.output, body.number(port_map.rng.randint(0, 3), number).output)
+    state.following = body.derive(ops.logical_and(state.parameter.output, low), 1, state.parameter, number)
     return state.following
 
 
@@ -737,12 +728,12 @@ def name_of(parameter: Value) -> str:
     return str(parameter.output.get_node().get_name())
 
 
-def live_roots(chosen: BodyResults, more: list[Value]) -> set[str]:
+def live_roots(port_map: PortMapDraft, more: list[Value]) -> set[str]:
     """The Parameters that matter for the outputs and `more`, in any number of iterations."""
-    values = [output.value for output in chosen.outputs] + more
+    values = [output.value for output in port_map.outputs] + more
     while True:
         roots = {root for value in values for root in value.roots}
-        carried = [s.following for s in chosen.port_map.carried if s.following and name_of(s.parameter) in roots]
+        carried = [s.following for s in port_map.carried if s.following and name_of(s.parameter) in roots]
         if all(value in values for value in carried):
             return roots
         values += [value for value in carried if value not in values]
@@ -760,30 +751,28 @@ def reachable(results: Iterable[Any]) -> set[str]:
     return found
 
 
-def prune(chosen: BodyResults, more: list[Value], kept: list[Any]) -> None:
+def prune(port_map: PortMapDraft, more: list[Value], kept: list[Any]) -> None:
     """Drop dead inputs, states and Results, but not the Results `kept` nor what the values `more` need."""
-    port_map = chosen.port_map
     if port_map.outer.is_free(port_map.outer.freedom.idle):
         port_map.note("idle inputs")
         return
-    while idle := idle_parameters(chosen, more, kept):
+    while idle := idle_parameters(port_map, more, kept):
         value = touched(port_map.body, idle[0])
-        chosen.expose_alone(value, concatenate=not port_map.runs or port_map.outer.chance(0.5))
-    roots = live_roots(chosen, more)
+        port_map.expose_alone(value, concatenate=not port_map.runs or port_map.outer.chance(0.5))
+    roots = live_roots(port_map, more)
     port_map.sliced = [entry for entry in port_map.sliced if name_of(entry.parameter) in roots]
     port_map.invariant = [entry for entry in port_map.invariant if name_of(entry.parameter) in roots]
     port_map.carried = [state for state in port_map.carried if name_of(state.parameter) in roots]
     if port_map.iteration is not None and name_of(port_map.iteration) not in roots:
         port_map.iteration = None
-    chosen.results = results_in_use(chosen, kept)
+    port_map.results = results_in_use(port_map, kept)
 
 
-def idle_parameters(chosen: BodyResults, more: list[Value], kept: list[Any]) -> list[Value]:
+def idle_parameters(port_map: PortMapDraft, more: list[Value], kept: list[Any]) -> list[Value]:
     """Parameters to give an output of their own: used for their shape only, or the slices that count iterations."""
-    port_map = chosen.port_map
-    roots = live_roots(chosen, more)
+    roots = live_roots(port_map, more)
     live = [state for state in port_map.carried if name_of(state.parameter) in roots]
-    nodes = reachable(results_in_use(chosen, kept, live))
+    nodes = reachable(results_in_use(port_map, kept, live))
     idle = [p for p in port_map.parameters() if name_of(p) in nodes and name_of(p) not in roots]
     counting = [entry.parameter for entry in port_map.sliced]
     if port_map.kind == "TensorIterator" and not any(name_of(parameter) in roots for parameter in counting):
@@ -791,8 +780,8 @@ def idle_parameters(chosen: BodyResults, more: list[Value], kept: list[Any]) -> 
     return idle
 
 
-def results_in_use(chosen: BodyResults, kept: list[Any], live: list[CarriedState] | None = None) -> list[Any]:
+def results_in_use(port_map: PortMapDraft, kept: list[Any], live: list[CarriedState] | None = None) -> list[Any]:
     """The Results that an output, a back edge or `kept` needs."""
-    states = chosen.port_map.carried if live is None else live
-    used = [*kept, *(output.result for output in chosen.outputs), *(state.result for state in states)]
-    return [result for result in chosen.results if any(result is other for other in used)]
+    states = port_map.carried if live is None else live
+    used = [*kept, *(output.result for output in port_map.outputs), *(state.result for state in states)]
+    return [result for result in port_map.results if any(result is other for other in used)]

@@ -72,6 +72,11 @@ class LayerSubject:
         """Return where an input comes from; None for one that is not there, or that no edge reaches."""
         return self.sources[index] if index < len(self.sources) else None
 
+    def maker(self, index: int | None) -> Layer:
+        """Return the layer that gives an input; the layer itself where none does."""
+        source = None if index is None else self.source(index)
+        return self.layer if source is None else self.graph.by_id[source.layer]
+
     def tensor(self, index: int) -> Declared:
         """Return what is declared of an input."""
         return declared(self.graph, self.source(index))

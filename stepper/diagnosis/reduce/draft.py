@@ -7,7 +7,7 @@ layer. Changes are made to a copy; arrays are shared and never written to.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -98,6 +98,13 @@ class DraftGraph(Struct):
         """Return the layers of a type, in the order of the file."""
         return [layer for layer in self.layers.values() if layer.type == type]
 
+    def like(self, other: DraftLayer) -> int:
+        """Return the id of the layer with the name and type of another one. LookupError for none and for several."""
+        found = [key for key, one in self.layers.items() if (one.name, one.type) == (other.name, other.type)]
+        if other.id in found or len(found) == 1:
+            return other.id if other.id in found else found[0]
+        raise LookupError(other.name)
+
     def new_id(self) -> int:
         """Return an id that no layer has."""
         return max(self.layers, default=-1) + 1
@@ -108,6 +115,10 @@ class DraftGraph(Struct):
             for index, one in enumerate(layer.sources):
                 if one == source:
                     yield layer, index
+
+    def is_read(self, source: Source) -> bool:
+        """True if a layer reads an output."""
+        return any(source in layer.sources for layer in self.layers.values())
 
     def redirect(self, source: Source, to: Source) -> None:
         """Let all that reads one output read another."""
@@ -131,15 +142,19 @@ class DraftGraph(Struct):
                     stack += [(one, False) for one in reversed(sources) if one in self.layers]
         return list(done.values())
 
-    def prune(self) -> None:
-        """Drop what no Result and no variable needs; Parameters stay."""
-        kept: set[int] = set()
-        waiting = [key for key, layer in self.layers.items() if layer.type in _EFFECTS]
+    def needed(self, keys: Iterable[int]) -> set[int]:
+        """Return the ids of these layers and of all that they depend on."""
+        found, waiting = set[int](), list(keys)
         while waiting:
             key = waiting.pop()
-            if key not in kept:
-                kept.add(key)
+            if key not in found:
+                found.add(key)
                 waiting += [one.layer for one in self.layers[key].sources if one is not None]
+        return found
+
+    def prune(self) -> None:
+        """Drop what no Result and no variable needs; Parameters stay."""
+        kept = self.needed(key for key, layer in self.layers.items() if layer.type in _EFFECTS)
         self.layers = {key: layer for key, layer in self.layers.items() if key in kept or layer.type == "Parameter"}
         for layer in self.layers.values():
             for body in layer.bodies:
@@ -164,31 +179,26 @@ class DraftModel(Struct):
         """Return a copy to be changed."""
         return DraftModel(self.name, self.graph.copy())
 
-    def graph_at(self, scope: Scope) -> DraftGraph | None:
-        """Return the graph of a scope; None where there is none."""
-        graph = self.graph
-        for key, role in scope:
-            body = self._body(graph, key, role)
-            if body is None:
-                return None
-            graph = body.graph
-        return graph
+    def graph_at(self, scope: Scope) -> DraftGraph:
+        """Return the graph of a scope. LookupError where there is none."""
+        return self.body_at(scope)[1].graph if scope else self.graph
 
-    def body_at(self, scope: Scope) -> tuple[DraftLayer, DraftBody] | None:
-        """Return the loop or If of a scope with the body; None for the model's own graph."""
-        outer = self.graph_at(scope[:-1]) if scope else None
-        body = None if outer is None else self._body(outer, *scope[-1])
-        return None if outer is None or body is None else (outer.layers[scope[-1][0]], body)
+    def body_at(self, scope: Scope) -> tuple[DraftLayer, DraftBody]:
+        """Return the loop or If of a scope with the body. LookupError where there is none."""
+        key, role = scope[-1]
+        owner = self.graph_at(scope[:-1]).layers[key]
+        return owner, {body.role: body for body in owner.bodies}[role]
 
-    @staticmethod
-    def _body(graph: DraftGraph, key: int, role: str) -> DraftBody | None:
-        layer = graph.layers.get(key)
-        return None if layer is None else next((body for body in layer.bodies if body.role == role), None)
+    def layer_at(self, address: LayerAddress) -> DraftLayer:
+        """Return a layer. LookupError where there is none."""
+        return self.graph_at(address.scope).layers[address.layer]
 
-    def layer_at(self, address: LayerAddress) -> DraftLayer | None:
-        """Return a layer; None where there is none."""
-        graph = self.graph_at(address.scope)
-        return None if graph is None else graph.layers.get(address.layer)
+    def has(self, address: LayerAddress) -> bool:
+        """True if there is such a layer."""
+        try:
+            return bool(self.layer_at(address))
+        except LookupError:
+            return False
 
     def graphs(self) -> Iterator[tuple[Scope, DraftGraph]]:
         """Yield every graph, outer before inner."""
@@ -217,25 +227,13 @@ class DraftModel(Struct):
         """The values of the Parameters, in order."""
         return [one.value for one in self.graph.of_type("Parameter") if one.value is not None]
 
-    def counterpart(self, address: LayerAddress, other: DraftModel) -> LayerAddress | None:
-        """Return the layer of the same name and type in another model; None where there is none."""
+    def counterpart(self, address: LayerAddress, other: DraftModel) -> LayerAddress:
+        """Return the layer of the same name and type in another model. LookupError where there is none."""
         scope: Scope = ()
-        graph: DraftGraph | None = self.graph
-        for depth, (key, role) in enumerate((*address.scope, (address.layer, ""))):
-            there = other.graph_at(scope)
-            if graph is None or there is None or key not in graph.layers:
-                return None
-            wanted = graph.layers[key]
-            same = there.layers.get(key)
-            found = [one for one in there.layers.values() if (one.name, one.type) == (wanted.name, wanted.type)]
-            match = same if same in found else found[0] if len(found) == 1 else None
-            if match is None:
-                return None
-            if depth == len(address.scope):
-                return LayerAddress(scope, match.id)
-            scope = (*scope, (match.id, role))
-            graph = self.graph_at(address.scope[: depth + 1])
-        return None
+        for depth, (key, role) in enumerate(address.scope):
+            owner = self.graph_at(address.scope[:depth]).layers[key]
+            scope = (*scope, (other.graph_at(scope).like(owner), role))
+        return LayerAddress(scope, other.graph_at(scope).like(self.layer_at(address)))
 
 
 def _graph(model: Model, graph: Graph) -> DraftGraph:

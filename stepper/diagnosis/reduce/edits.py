@@ -1,14 +1,14 @@
-"""Ways to make a draft smaller: each changes a copy in place, and returns False where it does not apply.
+"""Ways to make a draft smaller: each changes a copy in place, and raises LookupError where it does not apply.
 
     changed = draft.copy()
-    if cut(changed, address, value_of): ...     # an operation is now a Constant of a value that it had
+    cut(changed, address, value_of)             # an operation is now a Constant of a value that it had
 
 Nothing here asks whether the fault is still there; `reducing` does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -33,50 +33,46 @@ def constant(graph: DraftGraph, name: str, value: Array, names: tuple[str, ...] 
     return Source(identity, 0)
 
 
-def cut(draft: DraftModel, address: LayerAddress, value_of: ValueOf) -> bool:
+def require(applies: bool) -> None:
+    """Raise LookupError for a change that does not apply."""
+    if not applies:
+        raise LookupError
+
+
+def cut(draft: DraftModel, address: LayerAddress, value_of: ValueOf) -> None:
     """Let all outputs of an operation, or a Parameter of a body, be Constants of these values."""
     layer, graph = draft.layer_at(address), draft.graph_at(address.scope)
-    if layer is None or graph is None or layer.type in ("Constant", "Result", "Assign"):
-        return False
-    replaced = False
-    for index, port in enumerate(layer.outputs):
-        readers = list(graph.readers(Source(layer.id, index)))
-        value = layer.value if layer.value is not None else value_of(address, index)
-        if not readers:
-            continue
-        if value is None or value.nbytes > _LARGEST or not _is_plain(value):
-            return False
+    require(layer.type not in ("Constant", "Result", "Assign"))
+    read = [index for index in range(len(layer.outputs)) if graph.is_read(Source(layer.id, index))]
+    require(bool(read))
+    for index in read:
+        value = _plain(layer.value if layer.value is not None else value_of(address, index))
+        require(value.nbytes <= _LARGEST)
         name = layer.name if len(layer.outputs) == 1 else f"{layer.name}.{index}"
-        graph.redirect(Source(layer.id, index), constant(graph, name, np.ascontiguousarray(value), port.names))
-        replaced = True
-    if replaced and layer.type == "Parameter":
+        made = constant(graph, name, np.ascontiguousarray(value), layer.outputs[index].names)
+        graph.redirect(Source(layer.id, index), made)
+    if layer.type == "Parameter":
         unmap(draft, address)
-    return replaced
 
 
-def _is_plain(value: Array) -> bool:
-    """True if a Constant may have this value: no NaN and no infinity, so that no fault is put in by hand."""
-    return not is_floating(value.dtype) or bool(np.isfinite(np.asarray(value, np.float64)).all())
+def _plain(value: Array | None) -> Array:
+    """Return a value that a Constant may have: no NaN and no infinity, so that no fault is put in by hand."""
+    if value is None or (is_floating(value.dtype) and not np.isfinite(np.asarray(value, np.float64)).all()):
+        raise LookupError
+    return value
 
 
-def unmap(draft: DraftModel, address: LayerAddress) -> bool:
+def unmap(draft: DraftModel, address: LayerAddress) -> None:
     """Drop a Parameter of a body, or of the model, that nobody reads, with its entry and its back edge."""
-    graph, around = draft.graph_at(address.scope), draft.body_at(address.scope)
-    if graph is None or address.layer not in graph.layers:
-        return False
-    layer = graph.layers[address.layer]
-    if layer.type != "Parameter" or any(True for _ in graph.readers(Source(layer.id, 0))):
-        return False
-    if around is None:
-        del graph.layers[layer.id]
-        return True
-    owner, body = around
-    body.inputs[:] = [one for one in body.inputs if one.parameter != layer.id]
-    body.back_edges[:] = [one for one in body.back_edges if one.to_layer != layer.id]
+    layer, graph = draft.layer_at(address), draft.graph_at(address.scope)
+    require(layer.type == "Parameter" and not graph.is_read(Source(layer.id, 0)))
     del graph.layers[layer.id]
-    drop_unmapped_results(body)
-    drop_unmapped_inputs(owner)
-    return True
+    if address.scope:
+        owner, body = draft.body_at(address.scope)
+        body.inputs[:] = [one for one in body.inputs if one.parameter != layer.id]
+        body.back_edges[:] = [one for one in body.back_edges if one.to_layer != layer.id]
+        drop_unmapped_results(body)
+        drop_unmapped_inputs(owner)
 
 
 def drop_unmapped_results(body: DraftBody) -> None:
@@ -100,159 +96,124 @@ def drop_unmapped_inputs(owner: DraftLayer) -> None:
         body.inputs[:] = [one if one.input is None else one._replace(input=places[one.input]) for one in body.inputs]
 
 
-def drop_output(draft: DraftModel, address: LayerAddress, output: int) -> bool:
+def drop_output(draft: DraftModel, address: LayerAddress, output: int) -> None:
     """Drop an output of a loop or an If that nobody reads, with its entries."""
     owner, graph = draft.layer_at(address), draft.graph_at(address.scope)
-    if owner is None or graph is None or not owner.bodies or len(owner.outputs) < 2:
-        return False
-    if output >= len(owner.outputs) or any(True for _ in graph.readers(Source(owner.id, output))):
-        return False
+    require(bool(owner.bodies) and len(owner.outputs) > 1 and not graph.is_read(Source(owner.id, output)))
     del owner.outputs[output]
     for later in range(output + 1, len(owner.outputs) + 1):
         graph.redirect(Source(owner.id, later), Source(owner.id, later - 1))
     for body in owner.bodies:
+        kept = [one for one in body.outputs if one.output != output or one.purpose is not None]
         body.outputs[:] = [
-            one._replace(output=one.output - 1) if one.output is not None and one.output > output else one
-            for one in body.outputs
-            if one.output != output or one.purpose is not None
-        ]
-        body.outputs[:] = [
-            one._replace(output=None) if one.output == output and one.purpose is not None else one
-            for one in body.outputs
+            one
+            if one.output is None or one.output < output
+            else one._replace(output=None if one.output == output else one.output - 1)
+            for one in kept
         ]
         drop_unmapped_results(body)
-    return True
 
 
-def hoist(draft: DraftModel, address: LayerAddress, input: int) -> bool:
+def hoist(draft: DraftModel, address: LayerAddress, input: int) -> None:
     """Let a Result be an input of the operation that it has, instead of what that makes of it."""
-    graph, result = draft.graph_at(address.scope), draft.layer_at(address)
-    if graph is None or result is None or result.type != "Result" or result.sources[0] is None:
-        return False
-    producer = graph.layers[result.sources[0].layer]
-    if not producer.is_operation or input >= len(producer.sources) or producer.sources[input] is None:
-        return False
+    result, source = _result(draft, address)
+    producer = draft.graph_at(address.scope).layers[source.layer]
+    require(producer.is_operation and producer.sources[input] is not None)
     result.sources[0] = producer.sources[input]
-    return True
 
 
-def read_other_output(draft: DraftModel, address: LayerAddress, output: int) -> bool:
+def _result(draft: DraftModel, address: LayerAddress) -> tuple[DraftLayer, Source]:
+    """Return a Result and what it reads."""
+    result = draft.layer_at(address)
+    source = result.sources[0] if result.type == "Result" else None
+    if source is None:
+        raise LookupError
+    return result, source
+
+
+def read_other_output(draft: DraftModel, address: LayerAddress, output: int) -> None:
     """Let a Result have another output of the same loop or If, and drop the one that it had."""
-    graph, result = draft.graph_at(address.scope), draft.layer_at(address)
-    source = None if result is None or result.type != "Result" else result.sources[0]
-    if graph is None or result is None or source is None or output == source.output:
-        return False
-    producer = graph.layers[source.layer]
-    if not producer.bodies or output >= len(producer.outputs):
-        return False
+    result, source = _result(draft, address)
+    producer = draft.graph_at(address.scope).layers[source.layer]
+    require(output != source.output and bool(producer.bodies) and output < len(producer.outputs))
     result.sources[0] = Source(source.layer, output)
-    return drop_output(draft, LayerAddress(address.scope, source.layer), source.output)
+    drop_output(draft, LayerAddress(address.scope, source.layer), source.output)
 
 
-def drop_result(draft: DraftModel, key: int) -> bool:
-    """Drop an output of the model; one stays."""
-    results = draft.graph.of_type("Result")
-    if len(results) < 2 or key not in draft.graph.layers:
-        return False
-    del draft.graph.layers[key]
-    return True
+def drop_results(draft: DraftModel, keys: Sequence[int]) -> None:
+    """Drop outputs of the model; one stays."""
+    require(len(draft.graph.of_type("Result")) > len(keys))
+    for key in keys:
+        del draft.graph.layers[key]
 
 
-def drop_assigns(draft: DraftModel, address: LayerAddress) -> bool:
+def drop_assigns(draft: DraftModel, address: LayerAddress) -> None:
     """Drop a writing of a variable."""
-    graph, layer = draft.graph_at(address.scope), draft.layer_at(address)
-    if graph is None or layer is None or layer.type != "Assign":
-        return False
+    layer, graph = draft.layer_at(address), draft.graph_at(address.scope)
+    require(layer.type == "Assign")
     for output, _port in enumerate(layer.outputs):
         if layer.sources[0] is not None:
             graph.redirect(Source(layer.id, output), layer.sources[0])
     del graph.layers[layer.id]
-    return True
 
 
-def drop_back_edge(draft: DraftModel, scope: Scope, index: int) -> bool:
+def drop_back_edge(draft: DraftModel, scope: Scope, index: int) -> None:
     """Drop a back edge: its Parameter then has in each iteration what it begins with."""
-    around = draft.body_at(scope)
-    if around is None or index >= len(around[1].back_edges):
-        return False
-    body = around[1]
-    if all(one.parameter != body.back_edges[index].to_layer for one in body.inputs):
-        return False
-    del body.back_edges[index]
+    _owner, body = draft.body_at(scope)
+    edge = body.back_edges.pop(index)
+    require(any(one.parameter == edge.to_layer for one in body.inputs))
     drop_unmapped_results(body)
-    return True
 
 
-def drop_slicing(draft: DraftModel, scope: Scope, index: int, value_of: ValueOf) -> bool:
+def drop_slicing(draft: DraftModel, scope: Scope, index: int, value_of: ValueOf) -> None:
     """Let a sliced input be what its first slice is, in each iteration."""
-    around = draft.body_at(scope)
-    if around is None or index >= len(around[1].inputs) or around[1].inputs[index].slicing is None:
-        return False
-    entry, outer = around[1].inputs[index], draft.graph_at(scope[:-1])
-    value = value_of(LayerAddress(scope, entry.parameter), 0)
-    if outer is None or value is None or entry.input is None or not _is_plain(value):
-        return False
-    owner = around[0]
-    owner.sources.append(constant(outer, around[1].graph.layers[entry.parameter].name, value))
-    around[1].inputs[index] = entry._replace(input=len(owner.sources) - 1, slicing=None)
+    owner, body = draft.body_at(scope)
+    entry = body.inputs[index]
+    require(entry.slicing is not None and entry.input is not None)
+    value = _plain(value_of(LayerAddress(scope, entry.parameter), 0))
+    owner.sources.append(constant(draft.graph_at(scope[:-1]), body.graph.layers[entry.parameter].name, value))
+    body.inputs[index] = entry._replace(input=len(owner.sources) - 1, slicing=None)
     drop_unmapped_inputs(owner)
-    return True
 
 
-def output_of_last(draft: DraftModel, scope: Scope, index: int) -> bool:
+def output_of_last(draft: DraftModel, scope: Scope, index: int) -> None:
     """Let a joined output be the last piece alone."""
-    around = draft.body_at(scope)
-    if around is None or index >= len(around[1].outputs) or around[1].outputs[index].slicing is None:
-        return False
-    around[1].outputs[index] = around[1].outputs[index]._replace(slicing=None)
-    return True
+    outputs = draft.body_at(scope)[1].outputs
+    require(outputs[index].slicing is not None)
+    outputs[index] = outputs[index]._replace(slicing=None)
 
 
-def bypass(draft: DraftModel, address: LayerAddress, input: int, value_of: ValueOf) -> bool:
+def bypass(draft: DraftModel, address: LayerAddress, input: int, value_of: ValueOf) -> None:
     """Let those that read an operation read one of its inputs, which has the same type and shape."""
     layer, graph = draft.layer_at(address), draft.graph_at(address.scope)
-    if layer is None or graph is None or len(layer.outputs) != 1 or input >= len(layer.sources):
-        return False
     source = layer.sources[input]
-    if source is None or layer.type == "Assign":
-        return False
-    ours = value_of(address, 0)
-    theirs = graph.layers[source.layer].value
+    if source is None or len(layer.outputs) != 1 or layer.type == "Assign":
+        raise LookupError
+    ours, theirs = value_of(address, 0), graph.layers[source.layer].value
     if theirs is None:
         theirs = value_of(LayerAddress(address.scope, source.layer), source.output)
     if ours is None or theirs is None or (ours.dtype, ours.shape) != (theirs.dtype, theirs.shape):
-        return False
+        raise LookupError
     graph.redirect(Source(layer.id, 0), source)
-    return True
 
 
-def inline(draft: DraftModel, address: LayerAddress, role: str, value_of: ValueOf, *, recorded: bool = False) -> bool:
+def inline(draft: DraftModel, address: LayerAddress, role: str, value_of: ValueOf, *, recorded: bool = False) -> None:
     """Put one iteration of a loop, or a branch of an If, in its place.
 
     `recorded`: states are Constants of the values that they had, instead of what they begin with.
     """
-    owner, graph = draft.layer_at(address), draft.graph_at(address.scope)
-    if owner is None or graph is None:
-        return False
-    body = next((one for one in owner.bodies if one.role == role), None)
-    if body is None:
-        return False
-    inner = (*address.scope, (owner.id, role))
+    graph, inner = draft.graph_at(address.scope), (*address.scope, (address.layer, role))
+    owner, body = draft.body_at(inner)
     sources: dict[int, Source] = {}
     for parameter in body.graph.of_type("Parameter"):
         is_state = any(edge.to_layer == parameter.id for edge in body.back_edges)
         found = None if recorded and is_state else _outer_source(owner, body, parameter)
         if found is None:
-            value = value_of(LayerAddress(inner, parameter.id), 0)
-            if value is None or not _is_plain(value):
-                return False
-            found = constant(graph, parameter.name, value)
+            found = constant(graph, parameter.name, _plain(value_of(LayerAddress(inner, parameter.id), 0)))
         sources[parameter.id] = found
     _move_out(graph, owner, body, sources)
-    if any(True for index in range(len(owner.outputs)) for _ in graph.readers(Source(owner.id, index))):
-        return False
+    require(not any(graph.is_read(Source(owner.id, index)) for index in range(len(owner.outputs))))
     del graph.layers[owner.id]
-    return True
 
 
 def _move_out(graph: DraftGraph, owner: DraftLayer, body: DraftBody, sources: dict[int, Source]) -> None:
@@ -300,29 +261,20 @@ def slicing_size(slicing: Slicing | None) -> int:
     return 1 + int(slicing.stride != 1) + int((slicing.part_size or 1) != 1) + 2 * int(not is_whole)
 
 
-def plain_slicing(draft: DraftModel, scope: Scope, index: int, *, is_input: bool) -> bool:
+def plain_slicing(draft: DraftModel, scope: Scope, index: int, *, is_input: bool) -> None:
     """Let an input be cut, or an output joined, from the first slice to the last, one after the other."""
-    around = draft.body_at(scope)
-    entries: list[Any] = [] if around is None else list(around[1].inputs if is_input else around[1].outputs)
-    slicing = entries[index].slicing if index < len(entries) else None
-    if around is None or slicing is None or slicing_size(slicing) == 1:
-        return False
-    plain = replace(slicing, start=0, end=-1, stride=1, part_size=1)
-    entries[index] = entries[index]._replace(slicing=plain)
-    if is_input:
-        around[1].inputs[:] = entries
-    else:
-        around[1].outputs[:] = entries
-    return True
+    body = draft.body_at(scope)[1]
+    entries: list[Any] = body.inputs if is_input else body.outputs
+    slicing = entries[index].slicing
+    require(slicing_size(slicing) > 1)
+    entries[index] = entries[index]._replace(slicing=replace(slicing, start=0, end=-1, stride=1, part_size=1))
 
 
-def set_value(draft: DraftModel, address: LayerAddress, value: Array) -> bool:
+def set_value(draft: DraftModel, address: LayerAddress, value: Array) -> None:
     """Give a Constant or an input of the model another value of the same shape."""
     layer = draft.layer_at(address)
-    if layer is None or layer.value is None or layer.value.shape != value.shape:
-        return False
+    require(layer.value is not None and layer.value.shape == value.shape)
     layer.value = value
-    return True
 
 
 def rounder(value: Array) -> Iterator[Array]:
@@ -344,7 +296,7 @@ def rounder(value: Array) -> Iterator[Array]:
             yield np.broadcast_to(wide.reshape(-1)[:1].reshape((1,) * value.ndim), value.shape).astype(dtype)
 
 
-def shrink_everywhere(draft: DraftModel, old: int, new: int, *, at_end: bool = False) -> bool:
+def shrink_everywhere(draft: DraftModel, old: int, new: int, *, at_end: bool = False) -> None:
     """Make every axis of one length shorter, with the small integers that say it; `at_end`: what is last stays."""
     changed, kept = False, range(old - new, old) if at_end else range(new)
     for _scope, graph in draft.graphs():
@@ -362,7 +314,7 @@ def shrink_everywhere(draft: DraftModel, old: int, new: int, *, at_end: bool = F
             _shrink_declared(layer, old, new)
             for body in layer.bodies:
                 body.inputs[:] = [_with_part(one, old, new) for one in body.inputs]
-    return changed
+    require(changed)
 
 
 def _with_part(entry: InputMapping, old: int, new: int) -> InputMapping:
@@ -387,15 +339,14 @@ def _shrink_declared(layer: DraftLayer, old: int, new: int) -> None:
             layer.attributes[name] = ",".join(str(new) if part == str(old) else part for part in parts)
 
 
-def shrink_axis(draft: DraftModel, address: LayerAddress, axis: int, new: int, *, at_end: bool = False) -> bool:
+def shrink_axis(draft: DraftModel, address: LayerAddress, axis: int, new: int, *, at_end: bool = False) -> None:
     """Make one axis of a Constant or of an input of the model shorter; `at_end`: what is last stays."""
     layer = draft.layer_at(address)
-    if layer is None or layer.value is None or axis >= layer.value.ndim or layer.value.shape[axis] <= new:
-        return False
+    if layer.value is None or layer.value.shape[axis] <= new:
+        raise LookupError
     size = layer.value.shape[axis]
     kept = range(size - new, size) if at_end else range(new)
     put(layer, np.ascontiguousarray(np.take(layer.value, kept, axis)))
-    return True
 
 
 def put(layer: DraftLayer, value: Array) -> None:
@@ -415,7 +366,7 @@ def put(layer: DraftLayer, value: Array) -> None:
             layer.outputs[0] = port._replace(dims=dims_now)
 
 
-def merge_constants(draft: DraftModel) -> bool:
+def merge_constants(draft: DraftModel) -> None:
     """Let equal Constants of a graph be one."""
     changed = False
     for _scope, graph in draft.graphs():
@@ -429,4 +380,4 @@ def merge_constants(draft: DraftModel) -> bool:
                 graph.redirect(Source(layer.id, 0), Source(first, 0))
                 del graph.layers[layer.id]
                 changed = True
-    return changed
+    require(changed)

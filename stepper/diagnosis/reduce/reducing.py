@@ -17,6 +17,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
@@ -154,25 +155,20 @@ class _Side:
     `done` are the layers that were changed, where a change is to several.
     """
 
-    def __init__(
-        self, draft: DraftModel, at: Callable[[LayerAddress], LayerAddress | None], value_of: edits.ValueOf
-    ) -> None:
+    def __init__(self, draft: DraftModel, at: Callable[[LayerAddress], LayerAddress], value_of: edits.ValueOf) -> None:
         self.draft, self.at, self.value_of = draft, at, value_of
         self.done: set[LayerAddress] = set()
 
-    def scope(self, scope: Scope) -> Scope | None:
-        """Return a scope in this model."""
+    def scope(self, scope: Scope) -> Scope:
+        """Return a scope in this model. LookupError where it has none."""
         if not scope:
             return ()
         owner = self.at(LayerAddress(scope[:-1], scope[-1][0]))
-        return None if owner is None else (*owner.scope, (owner.layer, scope[-1][1]))
+        return (*owner.scope, (owner.layer, scope[-1][1]))
 
 
-def _itself(address: LayerAddress) -> LayerAddress:
-    return address
-
-
-Change = Callable[[_Side], bool]
+Change = Callable[[_Side], object]
+"""Changes a side; raises LookupError where it does not apply."""
 
 
 class _Reducer:
@@ -285,8 +281,9 @@ class _Reducer:
         """Try a change, and keep it where the fault stays and the model is smaller."""
         if time.monotonic() > self._deadline:
             raise _OutOfTime
-        candidate = self._changed(change)
-        if candidate is None:
+        try:
+            candidate = self._changed(change)
+        except LookupError:
             return False
         size = _size(candidate)
         if size >= self._size and not any_size:
@@ -303,45 +300,40 @@ class _Reducer:
         self._kept[what] += 1
         return True
 
-    def _changed(self, change: Change) -> Pair | None:
+    def _changed(self, change: Change) -> Pair:
+        """Return the changed pair. LookupError where the change does not apply to both sides alike."""
         old, healthy = self._pair
         model, twin = old.copy(), healthy
-        if healthy is None:
-            at: Callable[[LayerAddress], LayerAddress | None] = _itself
-        else:  # what one side alone has is what they differ in
-            at = lambda address: address if old.counterpart(address, healthy) else None  # noqa: E731  # the pair is of now
-        side = _Side(model, at, self._value)
-        if not change(side):
-            return None
+
+        def shared(address: LayerAddress) -> LayerAddress:
+            if healthy is not None:  # what one side alone has is what they differ in
+                old.counterpart(address, healthy)
+            return address
+
+        side = _Side(model, shared, self._value)
+        change(side)
         model.graph.prune()
         if healthy is not None:
             twin = healthy.copy()
             there = _Side(twin, lambda address: old.counterpart(address, healthy), self._twin_value)
-            if not change(there) or there.done != side.done:
-                return None
+            change(there)
             twin.graph.prune()
-            if len(twin.inputs) != len(model.inputs):
-                return None
-            for ours, theirs in zip(model.graph.of_type("Parameter"), twin.graph.of_type("Parameter"), strict=True):
-                if ours.value is not theirs.value and not np.array_equal(
-                    np.asarray(ours.value), np.asarray(theirs.value)
-                ):
-                    return None
+            edits.require(there.done == side.done and len(twin.inputs) == len(model.inputs))
+            edits.require(all(a is b or np.array_equal(a, b) for a, b in zip(model.inputs, twin.inputs, strict=True)))
         return Pair(model, twin)
 
     def _value(self, address: LayerAddress, output: int) -> Array | None:
         """Return a value for the model; that of the healthy twin, where there is one."""
         if self._pair.twin is not None:
             there = self._pair.model.counterpart(address, self._pair.twin)
-            return None if there is None else self._twin_observed.value(there, output, at_last=self._at_last)
+            return self._twin_value(there, output)
         found = self._observed.value(address, output, at_last=self._at_last)
         return self._declared(address, output) if found is None else found
 
     def _declared(self, address: LayerAddress, output: int) -> Array | None:
         """Return zeros of the declared form, for what the run does not come to."""
-        layer = self._pair.model.layer_at(address)
-        port = None if layer is None or output >= len(layer.outputs) else layer.outputs[output]
-        if port is None or port.element_type is None or min(port.dims, default=0) < 0:
+        port = self._pair.model.layer_at(address).outputs[output]
+        if port.element_type is None or min(port.dims, default=0) < 0:
             return None
         if math.prod(port.dims) > _MOST_ZEROS or port.element_type.dtype == STRING_DTYPE:
             return None
@@ -375,28 +367,25 @@ class _Reducer:
 
     def _hoist(self) -> None:
         """Let outputs come from further up."""
-        for scope, _graph in list(self._pair.model.graphs()):
-            graph = self._pair.model.graph_at(scope)
-            for result in [] if graph is None else graph.of_type("Result"):
-                address = LayerAddress(scope, result.id)
-                while self._first_of("outputs from further up", self._hoists(address)):
-                    pass
+        graphs = self._pair.model.graphs()
+        for address in [LayerAddress(scope, one.id) for scope, graph in graphs for one in graph.of_type("Result")]:
+            while self._first_of("outputs from further up", self._hoists(address)):
+                pass
 
     def _hoists(self, address: LayerAddress) -> Iterator[Change]:
-        graph, result = self._pair.model.graph_at(address.scope), self._pair.model.layer_at(address)
-        source = None if graph is None or result is None else result.sources[0]
-        if graph is not None and source is not None:
-            for index in range(len(graph.layers[source.layer].sources)):
-                yield _edited(edits.hoist, address, index)
-            for output in range(len(graph.layers[source.layer].outputs)):
-                yield _edited(edits.read_other_output, address, output)
+        model = self._pair.model
+        source = model.layer_at(address).sources[0] if model.has(address) else None
+        if source is not None:
+            made = model.layer_at(LayerAddress(address.scope, source.layer))
+            yield from (_edited(edits.hoist, address, index) for index in range(len(made.sources)))
+            yield from (_edited(edits.read_other_output, address, output) for output in range(len(made.outputs)))
 
     def _cut_in_groups(self) -> None:
         addresses = [address for address, _layer in self._pair.model.operations()]
         size = len(addresses) // 2
         while size > 1:
             for begin in range(0, len(addresses), size):
-                group = [one for one in addresses[begin : begin + size] if self._pair.model.layer_at(one) is not None]
+                group = [one for one in addresses[begin : begin + size] if self._pair.model.has(one)]
                 if len(group) > 1:
                     self._attempt("cut to constants", partial(_cut, addresses=group))
             size //= 2
@@ -412,9 +401,9 @@ class _Reducer:
                     self._attempt("inputs to constants", partial(_cut, addresses=[address]))
 
     def _smaller_here(self, address: LayerAddress) -> None:
-        layer = self._pair.model.layer_at(address)
-        if layer is None:
+        if not self._pair.model.has(address):
             return
+        layer = self._pair.model.layer_at(address)
         if layer.type == "Assign":
             self._attempt("drop variables", _edited(edits.drop_assigns, address))
             return
@@ -459,21 +448,21 @@ class _Reducer:
         for address, layer in list(self._pair.model.operations()):
             for output in reversed(range(len(layer.outputs) if layer.bodies else 0)):
                 self._attempt("drop entries", _edited(edits.drop_output, address, output))
-        for scope, _graph in list(self._pair.model.graphs()):
-            around = self._pair.model.body_at(scope)
-            if around is None:
+        for scope, _graph in list(self._pair.model.graphs())[1:]:
+            if not self._pair.model.has(LayerAddress(scope[:-1], scope[-1][0])):
                 continue
-            for index in reversed(range(len(around[1].back_edges))):
+            body = self._pair.model.body_at(scope)[1]
+            inputs, outputs = range(len(body.inputs)), range(len(body.outputs))
+            for index in reversed(range(len(body.back_edges))):
                 self._attempt("drop back edges", _edited(edits.drop_back_edge, scope, index))
-            for index in range(len(around[1].inputs)):
+            for index in inputs:
                 self._attempt("drop slices", _edited(edits.drop_slicing, scope, index, valued=True))
-            for index in range(len(around[1].outputs)):
+            for index in outputs:
                 self._attempt("drop slices", _edited(edits.output_of_last, scope, index))
-            for index in range(len(around[1].inputs)):
-                self._attempt("plain slices", _edited(edits.plain_slicing, scope, index, is_input=True))
-            for index in range(len(around[1].outputs)):
-                self._attempt("plain slices", _edited(edits.plain_slicing, scope, index, is_input=False))
-        self._attempt("merge constants", lambda side: edits.merge_constants(side.draft))
+            for is_input in (True, False):
+                for index in inputs if is_input else outputs:
+                    self._attempt("plain slices", _edited(edits.plain_slicing, scope, index, is_input=is_input))
+        self._attempt("merge constants", _everywhere(edits.merge_constants))
 
     def _shorten(self) -> None:
         """Make trip counts and dims small."""
@@ -484,9 +473,8 @@ class _Reducer:
                 self._first_of("smaller counts", (_edited(edits.set_value, address, one) for one in smaller))
         sizes = {size for _address, value in _values(self._pair.model) for size in value.shape if size > 1}
         for size in sorted(sizes, reverse=True):
-            self._first_of(
-                "smaller dims", (partial(_shrink, old=size, new=one, at_end=end) for one, end in _parts(size))
-            )
+            shrunk = (_everywhere(edits.shrink_everywhere, size, one, at_end=end) for one, end in _parts(size))
+            self._first_of("smaller dims", shrunk)
         if sum(self._kept.values()) > before:
             self._observe()
 
@@ -532,63 +520,58 @@ def _condition_of(fault: FoundFault) -> FaultCondition:
 
 
 def _edited(
-    edit: Callable[..., bool], place: LayerAddress | Scope, *arguments: Any, valued: bool = False, **options: Any
+    edit: Callable[..., None], place: LayerAddress | Scope, *arguments: Any, valued: bool = False, **options: Any
 ) -> Change:
-    """Return the change that makes an edit at a layer or in a body, where a side has it; `valued`: with its values."""
+    """Return the change that makes an edit at a layer or in a body; `valued`: with the values of the side."""
 
-    def change(side: _Side) -> bool:
+    def change(side: _Side) -> None:
         found = side.at(place) if isinstance(place, LayerAddress) else side.scope(place)
-        values = [side.value_of] if valued else []
-        return found is not None and edit(side.draft, found, *arguments, *values, **options)
+        edit(side.draft, found, *arguments, *([side.value_of] if valued else []), **options)
 
     return change
 
 
-def _keep_result(side: _Side, key: int) -> bool:
-    found = side.at(LayerAddress((), key))
-    results = [one.id for one in side.draft.graph.of_type("Result")]
-    if found is None or len(results) < 2:
-        return False
-    for other in results:
-        if other != found.layer:
-            del side.draft.graph.layers[other]
-    return True
+def _everywhere(edit: Callable[..., None], *arguments: Any, **options: Any) -> Change:
+    """Return the change that makes an edit in the whole of a side."""
+    return lambda side: edit(side.draft, *arguments, **options)
 
 
-def _drop_result(side: _Side, key: int) -> bool:
-    found = side.at(LayerAddress((), key))
-    return found is not None and edits.drop_result(side.draft, found.layer)
+def _keep_result(side: _Side, key: int) -> None:
+    kept = side.at(LayerAddress((), key)).layer
+    edits.drop_results(side.draft, [one.id for one in side.draft.graph.of_type("Result") if one.id != kept])
 
 
-def _cut(side: _Side, addresses: list[LayerAddress]) -> bool:
+def _drop_result(side: _Side, key: int) -> None:
+    edits.drop_results(side.draft, [side.at(LayerAddress((), key)).layer])
+
+
+def _cut(side: _Side, addresses: list[LayerAddress]) -> None:
     for address in addresses:
-        found = side.at(address)
-        if found is not None and edits.cut(side.draft, found, side.value_of):
+        with suppress(LookupError):
+            edits.cut(side.draft, side.at(address), side.value_of)
             side.done.add(address)
-    return bool(side.done)
+    edits.require(bool(side.done))
 
 
-def _cut_to(side: _Side, address: LayerAddress, number: int) -> bool:
+def _cut_to(side: _Side, address: LayerAddress, number: int) -> None:
     def simple(there: LayerAddress, output: int) -> Array | None:
         value = side.value_of(there, output)
         if value is None or value.dtype == STRING_DTYPE or value.dtype.names:
             return None
         return np.full(value.shape, number, value.dtype)
 
-    found = side.at(address)
-    return found is not None and edits.cut(side.draft, found, simple)
+    edits.cut(side.draft, side.at(address), simple)
 
 
-def _shrink(side: _Side, old: int, new: int, *, at_end: bool) -> bool:
-    return edits.shrink_everywhere(side.draft, old, new, at_end=at_end)
-
-
-def _declare_shapes(side: _Side, observed: ObservedRun, only: LayerAddress | None = None) -> bool:
+def _declare_shapes(side: _Side, observed: ObservedRun, only: LayerAddress | None = None) -> None:
     changed = False
     for scope, graph in side.draft.graphs():
         for layer in graph.layers.values():
-            address = side.at(LayerAddress(scope, layer.id))
-            if address is None or only not in (None, address) or (layer.type == "Parameter" and not scope):
+            try:
+                address = side.at(LayerAddress(scope, layer.id))
+            except LookupError:
+                continue
+            if only not in (None, address) or (layer.type == "Parameter" and not scope):
                 continue
             for index, port in enumerate(layer.outputs):
                 dims = _dims_there(layer, address, index, observed)
@@ -597,7 +580,7 @@ def _declare_shapes(side: _Side, observed: ObservedRun, only: LayerAddress | Non
                     if layer.type == "Parameter":
                         layer.attributes["shape"] = ",".join(map(str, dims))
                     changed = True
-    return changed
+    edits.require(changed)
 
 
 def _dims_there(layer: DraftLayer, address: LayerAddress, output: int, observed: ObservedRun) -> tuple[int, ...] | None:

@@ -58,8 +58,7 @@ from stepper.openvino.partner import NUMPY, OpenVINOPartner
 from stepper.openvino.program import is_installed
 from stepper.openvino.runtime import Runtime, complaint
 from stepper.ops.operands import LARGEST_TENSOR
-from stepper.processes.messages import Definition
-from stepper.processes.server import Announce, is_out_of_memory, serve
+from stepper.processes.server import Announce, Service, is_out_of_memory, serve
 from stepper.tensors.difference import measure
 from stepper.tensors.tolerances import Tolerances
 
@@ -75,7 +74,7 @@ Found = tuple[FoundFault | None, Arrays, Arrays]
 """The fault, the outputs that were expected, and those that were given."""
 
 
-class TrialService:
+class TrialService(Service):
     """Runs candidates."""
 
     acts = TrialAct
@@ -83,12 +82,6 @@ class TrialService:
     def __init__(self, announce: Announce) -> None:
         self._announce, self._moves, self._skips = announce, 0, False
         runtime.announce = announce
-
-    def define(self, _definition: Definition, _arrays: list[Array]) -> None:
-        """Nothing is defined here."""
-
-    def forget(self, _key: int) -> None:
-        """Nothing is defined here."""
 
     def perform(self, act: TrialAct, arrays: list[Array]) -> tuple[Any, Arrays]:
         """Return what a trial finds, or the values of a run."""

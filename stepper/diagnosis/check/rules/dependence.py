@@ -21,9 +21,10 @@ from stepper.diagnosis.check.subject import (
 )
 from stepper.diagnosis.findings import NOTE, WARNING
 from stepper.diagnosis.rule import RUN, found_by
+from stepper.engine.compiler import ancestors
 from stepper.engine.loops import EndReason
 from stepper.engine.program import Operation
-from stepper.ir.model import Graph, Layer, layer_site
+from stepper.ir.model import Layer, Source, layer_site
 
 _LEAST_PIECES: Final = 3
 _SHAPING: Final = ("ShapeOf", "Shape", "Range", "Parameter", "Constant", "Result")
@@ -68,7 +69,7 @@ def _without_effect(
     read = {one.id for one in other.inputs}
     site_of_input = None if source is None else layer_site(source, str(run.model.path))
     for result, ours, theirs in zip(results, outputs, other.outputs, strict=True):
-        if not _is_real(ours) or not _same(ours, theirs) or not _reads(graph, result, read):
+        if not _is_real(ours) or not _same(ours, theirs) or read.isdisjoint(ancestors(graph, Source(result.id, 0))):
             continue
         found = _where(run, probe, other.probe)
         if found is None and (source is not None or _is_count(ours)):
@@ -105,20 +106,6 @@ def _is_count(value: Any) -> bool:
 def _same(one: Any, other: Any) -> bool:
     first, second = np.asarray(one), np.asarray(other)
     return first.shape == second.shape and bool(np.array_equal(first, second, equal_nan=first.dtype.kind == "f"))
-
-
-def _reads(graph: Graph, result: Layer, inputs: Container[int]) -> bool:
-    """Return True if the graph leads from one of these inputs to the output."""
-    seen, waiting = set[int](), [result.id]
-    while waiting:
-        key = waiting.pop()
-        if key in seen:
-            continue
-        seen.add(key)
-        if key in inputs:
-            return True
-        waiting += [one.layer for one in graph.sources.get(key, ()) if one is not None]
-    return False
 
 
 def _where(run: RunSubject, one: Probe, other: Probe) -> tuple[RunOfLoop, Operation, int] | None:

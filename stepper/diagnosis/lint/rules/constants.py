@@ -135,8 +135,6 @@ def _bytes(constant: Layer) -> tuple[int, int] | None:
 )
 def divides_by_zero(facts: LayerSubject) -> Hits:
     """Divisors of the file that are 0."""
-    value, source = facts.constant(1), facts.source(1)
-    if value is None or source is None or not value.size or value.all():
-        return
-    constant, count = facts.site(facts.graph.by_id[source.layer]), int((value == 0).sum())
-    yield outside(facts.layer, constant=constant, count=count, size=value.size)
+    value = facts.constant(1)
+    if value is not None and value.size and not value.all():
+        yield outside(facts.layer, constant=facts.maker(1), count=int((value == 0).sum()), size=value.size)

@@ -17,12 +17,6 @@ _NO_LIMIT: Final = 2**63 - 1
 _COMPARISONS: Final = ("Less", "LessEqual", "Greater", "GreaterEqual", "Equal", "NotEqual")
 
 
-def _control_layer(loop: LoopSubject, index: int | None) -> Layer:
-    """Return the layer that gives trip count or condition; the loop where there is none."""
-    source = None if index is None else loop.source(index)
-    return loop.layer if source is None else loop.graph.by_id[source.layer]
-
-
 @found_by(
     "C201",
     "loop-never-ends",
@@ -89,8 +83,7 @@ def _is_endless(loop: LoopSubject) -> bool:
 def initial_condition_false(loop: LoopSubject) -> Hits:
     """Loops that nothing can enter."""
     if loop.is_loop and loop.initial_condition is False:
-        layer = _control_layer(loop, loop.control_inputs[1])
-        yield outside(layer)
+        yield outside(loop.maker(loop.control_inputs[1]))
 
 
 @found_by(
@@ -106,12 +99,11 @@ def initial_condition_false(loop: LoopSubject) -> Hits:
 def trip_count_zero(loop: LoopSubject) -> Hits:
     """Loops with no iterations."""
     if loop.is_loop and loop.trip_count == 0:
-        layer = _control_layer(loop, loop.control_inputs[0])
         carried = set(loop.roles.merged_from.values())
         given = [entry for entry in loop.body.outputs if entry.output is not None]
         is_open = loop.body_condition is not True  # then the size of a concatenation is not known to the compiler
         is_defined = all(entry.result in carried if entry.slicing is None else is_open for entry in given)
-        hit = outside(layer)
+        hit = outside(loop.maker(loop.control_inputs[0]))
         yield hit.graded(NOTE) if is_defined else hit
 
 
@@ -128,8 +120,7 @@ def trip_count_zero(loop: LoopSubject) -> Hits:
 def trip_count_negative(loop: LoopSubject) -> Hits:
     """Trip counts below -1."""
     if loop.is_loop and loop.trip_count is not None and loop.trip_count < -1:
-        layer = _control_layer(loop, loop.control_inputs[0])
-        yield outside(layer, trip=loop.trip_count)
+        yield outside(loop.maker(loop.control_inputs[0]), trip=loop.trip_count)
 
 
 @found_by(
@@ -176,9 +167,8 @@ def trip_count_without_limit(loop: LoopSubject) -> Hits:
     if loop.trip_count != _NO_LIMIT or loop.condition_result is None or loop.body_condition is True:
         return
     source = loop.given_to(loop.condition_result)
-    layer, condition = _control_layer(loop, loop.control_inputs[0]), loop.condition_result
-    ends = loop.name(condition if source is None else source.layer)
-    yield outside(layer, written=_NO_LIMIT, ends=ends)
+    ends = loop.name(loop.condition_result if source is None else source.layer)
+    yield outside(loop.maker(loop.control_inputs[0]), written=_NO_LIMIT, ends=ends)
 
 
 @found_by(
@@ -195,8 +185,7 @@ def trip_count_type(loop: LoopSubject) -> Hits:
     index = loop.control_inputs[0]
     found = None if index is None else loop.tensor(index).type
     if found is not None and found.name not in ("i16", "i32", "i64", "u16", "u32", "u64"):
-        layer = _control_layer(loop, index)
-        yield outside(layer, type=found.name)
+        yield outside(loop.maker(index), type=found.name)
 
 
 @found_by(
@@ -215,8 +204,7 @@ def control_shape(loop: LoopSubject) -> Hits:
             continue
         declared = loop.tensor(index)
         if not declared.may_be_one_element or (declared.rank or 0) > 1:
-            layer = _control_layer(loop, index)
-            yield outside(layer, what=what, shape=str(declared.shape))
+            yield outside(loop.maker(index), what=what, shape=str(declared.shape))
 
 
 @found_by(
@@ -233,8 +221,7 @@ def condition_type(loop: LoopSubject) -> Hits:
     index = loop.control_inputs[1]
     found = None if index is None else loop.tensor(index).type
     if found is not None and found.name != "boolean":
-        layer = _control_layer(loop, index)
-        yield outside(layer, what="initial condition", made="", type=found.name)
+        yield outside(loop.maker(index), what="initial condition", made="", type=found.name)
     result = loop.condition_result
     found = None if result is None or not loop.is_loop else loop.of_result(result).type
     if result is not None and found is not None and found.name != "boolean":
@@ -342,11 +329,9 @@ def _old_values(loop: LoopSubject, source: Source | None) -> Iterator[tuple[Laye
 )
 def if_condition_type(facts: IfSubject) -> Hits:
     """Conditions of an If that are not boolean."""
-    source = facts.source(0)
     found = facts.tensor(0).type
-    if source is not None and found is not None and found.name != "boolean":
-        layer = facts.graph.by_id[source.layer]
-        yield outside(layer, type=found.name)
+    if found is not None and found.name != "boolean":
+        yield outside(facts.maker(0), type=found.name)
 
 
 @found_by(
@@ -361,7 +346,6 @@ def if_condition_type(facts: IfSubject) -> Hits:
 )
 def if_condition_constant(facts: IfSubject) -> Hits:
     """Ifs that are decided by the file."""
-    value, source = facts.constant(0), facts.source(0)
-    if value is not None and value.size and source is not None:
-        layer = facts.graph.by_id[source.layer]
-        yield outside(layer, value=str(bool(value.reshape(-1)[0])).lower())
+    value = facts.constant(0)
+    if value is not None and value.size:
+        yield outside(facts.maker(0), value=str(bool(value.reshape(-1)[0])).lower())

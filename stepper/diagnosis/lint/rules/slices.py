@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from stepper.diagnosis.findings import ERROR, NOTE, WARNING
-from stepper.diagnosis.lint.subjects import ELEMENTWISE, PASSING, LoopSubject, known_value
+from stepper.diagnosis.lint.subjects import ELEMENTWISE, PASSING, Declared, LoopSubject, known_value
 from stepper.diagnosis.rule import LOOP, Hits, found_by, inside, outside
 from stepper.engine.loops import is_backward, whole_axis
 from stepper.ir.model import InputMapping, OutputMapping, Slicing, Source
@@ -26,6 +26,14 @@ def _joined(loop: LoopSubject) -> Iterator[tuple[OutputMapping, Slicing]]:
     for entry in loop.body.outputs:
         if entry.slicing is not None:
             yield entry, entry.slicing
+
+
+def _ends(loop: LoopSubject) -> Iterator[tuple[InputMapping | OutputMapping, Slicing, int, Declared]]:
+    """Yield what is cut and what is joined: entry, slicing, layer of the body, and the whole tensor or a piece."""
+    for entry, slicing in _sliced(loop):
+        yield entry, slicing, entry.parameter, loop.outer(entry)
+    for output, slicing in _joined(loop):
+        yield output, slicing, output.result, loop.of_result(output.result)
 
 
 @found_by(
@@ -76,14 +84,12 @@ def negative_output_axis(loop: LoopSubject) -> Hits:
 )
 def axis_out_of_range(loop: LoopSubject) -> Hits:
     """Axes that the tensor does not have."""
-    for entry, slicing in _sliced(loop):
-        rank = loop.outer(entry).rank
-        if rank is not None and not -rank <= slicing.axis < rank:
-            yield inside(entry, layer=loop.name(entry.parameter), axis=slicing.axis, rank=rank, last=max(rank - 1, 0))
-    for output, slicing in _joined(loop):
-        rank = loop.of_result(output.result).rank
-        if rank is not None and not -max(rank, 1) <= slicing.axis < max(rank, 1):
-            yield inside(output, layer=loop.name(output.result), axis=slicing.axis, rank=rank, last=max(rank - 1, 0))
+    for entry, slicing, inner, tensor in _ends(loop):
+        if (rank := tensor.rank) is None:
+            continue
+        axes = rank if isinstance(entry, InputMapping) else max(rank, 1)
+        if not -axes <= slicing.axis < axes:
+            yield inside(entry, layer=loop.name(inner), axis=slicing.axis, rank=rank, last=max(rank - 1, 0))
 
 
 @found_by(
@@ -126,12 +132,9 @@ def slice_range_ignored(loop: LoopSubject) -> Hits:
 )
 def stride_zero(loop: LoopSubject) -> Hits:
     """Strides of 0."""
-    for entry, slicing in _sliced(loop):
+    for entry, slicing, inner, _tensor in _ends(loop):
         if slicing.stride == 0:
-            yield inside(entry, layer=loop.name(entry.parameter))
-    for output, slicing in _joined(loop):
-        if slicing.stride == 0:
-            yield inside(output, layer=loop.name(output.result))
+            yield inside(entry, layer=loop.name(inner))
 
 
 @found_by(
@@ -145,10 +148,7 @@ def stride_zero(loop: LoopSubject) -> Hits:
 )
 def part_size_against_stride(loop: LoopSubject) -> Hits:
     """Part sizes that are not the length of the stride."""
-    found: list[tuple[InputMapping | OutputMapping, Slicing, int]] = []
-    found += [(entry, slicing, entry.parameter) for entry, slicing in _sliced(loop)]
-    found += [(output, slicing, output.result) for output, slicing in _joined(loop)]
-    for entry, slicing, inner in found:
+    for entry, slicing, inner, _tensor in _ends(loop):
         if slicing.stride == 0 or slicing.part_size in (None, abs(slicing.stride)):
             continue
         size = abs(slicing.stride)
@@ -261,9 +261,7 @@ def _against_slices(loop: LoopSubject, sign: int) -> Hits:
     for entry, _slicing in _sliced(loop):
         slices = loop.slices(entry)
         if slices is not None and (trip - slices) * sign > 0:
-            index = loop.control_inputs[0]
-            source = None if index is None else loop.source(index)
-            layer = loop.layer if source is None else loop.graph.by_id[source.layer]
+            layer = loop.maker(loop.control_inputs[0])
             hit = outside(
                 layer,
                 layer=layer,
