@@ -298,7 +298,7 @@ def _trace(
         tail = min(most // 4, 10)
         wanted = wanted or Iterations.parse(f"0:{most - tail},-{tail}:")
         more = f"--iters shows others, {most:,} at most"
-    trace = Tracer(machine, loop, around, wanted, request.content.values, measured=True, most=most).trace()
+    trace = Tracer(machine, loop, around, wanted, request.content.values, most).trace()
     if trace.failed:
         request.warn(trace.ended)
     if request.iterations is None and trace.left_out:
@@ -353,7 +353,7 @@ def _textbook(
         ends = "" if wanted.everything else f"{ends},{request.iterations}"
     most = MOST_BELOW + 2 * MOST_SHOWN
     kept = Iterations.parse(ends)
-    trace = Tracer(machine, loop, around, kept, ValueDetail.THUMBNAILS, measured=True, most=most).trace()
+    trace = Tracer(machine, loop, around, kept, ValueDetail.THUMBNAILS, most).trace()
     if trace.failed:
         request.warn(trace.ended)
     facts = loop_facts(model, loop.outer, loop.layer, trace.condition_limit)

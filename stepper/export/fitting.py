@@ -166,19 +166,21 @@ def forms_for(picture: Picture, content: FigureContent) -> Iterator[_Form]:
             request.view is FigureView.MODEL,
             (_Form(170, 20, False, joined=True), *_sizes((90, 16), (58, 12), joined=True, **short)),
         ),
-        (is_map, _sizes((130, 24), (110, 18), lists=lists, **short)),
-        (is_map, (_Form(130, 18, lists=lists, entries=entries, **short) for entries in range(6, 0, -1))),
         (
             is_map,
-            (_Form(170, 28, legend=False, lists=one_list, entries=entries) for entries in (None, *range(10, 2, -1))),
+            (
+                *_sizes((130, 24), (110, 18), lists=lists, **short),
+                *(_Form(130, 18, lists=lists, entries=most, **short) for most in range(6, 0, -1)),
+                *(_Form(170, 28, legend=False, lists=one_list, entries=most) for most in (None, *range(10, 2, -1))),
+            ),
         ),
         (is_rolled, _sizes((170, 28), (110, 20), **alone)),
-        (is_rolled and content.cell, _sizes((255, 28), (350, 28), **plain)),
         (
             is_rolled and content.cell,
             (
-                *_sizes((255, 28), lines=2, **plain),
-                *_sizes((200, 20), lines=1, **plain),
+                *_sizes((255, 28), (350, 28), **plain),
+                _Form(255, 28, lines=2, **plain),
+                _Form(200, 20, lines=1, **plain),
                 *(_Form(58, 12, lines=lines, **plain) for lines in (2, 0)),
             ),
         ),
@@ -426,9 +428,16 @@ def narrowed(figure: Figure, form: _Form) -> Figure:
         tuple(" ".join(shortened(word, 3 * form.label) for word in text.split()) for text in texts)
         for texts in (figure.facts if form.facts else (), figure.notes)
     )
-    equations = figure.equations if form.facts else ()
-    made = replace(figure, nodes=nodes, clusters=clusters, edges=edges, arrangement=kind)
-    made = replace(made, equations=equations, facts=facts, notes=notes)
+    made = replace(
+        figure,
+        nodes=nodes,
+        clusters=clusters,
+        edges=edges,
+        arrangement=kind,
+        equations=figure.equations if form.facts else (),
+        facts=facts,
+        notes=notes,
+    )
     return replace(made, legend=legend_of(made) if figure.legend and form.legend else ())
 
 

@@ -248,9 +248,10 @@ def _teeth(length: float) -> list[Point]:
     return [(length / (2 * teeth) * at, 2.5 if at % 2 else -2.5) for at in range(2 * teeth + 1)]
 
 
-def _down_bars(x0: float, x1: float, top: float, bottom: float) -> list[Shape]:
-    """Return the final bar of music: thin at `x0`, thick at `x1`."""
-    return [stroke(style, (x, top), (x, bottom)) for style, x in (("thin", x0), ("bar", x1))]
+def end_bars(thin: float, thick: float, top: float, bottom: float, prefix: str = "") -> list[Shape]:
+    """Return the final bar of music at two columns."""
+    pairs = ((f"{prefix}thin", thin), (f"{prefix}bar", thick))
+    return [stroke(style, (x, top), (x, bottom)) for style, x in pairs]
 
 
 def _cross(x: float, y: float, half: float) -> Path:
@@ -278,7 +279,7 @@ def _drawer(sign: LegendSign) -> Callable[[float, float], Sequence[Shape]]:
             style = "frame" if sign is LegendSign.IDLE else "box"
             return [Group((Rectangle(style, x + 1, base - 9, _WIDE - 2, 10, corner),), classes)]
         elif sign is LegendSign.ENDS:
-            return [Group(tuple(shapes), sign), *_down_bars(x + _WIDE - 6, x + _WIDE - 2, base - 10, base + 2)]
+            return [Group(tuple(shapes), sign), *end_bars(x + _WIDE - 6, x + _WIDE - 2, base - 10, base + 2)]
         else:
             shapes = [stroke("wire", (x, middle), (x + _WIDE - 7, middle)), _right_tip(x + _WIDE, middle)]
             shapes += [_cross(x + _WIDE / 2 - 4, middle, 4)] if sign is LegendSign.NO_EFFECT else []
@@ -433,7 +434,7 @@ class _PagePlace:
             aside = -4 if is_above else 6
             items = [torn_edge(x, width, y + height - 6 if is_above else y + 3)]
         if node.kind is NodeKind.END:
-            items = _down_bars(x + width - 6, x + width - 2, y, y + height)
+            items = end_bars(x + width - 6, x + width - 2, y, y + height)
         pictured = node.thumbnail.height if node.thumbnail is not None else 0
         top = y + (height - (len(node.texts) + pictured) * ROW) / 2 + aside
         for index, text in enumerate(node.texts):
@@ -460,7 +461,7 @@ class _PagePlace:
         else:
             x, y = self.dx + mark.x * CELL, self._y(mark.y)
             inwards = 1 if mark.at_left else -1
-            items = _down_bars(x + 7 * inwards, x + 2 * inwards, y - _BAR, y + _BAR)
+            items = end_bars(x + 7 * inwards, x + 2 * inwards, y - _BAR, y + _BAR)
             anchor, below = "start" if mark.at_left else "end", ROW if mark.says_below else 4
             text = TextLine("small", x + 12 * inwards, y + below, mark.node.label, anchor)
         return Group((*items, text), classes_of(mark.node), mark.node.id, mark.node.title)

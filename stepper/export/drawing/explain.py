@@ -472,20 +472,15 @@ class _Strip:
 
 def _rounded(points: Sequence[Point]) -> list[Point]:
     """Return a polyline with its corners as short arcs."""
-    found = [points[0]]
-    for before, corner, after in zip(points, points[1:], points[2:], strict=False):
-        reach = min(_CORNER, math.dist(before, corner) / 2, math.dist(corner, after) / 2)
-        begin, end = _towards(corner, before, reach), _towards(corner, after, reach)
+    places, found = [complex(*point) for point in points], [points[0]]
+    for before, corner, after in zip(places, places[1:], places[2:], strict=False):
+        reach = min(_CORNER, abs(before - corner) / 2, abs(after - corner) / 2)
+        begin, end = (corner + (one - corner) / (abs(one - corner) or 1.0) * reach for one in (before, after))
         for step in range(_STEPS + 1):
             t = step / _STEPS
-            a, b, c = (1 - t) ** 2, 2 * t * (1 - t), t * t
-            found.append((a * begin[0] + b * corner[0] + c * end[0], a * begin[1] + b * corner[1] + c * end[1]))
+            at = (1 - t) ** 2 * begin + 2 * t * (1 - t) * corner + t * t * end
+            found.append((at.real, at.imag))
     return [*found, points[-1]]
-
-
-def _towards(a: Point, b: Point, by: float) -> Point:
-    length = math.dist(a, b) or 1.0
-    return a[0] + (b[0] - a[0]) / length * by, a[1] + (b[1] - a[1]) / length * by
 
 
 def _interrupted(points: Sequence[Point], crossings: Sequence[Point]) -> Iterator[list[Point]]:

@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from stepper.debug.causes.cause import Verdict
 from stepper.debug.causes.verdicts import Verdicts, verdict_text
 from stepper.debug.inspection.inspect import body_of, inspect_loop
-from stepper.debug.inspection.views import LoopView
+from stepper.debug.inspection.views import LoopView, ScanView
 from stepper.debug.loop_limits import ConditionLimit, condition_limit
 from stepper.engine.frames import EventKind, Every, Frame
 from stepper.engine.loops import EndReason
@@ -210,6 +210,16 @@ class LoopTrace(Struct, frozen=True):
     decided: str = ""
     reason: str = ""
 
+    def input_form(self, input: int) -> str:
+        """Return type and shape of an input of the loop in the run; empty where they are not known."""
+        views = (one.outer for one in (() if self.view is None else self.view.inputs) if one.input == input)
+        return next((form_text(view.array) for view in views if view is not None and view.array is not None), "")
+
+    def scan(self, output: int) -> ScanView | None:
+        """Return what the debugger shows of a concatenated output."""
+        scans = () if self.view is None else self.view.scans
+        return next((scan for scan in scans if scan.output == output), None)
+
     @property
     def left_out(self) -> list[tuple[int, int]]:
         """The ranges [begin, end) of iterations that are not shown."""
@@ -247,8 +257,6 @@ class Tracer:
         around: tuple[int, ...] = (),
         iterations: Iterations | None = None,
         values: ValueDetail = ValueDetail.NONE,
-        *,
-        measured: bool = False,
         most: int | None = None,
     ) -> None:
         if not loop.layer.is_loop:
@@ -258,7 +266,7 @@ class Tracer:
             raise UsageError(f"{loop.title} is inside of {loops_around} loops, but {len(around)} iterations are named")
         self.machine, self.loop, self.around = machine, loop, around
         self.wanted = iterations
-        self.values, self.measured, self.most = values, measured, most
+        self.values, self.most = values, most
         self._entered: Frame | None = None
         self._around: tuple[int, ...] = ()
         self._controls: tuple[ControlInput, ...] = ()
@@ -280,8 +288,7 @@ class Tracer:
             entered = self._entered
             if entered is None or not self._done:
                 raise
-            depth = next(index for index, frame in enumerate(self.machine.stack) if frame is entered)
-            view = inspect_loop(self.machine, depth)
+            view = inspect_loop(self.machine, self._depth(entered))
             return self._finished(view, entered, f"stopped in iteration {self._done}: {str(error).splitlines()[0]}")
 
     def _walk(self) -> LoopTrace:
@@ -291,7 +298,7 @@ class Tracer:
             if entered is not None and all(entered is not frame for frame in self.machine.stack):
                 return self._finished(None, entered)  # it left without an iteration
             if entered is not None and event.kind is EventKind.LEFT:
-                inner.note(event.frame, self._stack_within(entered))
+                inner.note(event.frame, self.machine.stack[self._depth(entered) + 1 :])
             frame, activation = event.frame, event.frame.activation
             if activation is None or activation.operation.layer is not self.loop.layer:
                 continue
@@ -310,9 +317,8 @@ class Tracer:
                     return self._finished(inspect_loop(self.machine), frame)
         raise UsageError(self._never())
 
-    def _stack_within(self, entered: Frame) -> list[Frame]:
-        stack = self.machine.stack
-        return stack[next(index for index, frame in enumerate(stack) if frame is entered) + 1 :]
+    def _depth(self, entered: Frame) -> int:
+        return next(index for index, frame in enumerate(self.machine.stack) if frame is entered)
 
     def _is_wanted(self) -> bool:
         here = self._iterations_around()
@@ -342,12 +348,11 @@ class Tracer:
         kept = [*self._kept, *(self._summarised(raw, frame) for raw in self._open)]
         activation, count = frame.activation, self._done
         assert activation is not None
-        chosen = self.wanted
-        if chosen is None:
-            chosen = Iterations.parse("" if count <= WHOLE else ELIDED)
+        chosen = self.wanted or Iterations.parse("" if count <= WHOLE else ELIDED)
         ended = view.trip.sentence if view is not None else f"no iteration ran: {activation.ended}"
-        verdict = self._initial_verdict(frame) if view is None else view.trip.verdict
-        verdict = None if failure else verdict
+        verdict = None
+        if not failure:
+            verdict = self._initial_verdict(frame) if view is None else view.trip.verdict
         decided = "" if verdict is None else verdict_text(verdict, floats=self.values is not ValueDetail.SHAPE)
         if decided:
             begun = f"ended after {counted(count, 'iteration')}" if count else "no iteration ran"
@@ -403,7 +408,7 @@ class Tracer:
 
     def _summaries(self, program: Program, now: list[Any], before: list[Any] | None = None) -> Summaries:
         return {
-            key: summary(now[slot], None if before is None else before[slot], self.values, measured=self.measured)
+            key: summary(now[slot], None if before is None else before[slot], self.values, measured=True)
             for key, slot in program.slots.items()
             if now[slot] is not None
         }

@@ -9,6 +9,7 @@ The file has one function, `python model.py inputs.npz outputs.npz` calls it. It
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final
@@ -209,15 +210,12 @@ class _Loop:
         count = self._trip_count() if self.plan.is_loop else self._slice_count()
         if count is None and self.iteration == "_":
             return f"while {self.going or 'True'}:"
-        if count is None:
-            self.writer.needs.add("itertools")
         return f"for {self.iteration} in {count or 'itertools.count()'}:"
 
     def _trip_count(self) -> str | None:
         """Return `range(...)`; None where there is no limit."""
         if self._trips is not None or self.plan.trip_count is None:
             return None if self._trips == _UNLIMITED else f"range({self._trips})"
-        self.writer.needs |= {"iterations", "itertools"}
         return f"iterations({self.outer.text(self.operation.inputs[self.plan.trip_count])})"
 
     def _slice_count(self) -> str:
@@ -399,7 +397,6 @@ class _Loop:
         if not shape:  # nothing is declared
             ordered = f"[np.atleast_1d(piece) for piece in {ordered}]"
         if self.plan.is_over_calls and -1 in self.operation.layer.outputs[entry.output].dims[1:]:
-            self.writer.needs.add("joined_calls")
             return f"joined_calls({ordered})"
         return f"np.concatenate({ordered}{f', axis={slicing.axis}' if slicing.axis else ''})"
 
@@ -465,6 +462,12 @@ def sigmoid(x):
 """
 
 
+_NEEDS: Final = re.compile(
+    r"(?<![\w.])(iterations|joined_calls|sigmoid|softmax|itertools|ml_dtypes|ELEMENT_TYPES)(?=[(.\[])"
+)
+"""What code calls that is not there by itself: helpers and modules."""
+
+
 class NumpyCode(Struct, frozen=True):
     """The text of a Python file, and the tensors that it reads from the .npz of the same name beside it."""
 
@@ -483,7 +486,7 @@ def write(model: Model, request: FigureRequest) -> FileContent:
 
 
 def numpy_code(model: Model, *, rules: Rules = Rules.SPEC, loop: str | None = None) -> NumpyCode:
-    """Return the model as Python code; with `loop` that loop alone, by its name or id, a function of what goes into it.
+    """Return the model as Python code; with `loop` that loop alone, by its name, a function of what goes into it.
 
     Raises UsageError for an operation without a kernel, for loops nested too deep for Python, for a loop that is not
     there, and for other rules than the specification's.
@@ -580,6 +583,7 @@ class _File:
         self.writer.lines.append("")
         self.writer.line(f"return {', '.join(texts)}" if len(texts) > 1 else f"return ({''.join(texts)},)")
         function = self._function()
+        self.writer.needs |= set(_NEEDS.findall("\n".join([*function, *self._constants()])))
         content = "\n".join([*self._head(), *function, *self._script(), ""])
         compile(content, "<numpy code>", "exec")
         constants = {name: storable(value) for name, (value, _note) in self.writer.constants.items()}
@@ -592,15 +596,9 @@ class _File:
         if has_state:
             lines.append("    state = {} if state is None else state  # what lasts from one call to the next")
         for argument in self.arguments:
-            kind = "" if argument.dtype is None else f", {self._kind(argument.dtype)}"
+            kind = "" if argument.dtype is None else f", {dtype_text(argument.dtype)}"
             lines.append(f"    {argument.name} = np.asarray({argument.name}{kind})  # {argument.note}".rstrip(" #"))
         return [*lines, *self.writer.lines]
-
-    def _kind(self, dtype: np.dtype[Any]) -> str:
-        text = dtype_text(dtype)
-        if "ml_dtypes" in text:
-            self.writer.needs.add("ml_dtypes")
-        return text
 
     # --- around it -----------------------------------------------------------------------------------------------
 
@@ -614,7 +612,7 @@ class _File:
             '"""',
             "",
         ]
-        lines += ["import itertools"] if "itertools" in needs else []
+        lines += ["import itertools"] if needs & {"itertools", "iterations"} else []
         lines += ["import sys"]
         lines += ["from pathlib import Path"] if self.writer.constants else []
         lines += ["", "import ml_dtypes"] if "ml_dtypes" in needs else [""]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import builtins
 import keyword
 import re
@@ -61,15 +60,8 @@ def _float_text(element: Any, number: float) -> str:
     if np.isinf(number):
         return "np.inf" if number > 0 else "-np.inf"
     shortest = str(element)  # the shortest that reads back as the same number of its type
-    return shortest if ast_is_number(shortest) and element.dtype.type(float(shortest)) == element else repr(number)
-
-
-def ast_is_number(text: str) -> bool:
-    """True if the text is a number as Python writes it."""
-    try:
-        return isinstance(ast.literal_eval(text), float)
-    except (ValueError, SyntaxError):
-        return False
+    is_whole = shortest.lstrip("-").isdigit()  # which Python would read as an integer
+    return shortest if not is_whole and element.dtype.type(float(shortest)) == element else repr(number)
 
 
 def typed(value: Any) -> str:
@@ -90,11 +82,7 @@ def typed(value: Any) -> str:
 def _nested(value: Any) -> str:
     if value.ndim == 0:
         return plain(value) if value.dtype.kind != "T" else ascii(value.item())
-    return f"[{', '.join(_nested(part) for part in _parts(value))}]"
-
-
-def _parts(value: Any) -> list[Any]:
-    return [np.asarray(part, value.dtype) for part in value]
+    return f"[{', '.join(_nested(np.asarray(part, value.dtype)) for part in value)}]"
 
 
 def shape_argument(shape: tuple[int, ...]) -> str:
@@ -207,7 +195,7 @@ class EmitContext(Struct):
     embed: Callable[[CodeValue], CodeExpression]
     name: Callable[[CodeValue], CodeExpression]
     needs: set[str]
-    """Helpers and modules that the code calls: `sigmoid`, `ml_dtypes`."""
+    """Modules with the kernels that the code calls."""
     temporary: Callable[[str], str]
     """A new variable's name."""
     lines: list[str] = field(default_factory=list)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
-from stepper.element_types import Array, is_of_numpy
+from stepper.element_types import Array
 from stepper.engine.program import BranchPlan, Operation, OpKind, Program
 from stepper.errors import UsageError
 from stepper.export.numpy_code.emit import (
@@ -16,7 +16,6 @@ from stepper.export.numpy_code.emit import (
     EmitContext,
     Identifiers,
     described,
-    dtype_text,
     identifier,
     is_writable,
     literal,
@@ -172,32 +171,24 @@ class GraphWriter:
         """Return the initial value of a variable: a constant is written out, however many numbers it has."""
         operand = self.operand(slot)
         if operand.expression is None and operand.value is not None and is_writable(operand.value):
-            return self._typed(operand.value)
+            return typed(operand.value)
         return self.text(slot)
-
-    def _typed(self, value: Any) -> str:
-        text = typed(value)
-        if "ml_dtypes." in text:
-            self.writer.needs.add("ml_dtypes")
-        return text
 
     def _write_constant(self, operand: CodeValue) -> None:
         writer, value = self.writer, operand.value
         if value.ndim == 0 and value.dtype.names is None and value.dtype.kind != "T":
-            operand.expression = literal(self._typed(value))
+            operand.expression = literal(typed(value))
             return
         if is_writable(value) and value.size <= _SHORT and operand.is_unnamed:
-            operand.expression = CodeExpression(self._typed(value))
+            operand.expression = CodeExpression(typed(value))
             return
-        if is_writable(value) and len(written := self._typed(value)) < _WIDEST:
+        if is_writable(value) and len(written := typed(value)) < _WIDEST:
             name = writer.known.get(written) or writer.names.new(operand.wanted_name)
             writer.known[written] = name
             writer.literals.setdefault(name, (written, operand.note))
         else:
             name = writer.names.new(operand.wanted_name)
             writer.constants[name] = (value, operand.note)
-            if not is_of_numpy(value.dtype) and "ml_dtypes" in dtype_text(value.dtype):
-                writer.needs.add("ml_dtypes")
         operand.expression = CodeExpression(name)
 
     # --- operations ----------------------------------------------------------------------------------------------
@@ -225,62 +216,41 @@ class GraphWriter:
             context.lines.clear()
             context.results.clear()
             emitted = kernel_call(context, kernel)
-        emitted = CodeExpression(emitted) if isinstance(emitted, str) else emitted
         for line in context.lines:
             writer.line(line, described(layer) if line is context.lines[0] else "")
-        if context.results:
-            self._assign_each(operation, context.results, noted=not context.lines)
-        elif kernel.several_outputs:
-            self._assign_several(operation, emitted, noted=not context.lines)
-        elif self._is_passed_on(operation, emitted):
-            self.operands[operation.outputs[0]] = self._alias(operation, emitted)
-        else:
-            self._assign(operation, emitted, noted=not context.lines)
+        noted = not context.lines
+        if kernel.several_outputs and not context.results:
+            self._assign_several(operation, str(emitted), noted=noted)
+        elif not self._waits(operation, emitted):
+            self._assign(operation, context.results or [str(emitted)], noted=noted)
 
     def _context(self, operation: Operation) -> EmitContext:
         operands = [None if slot < 0 else self.operand(slot) for slot in operation.inputs]
         writer = self.writer
         return EmitContext(operation.layer, operands, self.embed, self.name, writer.needs, writer.names.new)
 
-    def _is_passed_on(self, operation: Operation, emitted: CodeExpression) -> bool:
-        """True if the output is an input as it is: no statement is needed."""
-        return emitted.text.isidentifier() and operation.outputs[0] not in self.presets
-
-    def _alias(self, operation: Operation, emitted: CodeExpression) -> CodeValue:
-        operand = self.declared(operation.outputs[0])
-        operand.expression, operand.dtype = emitted, operand.dtype or self.operand(operation.inputs[0]).dtype
-        return operand
-
     def _target(self, slot: int, wanted: str) -> str:
-        """Return the variable of an output: the preset, or a new one; that of one that nothing reads is `_`."""
-        if not self.is_read(slot):
-            return "_"
+        """Return the variable of an output: the preset, or a new one."""
         name = self.presets.get(slot) or self.writer.names.new(wanted)
         self.bind_name(slot, name)
         return name
 
-    def _assign(self, operation: Operation, emitted: CodeExpression, *, noted: bool) -> None:
-        (slot,), note = operation.outputs, described(operation.layer)
-        operand = self.declared(slot)
-        if self._may_wait(operation, slot, emitted):
-            operand.expression, operand.note, operand.is_deferred = emitted, note, True
-            self.operands[slot] = operand
-            return
-        name = self.presets.get(slot) or self.writer.names.new(operand.wanted_name)
-        self.writer.line(f"{name} = {emitted}", "" if not noted or name == operation.layer.name else note)
-        self.bind_name(slot, name)
-
-    def _may_wait(self, operation: Operation, slot: int, emitted: CodeExpression) -> bool:
-        """True if the formula may become part of that of its only reader, instead of a variable."""
-        if slot in self.presets or self._uses[slot] != 1 or slot in self._results:
+    def _waits(self, operation: Operation, emitted: CodeExpression | str) -> bool:
+        """True if the formula is to become part of that of its only reader, instead of a variable."""
+        (slot, *more), layer, text = operation.outputs, operation.layer, str(emitted)
+        if more or slot in self.presets or self._uses[slot] != 1 or slot in self._results or text.isidentifier():
             return False
         reader = self._readers[slot]
-        short = len(emitted.text) <= _LONGEST_PART and operation.layer.type in _PARTS
-        return (
-            short and is_automatic(operation.layer) and reader.kind is OpKind.KERNEL and reader.layer.type in EMITTERS
-        )
+        if len(text) > _LONGEST_PART or layer.type not in _PARTS or not is_automatic(layer):
+            return False
+        if reader.kind is not OpKind.KERNEL or reader.layer.type not in EMITTERS:
+            return False
+        operand = self.operands[slot] = self.declared(slot)
+        operand.expression = emitted if isinstance(emitted, CodeExpression) else CodeExpression(emitted)
+        operand.note, operand.is_deferred = described(layer), True
+        return True
 
-    def _assign_several(self, operation: Operation, emitted: CodeExpression, noted: bool) -> None:
+    def _assign_several(self, operation: Operation, emitted: str, *, noted: bool) -> None:
         """Assign all outputs at once; those that nothing reads are left out."""
         names = self._output_names(operation)
         given = outputs_given(kernel_of(operation.layer))
@@ -289,14 +259,17 @@ class GraphWriter:
         targets = f"{names[0]}," if len(names) == 1 else ", ".join(names)
         self.writer.line(f"{targets} = {emitted}", described(operation.layer) if noted else "")
 
-    def _assign_each(self, operation: Operation, results: list[str], *, noted: bool) -> None:
-        """Assign the outputs one by one; one that has a name already keeps it."""
+    def _assign(self, operation: Operation, results: list[str], *, noted: bool) -> None:
+        """Assign the outputs one by one; one that is a variable already keeps its name."""
+        layer = operation.layer
         for slot, emitted, wanted in zip(operation.outputs, results, self._wanted_names(operation), strict=False):
             if emitted.isidentifier() and slot not in self.presets:
                 self.bind_name(slot, emitted)
-            elif self.is_read(slot):
+                operand = self.operands[slot]
+                operand.dtype = operand.dtype or self.operand(operation.inputs[0]).dtype
+            elif len(results) == 1 or self.is_read(slot):
                 name = self._target(slot, wanted)
-                self.writer.line(f"{name} = {emitted}", described(operation.layer) if noted else "")
+                self.writer.line(f"{name} = {emitted}", described(layer) if noted and name != layer.name else "")
 
     def _wanted_names(self, operation: Operation) -> list[str]:
         """Return the preferred names of the outputs."""
@@ -316,7 +289,8 @@ class GraphWriter:
         self.writer.line(f"{target}, state[{key}] = {emitted}", described(operation.layer))
 
     def _output_names(self, operation: Operation) -> list[str]:
-        return list(map(self._target, operation.outputs, self._wanted_names(operation)))
+        pairs = zip(operation.outputs, self._wanted_names(operation), strict=True)
+        return [self._target(slot, wanted) if self.is_read(slot) else "_" for slot, wanted in pairs]
 
     # --- branches ------------------------------------------------------------------------------------------------
 

@@ -82,8 +82,6 @@ def _unary(code: str, accepts: Callable[[DType | None], bool]) -> Emitter:
     def emit(context: EmitContext) -> Emitted:
         if not accepts(context.dtype(0)):
             return None
-        if "sigmoid" in code:
-            context.needs.add("sigmoid")
         return code.format(context.at(0))
 
     return emit
@@ -102,22 +100,14 @@ def _round(context: EmitContext) -> Emitted:
 
 
 def _softmax(context: EmitContext) -> Emitted:
-    if not context.is_real:
-        return None
-    context.needs.add("softmax")
-    return f"softmax({context.at(0)}, axis={context.integer('axis', 1)})"
+    return f"softmax({context.at(0)}, axis={context.integer('axis', 1)})" if context.is_real else None
 
 
 def _swish(context: EmitContext) -> Emitted:
     if not context.is_real or len(context) > 1:
         return None
     x = context.named(0)
-    return infix(x, "*", CodeExpression(_sigmoid(context, x.text)))
-
-
-def _sigmoid(context: EmitContext, text: str) -> str:
-    context.needs.add("sigmoid")
-    return f"sigmoid({text})"
+    return infix(x, "*", CodeExpression(f"sigmoid({x})"))
 
 
 def _clamp(context: EmitContext) -> Emitted:
@@ -223,8 +213,6 @@ def _converted(context: EmitContext, target: DType | None) -> Emitted:
         return None
     if target == _BOOLEAN:
         return infix(context.at(0), "!=", literal("0")) if is_of_numpy(source) else None
-    if not is_of_numpy(target):
-        context.needs.add("ml_dtypes")
     return f"{context.at(0).atom}.astype({dtype_text(target)})"
 
 
@@ -542,9 +530,9 @@ def _lstm(context: EmitContext) -> Emitted:
     context.lines += [
         f"{gates} = {total.text}",
         f"{f}, {i}, {g}, {o} = np.split({gates}, 4, axis=1)",
-        f"{cell} = {_sigmoid(context, f)} * {c.text} + {_sigmoid(context, i)} * np.tanh({g})",
+        f"{cell} = sigmoid({f}) * {c.text} + sigmoid({i}) * np.tanh({g})",
     ]
-    context.results = [f"{_sigmoid(context, o)} * np.tanh({cell})", cell]
+    context.results = [f"sigmoid({o}) * np.tanh({cell})", cell]
     return context.results[0]
 
 
@@ -578,8 +566,8 @@ def _gru(context: EmitContext) -> Emitted:
         h_parts = [f"{h.text} @ {part}.T" for part in parts]
         candidate = f"({r} * {h.text}) @ {parts[2]}.T"
     context.lines += [
-        f"{z} = {_sigmoid(context, f'{x_parts[0]} + {h_parts[0]}')}",
-        f"{r} = {_sigmoid(context, f'{x_parts[1]} + {h_parts[1]}')}",
+        f"{z} = sigmoid({x_parts[0]} + {h_parts[0]})",
+        f"{r} = sigmoid({x_parts[1]} + {h_parts[1]})",
         f"{g} = np.tanh({x_parts[2]} + {candidate})",
     ]
     return CodeExpression(f"(1 - {z}) * {g} + {z} * {h.text}", _SUM)
@@ -623,8 +611,6 @@ def kernel_call(context: EmitContext, kernel: Kernel, *state: str) -> str:
     while arguments and arguments[-1] == "None":
         arguments.pop()
     keywords = [f"{key}={attribute(value)}" for key, value in kernel.changed(context.layer.attributes).items()]
-    if any("ELEMENT_TYPES" in text for text in keywords):
-        context.needs.add("ELEMENT_TYPES")
     return f"{module}.{name}({', '.join([*state, *arguments, *keywords])})"
 
 

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 from stepper.debug.causes.verdicts import compared_text
-from stepper.engine.loops import Roles, in_axis_order, is_backward, output_role, roles_of
+from stepper.engine.loops import Roles, in_axis_order, is_backward, roles_of
 from stepper.export.equations import RecurrentCell, equations, main_types, recurrent_cell
 from stepper.export.figures.drawn_graph import ValueSummary, references_of, shortened_names
 from stepper.export.figures.figure import SIDES, InnerBody
@@ -24,6 +24,7 @@ from stepper.export.figures.loop_facts import (
 )
 from stepper.export.figures.loop_trace import LoopTrace, SliceRange
 from stepper.export.fonts import wrapped
+from stepper.export.views.static import can_end
 from stepper.ir.model import Graph, Growth, Model, Slicing, growth_of
 from stepper.ops.operands import form_text, shape_text
 from stepper.wording import counted, excerpt
@@ -275,7 +276,7 @@ def _sliced(
             LaneKind.SLICED,
             name,
             _values(trace, entry.parameter),
-            (_whole_form(trace, entry.input) if places else "") or form,
+            (trace.input_form(entry.input) if places else "") or form,
             trace.came.get(entry.input, ""),
             origin="" if origin == name else origin,
             places=places,
@@ -324,14 +325,6 @@ def _course(slicing: Slicing) -> str:
     return f"{slicing}{': the last slice first' if is_backward(slicing) else ''}".replace("-", "\u2212")
 
 
-def _whole_form(trace: LoopTrace, input: int) -> str:
-    """Return type and shape of an input of the loop in the run."""
-    for one in () if trace.view is None else trace.view.inputs:
-        if one.input == input and one.outer is not None and one.outer.array is not None:
-            return form_text(one.outer.array)
-    return ""
-
-
 def _invariant(trace: LoopTrace, roles: Roles, names: Mapping[int, str], outside: Mapping[int, str]) -> tuple[str, ...]:
     """Return the inputs that are the same in each iteration, without Constants: `q`, or `q ← query` by both names."""
     layer, outer = trace.loop.layer, trace.loop.outer
@@ -361,10 +354,7 @@ def _branch(trace: LoopTrace, names: Mapping[int, str]) -> tuple[str, dict[int, 
 
 def _conditions(trace: LoopTrace) -> dict[int, bool]:
     """Return the verdicts of the condition, unless a Constant is the condition."""
-    body = trace.loop.body
-    result = next((one.result for one in body.outputs if output_role(one).is_condition), None)
-    source = None if result is None else body.graph.sources[result][0]
-    if source is None or (body.graph.by_id[source.layer].type == "Constant" and not trace.by_condition):
+    if not can_end(trace.loop.body) and not trace.by_condition:
         return {}
     return {item.number: item.condition for item in trace.iterations if item.condition is not None}
 
@@ -376,14 +366,11 @@ def _values(trace: LoopTrace, layer: int, output: int = 0) -> dict[int, ValueSum
 
 def _form(trace: LoopTrace, output: int) -> str:
     """Return type and shape of an output of the loop, as the run made it or as the file declares it."""
-    view = trace.view
-    if view is None:
-        return ""
-    for scan in view.scans:
-        if scan.output == output and scan.shape is not None:
-            type = trace.loop.layer.outputs[output].element_type
-            return f"{'' if type is None else type.name}{shape_text(scan.shape)}"
-    for one in view.outputs:
+    scan = trace.scan(output)
+    if scan is not None and scan.shape is not None:
+        type = trace.loop.layer.outputs[output].element_type
+        return f"{'' if type is None else type.name}{shape_text(scan.shape)}"
+    for one in () if trace.view is None else trace.view.outputs:
         value = one.inner if one.outer is None or one.outer.array is None else one.outer
         if one.output == output and value.array is not None:
             return form_text(value.array)

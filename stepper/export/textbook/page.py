@@ -18,6 +18,7 @@ from stepper.export.drawing.composing import (
     FormulaForm,
     LegendForm,
     Sample,
+    end_bars,
     formula_line,
     formula_width,
     legend_drawn,
@@ -35,6 +36,7 @@ from stepper.export.drawing.styles import (
     TextLine,
     polygon,
     stroke,
+    text_width,
 )
 from stepper.export.figures.drawn_graph import ValueSummary, shortened, shortened_names
 from stepper.export.fonts import advance, wrapped
@@ -250,7 +252,7 @@ class _PageLayout:
         is_slide: bool = False,
     ) -> None:
         self.book, self.outputs, self.plan, self.text, self.width = book, outputs, plan, text, width
-        self.hidden = plan.hidden
+        self.hidden, self.is_dense = plan.hidden, plan.is_dense
         self.is_wide, self.is_slide, self.decimals = width >= WIDE, is_slide, dict[int, int]()
         self.margin = _SLIDE_MARGIN if is_slide else _MARGIN
         self.page_room = width - 2 * self.margin
@@ -259,23 +261,20 @@ class _PageLayout:
         names = [lane.name for lane in lanes]
         self.names = dict(zip(names, names, strict=True)) if self.is_wide else shortened_names(names, plan.letters)
         self.label = 4 + max(
-            *(advance(word, SMALL, bold=True) for word in ("goes on", *map(self._name, lanes))),
+            *(text_width("strong", word) for word in ("goes on", *map(self._name, lanes))),
             *(advance(word, SMALL) for word in ("iteration", *(lane.form for lane in strips))),
         )
         self.last_told = [
             lane for lane in book.outputs if not self.is_wide and lane not in outputs and lane.kind is LaneKind.LAST
         ]
         drawn = {lane.name for lane in outputs}
-        self.told = {lane.name for lane in book.carried if plan.is_dense and lane.told_by in drawn}
+        self.told = {lane.name for lane in book.carried if self.is_dense and lane.told_by in drawn}
         self.begin, self.gap = self._gaps()
-        size, padding = (SMALL, 3.0) if plan.is_dense else (LARGE, 6.0)
+        style, padding = ("plain", 3.0) if self.is_dense else ("number", 6.0)
         cells = [
-            advance(self._text(lane, k), size, bold=not plan.is_dense) + padding
-            for lane in strips
-            for k in plan.shown
-            if k in lane.values
+            text_width(style, self._text(lane, k)) + padding for lane in strips for k in plan.shown if k in lane.values
         ]
-        self.cell = self._small_cell() if plan.is_dense else self._usual_cell()
+        self.cell = self._small_cell() if self.is_dense else self._usual_cell()
         pictured = _PICTURE + 6 if any(map(self._is_pictured, strips)) else 0.0
         pitch = max([self.cell + self.gap, *cells, pictured])
         self.gap = pitch - self.cell
@@ -304,7 +303,7 @@ class _PageLayout:
 
     def _gaps(self) -> tuple[float, float]:
         """Return the least width of the gap before the first box, and of those between boxes."""
-        book, is_dense = self.book, self.plan.is_dense
+        book, is_dense = self.book, self.is_dense
         untold = [lane for lane in book.carried if lane.name not in self.told]
         words = [advance(self._text(lane, k), SMALL) for lane in untold for k in lane.values]
         if not book.count:
@@ -319,7 +318,7 @@ class _PageLayout:
 
     def _least_ending(self) -> float:
         """Return what is behind the last box at least: room for its verdict, and for the mark beside its slices."""
-        if not self.plan.is_dense:
+        if not self.is_dense:
             return _END
         k, least = self.book.count - 1, _END if self.book.conditions else _NARROW_END
         for lane in (*self.book.sliced, *self.outputs):
@@ -332,7 +331,7 @@ class _PageLayout:
         """Return the width of a box with its words."""
         text = self.text
         body = max(
-            advance(text.title, LARGE, bold=True),
+            text_width("number", text.title),
             *(formula_width(line, FORMULA) for line in text.formula),
             *(advance(word, SMALL) for word in text.lines),
         )
@@ -342,7 +341,7 @@ class _PageLayout:
         """Return the width of a box with a number, and with the wires that it has."""
         sides = (advance(side, SMALL) + 2.4 for side in self.book.sides.values())
         wires = max(len(self.outputs) - 1, int(self.is_wide and bool(self.book.invariant)))
-        number = advance(str(self.book.count), LARGE, bold=True) + 4.2
+        number = text_width("number", str(self.book.count)) + 4.2
         return max(_SMALL_CELL + _WIRE_BESIDE * wires, number, *sides)
 
     def _place(self, pitch: float) -> None:
@@ -408,7 +407,7 @@ class _PageLayout:
         if not book.sliced:
             self.tear_top = top - 2
         bottom = top + _height(_rows(book), len(self.text.words) + bool(book.branch))
-        bottom = max(bottom, top + _SMALL_HEIGHT) if plan.is_dense else bottom
+        bottom = max(bottom, top + _SMALL_HEIGHT) if self.is_dense else bottom
         if book.count:
             self._cells(top, bottom)
         else:
@@ -479,7 +478,7 @@ class _PageLayout:
     def _headline(self, y: float) -> float:
         """Write why the run ended, above the end mark."""
         text = _fitting((self.book.ended, *self.book.ended_in_short), self.page_room)
-        mark, wide = self._x(self.room - 4), advance(text, SMALL, bold=True)
+        mark, wide = self._x(self.room - 4), text_width("strong", text)
         left, right = self.margin, self.width - self.margin
         if self.book.is_backward:
             self._note("strong", max(left, min(mark - 2, right - wide)), y + 7, text)
@@ -500,7 +499,7 @@ class _PageLayout:
         return y + 15
 
     def _numbers(self, y: float) -> float:
-        is_dense = self.plan.is_dense
+        is_dense = self.is_dense
         base = y + (_IN_BOX + 2 if is_dense else 8)
         self._note("aside", self.margin, base, "iteration")
         for k, u in () if is_dense else self.places.items():
@@ -517,11 +516,11 @@ class _PageLayout:
         self._words("aside", self.begin + self.cell / 2, base, "not run")
 
     def _cells(self, top: float, bottom: float) -> None:
-        beside = 3.4 if self.plan.is_dense else 7  # where the wire of what is the same each time enters a box
+        beside = 3.4 if self.is_dense else 7  # where the wire of what is the same each time enters a box
         for k, u in self.places.items():
             side, words = self.book.sides.get(k), self.text.words
             first = (top + bottom) / 2 - 4 * (len(words) - (1 if side else 2))
-            if self.plan.is_dense:
+            if self.is_dense:
                 words, first = (("number", str(k)),), top + _IN_BOX
             elif self.text.formula:
                 first = (top + bottom - _LINE * (len(words) - 1 + bool(side))) / 2 + 2.4
@@ -582,8 +581,7 @@ class _PageLayout:
                     self._words("plain", self.end + 9, y - 2.2, str(self.book.conditions[k]).lower())
 
     def _end_mark(self, top: float, bottom: float) -> None:
-        for style, u in (("end-thin", self.room - 7), ("end-bar", self.room - 4)):
-            self._line(style, (u, top), (u, bottom))
+        self.items += end_bars(self._x(self.room - 7), self._x(self.room - 4), top, bottom, "end-")
         x, y = self.mark_above
         self.items.append(stroke("hair", (x, y), (x, top - 2)))
 
@@ -592,8 +590,8 @@ class _PageLayout:
         self._note("strong", self.margin, y + 2.4, "starts")
         self._line("dots", (0, y), (self.begin - 9, y))
         self._words("plain", (self.begin - 9) / 2, y - 2.2, "false" if self.book.starts is False else "no")
-        for style, before in (("end-thin", 6.5), ("end-bar", 3.5)):
-            self._line(style, (self.begin - before, y - 6.5), (self.begin - before, y + 6.5))
+        thin, thick = self._x(self.begin - 6.5), self._x(self.begin - 3.5)
+        self.items += end_bars(thin, thick, y - 6.5, y + 6.5, "end-")
 
     def _output_rows(self, bottom: float) -> float:
         """Draw the outputs below the boxes, and the wires to them; return where the next row begins."""
@@ -620,14 +618,14 @@ class _PageLayout:
             told = self._text(lane, k) if k in lane.values else _passing(lane)
             form = f" ({lane.form})" if lane.form and k in lane.values else ""
             texts = (f"{told}{form}, the last value", f"{told}, the last value", told)
-            shown = _fitting(texts, self.width - self.margin - self.label, bold=False)
+            shown = _fitting(texts, self.width - self.margin - self.label, "plain")
             with self._made_in(max(k, 0)):
                 self._note(_style(lane, k), self.label, y, shown)
         return y + 4 if self.last_told else y
 
     def _beside(self, row: int) -> float:
         """Return how far from the middle of a box the wire to a row leaves it: the first one there, others aside."""
-        most = self.cell / 2 - (3.4 if self.plan.is_dense else 4)
+        most = self.cell / 2 - (3.4 if self.is_dense else 4)
         beside = most * (1 - (row - 1) // 2 / (len(self.outputs) // 2)) if row else 0.0
         return beside if row % 2 else -beside
 
@@ -718,7 +716,7 @@ class _PageLayout:
         if self._is_pictured(lane) and value.grid is not None and len(value.grid) == 1:
             self._shades(lane, value.grid[0], self._x(u) - _PICTURE / 2, y + 2.5)
             base = y + high - 3
-        usual = "plain" if lane.is_vector or self.plan.is_dense else "number"
+        usual = "plain" if lane.is_vector or self.is_dense else "number"
         self._words(_style(lane, k, usual), u, base, self._text(lane, k))
 
     def _shades(self, lane: ValueLane, cells: Sequence[float], left: float, y: float) -> None:
@@ -761,7 +759,7 @@ class _PageLayout:
         They end above `lowest` with a legend below them. Return as others.
         """
         work = self.book.work
-        if self.plan.is_dense and work.cell is not None:  # its box has no room for the name
+        if self.is_dense and work.cell is not None:  # its box has no room for the name
             told = f"body: {work.cell.type} of {counted(work.cell.units, 'unit')}"
             y = self._below("plain", (told,), y, lowest)
         formula = () if self.text.formula else work.formula
@@ -870,13 +868,13 @@ def _style(lane: ValueLane, k: int, usual: str = "plain") -> str:
     return "broken" if found is not None and (found.nan or found.infinite) else usual
 
 
-def _fitting(texts: Sequence[str], room: float, *, bold: bool = True) -> str:
+def _fitting(texts: Sequence[str], room: float, style: str = "strong") -> str:
     """Return the first text that fits; where none does the last one, shortened at its end."""
-    found = next((one for one in texts if advance(one, SMALL, bold=bold) <= room), None)
+    found = next((one for one in texts if text_width(style, one) <= room), None)
     if found is not None:
         return found
     found = texts[-1]
-    while found and advance(f"{found}…", SMALL, bold=True) > room:
+    while found and text_width("strong", f"{found}…") > room:
         found = found[:-1]
     return f"{found.rstrip(' ,;:')}…"
 
@@ -892,8 +890,7 @@ def _lane_sample(x: float, base: float) -> list[Shape]:
 
 
 def _condition_sample(x: float, base: float) -> list[Shape]:
-    ends = (("end-thin", x + 17.5), ("end-bar", x + 20.5))
-    marks = (stroke(style, (at, base - 7), (at, base + 1.5)) for style, at in ends)
+    marks = end_bars(x + 17.5, x + 20.5, base - 7, base + 1.5, "end-")
     return [stroke("dots", (x, base - 2.5), (x + 15, base - 2.5)), *marks]
 
 

@@ -48,7 +48,7 @@ from stepper.export.figures.loop_facts import (
 from stepper.export.figures.loop_trace import LoopPath, loops_of
 from stepper.export.fold_blocks import LARGE, drawn_once
 from stepper.export.options import BlockStyle
-from stepper.ir.model import Body, Graph, InputMapping, Layer, Model, OutputMapping, Slicing
+from stepper.ir.model import Body, Graph, InputMapping, Layer, Model, OutputMapping
 from stepper.query.short_names import is_automatic
 from stepper.wording import counted, enumerated, excerpt
 
@@ -126,7 +126,7 @@ def _with_cell(figure: Figure, loop: LoopPath, frame: str, ports: FramePorts) ->
     outputs = _outputs(loop)
     if outputs:
         add(NodeKind.RESULT, "outputs", *outputs)
-    if _can_end(body):
+    if can_end(body):
         add(NodeKind.RESULT, "condition", label="goes on?", role=PortRole.CONDITION)
         nodes.append(FigureNode("end", NodeKind.END, "false: ends", cluster=frame))
         edges.append(FigureEdge("condition", "end", EdgeKind.ENDS))
@@ -151,7 +151,7 @@ def _with_origin(loop: LoopPath, entry: InputMapping, names: Mapping[int, str]) 
     return name if source is None else f"{name} ← {_names_of(loop.outer)[source.layer]}"
 
 
-def _can_end(body: Body) -> bool:
+def can_end(body: Body) -> bool:
     """True if the body has a condition that is no Constant."""
     result = next((entry.result for entry in body.outputs if output_role(entry).is_condition), None)
     source = None if result is None else body.graph.sources[result][0]
@@ -228,16 +228,7 @@ def model_figure(model: Model, content: FigureContent) -> Figure:
         f"The graph of {name}: {len(model.graph.layers)} layers, {counted(len(loops), 'loop')}. "
         "Each box is an operation, each line a tensor; Constants are folded into what reads them."
     )
-    figure = Figure(
-        title=f"Model {name}",
-        description=description,
-        nodes=tuple(parts.nodes),
-        edges=tuple(parts.edges),
-        clusters=tuple(parts.clusters),
-        facts=parts.closed_facts(),
-        notes=parts.notes,
-    )
-    return _with_blocks(figure, parts, model)
+    return _built(parts, model, f"Model {name}", description)
 
 
 def rolled_figure(model: Model, loop: LoopPath, content: FigureContent) -> Figure:
@@ -253,16 +244,8 @@ def rolled_figure(model: Model, loop: LoopPath, content: FigureContent) -> Figur
         label = f"{loop_label(loop.layer)}, one iteration"
         parts.clusters[0] = replace(parts.clusters[0], label=label)
     parts.add_neighbours(loop.layer, loop.outer)
-    figure = Figure(
-        title=f"{loop.title}, rolled",
-        description=f"{_bodies_told(loop, backs)}. {'; '.join(facts)}.",
-        nodes=tuple(parts.nodes),
-        edges=tuple(parts.edges),
-        clusters=tuple(parts.clusters),
-        facts=parts.closed_facts(),
-        notes=parts.notes,
-    )
-    return _with_blocks(figure, parts, model)
+    told = f"{_bodies_told(loop, backs)}. {'; '.join(facts)}."
+    return _built(parts, model, f"{loop.title}, rolled", told)
 
 
 def _bodies_told(loop: LoopPath, backs: int) -> str:
@@ -277,11 +260,13 @@ def _bodies_told(loop: LoopPath, backs: int) -> str:
     return f"{told}, {dashed} from a Result to the Parameter that gets its value in the next iteration"
 
 
-def _with_blocks(figure: Figure, parts: FigureBuilder, model: Model) -> Figure:
+def _built(parts: FigureBuilder, model: Model, title: str, description: str) -> Figure:
     """Return the figure with blocks that repeat drawn as was asked for."""
-    blocks = parts.content.blocks
+    nodes, edges, clusters = tuple(parts.nodes), tuple(parts.edges), tuple(parts.clusters)
+    facts, blocks = parts.closed_facts(), parts.content.blocks
+    figure = Figure(title, description, nodes, edges, clusters, facts=facts, notes=parts.notes)
     if blocks is None:
-        blocks = BlockStyle.ONCE if len(figure.nodes) > LARGE else BlockStyle.ALL
+        blocks = BlockStyle.ONCE if len(nodes) > LARGE else BlockStyle.ALL
     return drawn_once(figure, parts, model) if blocks is BlockStyle.ONCE else figure
 
 
@@ -291,31 +276,22 @@ _WHEN = {"then": "runs if input 0 is true", "else": "runs if input 0 is false"}
 
 def ports_figure(model: Model, loop: LoopPath, content: FigureContent) -> Figure:
     """Return the port map of a loop: inputs, carried values, outputs; of an If those of both sides."""
-    if loop.layer.is_loop:
-        return _loop_ports(model, loop, content)
-    return _branch_ports(loop)
-
-
-def _loop_ports(model: Model, loop: LoopPath, content: FigureContent) -> Figure:
-    ports = _LoopPorts(loop)
-    ports.add_inputs()
-    ports.add_results(condition_effect(model, loop.outer, loop.layer))
-    return ports.figure(
-        f"{loop.title}, port map",
-        f"What the port map of {loop.title} says: on the left what is outside, in the middle the body's "
-        "Parameters and Results, on the right the loop's outputs and, dashed, the Parameters of the next iteration.",
-        {BODY: "body"},
-        loop_facts(model, loop.outer, loop.layer, content.limit_of(loop.outer, loop.layer)),
-    )
-
-
-def _branch_ports(loop: LoopPath) -> Figure:
-    ports = _Ports(loop)
-    sides = [SIDES[body.role] for body in loop.layer.bodies]
-    for side, body in zip(sides, loop.layer.bodies, strict=True):
-        ports.add_side(side, body)
-    decides = loop.outer.sources[loop.layer.id][0]
-    condition = "not connected" if decides is None else str(loop.outer.by_id[decides.layer])
+    ports, layer, outer = PortBoxes(loop), loop.layer, loop.outer
+    if layer.is_loop:
+        ports.add_body(loop.body, BODY, condition=condition_effect(model, outer, layer))
+        return ports.figure(
+            f"{loop.title}, port map",
+            f"What the port map of {loop.title} says: on the left what is outside, in the middle the body's "
+            "Parameters and Results, on the right the loop's outputs and, dashed, the Parameters of the next "
+            "iteration.",
+            {BODY: "body"},
+            loop_facts(model, outer, layer, content.limit_of(outer, layer)),
+        )
+    sides = {SIDES[body.role]: body for body in layer.bodies}
+    for side, body in sides.items():
+        ports.add_body(body, side, f"{side}.")
+    decides = outer.sources[layer.id][0]
+    condition = "not connected" if decides is None else str(outer.by_id[decides.layer])
     return ports.figure(
         f"{loop.title}, port maps",
         f"What the port maps of {loop.title} say: on the left its inputs, in the middle the Parameters and "
@@ -334,14 +310,25 @@ def input_node(loop: LoopPath, names: Mapping[int, str], index: int, *lines: str
     return FigureNode(f"in{index}", NodeKind.INPUT, label, lines, title=title, role=origin_role(loop.outer, source))
 
 
-class _Ports:
-    """Nodes and edges of a port map, those outside of the bodies each once."""
+class PortBoxes:
+    """Nodes and edges of a port map, or of a loop that did not start; those outside of the bodies each once."""
 
     def __init__(self, loop: LoopPath) -> None:
         self.loop, self.layer = loop, loop.layer
         self.outer = references_of(loop.outer)
         self.nodes: dict[str, FigureNode] = {}
         self.edges: list[FigureEdge] = []
+        self.carried: Mapping[int, int] = {}
+        self.lost = edges_without_effect(loop.layer) if loop.layer.is_loop else ()
+        self.told: dict[int, str] = {}  # what is said of Parameters
+        try:
+            roles = roles_of(loop.layer) if loop.layer.is_loop else None
+        except RoleError as error:
+            raise ModelError(f"{error.line}: {loop.title} has no port map that could be drawn: {error}") from None
+        if roles is not None:
+            self.carried = roles.merged_from
+            self.told = {unfed.id: "not connected" for unfed in roles.unfed}
+            self.told |= dict.fromkeys(roles.current_iteration, "current iteration")
 
     def figure(self, title: str, description: str, frames: Mapping[str, str], facts: tuple[str, ...]) -> Figure:
         """Return the figure; `frames` are the titles of bodies by their ids."""
@@ -376,112 +363,70 @@ class _Ports:
         lines = (declared_text(self.layer.outputs[output]),)
         return self.add(FigureNode(f"out{output}", NodeKind.OUTPUT, excerpt(label), lines))
 
-    def add_port(
-        self, id: str, layer: Layer, name: str, cluster: str, *lines: str, role: PortRole = PortRole.NONE
-    ) -> None:
-        """Add the box of a Parameter or Result of a body."""
-        is_result = layer.type == "Result"
-        kind, port = (NodeKind.RESULT, layer.inputs) if is_result else (NodeKind.PARAMETER, layer.outputs)
-        texts = (declared_text(port[0]), *lines)
-        self.add(FigureNode(id, kind, excerpt(name), texts, title=str(layer), cluster=cluster, role=role))
+    def add_body(self, body: Body, frame: str, prefix: str = "", condition: str = "") -> None:
+        """Add every input entry, the Parameters without a source, the operations, and the Results with their targets.
 
-    def add_operations(self, id: str, body: Body, cluster: str) -> None:
-        """Add a box that counts the operations of a body."""
-        self.add(FigureNode(id, NodeKind.GROUP, counted(len(body.graph.operations), "operation"), cluster=cluster))
-
-    def add_side(self, side: str, body: Body) -> None:
-        """Add a side of an If with its inputs and outputs."""
-        names = references_of(body.graph)
-        inputs = {entry.parameter: entry.input for entry in body.inputs}
-        for parameter in body.graph.parameters:
-            id, index = f"{side}.n{parameter.id}", inputs.get(parameter.id)
-            self.add_port(id, parameter, names[parameter.id], side)
-            if index is not None:
-                self.edges.append(FigureEdge(self.add_input(index), id, EdgeKind.PORT, ""))
-        self.add_operations(f"{side}.operations", body, side)
-        for result in body.graph.results:
-            id = f"{side}.n{result.id}"
-            self.add_port(id, result, names[result.id], side)
-            for entry in body.outputs:
-                if entry.result == result.id and entry.output is not None:
-                    target = self.add_output(entry.output)
-                    self.edges.append(FigureEdge(id, target, EdgeKind.PORT, f"if {side} ran"))
-
-
-def _details(slicing: Slicing | None) -> tuple[str, ...]:
-    """Return how an entry of a port map cuts or joins."""
-    return () if slicing is None else (str(slicing),)
-
-
-class _LoopPorts(_Ports):
-    """Nodes and edges of the port map of a loop."""
-
-    def __init__(self, loop: LoopPath) -> None:
-        super().__init__(loop)
-        self.body, self.inner = loop.body, references_of(loop.body.graph)
-        try:
-            self.roles = roles_of(loop.layer)
-        except RoleError as error:
-            raise ModelError(f"{error.line}: {loop.title} has no port map that could be drawn: {error}") from None
-
-    def add_inputs(self) -> None:
-        """Add every input entry, then the Parameters without a source, and the operations in between."""
-        for entry in self.body.inputs:
-            role, target = input_role(self.layer, entry), self._add_parameter(entry.parameter)
-            if entry.input is None:
-                continue
-            kind = EdgeKind.SLICE if role == Role.SLICED else EdgeKind.PORT
-            text = f"{role}, initial value" if role == Role.MERGED else role
-            ends = self.add_input(entry.input), target
-            self.edges.append(FigureEdge(*ends, kind, text, details=_details(entry.slicing)))
-        for parameter in self.body.graph.parameters:
-            self._add_parameter(parameter.id)
-        self.add_operations("operations", self.body, BODY)
-
-    def _add_parameter(self, key: int) -> str:
-        lines = ["current iteration"] if key in self.roles.current_iteration else []
-        if not lines and any(key == unfed.id for unfed in self.roles.unfed):
-            lines = ["not connected"]
-        layer, id = self.body.graph.by_id[key], f"n{key}"
-        self.add_port(id, layer, self.inner[key], BODY, *lines, role=self._role(key))
-        return id
-
-    def _role(self, parameter: int) -> PortRole:
-        return PortRole.CARRIED if parameter in self.roles.merged_from else PortRole.NONE
-
-    def add_results(self, condition: str) -> None:
-        """Add every Result with its targets: outputs of the loop, Parameters of the next iteration, the condition.
-
-        `condition` says what that means for the loop.
+        `condition` says what the condition means for the loop.
         """
-        roles = port_roles(self.layer, self.body)
-        lost = edges_without_effect(self.layer)
-        for result in self.body.graph.results:
-            id, role = f"n{result.id}", roles.get(result.id, PortRole.NONE)
-            self.add_port(id, result, self.inner[result.id], BODY, role=role)
-            for entry in self.body.outputs:
-                if entry.result == result.id and output_role(entry) is not OutputRole.NOT_CONNECTED:
-                    self._add_target(id, entry, condition)
-            for parameter, source in self.roles.merged_from.items():
-                if source == result.id:
-                    self._add_next(parameter, id, EdgeKind.BACK, "back edge")
-            for edge in lost:
-                if edge.result == result.id:
-                    self._add_next(edge.parameter, id, EdgeKind.NO_EFFECT, "back edge: no effect", edge.told)
+        names = references_of(body.graph)
+        for entry in body.inputs:
+            role, parameter = input_role(self.layer, entry), body.graph.by_id[entry.parameter]
+            target = self._add_parameter(parameter, names, frame, prefix)
+            if entry.input is not None:
+                kind = EdgeKind.SLICE if role == Role.SLICED else EdgeKind.PORT
+                text = f"{role}, initial value" if role == Role.MERGED else role
+                details = () if entry.slicing is None else (str(entry.slicing),)
+                self.edges.append(FigureEdge(self.add_input(entry.input), target, kind, text, details=details))
+        for parameter in body.graph.parameters:
+            self._add_parameter(parameter, names, frame, prefix)
+        count = counted(len(body.graph.operations), "operation")
+        self.add(FigureNode(f"{prefix}operations", NodeKind.GROUP, count, cluster=frame))
+        self._add_results(body, names, frame, prefix, condition)
 
-    def _add_target(self, id: str, entry: OutputMapping, condition: str) -> None:
+    def _add_results(self, body: Body, names: Mapping[int, str], frame: str, prefix: str, condition: str) -> None:
+        by_id, roles = body.graph.by_id, port_roles(self.layer, body)
+        for result in body.graph.results:
+            lines, label = (declared_text(result.inputs[0]),), excerpt(names[result.id])
+            node = FigureNode(f"{prefix}n{result.id}", NodeKind.RESULT, label, lines, title=str(result), cluster=frame)
+            id = self.add(replace(node, role=roles.get(result.id, PortRole.NONE)))
+            for given in body.outputs:
+                if given.result == result.id and output_role(given) is not OutputRole.NOT_CONNECTED:
+                    text = str(output_role(given)) if self.layer.is_loop else f"if {frame} ran"
+                    self._add_target(id, given, text, condition)
+            for key, source in self.carried.items():
+                if source == result.id:
+                    self._add_next(by_id[key], names, id, EdgeKind.BACK, "back edge")
+            for edge in self.lost:
+                if edge.result == result.id:
+                    label = "back edge: no effect"
+                    self._add_next(by_id[edge.parameter], names, id, EdgeKind.NO_EFFECT, label, edge.told)
+
+    def _add_parameter(self, layer: Layer, names: Mapping[int, str], frame: str, prefix: str) -> str:
+        lines = (declared_text(layer.outputs[0]), self.told.get(layer.id, ""))
+        return self.add(self._parameter(f"{prefix}n{layer.id}", layer, names, *filter(None, lines), frame=frame))
+
+    def _parameter(self, id: str, layer: Layer, names: Mapping[int, str], *lines: str, frame: str = "") -> FigureNode:
+        role, label = PortRole.CARRIED if layer.id in self.carried else PortRole.NONE, excerpt(names[layer.id])
+        return FigureNode(id, NodeKind.PARAMETER, label, lines, title=str(layer), cluster=frame, role=role)
+
+    def _add_target(self, id: str, entry: OutputMapping, text: str, condition: str) -> None:
+        details = () if entry.slicing is None else (str(entry.slicing),)
         if entry.output is None:
             target, kind = self.add(FigureNode(f"condition{entry.result}", NodeKind.END, condition)), EdgeKind.ENDS
         else:
             target, kind = self.add_output(entry.output), EdgeKind.PIECE if entry.slicing else EdgeKind.PORT
-        details = () if entry.output is None else _details(entry.slicing)
-        self.edges.append(FigureEdge(id, target, kind, str(output_role(entry)), details=details))
+        self.edges.append(FigureEdge(id, target, kind, text, details=details))
 
-    def _add_next(self, parameter: int, id: str, kind: EdgeKind, label: str, details: tuple[str, ...] = ()) -> None:
-        layer, name = self.body.graph.by_id[parameter], excerpt(self.inner[parameter])
-        lines = ("in the next iteration",)
-        node = FigureNode(f"next{parameter}", NodeKind.PARAMETER, name, lines, title=str(layer))
-        target = self.add(replace(node, role=self._role(parameter)))
+    def _add_next(
+        self,
+        layer: Layer,
+        names: Mapping[int, str],
+        id: str,
+        kind: EdgeKind,
+        label: str,
+        details: tuple[str, ...] = (),
+    ) -> None:
+        target = self.add(self._parameter(f"next{layer.id}", layer, names, "in the next iteration"))
         self.edges.append(FigureEdge(id, target, kind, label, details=details))
 
 

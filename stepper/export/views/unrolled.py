@@ -53,9 +53,9 @@ from stepper.export.figures.loop_facts import edges_without_effect
 from stepper.export.figures.loop_trace import ControlInput, IterationTrace, LoopTrace, Summaries, is_idle
 from stepper.export.options import ConstantStyle, ValueDetail
 from stepper.export.parting import in_iteration
-from stepper.export.views.static import input_node
+from stepper.export.views.static import PortBoxes, input_node
 from stepper.ir.model import Graph, InputMapping, Layer, OutputMapping, Slicing, Source
-from stepper.ops.operands import form_text, shape_text
+from stepper.ops.operands import shape_text
 from stepper.wording import counted, excerpt
 
 _MOST_OUTPUTS: Final = 4
@@ -85,8 +85,12 @@ class IterationLabels:
         label = f"{SIDES[cluster.shows.role]} {'ran' if ran else 'did not run'}"
         return replace(cluster, label=label, idle=not ran)
 
-    def box(self, trace: IterationTrace, inside: tuple[InnerBody, ...], box: DrawnBox, node: FigureNode) -> FigureNode:
-        """Return a box in an iteration."""
+    def box(
+        self, trace: IterationTrace, inside: tuple[InnerBody, ...], box: DrawnBox | None, node: FigureNode
+    ) -> FigureNode:
+        """Return a box in an iteration; what stands for no layer, such as an end mark, is always the same."""
+        if box is None:
+            return node
         if is_idle(inside, trace.sides):
             return replace(node, lines=(), highlighted=False, idle=True, state=ValueState.NONE)
         if _is_often(inside):
@@ -173,7 +177,7 @@ def _inner_lines(trace: IterationTrace, inside: tuple[InnerBody, ...], layer: La
 
 def _marks(values: Summaries, graph: Graph, layers: Sequence[int]) -> tuple[str, ...]:
     """Return the anomalies in a box; where it stands for several values, in how many each occurs."""
-    keys = ((layer, output) for layer in layers for output in range(len(graph.by_id[layer].outputs)))
+    keys = ((layer, output) for layer in layers for output in range(len(graph.by_id[layer].outputs) or 1))
     found = [values[key].marks for key in keys if key in values and values[key].marks]
     if not found or (len(layers) == 1 and len(found) == 1):
         return tuple(map(str, found[0])) if found else ()
@@ -196,38 +200,27 @@ def not_begun_figure(trace: LoopTrace, facts: tuple[str, ...]) -> Figure:
     made.add_carried()
     made.add_outputs()
     made.add_mark()
-    frame = Cluster(
-        made.frame,
-        NodeKind.LOOP,
-        loop_label(trace.loop.layer),
-        lines=("0 iterations, body not run", *made.told),
-        idle=True,
-        is_passed=True,
-        ports=tuple(made.ports),
-    )
+    label, ports = loop_label(trace.loop.layer), tuple(made.ports)
+    frame = Cluster(made.frame, NodeKind.LOOP, label, lines=made.lines, idle=True, is_passed=True, ports=ports)
     return Figure(
         f"{trace.loop.title}, no iteration",
         f"A run of {trace.loop.title} without iterations. What a back edge would carry goes straight through: the "
-        f"first value is the last one. Concatenated outputs have no pieces. {trace.ended[:1].upper()}"
-        f"{trace.ended[1:]}.",
-        tuple(made.nodes),
+        f"first value is the last one. Concatenated outputs have no pieces. {_sentence(trace.ended)}",
+        tuple(made.nodes.values()),
         tuple(made.edges),
         (frame,),
         facts=(trace.ended, *facts),
     )
 
 
-class _NotBegun:
+class _NotBegun(PortBoxes):
     """Nodes, edges and ports under construction."""
 
     def __init__(self, trace: LoopTrace) -> None:
-        self.trace, self.layer, self.outer = trace, trace.loop.layer, trace.loop.outer
-        self.roles, self.body = roles_of(trace.loop.layer), trace.loop.body
-        self.names, self.inner = references_of(trace.loop.outer), references_of(trace.loop.body.graph)
+        super().__init__(trace.loop)
+        self.trace, self.roles, self.inner = trace, roles_of(trace.loop.layer), references_of(trace.loop.body.graph)
         self.frame = f"c{self.layer.id}"
-        self.nodes: list[FigureNode] = []
-        self.edges: list[FigureEdge] = []
-        self.told: tuple[str, ...] = ()
+        self.lines: tuple[str, ...] = ("0 iterations, body not run",)
         self.ports: list[FramePort] = []
 
     def add_carried(self) -> None:
@@ -237,7 +230,8 @@ class _NotBegun:
             id, words = self._inside(entry.parameter), ("first value = last value",)
             label = excerpt(self.inner[entry.parameter])
             node = FigureNode(id, NodeKind.PARAMETER, label, words, cluster=self.frame, role=PortRole.CARRIED)
-            self.nodes += [node, self._source(entry.input, self.trace.came.get(entry.input, ""))]
+            self.add(node)
+            self.add(self._source(entry.input, self.trace.came.get(entry.input, "")))
             self.ports.append(FramePort(entry.input, (f"input {entry.input}", str(entry.input)), (id,)))
             self.edges.append(FigureEdge(f"in{entry.input}", id, EdgeKind.CARRIED, enters=entry.input))
 
@@ -245,14 +239,14 @@ class _NotBegun:
         return f"{self.layer.id}.n{parameter}"
 
     def _source(self, index: int, line: str) -> FigureNode:
-        return input_node(self.trace.loop, self.names, index, line)
+        return input_node(self.loop, self.outer, index, line)
 
     def add_outputs(self) -> None:
         """Add all outputs with what they became."""
         carried: dict[int, int] = {}
         for fed in sorted(self.roles.merged, key=lambda one: one.input or 0):  # the lowest input counts
             carried.setdefault(self.roles.merged_from[fed.parameter], fed.parameter)
-        for entry in self.body.outputs:
+        for entry in self.loop.body.outputs:
             if entry.output is None:
                 continue
             goes_through = entry.slicing is None and entry.result in carried
@@ -260,8 +254,8 @@ class _NotBegun:
             id, name = f"out{entry.output}", f"output {entry.output}"
             self.ports.append(FramePort(entry.output, (name, str(entry.output)), ends, is_output=True))
             kind = NodeKind.OUTPUT if entry.slicing is None else NodeKind.CONCATENATION
-            label = output_name(self.outer, self.layer, entry.output, 24) or name
-            self.nodes.append(FigureNode(id, kind, label, (f"{name}: {self.trace.left.get(entry.output, '')}",)))
+            label = output_name(self.loop.outer, self.layer, entry.output, 24) or name
+            self.add(FigureNode(id, kind, label, (f"{name}: {self.trace.left.get(entry.output, '')}",)))
             leads = EdgeKind.CARRIED if goes_through else EdgeKind.PIECE
             source = ends[0] if ends else self.frame
             self.edges.append(FigureEdge(source, id, leads, output=entry.output, leaves=entry.output))
@@ -271,16 +265,15 @@ class _NotBegun:
         decided = self.trace.decided
         told = (str(EndReason.INITIAL_CONDITION), decided) if decided else (shortened(self.trace.ended, 60),)
         control = next((one for one in self.trace.controls if one.value is False or one.value == 0), None)
-        entered = {port.index for port in self.ports if not port.is_output}
-        if control is None or control.input in entered:
-            self.nodes.append(FigureNode("end", NodeKind.END, _AT_ONCE, told))
+        inputs = [port.index for port in self.ports if not port.is_output]
+        if control is None or control.input in inputs:
+            self.add(FigureNode("end", NodeKind.END, _AT_ONCE, told))
             return
-        self.nodes.append(self._source(control.input, control.text))
-        self.nodes.append(FigureNode("end", NodeKind.END, _BEFORE, title=self.trace.ended, cluster=self.frame))
-        first_output = len(entered)
-        self.ports.insert(first_output, FramePort(control.input, (), ("end",)))
+        self.add(self._source(control.input, control.text))
+        self.add(FigureNode("end", NodeKind.END, _BEFORE, title=self.trace.ended, cluster=self.frame))
+        self.ports.insert(len(inputs), FramePort(control.input, (), ("end",)))
         self.edges.append(FigureEdge(f"in{control.input}", "end", EdgeKind.ENDS, enters=control.input))
-        self.told = told[:1]
+        self.lines += told[:1]
 
 
 _STAGE: Final = "*"
@@ -368,7 +361,9 @@ class _Unrolled:
         parts, loop = self._rolled_parts, self.trace.loop
         outermost = replace(parts.clusters[0], label=f"{loop_label(self.layer)}, one iteration")
         frames = [self.texts.frame(stage.trace, frame.site.inside[1:], frame) for frame in parts.clusters[1:]]
-        nodes = [self._box(stage.trace, node.site.inside[1:], parts.drawn.get(node.id), node) for node in parts.nodes]
+        nodes = [
+            self.texts.box(stage.trace, node.site.inside[1:], parts.drawn.get(node.id), node) for node in parts.nodes
+        ]
         return Figure(
             title=f"{loop.title}, iteration by iteration",
             description=f"The body of {loop.title} with the values of each iteration. {_sentence(self.trace.ended)}",
@@ -416,11 +411,8 @@ class _Unrolled:
 
     def _add_input(self, index: int, *texts: str) -> str:
         """Add the box of an input, once; return its id."""
-        lines, view, id = [f"input {index} of the loop"], self.trace.view, f"in{index}"
-        if view is not None and self.content.values is not ValueDetail.NONE:
-            found = next((entry.outer for entry in view.inputs if entry.input == index), None)
-            if found is not None and found.array is not None:
-                lines.append(form_text(found.array))
+        id, form = f"in{index}", "" if self.content.values is ValueDetail.NONE else self.trace.input_form(index)
+        lines = (f"input {index} of the loop", form) if form else (f"input {index} of the loop",)
         if all(node.id != id for node in self.parts.nodes):
             self.parts.nodes.append(input_node(self.trace.loop, self.names, index, *(texts or lines)))
         return id
@@ -446,7 +438,9 @@ class _Unrolled:
                 node = FigureNode(id, NodeKind.OUTPUT, label, ("the value of the last iteration",))
                 leads = [(self.stages[-1], EdgeKind.PORT, "last value")]
             else:
-                node = FigureNode(id, NodeKind.CONCATENATION, label, self._scan(entry, entry.slicing), joins=True)
+                node = FigureNode(
+                    id, NodeKind.CONCATENATION, label, self._scan(entry.output, entry.slicing), joins=True
+                )
                 leads = [(stage, EdgeKind.PIECE, stage.pieces) for stage in self.stages]
             self.parts.nodes.append(node)
             self.parts.edges += [
@@ -454,10 +448,9 @@ class _Unrolled:
                 for stage, kind, text in leads
             ]
 
-    def _scan(self, entry: OutputMapping, slicing: Slicing) -> tuple[str, ...]:
+    def _scan(self, output: int, slicing: Slicing) -> tuple[str, ...]:
         """Return how the pieces of an output are joined, and the shape that they make."""
-        view = self.trace.view
-        scan = None if view is None else next((one for one in view.scans if one.output == entry.output), None)
+        scan = self.trace.scan(output)
         order = "nothing" if scan is None else scan.order + (" so far" if self.trace.failed else "")
         told = f"Concat, {axis_text(slicing)}: {order}"
         return (told,) if scan is None or scan.shape is None else (told, shape_text(scan.shape))
@@ -479,7 +472,7 @@ class _Unrolled:
     def _add_stage(self, stage: _Stage) -> None:
         if stage.trace is None:
             count = stage.end - stage.begin
-            label = f"… {counted(count, 'iteration')} left out: {_range(stage.begin, stage.end)}"
+            label = f"… {counted(count, 'iteration')} left out: {stage.named('iteration')}"
             self.parts.clusters.append(Cluster(stage.id, NodeKind.ELLIPSIS, label))
             return
         highlight = self.content.highlight
@@ -489,7 +482,7 @@ class _Unrolled:
             place, id = IterationPlace(stage.id, node.id), _moved(node.id, stage.id)
             moved = replace(node, id=id, cluster=_moved(node.cluster, stage.id), place=place)
             box = self.template.drawn.get(node.id)
-            self.parts.nodes.append(self._box(stage.trace, node.site.inside, box, moved))
+            self.parts.nodes.append(self.texts.box(stage.trace, node.site.inside, box, moved))
         for edge in self.template.edges:
             ends = _moved(edge.source, stage.id), _moved(edge.target, stage.id)
             self.parts.edges.append(replace(edge, source=ends[0], target=ends[1]))
@@ -499,12 +492,6 @@ class _Unrolled:
             place = IterationPlace(stage.id, inner.id)
             moved_frame = replace(inner, id=ids[0], parent=ids[1], ports=ports, place=place)
             self.parts.clusters.append(self.texts.frame(stage.trace, inner.site.inside, moved_frame))
-
-    def _box(
-        self, trace: IterationTrace, inside: tuple[InnerBody, ...], box: DrawnBox | None, node: FigureNode
-    ) -> FigureNode:
-        """Return a box in an iteration; what stands for no layer, such as an end mark, is always the same."""
-        return node if box is None else self.texts.box(trace, inside, box, node)
 
     def _template(self) -> FigureBuilder:
         """Return the body without values, which every iteration repeats."""
@@ -530,10 +517,6 @@ class _Unrolled:
 def _moved(id: str, stage: str) -> str:
     """Return an id of the template in an iteration."""
     return stage if id == _STAGE else f"{stage}.{id}"
-
-
-def _range(begin: int, end: int) -> str:
-    return f"iteration {begin}" if end == begin + 1 else f"iterations {begin} to {end - 1}"
 
 
 def _sentence(text: str) -> str:
