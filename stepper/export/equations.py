@@ -8,9 +8,8 @@ from typing import Final, NamedTuple
 
 from stepper.element_types import ElementType, is_floating
 from stepper.engine.loops import RoleError, output_role, roles_of
-from stepper.export.figures.drawn_graph import shortened
+from stepper.export.figures.drawn_graph import constant_symbol, shortened
 from stepper.export.figures.folding import layers_in_order
-from stepper.export.figures.operands import constant_symbol
 from stepper.export.numpy_code.operations import MOVEMENT
 from stepper.ir.model import Body, Graph, Layer, Model, Source
 from stepper.operation_types import CELLS, COMPARISON_SIGNS, NO_OPERATIONS, VIEWS
@@ -173,8 +172,6 @@ class _Equations:
             if owner.bodies or len(owner.outputs) == 1:
                 for source in named[key]:
                     yield f"{self.names[source].text} = {self._computed(self.graph, source, {}).text}"
-            elif self._outputs_read(key) > len(named[key]):
-                raise _NoFormula
             else:
                 left = ", ".join(self.names[source].text for source in named[key])
                 yield f"{left} = {self._computed(self.graph, named[key][0], {}).text}"
@@ -243,9 +240,6 @@ class _Equations:
                 yield from self._real_readers(reader.id)
             elif reader.type != "Result":
                 yield reader, index
-
-    def _outputs_read(self, key: int) -> int:
-        return sum(Source(key, index) in self.graph.read_outputs for index in range(len(self.graph.by_id[key].outputs)))
 
     def _condition(self) -> Iterator[str]:
         found = next((one.result for one in self.body.outputs if output_role(one).is_condition), None)

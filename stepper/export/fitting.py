@@ -26,8 +26,8 @@ from stepper.export.figures.figure import (
     NodeKind,
 )
 from stepper.export.fonts import LABEL_SIZE, SLIDE_SIZE, SMALL_SIZE, advance, wrapped
+from stepper.export.layout.arrangements import arranged
 from stepper.export.layout.figure_layout import FigureLayout
-from stepper.export.layout.ports_in_boxes import arranged
 from stepper.export.options import FigureView, Preset
 from stepper.export.picture import FigureRequest, Picture
 from stepper.export.views.static import WHOLE_LABEL

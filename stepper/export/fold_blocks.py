@@ -513,11 +513,10 @@ class _Once:
         title = shortened(excerpt(name), _LONGEST) or f"block of {len(units[0]):,} boxes"
         lines = (f"{count} alike {how}",)
         self._frames.append(Cluster(copies.frame, NodeKind.BLOCK, f"{title}  × {count}", level.cluster, lines))
-        for at, unit in enumerate(units[0]):
-            others = [copy[at] for copy in units]
+        for others, keys in zip(zip(*units, strict=True), zip(*repeats.copies, strict=True), strict=True):
             self._frame_of.update(dict.fromkeys(others, copies.frame))
-            self._stands_for.update(dict.fromkeys(others[1:], unit))
-            self._name(copies, at, name)
+            self._stands_for.update(dict.fromkeys(others[1:], others[0]))
+            self._name(level, others, keys, name)
         self._add_entries(copies)
 
     def _unit(self, level: DrawnLevel, key: int) -> str:
@@ -532,21 +531,26 @@ class _Once:
 
     # --- names -----------------------------------------------------------------------------------------------------
 
-    def _name(self, copies: _Copies, at: int, block: str) -> None:
+    def _name(self, level: DrawnLevel, others: Sequence[str], keys: Sequence[int], block: str) -> None:
         """Give a box of the first copy the name of all that it stands for, within the block."""
-        unit, others = copies.units[0][at], [copy[at] for copy in copies.units]
+        unit, graph = others[0], level.graph
         if unit not in self._whole.by_id:
             labels = [self._whole.clusters_by_id[other].label for other in others]
             self._titles[unit] = shortened(shared_name(labels), _LONGEST)
             return
         nodes = [self._whole.by_id[other] for other in others]
-        first, layer = nodes[0], copies.level.graph.by_id[copies.repeats.copies[0][at]]
-        label, name = shared_name([node.label for node in nodes]), first.name
-        if first.kind not in (NodeKind.GROUP, NodeKind.SHAPES):
-            own = self._within(copies, at, block)
-            name, label = (own, label) if name else ("", named_with_type(layer, own))
+        first = nodes[0]
+        if first.kind in (NodeKind.GROUP, NodeKind.SHAPES):
+            label, name = shared_name([level.drawn.node(key).name for key in keys]), first.name
         else:
-            label = shared_name([copies.level.drawn.node(copy[at]).name for copy in copies.repeats.copies])
+            own = shared_name([graph.by_id[key].name for key in keys])
+            if block and own.startswith(block):
+                own = own.removeprefix(block).lstrip("./_")
+            else:
+                own = shared_name([short_names_of(graph)[key] for key in keys])
+            label, name = shared_name([node.label for node in nodes]), own
+            if not first.name:
+                label, name = named_with_type(graph.by_id[keys[0]], own), ""
         self._changed[unit] = replace(
             first,
             label=shortened(excerpt(label), _LONGEST),
@@ -557,15 +561,6 @@ class _Once:
             computed_by=tuple(dict.fromkeys(who for node in nodes for who in node.computed_by)),
             highlighted=any(node.highlighted for node in nodes),
         )
-
-    def _within(self, copies: _Copies, at: int, block: str) -> str:
-        """Return the name of what is at a place in the block, without that of the block."""
-        graph, keys = copies.level.graph, [copy[at] for copy in copies.repeats.copies]
-        whole = shared_name([graph.by_id[key].name for key in keys])
-        if block and whole.startswith(block):
-            return whole.removeprefix(block).lstrip("./_")
-        short = short_names_of(graph)
-        return shared_name([short[key] for key in keys])
 
     # --- what comes in ---------------------------------------------------------------------------------------------
 

@@ -26,6 +26,7 @@ from stepper.debug.overview.programs import address_in_loop, in_order, programs_
 from stepper.debug.overview.texts import constants_text, none_born, state_sentence
 from stepper.element_types import Array
 from stepper.engine.program import CompiledModel, Program
+from stepper.export.writers.drawings import png_chunk
 from stepper.ir.model import LayerSite
 from stepper.query.short_names import last_part, without_number
 from stepper.tensors.histories import KeptStatistic, ValueHistory
@@ -141,9 +142,7 @@ def _png(pixels: Array) -> str:
     rows = b"".join(b"\0" + row.tobytes() for row in pixels)
     header = struct.pack(">2I5B", width, height, 8, 6, 0, 0, 0)
     parts = ((b"IHDR", header), (b"IDAT", zlib.compress(rows, 9)), (b"IEND", b""))
-    content = b"\x89PNG\r\n\x1a\n" + b"".join(
-        struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data)) for name, data in parts
-    )
+    content = b"\x89PNG\r\n\x1a\n" + b"".join(png_chunk(*part) for part in parts)
     return f"data:image/png;base64,{base64.b64encode(content).decode()}"
 
 

@@ -185,16 +185,19 @@ def over_all(node: FigureNode, graph: Graph, drawn: DrawnNode, found: RunDiffere
     tallies = [found.tallies[key] for key in keys if key in found.tallies]
     if not tallies:
         return node
+    state, lines = ValueState.ALIKE, [_same(any(tally.within for tally in tallies))]
     if found.first is not None and found.first.value in keys and not _is_result(graph, drawn):
         numbers = found.first.numbers
         where = f" in iteration {' > '.join(map(str, numbers))}" if numbers else ""
-        return replace(node, state=ValueState.PARTS, lines=(*node.lines, f"first difference{where}", *_often(tallies)))
-    if any(tally.different for tally in tallies):
+        state, lines = ValueState.PARTS, [f"first difference{where}", *_often(tallies)]
+    elif any(tally.different for tally in tallies):
         mended = any(tally.mended for tally in tallies) and not any(tally.broken for tally in tallies)
-        state = ValueState.MENDED if mended else ValueState.DIFFERS
-        return replace(node, state=state, lines=(*node.lines, *_often(tallies)))
-    same = "the same within the tolerance" if any(tally.within for tally in tallies) else "the same bits"
-    return replace(node, state=ValueState.ALIKE, lines=(*node.lines, same))
+        state, lines = ValueState.MENDED if mended else ValueState.DIFFERS, [*_often(tallies)]
+    return replace(node, state=state, lines=(*node.lines, *lines))
+
+
+def _same(is_within: bool) -> str:
+    return "the same within the tolerance" if is_within else "the same bits"
 
 
 def over_body(frame: Cluster, graph: Graph, layer: Layer, found: RunDifferences) -> Cluster:
@@ -230,8 +233,7 @@ def in_iteration(
     other = [pair for pair in pairs if pair.difference.change is not Change.SAME and not pair.difference.is_within]
     first = found.first
     if not other:
-        within = any(pair.difference.is_within for pair in pairs)
-        line = "the same within the tolerance" if within else "the same bits"
+        line = _same(any(pair.difference.is_within for pair in pairs))
         return replace(node, state=ValueState.ALIKE, lines=(*node.lines, line))
     state = ValueState.DIFFERS
     if first is not None and first.value in keys and first.numbers == numbers and not _is_result(graph, drawn):

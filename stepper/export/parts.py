@@ -30,8 +30,8 @@ from stepper.export.figures.figure import (
 )
 from stepper.export.figures.loop_trace import LoopPath, find_loop, split_activation
 from stepper.export.fonts import HEADING_SIZE, SMALL_SIZE, advance
+from stepper.export.layout.arrangements import arranged
 from stepper.export.layout.figure_layout import CELL, FigureLayout
-from stepper.export.layout.ports_in_boxes import arranged
 from stepper.export.options import BlockStyle, FigureView, TimeDirection
 from stepper.export.picture import FigureRequest, Picture
 from stepper.export.places import OPTIONS, Zoom, ZoomKind
@@ -444,28 +444,23 @@ def prepared(model: Model, request: FigureRequest, zoom: Zoom, view: FigureView)
 
 def zoomed(model: Model, picture: Picture, zoom: Zoom) -> Picture:
     """Return the picture with the part of its figure alone. Raise UsageError where there is no way between two."""
-    content = picture.request.content
-    if picture.trace is None:
-        part = _part(picture.figure, zoom, picture.loop, content)
-        figure = _told(part, picture.figure, zoom, _share(part, picture.figure))
-        page = _inset(picture, figure) if zoom.kind is ZoomKind.DETAIL else None
-        return replace(picture, figure=figure, page=page)
-    assert picture.loop is not None, "a run of a loop"
-    content = replace(content, fold_accumulators=False)
-    body = rolled_figure(model, picture.loop, content)
-    part = _part(body, zoom, picture.loop, content)
-    figure = in_iterations(picture.figure, part, picture.loop.layer.id)
-    return replace(picture, figure=_told(figure, picture.figure, zoom, _share(part, body)))
+    content, whole = picture.request.content, picture.figure
+    if picture.trace is not None:
+        assert picture.loop is not None, "a run of a loop"
+        content = replace(content, fold_accumulators=False)
+        whole = rolled_figure(model, picture.loop, content)
+    figure = part = _part(whole, zoom, picture.loop, content)
+    share = f"{len(part.by_id.keys() & whole.by_id.keys()):,} of {len(whole.nodes):,} boxes"
+    if picture.loop is not None and picture.trace is not None:
+        figure = in_iterations(picture.figure, part, picture.loop.layer.id)
+    figure = _told(figure, picture.figure, zoom, share)
+    return replace(picture, figure=figure, page=_inset(picture, figure) if zoom.kind is ZoomKind.DETAIL else None)
 
 
 def _inset(picture: Picture, figure: Figure) -> PageDrawing:
     request = picture.request
     title = figure.title if request.title is None else request.title
     return inset_page(picture.figure, replace(figure, title=title, legend=legend_of(figure) if request.legend else ()))
-
-
-def _share(part: Figure, whole: Figure) -> str:
-    return f"{len(part.by_id.keys() & whole.by_id.keys()):,} of {len(whole.nodes):,} boxes"
 
 
 def _part(figure: Figure, zoom: Zoom, root: LoopPath | None, content: FigureContent) -> Figure:

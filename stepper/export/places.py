@@ -19,7 +19,6 @@ from stepper.export.parting import PartingPlace
 from stepper.ir.model import Body, Graph, Layer, Model
 from stepper.query.address_resolution import resolve
 from stepper.query.address_syntax import parse_address
-from stepper.query.atlas import Atlas
 
 USUAL_HOPS: Final = 2
 
@@ -78,20 +77,10 @@ class FigurePlace(Struct, frozen=True, eq=False):
 
 def place_named(address: str, compiled: CompiledModel) -> FigurePlace:
     """Return the place that an address names. Raise UsageError for one that names none, or several."""
-    target, atlas = resolve(parse_address(address), compiled), Atlas(compiled)
-    steps = []
-    for depth, layer in enumerate(target.program.path):
-        inside = atlas.ancestor(target.program, depth + 1).graph
-        body = next(body for body in layer.bodies if body.graph is inside)
-        steps.append(BodyStep(layer, atlas.ancestor(target.program, depth).graph, body))
-    asked = target.iterations[-1] if target.iterations else None
-    return FigurePlace(
-        address=address,
-        steps=tuple(steps),
-        graph=target.program.graph,
-        layer=target.named,
-        iteration=asked if isinstance(asked, int) else None,
-    )
+    target = resolve(parse_address(address), compiled)
+    graph, asked = target.program.graph, target.iterations[-1] if target.iterations else None
+    steps = _steps_to(compiled.main.graph, id(graph)) or ()
+    return FigurePlace(address, steps, graph, target.named, asked if isinstance(asked, int) else None)
 
 
 class ZoomKind(StrEnum):

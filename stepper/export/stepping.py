@@ -30,7 +30,8 @@ from stepper.export.figures.figure import EdgeKind, Figure, FigureNode, NodeKind
 from stepper.export.figures.loop_trace import LoopTrace
 from stepper.export.fitting import on_page, room_of
 from stepper.export.fonts import SMALL_SIZE, advance
-from stepper.export.layout.compound import arrange_level, title_width
+from stepper.export.layout.arrangements import arranged
+from stepper.export.layout.compound import arranged_content, title_width
 from stepper.export.layout.figure_layout import (
     CELL,
     BoxShape,
@@ -40,7 +41,6 @@ from stepper.export.layout.figure_layout import (
     largest,
     size_of,
 )
-from stepper.export.layout.ports_in_boxes import arranged
 from stepper.export.options import FigureView
 from stepper.export.picture import Picture, unheard
 from stepper.export.views.unrolled import iteration_figures
@@ -62,7 +62,7 @@ class BodyLayout:
         sizes = {node.id: largest(size_of(figure.by_id[node.id]) for figure in figures) for node in first.nodes}
         for frame in first.clusters:
             sizes[frame.id] = largest((title_width(figure.clusters_by_id[frame.id]), 0) for figure in figures)
-        self._layout = arrange_level(first, "", sizes)
+        self._layout = arranged_content(first, "", sizes).drawing
         self._lines = {node.id: max(len(figure.by_id[node.id].texts) for figure in figures) for node in first.nodes}
         self._pictured = {
             node.id: max((figure.by_id[node.id].thumbnail for figure in figures), key=_height) for node in first.nodes
@@ -106,13 +106,18 @@ def stepped_body(picture: Picture) -> SteppedDrawing:
     return SteppedDrawing(whole, track.steps, tuple(_merged(pages)))
 
 
+def _steps_and_gaps(trace: LoopTrace) -> list[DrawnStep]:
+    steps = [DrawnStep(one.number, one.number + 1) for one in trace.iterations]
+    steps += [DrawnStep(*gap, is_gap=True) for gap in trace.left_out]
+    return sorted(steps, key=lambda step: step.begin)
+
+
 class _StepTrack:
     """The row of iterations below a body: those that were, the one that is shown, those to come, and gaps."""
 
     def __init__(self, trace: LoopTrace) -> None:
-        self.steps = tuple(DrawnStep(one.number, one.number + 1) for one in trace.iterations)
-        gaps = (DrawnStep(begin, end, is_gap=True) for begin, end in trace.left_out)
-        self._cells = sorted((*self.steps, *gaps), key=lambda step: step.begin)
+        self._cells = _steps_and_gaps(trace)
+        self.steps = tuple(step for step in self._cells if not step.is_gap)
         self._last = trace.count - 1
 
     def below(self, page: PageDrawing, at: int) -> PageDrawing:
@@ -164,15 +169,13 @@ def stepped_iterations(figure: Figure, trace: LoopTrace) -> SteppedDrawing:
     """Return the unrolled figure of a trace in steps."""
     layout = arranged(figure)
     page = composed(figure, layout)
-    drawn = [DrawnStep(one.number, one.number + 1) for one in trace.iterations]
-    steps = sorted((*drawn, *(DrawnStep(*gap, is_gap=True) for gap in trace.left_out)), key=lambda step: step.begin)
     stack = _Stack(figure, layout)
     first = next(at for at, item in enumerate(page.items) if isinstance(item, Group))
     found = enumerate(stack.steps(layout), first)
     made = tuple(MadeShapes(at, at + 1, step) for at, step in found if step is not None)
     stages = {item.id: item.items[0] for item in page.items if isinstance(item, Group)}
     bands = tuple(_band(stages[id], wide) for id, wide in zip(stack.ids, stack.widths(layout), strict=True))
-    return stepped(page, StepTimes(tuple(steps), made, bands))
+    return stepped(page, StepTimes(tuple(_steps_and_gaps(trace)), made, bands))
 
 
 def _band(stage: Shape, behind: int) -> Rectangle:

@@ -12,7 +12,7 @@ import pytest
 from stepper.export.exporter import draw
 from stepper.export.figures.content import FigureContent
 from stepper.export.figures.figure import Figure, InnerBody, NodeKind
-from stepper.export.layout.iterations import arrange_iterations
+from stepper.export.layout.arrangements import arrange_iterations
 from stepper.export.options import ConstantStyle, ValueDetail
 from stepper.ir.model import Graph as ModelGraph
 from tests.export.runs import NAMES, SAMPLES, sample, unrolled

@@ -14,9 +14,8 @@ from stepper.errors import UsageError
 from stepper.export.exporter import draw
 from stepper.export.figures.content import FigureContent
 from stepper.export.figures.figure import BodyEnds, EdgeKind, Figure, NodeKind
+from stepper.export.layout.arrangements import arrange_iterations, arranged
 from stepper.export.layout.figure_layout import FigureLayout
-from stepper.export.layout.iterations import arrange_iterations
-from stepper.export.layout.ports_in_boxes import arranged
 from stepper.export.options import ValueDetail
 from tests.export.drawings import cells_of
 from tests.export.runs import NAMES, sample, trace, unrolled

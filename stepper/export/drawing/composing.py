@@ -35,6 +35,7 @@ from stepper.export.figures.figure import (
     Thumbnail,
 )
 from stepper.export.fonts import HEADING_SIZE, LABEL_SIZE, SLIDE_SIZE, SMALL_SIZE, advance, wrapped
+from stepper.export.layout.arrangements import arranged
 from stepper.export.layout.figure_layout import (
     CELL,
     BoxShape,
@@ -46,7 +47,6 @@ from stepper.export.layout.figure_layout import (
     Text,
 )
 from stepper.export.layout.layered import Segment
-from stepper.export.layout.ports_in_boxes import arranged
 from stepper.export.picture import Picture
 
 _WITH_GAPS = (*BACKWARD, EdgeKind.CARRIED)

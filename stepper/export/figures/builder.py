@@ -25,7 +25,9 @@ from stepper.export.figures.content import FigureContent
 from stepper.export.figures.drawn_graph import (
     DrawnGraph,
     DrawnNode,
+    constant_text,
     drawn_graph,
+    operands_text,
     output_name,
     reader_names,
     readers_of,
@@ -57,7 +59,6 @@ from stepper.export.figures.loop_facts import (
     loop_course,
     loop_facts,
 )
-from stepper.export.figures.operands import constant_text, operands_text
 from stepper.export.options import ConstantStyle, ValueDetail
 from stepper.export.parting import over_all, over_body
 from stepper.ir.model import Body, Graph, InputMapping, Layer, OutputMapping, Port, Slicing, Source

@@ -1,6 +1,8 @@
 """A graph of the model as it is drawn: what is folded into one box, the edges between boxes, back edges, short labels.
 
 Boxes are known by a layer's id (`DrawnNode.key`): their own, or that of the layer that stands for the folded ones.
+
+Operands of an operation are written as `Divide(·, 2)`, where `·` comes by wire and 2 is a constant.
 """
 
 from __future__ import annotations
@@ -17,15 +19,17 @@ from msgspec import Struct
 
 from stepper import element_types
 from stepper.element_types import STRING_DTYPE, Array
+from stepper.errors import StepperError
 from stepper.export.figures.figure import NodeKind, Thumbnail
 from stepper.export.figures.folding import accumulators, expressions, groups_of, shape_groups
 from stepper.export.layout.layered import LayoutEdge
 from stepper.export.options import ValueDetail
-from stepper.ir.model import Body, Graph, Growth, Layer, Source, kept_with_graph
+from stepper.ir.constants import constant_shape, constant_type, constant_value
+from stepper.ir.model import Body, Graph, Growth, Layer, Model, Source, kept_with_graph
 from stepper.operation_types import NO_OPERATIONS
 from stepper.ops.operands import shape_text
 from stepper.plain_values import storable
-from stepper.query.short_names import is_automatic, short_names_of
+from stepper.query.short_names import is_automatic, last_part, short_names_of
 from stepper.tensors.number_text import nested_text, number_text
 from stepper.tensors.statistics import Statistics, statistics
 from stepper.wording import counted, excerpt
@@ -492,3 +496,69 @@ def _edges(
                 output = numbers[key].setdefault(source, len(numbers[key]))
             edges[LayoutEdge(key, target, output)] = None
     return tuple(edges)
+
+
+WIRED: Final = "·"
+_MOST: Final = 4
+"""Elements of a constant that is written out."""
+_LONGEST: Final = 14
+"""Characters of a constant that is written out, or of its name."""
+_WIDEST: Final = 44
+"""Characters of all operands; above, names of constants are left out first, then all but the first operands."""
+
+
+def operands_text(model: Model, graph: Graph, layer: Layer) -> str:
+    """Return the operands of an operation in brackets; "" where all come by wires of their own, which say enough."""
+    sources = graph.sources[layer.id]
+    wired = [source for source in sources if source is not None and graph.by_id[source.layer].type != "Constant"]
+    if len(wired) == len(sources) == len(set(wired)):
+        return ""
+    for names in (True, False):
+        texts = [
+            "" if source is None else _operand(model, graph.by_id[source.layer], names=names) for source in sources
+        ]
+        while texts and not texts[-1]:
+            texts.pop()
+        text = f"({', '.join(texts)})"
+        if len(text) <= _WIDEST:
+            return text
+    return f"({', '.join(texts[:2])}, … {len(texts) - 2} more)" if len(texts) > 3 else shortened(text, _WIDEST)
+
+
+def _operand(model: Model, source: Layer, *, names: bool) -> str:
+    return constant_text(model, source, names=names) if source.type == "Constant" else WIRED
+
+
+def constant_text(model: Model, source: Layer, *, names: bool = True) -> str:
+    """Return a constant of a few elements written out, another one by its name, type and shape: `W f32[192,64]`."""
+    value = _small(model, source)
+    if value is not None:
+        text = nested_text(value.reshape(-1))
+        if len(text) <= _LONGEST:
+            return text
+    element_type, shape = constant_type(source), constant_shape(source)
+    form = f"{'?' if element_type is None else element_type.name}{'' if shape is None else shape_text(shape)}"
+    name = excerpt(last_part(source.name))
+    if not names or is_automatic(source) or name.isdigit():
+        return form
+    return f"{shortened(name, _LONGEST)} {form}"
+
+
+def constant_symbol(model: Model, source: Layer) -> str:
+    """Return a constant in a formula: a few elements written out, another one by its name, or by its type and shape."""
+    value = _small(model, source)
+    if value is not None and len(text := nested_text(value.reshape(-1))) <= _LONGEST:
+        return text
+    name = excerpt(last_part(source.name))
+    return constant_text(model, source, names=False) if is_automatic(source) or name.isdigit() else name
+
+
+def _small(model: Model, constant: Layer) -> Array | None:
+    """Return the value of a constant of a few elements; None for others, and where there is no .bin."""
+    shape = constant_shape(constant)
+    if shape is None or int(np.prod(shape)) > _MOST or len([extent for extent in shape if extent != 1]) > 1:
+        return None
+    try:
+        return constant_value(model, constant)
+    except StepperError:
+        return None

@@ -29,7 +29,17 @@ from stepper.export.layout.figure_layout import (
     segment,
     size_of,
 )
-from stepper.export.layout.layered import LANE_STEP, Box, LayoutEdge, Pins, Segment, bend_path, lay_out, tracks
+from stepper.export.layout.layered import (
+    LANE_STEP,
+    Box,
+    LayeredLayout,
+    LayoutEdge,
+    Pins,
+    Segment,
+    bend_path,
+    lay_out,
+    tracks,
+)
 
 SIDE: Final = 2
 _TITLE: Final = 2
@@ -40,14 +50,6 @@ _LEAST_RUN: Final = 5
 _SIDE_THAT_RAN: Final = "from the side that ran"
 _APART: Final = 4
 """Columns between two ports whose places are free."""
-
-
-class Framed(Struct):
-    """A cluster in its frame: `pins` are the columns of its ports, `ways` those of what its wires end at inside."""
-
-    drawing: FigureLayout
-    pins: Pins
-    ways: Mapping[str, int]
 
 
 class Content(Struct):
@@ -91,11 +93,6 @@ def title_width(cluster: Cluster) -> int:
     return max(columns(cluster.label, bold=True), *small, 0) + 2 * SIDE
 
 
-def framed(figure: Figure, cluster: Cluster, content: Content, least: int = 0) -> Framed:
-    """Return a cluster's content in its frame, which is at least so wide."""
-    return _Framing(figure, cluster, content, least).made
-
-
 class _End(NamedTuple):
     """Where a wire through the rim ends: a column, and the row of its arrow head or of the box that it leaves."""
 
@@ -121,8 +118,11 @@ class _Lane(Struct):
     column: int = 0
 
 
-class _Framing:
-    """One frame under construction. Columns are first those of the content, then those of the frame."""
+class Framed:
+    """A cluster in its frame: `pins` are the columns of its ports, `ways` those of what its wires end at inside.
+
+    Columns are first those of the content, then those of the frame, which is at least so wide.
+    """
 
     def __init__(self, figure: Figure, cluster: Cluster, content: Content, least: int) -> None:
         self.figure, self.cluster, self.content = figure, cluster, content
@@ -145,8 +145,8 @@ class _Framing:
             self.drawing, self.spare = FigureLayout(), _SPARE
             self._draw()
             self._say_why()
-        ways = {end: wire.column for wire in (*self.above, *self.below) if wire.port for end in wire.port.ends}
-        self.made = Framed(self.drawing, Pins(self._columns(self.above), self._columns(self.below)), ways)
+        self.ways = {end: wire.column for wire in (*self.above, *self.below) if wire.port for end in wire.port.ends}
+        self.pins = Pins(self._columns(self.above), self._columns(self.below))
 
     def _is_end(self, edge: FigureEdge) -> bool:
         return edge.kind is EdgeKind.ENDS and edge.target in self.marks and edge.source in self.content.boxes
@@ -358,10 +358,10 @@ class _Framing:
         if self.cluster.kind is not NodeKind.BRANCH or not any(len(wire.ends) > 1 for wire in self.below):
             return
         first, last = self.below[0].column, self.below[-1].column
-        if self.width - last - 3 >= columns(_SIDE_THAT_RAN, SMALL_SIZE):
-            self.drawing.texts.append(Text(last + 1.6, end - 1, _SIDE_THAT_RAN, "small", "start"))
-        elif first - 2 >= columns(_SIDE_THAT_RAN, SMALL_SIZE):
-            self.drawing.texts.append(Text(first - 0.6, end - 1, _SIDE_THAT_RAN, "small", "end"))
+        wide = columns(_SIDE_THAT_RAN, SMALL_SIZE)
+        if wide <= max(self.width - last - 3, first - 2):
+            x, anchor = (last + 1.6, "start") if wide <= self.width - last - 3 else (first - 0.6, "end")
+            self.drawing.texts.append(Text(x, end - 1, _SIDE_THAT_RAN, "small", anchor))
 
     def _draw_lane(self, lane: _Lane, head: _Path, tail: _Path, top: int) -> None:
         above, below = self._turn(lane, is_output=False), self._turn(lane, is_output=True)
@@ -551,30 +551,25 @@ _WAY: Final = 1
 """Columns and rows of the way through the first or last rank to what stands in none of them."""
 
 
-def arrange_level(figure: Figure, cluster: str, sizes: Sizes) -> FigureLayout:
+def arranged_content(figure: Figure, cluster: str, sizes: Sizes) -> Content:
     """Return the layout of the content of a cluster, inner clusters included.
 
     `sizes` are the least sizes of nodes and frames, by id.
     """
-    return arranged_content(figure, cluster, sizes).drawing
-
-
-def arranged_content(figure: Figure, cluster: str, sizes: Sizes) -> Content:
-    """Return what stands in a cluster, laid out."""
     made = Content(FigureLayout())
     ports = ports_of(figure, cluster)
     for inside in figure.clusters_in[cluster]:
         content = arranged_content(figure, inside.id, sizes)
-        made.inner[inside.id] = framed(figure, inside, content, sizes.get(inside.id, (0, 0))[0])
-    kind = figure.clusters_by_id[cluster].kind if cluster else None
+        made.inner[inside.id] = Framed(figure, inside, content, sizes.get(inside.id, (0, 0))[0])
+    within = figure.clusters_by_id[cluster].kind if cluster else None
     nodes = figure.nodes_in[cluster]
-    marks = {node.id for node in nodes if node.kind is NodeKind.END and kind is NodeKind.LOOP}
+    marks = {node.id for node in nodes if node.kind is NodeKind.END and within is NodeKind.LOOP}
     items = {node.id: largest((size_of(node), sizes.get(node.id, (0, 0)))) for node in nodes if node.id not in marks}
     items.update({id: (one.drawing.width, one.drawing.height) for id, one in made.inner.items()})
-    within = _edges_within(figure, items)
-    made.back = [edge for edge in within if edge.kind in BACKWARD and edge.source != edge.target]
+    led = _edges_within(figure, items)
+    made.back = [edge for edge in led if edge.kind in BACKWARD and edge.source != edge.target]
     first, last = [edge.target for edge in made.back], [edge.source for edge in made.back]
-    if kind in (NodeKind.LOOP, NodeKind.ITERATION, NodeKind.SIDE):
+    if within in (NodeKind.LOOP, NodeKind.ITERATION, NodeKind.SIDE):
         first += [node.id for node in nodes if node.kind is NodeKind.PARAMETER]
         last += [node.id for node in nodes if node.kind is NodeKind.RESULT]
     for edge in made.back:  # a column of its own for each
@@ -587,7 +582,7 @@ def arranged_content(figure: Figure, cluster: str, sizes: Sizes) -> Content:
     items.update(dict.fromkeys(ways, (_WAY, _WAY)))
     ids = list(items)
     number = {id: at for at, id in enumerate(ids)}
-    edges, kinds = _layout_edges([edge for edge in within if edge.kind not in BACKWARD], made.inner, number)
+    edges, kinds = _layout_edges([edge for edge in led if edge.kind not in BACKWARD], made.inner, number)
     for way, (id, is_output) in ways.items():
         outputs = [edge.output + 1 for edge in edges if edge.source == number[id]] if is_output else []
         tail, head = (id, way) if is_output else (way, id)
@@ -597,11 +592,7 @@ def arranged_content(figure: Figure, cluster: str, sizes: Sizes) -> Content:
     pins = {number[id]: one.pins for id, one in made.inner.items()}
     layout = lay_out(dict(enumerate(items.values())), edges, above, below, pins=pins)
     drawing = made.drawing
-    for key, wire in layout.wires.items():
-        begin = wire.segments[0]
-        ups = ((begin.x0, begin.y0),) if ids[wire.source] in made.inner else ()
-        line = Polyline(kinds.get(key, EdgeKind.PORT), tuple(wire.segments), (), ups=ups)
-        drawing.lines.append(_entered(line, ((x, y, ids[target]) for x, y, target in wire.heads), made.inner, ways))
+    drawing.lines += _lines(layout, kinds, ids, made.inner, ways)
     for at, box in layout.boxes.items():
         id = ids[at]
         made.boxes[id] = box
@@ -615,21 +606,28 @@ def arranged_content(figure: Figure, cluster: str, sizes: Sizes) -> Content:
     return made
 
 
-def _entered(
-    line: Polyline, heads: Iterable[tuple[int, int, str]], inner: Mapping[str, Framed], ways: Mapping[str, object]
-) -> Polyline:
-    """Return a wire with its heads; into a frame it goes on through the row of the ports' names to the rim."""
-    segments, found, downs = list(line.segments), [], []
-    for x, y, target in heads:
-        if target in inner and inner[target].pins.entries:
-            top = inner[target].drawing.frames[0].y
-            segments.append(Segment(x, y, x, y + top))
-            downs.append((x, y + top))
-        elif target in ways:
-            segments.append(Segment(x, y, x, y + 1))
-        else:
-            found.append((x, y))
-    return line._replace(segments=tuple(segments), heads=tuple(found), downs=tuple(downs))
+def _lines(
+    layout: LayeredLayout,
+    kinds: Mapping[tuple[int, int], EdgeKind],
+    ids: Sequence[str],
+    inner: Mapping[str, Framed],
+    ways: Mapping[str, object],
+) -> Iterator[Polyline]:
+    """Yield the wires of a level with their heads."""
+    for key, wire in layout.wires.items():
+        begin, heads, downs = wire.segments[0], [], []
+        for x, y, target in wire.heads:  # into a frame it goes on through the row of the ports' names to the rim
+            frame = inner.get(ids[target])
+            if frame is not None and frame.pins.entries:
+                downs.append((x, y + frame.drawing.frames[0].y))
+                wire.segments.append(Segment(x, y, *downs[-1]))
+            elif ids[target] in ways:
+                wire.segments.append(Segment(x, y, x, y + 1))
+            else:
+                heads.append((x, y))
+        ups = ((begin.x0, begin.y0),) if ids[wire.source] in inner else ()
+        kind = kinds.get(key, EdgeKind.PORT)
+        yield Polyline(kind, tuple(wire.segments), tuple(heads), ups=ups, downs=tuple(downs))
 
 
 def _edges_within(figure: Figure, items: Mapping[str, object]) -> list[FigureEdge]:

@@ -10,12 +10,13 @@ angles, each edge ends in an arrow head in the cell above its target's box. x gr
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_right, insort
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from graphlib import TopologicalSorter
 from heapq import heapify, heappop, heappush
-from itertools import pairwise
+from itertools import count, groupby, pairwise
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -237,19 +238,12 @@ def _assign(wires: Sequence[ChannelWire], pieces: list[_Piece]) -> dict[int, tup
 
 def _fit(rows: list[list[tuple[int, int]]], piece: _Piece) -> int:
     """Take the topmost track from the piece's floor on where it fits with a free cell to either side."""
-    span = (piece.low, piece.high)
-    for track in range(piece.floor, len(rows)):
-        row = rows[track]
-        at = bisect_left(row, span)
-        if (at == 0 or row[at - 1][1] + 1 < span[0]) and (at == len(row) or span[1] + 1 < row[at][0]):
-            insort(row, span)
+    for track in count(piece.floor):
+        rows += [[] for _ in range(track + 1 - len(rows))]
+        if all(high + 1 < piece.low or piece.high + 1 < low for low, high in rows[track]):
+            rows[track].append((piece.low, piece.high))
             return track
-    while len(rows) <= piece.floor:
-        rows.append([])
-    if rows[-1]:
-        rows.append([])
-    rows[-1].append(span)
-    return len(rows) - 1
+    raise AssertionError("a new track is free")
 
 
 def _circles(pieces: list[_Piece]) -> Iterator[int]:
@@ -454,24 +448,19 @@ def _settle(row: Sequence[Vertex], near: Sequence[list[Tie]], gap: int) -> None:
     """Set the best centres of one rank given its neighbours, by pool-adjacent-violators: exact for the given order."""
     offset = 0.0
     offsets: list[float] = []
-    sums: list[float] = []  # of a block: weight * target, weight, number of cells
-    weights: list[float] = []
-    counts: list[int] = []
+    blocks: list[tuple[float, float, int]] = []  # weight * target, weight, number of cells
     for cell, others in zip(row, near, strict=True):
         offset += cell.width / 2
         offsets.append(offset)
         want, weight = _target(cell, others)
         total, count = (want - offset) * weight, 1
-        while sums and sums[-1] * weight > total * weights[-1]:
-            total += sums.pop()
-            weight += weights.pop()
-            count += counts.pop()
-        sums.append(total)
-        weights.append(weight)
-        counts.append(count)
+        while blocks and blocks[-1][0] * weight > total * blocks[-1][1]:
+            more, heavy, cells = blocks.pop()
+            total, weight, count = total + more, weight + heavy, count + cells
+        blocks.append((total, weight, count))
         offset += cell.width / 2 + gap
     index = 0
-    for total, weight, count in zip(sums, weights, counts, strict=True):
+    for total, weight, count in blocks:
         at = total / weight
         for cell in row[index : index + count]:
             cell.x = at + offsets[index]
@@ -673,17 +662,18 @@ def ranks_of_cells(
         rows[rank[node]].append(cell)
     nets: dict[tuple[int, int, int], Net] = {}
     for source, target, output, entry in edges:
-        net = nets.get((source, output, rank[source]))
-        if net is None:
-            nets[source, output, rank[source]] = net = _net(cells[source], output)
-        for passed in range(rank[source] + 1, rank[target]):
-            after = nets.get((source, output, passed))
-            if after is None:
-                trunk = Vertex(source, output, 1, 0)
-                rows[passed].append(trunk)
-                _join(net, trunk)
-                nets[source, output, passed] = after = _net(trunk, output)
-            net = after
+        net: Net | None = None
+        for at in range(rank[source], rank[target]):
+            if (source, output, at) not in nets:
+                top = cells[source]
+                if net is not None:
+                    top = Vertex(source, output, 1, 0)
+                    rows[at].append(top)
+                    _join(net, top)
+                nets[source, output, at] = Net(output, top)
+                top.outs.append(nets[source, output, at])
+            net = nets[source, output, at]
+        assert net is not None, "an edge leads to a lower rank"
         _join(net, cells[target], entry)
     for cell in cells.values():
         if cell.owner not in pins:
@@ -696,12 +686,6 @@ def ranks_of_cells(
 def least_width(width: int, ins: int, outs: int) -> int:
     """Return the width of a box with so many wires: each gets a column of its own, and a free one beside it."""
     return max(width, 2 * max(ins, outs) + 1)
-
-
-def _net(top: Vertex, output: int) -> Net:
-    net = Net(output, top)
-    top.outs.append(net)
-    return net
 
 
 def _join(net: Net, end: Vertex, entry: int = -1) -> None:
@@ -739,64 +723,42 @@ def split_ranks(
 
     The ranks of `whole` stay as they are. A box that is too wide, or is so beside the wires that pass, stands alone.
     """
-    widths = {node: width for node, (width, _) in sizes.items()}
-    groups: list[list[int]] = [[] for _ in range(max(rank.values(), default=-1) + 1)]
-    for node in sizes:
-        groups[rank[node]].append(node)
-    waits: dict[tuple[int, int], int] = {}  # by wire, how many of its ends are still to come
-    enters: dict[int, list[tuple[int, int]]] = {node: [] for node in sizes}
+    enters: dict[int, set[tuple[int, int]]] = {node: set() for node in sizes}
     leaves: dict[int, set[tuple[int, int]]] = {node: set() for node in sizes}
     for source, target, output, _ in edges:
-        waits[source, output] = waits.get((source, output), 0) + 1
-        enters[target].append((source, output))
+        enters[target].add((source, output))
         leaves[source].add((source, output))
-    for node in sizes:
-        widths[node] = least_width(widths[node], len(set(enters[node])), len(leaves[node]))
+    waits = Counter(wire for wires in enters.values() for wire in wires)  # how many of its ends are still to come
     passing: set[tuple[int, int]] = set()
+
+    def fitting(left: Sequence[int]) -> list[int]:
+        """Return those of a rank that are taken next: the first ones, of which as few wires as possible pass by."""
+        row: list[int] = []
+        ends: Counter[tuple[int, int]] = Counter()
+        used = len(passing) * (1 + gap)
+        for node in sorted(left, key=lambda node: -sum(waits[wire] == 1 for wire in enters[node])):
+            ended = sum(waits[wire] - ends[wire] == 1 for wire in enters[node])
+            more = least_width(sizes[node][0], len(enters[node]), len(leaves[node])) + gap - ended * (1 + gap)
+            if not row or used + more <= room + gap:
+                used += more
+                ends.update(enters[node])
+                row.append(node)
+        return row
+
     found: dict[int, int] = {}
     level = 0
-    for group in groups:
-        left = list(group)
+    for _, nodes in groupby(sorted(sizes, key=lambda node: rank[node]), key=lambda node: rank[node]):
+        left = list(nodes)
         while left:
-            row = left if not whole.isdisjoint(left) else _fitting(left, widths, enters, waits, passing, room, gap)
+            row = fitting(left) if whole.isdisjoint(left) else left
+            found.update(dict.fromkeys(row, level))
             for node in row:
-                found[node] = level
-                for wire in enters[node]:
-                    waits[wire] -= 1
-                    if not waits[wire]:
-                        passing.discard(wire)
+                waits.subtract(enters[node])
                 passing |= leaves[node]
+            passing = {wire for wire in passing if waits[wire]}
             left = [node for node in left if node not in found]
             level += 1
     return found
-
-
-def _fitting(
-    left: Sequence[int],
-    widths: Mapping[int, int],
-    enters: Mapping[int, Sequence[tuple[int, int]]],
-    waits: Mapping[tuple[int, int], int],
-    passing: AbstractSet[tuple[int, int]],
-    room: int,
-    gap: int,
-) -> list[int]:
-    """Return those of a rank that are taken next: the first ones, of which as few wires as possible pass by."""
-    row: list[int] = []
-    ends: dict[tuple[int, int], int] = {}
-    used = len(passing) * (1 + gap)
-    for node in sorted(left, key=lambda node: -sum(waits[wire] == 1 for wire in enters[node])):
-        more = widths[node] + gap
-        ended = 0
-        for wire in set(enters[node]):
-            if waits[wire] - ends.get(wire, 0) == enters[node].count(wire):
-                ended += 1 + gap
-        if row and used + more - ended > room + gap:
-            continue
-        used += more - ended
-        for wire in enters[node]:
-            ends[wire] = ends.get(wire, 0) + 1
-        row.append(node)
-    return row
 
 
 SWEEPS = 8
@@ -837,7 +799,7 @@ def back_lanes(layout: LayeredLayout, back_edges: Sequence[tuple[int, int]]) -> 
     Rows above the layout are negative: the consumer moves them down. The arrow head is the last cell of the last
     segment, right above the head's box.
     """
-    by_tail = sorted(range(len(back_edges)), key=lambda i: (-layout.boxes[back_edges[i][0]].centre, i))
+    by_tail = sorted(range(len(back_edges)), key=lambda i: -layout.boxes[back_edges[i][0]].centre)
     into: dict[int, list[int]] = {}
     for index in by_tail:
         into.setdefault(back_edges[index][1], []).append(index)

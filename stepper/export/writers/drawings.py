@@ -300,8 +300,13 @@ def write_png(picture: Picture) -> bytes:
 
 def _international_text(keyword: str, text: str) -> bytes:
     """Return the iTXt chunk of a text, uncompressed; with `Title` and `Description` a PNG says what it shows."""
-    body = b"iTXt" + keyword.encode("latin-1") + bytes(5) + text.replace("\0", "").encode("utf-8", "backslashreplace")
-    return struct.pack(">I", len(body) - 4) + body + struct.pack(">I", zlib.crc32(body))
+    data = keyword.encode("latin-1") + bytes(5) + text.replace("\0", "").encode("utf-8", "backslashreplace")
+    return png_chunk(b"iTXt", data)
+
+
+def png_chunk(name: bytes, data: bytes) -> bytes:
+    """Return a chunk of a PNG."""
+    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
 
 
 _LARGEST: Final = 14_400

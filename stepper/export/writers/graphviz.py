@@ -18,8 +18,8 @@ from stepper.export.figures.figure import (
     FigureNode,
     NodeKind,
 )
+from stepper.export.layout.arrangements import arrange_iterations
 from stepper.export.layout.figure_layout import BoxShape, FigureLayout, columns
-from stepper.export.layout.iterations import arrange_iterations
 from stepper.export.picture import Picture
 
 HEAVY: Final = 1000

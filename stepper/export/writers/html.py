@@ -16,12 +16,12 @@ from msgspec.structs import replace
 
 from stepper.errors import UsageError
 from stepper.export.drawing.composing import line_class
-from stepper.export.drawing.styles import SteppedDrawing, classes_of, stepped, style_sheet, variables
+from stepper.export.drawing.styles import DrawnStep, SteppedDrawing, classes_of, stepped, style_sheet, variables
 from stepper.export.figures.builder import legend_of
 from stepper.export.figures.figure import Cluster, Figure, FigureNode, Thumbnail
 from stepper.export.figures.loop_trace import LoopTrace
 from stepper.export.fonts import FAMILY
-from stepper.export.layout.ports_in_boxes import arranged
+from stepper.export.layout.arrangements import arranged
 from stepper.export.options import Theme
 from stepper.export.picture import FigureRequest, Picture
 from stepper.export.stepping import BodyLayout
@@ -141,8 +141,7 @@ def _file(name: str, **words: str) -> str:
 def _gaps(trace: LoopTrace) -> Iterable[str]:
     """Yield a sentence for each range of iterations that the page does not have."""
     for begin, end in trace.left_out:
-        which = f"Iteration {begin} is" if end == begin + 1 else f"Iterations {begin} to {end - 1} are"
-        yield f"{which} not drawn."
+        yield f"{DrawnStep(begin, end).name.capitalize()} {'is' if end == begin + 1 else 'are'} not drawn."
 
 
 def _run(trace: LoopTrace, model: Model | None) -> SteppedDrawing | None:

@@ -13,8 +13,8 @@ from stepper.export.exporter import draw
 from stepper.export.figures.content import FigureContent
 from stepper.export.figures.figure import EdgeKind, Figure
 from stepper.export.figures.loop_trace import find_loop
+from stepper.export.layout.arrangements import arrange_port_map
 from stepper.export.layout.figure_layout import CELL
-from stepper.export.layout.ports_in_boxes import arrange_port_map
 from stepper.export.views.static import ports_figure
 from tests.export.drawings import cells_of
 from tests.export.runs import NAMES, sample

@@ -23,8 +23,8 @@ from stepper.export.exporter import draw
 from stepper.export.figures.drawn_graph import summary, value_lines
 from stepper.export.figures.figure import EdgeKind, Figure
 from stepper.export.fonts import LABEL_SIZE, SMALL_SIZE, advance
+from stepper.export.layout.arrangements import arranged
 from stepper.export.layout.figure_layout import CELL
-from stepper.export.layout.ports_in_boxes import arranged
 from stepper.export.options import LayoutEngine, Theme, ValueDetail
 from stepper.export.picture import FigureRequest, Picture, writer_of
 from stepper.export.writers.drawings import svg
