@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from stepper.debug.story.texts import verdict
 from tests.debug.debugged import at_iteration, recorded, sample
 
 
@@ -35,3 +36,15 @@ def test_a_number_of_the_loop_can_be_typed_as_it_is_shown() -> None:
     debugger.break_when("tok' == 12")
     assert debugger.continue_().iteration == 10
     assert debugger.evaluate("tok'") == 12
+
+
+@pytest.mark.parametrize("name", ["date_normaliser", "while_loop", "do_while_loop", "for_with_condition"])
+def test_the_names_of_why_a_loop_ended_can_be_typed(name: str) -> None:
+    debugger = sample(name)
+    debugger.last()
+    told, _, _ = verdict(debugger.story(ends=True))[0].partition(", so ")
+    inside = sample(name)
+    at_iteration(inside, 1)
+    for shown, number in (part.split(" = ") for part in told.split(", ")):
+        value = inside.value(f"{shown}@-1")
+        assert isinstance(value, np.ndarray) and float(value.reshape(-1)[0]) == float(number)

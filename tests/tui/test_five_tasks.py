@@ -132,7 +132,7 @@ def test_4_which_slice_an_iteration_got_and_how_the_output_grew() -> None:
             assert " return@5" in shown and f"{returns[5]:.3f}" in shown
             assert re.search(rf"← reward .*\b{rewards[2]:g}\b", shown) and "2 of 0–7, axis 1" in shown
             grown = next(line for line in shown.splitlines() if "⊞ return" in line)
-            assert "the same as later_return, joined on axis 1 from " in grown
+            assert "the same as later_return', joined on axis 1 from " in grown
             await driven.press("end")
 
     drive("reverse", script, size=SIZES[0], runs=True)

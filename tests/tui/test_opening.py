@@ -172,7 +172,7 @@ def test_of_a_condition_that_is_always_true_it_is_asked_why_the_loop_goes_on(
 def test_where_a_slice_comes_from_is_asked_on_its_row() -> None:
     async def script(driven: Driven) -> None:
         await driven.ran()
-        assert "the same as later_return, joined on axis 1 from the last place back to the first" in driven.text(
+        assert "the same as later_return', joined on axis 1 from the last place back to the first" in driven.text(
             "overview"
         )
         await driven.press("down", "down", "down", "home", "right", "o")

@@ -14,6 +14,7 @@ from typing import Final
 from stepper.debug.timeline import Timeline
 from stepper.debug.visits import before_iteration
 from stepper.engine.frames import Event, EventKind, Every, Frame
+from stepper.engine.machine import Machine
 from stepper.engine.program import LoopPlan, Program
 from stepper.errors import Paused, StepperError, UsageError
 
@@ -95,14 +96,10 @@ class EarlierFrames:
         if not self._wants_all or self._present.tick > _MOST_TICKS:
             return
         self._wants_all = False
-        machine, found = self._scout.machine, _ClosedFrames()
-
-        def see(event: Event) -> bool:
-            return found.see(event, machine.stack)
-
+        machine, found = self._scout.machine, _ClosedFrames(self._scout.machine)
         try:
             self._scout.goto(0)
-            event = self._scout.forward(Every.ITERATION, see, until=self._present.tick)
+            event = self._scout.forward(Every.ITERATION, found.see, until=self._present.tick)
         except Paused:
             raise
         except StepperError:  # a run that was resumed begins later
@@ -112,10 +109,14 @@ class EarlierFrames:
         if event.kind is EventKind.PAUSED:
             raise Paused
         if found.size <= _MOST_REMEMBERED:
-            self._known = {**found.known, **self._known}
-            self._closed |= found.closed
-            self._left |= found.left
-            self._entered |= found.entered
+            found.known |= self._known
+            self._take(found)
+
+    def _take(self, found: _ClosedFrames) -> None:
+        self._known |= found.known
+        self._closed |= found.closed
+        self._left |= found.left
+        self._entered |= found.entered
 
     # --- iterations ----------------------------------------------------------------------------------------------
 
@@ -129,26 +130,24 @@ class EarlierFrames:
         depth = len(seat)
         first = max(0, last + 1 - self._stretch.get(run, _FIRST_STRETCH))
         self._begin(run, depth, first)
-        machine = self._scout.machine
-        found: dict[Seat, Frame] = {}
+        machine, found = self._scout.machine, _ClosedFrames(self._scout.machine)
 
         def is_last(event: Event) -> bool:
-            frames = machine.stack
-            if event.kind is not EventKind.ITERATION or len(frames) != depth + 1:
+            if event.kind is not EventKind.ITERATION or len(machine.stack) != depth + 1:
                 return False
-            frame = frames[-1]
-            iteration = 0 if frame.activation is None else frame.activation.iteration
+            activation = machine.stack[-1].activation
+            iteration = 0 if activation is None else activation.iteration
             if iteration >= first:
-                at: Seat = (*outer, (index, iteration))
-                found[at], self._closed[at] = frame.copy(), event.tick
+                found.see(event)
             return iteration >= last
 
         self._forward(Every.ITERATION, is_last)
-        size = max(1, sum(_bytes(frame) for frame in list(found.values())[:1]))
+        size = max(1, found.size // max(1, len(found.known)))
         longest = max(1, min(_LONGEST_STRETCH, _MOST_BYTES // size))
         self._stretch[run] = min(longest, self._stretch.get(run, _FIRST_STRETCH) * _WIDER)
         kept = {*_prefixes(self._here), *_prefixes(seat)}
-        self._known = {at: frame for at, frame in self._known.items() if at in kept} | found
+        self._known = {at: frame for at, frame in self._known.items() if at in kept}
+        self._take(found)
 
     def _begin(self, run: Seat, depth: int, first: int) -> None:
         """Go to a moment shortly before an iteration of a run of a loop."""
@@ -180,30 +179,24 @@ class EarlierFrames:
         else:
             self._scout.goto(self._closed[seat])
         last, ticks = machine.tick, _FIRST_TICKS
-        found: list[tuple[int, Frame]] = []
+        found = _ClosedFrames(machine)
 
         def see(event: Event) -> bool:
             activation = event.frame.activation
             is_here = event.kind is EventKind.LEFT and len(machine.stack) == depth + 1
             if is_here and activation is not None and activation.operation is operation:
-                found.append((event.tick, event.frame.copy()))
+                found.see(event)
             return False
 
-        while not found and last > 0:
+        while (seat, index) not in found.left and last > 0:
             begin = max(0, last - ticks)
             self._scout.goto(begin)
             self._forward(Every.LOOP, see, until=last)
             last, ticks = begin, ticks * _WIDER
-        tick, frame = found[-1]
-        activation = frame.activation
-        assert activation is not None
-        is_loop = isinstance(activation.plan, LoopPlan)
-        inner: Seat = (*seat, (index, activation.iteration if is_loop else None))
-        self._known[inner], self._closed[inner] = frame, tick
-        if not activation.entered:
+        self._take(found)
+        if not self._entered[(*seat, (index, None))][0]:
             raise UsageError("this run was resumed inside of a loop; what was before is not known")
-        self._entered[(*seat, (index, None))] = (activation.entered, frame.program)
-        return inner, frame
+        return self._left[seat, index], self._known[self._left[seat, index]]
 
     def _forward(self, every: Every, fits: Callable[[Event], bool], until: int | None = None) -> None:
         event = self._scout.forward(every, fits, until)
@@ -214,16 +207,17 @@ class EarlierFrames:
 class _ClosedFrames:
     """Frames of a run as they were closed or left, with about how many bytes they keep."""
 
-    def __init__(self) -> None:
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
         self.known: dict[Seat, Frame] = {}
         self.closed: dict[Seat, int] = {}
         self.left: dict[tuple[Seat, int], Seat] = {}
         self.entered: dict[Seat, tuple[int, Program]] = {}
         self.size = 0
 
-    def see(self, event: Event, stack: Sequence[Frame]) -> bool:
+    def see(self, event: Event) -> bool:
         """Take note of a frame that was closed or left. Return True where they have become too many."""
-        frame = event.frame
+        frame, stack = event.frame, self._machine.stack
         activation = frame.activation
         if activation is None or event.kind not in (EventKind.ITERATION, EventKind.LEFT):
             return False

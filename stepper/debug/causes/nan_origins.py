@@ -101,7 +101,7 @@ def nan_origin(
     at = _operation_at(frame, operation, output)
     result = at.result
     found = _SourceSearch(at, element, most).source()
-    places = {index: _broadcast_element(at.value(index).shape, result.shape, element) for index in at.given}
+    places = {index: at.aligned(index, element) for index in at.given}
     numbers = [at.value(index)[place] for index, place in places.items() if place is not None]
     is_whole = len(numbers) == len(at.given)
     if found is not None:
@@ -135,14 +135,6 @@ def _floats(numbers: Sequence[Any]) -> tuple[float, ...]:
         return tuple(float(number) for number in numbers)
     except (TypeError, ValueError):
         return ()
-
-
-def _broadcast_element(shape: tuple[int, ...], result: tuple[int, ...], element: Element) -> Element | None:
-    """Return the element of an input that is broadcast to one of the output; None where shapes forbid it."""
-    skipped = len(result) - len(shape)
-    if skipped < 0 or any(size not in (1, extent) for size, extent in zip(shape, result[skipped:], strict=True)):
-        return None
-    return tuple(0 if size == 1 else at for size, at in zip(shape, element[skipped:], strict=True))
 
 
 def _operands(

@@ -80,7 +80,9 @@ def verdict_parts(
     root = verdict.root
     told = [one for one in root.told if floats or isinstance(one.value, int)]
     for place, one in enumerate(told):
-        yield VerdictPart(", " * bool(place) + f"{operand(one)} = {value(one)}", "strong", one.layer)
+        if place:
+            yield VerdictPart(", ", "strong")
+        yield VerdictPart(f"{operand(one)} = {value(one)}", "strong", one.layer)
     if told:
         yield VerdictPart(", so ")
     if root.compared:

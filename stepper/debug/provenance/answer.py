@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import closing
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -32,7 +33,7 @@ from stepper.debug.provenance.facts import (
 )
 from stepper.debug.provenance.operation_at import element_at
 from stepper.debug.provenance.question import WhyQuestion, question_at
-from stepper.debug.provenance.rules import replaced, same_values
+from stepper.debug.provenance.rules import changes_of, mattering, same_values
 from stepper.debug.provenance.walk import MaskWalk, ReachedTensor, SourceKind, Strength, Trail
 from stepper.debug.reference_values import ValuePlace, path_of
 from stepper.debug.story.places import EndedLoop, ended_loop, spot_of
@@ -120,15 +121,8 @@ class _Answering:
         if other is not None and not other[spot.element]:
             raise UsageError(f"'{address}' does not differ from the reference")
         chains = self._chains(spot)
-        levels = np.zeros(value.ndim if is_shape else value.shape, np.uint8)
-        if is_shape and is_whole:
-            levels[...] = Strength.DATA
-        elif spot.element is not None:
-            levels[spot.element] = Strength.DATA
-        trail = self._walk.trail(spot.seat, spot.slot, levels, is_shape=is_shape)
+        trail = self._walk.trail(spot._replace(element=None) if is_shape and is_whole else spot)
         is_fault = not is_shape and is_bad(value[spot.element])
-        if is_fault:
-            trail.keep_data()
 
         def read(frame: Frame) -> Array | None:
             if frame.values[spot.slot] is None:
@@ -176,7 +170,6 @@ class _Answering:
         return replace(found, value=None if spot is None else scalar_of(value), end=end, reference="")
 
     def _provenance(self, address: str, chains: tuple[Chain, Chain], trail: Trail, trials: TrialCounts) -> Provenance:
-        rules = sorted(trail.rules.items())
         return Provenance(
             asked=self._question.kind,
             address=address,
@@ -188,7 +181,7 @@ class _Answering:
             behind=chains[1],
             addresses=self._addresses(*chains),
             sources=sources_of(trail, file_of(self._compiled)),
-            rules=tuple(RuleCount(use.type, use.method, count) for use, count in rules),
+            rules=tuple(RuleCount(*use, count) for use, count in sorted(trail.rules.items())),
             operations=trail.steps,
             kernel_runs=trail.kernel_runs,
             trials=trials,
@@ -377,25 +370,20 @@ class _Tester:
             index, place = alone.pop(0)
             found[index][place] = self._matters(index, np.array([place]))
             tried += 1
-        groups = [(index, np.array([at for own, at in alone if own == index], np.int64)) for index in levels]
-        groups = [(index, group) for index, group in groups if group.size]
-        while groups:
-            index, group = groups.pop()
-            if self._spent >= MOST_COST:
-                found[index][group] = True
-            elif not self._matters(index, group):
-                tried += group.size
-            elif group.size == 1:
-                tried += 1
-                found[index][group] = True
-            else:
-                half = group.size // 2
-                groups += [(index, group[half:]), (index, group[:half])]
+        for index in reversed(list(levels)):
+            places = np.array([at for own, at in alone if own == index], np.int64)
+            kept, more = mattering(
+                places, found[index].size, partial(self._matters, index), lambda: self._spent < MOST_COST
+            )
+            found[index] |= kept
+            tried += more
         return {index: mask.reshape(levels[index].shape) for index, mask in found.items()}, tried
 
     def _matters(self, index: int, group: Array) -> bool:
         value = np.asarray(self._inputs[index])
-        return any(self._differs(index, one.reshape(value.shape)) for one in trial_values(value, group, self._compared))
+        return any(
+            self._differs(index, one.reshape(value.shape)) for one in changes_of(value, group, compared=self._compared)
+        )
 
     def _differs(self, index: int, changed: Array) -> bool:
         try:
@@ -453,38 +441,3 @@ def _compared_with(compiled: CompiledModel) -> tuple[int, ...]:
                     if value.size == 1 and value.dtype.kind in "iu":
                         found[int(value.reshape(()))] = None
     return tuple(found)[:_MOST_COMPARED]
-
-
-def trial_values(value: Array, places: Array, compared: Sequence[int] = ()) -> list[Array]:
-    """Return a tensor with the elements at these (flat) places changed in several ways, unevenly among them.
-
-    `compared` are numbers that a whole number is tried as, too.
-    """
-    flat = np.array(value).reshape(-1)
-    old: Any = flat[places]
-    if flat.dtype == bool:
-        changed = [~old]
-    elif flat.dtype in FLOATING:
-        kind = flat.dtype.type
-        uneven = (1 + 0.25 * (np.arange(old.size) % 3)).astype(flat.dtype)
-        with np.errstate(all="ignore"):
-            half, one, small = kind(0.5), kind(1), kind(0.01)
-            changed = [
-                old * kind(1.5) * uneven + half * uneven,
-                -old * uneven - kind(2) * uneven,
-                old * kind(0) - one,
-                old * kind(1.01) + small * uneven,
-                old * kind(0),
-                -old * uneven,
-                old + one * uneven,
-                old - one * uneven,
-                old * kind(2) + one,
-            ]
-    elif flat.dtype.kind in "iu":
-        limits = np.iinfo(flat.dtype)
-        with np.errstate(all="ignore"):
-            changed = [(old + 1).astype(flat.dtype), (old - 1).astype(flat.dtype)]
-            changed += [np.full_like(old, one) for one in compared if limits.min <= one <= limits.max]
-    else:
-        return [flat]
-    return [replaced(flat, places, new) for new in changed]

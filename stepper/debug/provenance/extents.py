@@ -115,18 +115,10 @@ def transposed(at: OperationAt, axis: int) -> list[ExtentPart]:
     return [_extent(at, 0, int(order[axis])), _element(at, 1, axis, is_index=True)]
 
 
-def _axes(at: OperationAt, index: int, rank: int) -> list[int]:
-    return [normalize_axis(int(axis), rank) for axis in np.ravel(at.value(index))]
-
-
-def _axis(at: OperationAt, default: str = "-1") -> int:
-    return normalize_axis(int(at.attribute("axis", default)), at.result.ndim)
-
-
 def reduced(at: OperationAt, axis: int) -> list[ExtentPart]:
     """Of all reductions."""
     rank = at.value(0).ndim
-    axes = _axes(at, 1, rank)
+    axes = at.axes(1, rank)
     if at.is_set("keep_dims"):
         return [_element(at, 1, axes.index(axis), is_index=True)] if axis in axes else same(at, axis)
     kept = [one for one in range(rank) if one not in axes]
@@ -136,13 +128,13 @@ def reduced(at: OperationAt, axis: int) -> list[ExtentPart]:
 def concatenated(at: OperationAt, axis: int) -> ExtentParts:
     """Of Concat."""
     found = [_extent(at, index, axis) for index in at.given]
-    return ExtentParts(found, LinkForm.SUM if _axis(at, "0") == axis else LinkForm.FUNCTION)
+    return ExtentParts(found, LinkForm.SUM if at.axis(0) == axis else LinkForm.FUNCTION)
 
 
 def gathered(at: OperationAt, axis: int) -> list[ExtentPart]:
     """Of Gather: those of the data around those of the indices."""
     data, indices = at.value(0), at.value(1)
-    begin = normalize_axis(int(np.ravel(at.value(2))[0]), data.ndim)
+    begin = at.axes(2, data.ndim)[0]
     batch = normalize_axis(int(at.attribute("batch_dims", "0")), indices.ndim + 1) if indices.ndim else 0
     inner = indices.ndim - batch
     if axis < begin:
@@ -169,7 +161,7 @@ def reshaped(at: OperationAt, axis: int) -> list[ExtentPart] | ExtentParts:
 def unsqueezed(at: OperationAt, axis: int) -> list[ExtentPart]:
     """Of Unsqueeze."""
     rank = at.result.ndim
-    axes = _axes(at, 1, rank)
+    axes = at.axes(1, rank)
     if axis in axes:
         return [_element(at, 1, axes.index(axis), is_index=True)]
     kept = [one for one in range(rank) if one not in axes]
@@ -179,7 +171,7 @@ def unsqueezed(at: OperationAt, axis: int) -> list[ExtentPart]:
 def squeezed(at: OperationAt, axis: int) -> list[ExtentPart]:
     """Of Squeeze."""
     shape = at.value(0).shape
-    named = _axes(at, 1, len(shape)) if 1 in at.given and at.value(1).size else range(len(shape))
+    named = at.axes(1, len(shape)) if 1 in at.given and at.value(1).size else range(len(shape))
     kept = [one for one, size in enumerate(shape) if size != 1 or one not in named]
     return [_extent(at, 0, kept[axis]), *_elements(at, 1, is_index=True)]
 
@@ -201,7 +193,7 @@ def tiled(at: OperationAt, axis: int) -> ExtentParts:
 
 def sliced(at: OperationAt, axis: int) -> list[ExtentPart]:
     """Of Slice."""
-    axes = _axes(at, 4, at.value(0).ndim) if len(at.values) > 4 else list(range(at.value(1).size))
+    axes = at.axes(4, at.value(0).ndim) if len(at.values) > 4 else list(range(at.value(1).size))
     said = [_element(at, index, axes.index(axis)) for index in (1, 2, 3)] if axis in axes else []
     return [*said, _extent(at, 0, axis)]
 
@@ -221,7 +213,7 @@ def strided(at: OperationAt, axis: int) -> list[ExtentPart] | None:
 
 def split(at: OperationAt, axis: int) -> list[ExtentPart]:
     """Of Split and VariadicSplit."""
-    if axis != normalize_axis(int(np.ravel(at.value(1))[0]), at.result.ndim):
+    if axis != at.axes(1, at.result.ndim)[0]:
         return same(at, axis)
     if at.type == "VariadicSplit" and int(np.ravel(at.value(2))[at.output]) >= 0:
         return [_element(at, 2, at.output)]
@@ -230,12 +222,12 @@ def split(at: OperationAt, axis: int) -> list[ExtentPart]:
 
 def top(at: OperationAt, axis: int) -> list[ExtentPart]:
     """Of TopK."""
-    return [_element(at, 1, 0)] if axis == _axis(at) else same(at, axis)
+    return [_element(at, 1, 0)] if axis == at.axis() else same(at, axis)
 
 
 def one_hot(at: OperationAt, axis: int) -> list[ExtentPart]:
     """Of OneHot."""
-    new = _axis(at)
+    new = at.axis()
     return [_element(at, 1, 0)] if axis == new else same(at, axis - int(axis > new))
 
 

@@ -12,6 +12,7 @@ from stepper.debug.causes.cause import Element, LinkForm, PartRole
 from stepper.element_types import Array
 from stepper.engine.frames import Frame
 from stepper.engine.program import Operation, Value
+from stepper.ops.operands import normalize_axis
 
 
 class ValueNotKept(Exception):
@@ -62,6 +63,14 @@ class OperationAt(NamedTuple):
         """True if an attribute is."""
         return self.attribute(name, "false").lower() in ("true", "1")
 
+    def axis(self, default: int = -1) -> int:
+        """Return the axis of the output that the attribute of this name says."""
+        return normalize_axis(int(self.attribute("axis", str(default))), self.result.ndim)
+
+    def axes(self, index: int, rank: int) -> list[int]:
+        """Return the axes of a rank that an input names."""
+        return [normalize_axis(int(axis), rank) for axis in np.ravel(self.value(index))]
+
     def value(self, index: int) -> Array:
         """Return what an input holds. Raise IndexError for one that is not connected."""
         found = self.values[index] if index < len(self.values) else None
@@ -75,6 +84,14 @@ class OperationAt(NamedTuple):
         if element is None and value.size == 1:
             element = (0,) * value.ndim
         return Factor(index, element, None if element is None else value[element])
+
+    def aligned(self, index: int, element: Element) -> Element | None:
+        """Return the element of an input that is broadcast to one of the output; None where shapes forbid it."""
+        shape, result = self.value(index).shape, self.result.shape
+        skipped = 0 if index and self.attribute("auto_broadcast") == "pdpd" else len(result) - len(shape)
+        if skipped < 0 or any(size not in (1, extent) for size, extent in zip(shape, result[skipped:], strict=False)):
+            return None
+        return tuple(0 if size == 1 else at for size, at in zip(shape, element[skipped:], strict=False))
 
     def run(self, *inputs: Any) -> Array:
         """Return what the output is with other inputs. Raise what the kernel raises."""

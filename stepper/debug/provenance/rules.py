@@ -35,7 +35,8 @@ from stepper.debug.provenance.operation_at import (
 )
 from stepper.element_types import FLOATING, Array
 from stepper.engine.program import OpKind
-from stepper.ops.operands import broadcast_shape, normalize_axis
+from stepper.ops.convolution import WindowedAxis, windowed_axes
+from stepper.ops.operands import broadcast_shape
 from stepper.ops.registry import FAMILY_OF
 
 MOST_RUNS: Final = 4_000
@@ -186,12 +187,7 @@ def _over(mask: Array, axes: tuple[int, ...], shape: tuple[int, ...]) -> Array:
 
 def _axes(at: OperationAt) -> tuple[int, ...]:
     """Return the axes that the second input names."""
-    rank = at.value(0).ndim
-    return tuple(sorted({normalize_axis(int(axis), rank) for axis in np.ravel(at.value(1))}))
-
-
-def _axis(at: OperationAt, default: int, rank: int) -> int:
-    return normalize_axis(int(at.attribute("axis", str(default))), rank)
+    return tuple(sorted({*at.axes(1, at.value(0).ndim)}))
 
 
 def _reduced(at: OperationAt, mask: Array) -> list[Dependence]:
@@ -205,7 +201,7 @@ def _along(at: OperationAt, mask: Array, *, default: int) -> list[Dependence]:
     data = at.value(0)
     if mask.ndim != data.ndim:
         return []
-    found = _over(mask, (_axis(at, default, data.ndim),), data.shape)
+    found = _over(mask, (at.axis(default),), data.shape)
     return [Dependence(0, found), *_whole(at, range(1, len(at.values)))]
 
 
@@ -215,7 +211,7 @@ def _normalized(at: OperationAt, mask: Array) -> list[Dependence]:
 
 
 def _cumulated(at: OperationAt, mask: Array) -> list[Dependence]:
-    axis, is_reversed = normalize_axis(int(np.ravel(at.value(1))[0]), mask.ndim), at.is_set("reverse")
+    axis, is_reversed = at.axes(1, mask.ndim)[0], at.is_set("reverse")
     found = np.logical_or.accumulate(mask if is_reversed else np.flip(mask, axis), axis=axis)
     if at.is_set("exclusive"):
         found = np.roll(found, 1, axis)
@@ -308,57 +304,42 @@ def _bucket(at: OperationAt, mask: Array) -> list[Dependence]:
 
 
 def _one_hot(at: OperationAt, mask: Array) -> list[Dependence]:
-    found = _any(mask, (_axis(at, -1, mask.ndim),)).reshape(at.value(0).shape)
+    found = _any(mask, (at.axis(),)).reshape(at.value(0).shape)
     return [Dependence(0, found), *_whole(at, (1,)), *_whole(at, (2, 3), is_index=False)]
 
 
 # --- windows: what matters --------------------------------------------------------------------------------------------
 
 
-def _numbers(at: OperationAt, name: str, count: int, default: int) -> list[int]:
-    text = at.attribute(name)
-    return [int(one) for one in text.split(",")] if text else [default] * count
+def _numbers(at: OperationAt, name: str) -> list[int]:
+    return [int(one) for one in at.attribute(name).split(",") if one]
+
+
+def _axes_of_windows(at: OperationAt, fine: Sequence[int], kernel: Sequence[int]) -> Sequence[WindowedAxis]:
+    numbers, kind = partial(_numbers, at), at.attribute("auto_pad", "explicit").lower()
+    pads = numbers("pads_begin"), numbers("pads_end")
+    return windowed_axes(fine, kernel, numbers("strides"), numbers("dilations"), *pads, kind)
 
 
 def _windows(at: OperationAt, mask: Array, kernel: Sequence[int]) -> Array:
     """Return the elements of the first input under the windows of a mask over (batch, channel, ...)."""
-    data = at.value(0)
-    spatial = data.shape[2:]
-    count = len(spatial)
-    strides = _numbers(at, "strides", count, 1)
-    dilations = _numbers(at, "dilations", count, 1)
-    begins = _numbers(at, "pads_begin", count, 0)
-    padding = at.attribute("auto_pad", "explicit").lower()
-    if padding in ("same_upper", "same_lower"):
-        spans = [(k - 1) * dilation + 1 for k, dilation in zip(kernel, dilations, strict=True)]
-        pads = [
-            max((out - 1) * stride + span - size, 0)
-            for out, stride, span, size in zip(mask.shape[2:], strides, spans, spatial, strict=True)
-        ]
-        begins = [(pad + (padding == "same_lower")) // 2 for pad in pads]
-    elif padding == "valid":
-        begins = [0] * count
+    spatial = at.value(0).shape[2:]
     found = np.zeros((*mask.shape[:2], *spatial), bool)
-    for coarse, fine in _taps(mask.shape[2:], spatial, kernel, strides, dilations, begins):
+    for coarse, fine in _taps(mask.shape[2:], spatial, _axes_of_windows(at, spatial, kernel)):
         found[..., *fine] |= mask[..., *coarse]
     return found
 
 
 def _taps(
-    coarse: Sequence[int],
-    fine: Sequence[int],
-    kernel: Sequence[int],
-    strides: Sequence[int],
-    dilations: Sequence[int],
-    begins: Sequence[int],
+    coarse: Sequence[int], fine: Sequence[int], axes: Sequence[WindowedAxis]
 ) -> Iterator[tuple[tuple[Any, ...], tuple[Any, ...]]]:
     """Yield for each place of a kernel the indices of a coarse grid with those of the fine one that it meets there."""
-    for offset in np.ndindex(*kernel):
+    for offset in np.ndindex(*(axis.kernel for axis in axes)):
         pairs = []
-        for axis, place in enumerate(offset):
-            own = np.arange(coarse[axis])
-            met = own * strides[axis] + place * dilations[axis] - begins[axis]
-            inside = (met >= 0) & (met < fine[axis])
+        for place, axis, count, size in zip(offset, axes, coarse, fine, strict=True):
+            own = np.arange(count)
+            met = own * axis.stride + place * axis.dilation - axis.begin
+            inside = (met >= 0) & (met < size)
             pairs.append((own[inside], met[inside]))
         yield np.ix_(*(own for own, _ in pairs)), np.ix_(*(met for _, met in pairs))
 
@@ -376,17 +357,15 @@ def _convolution(at: OperationAt, mask: Array) -> list[Dependence]:
 def _convolution_backwards(at: OperationAt, mask: Array) -> list[Dependence] | None:
     """An element depends on what is spread to it, in all channels, and on the filters of its channel."""
     data, filters = at.value(0), at.value(1)
-    spatial, kernel = data.shape[2:], filters.shape[2:]
-    count = len(spatial)
+    spatial = data.shape[2:]
     if at.attribute("auto_pad", "explicit").lower() not in ("explicit", "valid") or len(at.values) > 2:
         return None
-    strides, dilations = (_numbers(at, name, count, 1) for name in ("strides", "dilations"))
-    begins = _numbers(at, "pads_begin", count, 0)
     reached = _any(mask, (1,), keepdims=True)
     found = np.zeros((data.shape[0], 1, *spatial), bool)
-    for coarse, fine in _taps(spatial, mask.shape[2:], kernel, strides, dilations, begins):
+    axes = _axes_of_windows(at, mask.shape[2:], filters.shape[2:])
+    for coarse, fine in _taps(spatial, mask.shape[2:], axes):
         found[..., *coarse] |= reached[..., *fine]
-    channels = _any(mask, (0, *range(2, mask.ndim))).reshape(1, -1, *[1] * count)
+    channels = _any(mask, (0, *range(2, mask.ndim))).reshape(1, -1, *[1] * len(spatial))
     return [
         Dependence(0, np.broadcast_to(found, data.shape)),
         Dependence(1, np.broadcast_to(channels, filters.shape)),
@@ -394,7 +373,7 @@ def _convolution_backwards(at: OperationAt, mask: Array) -> list[Dependence] | N
 
 
 def _pooling(at: OperationAt, mask: Array) -> list[Dependence]:
-    return [Dependence(0, _windows(at, mask, _numbers(at, "kernel", 0, 1)))]
+    return [Dependence(0, _windows(at, mask, _numbers(at, "kernel")))]
 
 
 # --- moves: what matters ----------------------------------------------------------------------------------------------
@@ -464,7 +443,7 @@ def _index_part(at: OperationAt, index: int, mask: Array) -> list[Dependence]:
     """Return the elements of an index input that say where the elements of the mask are from; else the whole."""
     value = at.value(index)
     if index == 1 and at.type == "Gather":
-        axis = normalize_axis(int(np.ravel(at.value(2))[0]), at.value(0).ndim)
+        axis = at.axes(2, at.value(0).ndim)[0]
         batch = int(at.attribute("batch_dims", "0"))
         batch += value.ndim if batch < 0 else 0
         over = (*range(batch, axis), *range(axis + value.ndim - batch, mask.ndim))
@@ -494,38 +473,68 @@ def _perturbed(at: OperationAt, mask: Array, most: int) -> Dependences:
 
     found = []
     for index in at.given:
-        value = at.value(index)
-        kept, groups = np.zeros(value.size, bool), [np.arange(value.size)] if value.size else []
-        while groups:
-            group = groups.pop()
-            if runs >= most:
-                kept[group] = True
-            elif matters(index, group):
-                half = group.size // 2
-                kept[group] = not half
-                groups += [group[half:], group[:half]] if half else []
+        shape = at.value(index).shape
+        places = np.arange(at.value(index).size)
+        kept, _ = mattering(places, places.size, partial(matters, index), lambda: runs < most)
         if kept.any():
-            found.append(Dependence(index, kept.reshape(value.shape)))
+            found.append(Dependence(index, kept.reshape(shape)))
     return Dependences(found, Method.PERTURBED, runs)
 
 
-def changes_of(values: Array, places: Array, *, poisons: bool = True) -> list[Array]:
-    """Return a flat tensor with the elements at these places changed, in several ways; `poisons`: with NaN first."""
+def mattering(
+    places: Array, size: int, matters: Callable[[Array], bool], has_room: Callable[[], bool]
+) -> tuple[Array, int]:
+    """Return a mask of the places that matter, of groups that are halved where they do, and how many were tried.
+
+    Groups for which there is no room matter as a whole.
+    """
+    kept, tried, groups = np.zeros(size, bool), 0, [places] if places.size else []
+    while groups:
+        group = groups.pop()
+        half = group.size // 2
+        if not has_room():
+            kept[group] = True
+        elif not matters(group):
+            tried += group.size
+        elif half:
+            groups += [group[half:], group[:half]]
+        else:
+            kept[group], tried = True, tried + 1
+    return kept, tried
+
+
+def changes_of(
+    values: Array, places: Array, *, poisons: bool = True, compared: Sequence[int] | None = None
+) -> list[Array]:
+    """Return a flat tensor with the elements at these places changed, in several ways; `poisons`: with NaN first.
+
+    With `compared`, numbers that a whole number is tried as, too, floating-point numbers change in more ways.
+    """
     flat = np.array(values).reshape(-1)
-    old = flat[places]
-    if flat.dtype == bool:
-        return [replaced(flat, places, ~old)]
-    if flat.dtype in FLOATING:
-        uneven = (1 + 0.25 * (np.arange(old.size) % 3)).astype(flat.dtype)
-        one, half, bit = (flat.dtype.type(number) for number in (1, 1.5, 1.01))
-        with np.errstate(all="ignore"):
-            others = [old * uneven * half + one, -old * uneven - one, old * 0, old * bit]
-        poisoned = [np.full(old.shape, np.nan, flat.dtype)] if poisons else []
-        return [replaced(flat, places, other) for other in (*poisoned, *others)]
-    if flat.dtype.kind in "iu":
-        with np.errstate(all="ignore"):
-            return [replaced(flat, places, other.astype(flat.dtype)) for other in (old + 1, old - 1, old * 0)]
-    return []
+    old: Any = flat[places]
+    others: list[Any] = []
+    with np.errstate(all="ignore"):
+        if flat.dtype == bool:
+            others = [~old]
+        elif flat.dtype in FLOATING:
+            uneven = (1 + 0.25 * (np.arange(old.size) % 3)).astype(flat.dtype)
+            one, half, two, bit = map(flat.dtype.type, (1, 1.5, 2, 1.01))
+            if compared is None:
+                others = [np.full_like(old, np.nan)] if poisons else []
+                others += [old * uneven * half + one, -old * uneven - one, old * 0, old * bit]
+            else:
+                others = [old * half * uneven + uneven / two, -old * uneven - two * uneven, old * 0 - one]
+                others += [old * bit + (bit - one) * uneven, old * 0, -old * uneven, old + uneven, old - uneven]
+                others += [old * two + one]
+        elif flat.dtype.kind in "iu":
+            bounds = np.iinfo(flat.dtype)
+            others = [old + 1, old - 1]
+            others += (
+                [old * 0]
+                if compared is None
+                else [np.full_like(old, number) for number in compared if bounds.min <= number <= bounds.max]
+            )
+        return [replaced(flat, places, other.astype(flat.dtype)) for other in others]
 
 
 def replaced(flat: Array, places: Array, new: Array) -> Array:
@@ -578,12 +587,10 @@ def _mask_of(at: OperationAt, element: Element) -> Array:
 
 def _aligned(at: OperationAt, element: Element, index: int) -> Factor:
     """Return the element of an input that goes into that of the output by broadcasting. Raise IndexError for none."""
-    shape = at.value(index).shape
-    is_left = at.attribute("auto_broadcast") == "pdpd" and index > 0
-    offset = 0 if is_left else len(element) - len(shape)
-    if offset < 0:
+    place = at.aligned(index, element)
+    if place is None:
         raise IndexError(index)
-    return at.factor(index, tuple(0 if size == 1 else element[offset + axis] for axis, size in enumerate(shape)))
+    return at.factor(index, place)
 
 
 def _operands(at: OperationAt, element: Element) -> list[Factor]:
@@ -813,7 +820,7 @@ def _softmax(at: OperationAt, element: Element) -> Contributions | None:
     line = _Line(at, element)
     if line.data.dtype not in FLOATING:
         return None
-    own = element[_axis(at, 1, line.data.ndim)]
+    own = element[at.axis(1)]
     values = np.asarray(line.elements, np.float64)
     order = [k for k in np.argsort(-values, kind="stable").tolist() if k != own][: MOST_PARTS - 1]
     # one that is not finite makes all of the line so
@@ -863,7 +870,7 @@ def _index_at(at: OperationAt, element: Element, moved: Factor) -> Element | Non
     if at.type == "ScatterNDUpdate":
         return (*moved.element[: inner - 1], 0)
     if at.type == "ScatterUpdate":
-        axis = normalize_axis(int(np.ravel(at.value(3))[0]), at.value(0).ndim)
+        axis = at.axes(3, at.value(0).ndim)[0]
         return moved.element[axis : axis + inner]
     return None
 

@@ -7,16 +7,16 @@ inputs, of constants, of variables and of what the user has set.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from enum import IntEnum
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 from msgspec import Struct, field
 
 from stepper.debug.causes.cause import LinkKind
-from stepper.debug.causes.crossings import pieces, ports_into, producer, refitted
+from stepper.debug.causes.crossings import ValueSpot, held, pieces, ports_into, producer, refitted
 from stepper.debug.causes.earlier_frames import EarlierFrames, Seat
 from stepper.debug.causes.run_walk import NOT_KEPT, Differs, RunWalk
 from stepper.debug.provenance.operation_at import Dependence, Method, OperationAt, ValueNotKept
@@ -69,13 +69,6 @@ class ReachedTensor(Struct, eq=False):
     slot: int
 
 
-class RuleUse(NamedTuple):
-    """A type of operation, and how its elements were found."""
-
-    type: str
-    method: Method
-
-
 class Trail(Struct, eq=False):
     """All that a way back came to. `steps` counts the operations that were looked at, `rules` how often which one held.
 
@@ -83,16 +76,10 @@ class Trail(Struct, eq=False):
     """
 
     reached: dict[tuple[int, int, int], ReachedTensor] = field(default_factory=dict)
-    rules: dict[RuleUse, int] = field(default_factory=dict)
+    rules: Counter[tuple[str, Method]] = field(default_factory=Counter)
     steps: int = 0
     kernel_runs: int = 0
     stopped: str = ""
-
-    def keep_data(self) -> None:
-        """Leave what a NaN or Inf is made of: not what says where from, or whether something ran."""
-        for one in self.reached.values():
-            one.levels = np.where(one.levels == Strength.DATA, one.levels, np.uint8(0))
-            one.axes = np.zeros_like(one.axes)
 
 
 _Found = tuple[Levels | None, Levels | None]
@@ -137,12 +124,20 @@ class MaskWalk(RunWalk):
         self._trail, self._most = Trail(), most
         self._spent = 0
 
-    def trail(self, seat: Seat, slot: int, levels: Levels, *, is_shape: bool = False) -> Trail:
-        """Return what the wanted elements of a value, or its extents along the wanted axes, depend on."""
-        wants = _Wants()
-        wants.want(slot, levels, is_shape)
-        paused = self._ended(lambda: self._outward(seat, wants, len(self._frame(seat).program.operations)), "all")
+    def trail(self, spot: ValueSpot) -> Trail:
+        """Return what an element of a value depends on, or an extent of it; without one what all extents do.
+
+        Of a NaN or Inf it is what that is made of, not what says where from, or whether something ran.
+        """
+        wants, frame = _Wants(), self._frame(spot.seat)
+        levels = np.zeros(held(frame, spot).shape, np.uint8)
+        levels[... if spot.element is None else spot.element] = Strength.DATA
+        wants.want(spot.slot, levels, spot.is_shape)
+        paused = self._ended(lambda: self._outward(spot.seat, wants, len(frame.program.operations)), "all")
         self._trail.stopped = paused or self._trail.stopped
+        for one in self._trail.reached.values() if self._is_bad(spot) else ():
+            one.levels = np.where(one.levels == Strength.DATA, one.levels, np.uint8(0))
+            one.axes = np.zeros_like(one.axes)
         return self._trail
 
     def end_of(self, outer: Seat, inner: Seat | None, activation: Activation) -> Trail:
@@ -269,13 +264,9 @@ class MaskWalk(RunWalk):
         each = 1 + at.size // _ELEMENTS_OF_A_RUN
         found = dependences(at, mask, max(0, _MOST_RUNS - self._spent) // each)
         self._spent += each * found.kernel_runs if found.method is Method.PERTURBED else 0
-        self._count(at, found.method)
+        self._trail.rules[at.type, found.method] += 1
         self._trail.kernel_runs += found.kernel_runs
         return found.found
-
-    def _count(self, at: OperationAt, method: Method) -> None:
-        use = RuleUse(at.type, method)
-        self._trail.rules[use] = self._trail.rules.get(use, 0) + 1
 
     def _follow(self, seat: Seat, at: OperationAt, parts: list[Dependence], level: Strength, wants: _Wants) -> None:
         for part in parts if self._differs is None else self._differing(seat, at, parts):
@@ -307,7 +298,7 @@ class MaskWalk(RunWalk):
                 levels = np.zeros(value.ndim if part.is_shape else value.shape, np.uint8)
                 levels[part.element] = min(int(axes[axis]), Strength.INDEX) if part.is_index else axes[axis]
                 wants.want(at.operation.inputs[part.input], levels, part.is_shape)
-            self._count(at, Method.RULE if found.has_rule else Method.WHOLE)
+            self._trail.rules[at.type, Method.RULE if found.has_rule else Method.WHOLE] += 1
 
     # --- into a body ----------------------------------------------------------------------------------------------
 

@@ -31,7 +31,7 @@ from stepper.debug.provenance.answer import sources_of
 from stepper.debug.provenance.facts import QuestionKind
 from stepper.debug.provenance.operation_at import Contributions, Factor, element_at
 from stepper.debug.provenance.question import question_at
-from stepper.debug.provenance.walk import MaskWalk, Strength, Trail
+from stepper.debug.provenance.walk import MaskWalk, Trail
 from stepper.debug.story.facts import (
     Entry,
     LinkRole,
@@ -147,13 +147,7 @@ class _Builder:
             raise UsageError(f"'{target.named.name}' is a scalar: it has no axis whose extent has a story")
         self._walk.slice(spot)
         told = self._told(self._address(spot, target), self._short(spot, target), None)
-        value = np.asarray(self._frames.at(spot.seat)[-1].values[spot.slot])
-        levels = np.zeros(value.ndim if of_shape else value.shape, np.uint8)
-        levels[spot.element] = Strength.DATA
-        trail = self._masks.trail(spot.seat, spot.slot, levels, is_shape=of_shape)
-        if told.links[told.asked].is_bad:
-            trail.keep_data()
-        return self._with_sources(told, trail)
+        return self._with_sources(told, self._masks.trail(spot))
 
     def _of_failure(self) -> Story:
         """Return the story of what the operation was given at which the run fails next. UsageError for none.

@@ -9,9 +9,15 @@ import numpy as np
 import pytest
 
 from stepper.debug.causes.cause import LinkForm
-from stepper.debug.provenance.answer import trial_values
 from stepper.debug.provenance.operation_at import Dependences, Method, OperationAt
-from stepper.debug.provenance.rules import contributions, dependences, extent_contributions, extent_parts, same_values
+from stepper.debug.provenance.rules import (
+    changes_of,
+    contributions,
+    dependences,
+    extent_contributions,
+    extent_parts,
+    same_values,
+)
 from stepper.engine.program import Operation, OpKind
 from stepper.errors import KernelError, StepperError
 from stepper.ir.model import Layer
@@ -53,7 +59,7 @@ def changed_beside(operation: Operation, inputs: Any, found: Dependences) -> Ite
     masks = {one.input: one.mask for one in found.found}
     for index, value in enumerate(inputs):
         places = np.flatnonzero(~masks.get(index, np.zeros(value.shape, bool)))
-        for other in trial_values(np.asarray(value), places)[:4] if places.size else ():
+        for other in changes_of(np.asarray(value), places, compared=())[:4] if places.size else ():
             given = [*inputs[:index], other.reshape(value.shape), *inputs[index + 1 :]]
             try:
                 with np.errstate(all="ignore"):
