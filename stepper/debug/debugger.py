@@ -278,9 +278,9 @@ class Debugger:
 
         Raise ExpressionError for a text that is none, UsageError where it has no value here.
         """
-        from stepper.debug import evaluation  # as expressions are: a run begins without any
+        from stepper.debug.stop_scope import evaluate  # as expressions are: a run begins without any
 
-        return evaluation.evaluate(self.timeline, expression)
+        return evaluate(self.timeline, expression)
 
     @_taking_turns
     def value(self, address: str | Address) -> Array | Series:
@@ -290,9 +290,9 @@ class Debugger:
         not run in every iteration. Iterations still to come are computed; nothing moves. Raise UsageError where there
         is not a value, and where the run fails before the last of the iterations.
         """
-        from stepper.debug import evaluation
+        from stepper.debug.stop_scope import value_of
 
-        return evaluation.value_of(self.timeline, address)
+        return value_of(self.timeline, address)
 
     @_taking_turns
     def watch(self, expression: str, format: str = "") -> Watch:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from stepper.debug.iterations.series import value_before, value_in
+from stepper.arguments import text
+from stepper.debug.iterations.series import over_iterations, part_of, value_before, value_in
 from stepper.debug.reference_values import ReferencedValue, ReferenceNotes
+from stepper.debug.results import Evaluated, Series
 from stepper.debug.scopes import (
     Names,
     NotRunning,
@@ -19,9 +22,10 @@ from stepper.debug.timeline import Timeline
 from stepper.element_types import Array, read_only
 from stepper.engine.frames import LoopRun, loop_run, place
 from stepper.errors import StepperError, UsageError
-from stepper.query.address_resolution import Target
-from stepper.query.address_syntax import Address
+from stepper.query.address_resolution import Target, resolve
+from stepper.query.address_syntax import Address, IterationRange, address_given
 from stepper.query.expression_values import described
+from stepper.query.expressions import parse
 from stepper.query.formats import formatted
 from stepper.records import Record
 
@@ -131,3 +135,44 @@ def _text(value: Any, kept: Array | None) -> str:
     if kept is None or kept.dtype.names is not None:
         return described(value)
     return np.array2string(kept, separator=", ", threshold=MOST_ELEMENTS)
+
+
+# --- for a program that asks -----------------------------------------------------------------------------------------
+
+
+def evaluate(timeline: Timeline, expression: str) -> Evaluated:
+    """Return the value of an expression now.
+
+    Raise ExpressionError, and UsageError where something in it has no value.
+    """
+    value = parse(text("expression", expression)).evaluate(StopScope(timeline, Names(timeline.machine.compiled)))
+    return _as_python(value)
+
+
+def _as_python(value: Any) -> Evaluated:
+    if not isinstance(value, np.ndarray | np.generic):
+        found: Evaluated = value
+        return found
+    if value.ndim or value.dtype.names is not None:
+        return read_only(value)
+    number: Evaluated = value.item()
+    return number
+
+
+def value_of(timeline: Timeline, address: str | Address) -> Array | Series:
+    """Return the value that an address names, now or in the iterations that it says."""
+    address = address_given(address)
+    if not isinstance(address.iterations, IterationRange):
+        target = resolve(address, timeline.machine.compiled, timeline.machine.program)
+        return part_of(address, value_in(timeline, target))
+    series = over_iterations(timeline, address, most=sys.maxsize, whole=True)
+    if series.stopped:
+        known = f"the last that has one is {series.iterations[-1]}" if series.iterations else "none has one"
+        raise UsageError(f"'{address}' has no value in all of its iterations ({known}): {series.stopped}")
+    if not series.values:
+        raise UsageError(f"'{address}' has no value: the loop has no such iteration")
+    first, last = series.iterations[0], series.iterations[-1]
+    is_even = len({(value.shape, value.dtype) for value in series.values}) == 1
+    if not is_even or len(series.values) != last - first + 1 or series.in_branch:
+        return series
+    return read_only(np.stack(series.values))

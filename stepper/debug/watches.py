@@ -61,11 +61,6 @@ class Watch(Struct, eq=False):
         """Return the reading of the latest stop."""
         return next(reversed(self._readings.values()), None)
 
-    def by_iteration(self) -> dict[tuple[str, int], WatchReading]:
-        """Return the last reading of each iteration seen, by place of the loop (with the iteration) and iteration."""
-        readings = [reading for reading in self.readings if reading.iteration is not None]
-        return {(reading.place, reading.iteration): reading for reading in readings if reading.iteration is not None}
-
     def add(self, reading: WatchReading) -> None:
         """Take a reading in; one of the same moment is replaced, the oldest goes where there are too many."""
         self._readings.pop(reading.tick, None)

@@ -35,7 +35,7 @@ def changing_shape(iterations: Sequence[int], values: Sequence[Any]) -> ShapedHi
     shapes = {array.shape for array in arrays}
     if len(shapes) < 2 or len({len(shape) for shape in shapes}) > 1:
         return None
-    if any(array.dtype.kind in "SUOT" or array.dtype == element_types.STRING_DTYPE for array in arrays):
+    if any(array.dtype.kind in "SUOT" for array in arrays):
         return None
     extents = list(zip(*shapes, strict=True))
     extent = tuple(max(sizes) for sizes in extents)

@@ -170,7 +170,7 @@ def largest_gap(a: Any, b: Any) -> float | None:
     None where shapes differ, and of texts.
     """
     a, b = np.asarray(a), np.asarray(b)
-    if a.shape != b.shape or any(one.dtype == STRING_DTYPE or one.dtype.kind in "SUO" for one in (a, b)):
+    if a.shape != b.shape or any(one.dtype.kind in "SUOT" for one in (a, b)):
         return None
     largest = 0.0
     for chunk in _chunks(a, b):
@@ -264,7 +264,7 @@ def difference(a: Any, b: Any, tolerance: Tolerance | None = None) -> Difference
         return _OTHER
     if same(a, b):
         return _SAME
-    if a.dtype == STRING_DTYPE or a.dtype.kind in "SUO":
+    if a.dtype.kind in "SUOT":
         many = int((a != b).sum())
         return Difference(Change.NUMBER, int(a.size), many, many, math.nan, math.nan)
     if a.dtype == np.bool_:

@@ -375,7 +375,7 @@ def bucket_begins(size: int) -> Array:
 def numbers_of(value: Any) -> Array | None:
     """Return the numbers [statistic, element] that are kept of one value; None of texts and of empty ones."""
     array = np.asarray(value)
-    if not array.size or array.dtype.kind in "SUOT" or array.dtype == element_types.STRING_DTYPE:
+    if not array.size or array.dtype.kind in "SUOT":
         return None
     with np.errstate(all="ignore"):
         if array.size <= MOST_ELEMENTS:

@@ -13,12 +13,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Generator, Iterator
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
 from stepper import element_types
-from stepper.element_types import ELEMENT_TYPES, F32, I32, STRING_DTYPE, Array, Shape, is_of_numpy
+from stepper.element_types import ELEMENT_TYPES, F32, I32, Array, Shape, is_of_numpy
 from stepper.plain_values import storable
 from stepper.records import Record
 
@@ -151,6 +151,9 @@ of booleans the share that is true.
 OVER_ITERATIONS: Final = tuple(dict.fromkeys((FITTING, "mean", "rms", *_OVER_ITERATIONS)))
 """The names of those that stand for a tensor over iterations, in the order in which they are offered."""
 
+Found = TypeVar("Found")
+Steps = Generator[None, None, Found]
+"""A long computation, which yields after some milliseconds of work and returns what it found."""
 Column = list[int | float | None]
 """One recorded statistic of many tensors."""
 
@@ -227,19 +230,23 @@ def quiet_number_of(value: Any, statistic: str) -> float | None:
 
 def statistics(array: Any) -> Statistics:
     """Return the statistics of a tensor of any element type: an ndarray or a numpy scalar, of any shape."""
-    steps = statistics_in_steps(np.asarray(array))
+    return finish(statistics_in_steps(np.asarray(array)))
+
+
+def finish(steps: Steps[Found]) -> Found:
+    """Return all steps at once."""
     while True:
         try:
             next(steps)
         except StopIteration as end:
-            found: Statistics = end.value
+            found: Found = end.value
             return found
 
 
-def statistics_in_steps(array: Array) -> Generator[None, None, Statistics]:
+def statistics_in_steps(array: Array) -> Steps[Statistics]:
     """Return the same; yield after each some hundred thousand elements, so that one can leave off."""
     name, shape, size = element_types.name_of(array.dtype), array.shape, array.size
-    if size == 0 or array.dtype == STRING_DTYPE or array.dtype.kind in "SUO":
+    if size == 0 or array.dtype.kind in "SUOT":
         return Statistics(name, shape, size)
     collected = _StatisticsSums()
     tiny = _smallest_normal(array.dtype)

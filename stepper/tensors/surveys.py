@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Generator
 from enum import StrEnum
-from typing import Final, TypeVar
+from typing import Final
 
 import numpy as np
 
@@ -17,13 +17,11 @@ from stepper.element_types import FLOATING, Array, Indices
 from stepper.records import Record
 from stepper.tensors.difference import index_of
 from stepper.tensors.planes import readable
-from stepper.tensors.statistics import Statistics, statistics_in_steps
+from stepper.tensors.statistics import Statistics, Steps, statistics_in_steps
 
 STEP: Final = 2**18
 """Elements that are looked at between two yields."""
 
-Found = TypeVar("Found")
-Steps = Generator[None, None, Found]
 Block = Callable[[range, range], Array]
 """Some rows and columns of a plane, as an array of rank 2."""
 
@@ -40,16 +38,6 @@ class Survey(Record, eq=False):
     first_infinity: int | None
     counts: Array
     edges: Array
-
-
-def finish(steps: Steps[Found]) -> Found:
-    """Return all steps at once."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            found: Found = end.value
-            return found
 
 
 def survey(array: Array, bins: int) -> Steps[Survey]:

@@ -87,7 +87,7 @@ def test_whole_numbers_and_booleans_have_no_tolerance_of_their_own(dtype: type) 
 def test_narrow_floats_have_wider_tolerances() -> None:
     of = Tolerances().of
     types = (np.dtype(np.float64), np.dtype(np.float32), np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
-    relative = [of(None, dtype).relative for dtype in types]
+    relative = [of(None, np.zeros(1, dtype)).relative for dtype in types]
     assert relative == sorted(relative) and relative[0] > 0
 
 

@@ -13,7 +13,6 @@ import pytest
 from stepper.debug.debugger import Debugger
 from stepper.debug.overview import births
 from stepper.debug.overview.births import ConstantSearch
-from stepper.debug.overview.facts import overview_data
 from stepper.debug.overview.texts import none_born
 from stepper.element_types import ELEMENT_TYPES, Array
 from stepper.export.overview_page import overview_html
@@ -69,8 +68,8 @@ def test_constants_of_the_model_and_of_bodies_are_named_with_what_they_have() ->
     assert told(debugger) == (
         "no operation makes NaN or Inf; Constant before has NaN in 2 of 4, Constant mask has NaN in 1 and Inf in 3 of 5"
     )
-    outside, inside = overview_data(debugger.overview())["constants"]
-    assert outside["inside"] == [] and [one["name"] for one in inside["inside"]] == ["sums"]
+    outside, inside = debugger.overview().constants or ()
+    assert outside.inside == () and [one.name for one in inside.inside] == ["sums"]
 
 
 def test_what_a_body_makes_of_constants_alone_is_named_by_what_makes_it() -> None:

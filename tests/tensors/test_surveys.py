@@ -13,7 +13,8 @@ from stepper.element_types import ELEMENT_TYPES, Array
 from stepper.ops.convert import converted
 from stepper.tensors import surveys as tensor_surveys
 from stepper.tensors.planes import plane_of
-from stepper.tensors.surveys import CellStatistic, edges, finish, in_cells, next_where, previous_where, survey
+from stepper.tensors.statistics import finish
+from stepper.tensors.surveys import CellStatistic, edges, in_cells, next_where, previous_where, survey
 
 
 @pytest.fixture(autouse=True, params=[2**18, 50], ids=["one step", "many steps"])

@@ -16,7 +16,8 @@ from textual.timer import Timer
 from stepper.errors import UsageError
 from stepper.tensors.difference import signed_differences
 from stepper.tensors.planes import plane_of
-from stepper.tensors.surveys import CellStatistic, finish
+from stepper.tensors.statistics import finish
+from stepper.tensors.surveys import CellStatistic
 from tests.tui.driven import DECODER, debugger_of_sample
 from tui.messages import Answered, StateChanged
 from tui.screens.value.inquiries import FindNonFinite, PlaneInCells

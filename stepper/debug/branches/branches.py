@@ -235,7 +235,7 @@ def taken_by(machine: Machine, edit: ValueEdit | ConstantEdit) -> Taken | None:
 def _changed(held: Any, address: Address, value: Any) -> Any:
     """Return what the slot holds, with the content of the part that the address names replaced."""
     changed = np.array(held)
-    if changed.dtype == STRING_DTYPE or changed.dtype.names is not None or changed.dtype.kind in "SUO":
+    if changed.dtype.names is not None or changed.dtype.kind in "SUOT":
         raise UsageError(f"'{address}' is of type {name_of(changed.dtype)}, which cannot be set")
     index: Any = numpy_index(address.index) if address.index else ...
     try:

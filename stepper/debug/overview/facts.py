@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
-from msgspec import Struct, field
+from msgspec import field
 
-from stepper.debug.causes.cause import NonFinite, NonFiniteKind, Scalar, TensorBrief, Verdict, cause_data
+from stepper.debug.causes.cause import NonFinite, NonFiniteKind, Scalar, TensorBrief, Verdict
 from stepper.element_types import Indices
 from stepper.ir.model import CALLS, iteration_word
-from stepper.plain_values import json_number
-from stepper.records import Brief, Record, as_data
+from stepper.records import Brief, Record
 
 if TYPE_CHECKING:
     from stepper.debug.inspection.views import Glance, SliceView
@@ -398,25 +396,3 @@ def _by_iteration(overview: Overview, branch: int, choices: ValueHistory | None)
         begin = 0 if not run.number else None if before is None else int(before.numbers.sum())
         found.append(None if begin is None else choices.part(begin, begin + run.iterations))
     return tuple(found)
-
-
-def overview_data(overview: Overview) -> dict[str, Any]:
-    """Return an overview as JSON has it: arrays as nested lists, NaN and infinities as text."""
-    found: dict[str, Any] = _plain(overview)
-    return found
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, NonFinite):
-        return cause_data(value)
-    if isinstance(value, Struct):
-        return {name: _plain(getattr(value, name)) for name in value.__struct_fields__}
-    if isinstance(value, np.ndarray):
-        return _plain(value.tolist())
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return {name: _plain(item) for name, item in zip(value._fields, value, strict=True)}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    return json_number(as_data(value))

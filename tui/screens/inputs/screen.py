@@ -16,7 +16,8 @@ from stepper.plain_values import storable
 from stepper.tensors.number_text import fitted
 from stepper.tensors.pictures import scale_of, shades
 from stepper.tensors.planes import is_numeric, plane_of
-from stepper.tensors.surveys import CellStatistic, edges, finish, in_cells
+from stepper.tensors.statistics import finish
+from stepper.tensors.surveys import CellStatistic, edges, in_cells
 from tui.paint.painter import Horizontal
 from tui.paint.pane import Pane
 from tui.paint.rows import Cell, Row, clip, elements, padded, printable, width_of

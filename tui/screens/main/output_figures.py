@@ -9,7 +9,8 @@ from stepper.element_types import Array
 from stepper.ops.operands import form_text
 from stepper.plain_values import storable
 from stepper.tensors.number_text import fitted
-from stepper.tensors.surveys import Survey, finish, survey
+from stepper.tensors.statistics import finish
+from stepper.tensors.surveys import Survey, survey
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, clip, printable, spread
 from tui.screens.main.value import MOST_AT_ONCE

@@ -18,12 +18,14 @@ from stepper.debug.moments.moment import Moment
 from stepper.element_types import Array
 from stepper.errors import StepperError, UsageError
 from stepper.query.address_syntax import parse_address
+from stepper.records import Record
 from stepper.tensors.changing_shapes import ShapedHistory, changing_shape
 from stepper.tensors.difference import signed_differences
 from stepper.tensors.histories import ValueHistory
 from stepper.tensors.known_values import KnownValues
 from stepper.tensors.planes import Plane, readable
-from stepper.tensors.surveys import CellStatistic, Steps, Survey, in_cells, next_where, previous_where, survey
+from stepper.tensors.statistics import Steps
+from stepper.tensors.surveys import CellStatistic, Survey, in_cells, next_where, previous_where, survey
 from tui.worker.driver import Driver
 
 
@@ -35,7 +37,7 @@ class SteppedQuestion(Protocol):
         ...
 
 
-class SurveyValue(Struct, frozen=True, eq=False):
+class SurveyValue(Record, eq=False):
     """Statistics of a tensor, and a histogram of so many bins at most. The answer is a Survey."""
 
     array: Array
@@ -46,7 +48,7 @@ class SurveyValue(Struct, frozen=True, eq=False):
         return survey(self.array, self.bins)
 
 
-class ValueBefore(Struct, frozen=True):
+class ValueBefore(Record):
     """The value at an address as it was one iteration before, or in an `iteration`. The answer is a tensor."""
 
     address: str
@@ -60,7 +62,7 @@ class ValueBefore(Struct, frozen=True):
         return np.asarray(debugger.value(replace(parse_address(self.address), iterations=self.iteration)))
 
 
-class ValueInA(Struct, frozen=True):
+class ValueInA(Record):
     """The value of a layer's output in A, for the frame at this depth. The answer is a tensor."""
 
     moment: Moment
@@ -78,7 +80,7 @@ class ValueInA(Struct, frozen=True):
         return np.asarray(found)
 
 
-class ElementSeries(Struct, frozen=True):
+class ElementSeries(Record):
     """An element over several iterations, as `ADDR@A:B[i,j]`, or all elements of a small value.
 
     The answer is a ValueHistory, where the value changes its shape a ShapedHistory; None without a number. With an
@@ -104,7 +106,7 @@ class ElementSeries(Struct, frozen=True):
         return known.view()
 
 
-class PlaneInCells(Struct, frozen=True, eq=False):
+class PlaneInCells(Record, eq=False):
     """A plane of a tensor, or of its difference from the value `before`, in cells between edges.
 
     The answer is an f64 tensor of shape (len(rows) - 1, len(columns) - 1): of each cell one number for its elements.
@@ -127,15 +129,15 @@ class PlaneInCells(Struct, frozen=True, eq=False):
         return difference_of(self.plane, self.array, self.before, rows, columns)
 
 
-class PlaneOfA(PlaneInCells, frozen=True, eq=False):
+class PlaneOfA(PlaneInCells, eq=False):
     """The same of the value in A, which is asked for beside that of now."""
 
 
-class PlaneOfDifference(PlaneInCells, frozen=True, eq=False):
+class PlaneOfDifference(PlaneInCells, eq=False):
     """The same of the difference from A, which is asked for beside both."""
 
 
-class FindNonFinite(Struct, frozen=True, eq=False):
+class FindNonFinite(Record, eq=False):
     """The next NaN or infinity of a tensor from a flat index on, or the last one before it.
 
     The answer is a flat index; None where there is none.
@@ -174,7 +176,7 @@ class Inquiry(Struct):
         return type(self.question)
 
 
-class InquiryOutcome(Struct, frozen=True):
+class InquiryOutcome(Record):
     """Result of an inquiry; `problem` in words where it could not. Neither, where it left off."""
 
     answer: Any = None
@@ -182,7 +184,7 @@ class InquiryOutcome(Struct, frozen=True):
     done: bool = False
 
 
-class GoOn(Struct, frozen=True):
+class GoOn(Record):
     """Work on an inquiry until it is done, something presses, or nobody wants it: until `is_wanted` is false."""
 
     inquiry: Inquiry

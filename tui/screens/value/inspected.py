@@ -15,7 +15,8 @@ from stepper.errors import UsageError
 from stepper.ops.operands import form_text
 from stepper.tensors.histories import MOST_ELEMENTS
 from stepper.tensors.planes import Plane, is_numeric, plane_of
-from stepper.tensors.surveys import CellStatistic, Survey, finish, survey
+from stepper.tensors.statistics import finish
+from stepper.tensors.surveys import CellStatistic, Survey, survey
 from stepper.wording import counted
 from tui.screens.value.inquiries import (
     ElementSeries,
