@@ -86,7 +86,7 @@ def test_the_timeline_and_the_watches_know_all_iterations_from_the_start() -> No
         for _ in range(3):
             await driven.filled()
         lines = driven.text("chart").splitlines()
-        first = next(place for place, line in enumerate(lines) if line.split()[1:2] == ["order"])
+        first = next(place for place, line in enumerate(lines) if line.split()[1:2] == ["order'"])
         chart = driven.pane("chart")
         assert isinstance(chart, TimelineChart)
         found = [line[chart.name_width(chart.size.width) :].split() for line in lines[first:]]
@@ -139,7 +139,7 @@ def test_below_a_short_list_stands_the_loop_that_comes_next_where_no_other_pane_
         assert "time_mixing, as it will run" in lines[0]
         ruler = lines[1]
         infinite = next(line for line in lines if "I" in line)
-        assert infinite.split()[0] == "numerator"
+        assert infinite.split()[0] == "numerator'"
         assert infinite.index("I") >= ruler.index(" 7 ") and infinite.count("I") == 5, "iterations 7 to 11"
 
     drive("rwkv_overflow", script, size=(80, 24), runs=True)
