@@ -48,7 +48,7 @@ def test_members_of_the_classes_can_be_asked_of_the_classes() -> None:
         for member in dir(value) if inspect.isclass(value) else ():
             if member != "__abstractmethods__":
                 getattr(value, member)
-    assert "another run to compare with" in (inspect.getdoc(stepper.Debugger.reference) or "")
+    assert "Another run to compare with" in (inspect.getdoc(stepper.Debugger.reference) or "")
 
 
 def test_dir_shows_the_names_and_nothing_else() -> None:
