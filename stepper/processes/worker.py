@@ -328,6 +328,10 @@ class Worker:
         """Return the id of the process; None where there is none."""
         return None if self._process is None else self._process.pid
 
+    def printed(self) -> str:
+        """Return the end of what the process has printed on its standard error since the last time."""
+        return "" if self._process is None else self._process.printed()
+
     def _running(self) -> _Process:
         if self._owner != os.getpid():  # a child by fork has no part in the pipes
             self._owner, self._process, self._lock = os.getpid(), None, threading.RLock()
@@ -370,6 +374,14 @@ class _Process:
     def is_alive(self) -> bool:
         return self._process.poll() is None
 
+    def printed(self) -> str:
+        """Return the end of what it has printed since the last time."""
+        self._messages.seek(0, os.SEEK_END)
+        self._messages.seek(max(self._heard, self._messages.tell() - 4000))
+        said = self._messages.read()
+        self._heard = self._messages.tell()
+        return said.decode(errors="replace")
+
     def next_reply(self, seconds: float) -> tuple[Reply, list[Array]] | None:
         """Return the next answer, None after these seconds. Raise `_Ended` where the process ended."""
         try:
@@ -388,12 +400,7 @@ class _Process:
             case _:
                 self.has_answered = True
                 return found
-        # The end of what it has printed since the last time.
-        self._messages.seek(0, os.SEEK_END)
-        self._messages.seek(max(self._heard, self._messages.tell() - 4000))
-        said = self._messages.read()
-        self._heard = self._messages.tell()
-        printed, kind = said.decode(errors="replace"), EndKind.SIGNAL if code < 0 else EndKind.EXIT
+        printed, kind = self.printed(), EndKind.SIGNAL if code < 0 else EndKind.EXIT
         if code < 0 and "bad_alloc" in printed:
             raise _Ended(EndKind.MEMORY)
         raise _Ended(kind, abs(code), printed_of_end(kind, printed))

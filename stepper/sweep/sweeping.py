@@ -7,6 +7,7 @@ one input is found that ends its process: it gets a row that says so.
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
 import time
 from collections import Counter, deque
@@ -39,6 +40,7 @@ from stepper.sweep.results import (
     SweepSummary,
     SweepWriter,
 )
+from stepper.terminal import say
 from stepper.wording import counted, excerpt
 
 # The work of a sweep: inputs in, rows out. A pure function, for whatever process or machine is to carry it out.
@@ -201,7 +203,10 @@ class LocalWorkers(ThreadPoolExecutor):
         bare = replace(job, reader=replace(job.reader, fixed={}, states={}))
         act = SweepChunk(bare, tuple(chunk), tuple(fixed), tuple(states))
         arrays = [*fixed.values(), *states.values()]
-        return worker.ask_for(ChunkResult, act, arrays, subject="inputs", limits=_NO_LIMIT)[0]
+        found = worker.ask_for(ChunkResult, act, arrays, subject="inputs", limits=_NO_LIMIT)[0]
+        for line in worker.printed().splitlines():  # by a function of --generate
+            say(line, file=sys.stderr)
+        return found
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -227,8 +227,9 @@ def test_a_function_that_prints_and_one_that_leaves_disturb_nothing_and_a_change
     )
     Path("made_here.py").write_text(text)
     words = ("sweep", model, "--generate", "made_here:make", "--count", 4, "--jobs", 1, "--json")
-    answer = json.loads(call(*words).out)
-    assert answer["outcomes"]["unreadable"] == 1 and answer["done"] == 4
+    swept = call(*words)
+    answer = json.loads(swept.out)
+    assert answer["outcomes"]["unreadable"] == 1 and answer["done"] == 4 and swept.err.count("called\n") == 4
     (row,) = [row for row in answer["rows"] if row["outcome"] == "unreadable"]
     assert (row["number"], row["text"]) == (3, "made_here:make(2) raised SystemExit: 4")
     Path("made_here.py").write_text(text.replace("in000", "in001"))
