@@ -13,7 +13,8 @@ from typing import Any, Final
 
 import ml_dtypes
 import numpy as np
-from msgspec import Struct
+
+from stepper.records import Record
 
 Array = np.ndarray[Any, np.dtype[Any]]
 """A tensor. Kernels may also meet and return numpy scalars (`np.generic`), which are its rank-0 form."""
@@ -23,7 +24,7 @@ Indices = tuple[int, ...]
 """The place of an element, by axis; or iterations of loops, from the outermost inwards."""
 
 
-class ElementType(Struct, frozen=True):
+class ElementType(Record):
     """One element type: its name in the IR, the dtype of a tensor of it in memory, and its width in the .bin file."""
 
     name: str
@@ -149,7 +150,7 @@ def have_same_bits(one: Array, other: Array) -> bool:
     return bool((one == other).all()) if one.dtype.kind == "T" else one.tobytes() == other.tobytes()
 
 
-class FloatLimits(Struct, frozen=True):
+class FloatLimits(Record):
     """The largest number of a type of floats, the least normal and the least one above 0."""
 
     largest: float

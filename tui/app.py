@@ -13,7 +13,6 @@ from importlib import import_module
 from time import perf_counter, thread_time
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 from textual import events
 from textual.app import App
@@ -23,6 +22,7 @@ from textual.screen import Screen
 from stepper.debug.causes.cause import Reason
 from stepper.debug.overview.facts import RunState
 from stepper.errors import StepperError, UsageError
+from stepper.records import Record
 from tui.actions.registry import actions
 from tui.command_line import CommandLine
 from tui.keys.keymap import key_for
@@ -106,7 +106,7 @@ def _settle() -> None:
         gc.enable()
 
 
-class _Settling(Struct, frozen=True):
+class _Settling(Record):
     """Request to load in the worker what the first key will need; a run stands still for it.
 
     Beside a run that goes on each file of each module would wait for the interpreter, and the keys with it.

@@ -10,10 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
 from stepper.collector import collector_off
 from stepper.files.kinds import CONVERTED
+from stepper.records import Record
 from stepper.session.autosave import Autosave
 from stepper.terminal import say
 from tui.app import StepperApp
@@ -34,7 +33,7 @@ SIGNALLED = 128
 """Exit codes above this one are those of signals."""
 
 
-class SessionOptions(Struct, frozen=True):
+class SessionOptions(Record):
     """How the session is kept: in `file`, else by model, or not at all (`keep` is False).
 
     `fresh`: what was kept is not put back. `only_stops`: the place is not put back. `trusts`: the user agrees to the
@@ -51,7 +50,7 @@ class SessionOptions(Struct, frozen=True):
     starts_up: bool = False
 
 
-class InputOptions(Struct, frozen=True):
+class InputOptions(Record):
     """Options for a model's inputs: `texts` and `shapes` by position; `make` makes a debugger on other inputs."""
 
     texts: Mapping[int, str]

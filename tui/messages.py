@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
 from textual.message import Message
+
+from stepper.records import Record
 
 if TYPE_CHECKING:
     from stepper.debug.overview.facts import Overview
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from tui.state import Running, State
 
 
-class Reply(Struct, frozen=True):
+class Reply(Record):
     """Answer to a line at the prompt. `moved`: it was a movement, of which the screen shows the rest but the notes.
 
     `refused` is an error that has candidates to choose from, `watch` the number of a watch that was just set.

@@ -5,13 +5,13 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct
+from stepper.records import Record
 
 if TYPE_CHECKING:
     from tui.screens.base import DebugScreen
 
 
-class View(Struct, frozen=True):
+class View(Record):
     """A screen: its name at the prompt, where its class is (imported when it is opened), and what it shows.
 
     `panes` are those of its panes that have keys, by the names under which keys.py knows them.

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from msgspec import Struct, field
+from msgspec import field
 from msgspec.structs import replace
 
+from stepper.records import Record
 from stepper.tensors.statistics import FITTING
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class TimelineEventKind(Enum):
     EDIT = auto()
 
 
-class TimelineEvent(Struct, frozen=True):
+class TimelineEvent(Record):
     """Something that happened in an iteration of a run of a loop.
 
     `place` is the operation at which it did, as (id of the program, index); `breakpoint` the number of what stopped.
@@ -66,7 +67,7 @@ class FirstPlace(NamedTuple):
     iteration: int | None
 
 
-class Lists(Struct, frozen=True, eq=False):
+class Lists(Record, eq=False):
     """Variables, marks and the log; `expected` are the patterns of operations in which NaN and Inf stop nothing.
 
     `findings` are those of the file, and of the run of the overview when that is over; `checked` is what was looked for
@@ -84,7 +85,7 @@ class Lists(Struct, frozen=True, eq=False):
 NO_LISTS: Final = Lists()
 
 
-class Running(Struct, frozen=True):
+class Running(Record):
     """A movement under way: how far it is, iterations per second (None: not known yet), and for how long."""
 
     command: str
@@ -93,7 +94,7 @@ class Running(Struct, frozen=True):
     seconds: float
 
 
-class FarState(Struct, frozen=True, eq=False):
+class FarState(Record, eq=False):
     """A run of a loop that is looked at from elsewhere, as it stands at its end: fields as those of the state.
 
     `outer` are the iterations around it; `around` is how many the loop around it has, None where there is none.
@@ -115,7 +116,7 @@ class FarState(Struct, frozen=True, eq=False):
     now: int | None = None
 
 
-class State(Struct, frozen=True, eq=False):
+class State(Record, eq=False):
     """Everything that a screen shows.
 
     `engine` says which partner computes what, empty where all is numpy. `frames` are the stack; `depth` is that which

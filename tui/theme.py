@@ -6,8 +6,9 @@ import os
 import re
 from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct
 from textual.theme import Theme
+
+from stepper.records import Record
 
 if TYPE_CHECKING:
     from stepper.debug.inspection.views import BreakView
@@ -45,7 +46,7 @@ LIGHT: Final = Theme(
 THEMES: Final = (DARK, LIGHT)
 
 
-class Look(Struct, frozen=True):
+class Look(Record):
     """Abilities of the terminal. `ascii`: no character beyond ASCII; `plain`: shades carry a figure as well."""
 
     ascii: bool = False

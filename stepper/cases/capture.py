@@ -37,6 +37,7 @@ from stepper.files.kinds import (
 from stepper.files.output import OutputFile, cannot_be_written
 from stepper.openvino.runtime import ensure_installed
 from stepper.plain_values import write_arrays
+from stepper.records import Record
 from stepper.terminal import say
 
 # The last calls of each stream of calls, in order: what a case of many calls is made of.
@@ -426,7 +427,7 @@ STARTUP: Final = Path(__file__).parent / "startup"
 _PREFIX: Final = ".process-"
 
 
-class CaptureSettings(Struct, frozen=True):
+class CaptureSettings(Record):
     """Settings of a capture: what is kept, and where.
 
     `packages` are folders in which this program and what it needs are found. `run` tells this capture from others that
@@ -441,7 +442,7 @@ class CaptureSettings(Struct, frozen=True):
     run: str = ""
 
 
-class ProcessReport(Struct, frozen=True):
+class ProcessReport(Record):
     """Calls of a process so far, those that a condition held for, what could not be kept, and the folders of cases.
 
     `is_whole` is False where the process has not said how it ended: then there may be more.

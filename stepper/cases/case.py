@@ -46,6 +46,7 @@ from stepper.files.kinds import (
     is_case,
 )
 from stepper.plain_values import storable
+from stepper.records import Record
 from stepper.wording import excerpt, near_text, reason_of
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ class CaseFacts(Struct, frozen=True, omit_defaults=True):
         return found if found in ("f16", "bf16") else None
 
 
-class Case(Struct, frozen=True):
+class Case(Record):
     """A folder that was found to be a case. Files that are not there are None; `facts` are those of case.json.
 
     Of one that cannot be used `damage` says why, and none of its files is named.
@@ -252,7 +253,7 @@ _FileStamp = tuple[int, int, int]
 _UNTOLD: Final = {"SUPPORTED_PROPERTIES", "RUNTIME_REQUIREMENTS", "LOG_LEVEL"}
 
 
-class ModelFiles(Struct, frozen=True):
+class ModelFiles(Record):
     """The two files of a model that was written; `is_as_read`: they are those that the application read."""
 
     xml: Path

@@ -9,8 +9,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from msgspec import Struct
-
 from stepper.commands.session import Session, command_called, commands
 from stepper.debug.inspection.views import FrameView, frame_views
 from stepper.element_types import Array
@@ -20,6 +18,7 @@ from stepper.ops.operands import form_text
 from stepper.query.address_resolution import resolve
 from stepper.query.address_syntax import parse_address
 from stepper.query.known_names import MOST, KnownNames, NamedValue
+from stepper.records import Record
 from stepper.tensors.number_text import numbers_text
 
 _TAKES_NAMES: Final = re.compile(r"ADDR|TARGET|EXPR|PATTERN|NAME \[FILE")
@@ -30,7 +29,7 @@ _LAST_PART: Final = re.compile(r"`[^`]*`$|[^:`]*$")
 _LITERAL: Final = re.compile(r"[a-z][a-z-]*")
 
 
-class Completion(Struct, frozen=True, eq=False):
+class Completion(Record, eq=False):
     """One way to go on: `line` is all of it then, `word` what is new in it.
 
     `what` says what that is: a command's help, or the type of the layer and the loops around it. Of a value `form` is

@@ -8,7 +8,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Final
 
-from msgspec import Struct, field
+from msgspec import field
 from msgspec.structs import replace
 
 from stepper.debug.debugger import Debugger
@@ -19,13 +19,14 @@ from stepper.engine.program import Program
 from stepper.errors import UsageError
 from stepper.query.address_resolution import address_of
 from stepper.query.address_syntax import Address
+from stepper.records import Record
 from stepper.wording import near_text
 
 MOST_DIGITS: Final = 30
 """Of a number in a command; no run has more moments than that."""
 
 
-class Answer(Struct, frozen=True):
+class Answer(Record):
     """Answer of a command: lines of text, and the same as data for JSON; `command` is its full name."""
 
     lines: tuple[str, ...] = ()
@@ -131,7 +132,7 @@ Action = Callable[[Session, str], Answer]
 _MOST_LISTED: Final = 10
 
 
-class Command(Struct, frozen=True):
+class Command(Record):
     """A command; `syntax` is what stands behind its name. `moves`: an empty line repeats it."""
 
     name: str

@@ -5,10 +5,9 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final, Literal, TypeAlias
 
-from msgspec import Struct
-
 from stepper.debug.causes.cause import NonFinite
 from stepper.ir.model import LayerSite
+from stepper.records import Record
 
 
 class Severity(StrEnum):
@@ -28,7 +27,7 @@ Part: TypeAlias = Literal["file", "layer", "port map entry", "back edge", "edge"
 Detail: TypeAlias = str | int | float | bool | LayerSite | NonFinite | tuple[int, ...] | tuple[LayerSite, ...] | None
 
 
-class FilePart(Struct, frozen=True):
+class FilePart(Record):
     """Where a finding stands: the file, the line (0: none), the part; the loops around it, the outermost first; its
     layer; and the TensorIterator, Loop or If that it is about, which may have the layer outside of it, as a trip count.
     """
@@ -41,7 +40,7 @@ class FilePart(Struct, frozen=True):
     loop: LayerSite | None = None
 
 
-class Finding(Struct, frozen=True):
+class Finding(Record):
     """One finding of a rule (by name); `details` are the values that the sentence of the rule speaks of.
 
     Of a run, `iterations` are those of the loops around it, the outermost first, in which it shows first, and `address`

@@ -11,10 +11,11 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from msgspec import Struct, convert
+from msgspec import convert
 
 from stepper.diagnosis.findings import Detail, Severity
 from stepper.ir.model import BackEdge, IgnoredOutput, InputMapping, Layer, OutputMapping
+from stepper.records import Record
 
 
 class SubjectKind(StrEnum):
@@ -41,7 +42,7 @@ class SubjectKind(StrEnum):
 FILE, MODEL, LOOP, IF, LAYER, RUN, NARROW_RUN = SubjectKind
 
 
-class Example(Struct, frozen=True):
+class Example(Record):
     """How to break a rule: a text of the model `base` (`examples/BASE.xml`), and the wrong text in its place.
 
     `also` are further changes, without which another rule is broken, too, or none.
@@ -72,7 +73,7 @@ _SOURCES: Final = {
 """The sources of rules by the letter of their ids, where a rule names none."""
 
 
-class Rule(Struct, frozen=True):
+class Rule(Record):
     """A rule. `says` is the sentence of a finding, `means` what comes of it in a run, `do` what to do about it, and
     `source` what says so."""
 

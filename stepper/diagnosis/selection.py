@@ -6,17 +6,16 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
-
 from stepper.diagnosis.registry import rules
 from stepper.diagnosis.rule import Rule
 from stepper.errors import UsageError
 from stepper.files.allowed import ALLOWED, SettingsFile
 from stepper.files.toml import read_toml
+from stepper.records import Record
 from stepper.wording import near_names, near_sentence
 
 
-class Selection(Struct, frozen=True):
+class Selection(Record):
     """The rules that are asked, by name."""
 
     names: frozenset[str]

@@ -22,6 +22,7 @@ from msgspec import Struct
 
 from stepper.errors import InputError, StepperError, UsageError
 from stepper.files.kinds import ensure_no_pipe
+from stepper.records import Record
 from stepper.wording import excerpt, near_text, reason_of, size_text
 
 if TYPE_CHECKING:
@@ -180,7 +181,7 @@ def member_of(path: Path, key: str) -> StoredArray:
     return found[key]
 
 
-class Header(Struct, frozen=True):
+class Header(Record):
     """The header of an array: its form, and how many bytes the header itself takes."""
 
     shape: tuple[int, ...]

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import Any, Final, NoReturn
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper import element_types
@@ -65,6 +64,7 @@ from stepper.ir.reader import ModelSource, opened
 from stepper.ir.xml import EXECUTION_CONDITION, FilePlace
 from stepper.operation_types import NO_OPERATIONS, VIEWS
 from stepper.ops.registry import FAMILIES, Kernel, find
+from stepper.records import Record
 
 # Values of a body that may be another in each iteration, and those that cannot, as the file says.
 
@@ -479,7 +479,7 @@ def partner_in(compiled: CompiledModel) -> Partner | None:
     return recipe.partner if isinstance(recipe, _Recipe) else None
 
 
-class _Recipe(Struct, frozen=True):
+class _Recipe(Record):
     """Source of a compiled model; called, it gives that again, which a model keeps."""
 
     model: Model

@@ -9,7 +9,6 @@ from enum import Enum, IntEnum, auto
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import numpy as np
-from msgspec import Struct
 
 from stepper.element_types import Array, read_only
 from stepper.engine.program import (
@@ -24,6 +23,7 @@ from stepper.engine.program import (
     program_again,
 )
 from stepper.errors import BodyPlace, ErrorPlace, LayerPlace, UsageError
+from stepper.records import Record
 
 if TYPE_CHECKING:
     from stepper.element_types import Array
@@ -232,7 +232,7 @@ Frames = Sequence[Frame]
 """A stack of frames, the model's own graph first."""
 
 
-class Constants(Struct, frozen=True):
+class Constants(Record):
     """The constants of one program that have other values than in the model, and its code without the old ones.
 
     `values` are those of slots, of what was computed from the constants beforehand too.
@@ -285,7 +285,7 @@ def _frame_again(
     return frame
 
 
-class Snapshot(Struct, frozen=True):
+class Snapshot(Record):
     """All of a machine's state at one tick; to be put back with `Machine.restore`, any number of times.
 
     `constants` are those that were changed.

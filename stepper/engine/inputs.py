@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, SupportsIndex
 
 import numpy as np
-from msgspec import Struct
 
 from stepper import element_types
 from stepper.arguments import LARGEST_SEED, mapping, whole_number
@@ -32,6 +31,7 @@ from stepper.ir.model import Layer, Model, PartialShape, Port, parameter_shape, 
 from stepper.ir.reader import ModelSource, opened
 from stepper.operation_types import VARIABLES
 from stepper.ops.operands import ensure_allocatable, shape_text
+from stepper.records import Record
 from stepper.wording import counted, excerpt, json_fault, near_text
 
 if TYPE_CHECKING:
@@ -489,7 +489,7 @@ _MOST_LISTED: Final = 20
 _LONGEST: Final = 200
 
 
-class Variable(Struct, frozen=True):
+class Variable(Record):
     """A variable as the file declares it: `element_type` is None where any will do; `layers` read it or assign to it.
 
     `path` leads to the graph that the first of them is in.

@@ -16,7 +16,6 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
-from msgspec import Struct
 
 from stepper.element_types import LARGEST_RANK, Array, name_of
 from stepper.engine.rules import Rules
@@ -38,6 +37,7 @@ from stepper.ir.model import (
 from stepper.ir.xml import CURRENT_ITERATION, EXECUTION_CONDITION
 from stepper.ops.operands import LARGEST_TENSOR, ensure_allocatable, normalize_axis, shape_text
 from stepper.plain_values import storable
+from stepper.records import Record
 
 if TYPE_CHECKING:
     from stepper.ir.model import Slicing
@@ -97,7 +97,7 @@ class ConcatenatedOutput(NamedTuple):
     line: int
 
 
-class SliceWalk(Struct, frozen=True):
+class SliceWalk(Record):
     """Places of the slices of one input: slice i begins at `first + i * step` and is `size` long, for i < `count`."""
 
     axis: int
@@ -331,7 +331,7 @@ class OutputRole(StrEnum):
         return self in (self.CONCATENATED, self.CONDITION_CONCATENATED)
 
 
-class Roles(Struct, frozen=True):
+class Roles(Record):
     """The inputs of a loop's port map by role; `merged_from` is Parameter id -> Result id of the back edge that counts.
 
     `current_iteration` are ids of Parameters; `unfed` are Parameters that nothing feeds.
@@ -472,7 +472,7 @@ def _is(layer: Layer, index: int, outer: Graph, *names: str) -> bool:
     return element_type is not None and element_type.name in names and all(dim == 1 for dim in port.dims)
 
 
-class ControlOrigin(Struct, frozen=True):
+class ControlOrigin(Record):
     """The layer that computes a value, and the value if it is a Constant whose content is known.
 
     `output` is the index of the layer's output, None if it has only one. `value` is that of a single element; `shape`
@@ -485,7 +485,7 @@ class ControlOrigin(Struct, frozen=True):
     shape: tuple[int, ...] | None = None
 
 
-class Control(Struct, frozen=True):
+class Control(Record):
     """Control of a loop's begin and end, or of the side of an If.
 
     `trip_count` None: no limit. `condition` is the initial one of a Loop (None: the first iteration runs) or that of an

@@ -14,13 +14,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper.element_types import F32, Array
 from stepper.errors import KernelError, UsageError
 from stepper.ir.model import Graph, Growth, Layer, Model, Source, growth_of, path_text
-from stepper.records import Immutable
+from stepper.records import Immutable, Record
 from stepper.wording import excerpt
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ class OpKind(Enum):
     BRANCH = auto()
 
 
-class LoopPlan(Immutable, Struct, frozen=True):
+class LoopPlan(Immutable, Record):
     """A TensorIterator or Loop with every entry of its port map resolved to slots of its body's program.
 
     `carried` are the back edges as (Parameter, Result); `rigid` are those whose values OpenVINO does not let change
@@ -84,7 +83,7 @@ class LoopPlan(Immutable, Struct, frozen=True):
         return f"<{type(self).__name__} of {self.program.name}>"
 
 
-class BranchPlan(Immutable, Struct, frozen=True):
+class BranchPlan(Immutable, Record):
     """One side of an If: (input index, Parameter slot) pairs and (output index, Result slot) pairs."""
 
     program: Program
@@ -95,7 +94,7 @@ class BranchPlan(Immutable, Struct, frozen=True):
     __repr__ = LoopPlan.__repr__
 
 
-class Operation(Immutable, Struct, frozen=True):
+class Operation(Immutable, Record):
     """One operation of a program: its layer, and the slots that it reads and writes.
 
     `function` takes the inputs' values (a stateful one its state first) and returns the one output's value, or a tuple
@@ -138,7 +137,7 @@ are not several); b and out are None. Not for the hot loop: function is None.
 """
 
 
-class Program(Immutable, Struct, frozen=True, dict=True, weakref=True):
+class Program(Immutable, Record, dict=True, weakref=True):
     """A compiled graph.
 
     `template` is what a frame's values begin as: constants and what follows from constants alone, else None.
@@ -347,7 +346,7 @@ def host_of(compiled: CompiledModel, program: Program) -> tuple[Operation, LoopP
     return found
 
 
-class CompiledModel(Immutable, Struct, frozen=True, eq=False, weakref=True):
+class CompiledModel(Immutable, Record, eq=False, weakref=True):
     """A model ready to run under one rule book; `main` is the program of its own graph.
 
     `engine` says which partner computes what; it is empty where all is computed by kernels of our own. `recipe`

@@ -45,6 +45,7 @@ from stepper.ir.model import (
 from stepper.ir.reader import ModelSource, opened
 from stepper.ops.departures import Departure, Use, departures
 from stepper.ops.operands import HasForm, form_text, shape_text
+from stepper.records import Record
 from stepper.wording import counted, near_text
 
 
@@ -138,7 +139,7 @@ class Outputs(dict[str, Array]):
         return html_table([*rows, *loops])
 
 
-class ComputedElsewhere(Struct, frozen=True):
+class ComputedElsewhere(Record):
     """An operation that a partner computed: the graph that it is in, in words, and who it was."""
 
     path: str
@@ -216,7 +217,7 @@ def output_names(model: Model) -> list[str]:
 # axis.
 
 
-class PartsOfCalls(Struct, frozen=True, eq=False):
+class PartsOfCalls(Record, eq=False):
     """The values that calls get of one input: an array with all, or a list with an array for each call.
 
     `axis` is that along which they lie (None: the first), `length` how long a part is where the model leaves it open.
@@ -425,7 +426,7 @@ def _joined(parameter: Layer, position: int, arrays: Sequence[Array | StoredArra
 # Plain data for `stepper inspect` and for whoever wants to show a model; needs no .bin, but says more with one.
 
 
-class TensorOutline(Struct, frozen=True):
+class TensorOutline(Record):
     """An input or output of the model: name, further tensor names, declared type and shape."""
 
     name: str
@@ -434,7 +435,7 @@ class TensorOutline(Struct, frozen=True):
     shape: str
 
 
-class PortEntry(Struct, frozen=True):
+class PortEntry(Record):
     """One entry of a port map; `role` is sliced, merged, invariant, current iteration, not connected or not used for an
     input, last value, concatenated or execution condition for an output. `outer` is the index of the layer's port, and
     `around` are the layers outside that give the input, or read the output.
@@ -449,7 +450,7 @@ class PortEntry(Struct, frozen=True):
     around: tuple[LayerSite, ...] = ()
 
 
-class BackEdgeOutline(Struct, frozen=True):
+class BackEdgeOutline(Record):
     """A back edge: its Result, its Parameter, and its line."""
 
     result: LayerSite
@@ -457,7 +458,7 @@ class BackEdgeOutline(Struct, frozen=True):
     line: int
 
 
-class WithoutKernel(Struct, frozen=True):
+class WithoutKernel(Record):
     """An operation that has no kernel: its type with its opset, the layer, and where that is, in words."""
 
     operation: str
@@ -465,7 +466,7 @@ class WithoutKernel(Struct, frozen=True):
     path: str
 
 
-class LoopOutline(Struct, frozen=True):
+class LoopOutline(Record):
     """One TensorIterator, Loop or If, and what controls it.
 
     `opened_from` is the type of the sequence that the loop is in the file, None for a loop of the file.
@@ -481,7 +482,7 @@ class LoopOutline(Struct, frozen=True):
     operations: dict[str, int]
 
 
-class Outline(Struct, frozen=True):
+class Outline(Record):
     """The whole model."""
 
     name: str

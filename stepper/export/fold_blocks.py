@@ -9,7 +9,6 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper.element_types import Array
@@ -22,6 +21,7 @@ from stepper.export.layout.layered import topological_order
 from stepper.ir.constants import constant_shape, constant_type, constant_value
 from stepper.ir.model import Body, Graph, Layer, Model, Port
 from stepper.query.short_names import short_names_of
+from stepper.records import Record
 from stepper.wording import excerpt
 
 LEAST_SAVED: Final = 6
@@ -38,7 +38,7 @@ Read = tuple[int, int]
 """What a node reads: the node, and which output of it."""
 
 
-class RepeatedBlock(Struct, frozen=True):
+class RepeatedBlock(Record):
     """Copies of one block, each with its nodes in one order; in a row where each copy reads the one before."""
 
     copies: tuple[tuple[int, ...], ...]
@@ -479,7 +479,7 @@ def drawn_once(figure: Figure, parts: FigureBuilder, model: Model) -> Figure:
     return made.figure()
 
 
-class _Copies(Struct, frozen=True):
+class _Copies(Record):
     """Copies of a block in a figure: for each copy the ids of its boxes, and of what is open the frames."""
 
     level: DrawnLevel

@@ -23,6 +23,7 @@ from stepper.export.figures.drawn_graph import MOST_ELEMENTS, DrawnNode, ValueSu
 from stepper.export.figures.figure import Cluster, Figure, FigureNode, ValueState
 from stepper.export.options import ValueDetail
 from stepper.ir.model import Graph, Layer
+from stepper.records import Record
 from stepper.tensors.difference import Change, Difference, difference
 from stepper.tensors.number_text import nested_text
 from stepper.tensors.tolerances import Tolerances
@@ -37,7 +38,7 @@ Numbers = tuple[int, ...]
 """The iterations of the loops around a value, from the outermost inwards."""
 
 
-class ValueBeside(Struct, frozen=True):
+class ValueBeside(Record):
     """A value in both runs: how it differs, what it is in the other one, and, of few numbers, each difference."""
 
     difference: Difference
@@ -73,7 +74,7 @@ class DifferenceTally(Struct):
         return True
 
 
-class PartingPlace(Struct, frozen=True):
+class PartingPlace(Record):
     """The first value in the order of execution that is another one."""
 
     value: ValueOfGraph

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from msgspec import Struct, field
+from msgspec import field
 from msgspec.structs import replace
 
 from stepper.debug.reference_values import ReferenceValues
@@ -23,6 +23,7 @@ from stepper.export.options import FigureView, LayoutEngine, Preset, Theme, Time
 from stepper.export.places import Zoom
 from stepper.files.kinds import FigureFormat, FormatSubject, figure_format
 from stepper.plain_values import json_text
+from stepper.records import Record
 from stepper.wording import excerpt
 
 
@@ -30,7 +31,7 @@ def unheard(_text: str) -> None:
     """Drop a warning; a function of the module can be pickled."""
 
 
-class FigureRequest(Struct, frozen=True):
+class FigureRequest(Record):
     """Options of a figure. `view` None: the unrolled trace where there are inputs, else a rolled body, else the model.
 
     `why` is the address that a story is of, or `end`, with the name of a loop or none. `iterations` is such as
@@ -76,7 +77,7 @@ class FileContent(NamedTuple):
     arrays: Mapping[str, Array] = {}
 
 
-class SteppedPage(Struct, frozen=True):
+class SteppedPage(Record):
     """A page of its own that a notebook shows inside of its page."""
 
     page: str
@@ -92,7 +93,7 @@ class SteppedPage(Struct, frozen=True):
         return f'<iframe style="{style}" title="{escape(self.title)}" srcdoc="{escape(self.page)}"></iframe>'
 
 
-class Picture(Struct, frozen=True):
+class Picture(Record):
     """A figure that can be written in every format, and that shows itself in a notebook.
 
     `loop_facts` are the sentences of the file on the beginning and the end of a loop that was run. `page` is what is

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper.engine.program import CompiledModel
@@ -19,6 +18,7 @@ from stepper.export.parting import PartingPlace
 from stepper.ir.model import Body, Graph, Layer, Model
 from stepper.query.address_resolution import resolve
 from stepper.query.address_syntax import parse_address
+from stepper.records import Record
 
 USUAL_HOPS: Final = 2
 
@@ -31,7 +31,7 @@ class BodyStep(NamedTuple):
     body: Body
 
 
-class FigurePlace(Struct, frozen=True, eq=False):
+class FigurePlace(Record, eq=False):
     """An operation that a user has named with `address`; `iteration` is that of the loop around it (None: not said)."""
 
     address: str
@@ -99,7 +99,7 @@ OPTIONS: Final = {
 """Options of the command line by what they ask for."""
 
 
-class Zoom(Struct, frozen=True, eq=False):
+class Zoom(Record, eq=False):
     """The part of a figure that is drawn: what is round `place` within so many `hops`, or between it and `end`.
 
     `depth` is how many levels of bodies are drawn inside of their layers (None: as many as it takes). `differing`: of

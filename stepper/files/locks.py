@@ -22,9 +22,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
-from msgspec import Struct
-
 from stepper.errors import OutputError, UsageError
+from stepper.records import Record
 from stepper.wording import printable
 
 _flock: Callable[[int], None] | None
@@ -52,7 +51,7 @@ _BEGINNING: Final = b'{"pid": '
 """How the content of each lock begins."""
 
 
-class Holder(Struct, frozen=True):
+class Holder(Record):
     """Holder of a lock: its process, on which machine, the time at which it took the lock, and how it was called."""
 
     pid: int
@@ -151,7 +150,7 @@ def lock(path: str | Path, *, advice: str = "close it there, or choose another f
         time.sleep(_BETWEEN_LOOKS)
 
 
-class _Busy(Struct, frozen=True):
+class _Busy(Record):
     """Another process has the lock."""
 
     holder: Holder | None

@@ -17,11 +17,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Final
 
-from msgspec import Struct
-
 from stepper.errors import OutputError
 from stepper.files.kinds import OWNERS, RECORDING, SESSION, WEIGHTS_SUFFIX, FileKind
 from stepper.files.locks import lock, try_lock
+from stepper.records import Record
 
 _SQLITE: Final = b"SQLite format 3\0"
 _LONGEST_PREFIX: Final = 40
@@ -38,7 +37,7 @@ RECORDING_FILE: Final = "the recording"
 """Uses of files that a run may write itself: a session may be kept in each of them."""
 
 
-class ProtectedFile(Struct, frozen=True):
+class ProtectedFile(Record):
     """A file that must not be written over; `what` it is for the run, such as "the weights file of the model"."""
 
     path: Path
@@ -53,7 +52,7 @@ class ProtectedFile(Struct, frozen=True):
             return _spelled(path) == _spelled(self.path)
 
 
-class ProtectedFiles(Struct, frozen=True):
+class ProtectedFiles(Record):
     """The files that a run reads or that belong to its model."""
 
     files: tuple[ProtectedFile, ...] = ()
@@ -89,7 +88,7 @@ def _spelled(path: Path) -> str:
         return str(path).casefold()
 
 
-class OutputFile(Struct, frozen=True):
+class OutputFile(Record):
     """A file to write: what kind it is to be, and what must not be written over; `option` names it in messages."""
 
     path: Path

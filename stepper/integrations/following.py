@@ -10,8 +10,6 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from msgspec import Struct
-
 from stepper.debug.debugger import Debugger
 from stepper.debug.inspection.views import FrameView, frame_views
 from stepper.debug.overview.facts import Overview, RunState
@@ -26,6 +24,7 @@ from stepper.export.overview_page import overview_html
 from stepper.ir.model import Layer
 from stepper.query.address_resolution import layer_address
 from stepper.query.atlas import Atlas
+from stepper.records import Record
 
 SECONDS: Final = 2.0
 """How long the run behind an overview may take, each time that it is asked for."""
@@ -33,7 +32,7 @@ MEMORY: Final = 256 << 20
 """Bytes that it may keep."""
 
 
-class BodyFigure(Struct, frozen=True):
+class BodyFigure(Record):
     """The rolled figure of a loop's body, or that of the model: `svg`, and the addresses of its boxes by their ids."""
 
     title: str
@@ -41,7 +40,7 @@ class BodyFigure(Struct, frozen=True):
     addresses: dict[str, str]
 
 
-class FollowedStop(Struct, frozen=True):
+class FollowedStop(Record):
     """Where a session stands: the figure by its number, and the id of the box that ran last in it (empty: none has).
 
     `column` is the iteration of the innermost loop, as the overview's columns name it (empty outside of loops).

@@ -19,7 +19,6 @@ from types import MappingProxyType
 from typing import Final
 from weakref import WeakKeyDictionary
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper.element_types import BOOLEAN, I64
@@ -46,11 +45,12 @@ from stepper.ir.model import (
 from stepper.ir.reader import ModelSource, opened
 from stepper.ir.xml import CURRENT_ITERATION, EXECUTION_CONDITION
 from stepper.operation_types import STATEFUL, VARIABLES
+from stepper.records import Record
 
 # The graph of a model as the body of the loop over calls: its variables carried, its inputs cut, its condition.
 
 
-class DeclaredVariable(Struct, frozen=True):
+class DeclaredVariable(Record):
     """A variable that one graph alone reads and assigns to: by these layers."""
 
     readers: tuple[Layer, ...]
@@ -293,7 +293,7 @@ def with_calls(model: ModelSource, calls: Calls) -> Model:
     return found if model.reopen is None else replace(found, reopen=_WithCalls(model.reopen, calls))
 
 
-class _WithCalls(Struct, frozen=True):
+class _WithCalls(Record):
     """A loop over calls, to be had in another process (see `Model.reopen`)."""
 
     reopen: Callable[[], Model]

@@ -22,18 +22,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper.element_types import BOOLEAN, F32, I64, is_floating
 from stepper.ir.lowering import GraphBuilder, Tensor, lowering
 from stepper.ir.model import BackEdge, Body, InputMapping, Layer, OutputMapping, Slicing
+from stepper.records import Record
 
 TIME: Final = 1
 """The axis of the time steps in X and in a direction's Y."""
 
 
-class SequenceKind(Struct, frozen=True):
+class SequenceKind(Record):
     """Step of a sequence: its cell, the opset of the cell's definition, and the states that it carries."""
 
     cell: str
@@ -41,7 +41,7 @@ class SequenceKind(Struct, frozen=True):
     states: tuple[str, ...]
 
 
-class Direction(Struct, frozen=True):
+class Direction(Record):
     """The inputs of one direction, without the axis of the directions; `lengths` has shape [batch, 1]."""
 
     x: Tensor

@@ -20,7 +20,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final, TypeAlias, TypeVar
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper.element_types import I64, ElementType
@@ -28,11 +27,12 @@ from stepper.errors import KernelError
 from stepper.ir.constants import constant_type, literal_constant
 from stepper.ir.model import Body, Edge, Graph, Layer, Model, Port, Source, parameter_type
 from stepper.ir.xml import FilePlace
+from stepper.records import Record
 
 # Layers for a graph that no file has: ids, ports and connections count themselves.
 
 
-class Tensor(Struct, frozen=True):
+class Tensor(Record):
     """The value of an output of a layer: where it comes from, and type and shape as far as they are known."""
 
     source: Source
@@ -185,7 +185,7 @@ Lower: TypeAlias = Callable[[GraphBuilder, Layer, Sequence[Tensor]], Sequence[Te
 F = TypeVar("F", bound=Lower)
 
 
-class Lowering(Struct, frozen=True):
+class Lowering(Record):
     """Lowering of one operation type to a loop; `has_body`: the file has a <body> for it."""
 
     lower: Lower

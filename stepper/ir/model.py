@@ -11,14 +11,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, TypeVar
 
-from msgspec import Struct
-
 from stepper import element_types
 from stepper.element_types import ElementType
 from stepper.errors import UsageError
 from stepper.ir.weights import Weights
 from stepper.operation_types import NO_OPERATIONS
-from stepper.records import Immutable, as_data
+from stepper.records import Immutable, Record, as_data
 from stepper.wording import counted, excerpt
 
 # Plan of many calls: how many, which inputs each gets a part of, which outputs come back as inputs of the next.
@@ -34,7 +32,7 @@ def iteration_word(opened_from: str | None) -> str:
     return "call" if opened_from == CALLS else "iteration"
 
 
-class CallParts(Struct, frozen=True):
+class CallParts(Record):
     """How calls get their parts of the input at a position: one behind the other along an axis.
 
     `lengths` is that of every part, or one for each call. With `own_axis` the axis is one of the calls alone, which
@@ -64,14 +62,14 @@ class CallParts(Struct, frozen=True):
         return tuple(accumulate(self.lengths))
 
 
-class CarriedOutput(Struct, frozen=True):
+class CarriedOutput(Record):
     """An output that is an input of the next call; by their positions."""
 
     output: int
     input: int
 
 
-class Calls(Struct, frozen=True):
+class Calls(Record):
     """Calls of a model, one after the other; an input that is in neither list is the same for all."""
 
     count: int
@@ -116,7 +114,7 @@ class Dimension(NamedTuple):
         return f"{self.least or ''}..{self.most}"
 
 
-class PartialShape(Struct, frozen=True):
+class PartialShape(Record):
     """A shape of which dimensions, or the rank itself (`dimensions` is None), may be open."""
 
     dimensions: tuple[Dimension, ...] | None
@@ -222,7 +220,7 @@ class Source(NamedTuple):
     output: int
 
 
-class Slicing(Struct, frozen=True):
+class Slicing(Record):
     """Cutting of an input or joining of an output along the `axis` of a port map entry, iteration by iteration.
 
     `part_size` is None where the file does not say.
@@ -294,7 +292,7 @@ LoopKey = tuple[int | str, ...]
 """Which loop of a model: the ids of the layers that lead to it, its own last, and after an If the role of its body."""
 
 
-class Body(Struct, frozen=True):
+class Body(Record):
     """A nested graph of a TensorIterator, Loop or If with its port map.
 
     `ignored` are outputs with an external_port_id that an entry before them has: they count for nothing. Of a file that
@@ -369,7 +367,7 @@ def _layer(attributes: dict[str, str], parts: tuple[Any, ...]) -> Layer:
     return Layer(*parts)._replace(attributes=MappingProxyType(attributes))
 
 
-class Graph(Immutable, Struct, frozen=True, dict=True):
+class Graph(Immutable, Record, dict=True):
     """Layers and edges; the model's own graph, or a body."""
 
     layers: tuple[Layer, ...]
@@ -460,7 +458,7 @@ def _graph(
     return Graph(layers, edges, MappingProxyType(sources), line)
 
 
-class Model(Immutable, Struct, frozen=True, eq=False, weakref=True, dict=True):
+class Model(Immutable, Record, eq=False, weakref=True, dict=True):
     """A whole model; it is equal to itself alone. `weights` is None without a .bin: it then opens for its structure.
 
     `reopen` gives the same model in another process, which is how it is pickled: a few hundred bytes, and read once
@@ -541,7 +539,7 @@ def _type_text(layer: Layer) -> str:
     return "" if not ports or ports[0].element_type is None else str(ports[0].element_type)
 
 
-class LayerSite(Struct, frozen=True):
+class LayerSite(Record):
     """A layer as plain data: its id, name and type, the XML file that it stands in, and the line there."""
 
     id: int

@@ -17,7 +17,6 @@ from types import MappingProxyType
 from typing import Any, Final, NoReturn, TypeAlias
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper import element_types, operation_types
@@ -59,6 +58,7 @@ from stepper.ir.xml import (
     split_names,
     tolerated,
 )
+from stepper.records import Record
 
 # Connections of layers: ports, edges, and the port maps and back edges of TensorIterator, Loop and If.
 #
@@ -526,7 +526,7 @@ def _read(path: Path, name: str | None, faults: Faults) -> Model:
     return model
 
 
-class ModelFile(Struct, frozen=True):
+class ModelFile(Record):
     """The files of a model as they were when it was read: size in bytes and time of change of each.
 
     Called, it is the model again: the one that is there already, else it is read. So a pool of processes that is sent a
@@ -818,7 +818,7 @@ def open_sequences(model: ModelSource) -> Model:
     return replace(found, reopen=_Opened(model.reopen))
 
 
-class _Opened(Struct, frozen=True):
+class _Opened(Record):
     """A model with its sequences opened, to be had in another process (see `Model.reopen`)."""
 
     reopen: Callable[[], Model]

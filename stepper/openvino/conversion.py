@@ -32,6 +32,7 @@ from stepper.openvino import runtime
 from stepper.openvino.program import shared_worker
 from stepper.openvino.runtime import Convert, FindNode, OpenVINOAct, Rewrite, Runtime, ensure_installed
 from stepper.processes.messages import CONVERTING, ConversionEnded
+from stepper.records import Record
 from stepper.wording import excerpt, reason_of
 
 # Looking into ONNX files that OpenVINO does not convert, and writing them so that it does; in the worker process.
@@ -52,7 +53,7 @@ class NodeScope(Struct, frozen=True, array_like=True):
     attribute: str
 
 
-class NodeFacts(Struct, frozen=True):
+class NodeFacts(Record):
     """A node of an ONNX file: the holders of its graph from the outside in, and the nearest If that it depends on.
 
     `open_inputs` are the inputs of the model of which the file leaves sizes open.
@@ -65,7 +66,7 @@ class NodeFacts(Struct, frozen=True):
     open_inputs: tuple[str, ...]
 
 
-class Replacements(Struct, frozen=True):
+class Replacements(Record):
     """Nodes that were replaced, as texts; none where nothing was written."""
 
     nodes: tuple[str, ...]

@@ -24,6 +24,7 @@ from stepper.ir import weights
 from stepper.ir.model import Calls, Layer
 from stepper.openvino.program import is_installed
 from stepper.processes.messages import COMPILING, READING, RUNNING, CallFunction, Definition
+from stepper.records import Record
 from stepper.tensors.tolerances import Tolerance
 from stepper.wording import excerpt
 
@@ -264,14 +265,14 @@ def complaint(error: BaseException) -> str:
 # Which function of a model is wanted, as it is said to another process.
 
 
-class Judgement(Struct, frozen=True):
+class Judgement(Record):
     """Of an output: which of the function's arguments it is compared with, and the tolerance."""
 
     place: int
     tolerance: Tolerance
 
 
-class FunctionKind(Struct, frozen=True):
+class FunctionKind(Record):
     """Of a model's text: as it is; `stacked`: of many sets of inputs, those stacked that are said to be.
 
     `calls`: it is called so often, and gives those outputs that are `joined` of all calls.
@@ -292,7 +293,7 @@ AS_IT_IS = FunctionKind()
 # The acts that OpenVINO performs in its worker process, as they cross to it: `worker` asks, `service` performs.
 
 
-class RuntimeFacts(Struct, frozen=True):
+class RuntimeFacts(Record):
     """Settings of OpenVINO: the fields of a `Runtime` that cross to another process."""
 
     device: str

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, Literal
 
 import numpy as np
-from msgspec import Struct
 
 from stepper.element_types import ELEMENT_TYPES, Array, is_floating
 from stepper.errors import KernelError
@@ -18,6 +17,7 @@ from stepper.ops.matmul import WORTH_THREADS, matrix_product
 from stepper.ops.operands import ensure_allocatable, integers, normalize_axis, shape_text
 from stepper.ops.precision import narrowed, widened
 from stepper.ops.registry import attributes_of, kernel
+from stepper.records import Record
 
 # Windows that slide over the spatial axes of [N, C, ...]: their counts, their padding, the elements under them.
 #
@@ -28,7 +28,7 @@ AutoPad = Literal["explicit", "same_upper", "same_lower", "valid"]
 Rounding = Literal["floor", "ceil", "ceil_torch"]
 
 
-class WindowedAxis(Struct, frozen=True):
+class WindowedAxis(Record):
     """One spatial axis: `count` windows of `kernel` elements over data padded by `begin` and `end`."""
 
     kernel: int

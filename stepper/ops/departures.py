@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from msgspec import Struct
+from stepper.records import Record
 
 
-class Departure(Struct, frozen=True, order=True):
+class Departure(Record, order=True):
     """One fact about one operation type."""
 
     type: str

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any, Final, Literal
 
 import numpy as np
-from msgspec import Struct
 
 from stepper.element_types import I64, Array, ElementType
 from stepper.errors import KernelError
@@ -22,11 +21,12 @@ from stepper.ops.roi import (
     sample_positions,
     samples_in_map,
 )
+from stepper.records import Record
 
 CodeType = Literal["caffe.PriorBoxParameter.CORNER", "caffe.PriorBoxParameter.CENTER_SIZE"]
 
 
-class _DetectionSettings(Struct, frozen=True, kw_only=True):
+class _DetectionSettings(Record, kw_only=True):
     """The attributes of DetectionOutput."""
 
     background_label_id: int = 0
@@ -53,7 +53,7 @@ class _DetectionSettings(Struct, frozen=True, kw_only=True):
         return self.keep_top_k[0]
 
 
-class _Predictions(Struct, frozen=True):
+class _Predictions(Record):
     """Boxes [images, location classes, priors, 4] and scores [images, classes, priors]."""
 
     boxes: Array
@@ -599,7 +599,7 @@ _GREATEST_LOG: Final = math.log(1000 / 16)
 """The predicted logarithm of a size is cut here in the operations that come from Detectron."""
 
 
-class _ProposalRules(Struct, frozen=True, kw_only=True):
+class _ProposalRules(Record, kw_only=True):
     """The attributes of Proposal."""
 
     base_size: int = 0

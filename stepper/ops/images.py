@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal
 
 import numpy as np
-from msgspec import Struct
 
 from stepper.element_types import Array, is_floating
 from stepper.errors import KernelError
 from stepper.ops.operands import ensure_allocatable, integers, normalize_axis, shape_text
 from stepper.ops.precision import narrowed, widened
 from stepper.ops.registry import attributes_of, kernel
+from stepper.records import Record
 
 # Resizing one axis: which input elements make an output element, with which weights; pixels at places in between.
 #
@@ -29,7 +29,7 @@ Taps = tuple[Array, Array]
 """Return for each output element the input elements [outputs, taps] and their weights, of the same shape."""
 
 
-class Resizing(Struct, frozen=True):
+class Resizing(Record):
     """One axis of `size` elements made one of `new_size`, and how."""
 
     size: int

@@ -11,13 +11,13 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
-from msgspec import Struct
 
 from stepper.element_types import I64, Array, ElementType
 from stepper.errors import KernelError
 from stepper.ops.operands import form_text, integers, shape_text
 from stepper.ops.precision import narrowed, widened
 from stepper.ops.registry import attributes_of, kernel
+from stepper.records import Record
 
 # Boxes as [x1, y1, x2, y2]: how much they overlap, and which of them survive the stronger ones.
 #
@@ -144,7 +144,7 @@ BoxEncoding = Literal["corner", "center"]
 Selection = tuple[Array, Array, Array]
 
 
-class _Rules(Struct, frozen=True):
+class _Rules(Record):
     """Limits of the selection: boxes of a class, least score, and the effect of an overlap on the others.
 
     `silences` tells of overlaps and the threshold which are too large; with sigma > 0 no overlap is, but the score
@@ -313,7 +313,7 @@ OfClass = Callable[[Array, Array], tuple[Array, Array]]
 """Boxes and scores of one class in, positions and scores of those that it keeps out."""
 
 
-class _Images(Struct, frozen=True):
+class _Images(Record):
     """Boxes to select from: for each image boxes [classes, n, 4], scores [classes, n] and the boxes' numbers."""
 
     boxes: list[Array]
@@ -321,7 +321,7 @@ class _Images(Struct, frozen=True):
     numbers: list[Array]
 
 
-class _Result(Struct, frozen=True):
+class _Result(Record):
     """Layout of the result."""
 
     sort_by: str

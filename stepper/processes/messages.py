@@ -22,6 +22,7 @@ from msgspec import Struct
 from stepper import element_types
 from stepper.element_types import STRING, STRING_DTYPE, Array
 from stepper.errors import ExecutionError, LimitReached, ModelError, StepperError
+from stepper.records import Record
 from stepper.wording import excerpt
 
 _HEAD: Final = struct.Struct("<4sIQ")
@@ -49,7 +50,7 @@ class Garbled(Exception):
     """Bytes that are not a message."""
 
 
-class Definition(Struct, frozen=True):
+class Definition(Record):
     """A function that will be called by its key, with the arrays of the message. There is no answer."""
 
     key: int
@@ -225,7 +226,7 @@ class EndKind(StrEnum):
     GARBLED = "garbled"
 
 
-class ProcessEnd(Struct, frozen=True):
+class ProcessEnd(Record):
     """End of the process of a program (`OpenVINO`), at a stage of working on a subject (`the model m.xml`).
 
     `code` is the number of the signal or the exit code, `limit` the seconds or the bytes of a limit that was reached.

@@ -24,7 +24,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import IO, Any, Final, TypeVar
 
 import msgspec
-from msgspec import Struct
 
 from stepper.element_types import Array
 from stepper.errors import (
@@ -56,6 +55,7 @@ from stepper.processes.messages import (
 )
 from stepper.processes.programs import WorkerProgram
 from stepper.processes.starting import memory_of_the_machine, started
+from stepper.records import Record
 
 LONGEST: Final = 600.0
 """Seconds that each of reading, converting, compiling and running may take, where nothing else is said."""
@@ -69,7 +69,7 @@ _KNOWN: Final[Mapping[str, type[Exception]]] = {
 T = TypeVar("T")
 
 
-class Limits(Struct, frozen=True):
+class Limits(Record):
     """Seconds for each stage, and for running alone where that is another matter."""
 
     seconds: float = LONGEST

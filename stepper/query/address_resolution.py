@@ -12,7 +12,6 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper.engine.program import CompiledModel, Program
@@ -22,6 +21,7 @@ from stepper.name_patterns import PatternError, glob, regex
 from stepper.query.address_syntax import Address, AddressError, Iterations, Level, Name, NameKind, exact_name
 from stepper.query.atlas import Atlas, all_names
 from stepper.query.short_names import called, short_names_of
+from stepper.records import Record
 from stepper.wording import excerpt, near_sentence, printable
 
 MAIN: Final = "model"
@@ -53,7 +53,7 @@ class AmbiguousAddress(ResolutionError):
         self.reason = message
 
 
-class Target(Struct, frozen=True, eq=False):
+class Target(Record, eq=False):
     """Meaning of an address. `layer` computes the value at its output index `output`, found in `slot` of a frame.
 
     `named` is the layer that the address names: the same, or a Result, which means its source. `iterations` has for
@@ -68,7 +68,7 @@ class Target(Struct, frozen=True, eq=False):
     iterations: tuple[Iterations | None, ...]
 
 
-class _Hit(Struct, frozen=True):
+class _Hit(Record):
     """A layer that a name fits; `output` where it is one output's own name."""
 
     program: Program

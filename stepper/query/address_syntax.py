@@ -20,12 +20,11 @@ from enum import Enum, auto
 from types import EllipsisType
 from typing import ClassVar, Final, NamedTuple, NoReturn
 
-from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
 from stepper.arguments import text as text_of
 from stepper.errors import UsageError
-from stepper.records import Brief
+from stepper.records import Brief, Record
 from stepper.wording import printable
 
 LONGEST: Final = 1000
@@ -78,7 +77,7 @@ class NameKind(Enum):
     REGEX = auto()
 
 
-class Name(Struct, frozen=True):
+class Name(Record):
     """A name as written; `text` is without backquotes, `id=` or slashes.
 
     `is_next`: not the carried value that an iteration reads, but the one that it carries to the next iteration (`h'`).
@@ -150,7 +149,7 @@ def numpy_index(index: Iterable[Index]) -> tuple[int | slice | EllipsisType, ...
     return tuple(slice(*item) if isinstance(item, Range) else item for item in index)
 
 
-class Level(Struct, frozen=True):
+class Level(Record):
     """A loop, an If or a side of one, on the way to an operation."""
 
     name: Name

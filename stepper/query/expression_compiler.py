@@ -12,7 +12,6 @@ from enum import Enum, auto
 from typing import Any, Final, NoReturn, Protocol
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper import element_types
@@ -34,6 +33,7 @@ from stepper.query.expression_syntax import (
     Unary,
 )
 from stepper.query.expression_values import FAILURES, NATIVE, NATIVE_SCALARS, Operation, Value, ValueFailure
+from stepper.records import Record
 from stepper.tensors.summaries import PAIRS, REDUCTIONS
 
 
@@ -63,7 +63,7 @@ class Scope(Protocol):
 Code = Callable[[Scope], Value]
 
 
-class Leaves(Struct, frozen=True):
+class Leaves(Record):
     """Codes of what an expression reads here and now, where it is not a Scope that is read."""
 
     operand: Callable[[Address], Callable[[Any], Value]]
@@ -87,7 +87,7 @@ class ResultKind(Enum):
     SHAPE = "a shape"
 
 
-class Part(Struct, frozen=True):
+class Part(Record):
     """A compiled part. `constant` is its value if that is known; `raw`: a tensor as it was read, maybe packed codes.
 
     `undecoded` is what reads such a tensor and what makes numbers of it, where `code` does both.

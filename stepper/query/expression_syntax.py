@@ -20,7 +20,6 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple, NoReturn
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper.query.address_syntax import (
@@ -34,6 +33,7 @@ from stepper.query.address_syntax import (
     NotWritable,
     parse_address,
 )
+from stepper.records import Record
 from stepper.wording import excerpt, near_text
 
 
@@ -129,7 +129,7 @@ DEEPEST: Final = 30
 """Parentheses, brackets and signs inside one another."""
 
 
-class Node(Struct, frozen=True):
+class Node(Record):
     """A part of the tree, with its place in the text."""
 
     position: int
@@ -195,7 +195,7 @@ class Call(Node, frozen=True):
     argument: Node
 
 
-class Slice(Struct, frozen=True):
+class Slice(Record):
     """`start:stop:step` with any of them left out."""
 
     start: Node | None

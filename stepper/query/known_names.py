@@ -7,13 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct
-
 from stepper import element_types
 from stepper.query.address_resolution import layer_address, levels_of
 from stepper.query.address_syntax import exact_name
 from stepper.query.atlas import Atlas
 from stepper.query.short_names import short_names_of
+from stepper.records import Record
 
 if TYPE_CHECKING:
     from stepper.engine.program import CompiledModel, Program
@@ -23,7 +22,7 @@ MOST: Final = 200
 """Names that are listed at most."""
 
 
-class NamedValue(Struct, frozen=True, eq=False):
+class NamedValue(Record, eq=False):
     """An output of a layer, and the name by which screens call it.
 
     `distance` is 0 in the graph where the run stands, and grows from graph to graph. `is_plain`: the short name means
@@ -101,7 +100,7 @@ class KnownNames:
             taken += here
 
 
-class Hit(Struct, frozen=True):
+class Hit(Record):
     """A layer that a search has found; `index` is that of its operation, negative for what a graph is given.
 
     `result` is the name that was found, where that is of an output of the layer, or of the graph, and not of the layer.

@@ -24,6 +24,7 @@ from stepper.ops.operands import shape_text
 from stepper.recording.blobs import BlobWriter, with_checksum
 from stepper.recording.file import RUN_LENGTH, TABLES, as_sql, columns
 from stepper.recording.origin import Amount, RecordingOptions
+from stepper.records import Record
 from stepper.tensors.statistics import RECORDED, recorded_columns
 
 # Levels and ports: the graphs of a compiled model, and the outputs of their layers that can be recorded.
@@ -56,7 +57,7 @@ class RecordedPort(NamedTuple):
         return (*where, names, results, self.computed_by)
 
 
-class GraphLevel(Struct, frozen=True):
+class GraphLevel(Record):
     """One graph of the model. `path` names it, branches of an If included; `ports` are chosen to be recorded.
 
     `parent` is the level in which its loop or If is, `position` the index of that operation, `role` which of the bodies
@@ -172,7 +173,7 @@ _TYPE: Final = attrgetter("dtype")
 _SHAPE: Final = attrgetter("shape")
 
 
-class NumberRows(Struct, frozen=True):
+class NumberRows(Record):
     """Form of the numbers of an iteration: type and shape of each."""
 
     types: tuple[np.dtype[Any], ...]
@@ -191,7 +192,7 @@ class NumberRows(Struct, frozen=True):
         ]
 
 
-class ValueRows(Struct, frozen=True):
+class ValueRows(Record):
     """Form of any other values: a list of each."""
 
     def count(self, columns: Sequence[list[Any]]) -> int:
@@ -244,7 +245,7 @@ def _keeps_shapes(program: Program, operation: Operation) -> bool:
 # Stacks: the values of one port in consecutive iterations as one large tensor, and their statistics.
 
 
-class Stack(Struct, frozen=True):
+class Stack(Record):
     """The values `first` to `first + count` of a column, along a new leading dimension.
 
     `repeated`: they are all the same one, which the stack holds alone.

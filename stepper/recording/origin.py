@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import msgspec
 import numpy as np
-from msgspec import Struct, field
+from msgspec import field
 
 from stepper import __version__
 from stepper.element_types import Array
@@ -37,7 +37,7 @@ from stepper.recording.blobs import (
     file_hashes,
     with_checksum,
 )
-from stepper.records import as_data
+from stepper.records import Record, as_data
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,7 +59,7 @@ class Amount(StrEnum):
     NONE = "none"
 
 
-class Iterations(Struct, frozen=True):
+class Iterations(Record):
     """A choice of iterations: ranges as Python's slices, a negative bound counted from the end of the loop's run."""
 
     text: str = ""
@@ -104,7 +104,7 @@ def _within(iteration: int, count: int, first: int | None, last: int | None) -> 
     return begin <= iteration < end
 
 
-class RecordingOptions(Struct, frozen=True):
+class RecordingOptions(Record):
     """Values to record. `operations` is searched for in the names of layers (None: all).
 
     Iterations counted from the end are known only when the loop has ended: of those, a run that goes on
@@ -170,7 +170,7 @@ class PendingIterations(Generic[T]):
 _LONGEST_META: Final = 4_000_000
 
 
-class RunOrigin(Struct, frozen=True):
+class RunOrigin(Record):
     """Origin of a run: model, rules, way of running. `model` is the path of the .xml from the recording's folder.
 
     `engine` says which partner computed what; empty where all kernels were our own. `calls` is the plan of the calls

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from msgspec import Struct
 
 from stepper.debug.causes.cause import Location, NonFiniteKind
 from stepper.debug.finding.find import ensure_any_iteration, ensure_no_reference, ensure_together
@@ -39,11 +38,12 @@ from stepper.recording.reading import (
     place_text,
     summary_of,
 )
+from stepper.records import Record
 from stepper.tensors.summaries import Summary
 from stepper.wording import counted
 
 
-class RecordedValue(Struct, frozen=True, eq=False):
+class RecordedValue(Record, eq=False):
     """A value at one moment. `value` is None where only statistics were recorded.
 
     `numbers` are the iterations of the loops on the way, `tick` is when the innermost was closed; of the model's own
@@ -462,7 +462,7 @@ _SUSPICIOUS: Final = f"coalesce(abs({' + '.join(_NUMBERS)}) = 9e999, 1)"
 """Of a full row: whether any number is NaN (that is NULL, and so is their sum) or infinite, or the sum overflows."""
 
 
-class NonFiniteValue(Struct, frozen=True):
+class NonFiniteValue(Record):
     """A value with such elements: where, its full address, and how many of how many. `tick` is None of the model's own.
 
     `tick` is when the iteration was closed: there the value can be seen. `computed_by` is the partner that computed it.
@@ -481,7 +481,7 @@ class NonFiniteValue(Struct, frozen=True):
     computed_by: str = ""
 
 
-class NonFiniteValues(Struct, frozen=True):
+class NonFiniteValues(Record):
     """The findings asked for, in the order of computation, and how many there are in all."""
 
     found: tuple[NonFiniteValue, ...]

@@ -51,6 +51,7 @@ from stepper.recording.origin import (
     read_tensors,
 )
 from stepper.recording.states import checksum, pieces_from, restore
+from stepper.records import Record
 from stepper.tensors.statistics import RECORDED, recorded_statistics
 from stepper.tensors.summaries import Summary
 from stepper.wording import excerpt
@@ -60,7 +61,7 @@ _ROWS_AT_ONCE: Final = 256
 _OF_VIEW: Final = re.compile(rf"\b(from|join)\W+({'|'.join(file.VIEWS)})\b", re.IGNORECASE)
 
 
-class RestoredMachine(Struct, frozen=True):
+class RestoredMachine(Record):
     """A machine in the state of a snapshot, and what a recorder needs to go on from there."""
 
     machine: Machine

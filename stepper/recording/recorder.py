@@ -17,8 +17,6 @@ from time import monotonic
 from types import MappingProxyType, TracebackType
 from typing import Any, Final
 
-from msgspec import Struct
-
 from stepper.debug.breakpoints.breakpoint import BreakDescription, Breakpoint
 from stepper.debug.breakpoints.watcher import BreakpointWatcher
 from stepper.debug.debugger import DEFAULT_MEMORY, Debugger
@@ -49,6 +47,7 @@ from stepper.recording.iterations import (
 from stepper.recording.origin import PendingIterations, RecordingOptions, RunOrigin, write_states, write_tensors
 from stepper.recording.reading import Recording, RestoredMachine
 from stepper.recording.states import SnapshotWriter
+from stepper.records import Record
 
 _COST_FACTOR: Final = 20.0
 _OPERATIONS_BETWEEN_LOOKS: Final = 2**15
@@ -56,7 +55,7 @@ _OPERATIONS_BETWEEN_LOOKS: Final = 2**15
 _NO_STOPS: Final[Mapping[int, tuple[int, ...]]] = MappingProxyType({})
 
 
-class Pace(Struct, frozen=True):
+class Pace(Record):
     """How often a snapshot is taken: after so many seconds, and (if said) after so many iterations."""
 
     seconds: float = 1.0

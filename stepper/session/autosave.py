@@ -14,13 +14,13 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from msgspec import Struct
 
 from stepper.debug.branches.edits import ORIGINAL
 from stepper.errors import OutputError, StepperError, UsageError
 from stepper.files.configuration import sessions_folder
 from stepper.files.locks import FileInUse, FileLock, lock
 from stepper.ir.lowering import has_opened
+from stepper.records import Record
 
 if TYPE_CHECKING:
     from stepper.debug.breakpoints.breakpoints import Breakpoints
@@ -34,7 +34,7 @@ EVERY: Final = 2.0
 """Seconds between two savings of a place."""
 
 
-class RestoreResult(Struct, frozen=True):
+class RestoreResult(Record):
     """Result of restoring: the layout, a sentence for the user (empty: nothing was kept), and whether it failed."""
 
     layout: Mapping[str, Any] | None = None

@@ -29,6 +29,7 @@ from stepper.engine.inputs import converted, ensure_shape, file_of, value_of
 from stepper.errors import InputError, StepperError, UsageError
 from stepper.files.output import ProtectedFile, ProtectedFiles
 from stepper.ir.model import Layer, Model, parameter_shape, parameter_type
+from stepper.records import Record
 
 # The value of a chosen input, made at once where it is small; else in a thread, one after another, so that the screen
 # goes on. A large value can be stopped on the way, and of two for the same input only the newer one is made.
@@ -39,7 +40,7 @@ _MOST_COMPARED: Final = 10**6
 STOPPED: Final = "stopped; Enter, Enter reads it"
 
 
-class LoadOutcome(Struct, frozen=True, eq=False):
+class LoadOutcome(Record, eq=False):
     """Value of a chosen input: the tensor and its least and greatest value (None: not looked for), or why there is none
     (empty: nothing was chosen yet). `loading` is there as long as it is being made."""
 
@@ -145,7 +146,7 @@ _MOST_FILES: Final = 24
 _MOST_MEMBERS: Final = 50
 
 
-class Near(Struct, frozen=True):
+class Near(Record):
     """Something that may be meant: the words for it, type and shape, bytes (0: not known), and how it fits.
 
     `swapped` are two axes which, swapped, have the shape of the input.
@@ -317,7 +318,7 @@ class Choice(Struct):
         return self.text if self.source.is_typed else str(self.source)
 
 
-class Opening(Struct, frozen=True, eq=False):
+class Opening(Record, eq=False):
     """A model whose inputs are to be chosen: what was given already, and how a debugger is made of it.
 
     `values` are those of the texts that are there already.

@@ -19,7 +19,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
-from msgspec import Struct, ValidationError
+from msgspec import ValidationError
 from msgspec.structs import replace
 
 from stepper.debug.branches.branches import condition_edit, edit_again, trip_count_edit
@@ -45,7 +45,7 @@ from stepper.recording import open_recording, origin
 from stepper.recording.blobs import BlobWriter
 from stepper.recording.file import errors_named
 from stepper.recording.reading import Recording
-from stepper.records import as_data
+from stepper.records import Record, as_data
 
 if TYPE_CHECKING:
     from stepper.recording.origin import Rows
@@ -67,7 +67,7 @@ _LARGEST: Final = 2**62
 _MOST_BRANCHES: Final = 1000
 
 
-class SavedEdit(Struct, frozen=True):
+class SavedEdit(Record):
     """A value that was changed at a tick: the whole of what the slot holds since."""
 
     tick: int
@@ -75,7 +75,7 @@ class SavedEdit(Struct, frozen=True):
     value: Any
 
 
-class SavedLoopEdit(Struct, frozen=True):
+class SavedLoopEdit(Record):
     """A trip count (None: no limit) or a condition that was changed at a tick, of the loop that runs the body."""
 
     tick: int
@@ -83,7 +83,7 @@ class SavedLoopEdit(Struct, frozen=True):
     value: int | bool | None
 
 
-class SavedBranch(Struct, frozen=True):
+class SavedBranch(Record):
     """A course of the run: where it stands, and its edits in the order of time.
 
     `parent` is the branch that it left at the tick `parted`, empty for the original.
@@ -96,7 +96,7 @@ class SavedBranch(Struct, frozen=True):
     parted: int = 0
 
 
-class SavedBreakpoint(Struct, frozen=True):
+class SavedBreakpoint(Record):
     """A breakpoint with its number, the graph from which its names are seen, and what was counted."""
 
     number: int
@@ -105,14 +105,14 @@ class SavedBreakpoint(Struct, frozen=True):
     counts: Counts
 
 
-class SavedLabels(Struct, frozen=True):
+class SavedLabels(Record):
     """The words for the numbers of a value."""
 
     target: Target
     labels: tuple[str, ...]
 
 
-class SavedSession(Struct, frozen=True):
+class SavedSession(Record):
     """A session; `branch` is the one that goes on, `reason` and `causes` say why it stands where it does."""
 
     branch: str
@@ -174,7 +174,7 @@ def _labels_now(debugger: Debugger) -> Iterator[SavedLabels]:
         yield SavedLabels(target_in(programs[identity], slot), labels)
 
 
-class Stamp(Struct, frozen=True):
+class Stamp(Record):
     """State of a session at a moment, to be compared with a later one.
 
     `setup` is what the user has made of it: breakpoints, watches, marks, branches, edits; `place` all else.
@@ -298,7 +298,7 @@ def from_rows(recording: Recording, compiled: CompiledModel, *, is_own: bool) ->
         return kept
 
 
-class SavedStops(Struct, frozen=True):
+class SavedStops(Record):
     """Part of a session that does not depend on the inputs; `problems` are sentences on rows that do not fit."""
 
     breakpoints: tuple[SavedBreakpoint, ...]
@@ -451,7 +451,7 @@ Progress = Callable[[int, int], object]
 """Called several times a second with the number of ticks that have been run again, and of how many."""
 
 
-class RestoredSession(Struct, frozen=True):
+class RestoredSession(Record):
     """Result of restoring. `empty`: the file keeps no session. `layout` is the caller's own, or None."""
 
     empty: bool

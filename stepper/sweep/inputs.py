@@ -26,7 +26,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from stepper import __version__
@@ -46,6 +46,7 @@ from stepper.ir.reader import open_sequences, read
 from stepper.openvino.partner import NUMPY, OpenVINOPartner
 from stepper.openvino.runtime import Runtime
 from stepper.recording.blobs import content_hash, file_hashes
+from stepper.records import Record
 from stepper.tensors.tolerances import Tolerances
 from stepper.wording import excerpt, printable, reason_of, size_text
 
@@ -430,7 +431,7 @@ def _file_stamp(folder: str, path: str) -> str:
 # --- their values ---------------------------------------------------------------------------------------------------
 
 
-class InputReader(Struct, frozen=True):
+class InputReader(Record):
     """How the inputs of a sweep are read: what all of them have in common.
 
     `fixed` are arrays by position that every run gets, `shapes` those of random inputs by position; `folder` is where
@@ -438,9 +439,9 @@ class InputReader(Struct, frozen=True):
     """
 
     folder: str
-    fixed: dict[int, Any] = {}
-    states: dict[str, Any] = {}
-    shapes: dict[int, tuple[int, ...]] = {}
+    fixed: dict[int, Any] = field(default_factory=dict)
+    states: dict[str, Any] = field(default_factory=dict)
+    shapes: dict[int, tuple[int, ...]] = field(default_factory=dict)
     function: str = ""
 
     def read(self, one: SweepInput, model: Model, seconds: float | None = None) -> tuple[list[Array], dict[str, Any]]:
@@ -504,11 +505,11 @@ def _by_position(model: Model, arrays: Mapping[str, Any]) -> dict[int, Any]:
 # A sweep as data: the model, what is asked of each input, and under which limits. Goes to other processes.
 
 
-class EngineChoice(Struct, frozen=True):
+class EngineChoice(Record):
     """Who computes the operations, as the options of the command line say it."""
 
     engine: str = NUMPY
-    choices: dict[str, str] = {}
+    choices: dict[str, str] = field(default_factory=dict)
     device: str = "CPU"
     precision: str = "f32"
     extensions: tuple[str, ...] = ()
@@ -525,7 +526,7 @@ class EngineChoice(Struct, frozen=True):
         return OpenVINOPartner(self.engine, self.choices, self.runtime)
 
 
-class SweepJob(Struct, frozen=True):
+class SweepJob(Record):
     """Work to be done with each input of a sweep.
 
     `model` is the path of an IR; `source` that of the file as the user named it. `breaks` are breakpoints as texts,
@@ -548,7 +549,7 @@ class SweepJob(Struct, frozen=True):
     key: str = ""
 
 
-class SweepIdentity(Struct, frozen=True):
+class SweepIdentity(Record):
     """Everything that the rows of a sweep follow from beside the inputs; each part in words, as messages have it."""
 
     model: str

@@ -25,6 +25,7 @@ from stepper.errors import InputError, LimitReached, OutputError, StepperError, 
 from stepper.files.kinds import RECORDING, ensure_no_pipe
 from stepper.files.locks import FileLock, lock
 from stepper.files.output import OutputFile, ProtectedFiles
+from stepper.records import Record
 from stepper.sweep.inputs import SweepIdentity, SweepInput, is_of_files, stamp
 from stepper.wording import excerpt, near_text
 
@@ -60,7 +61,7 @@ class LoopCount(Struct, frozen=True, array_like=True):
     ended: tuple[str, ...]
 
 
-class SweepRow(Struct, frozen=True):
+class SweepRow(Record):
     """Result of an input, which has a `name`.
 
     `what` is the kind of what was found: nan, the name of a rule, values, the kind of an error. `operation` and `type`
@@ -132,7 +133,7 @@ class SweepOptions(Struct, frozen=True, omit_defaults=True):
     generate: str = ""
 
 
-class SweepAbout(Struct, frozen=True):
+class SweepAbout(Record):
     """Origin of a sweep: the model as it was named, from which folder, and how its runs were made.
 
     `count` is that of its inputs.
@@ -145,7 +146,7 @@ class SweepAbout(Struct, frozen=True):
     options: SweepOptions = SweepOptions()
 
 
-class StoredRow(Struct, frozen=True):
+class StoredRow(Record):
     """A row with the number of its input, from 1, and what the input is."""
 
     number: int
@@ -401,14 +402,14 @@ def row_text(text: str) -> str:
 # Facts of a whole sweep: outcomes by count, where and in which iteration, and which inputs run on or end early.
 
 
-class IterationCount(Struct, frozen=True):
+class IterationCount(Record):
     """How many inputs show something in an iteration of the innermost loop; None: in no loop."""
 
     iteration: int | None
     inputs: int
 
 
-class PlaceCount(Struct, frozen=True):
+class PlaceCount(Record):
     """A place where something shows: what, in which layer, with how many inputs, in which iterations.
 
     `first` is the number of the first input with it.
@@ -424,7 +425,7 @@ class PlaceCount(Struct, frozen=True):
     first: int
 
 
-class LengthCount(Struct, frozen=True):
+class LengthCount(Record):
     """How many inputs make a loop run so many iterations in all."""
 
     iterations: int
@@ -432,14 +433,14 @@ class LengthCount(Struct, frozen=True):
     first: int
 
 
-class LoopSpread(Struct, frozen=True):
+class LoopSpread(Record):
     """The iterations of a loop over all inputs with which the run came to its end, the most frequent first."""
 
     path: str
     lengths: tuple[LengthCount, ...]
 
 
-class SweepSummary(Struct, frozen=True):
+class SweepSummary(Record):
     """The facts of a sweep. `count` inputs, of which `done` have a row.
 
     `unusual` are the numbers of those that show nothing, but whose loops ran otherwise than with most inputs: other
@@ -537,7 +538,7 @@ COLUMNS: Final = tuple(_CELLS)
 _TERM: Final = re.compile(r"([a-z]+)(=|!=|<=|>=|<|>)(.*)")
 
 
-class Listed(Struct, frozen=True):
+class Listed(Record):
     """A row of the list: the row itself, and its cells in the order of COLUMNS."""
 
     stored: StoredRow

@@ -28,6 +28,7 @@ from stepper.processes.messages import ENDED, EndKind, ended_at_its_start, signa
 from stepper.processes.programs import WorkerProgram
 from stepper.processes.starting import cores
 from stepper.processes.worker import Limits, Worker
+from stepper.records import Record
 from stepper.sweep import results
 from stepper.sweep.inputs import OVERDUE, Prepared, SweepInput, SweepJob
 from stepper.sweep.results import (
@@ -72,7 +73,7 @@ def judge_of(prepared: Prepared) -> Judge:
     return BreakJudge(prepared)
 
 
-class ChunkResult(Struct, frozen=True):
+class ChunkResult(Record):
     """Rows of a chunk, in the order of its inputs, and the seconds that they took."""
 
     rows: tuple[SweepRow, ...]
@@ -287,7 +288,7 @@ _RATE_OVER: Final = 20.0
 """Seconds over which the rate is taken."""
 
 
-class SweepProgress(Struct, frozen=True):
+class SweepProgress(Record):
     """How far a sweep has come: inputs that are done, of how many, a second, seconds left (None: not known yet)."""
 
     done: int

@@ -5,13 +5,12 @@ from __future__ import annotations
 from functools import partial
 from typing import Protocol, runtime_checkable
 
-from msgspec import Struct
-
 from stepper.compare.stops import StopComparison, set_reference
 from stepper.debug.debugger import Debugger
 from stepper.debug.moments.moment import MomentKind
 from stepper.debug.moments.texts import moment_text
 from stepper.errors import UsageError
+from stepper.records import Record
 from stepper.tensors.tolerances import Tolerances
 from tui.actions.registry import action
 from tui.application import Application
@@ -27,7 +26,7 @@ class HasDifferences(Protocol):
         ...
 
 
-class OpenReference(Struct, frozen=True):
+class OpenReference(Record):
     """Open a reference; the answer is its title."""
 
     file: str

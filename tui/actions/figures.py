@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from msgspec import Struct
-
 from stepper.debug.debugger import Debugger
 from stepper.debug.story.facts import Story
 from stepper.engine.machine import Machine
@@ -16,10 +14,11 @@ from stepper.export.options import FigureView
 from stepper.export.picture import FigureRequest
 from stepper.files.kinds import FigureFormat, FormatSubject, format_of_suffix
 from stepper.files.output import OutputFile
+from stepper.records import Record
 from tui.application import Application
 
 
-class DrawFigure(Struct, frozen=True):
+class DrawFigure(Record):
     """Write a figure of the model, or of the loop at an address, into a file; the answer is a sentence."""
 
     path: Path
@@ -42,7 +41,7 @@ class DrawFigure(Struct, frozen=True):
         return f"{self.path} written"
 
 
-class DrawStory(Struct, frozen=True):
+class DrawStory(Record):
     """Write a story into a file; the answer is a sentence."""
 
     path: Path

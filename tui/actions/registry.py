@@ -13,13 +13,13 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct
+from stepper.records import Record
 
 if TYPE_CHECKING:
     from tui.application import Application
 
 
-class Action(Struct, frozen=True):
+class Action(Record):
     """An action of the screen; `syntax` is what stands behind its name."""
 
     name: str

@@ -13,7 +13,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 from textual.keys import Keys as KnownKeys
 from textual.keys import _character_to_key as name_of_character
@@ -21,6 +20,7 @@ from textual.keys import _character_to_key as name_of_character
 from stepper.errors import UsageError
 from stepper.files.configuration import config_folder
 from stepper.files.toml import read_toml
+from stepper.records import Record
 from tui.actions.registry import actions
 from tui.keys.key_presets import PRESETS, Bindings
 from tui.keys.keymap import Keymap, keys_of
@@ -36,7 +36,7 @@ _KNOWN: Final = frozenset(str(key.value) for key in KnownKeys) | frozenset(NAMES
 PANES: Final = tuple(sorted({pane for key in KEYS for pane in key.panes}))
 
 
-class ChosenKeys(Struct, frozen=True):
+class ChosenKeys(Record):
     """Keys, and sentences on what is in conflict among them."""
 
     keymap: Keymap

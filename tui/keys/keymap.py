@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from msgspec import Struct
 from textual import events
 
+from stepper.records import Record
 from tui.keys.keys import (
     FOLLOWING,
     FOOTERS,
@@ -38,7 +38,7 @@ def keys_of(pane: str, keymap: Sequence[Key] = KEYS) -> Iterator[Key]:
     yield from (key for key in keymap if not key.panes)
 
 
-class Situation(Struct, frozen=True):
+class Situation(Record):
     """Facts that the last line follows beside the focused pane.
 
     `run` is how it stands: start, stop, ended, running, or empty (on the overview how its own run stands: making,

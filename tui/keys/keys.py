@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from msgspec import Struct
+from stepper.records import Record
 
 
-class Key(Struct, frozen=True):
+class Key(Record):
     """One or several keys for a command. `word` is for the footer, `panes` where it holds (empty: everywhere)."""
 
     keys: tuple[str, ...]

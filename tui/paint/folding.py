@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct
-
+from stepper.records import Record
 from tui.paint.rows import printable
 
 if TYPE_CHECKING:
@@ -16,7 +15,7 @@ _STEP: Final = 32
 """Rows by which it changes which operations are near."""
 
 
-class OperationEntry(Struct, frozen=True):
+class OperationEntry(Record):
     """A row: one operation by its index, or a folded group, which stands where its first operation does."""
 
     indices: tuple[int, ...]
@@ -28,7 +27,7 @@ class OperationEntry(Struct, frozen=True):
         return bool(self.title)
 
 
-class Listing(Struct, frozen=True, eq=False):
+class Listing(Record, eq=False):
     """All rows of a program; `row_of` says in which an operation is, `groups` which operations fold together."""
 
     program: Program

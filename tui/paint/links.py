@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct
-
+from stepper.records import Record
 from tui.keys.keymap import Keymap, key_for
 from tui.keys.keys import NAMES, shown
 from tui.paint.rows import Row, Token, cell_len
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from stepper.ir.model import Layer
 
 
-class LinkedValue(Struct, frozen=True, eq=False):
+class LinkedValue(Record, eq=False):
     """Value that a link stands for: an output of a layer of a program."""
 
     program: Program
@@ -39,7 +38,7 @@ class LinkedValue(Struct, frozen=True, eq=False):
         return str(address_of(target, compiled))
 
 
-class Destination(Struct, frozen=True, eq=False):
+class Destination(Record, eq=False):
     """Destination of a link: a line that Enter carries out ({op} is the address of `value`), or the key of a button.
 
     `at_once`: one click carries the line out.

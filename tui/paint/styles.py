@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from msgspec import Struct
 from rich.style import Style
 from textual.color import Color
 
+from stepper.records import Record
 
-class TokenStyle(Struct, frozen=True):
+
+class TokenStyle(Record):
     """A colour of the theme, so many percent of it; maybe on a ground of its own; `""`: as the pane has it."""
 
     colour: str = ""

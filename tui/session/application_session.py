@@ -8,10 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper.errors import StepperError, UsageError
+from stepper.records import Record
 from tui.paint.pane import Host
 from tui.state import State
 from tui.worker.driver import Driver, Receiver
@@ -50,14 +50,14 @@ class SessionHost(Host, Receiver, Protocol):
         """Arrange the screen as it was kept; `is_within`: the run stands between its start and its end."""
 
 
-class SessionBegun(Struct, frozen=True):
+class SessionBegun(Record):
     """The session as it begins: the result of restoring; `is_within`: the run stands between its start and its end."""
 
     result: RestoreResult
     is_within: bool
 
 
-class RestoreSession(Struct, frozen=True):
+class RestoreSession(Record):
     """Put back what was kept; without any, and if it `starts_up`, carry out the user's start-up file.
 
     `restored` is called in the worker with the answer.
@@ -83,7 +83,7 @@ class RestoreSession(Struct, frozen=True):
         return SessionBegun(back, machine.tick > 0 and not machine.finished)
 
 
-class SaveSession(Struct, frozen=True):
+class SaveSession(Record):
     """Save the session now; the answer is its file."""
 
     autosave: Autosave
@@ -94,7 +94,7 @@ class SaveSession(Struct, frozen=True):
         return self.autosave.save(debugger, self.layout)
 
 
-class OpenAnew(Struct, frozen=True):
+class OpenAnew(Record):
     """Read model and inputs once more, and run to the same place; the answer is a debugger and a sentence."""
 
     reopen: Reopen
@@ -112,7 +112,7 @@ class OpenAnew(Struct, frozen=True):
         return new, sentence
 
 
-class OpenFollowing(Struct, frozen=True):
+class OpenFollowing(Record):
     """Begin another run, with breakpoints and watches of this one; the answer is a debugger and a sentence."""
 
     make: Reopen
@@ -126,7 +126,7 @@ class OpenFollowing(Struct, frozen=True):
         return followed(debugger, self.make, partial(_kept_apart, self.autosave, self.layout))
 
 
-class OpenOtherForm(Struct, frozen=True):
+class OpenOtherForm(Record):
     """Begin anew with the sequences of the model opened as loops, or with the model as it was before (`closed`).
 
     The answer is a debugger, a sentence, and the model as it was.

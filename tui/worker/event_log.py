@@ -7,7 +7,7 @@ from collections import deque
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct
+from stepper.records import Record
 
 if TYPE_CHECKING:
     from stepper.debug.stop import Stop
@@ -36,7 +36,7 @@ class LogKind(Enum):
     FAULT = "fault"
 
 
-class LogEntry(Struct, frozen=True):
+class LogEntry(Record):
     """Something that happened: at which tick of which branch, in which place of the run, and in words.
 
     `command` is the line that did it, `breakpoint` the number of what stopped the run.

@@ -20,7 +20,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from msgspec import Struct
 
 from stepper.debug.inspection.views import FrameView, frame_views
 from stepper.debug.scopes import innermost_loop
@@ -28,6 +27,7 @@ from stepper.debug.stop import iteration_of
 from stepper.element_types import Array
 from stepper.errors import UsageError
 from stepper.plain_values import storable
+from stepper.records import Record
 
 if TYPE_CHECKING:
     from stepper.debug.debugger import Debugger
@@ -131,7 +131,7 @@ class PythonPrompt:
             return True
 
 
-class EvaluatePython(Struct, frozen=True):
+class EvaluatePython(Record):
     """Evaluate a line on the values of the frame at a depth; the answer is what it prints and what it is."""
 
     prompt: PythonPrompt

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from msgspec import Struct
-
 from stepper.integrations.dap.stack import Visit
+from stepper.records import Record
 
 if TYPE_CHECKING:
     from stepper.debug.debugger import Debugger
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 Answer_co = TypeVar("Answer_co", covariant=True)
 
 
-class ExecuteLine(Struct, frozen=True):
+class ExecuteLine(Record):
     """A line for the interpreter; `echo`: its answer is to be shown."""
 
     line: str
@@ -33,7 +32,7 @@ class Question(Protocol[Answer_co]):
         ...
 
 
-class Asked(Struct, frozen=True):
+class Asked(Record):
     """A question, and who gets the answer, in the application. One with a `title` is shown like a movement.
 
     `gives_way`: whatever else comes goes first. `line` is what was typed, if its names may be ambiguous.
@@ -49,19 +48,19 @@ class Asked(Struct, frozen=True):
 # --- other pictures from now on: carried out by Snapshots.adjust ------------------------------------------------------
 
 
-class ShowStatistic(Struct, frozen=True):
+class ShowStatistic(Record):
     """Show another number for each tensor."""
 
     name: str
 
 
-class ShowCells(Struct, frozen=True):
+class ShowCells(Record):
     """Have `State.cells` show all operations in these iterations, the last included; None: no longer."""
 
     window: tuple[int, int] | None
 
 
-class ShowValues(Struct, frozen=True, eq=False):
+class ShowValues(Record, eq=False):
     """Have `HistoryView.values` and `CellsView.values` show these operations of a graph, for one of those who look."""
 
     who: str
@@ -69,25 +68,25 @@ class ShowValues(Struct, frozen=True, eq=False):
     operations: tuple[int, ...] = ()
 
 
-class ShowTime(Struct, frozen=True):
+class ShowTime(Record):
     """Have `State.sweep` show all iterations, and these ones closely; None: no longer."""
 
     span: tuple[int, int] | None
 
 
-class ShowWatches(Struct, frozen=True):
+class ShowWatches(Record):
     """Have `State.watch_runs` show the watches of other loops than the one that is shown, or no longer."""
 
     wanted: bool
 
 
-class ShowRun(Struct, frozen=True, eq=False):
+class ShowRun(Record, eq=False):
     """Have `State.far` show this run of a loop; None: the one that is nearest, and only where the run is in none."""
 
     loop: LoopOfRun | None
 
 
-class ShowOverview(Struct, frozen=True):
+class ShowOverview(Record):
     """Have `State.overview` show what is known of the whole run, or no longer.
 
     `runs`: a run of which nothing is known is made by itself, while nothing else is asked for.
@@ -97,15 +96,15 @@ class ShowOverview(Struct, frozen=True):
     runs: bool = True
 
 
-class GoOnWithOverview(Struct, frozen=True):
+class GoOnWithOverview(Record):
     """Go on with the run of the overview, while nothing else is asked for."""
 
 
-class ShowAgain(Struct, frozen=True):
+class ShowAgain(Record):
     """Show the same once more: something has changed that nobody was told of."""
 
 
-class CompareWithin(Struct, frozen=True):
+class CompareWithin(Record):
     """Compare with other tolerances."""
 
     tolerances: Tolerances

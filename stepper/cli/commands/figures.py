@@ -10,8 +10,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from msgspec import Struct
-
 from stepper.cli.commands.export import check_file
 from stepper.cli.commands.export import execute as export
 from stepper.cli.options.figure_words import words_of
@@ -23,6 +21,7 @@ from stepper.files.allowed import SettingsFile
 from stepper.files.kinds import FORMATS
 from stepper.files.output import OutputFile, ProtectedFiles
 from stepper.files.toml import read_toml
+from stepper.records import Record
 from stepper.terminal import say
 from stepper.wording import no_such_file, none_of
 
@@ -33,7 +32,7 @@ _MOST_SHOWN: Final = 6
 _NAME: Final = re.compile(r"[\w./ -]+")
 
 
-class ListedFigure(Struct, frozen=True):
+class ListedFigure(Record):
     """A figure of the file: the files to be written, relative to that, and the words of its `export` command.
 
     `in_frames`: what is written is a folder of frames, and the words name it.
@@ -46,7 +45,7 @@ class ListedFigure(Struct, frozen=True):
     in_frames: bool = False
 
 
-class FigureList(Struct, frozen=True):
+class FigureList(Record):
     """The figures of a file, and the page that shows them ("": none): its path, title and first paragraph."""
 
     figures: tuple[ListedFigure, ...]

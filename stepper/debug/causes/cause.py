@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from stepper.ir.model import BodyRole, LayerSite
 from stepper.plain_values import plain_data
-from stepper.records import as_data
+from stepper.records import Record, as_data
 from stepper.wording import excerpt
 
 Scalar = bool | int | float | str
@@ -52,7 +52,7 @@ class NonFiniteKind(StrEnum):
 # --- places and values ----------------------------------------------------------------------------------------------
 
 
-class Enclosure(Struct, frozen=True):
+class Enclosure(Record):
     """A loop or an If around a place: which body of it runs, and in which iteration (None: of an If, or before the
     first).
     """
@@ -62,7 +62,7 @@ class Enclosure(Struct, frozen=True):
     iteration: int | None
 
 
-class Location(Struct, frozen=True):
+class Location(Record):
     """Place in a run: an operation (None: none in particular), the index of its output, and what is around it, from the
     outside inwards.
     """
@@ -87,7 +87,7 @@ def _in_short(location: Location) -> str:
     return f"{excerpt(str(location.operation or 'the run'))}{f' {where}' if where else ''}"
 
 
-class TensorBrief(Struct, frozen=True):
+class TensorBrief(Record):
     """A tensor in few words: its type and shape; `text` has its numbers, too, where they are few."""
 
     type: str
@@ -95,7 +95,7 @@ class TensorBrief(Struct, frozen=True):
     text: str
 
 
-class ValueChange(Struct, frozen=True):
+class ValueChange(Record):
     """Difference of a value from another: `count` of `size` elements, `first` the first of them, from what to what.
 
     `first` is None where the values are compared as a whole, because there is one element or another type or shape.
@@ -110,7 +110,7 @@ class ValueChange(Struct, frozen=True):
     first_now: str = ""
 
 
-class Carried(Struct, frozen=True):
+class Carried(Record):
     """A back edge of a loop: from which Result to which Parameter of its body, and the line of the edge."""
 
     result: LayerSite
@@ -118,7 +118,7 @@ class Carried(Struct, frozen=True):
     line: int
 
 
-class VerdictOperand(Struct, frozen=True):
+class VerdictOperand(Record):
     """An input of an operation of a condition: `layer` computes it, reshapes and conversions left out.
 
     `value` is that of a single element. `carried` is the Parameter into which a back edge carries it; `is_constant`: it
@@ -133,7 +133,7 @@ class VerdictOperand(Struct, frozen=True):
     row: int | None = None
 
 
-class Verdict(Struct, frozen=True):
+class Verdict(Record):
     """A boolean and the operation that gave it, in values: `NotEqual` of 12 and 12 is false.
 
     `decided_by` are the inputs, of a LogicalAnd, an If and the like, that alone make it what it is. `compares`: it is a
@@ -183,7 +183,7 @@ class Arithmetic(StrEnum):
     UNKNOWN = "unknown"
 
 
-class OperandValue(Struct, frozen=True):
+class OperandValue(Record):
     """An input of an operation: what computes it, its type and shape, and how many of its elements are NaN or infinite.
 
     `element` is the one that the element spoken of is made of (None: of several), `value` what it is.
@@ -254,7 +254,7 @@ class PartRole(StrEnum):
     CONDITION = "condition"
 
 
-class LinkPart(Struct, frozen=True):
+class LinkPart(Record):
     """An element of an input of an operation that an element of its output is made of: `role` says how.
 
     Of a term of a sum `amount` is the term, `share` its part of all magnitudes together; of a factor of a product its
@@ -272,7 +272,7 @@ class LinkPart(Struct, frozen=True):
     is_shape: bool = False
 
 
-class Link(Struct, frozen=True):
+class Link(Record):
     """A value on the way back: where it is, which element (None: no one in particular), and what it is.
 
     `kind` says where it comes from: the next link is that, if there is one. `line` is that of the entry of the port map
@@ -304,7 +304,7 @@ class Link(Struct, frozen=True):
     decides: LayerSite | None = None
 
 
-class Chain(Struct, frozen=True):
+class Chain(Record):
     """Origin of a value, link by link, back in time. `stopped` says why it ends before its beginning, if so."""
 
     links: tuple[Link, ...]

@@ -12,7 +12,6 @@ from math import isnan
 from typing import Any, Final
 
 import numpy as np
-from msgspec import Struct
 
 from stepper import element_types
 from stepper.debug.causes.cause import Arithmetic, Element, NonFiniteKind, OperandValue, Scalar
@@ -24,6 +23,7 @@ from stepper.engine.program import Operation, OpKind, Value
 from stepper.ir.model import layer_site
 from stepper.ops.emulation import emulated_dtype
 from stepper.plain_values import json_number
+from stepper.records import Record
 
 LARGEST_TRIED: Final = 2**22
 """Elements of all inputs of an operation up to which its kernel is run again; beyond, the first NaN or Inf counts."""
@@ -31,7 +31,7 @@ _FINITE: Final = (1.0, 0.5, 0.0)
 """Numbers in the place of a NaN or Inf: an operation that gives NaN or Inf for each of them gives it of its own."""
 
 
-class NanOrigin(Struct, frozen=True):
+class NanOrigin(Record):
     """Origin of the NaN or Inf in an element. `follows` is the operand that has it already, at its `element`.
 
     None: it is born in the operation, for which `arithmetic` and `formula` give the reason. It may be both: a NaN that
@@ -44,7 +44,7 @@ class NanOrigin(Struct, frozen=True):
     formula: str
 
 
-class NonFiniteOutput(Struct, frozen=True):
+class NonFiniteOutput(Record):
     """NaN, or else Inf, in an output: the first element of the `count` of `size` that have it, and its origin."""
 
     kind: NonFiniteKind

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any, Final
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper import element_types
@@ -47,6 +46,7 @@ from stepper.errors import Paused, StepperError, UsageError
 from stepper.ir.model import layer_site
 from stepper.query.address_syntax import Address, exact_name
 from stepper.query.atlas import Atlas
+from stepper.records import Record
 
 MOST_ELEMENTS: Final = 20_000
 """Elements of a source that are listed."""
@@ -321,7 +321,7 @@ _Reading = Callable[[Frame], Array | None]
 """Return what was asked about, given the frame that has it; None where that has none."""
 
 
-class _TrialMoment(Struct, frozen=True, eq=False):
+class _TrialMoment(Record, eq=False):
     """Moment of a run at which the reading is taken: the close of the iteration, or branch, of a seat.
 
     `leaves` is the operation (by index) of the graph of the seat that is to be left, a loop whose end is asked about.

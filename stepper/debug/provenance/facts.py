@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from msgspec import Struct
-
 from stepper.debug.causes.cause import Chain, Element, Link, Location, Scalar
 from stepper.engine.loops import EndReason
 from stepper.ir.model import LayerSite
+from stepper.records import Record
 
 
 class QuestionKind(StrEnum):
@@ -27,7 +26,7 @@ class Influence(StrEnum):
     CONTROL = "control"
 
 
-class SourceElement(Struct, frozen=True):
+class SourceElement(Record):
     """An element that what was asked about depends on."""
 
     index: Element
@@ -35,7 +34,7 @@ class SourceElement(Struct, frozen=True):
     part: Influence
 
 
-class SourceTensor(Struct, frozen=True):
+class SourceTensor(Record):
     """A tensor at which the way back ends: an input, a constant, a value that was edited, or a variable.
 
     `counts` says how many of its elements matter, by how they do; `elements` are these, all of them unless that are
@@ -64,7 +63,7 @@ class SourceTensor(Struct, frozen=True):
         return min(parts, key=list(Influence).index)
 
 
-class RuleCount(Struct, frozen=True):
+class RuleCount(Record):
     """How often the elements behind a type of operation were found by a method."""
 
     type: str
@@ -72,7 +71,7 @@ class RuleCount(Struct, frozen=True):
     count: int
 
 
-class LoopEnd(Struct, frozen=True):
+class LoopEnd(Record):
     """The end of a loop that was asked about: after how many iterations, and why.
 
     `is_set`: the trip count or the condition was set by hand, as `limit`, or to false whatever the body said.
@@ -85,7 +84,7 @@ class LoopEnd(Struct, frozen=True):
     is_set: bool = False
 
 
-class TrialCounts(Struct, frozen=True):
+class TrialCounts(Record):
     """How elements were tried: how many `candidates` rules left, how many of them were `tried` in how many `runs`.
 
     `excluded` of them do not matter alone. `reason` says why not all were tried.
@@ -98,7 +97,7 @@ class TrialCounts(Struct, frozen=True):
     reason: str = ""
 
 
-class Provenance(Struct, frozen=True):
+class Provenance(Record):
     """Why a value is what it is: `chain` is the way back, of a NaN or Inf to its birth; `behind` goes on from there.
 
     `sources` are all elements of inputs, constants and edits that it depends on, data before indices before control.
@@ -139,7 +138,7 @@ class Provenance(Struct, frozen=True):
         return f"<Provenance of {self.address}: {len(self.links)} links, {elements} elements of {len(self.sources)}>"
 
 
-class ElementUse(Struct, frozen=True):
+class ElementUse(Record):
     """An operation that an element reaches: `count` of `size` elements of its output in the iteration of `location`.
 
     `times` is in how many iterations it is reached, `last` the last of them (None: it is outside of all loops).
@@ -153,7 +152,7 @@ class ElementUse(Struct, frozen=True):
     last: int | None = None
 
 
-class OutputUse(Struct, frozen=True):
+class OutputUse(Record):
     """An output of the model that an element reaches, and which of its elements."""
 
     name: str
@@ -162,7 +161,7 @@ class OutputUse(Struct, frozen=True):
     elements: tuple[Element, ...]
 
 
-class Decision(Struct, frozen=True):
+class Decision(Record):
     """A loop or If whose condition, trip count or choice an element reaches, first in this iteration."""
 
     layer: LayerSite
@@ -170,7 +169,7 @@ class Decision(Struct, frozen=True):
     iteration: int | None
 
 
-class Uses(Struct, frozen=True):
+class Uses(Record):
     """Where an element goes: the operations in the order in which it reaches them, outputs of the model, decisions."""
 
     address: str

@@ -16,7 +16,6 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper.arguments import text as text_of
@@ -28,6 +27,7 @@ from stepper.engine.run import output_names
 from stepper.errors import UsageError
 from stepper.query.address_resolution import MAIN, layer_address, resolve, shape_asked
 from stepper.query.address_syntax import Address, Level, Name, NameKind, parse_address
+from stepper.records import Record
 
 _SHAPE: Final = re.compile(r"(?:the |this )?shape of (?P<of>.+)|shape\((?P<called>.+)\)")
 _BARE_SHAPE: Final = re.compile(r"(?:the |this )?shape\??")
@@ -37,7 +37,7 @@ _END: Final = re.compile(r"(?:the )?end(?:(?: of)? (?P<loop>.+))?")
 _ITERATIONS: Final = re.compile(r"(?P<count>\d{1,18}) iterations?(?: of (?P<loop>.+))?")
 
 
-class WhyQuestion(Struct, frozen=True):
+class WhyQuestion(Record):
     """A question: why the element, or the shape, of the value at an `address`; or why the loop of a name ended.
 
     `loop` is its name (empty: the one around the present, else the last); `iterations` how many it is said to have run.

@@ -9,8 +9,6 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any, Final, Literal
 
-from msgspec import Struct
-
 from stepper.debug.causes.cause import (
     Arithmetic,
     Element,
@@ -25,7 +23,7 @@ from stepper.debug.provenance.facts import SourceTensor
 from stepper.engine.loops import EndReason
 from stepper.ir.model import LayerSite
 from stepper.plain_values import plain_data
-from stepper.records import as_data
+from stepper.records import Record, as_data
 
 _AFTER_ALL: Final = 2**62
 
@@ -34,7 +32,7 @@ MOST_LINKS: Final = 40
 """Links of a story that are looked for at first."""
 
 
-class StoryQuestion(Struct, frozen=True):
+class StoryQuestion(Record):
     """A question: why the value at an `address` is what it is, or (`ends`) why the loop of that name ended.
 
     Without a name it is the loop around the present, else the last one that ended. `fails`: why the operation that
@@ -60,7 +58,7 @@ class LinkRole(StrEnum):
     PATH = "path"
 
 
-class StoryFactor(Struct, frozen=True):
+class StoryFactor(Record):
     """An element of an operation's output (element None: the whole tensor), and its value; `name` is the short name.
 
     `is_shape`: it is an extent of that output, and `element` says along which axis.
@@ -74,7 +72,7 @@ class StoryFactor(Struct, frozen=True):
     is_shape: bool = False
 
 
-class StoryOperand(Struct, frozen=True):
+class StoryOperand(Record):
     """A part of a link: `amount` is the term that it stands for, `share` that of the result, `beside` the other factor.
 
     `link` is the number of the link that made it (None: it was not followed).
@@ -89,7 +87,7 @@ class StoryOperand(Struct, frozen=True):
     link: int | None = None
 
 
-class OperandGroup(Struct, frozen=True):
+class OperandGroup(Record):
     """Sum of all `count` terms that come from one tensor."""
 
     name: str
@@ -99,7 +97,7 @@ class OperandGroup(Struct, frozen=True):
     share: float | None
 
 
-class Entry(Struct, frozen=True):
+class Entry(Record):
     """A way of a value into or out of a body: over which Parameter or port, and the line of the file that says so.
 
     `factor` is what was handed over, outside of a loop; of a back edge `None`.
@@ -112,7 +110,7 @@ class Entry(Struct, frozen=True):
     factor: StoryFactor | None = None
 
 
-class StoryLink(Struct, frozen=True):
+class StoryLink(Record):
     """One element of one operation in one iteration. `key` is the same in every story that it is in.
 
     `row` and `column` are its place; `share` is its exact part of what was asked about (None: that has no meaning).
@@ -173,7 +171,7 @@ class StoryLink(Struct, frozen=True):
         )
 
 
-class StoryEdge(Struct, frozen=True):
+class StoryEdge(Record):
     """From the link that made a value to the one that it went into; `ways` are the borders of bodies that it passed.
 
     `moves` counts the operations on the way that only moved it, `kept` the iterations that only passed it on.
@@ -192,7 +190,7 @@ class StoryEdge(Struct, frozen=True):
         return next((way for way in self.ways if way.kind is LinkKind.BACK_EDGE), None)
 
 
-class StoryRow(Struct, frozen=True):
+class StoryRow(Record):
     """An operation (or Parameter) on the path, and which element of it; None where that differs by column.
 
     `history` is the element in the iterations of `Story.iterations`, None where it is not known. `hidden` operations of
@@ -209,7 +207,7 @@ class StoryRow(Struct, frozen=True):
     is_shape: bool = False
 
 
-class StoryColumn(Struct, frozen=True):
+class StoryColumn(Record):
     """An iteration: its number in each loop from the outermost inwards; () is the model's own graph.
 
     `phase` is -1 or 1 for what a graph does before or after the loop in it that has columns of its own. Of a run of
@@ -234,7 +232,7 @@ def time_of(path: tuple[int, ...], phase: int) -> tuple[int, ...]:
     return (*path, phase * _AFTER_ALL) if phase else path
 
 
-class StorySlices(Struct, frozen=True):
+class StorySlices(Record):
     """An input of a loop that is cut along an axis: its short name, `count` slices of `size` elements each."""
 
     name: str
@@ -245,7 +243,7 @@ class StorySlices(Struct, frozen=True):
     count: int
 
 
-class StoryEnd(Struct, frozen=True):
+class StoryEnd(Record):
     """The end of a loop that was asked about: why, after which iteration (-1: none ran), of at most how many.
 
     `unasked` are comparisons of the side of an If that did not run, and so did not count. `sliced` are the inputs whose
@@ -268,7 +266,7 @@ class StoryEnd(Struct, frozen=True):
         return self.is_set or self.reason is EndReason.SLICES
 
 
-class Story(Struct, frozen=True):
+class Story(Record):
     """Why a value is what it is, or why a loop ended.
 
     `address` is what was asked about, `name` the same in short; `asked` the number of its link. `loops` are the loops

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Set
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper.debug.story.facts import Story, StoryEdge, StoryLink, StoryRow
+from stepper.records import Record
 
 
 class CutEdge(NamedTuple):
@@ -23,7 +23,7 @@ class CutEdge(NamedTuple):
     is_bad: bool
 
 
-class ShortStory(Struct, frozen=True):
+class ShortStory(Record):
     """A story of the columns that are left, and what was between them.
 
     `torn` is the column behind which `left_out` columns are missing (-1: before the first; None: all are there);

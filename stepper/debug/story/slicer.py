@@ -27,6 +27,7 @@ from stepper.engine.program import BranchPlan, LoopPlan, Operation, OpKind, Prog
 from stepper.engine.rules import Rules
 from stepper.errors import KernelError
 from stepper.ir.model import Layer
+from stepper.records import Record
 
 MOST_FOLLOWED: Final = 3
 """Operands that are followed of one element."""
@@ -40,7 +41,7 @@ _MOST_FRAMES: Final = 256
 Order = tuple[int, ...]
 
 
-class Way(Struct, frozen=True):
+class Way(Record):
     """A border of a body on the way of a value: how, over which layer, and (to outside of all loops) from where."""
 
     kind: LinkKind

@@ -8,7 +8,6 @@ from time import thread_time
 from typing import Final
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper.compare.comparison import RunComparison
@@ -28,6 +27,7 @@ from stepper.errors import StepperError
 from stepper.html_tables import html_table
 from stepper.ir.model import layer_site
 from stepper.openvino.partner import OPENVINO
+from stepper.records import Record
 
 SECONDS: Final = 60.0
 """Seconds that the run of a check may take, unless another number is asked for."""
@@ -43,7 +43,7 @@ at those that the values that are carried show later."""
 _MEMORY: Final = 2**29
 
 
-class CheckedRun(Struct, frozen=True):
+class CheckedRun(Record):
     """Findings of a run, its facts, and in words what was looked for."""
 
     findings: tuple[Finding, ...]

@@ -7,14 +7,13 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-from msgspec import Struct
-
 from stepper.diagnosis.reduce.case import first_changing_pass
 from stepper.diagnosis.reduce.draft import DraftBody, DraftGraph, DraftLayer, DraftModel
 from stepper.diagnosis.reduce.trials import FaultKind, FoundFault, RunSettings
 from stepper.element_types import Array
 from stepper.ir.model import Source
 from stepper.operation_types import VIEWS
+from stepper.records import Record
 
 # Features of a model by which known faults of the runtime are recognised, and which a reduction may not bring in.
 
@@ -327,7 +326,7 @@ def _needed_sources(graph: DraftGraph, layer: DraftLayer) -> Iterator[Source]:
     yield from (one for index, one in enumerate(layer.sources) if one is not None and index not in dropped)
 
 
-class ShownFacts(Struct, frozen=True):
+class ShownFacts(Record):
     """Features of a reduced model, types of its operations, and the first pass that changes what it computes (empty:
     none).
     """
@@ -337,7 +336,7 @@ class ShownFacts(Struct, frozen=True):
     features: frozenset[ModelFeature] = frozenset()
 
 
-class FaultSignature(Struct, frozen=True):
+class FaultSignature(Record):
     """Features of a reduced model and of the way it shows, all of a known fault; an empty one is not asked for.
 
     `kinds` are those of the disagreement, `what` is in its place in OpenVINO's sources, one of `says` in its message;
@@ -375,7 +374,7 @@ class FaultSignature(Struct, frozen=True):
         )
 
 
-class RuntimeFault(Struct, frozen=True):
+class RuntimeFault(Record):
     """A fault of the runtime: what is wrong, since which version it is known, where it is, and how it shows."""
 
     id: str

@@ -50,6 +50,7 @@ from stepper.ir.reader import read
 from stepper.processes.messages import ENDED, LOADING
 from stepper.processes.starting import cores
 from stepper.processes.worker import Limits, Worker
+from stepper.records import Record
 
 # The state of a hunt: a folder with a line for each seed, which survives whatever ends the program, and the cases.
 
@@ -65,7 +66,7 @@ class SeedOutcome(StrEnum):
     UNDECIDED = "undecided"
 
 
-class HuntSetting(Struct, frozen=True):
+class HuntSetting(Record):
     """Owner of the lines of a folder: the profile, and the version of OpenVINO."""
 
     profile: Profile
@@ -152,7 +153,7 @@ SETTINGS: Final = RunSettings("openvino", 1000)
 _TRIAL: Final = 30.0
 
 
-class TriedSeed(Struct, frozen=True):
+class TriedSeed(Record):
     """Result of a seed, with the smallest model where the outputs differ and it was made small now."""
 
     record: SeedRecord
@@ -303,7 +304,7 @@ _CASES: Final = "cases"
 _UNNAMED: Final = "unnamed"
 
 
-class HuntProgress(Struct, frozen=True):
+class HuntProgress(Record):
     """How far a hunt has come."""
 
     seeds: int
@@ -312,7 +313,7 @@ class HuntProgress(Struct, frozen=True):
     seconds: float
 
 
-class FaultCount(Struct, frozen=True):
+class FaultCount(Record):
     """A fault in the table: its id, how many seeds show it, the smallest case, and where it is as far as is known.
 
     `is_known`: it is in the catalogue. `is_ours`: our engine fails where OpenVINO computes. `case` is a folder beside
@@ -329,7 +330,7 @@ class FaultCount(Struct, frozen=True):
     case: str
 
 
-class HuntReport(Struct, frozen=True):
+class HuntReport(Record):
     """Result of a hunt, with what the folder had before: how many seeds came to what, and the faults."""
 
     seeds: int
@@ -514,14 +515,14 @@ _MEMORY: Final = 2 * 2**30
 _SECONDS: Final = 60.0
 
 
-class KnownCase(Struct, frozen=True):
+class KnownCase(Record):
     """A fault of the catalogue with the folder of its case."""
 
     fault: RuntimeFault
     folder: Path
 
 
-class CaseOutcome(Struct, frozen=True):
+class CaseOutcome(Record):
     """A case as it was run: what shows (None: nothing), by which name that is known, expected and given outputs.
 
     `model` has a line for each layer.

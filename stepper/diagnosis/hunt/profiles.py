@@ -10,6 +10,7 @@ from msgspec import Struct
 from stepper.diagnosis.reduce.trials import ObserveValues, TryModel
 from stepper.processes.programs import WorkerProgram
 from stepper.processes.worker import Worker
+from stepper.records import Record
 
 PROGRAM: Final = WorkerProgram("the hunt", "stepper.diagnosis.hunt.service")
 BUILDING: Final = "building"
@@ -41,7 +42,7 @@ class BuildModel(Struct, frozen=True, tag=True):
 HuntAct = TryModel | ObserveValues | BuildModel
 
 
-class BuiltModel(Struct, frozen=True):
+class BuiltModel(Record):
     """A random model: what it shows, in words; empty where nothing could be built."""
 
     description: str

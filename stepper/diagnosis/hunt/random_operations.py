@@ -18,12 +18,13 @@ import openvino.opset1 as ops1
 import openvino.opset7 as ops7
 import openvino.opset8 as ops8
 import openvino.opset13 as ops
-from msgspec import Struct
+
+from stepper.records import Record
 
 # How far a generator leaves the ground on which every runtime is known to agree.
 
 
-class Freedom(Struct, frozen=True):
+class Freedom(Record):
     """Probabilities, each of something that a careful generator leaves out. With 0 nothing is drawn for it.
 
     `idle`: a loop keeps inputs, states and Results that nothing needs. `shared`: a Constant is read by several

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Final
 
 from lxml import etree
-from msgspec import Struct
 
 from stepper.debug.debugger import Debugger
 from stepper.diagnosis.check.subject import finding_of
@@ -21,6 +20,7 @@ from stepper.files.kinds import IR, IR_SUFFIX, IR_WEIGHTS, WEIGHTS_SUFFIX
 from stepper.files.output import OutputFile, ProtectedFiles, writing_all
 from stepper.ir.model import LayerSite, Model
 from stepper.ir.xml import line_of, parse
+from stepper.records import Record
 
 # --- A model with marks for OpenVINO: operations that it leaves in f32 when it computes in fewer bits ----------------
 #
@@ -77,7 +77,7 @@ def write_marked(model: Model, kept: Iterable[LayerSite], files: tuple[OutputFil
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-class CheckedPrecision(Struct, frozen=True):
+class CheckedPrecision(Record):
     """Findings, the layers to leave in f32 (none where it holds, or no set of them mends it), and how often it was run.
 
     `mends`: with these in f32 it holds.

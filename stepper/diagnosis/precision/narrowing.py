@@ -13,7 +13,6 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import ml_dtypes
 import numpy as np
-from msgspec import Struct
 
 from stepper.debug.debugger import Debugger
 from stepper.element_types import Array, is_floating
@@ -27,11 +26,12 @@ from stepper.ir.model import Graph, Layer, LayerSite, Model, layer_site
 from stepper.openvino.partner import NUMPY_BF16, NUMPY_F16, OpenVINOPartner
 from stepper.ops import registry
 from stepper.ops.emulation import EMULATED, rounded
+from stepper.records import Record
 
 # --- How far the outputs of a run are from those of the plain one ----------------------------------------------------
 
 
-class Loss(Struct, frozen=True):
+class Loss(Record):
     """Loss of one output: `error` is the norm of the difference over that of the plain output.
 
     It is Inf where a float that was finite is not, where integers, booleans or strings are others, and of other shapes.
@@ -458,7 +458,7 @@ class Harm(StrEnum):
     """An integer or a boolean is another one."""
 
 
-class Parting(Struct, frozen=True):
+class Parting(Record):
     """Where the result of an operation was harmed first: the loops around it with their iterations, the element.
 
     `error` is the norm of the difference over that of the plain result.
@@ -475,7 +475,7 @@ class Parting(Struct, frozen=True):
     error: float
 
 
-class OtherWay(Struct, frozen=True):
+class OtherWay(Record):
     """Where the two runs do not do the same things any more: in this loop, or at this If, in these iterations."""
 
     layer: LayerSite
@@ -484,7 +484,7 @@ class OtherWay(Struct, frozen=True):
     tick: int
 
 
-class SideBySide(Struct, frozen=True):
+class SideBySide(Record):
     """The first harm of each kind to each operation, in the order of time; `other_way` None: to the end alike."""
 
     partings: tuple[Parting, ...]

@@ -23,7 +23,6 @@ from string import Template
 from typing import Any, Final
 
 import numpy as np
-from msgspec import Struct
 
 from stepper import element_types
 from stepper.compare.passes import PassEffect, pass_reports
@@ -41,6 +40,7 @@ from stepper.openvino.partner import NUMPY
 from stepper.openvino.program import is_installed
 from stepper.ops.operands import shape_text
 from stepper.processes.starting import script_command
+from stepper.records import Record
 from stepper.tensors.tolerances import Tolerance
 from stepper.wording import counted
 
@@ -52,7 +52,7 @@ MOST_NUMBERS: Final = 1000
 """Elements of a tensor that stand in the script; those of a larger one are in a file."""
 
 
-class ScriptTensor(Struct, frozen=True):
+class ScriptTensor(Record):
     """A tensor of a script: what numpy alone can hold of it, and its place in the file that has it, too."""
 
     value: Array
@@ -60,14 +60,14 @@ class ScriptTensor(Struct, frozen=True):
     key: str
 
 
-class ScriptOutput(Struct, frozen=True):
+class ScriptOutput(Record):
     """An output: what is expected, and within which tolerance."""
 
     tensor: ScriptTensor
     tolerance: Tolerance
 
 
-class ScriptFacts(Struct, frozen=True):
+class ScriptFacts(Record):
     """Facts of a script: the fault in a sentence, inputs and expected outputs, and how both are run.
 
     `spec` is the breakpoint of a run that stops.
@@ -375,7 +375,7 @@ _SCRIPT_SECONDS: Final = 60.0
 _MOST_KERNELS: Final = 24
 
 
-class ResponsiblePass(Struct, frozen=True):
+class ResponsiblePass(Record):
     """The first pass of OpenVINO after which a model computes something else, by its number and name."""
 
     number: int

@@ -22,7 +22,6 @@ from functools import partial
 from typing import Any, Final
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper.diagnosis.reduce import edits
@@ -46,6 +45,7 @@ from stepper.engine.compiler import compile_model
 from stepper.engine.inputs import bind_inputs, bind_states
 from stepper.engine.rules import Rules
 from stepper.ir.reader import ModelSource, opened
+from stepper.records import Record
 
 SECONDS: Final = 300.0
 """Seconds that a reduction may take, unless another number is asked for."""
@@ -56,7 +56,7 @@ _MORE_MOVES: Final = 1_000
 _MOST_PASSES: Final = 8
 
 
-class ReductionProgress(Struct, frozen=True):
+class ReductionProgress(Record):
     """How far a reduction has come."""
 
     operations: int
@@ -64,7 +64,7 @@ class ReductionProgress(Struct, frozen=True):
     seconds: float
 
 
-class Reduction(Struct, frozen=True):
+class Reduction(Record):
     """The smallest candidate with the fault. `operations` are how many there were, and how many there are.
 
     `expected` and `given` are the outputs on both sides (ours or the twin's, and those that are wrong), where there are

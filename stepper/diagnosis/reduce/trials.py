@@ -19,6 +19,7 @@ from stepper.errors import StepperError
 from stepper.processes.messages import ENDED, EndKind, ProcessEnd
 from stepper.processes.programs import WorkerProgram
 from stepper.processes.worker import Limits, Worker
+from stepper.records import Record
 from stepper.tensors.tolerances import Tolerances
 
 # Which fault is to be kept: the condition that a user gives, and the fault that a trial finds.
@@ -65,7 +66,7 @@ class FaultKind(StrEnum):
     SHAPES = "shapes"
 
 
-class FoundFault(Struct, frozen=True):
+class FoundFault(Record):
     """A fault as a trial finds it; `program` is what has it: stepper, OpenVINO, or the path of a reference.
 
     `what` is the class of the error, the place in OpenVINO's sources that refuses, the signal, or which numbers differ;
@@ -101,7 +102,7 @@ STEPPING: Final = "stepping through"
 """The stage in which our own engine runs."""
 
 
-class RunSettings(Struct, frozen=True):
+class RunSettings(Record):
     """How a candidate is run: rule book, the most iterations and moves, device and precision of OpenVINO.
 
     `engine` and `choices` (pattern and engine) say who computes our run, `extensions` are libraries with operations for
@@ -151,7 +152,7 @@ class NameKernels(Struct, frozen=True, tag=True):
     settings: RunSettings
 
 
-class ChosenKernel(Struct, frozen=True):
+class ChosenKernel(Record):
     """A node of the compiled model: what it is there, its kernel, and the layers that it stands for."""
 
     type: str
@@ -159,7 +160,7 @@ class ChosenKernel(Struct, frozen=True):
     layers: str
 
 
-class KernelFacts(Struct, frozen=True):
+class KernelFacts(Record):
     """The kernels of a compiled model, in the order in which they run."""
 
     kernels: tuple[ChosenKernel, ...]
@@ -168,7 +169,7 @@ class KernelFacts(Struct, frozen=True):
 TrialAct = TryModel | ObserveValues | NameKernels
 
 
-class TrialFacts(Struct, frozen=True):
+class TrialFacts(Record):
     """Result of a trial: the fault, None for none; how many of the arrays are expected outputs; moves of our run."""
 
     fault: FoundFault | None
@@ -185,7 +186,7 @@ class ObservedKey(Struct, frozen=True, array_like=True):
     is_last: bool
 
 
-class ObservedFacts(Struct, frozen=True):
+class ObservedFacts(Record):
     """The keys of the arrays, in their order."""
 
     keys: tuple[ObservedKey, ...]
@@ -222,7 +223,7 @@ class TrialOutcome(NamedTuple):
     given: tuple[Array, ...] = ()
 
 
-class ObservedRun(Struct, frozen=True):
+class ObservedRun(Record):
     """The first and the last value of each output of a run."""
 
     first: Mapping[tuple[LayerAddress, int], Array]

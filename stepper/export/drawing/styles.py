@@ -12,12 +12,12 @@ from functools import cache
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper.export.figures.figure import Cluster, FigureNode, NodeKind
 from stepper.export.fonts import FAMILY, HEADING_SIZE, LABEL_SIZE, SLIDE_SIZE, SMALL_SIZE, advance
 from stepper.export.options import Theme
+from stepper.records import Record
 
 Palette = Mapping[str, str]
 
@@ -333,7 +333,7 @@ POINTS: Final = 0.75
 """Points a pixel: 96 pixels are an inch of 72 points."""
 
 
-class Rectangle(Struct, frozen=True):
+class Rectangle(Record):
     """A rectangle with corners of a radius; `opacity` is that of its fill, from 0 to 1 (None: 1)."""
 
     style: str
@@ -345,7 +345,7 @@ class Rectangle(Struct, frozen=True):
     opacity: float | None = None
 
 
-class Path(Struct, frozen=True):
+class Path(Record):
     """Lines from point to point; each part is a line of its own, closed where `closed`."""
 
     style: str
@@ -363,7 +363,7 @@ def polygon(style: str, *corners: Point) -> Path:
     return Path(style, (corners,), closed=True)
 
 
-class Disc(Struct, frozen=True):
+class Disc(Record):
     """A filled circle."""
 
     style: str
@@ -372,7 +372,7 @@ class Disc(Struct, frozen=True):
     radius: float
 
 
-class TextLine(Struct, frozen=True):
+class TextLine(Record):
     """A line of text on its base line; `anchor` is start, middle or end. `hidden`: readers aloud leave it out."""
 
     style: str
@@ -383,7 +383,7 @@ class TextLine(Struct, frozen=True):
     hidden: bool = False
 
 
-class Group(Struct, frozen=True):
+class Group(Record):
     """Shapes that are one thing: the classes that choose their styles, an id, a title that is shown on demand.
 
     `area` (x, y, width, height) is where a picture stands whose shapes a script replaces.
@@ -399,7 +399,7 @@ class Group(Struct, frozen=True):
 Shape = Rectangle | Path | Disc | TextLine | Group
 
 
-class PageDrawing(Struct, frozen=True):
+class PageDrawing(Record):
     """Everything on the page in the order of painting; `title` and `description` are its text for readers aloud.
 
     `points` is how many points (1/72 inch) a unit is: 0.75 where units are pixels, 1 where they are points.
@@ -423,7 +423,7 @@ _NAMES: Final = frozenset({"label", "title", "back", "halo"})
 """Styles of texts that are names."""
 
 
-class DrawnStep(Struct, frozen=True):
+class DrawnStep(Record):
     """An iteration, or a range [begin, end) of iterations that are not drawn; empty: the run had none."""
 
     begin: int
@@ -448,7 +448,7 @@ NOT_BEGUN: Final = DrawnStep(0, 0)
 """The one step of a run without iterations."""
 
 
-class MadeShapes(Struct, frozen=True):
+class MadeShapes(Record):
     """The items [first, behind) of a drawing, which come to be in a step; `known`: their texts are known before."""
 
     first: int
@@ -457,7 +457,7 @@ class MadeShapes(Struct, frozen=True):
     known: bool = False
 
 
-class StepTimes(Struct, frozen=True):
+class StepTimes(Record):
     """The steps of a drawing, when its items come to be (those that are not named are always there), its bands."""
 
     steps: tuple[DrawnStep, ...]
@@ -465,7 +465,7 @@ class StepTimes(Struct, frozen=True):
     bands: tuple[Rectangle, ...]
 
 
-class TimedShape(Struct, frozen=True):
+class TimedShape(Record):
     """A shape that is there in the steps [begin, end); the step after the last one is the whole, when all is done."""
 
     shape: Shape
@@ -473,7 +473,7 @@ class TimedShape(Struct, frozen=True):
     end: int
 
 
-class SteppedDrawing(Struct, frozen=True):
+class SteppedDrawing(Record):
     """A drawing with the shapes of all steps, in the order of painting; `page` is the whole."""
 
     page: PageDrawing

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from msgspec import Struct, field
+from msgspec import field
 
 from stepper.debug.loop_limits import ConditionLimit
 from stepper.engine.program import Elsewhere
@@ -14,9 +14,10 @@ from stepper.export.options import BlockStyle, ConstantStyle, ValueDetail
 from stepper.export.parting import RunDifferences
 from stepper.ir.model import Graph, Layer, Model
 from stepper.name_patterns import Pattern, PatternError, regex
+from stepper.records import Record
 
 
-class Highlight(Struct, frozen=True):
+class Highlight(Record):
     """A layer of one graph and, in an unrolled trace, the iteration (None: all)."""
 
     graph: Graph
@@ -24,7 +25,7 @@ class Highlight(Struct, frozen=True):
     iteration: int | None = None
 
 
-class FigureContent(Struct, frozen=True):
+class FigureContent(Record):
     """Selection and detail of a figure. `depth`: levels of bodies that are drawn inside of their layer.
 
     `only` and `hide` are regular expressions for names, or whole types; `carried` leaves of a body only what back edges

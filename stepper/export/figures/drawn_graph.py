@@ -15,7 +15,6 @@ from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from msgspec import Struct
 
 from stepper import element_types
 from stepper.element_types import STRING_DTYPE, Array
@@ -30,6 +29,7 @@ from stepper.operation_types import NO_OPERATIONS
 from stepper.ops.operands import shape_text
 from stepper.plain_values import storable
 from stepper.query.short_names import is_automatic, last_part, short_names_of
+from stepper.records import Record
 from stepper.tensors.number_text import nested_text, number_text
 from stepper.tensors.statistics import Statistics, statistics
 from stepper.wording import counted, excerpt
@@ -184,7 +184,7 @@ class ValueMark(NamedTuple):
         return f"{self.elements} {self.word}" if self.elements else f"{self.word} was {shape_text(self.before)}"
 
 
-class ValueSummary(Struct, frozen=True):
+class ValueSummary(Record):
     """One value: type and shape, statistics where they were asked for, all numbers where they are few.
 
     `marks` are its anomalies. `grid` has the cells of a thumbnail.
@@ -285,7 +285,7 @@ def thumbnails(grids: Iterable[Grid | None]) -> list[Thumbnail | None]:
     return [None if grid is None else Thumbnail(tuple(tuple(map(shade, row)) for row in grid)) for grid in kept]
 
 
-class FoldingOptions(Struct, frozen=True):
+class FoldingOptions(Record):
     """Layers without boxes of their own: Constants (folded into their readers), shape arithmetic, accumulators.
 
     `hidden` are further operations (by id) of which only groups are drawn; Parameters and Results among them stay.
@@ -302,7 +302,7 @@ class FoldingOptions(Struct, frozen=True):
     results: bool = False
 
 
-class DrawnNode(Struct, frozen=True):
+class DrawnNode(Record):
     """A box: `layers` are the ids that it stands for, the key first; `constants` the Constants folded into it.
 
     `label` tells it apart from boxes of the same `name`.
@@ -331,7 +331,7 @@ class DrawnBackEdge(NamedTuple):
     parameter: int
 
 
-class DrawnGraph(Struct, frozen=True, dict=True):
+class DrawnGraph(Record, dict=True):
     """Boxes in file order, each tensor's edges once per reader, back edges apart.
 
     `box_of` maps every layer id to the key of its box; a Constant that several read to its first reader. `first` and

@@ -10,10 +10,11 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Final, NamedTuple
 
-from msgspec import Struct, field
+from msgspec import field
 
 from stepper.engine.program import legend, mark_of
 from stepper.ir.model import BodyRole
+from stepper.records import Record
 
 
 class NodeKind(StrEnum):
@@ -99,7 +100,7 @@ class LegendSign(StrEnum):
     CUT = "cut"
 
 
-class LegendEntry(Struct, frozen=True):
+class LegendEntry(Record):
     """Meaning of a line or a box in `words`; `look` is how it looks, for formats of text."""
 
     sign: LegendSign
@@ -126,7 +127,7 @@ class ValueState(StrEnum):
     ALIKE = "alike"
 
 
-class Thumbnail(Struct, frozen=True):
+class Thumbnail(Record):
     """A tensor as a small picture: rows of shades from 0 to 1 (None: not finite); one row alone is a sparkline."""
 
     rows: tuple[tuple[float | None, ...], ...]
@@ -179,21 +180,21 @@ def prefix_of(inside: tuple[InnerBody, ...]) -> str:
     return "".join(f"{body.layer}{'' if body.runs_often else SIDES[body.role][0]}." for body in inside)
 
 
-class IterationPlace(Struct, frozen=True):
+class IterationPlace(Record):
     """The iteration (its frame) that something stands in, and its id within, which all iterations share."""
 
     stage: str
     within: str
 
 
-class BodyEnds(Struct, frozen=True):
+class BodyEnds(Record):
     """Result and Parameter of a loop's body that an edge to or from an iteration is of; None: it has none there."""
 
     result: int | None = None
     parameter: int | None = None
 
 
-class FigureNode(Struct, frozen=True):
+class FigureNode(Record):
     """A box: its label, further lines, what is remarkable in it (`marks`), and in full what it is (`title`).
 
     `name` is that of an operation whose label is its type, or a formula: `half` of `Divide(·, 2)`; `brief` the label
@@ -231,7 +232,7 @@ class FigureNode(Struct, frozen=True):
         return (label, *named, *self.lines, *((" ".join(f"! {mark}" for mark in self.marks),) if self.marks else ()))
 
 
-class FigureEdge(Struct, frozen=True):
+class FigureEdge(Record):
     """From a node to a node (or to a cluster as a whole); `output` tells tensors of one source apart.
 
     `body` is what an edge to or from an iteration is of; `details` say how a port cuts or joins, and of a back edge
@@ -251,7 +252,7 @@ class FigureEdge(Struct, frozen=True):
     leaves: int = -1
 
 
-class FramePort(Struct, frozen=True):
+class FramePort(Record):
     """A port on the rim of a frame: input (or output) `index` of its layer, which leads to (from) `ends` inside.
 
     `words` stand beside it, the first that there is room for.
@@ -263,7 +264,7 @@ class FramePort(Struct, frozen=True):
     is_output: bool = False
 
 
-class Cluster(Struct, frozen=True):
+class Cluster(Record):
     """A body, a side of an If or an iteration, drawn as a frame round its nodes; `parent` is "" at the top.
 
     `idle`: a side of an If that did not run, or a loop without an iteration; `is_passed`: what would be carried goes
@@ -288,7 +289,7 @@ class Cluster(Struct, frozen=True):
     shows: InnerBody | None = None
 
 
-class Figure(Struct, frozen=True, dict=True):
+class Figure(Record, dict=True):
     """Everything that is drawn; `description` says in sentences what a reader sees.
 
     `notes` say what was left out, `equations` and `facts` are lines to stand below, `legend` explains lines and boxes.

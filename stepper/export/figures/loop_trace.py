@@ -28,11 +28,12 @@ from stepper.ir.lowering import unopened
 from stepper.ir.model import Body, Graph, Layer, Model
 from stepper.ops.operands import form_text
 from stepper.recording.origin import Iterations
+from stepper.records import Record
 from stepper.tensors.number_text import nested_text
 from stepper.wording import counted, excerpt, near_text
 
 
-class LoopPath(Struct, frozen=True):
+class LoopPath(Record):
     """A TensorIterator, Loop or If: the layers round it, itself, and the graph in which it stands."""
 
     around: tuple[Layer, ...]
@@ -95,7 +96,7 @@ def find_loop(model: Model, name: str | None) -> LoopPath:
 V = TypeVar("V")
 
 
-class BranchValues(Struct, frozen=True):
+class BranchValues(Record):
     """A side of an If at its end: references to its values, by slot."""
 
     program: Program
@@ -145,7 +146,7 @@ _EVER: Final = 10**15
 _ACTIVATION: Final = re.compile(r"@([0-9]{1,15})")
 
 
-class SliceRange(Struct, frozen=True):
+class SliceRange(Record):
     """The elements [begin, end) of `extent` along an axis that a Parameter gets."""
 
     axis: int
@@ -158,7 +159,7 @@ Summaries = Mapping[tuple[int, int], ValueSummary]
 """Summaries of values, by (layer id, output)."""
 
 
-class IterationTrace(Struct, frozen=True):
+class IterationTrace(Record):
     """One iteration: its values, slices by Parameter id, what the condition Result was (None: the loop has none).
 
     `sides` are the values of the sides of Ifs that ran, `loops` the iterations of inner loops (inner_activations.py).
@@ -172,7 +173,7 @@ class IterationTrace(Struct, frozen=True):
     loops: Mapping[tuple[InnerBody, ...], int]
 
 
-class ControlInput(Struct, frozen=True):
+class ControlInput(Record):
     """Trip count or initial condition of a Loop: the index of its input, which of the two, the value and its words."""
 
     input: int
@@ -181,7 +182,7 @@ class ControlInput(Struct, frozen=True):
     text: str
 
 
-class LoopTrace(Struct, frozen=True):
+class LoopTrace(Record):
     """One activation of a loop: how many iterations it ran, those kept, and what its last moment shows.
 
     `file` is that of the model. `view` is what the debugger shows of the loop after its last iteration (None: it ran
@@ -227,7 +228,7 @@ class LoopTrace(Struct, frozen=True):
         return [(a + 1, b) for a, b in pairwise(numbers) if b > a + 1]
 
 
-class _Raw(Struct, frozen=True):
+class _Raw(Record):
     """An iteration of which it is open whether it is shown: references to its values and to those before."""
 
     number: int

@@ -22,6 +22,8 @@ from typing import NamedTuple
 
 from msgspec import Struct, field
 
+from stepper.records import Record
+
 
 class LayoutEdge(NamedTuple):
     """From output number `output` of a node to another node, there into the pin `entry` where it has pins."""
@@ -48,7 +50,7 @@ class Segment(NamedTuple):
     y1: int
 
 
-class Box(Struct, frozen=True):
+class Box(Record):
     """A node's rectangle of cells."""
 
     x: int
@@ -79,7 +81,7 @@ class Wire(Struct):
     heads: list[Head] = field(default_factory=list)
 
 
-class LayeredLayout(Struct, frozen=True):
+class LayeredLayout(Record):
     """Boxes by node, wires by (source, output), the size in cells; `ranks`: the nodes by rank, left to right."""
 
     boxes: dict[int, Box]
@@ -89,7 +91,7 @@ class LayeredLayout(Struct, frozen=True):
     height: int
 
 
-class Lane(Struct, frozen=True):
+class Lane(Record):
     """The way of one back edge: down from the tail, along row `below`, up `column`, back along row `above`.
 
     `index` is that of the back edge in the list that was given.

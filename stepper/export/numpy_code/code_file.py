@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import field
 
 from stepper import __version__
 from stepper.element_types import Array, is_of_numpy, name_of
@@ -43,6 +43,7 @@ from stepper.ir.model import Layer, Model, Slicing, parameter_shape, parameter_t
 from stepper.ops.operands import shape_text
 from stepper.plain_values import storable
 from stepper.query.short_names import is_automatic
+from stepper.records import Record
 from stepper.wording import excerpt
 
 _ITERATION: Final = "iteration"
@@ -468,7 +469,7 @@ _NEEDS: Final = re.compile(
 """What code calls that is not there by itself: helpers and modules."""
 
 
-class NumpyCode(Struct, frozen=True):
+class NumpyCode(Record):
     """The text of a Python file, and the tensors that it reads from the .npz of the same name beside it."""
 
     text: str
@@ -513,7 +514,7 @@ def _found(compiled: CompiledModel, wanted: str) -> tuple[Program, Operation]:
     return found
 
 
-class _Argument(Struct, frozen=True):
+class _Argument(Record):
     """An argument of the function: its name, that of its array in the .npz, its type, and what a comment says of it."""
 
     name: str

@@ -8,8 +8,6 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Final, NamedTuple
 
-from msgspec import Struct
-
 from stepper.debug.causes.verdicts import compared_text
 from stepper.engine.loops import Roles, in_axis_order, is_backward, roles_of
 from stepper.export.equations import RecurrentCell, equations, main_types, recurrent_cell
@@ -27,6 +25,7 @@ from stepper.export.fonts import wrapped
 from stepper.export.views.static import can_end
 from stepper.ir.model import Graph, Growth, Model, Slicing, growth_of
 from stepper.ops.operands import form_text, shape_text
+from stepper.records import Record
 from stepper.wording import counted, excerpt
 
 _WIDTHS: Final = (44.0, 56.0, 70.0, 86.0)
@@ -109,7 +108,7 @@ class LaneKind(StrEnum):
     LAST = "last"
 
 
-class ValueLane(Struct, frozen=True, dict=True):
+class ValueLane(Record, dict=True):
     """A value over the iterations: entering (carried), cut for (sliced) or made by each of them (joined).
 
     `form` is type and shape of the whole. `passing` is what came in, or went out, where no iteration ran.
@@ -152,7 +151,7 @@ class ValueLane(Struct, frozen=True, dict=True):
         return all(value.type not in ("boolean", "string") for value in self.values.values())
 
 
-class Textbook(Struct, frozen=True):
+class Textbook(Record):
     """Everything of a run that the figure shows; `conditions` are the verdicts of the iterations, where they count.
 
     `is_backward`: slices and pieces go from the end of their axis to its beginning, so that time runs to the left.

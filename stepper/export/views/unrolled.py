@@ -8,7 +8,6 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper.engine.loops import EndReason, Role, Roles, output_role, roles_of
@@ -56,6 +55,7 @@ from stepper.export.parting import in_iteration
 from stepper.export.views.static import PortBoxes, input_node
 from stepper.ir.model import Graph, InputMapping, Layer, OutputMapping, Slicing, Source
 from stepper.ops.operands import shape_text
+from stepper.records import Record
 from stepper.wording import counted, excerpt
 
 _MOST_OUTPUTS: Final = 4
@@ -290,7 +290,7 @@ def unrolled_figure(trace: LoopTrace, content: FigureContent, facts: tuple[str, 
     return _Unrolled(trace, replace(content, fold_accumulators=False), facts).figure()
 
 
-class _Stage(Struct, frozen=True):
+class _Stage(Record):
     """An element of the stack: an iteration shown, or (`trace` None) a range [begin, end) that is left out."""
 
     id: str

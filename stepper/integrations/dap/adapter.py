@@ -12,12 +12,13 @@ from collections.abc import Callable
 from typing import Annotated, Any, Final
 
 import msgspec
-from msgspec import UNSET, Meta, Struct, UnsetType, field
+from msgspec import UNSET, Meta, UnsetType, field
 
 from stepper.errors import StepperError
 from stepper.integrations.dap.answering import REQUESTS, RequestKind
 from stepper.integrations.dap.messages import EventMessage, Request, Response
 from stepper.integrations.dap.session import DapSession, OpenRun
+from stepper.records import Record
 from stepper.wording import excerpt, near_text
 
 _LEAVING: Final = frozenset({"disconnect", "terminate"})
@@ -205,7 +206,7 @@ class BadArguments(StepperError):
     exit_code = 2
 
 
-class RunElsewhere(Struct, frozen=True):
+class RunElsewhere(Record):
     """An application on another port that has the run; `greeting` and `attaching` are what it is told first."""
 
     port: int
@@ -213,14 +214,14 @@ class RunElsewhere(Struct, frozen=True):
     attaching: bytes
 
 
-class _Cancelled(Struct, frozen=True):
+class _Cancelled(Record):
     """The arguments of `cancel`: what it is for, by the number of a request or by what has a progress."""
 
     request: int | None = field(name="requestId", default=None)
     progress: str | None = field(name="progressId", default=None)
 
 
-class _Port(Struct, frozen=True):
+class _Port(Record):
     """The argument of `attach` that names an application."""
 
     port: Annotated[int, Meta(ge=1, le=65535)] | None = None

@@ -52,12 +52,12 @@ from stepper.integrations.dap.stack import is_source, program_of, restart_tick, 
 from stepper.query.address_resolution import address_of
 from stepper.query.address_syntax import parse_address
 from stepper.query.expressions import parse
-from stepper.records import as_data
+from stepper.records import Record, as_data
 
 A = TypeVar("A", bound=Struct)
 
 
-class RequestKind(Struct, frozen=True, eq=False):
+class RequestKind(Record, eq=False):
     """A request: the type of its arguments, and what answers it with a body (None: an empty one).
 
     `moves`: the run moves when it is answered. `needs_run`: it asks or changes the run, which is for one thread.

@@ -22,6 +22,7 @@ from stepper.engine.loops import Role, Roles, roles_of, without_effect
 from stepper.engine.program import CompiledModel, LoopPlan, Operation, Program
 from stepper.ir.model import Body, InputMapping, Layer, Port, Source
 from stepper.query.address_resolution import SIDE_NAMES, layer_address, unique_name
+from stepper.records import Record
 from stepper.wording import excerpt, printable
 
 _INDENT: Final = "    "
@@ -30,7 +31,7 @@ _DEEPEST: Final = 24
 _LONGEST_CONSTANT: Final = 20
 
 
-class ListedPlace(Struct, frozen=True, eq=False):
+class ListedPlace(Record, eq=False):
     """A line at which a run can stop: the layer there, and the index of its operation (None: it is no operation)."""
 
     program: Program

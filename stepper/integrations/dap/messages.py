@@ -19,11 +19,12 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from stepper.files.user_cache import roomy, user_cache
+from stepper.records import Record
 
 Number = int | str | None
 
 
-class Request(Struct, frozen=True):
+class Request(Record):
     """A request; `arguments` are read when its command is known. What a client answers to us is of another type."""
 
     seq: int
@@ -32,7 +33,7 @@ class Request(Struct, frozen=True):
     arguments: Raw = Raw(b"{}")
 
 
-class Response(Struct, frozen=True):
+class Response(Record):
     """Answer to a request."""
 
     seq: int
@@ -44,7 +45,7 @@ class Response(Struct, frozen=True):
     type: str = "response"
 
 
-class EventMessage(Struct, frozen=True):
+class EventMessage(Record):
     """Something that happened."""
 
     seq: int
@@ -367,7 +368,7 @@ NO_TOKEN: Final = (
 )
 
 
-class _Token(Struct, frozen=True):
+class _Token(Record):
     """The token among the arguments of a request."""
 
     token: str = ""

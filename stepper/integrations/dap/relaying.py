@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import IO, Final
 
 import msgspec
-from msgspec import Struct
 
 from stepper.integrations.dap.adapter import Adapter, RunElsewhere
 from stepper.integrations.dap.messages import (
@@ -22,13 +21,14 @@ from stepper.integrations.dap.messages import (
     send_at_once,
     with_token,
 )
+from stepper.records import Record
 
 _PATIENCE: Final = 5.0
 """Seconds in which a connection is made."""
 _ENDED: Final = msgspec.json.encode(EventMessage(0, "terminated"))
 
 
-class _Said(Struct, frozen=True):
+class _Said(Record):
     """A message, as far as that tells which it is."""
 
     command: str = ""

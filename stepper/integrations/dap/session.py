@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final
 
-from msgspec import Struct
-
 from stepper.commands import Interpreter
 from stepper.commands.completion import Completer
 from stepper.commands.stop_answers import stop_lines
@@ -29,6 +27,7 @@ from stepper.integrations.dap.messages import InitializeArguments
 from stepper.integrations.dap.stack import listing_source
 from stepper.integrations.dap.variables import StopVariables
 from stepper.integrations.following import Follower
+from stepper.records import Record
 from stepper.wording import excerpt, printable_lines
 
 THREAD: Final = 1
@@ -39,7 +38,7 @@ _PACE: Final = 0.25
 """Seconds after which a movement has a progress, and between two words of it."""
 
 
-class OpenedRun(Struct, frozen=True, eq=False):
+class OpenedRun(Record, eq=False):
     """A run that was opened: breakpoints that are set with it, notes for the user, and the tick at which to begin.
 
     `shared`: it is that of an application, which moves it, too, and goes on without the client.

@@ -8,8 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Protocol
 
-from msgspec import Struct
-
 from stepper.debug.debugger import Debugger
 from stepper.debug.inspection.views import FrameView, LevelView, frame_views
 from stepper.engine.program import Program
@@ -19,6 +17,7 @@ from stepper.files.output import OutputFile, ProtectedFiles
 from stepper.integrations.dap.listing import ModelListing
 from stepper.integrations.dap.messages import ShownFrame, ShownSource, SourceArguments
 from stepper.ir.model import Layer, Model
+from stepper.records import Record
 
 
 def shown_frames(debugger: Debugger, listing: ModelListing, source: ShownSource) -> list[ShownFrame]:
@@ -119,14 +118,14 @@ def _spelled(path: str) -> str:
         return path
 
 
-class Visited(Struct, frozen=True):
+class Visited(Record):
     """Result of a visit: whether there is anything else to be shown now, and with which error it ended."""
 
     is_other: bool = False
     failure: str = ""
 
 
-class Visit(Struct, frozen=True, eq=False):
+class Visit(Record, eq=False):
     """Something that an editor wants of the run; what moves it has a title.
 
     `work` is called in the thread of the run, and `done` is set when it has come back.

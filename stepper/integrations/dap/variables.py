@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any, Final
 
 import numpy as np
-from msgspec import Struct
 
 from stepper.debug.debugger import Debugger
 from stepper.debug.inspection.views import (
@@ -31,6 +30,7 @@ from stepper.errors import UsageError
 from stepper.integrations.dap.messages import ShownScope, ShownVariable, VariableHint
 from stepper.query.address_syntax import exact_name
 from stepper.query.expression_values import described
+from stepper.records import Record
 from stepper.tensors.number_text import exact_text, numbers_text
 from stepper.wording import counted
 
@@ -47,7 +47,7 @@ _MOST_BYTES: Final = 2**20
 Content = Callable[[int, int], Sequence[ShownVariable]]
 
 
-class OpenVariables(Struct, frozen=True, eq=False):
+class OpenVariables(Record, eq=False):
     """Something with variables in it: how many, and what gives those from one index up to another.
 
     `address` is how a tensor is written, and `index` which part of it this is; `array` is that part. `scope`: the depth

@@ -17,7 +17,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper import __version__
@@ -30,6 +29,7 @@ from stepper.files.allowed import ALLOWED, SettingsFile
 from stepper.files.kinds import FileKind
 from stepper.files.output import OutputFile
 from stepper.processes.starting import python_command
+from stepper.records import Record
 
 _GIT: Final = ".gitignore"
 _IGNORED: Final = FileKind("what git passes over", ())
@@ -142,7 +142,7 @@ class DocumentKind(StrEnum):
     PICTURE = "png"
 
 
-class DocumentFigure(Struct, frozen=True):
+class DocumentFigure(Record):
     """A figure as a page asks for it.
 
     Paths of its words begin at `folder`; `options` are pairs of a name of export and its words. `alt` is for readers

@@ -8,7 +8,6 @@ from collections.abc import Set as AbstractSet
 from typing import Final
 
 import numpy as np
-from msgspec import Struct
 
 from stepper.debug.inspection.views import BreakView, FrameView
 from stepper.debug.iterations.cell_store import HistoryView
@@ -16,6 +15,7 @@ from stepper.element_types import Array
 from stepper.engine.program import Program
 from stepper.export.figures.figure import NodeKind
 from stepper.export.layout.layered import Box
+from stepper.records import Record
 from stepper.tensors.surveys import largest_of
 from tui.paint.rows import Row, cell_len, clip_end, elements, short_count, spark
 from tui.screens.graph.drawing import LEFT, RIGHT, BoxPlace, Drawing, GutterLane, Owner, Side
@@ -33,7 +33,7 @@ Cells = list[str]
 Tones = list[str]
 
 
-class Scene(Struct, frozen=True, eq=False):
+class Scene(Record, eq=False):
     """State of a graph at one moment, as far as it is known; `frame` is None where it does not run, `ended` after it.
 
     `history` is that of the frame; `breaks_at` gives the breakpoints at an operation, by its index.

@@ -18,6 +18,7 @@ from stepper.engine.program import Program
 from stepper.export.figures.drawn_graph import DrawnGraph, FoldingOptions, drawn_graph
 from stepper.export.figures.figure import NodeKind
 from stepper.export.layout.layered import Box, Lane, LayeredLayout, back_lanes, lay_out
+from stepper.records import Record
 from tui.paint.rows import cell_len, clip
 from tui.screens.graph.labels import body_of, label_in, type_of
 from tui.screens.graph.levels import LEVELS, LINES, VALUE_WIDTH, Detail, Manner
@@ -65,7 +66,7 @@ class Arrow(NamedTuple):
     target: int
 
 
-class GutterLane(Struct, frozen=True):
+class GutterLane(Record):
     """A back edge in the gutter: its cell there, its rows, whose name stands above it."""
 
     x: int
@@ -192,7 +193,7 @@ class Drawing(Struct, eq=False):
         return sorted(found, key=lambda other: self.layout.boxes[other].centre)
 
 
-class Side(Struct, frozen=True, eq=False):
+class Side(Record, eq=False):
     """A body inside of an opened box: where its first column is, counted from the box's, its words, its drawing."""
 
     x: int

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Final
 
-from msgspec import Struct
-
 from stepper.debug.debugger import Debugger
 from stepper.engine.program import Program
+from stepper.records import Record
 from tui.paint.pane import Host
 from tui.screens.graph.drawing import Drawing, Drawings
 from tui.screens.graph.fitting import Fitting, entered, fitted
@@ -19,7 +18,7 @@ MOST_AT_ONCE: Final = 80
 """Layers that are laid out while one waits; more of them are laid out by the worker."""
 
 
-class LayOut(Struct, frozen=True):
+class LayOut(Record):
     """Lay the graph of a program out."""
 
     program: Program
@@ -30,7 +29,7 @@ class LayOut(Struct, frozen=True):
         return fitted(self.program, self.how)
 
 
-class LookAround(Struct, frozen=True):
+class LookAround(Record):
     """Find out which boxes of a program are beside which."""
 
     program: Program

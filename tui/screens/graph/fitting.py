@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper.engine.program import Program
 from stepper.export.figures.drawn_graph import WHOLE_EXPRESSIONS, DrawnGraph
 from stepper.export.layout.layered import rank_nodes
+from stepper.records import Record
 from tui.screens.graph.drawing import LANE, Drawing, draw, drawn, graph_of
 from tui.screens.graph.labels import label_of_folded
 from tui.screens.graph.levels import BOXES, LEVELS, LINES, MAP, NAMES, SHORT, TYPES, VALUES, Manner
@@ -36,7 +36,7 @@ _MOST_LANES: Final = 4
 """The part of the width that the lanes of back edges may take, as a divisor."""
 
 
-class Fitting(Struct, frozen=True):
+class Fitting(Record):
     """Request for a drawing: into how many columns and rows, at which level (None: the one that fits), what is open."""
 
     width: int

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from msgspec import Struct
+from stepper.records import Record
 
 
 class Detail(NamedTuple):
@@ -32,7 +32,7 @@ VALUE_WIDTH: Final = 12
 """Cells of a value in a box, beside the name."""
 
 
-class Manner(Struct, frozen=True):
+class Manner(Record):
     """Manner in which a graph is drawn: `level` is an index of LEVELS, `room` the columns to do with, if that counts.
 
     `lanes`: back edges are drawn in a gutter at the right; else ports have signs. `unfolded` are layers whose groups of

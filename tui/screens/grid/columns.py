@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from msgspec import Struct
-
 from stepper.compare.stops import LargestDifference
 from stepper.debug.inspection.views import FrameView
 from stepper.debug.moments.texts import truth_text
+from stepper.records import Record
 from stepper.tensors.difference import Change, Difference
 from stepper.tensors.number_text import fitted
 from tui.paint.columns import TableColumn
@@ -20,7 +19,7 @@ from tui.state import State
 from tui.theme import GLYPHS, Look, break_glyph
 
 
-class GridRow(Struct, frozen=True, eq=False):
+class GridRow(Record, eq=False):
     """A row of the grid: an operation or a folded group of the frame; `chosen` is the operation shown in detail."""
 
     state: State

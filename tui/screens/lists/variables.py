@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
 import numpy as np
-from msgspec import Struct
 
 from stepper.debug.inspection.views import FrameView
 from stepper.ops.operands import form_text
+from stepper.records import Record
 from tui.paint.list_pane import ListPane
 from tui.paint.names import layer_name, operation_names
 from tui.paint.pane import Host
@@ -22,7 +22,7 @@ _TYPE: Final = 18
 _PENDING: Final = f"{GLYPHS['free']} still to come, as the iteration before left it"
 
 
-class VariableRow(Struct, frozen=True):
+class VariableRow(Record):
     """A row: a heading (`section`), a value of the frame (`index` of its operation, or `layer` of a Parameter), or a
     variable of the model (`variable`)."""
 

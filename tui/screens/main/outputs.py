@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar, Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper import element_types
@@ -19,6 +18,7 @@ from stepper.debug.overview.facts import Row as LoopRow
 from stepper.debug.overview.facts import RowKind
 from stepper.element_types import Array
 from stepper.engine.loops import is_backward
+from stepper.records import Record
 from stepper.tensors.histories import ValueHistory
 from stepper.tensors.known_values import KnownValues
 from tui.paint.links import Destination, linked, value_destination
@@ -40,7 +40,7 @@ _MOST_ELEMENTS: Final = 4096
 _WIDEST: Final = 6
 
 
-class Growing(Struct, frozen=True, eq=False):
+class Growing(Record, eq=False):
     """An output that grows: its name, its type now as text, the pieces by iteration, how many there are, may be.
 
     `room` None: how many there may be is not known. `is_backward`: each piece stands in front of the one before.

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from enum import Enum, IntEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from msgspec import Struct
-
 from stepper.debug.overview.facts import ActivationFacts, LoopFacts, RowKind
+from stepper.records import Record
 
 if TYPE_CHECKING:
     from stepper.engine.program import Program
@@ -129,7 +128,7 @@ class IfOutcome(NamedTuple):
     values: tuple[ValueHistory | None, ...]
 
 
-class Card(Struct, frozen=True, eq=False):
+class Card(Record, eq=False):
     """A loop: `index` among those of the overview, `program` its body's, `runs` what is known of its runs.
 
     `choices` are the sides of the Ifs that stand in it, by index of the If, of each run; `ifs` their layers, `outcomes`

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from msgspec import Struct
-
 from stepper.debug.inspection.views import SliceView
 from stepper.engine.loops import in_axis_order
 from stepper.ir.model import Slicing
+from stepper.records import Record
 from tui.paint.rows import Row
 
 DONE: Final = "▒"
@@ -20,7 +19,7 @@ _TONES: Final = {DONE: "bar", NOW: "accent", FREE: "faint", OUTSIDE: "ghost"}
 _WIDEST: Final = 24
 
 
-class AxisPicture(Struct, frozen=True):
+class AxisPicture(Record):
     """Parts of an axis of `extent` elements as half-open ranges: done before, now (None: not), used at all."""
 
     extent: int

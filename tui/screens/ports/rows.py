@@ -9,13 +9,14 @@ from collections.abc import Callable
 from enum import Enum, auto
 from typing import Final
 
-from msgspec import Struct, field
+from msgspec import field
 
 from stepper import element_types
 from stepper.debug.inspection.views import BackEdgeView, InputView, LoopView, OutputView, ScanView, ValueView
 from stepper.element_types import Array
 from stepper.engine.loops import OutputRole, Role, in_axis_order, is_backward
 from stepper.ir.model import Layer
+from stepper.records import Record
 from stepper.tensors.number_text import fitted
 from stepper.tensors.statistics import number_of
 from stepper.wording import counted
@@ -35,14 +36,14 @@ class PortSide(Enum):
     OUT = auto()
 
 
-class End(Struct, frozen=True):
+class End(Record):
     """One end of an arrow: what it is called, and its type or another short word."""
 
     name: str
     type: str = ""
 
 
-class PortArrow(Struct, frozen=True, eq=False):
+class PortArrow(Record, eq=False):
     """One arrow of the picture. `words` say the same at different lengths, the longest first; `below` stands under the
     outer end: text, or the picture of the axis.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper.debug.causes.cause import LinkKind, NonFinite, Trigger
@@ -11,6 +10,7 @@ from stepper.debug.debugger import Debugger
 from stepper.debug.stop import Stop
 from stepper.debug.story.facts import Story, StoryQuestion
 from stepper.engine.program import CompiledModel
+from stepper.records import Record
 
 
 def question_of(stop: Stop, compiled: CompiledModel) -> StoryQuestion | None:
@@ -24,7 +24,7 @@ def question_of(stop: Stop, compiled: CompiledModel) -> StoryQuestion | None:
     return None if address is None else StoryQuestion(str(replace(address, index=cause.element)))
 
 
-class AskStory(Struct, frozen=True):
+class AskStory(Record):
     """Find out why: the story that answers a question."""
 
     question: StoryQuestion
@@ -43,7 +43,7 @@ class AskStory(Struct, frozen=True):
         )
 
 
-class AskPreview(Struct, frozen=True):
+class AskPreview(Record):
     """Find out what an edit makes of the path of a story."""
 
     story: Story

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
-
 from stepper.debug.debugger import Debugger
 from stepper.debug.table.columns import SheetRequest, SheetSort, row_named
 from stepper.debug.table.conditions import written_out
 from stepper.debug.table.sheets import Sheet, SheetLook, csv_lines, look_at, save
 from stepper.errors import UsageError
+from stepper.records import Record
 
 AT_ONCE = 0.1
 """Seconds for which a new table is read before it is shown."""
@@ -16,7 +15,7 @@ SLICE = 0.2
 """Seconds for which it is read on without a picture."""
 
 
-class OpenedSheet(Struct, frozen=True, eq=False):
+class OpenedSheet(Record, eq=False):
     """A table of what `text` says, and the iteration that was named as well (None: none)."""
 
     text: str
@@ -24,7 +23,7 @@ class OpenedSheet(Struct, frozen=True, eq=False):
     row: int | None
 
 
-class OpenSheet(Struct, frozen=True):
+class OpenSheet(Record):
     """A table of values, as a text names them; empty: what the loop here carries."""
 
     text: str
@@ -40,7 +39,7 @@ class OpenSheet(Struct, frozen=True):
         return OpenedSheet(text, sheet, row)
 
 
-class OpenBucket(Struct, frozen=True, eq=False):
+class OpenBucket(Record, eq=False):
     """The table of the elements of a bucket."""
 
     sheet: Sheet
@@ -53,7 +52,7 @@ class OpenBucket(Struct, frozen=True, eq=False):
         return sheet
 
 
-class ReadOn(Struct, frozen=True, eq=False):
+class ReadOn(Record, eq=False):
     """More of a table; the answer is True if there is more still."""
 
     sheet: Sheet
@@ -63,7 +62,7 @@ class ReadOn(Struct, frozen=True, eq=False):
         return self.sheet.read_on(SLICE)
 
 
-class ChooseStatistic(Struct, frozen=True, eq=False):
+class ChooseStatistic(Record, eq=False):
     """Another number for the buckets of a table."""
 
     sheet: Sheet
@@ -75,7 +74,7 @@ class ChooseStatistic(Struct, frozen=True, eq=False):
         return self.sheet.read_on(AT_ONCE)
 
 
-class LookAt(Struct, frozen=True, eq=False):
+class LookAt(Record, eq=False):
     """The part of a table that is seen; `row` is the iteration of the cursor."""
 
     sheet: Sheet
@@ -87,7 +86,7 @@ class LookAt(Struct, frozen=True, eq=False):
         return look_at(debugger, self.sheet, self.request, self.row)
 
 
-class CheckFilter(Struct, frozen=True, eq=False):
+class CheckFilter(Record, eq=False):
     """Check of a text: is it a condition that the rows of a table can be asked."""
 
     sheet: Sheet
@@ -98,7 +97,7 @@ class CheckFilter(Struct, frozen=True, eq=False):
         self.sheet.ensure_filter(self.filter)
 
 
-class PlaceOf(Struct, frozen=True, eq=False):
+class PlaceOf(Record, eq=False):
     """The place of an iteration in a table."""
 
     sheet: Sheet
@@ -111,14 +110,14 @@ class PlaceOf(Struct, frozen=True, eq=False):
         return self.sheet.place_of(self.iteration, self.sort, self.filter)
 
 
-class FoundCell(Struct, frozen=True):
+class FoundCell(Record):
     """A cell that was found: a place, a column, or neither."""
 
     place: int | None = None
     column: int | None = None
 
 
-class SearchSheet(Struct, frozen=True, eq=False):
+class SearchSheet(Record, eq=False):
     """The column of a name, or else the next row after a place where a condition holds."""
 
     sheet: Sheet
@@ -139,7 +138,7 @@ class SearchSheet(Struct, frozen=True, eq=False):
         return FoundCell(self.sheet.search(condition, self.after, sort, filter, backward=backward))
 
 
-class CopySheet(Struct, frozen=True, eq=False):
+class CopySheet(Record, eq=False):
     """A table as CSV."""
 
     sheet: Sheet
@@ -152,7 +151,7 @@ class CopySheet(Struct, frozen=True, eq=False):
         return "".join(csv_lines(self.sheet, self.columns, self.sort, self.filter))
 
 
-class SaveSheet(Struct, frozen=True, eq=False):
+class SaveSheet(Record, eq=False):
     """A table in a file."""
 
     sheet: Sheet
@@ -167,7 +166,7 @@ class SaveSheet(Struct, frozen=True, eq=False):
         return save(self.sheet, self.path, self.columns, self.sort, self.filter, protected=protected)
 
 
-class AddressOf(Struct, frozen=True, eq=False):
+class AddressOf(Record, eq=False):
     """The address of a cell."""
 
     sheet: Sheet

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import ClassVar, Final, NamedTuple
 
-from msgspec import Struct
 from textual import events
 
+from stepper.records import Record
 from tui.paint.pane import Pane
 from tui.paint.rows import Row, short_count
 from tui.pictures.axis import Axis, Slot
@@ -75,7 +75,7 @@ class TimeMark(NamedTuple):
     token: str
 
 
-class TimeSpan(Struct, frozen=True):
+class TimeSpan(Record):
     """The iterations [begin, end) in `bins` columns of `slot` cells each."""
 
     begin: int

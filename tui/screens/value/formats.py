@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
-from msgspec import Struct
 
 from stepper import element_types
 from stepper.element_types import STRING, Array
+from stepper.records import Record
 from stepper.tensors.element_forms import codes
 from stepper.tensors.number_text import number_text
 from stepper.tensors.planes import readable
@@ -21,7 +21,7 @@ _FIXED: Final = (1e-3, 1e7)
 """Largest magnitudes between which numbers are written without an exponent."""
 
 
-class Format(Struct, frozen=True):
+class Format(Record):
     """`width` cells an element; `write` puts an item into at most so many."""
 
     width: int

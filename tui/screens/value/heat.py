@@ -15,6 +15,7 @@ from rich.style import Style
 from textual.color import Color
 
 from stepper.element_types import Array
+from stepper.records import Record
 from stepper.tensors.number_text import fitted
 from stepper.tensors.pictures import ScaleKind, scale_of, shades
 from stepper.tensors.surveys import CellStatistic, edges
@@ -40,7 +41,7 @@ _SIZES: Final = (2, 3, 4, 6, _NUMBERED)
 """Cells of an element from which on its number stands in them."""
 
 
-class _Scale(Struct, frozen=True):
+class _Scale(Record):
     """How elements become cells: `wide` cells across, `halves` elements down in a cell, or `tall` cells an element."""
 
     wide: int

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
 from stepper.engine.program import legend
+from stepper.records import Record
 from tui.paint.names import carried_name, layer_name, operation_names
 
 if TYPE_CHECKING:
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from tui.state import State
 
 
-class Subject(Struct, frozen=True, eq=False):
+class Subject(Record, eq=False):
     """A value of an operation: `place` counts its outputs, then its inputs. Without a program, outputs of the model.
 
     With a `layer` it is the output of that, such as a Parameter, and `operation` has no meaning.
@@ -36,7 +35,7 @@ class Subject(Struct, frozen=True, eq=False):
         return id(self.program), self.operation, self.place, -1
 
 
-class ShownValue(Struct, frozen=True, eq=False):
+class ShownValue(Record, eq=False):
     """A subject at a moment. `array` is None where there is none; `is_old`: it is of the iteration before.
 
     `role` says what it is of its operation; `why` why there is none, or why it is old. `address` is how it is written

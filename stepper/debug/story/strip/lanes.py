@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from msgspec import Struct
-
 from stepper.debug.story.facts import Story, StoryEdge
+from stepper.records import Record
 
 NODE = "●"
 
@@ -18,7 +17,7 @@ class LaneCell(NamedTuple):
     bad: bool
 
 
-class LaneLine(Struct, frozen=True):
+class LaneLine(Record):
     """A line: of a link by number, or (None) of the beginning of a column, over which `backs` carry something."""
 
     link: int | None

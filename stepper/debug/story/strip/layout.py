@@ -12,8 +12,6 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from msgspec import Struct
-
 from stepper.debug.causes.cause import Scalar
 from stepper.debug.causes.texts import element_text
 from stepper.debug.story.facts import LinkRole, Story, StoryEdge, StoryLink, is_bad, time_of
@@ -28,6 +26,7 @@ from stepper.debug.story.texts import (
     value_text,
 )
 from stepper.query.short_names import last_part
+from stepper.records import Record
 
 CHIP: Final = 11
 """Cells of a chip."""
@@ -118,7 +117,7 @@ class PlacedColumn(NamedTuple):
     width: int
 
 
-class Placement(Struct, frozen=True):
+class Placement(Record):
     """A story laid out: `names` cells at the left stay, the rest may be scrolled sideways, below `head` lines."""
 
     width: int
