@@ -217,8 +217,7 @@ def number_rows(
     change. Asked only of a body for which `keeps_shapes` holds.
     """
     values = frame.values
-    assert frame.activation is not None
-    plan: Any = frame.activation.plan
+    plan: Any = frame.active.plan
     taken = take(values)
     try:
         for parameter, result in plan.carried:

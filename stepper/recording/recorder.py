@@ -207,12 +207,10 @@ class Recorder(RunObserver):
                 if batch.count:
                     self._write(batch)
                 batch.turn_to(form)
-            assert frame.activation is not None, "a loop has one"
-            batch.begin(self._number, frame.activation.iteration, self.machine.tick)
+            batch.begin(self._number, frame.active.iteration, self.machine.tick)
 
     def _select(self, batch: Batch, frame: Frame, selection: PendingIterations[Row]) -> None:
-        activation = frame.activation
-        assert activation is not None, "a loop has one"
+        activation = frame.active
         row = (self._number, activation.iteration, self.machine.tick, batch.take(frame.values))
         ended = activation.ended is not None
         for chosen in selection.decided(self._number, activation.iteration, row, ended=ended):

@@ -160,8 +160,7 @@ class _Restoring:
             frame = transitions.enter_loop(operation, outer.values, rules, lambda _text: None)
         except Exception as error:
             raise SessionError(f"its state cannot be inside of {operation.layer}: {error}") from None
-        assert frame.activation is not None, "a loop has one"
-        self._resume_loop(frame.activation, data)
+        self._resume_loop(frame.active, data)
         return frame
 
     def _resume_loop(self, activation: Activation, data: State) -> None:

@@ -93,8 +93,7 @@ def plan_of(program: Program, compiled: CompiledModel) -> LoopPlan:
 
 def iteration_in(frame: Frame) -> int:
     """Return the iteration of a loop's frame."""
-    assert frame.activation is not None, "a loop has one"
-    return frame.activation.iteration
+    return frame.active.iteration
 
 
 def named(layer: Layer) -> str:

@@ -102,8 +102,7 @@ class Crossing(NamedTuple):
 
 def into_body(frame: Frame, spot: ValueSpot) -> Crossing:
     """Return from where a Parameter of a body got its value, in the iteration of the spot."""
-    activation = frame.activation
-    assert activation is not None, "a body has one"
+    activation = frame.active
     (*around, (index, _)), parameter = spot.seat, frame.program.parameter(spot.slot)
     line = next((one.line for one in body_of_frame(frame).inputs if one.parameter == parameter.id), 0)
     port = ports_into(activation, activation.iteration).get(spot.slot)
@@ -131,8 +130,7 @@ def out_of_body(frames: EarlierFrames, spot: ValueSpot, operation: Operation) ->
     program = frames.at(spot.seat)[-1].program
     output = operation.outputs.index(spot.slot)
     inner, frame = frames.left(spot.seat, program.operations.index(operation))
-    activation = frame.activation
-    assert activation is not None, "a body has one"
+    activation = frame.active
     plan = activation.plan
     line = next((one.line for one in body_of_frame(frame).outputs if one.output == output), 0)
     if isinstance(plan, BranchPlan):

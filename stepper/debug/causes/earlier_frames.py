@@ -247,8 +247,7 @@ def seat_of(frames: Sequence[Frame]) -> Seat:
     """Return the seat of the innermost of these frames, of which the first is the model's own graph."""
     steps = []
     for outer, frame in pairwise(frames):
-        activation = frame.activation
-        assert activation is not None, "only the model's own graph has none"
+        activation = frame.active
         iteration = activation.iteration if isinstance(activation.plan, LoopPlan) else None
         steps.append((outer.pc, iteration))
     return tuple(steps)

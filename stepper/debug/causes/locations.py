@@ -33,8 +33,7 @@ def location_of(frames: Sequence[Frame], file: str, layer: Layer | None = None, 
 
 
 def _enclosure(frame: Frame, file: str) -> Enclosure:
-    activation = frame.activation
-    assert activation is not None, "only the model's own graph has none"
+    activation = frame.active
     layer = activation.operation.layer
     iteration = activation.iteration if layer.is_loop and activation.iteration >= 0 else None
     return Enclosure(layer_site(layer, file), body_of_frame(frame).role, iteration)
@@ -74,8 +73,7 @@ def _programs_around(location: Location, atlas: Atlas) -> Iterator[Program]:
 
 def body_of_frame(frame: Frame) -> Body:
     """Return the body of a loop or If that runs in a frame."""
-    activation = frame.activation
-    assert activation is not None, "only the model's own graph has none"
+    activation = frame.active
     return next(body for body in activation.operation.layer.bodies if body.graph is frame.program.graph)
 
 

@@ -139,8 +139,8 @@ class Verdicts:
 
     def __init__(self, frame: Frame, file: str, rows: Mapping[int, int]) -> None:
         self._frame, self._file, self._rows = frame, file, rows
-        plan = None if frame.activation is None else frame.activation.plan
-        self._carried = {result: parameter for parameter, result in plan.carried} if isinstance(plan, LoopPlan) else {}
+        plan = frame.loop
+        self._carried = {result: parameter for parameter, result in plan.carried} if plan else {}
 
     def of(self, slot: int) -> Verdict | None:
         """Return the verdict of a slot; None where it holds no single boolean."""

@@ -120,8 +120,7 @@ class _ForwardWalk(RunWalk):
             frame = self._frame(inner)
         else:
             inner, frame = self._frames.left(seat, index)
-        assert frame.activation is not None
-        return inner, frame.activation, is_running
+        return inner, frame.active, is_running
 
     # --- a graph --------------------------------------------------------------------------------------------------
 

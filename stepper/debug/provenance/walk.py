@@ -305,8 +305,7 @@ class MaskWalk(RunWalk):
     def _into(self, seat: Seat, index: int, operation: Operation, found: Sequence[_Found], wants: _Wants) -> None:
         """Follow outputs of a loop or If into it and out again."""
         inner, frame = self._frames.left(seat, index)
-        activation = frame.activation
-        assert activation is not None
+        activation = frame.active
         plan, last = activation.plan, activation.iteration
         if isinstance(plan, BranchPlan):
             inside = _Wants()

@@ -192,8 +192,7 @@ class _Builder:
         if operation is None or not operation.plans or not out_of_body(self._frames, spot, operation).decides:
             return None
         inner, frame = self._frames.left(spot.seat, program.operations.index(operation))
-        assert frame.activation is not None, "a body has one"
-        return EndedLoop(spot.seat, inner if frame.activation.iteration >= 0 else None, frame.activation)
+        return EndedLoop(spot.seat, inner if frame.active.iteration >= 0 else None, frame.active)
 
     def _of_end(self, ended: EndedLoop) -> Story:
         activation = ended.activation
@@ -383,8 +382,7 @@ class _Builder:
             return histories
         depth = next(k for k, (_, iteration) in enumerate(first.spot.seat) if iteration is not None)
         frame = self._frames.at(first.spot.seat[: depth + 1])[-1]
-        assert frame.activation is not None
-        self._entered = frame.activation.entered
+        self._entered = frame.active.entered
         wanted = [_wish(link) for link in shown if link.spot.element is not None]
         histories.record({one.key: one for one in wanted}.values(), self._entered, paths)
         return histories

@@ -113,8 +113,7 @@ def _ended_loop(frames: EarlierFrames, compiled: CompiledModel, name: str) -> En
         path = _loop_path(stack, compiled, name)
     depth = len(path)
     if not any(one is not None for one in asked) and len(stack) > depth and stack[depth].program.path == path:
-        activation = stack[depth].activation
-        assert activation is not None
+        activation = stack[depth].active
         if activation.ended is None:
             at = max(activation.iteration, 0)
             outlook = "; it can never end: there is no trip count, and no condition that may turn false"
@@ -126,8 +125,7 @@ def _ended_loop(frames: EarlierFrames, compiled: CompiledModel, name: str) -> En
     index = _index_of(frames.at(outer)[-1], path[-1])
     _ensure_ran(frames, outer, index)
     inner, frame = frames.left(outer, index)
-    activation = frame.activation
-    assert activation is not None
+    activation = frame.active
     return EndedLoop(outer, inner if activation.iteration >= 0 else None, activation)
 
 
@@ -195,8 +193,7 @@ def _seat_in(frames: EarlierFrames, program: Program, asked: tuple[Iterations | 
             _ensure_ran(frames, seat, index)
             inner, inside = frames.left(seat, index)
             now = inner[-1][1]
-        activation = inside.activation
-        assert activation is not None
+        activation = inside.active
         if isinstance(activation.plan, BranchPlan):
             if inside.program.path != program.path[: level + 1] or not _leads(inside.program, program):
                 raise UsageError(f"'{told}': the other side of '{layer.name}' ran there")

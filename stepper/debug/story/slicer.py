@@ -262,10 +262,9 @@ class GraphWalk(RunWalk):
         """Yield of each level which operation has the body, and which of its bodies it is."""
         self._frame(seat)
         for (index, _), frame in zip(seat, self._cache[seat][1:], strict=True):
-            assert frame.activation is not None, "a body has one"
-            plan = frame.activation.plan
+            plan = frame.active.plan
             yield index
-            yield next(k for k, one in enumerate(frame.activation.operation.plans) if one is plan)
+            yield next(k for k, one in enumerate(frame.active.operation.plans) if one is plan)
 
     @staticmethod
     def _order(spot: ValueSpot, program: Program) -> Order:
@@ -549,8 +548,8 @@ def unfit_condition(frame: Frame) -> tuple[int, Element] | None:
 
     None where the condition is one element, or has no axis.
     """
-    plan = None if frame.activation is None else frame.activation.plan
-    slot = plan.condition_result if isinstance(plan, LoopPlan) else None
+    plan = frame.loop
+    slot = plan.condition_result if plan else None
     found = () if slot is None else _several(0, frame.values[slot])
     return (slot, (found[0].axis,)) if slot is not None and found else None
 

@@ -173,8 +173,7 @@ class Probe:
         sampled, always = meters
 
         def watch(frame: Frame) -> bool:
-            assert frame.activation is not None
-            iteration = frame.activation.iteration
+            iteration = frame.active.iteration
             if look_for_births is not None:
                 look_for_births(frame)
             if iteration < _MOST_ITERATIONS:

@@ -114,8 +114,7 @@ class InnerActivations(Struct):
         if any(_body(frame).runs_often for frame in around):
             return  # inside of a loop, which runs it often
         inside = (*map(_body, around), _body(left))
-        activation = left.activation
-        assert activation is not None
+        activation = left.active
         if inside[-1].runs_often:
             self.loops[inside] = activation.iteration + 1
         else:
@@ -124,8 +123,7 @@ class InnerActivations(Struct):
 
 def _body(frame: Frame) -> InnerBody:
     """Return the body that a frame runs."""
-    assert frame.activation is not None
-    return InnerBody(frame.activation.operation.layer.id, body_of(frame).role)
+    return InnerBody(frame.active.operation.layer.id, body_of(frame).role)
 
 
 def is_idle(inside: tuple[InnerBody, ...], ran: Mapping[tuple[InnerBody, ...], V]) -> bool:
@@ -428,8 +426,7 @@ def _told(frame: Frame, slots: Sequence[int]) -> dict[int, str]:
 
 def _controls(frame: Frame, outer: Frame) -> Iterator[ControlInput]:
     """Yield trip count and initial condition of a loop that was just entered."""
-    activation = frame.activation
-    assert activation is not None
+    activation = frame.active
     plan = activation.plan
     if not isinstance(plan, LoopPlan):
         return
