@@ -81,7 +81,7 @@ if TYPE_CHECKING:  # what the first picture does not need is imported where it i
     from stepper.debug.debugger import Debugger
     from stepper.debug.stop import Stop
     from stepper.debug.story.facts import StoryQuestion
-    from stepper.integrations.dap.stack import EditorPort, Visit
+    from stepper.integrations.dap.visits import EditorPort, Visit
     from stepper.session.autosave import Autosave
     from stepper.session.input_choices import InputChoices, Opening
     from tui.keys.key_files import ChosenKeys

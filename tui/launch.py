@@ -23,7 +23,7 @@ from tui.theme import Look
 if TYPE_CHECKING:
     from stepper.debug.debugger import Debugger
     from stepper.element_types import Array
-    from stepper.integrations.dap.stack import EditorPort
+    from stepper.integrations.dap.visits import EditorPort
     from stepper.ir.model import Model
     from stepper.session.input_choices import Opening
     from tui.session.application_session import Reopen

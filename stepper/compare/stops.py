@@ -567,7 +567,7 @@ class StopComparer:
                 pass
             return run.grid.view()
 
-    def fill(self, depth: int | None, window: tuple[int, int] | None = None, enough: Enough = never) -> bool:
+    def fill(self, depth: int | None, window: tuple[int, int] | None = None, enough: Enough | None = None) -> bool:
         """Compare for about a second what is not known yet; True if there is more to see than before.
 
         The first difference comes first, then what was carried into iterations of the loop whose frame is at this
@@ -575,7 +575,7 @@ class StopComparer:
         asked all the time; it ends this when it is True.
         """
         self._renew()
-        reference = self._debugger.reference
+        reference, enough = self._debugger.reference, enough or never
         if reference is None:
             return False
         if self._first is None:

@@ -66,7 +66,7 @@ _ENDLESS: Final = 2**62
 _Places = list[tuple[Program, int, Phase]]
 """Where frames stand, one inside the other."""
 
-_WIDGETS: Final = "stepper.integrations.notebook.loop_session"
+_WIDGETS: Final = "stepper.integrations.notebook.loop_widget"
 """Stands above the debugger and is loaded when a notebook asks for it."""
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -164,12 +164,14 @@ def test_a_figure_that_another_builder_alone_cannot_draw_is_a_warning_there(
     settings = (sphinx / "conf.py").read_text()
     assert ran(sphinx, "sphinx", "-q", "-W", "-d", "trees", "-b", first, ".", "first").returncode == 0
     (sphinx / "conf.py").write_text(f"""{settings}
-from stepper.integrations.documents import drawing, figure
+from stepper.integrations.documents import figure
+
+whole = figure.draw
 
 def draw(words, folder, target):
     if target.suffix == {suffix!r}:
-        raise drawing.FigureFailed("no <room>")
-    drawing.draw(words, folder, target)
+        raise figure.FigureFailed("no <room>")
+    whole(words, folder, target)
 
 figure.draw = draw
 """)

@@ -29,7 +29,7 @@ from textual.pilot import Pilot
 import stepper
 from stepper.debug.debugger import Debugger
 from stepper.debug.overview.facts import Overview, RunState
-from stepper.integrations.dap.stack import EditorPort
+from stepper.integrations.dap.visits import EditorPort
 from stepper.session.input_choices import Opening
 from tests.debug.debugged import SAMPLES
 from tests.last_digits import difference

@@ -19,7 +19,7 @@ from textual.timer import Timer
 
 from stepper.errors import StepperError, UsageError
 from stepper.files.output import ProtectedFiles
-from stepper.integrations.dap.stack import Visit
+from stepper.integrations.dap.visits import Visit
 from stepper.session.autosave import EVERY
 from tui.messages import Answered, FaultFound, InputsRefused, OverviewGrew, Reply, RunProgress, StateChanged
 from tui.state import Running
@@ -33,7 +33,7 @@ if TYPE_CHECKING:  # the worker imports what it needs: the screen is painted bef
     from stepper.debug.overview.facts import Overview
     from stepper.element_types import Array
     from stepper.engine.program import CompiledModel
-    from stepper.integrations.dap.stack import EditorPort
+    from stepper.integrations.dap.visits import EditorPort
     from tui.worker.background_run import BackgroundRun
     from tui.worker.snapshot import Snapshots
 

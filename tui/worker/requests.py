@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from stepper.integrations.dap.stack import Visit
+from stepper.integrations.dap.visits import Visit
 from stepper.records import Record
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from stepper.errors import InputError, UsageError
 if TYPE_CHECKING:
     from stepper.debug.debugger import Debugger
     from stepper.element_types import Array
-    from stepper.integrations.dap.stack import EditorPort
+    from stepper.integrations.dap.visits import EditorPort
     from stepper.ir.model import Model
 
 

@@ -17,7 +17,7 @@ from stepper.integrations.dap.adapter import Adapter, command_of
 from stepper.integrations.dap.answering import REQUESTS
 from stepper.integrations.dap.server import ClientPort, serve_streams
 from stepper.integrations.dap.session import OpenedRun
-from stepper.integrations.dap.stack import RunHost, Visit, Visited
+from stepper.integrations.dap.visits import RunHost, Visit, Visited
 
 _LOOK: Final = 0.05
 """Seconds between two looks whether what is waited for will never come."""

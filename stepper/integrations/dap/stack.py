@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import threading
-from collections.abc import Callable
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 from stepper.debug.debugger import Debugger
 from stepper.debug.inspection.views import FrameView, LevelView, frame_views
@@ -17,7 +15,6 @@ from stepper.files.output import OutputFile, ProtectedFiles
 from stepper.integrations.dap.listing import ModelListing
 from stepper.integrations.dap.messages import ShownFrame, ShownSource, SourceArguments
 from stepper.ir.model import Layer, Model
-from stepper.records import Record
 
 
 def shown_frames(debugger: Debugger, listing: ModelListing, source: ShownSource) -> list[ShownFrame]:
@@ -116,65 +113,3 @@ def _spelled(path: str) -> str:
         return os.path.normcase(os.path.realpath(path))
     except (OSError, ValueError):
         return path
-
-
-class Visited(Record):
-    """Result of a visit: whether there is anything else to be shown now, and with which error it ended."""
-
-    is_other: bool = False
-    failure: str = ""
-
-
-class Visit(Record, eq=False):
-    """Something that an editor wants of the run; what moves it has a title.
-
-    `work` is called in the thread of the run, and `done` is set when it has come back.
-    """
-
-    work: Callable[[Debugger], Visited]
-    title: str
-    done: threading.Event
-
-
-class RunHost(Protocol):
-    """The application that has the run, as seen from the thread of an editor."""
-
-    @property
-    def is_moving(self) -> bool:
-        """True while it moves the run itself."""
-        ...
-
-    @property
-    def has_ended(self) -> bool:
-        """True if its run is over, and what waits for it is never done."""
-        ...
-
-    def visit(self, visit: Visit) -> None:
-        """Have this done with the run, when it is its turn. UsageError where there is no run yet."""
-
-    def tell_editor(self, *, joined: bool) -> None:
-        """An editor has come, or has left."""
-
-
-class EditorPort(Protocol):
-    """The port on which editors join, as the application sees it."""
-
-    @property
-    def number(self) -> int:
-        """The port."""
-        ...
-
-    def open(self, host: RunHost) -> None:
-        """Let editors in."""
-
-    def begins(self) -> None:
-        """The application begins to move the run; in the thread of that."""
-
-    def stands(self, failure: str = "") -> None:
-        """The application has done something with the run, which may have failed; in the thread of that."""
-
-    def leave_run(self) -> None:
-        """The run is over: end the session of the editor, and take out of the run what it has set there."""
-
-    def end_session(self, *, restarts: bool) -> None:
-        """End the session of the editor that is there; `restarts`: there will be another run, which it may join."""

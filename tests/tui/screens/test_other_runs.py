@@ -20,7 +20,7 @@ def test_the_timeline_has_the_whole_run_after_an_edit_and_after_it_is_undone() -
         await driven.ran()
         await driven.type("goto 5")
         original = ["2", "0", "2", "6", "10", "1", "1", "10", "2", "0", "12"]
-        assert columns_of(driven, "tok") == original
+        assert columns_of(driven, "tok'") == original
         await driven.type("set tok = 3")
         await driven.filled()
         assert "edited" in driven.text("time") and "╌" not in driven.text("time")
@@ -31,7 +31,7 @@ def test_the_timeline_has_the_whole_run_after_an_edit_and_after_it_is_undone() -
         await driven.type("undo")
         await driven.type("unwatch 1")
         await driven.filled()
-        assert columns_of(driven, "tok") == original and "edited" not in driven.text("time")
+        assert columns_of(driven, "tok'") == original and "edited" not in driven.text("time")
 
     drive("date_normaliser", script, size=(140, 40), starts_up=True, runs=True)
 
@@ -40,10 +40,10 @@ def test_the_timeline_of_an_inner_loop_has_the_iterations_that_are_to_come() -> 
     async def script(driven: Driven) -> None:
         await driven.ran()
         await driven.type("goto passes@0::values_next@1")
-        assert columns_of(driven, "swaps") == ["1", "2", "3", "3"]
+        assert columns_of(driven, "swaps'") == ["1", "2", "3", "3"]
         await driven.type("goto passes@1")
         await driven.type("goto values_next@0")
-        assert columns_of(driven, "swaps") == ["0", "1", "1"]
+        assert columns_of(driven, "swaps'") == ["0", "1", "1"]
 
     drive("nested_loop", script, size=(140, 40), starts_up=True, runs=True)
 

@@ -67,7 +67,7 @@ def test_shades_are_those_of_the_formula_and_one_outlier_hides_nothing(outlier: 
             made = [str(one) for one in expected[element]]
             assert cells(driven, "edges", "held", element, 16, 2)[:7] == made
             assert cells(driven, "scans", "kept", element, 13, 3)[:7] == made
-            assert cells(driven, "time", "held", element, 16, 12)[:7] == made
+            assert cells(driven, "time", "held'", element, 16, 12)[:7] == made
 
     drive(passing(rows), script, size=(160, 48), look=PLAIN, lines=("run-to pass@0", "iter 7"))
 
@@ -180,7 +180,7 @@ def test_nan_and_inf_are_letters_in_their_elements_and_columns() -> None:
 def test_single_numbers_and_booleans_are_read(rows: Array, expected: str) -> None:
     async def script(driven: Driven) -> None:
         await driven.filled()
-        line = next(line for line in driven.text("time").splitlines() if line.split()[:1] == ["held"])
+        line = next(line for line in driven.text("time").splitlines() if line.split()[:1] == ["held'"])
         assert " ".join(line.split()[1:7]) == expected
         kept = next(line for line in driven.text("scans").splitlines() if line.startswith(" ⊞"))
         assert " ".join(kept[13:].replace("·", " ").split()) == expected
@@ -196,7 +196,7 @@ def test_few_numbers_without_room_for_them_or_for_a_legend_are_bars_with_their_s
     async def script(driven: Driven) -> None:
         await driven.filled()
         text = driven.text("time").splitlines()
-        at = next(number for number, line in enumerate(text) if line.split()[:1] == ["held"])
+        at = next(number for number, line in enumerate(text) if line.split()[:1] == ["held'"])
         ruler = text[at - 1]
         tops = [text[at][ruler.index(f" {iteration} ") + 1] for iteration in range(7)]
         assert [top != " " for top in tops] == [bool(row[0] > 1000) for row in rows[:7]]
