@@ -47,6 +47,12 @@ BACKWARD: dict[str, Verb] = {
 }
 
 
+@pytest.fixture(autouse=True)
+def no_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How far snapshots stand apart depends on time; so would how often a machine looks in a search."""
+    monkeypatch.setattr("stepper.debug.timeline.perf_counter", lambda: 0.0)
+
+
 def newton(folder: Path, inner: int = 0, iterations: int = ITERATIONS) -> Debugger:
     number = np.array([2], np.float32)
     return Debugger(stepper.read_model(newton_model(folder, iterations, inner)), {"number": number, "guess": number})
