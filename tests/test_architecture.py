@@ -248,7 +248,7 @@ def test_few_places_write_to_a_terminal() -> None:
 MOST: Final = {
     "tui": 280_415,
     "debug": 209_344,
-    "export": 138_164,
+    "export": 138_176,
     "diagnosis": 113_778,
     "compare": 65_203,
     "ops": 65_910,

@@ -22,7 +22,7 @@ def test_every_case_shows_its_fault_and_is_recognised(capsys: pytest.CaptureFixt
     assert {path.name for path in CASES.iterdir()} == {fault.id for fault in FAULTS}
     shown_in = {fault.id for fault in FAULTS if openvino.__version__.startswith(fault.versions)}
     if not has_vnni():
-        shown_in -= {fault.id for fault in FAULTS if "VNNI" in fault.where}
+        shown_in.discard("dynamic-quantisation")
     assert main(["hunt", "--fault", "all", "--json"]) == (1 if shown_in else 0)
     cases = json.loads(capsys.readouterr().out)["cases"]
     assert {case["fault"] for case in cases if case["is_shown"]} >= shown_in

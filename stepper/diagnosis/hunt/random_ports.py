@@ -52,7 +52,7 @@ class SliceChoice:
 
     @property
     def part_size(self) -> int:
-        """Length of one slice, that of the stride unless it was port_map."""
+        """Length of one slice, that of the stride unless it was chosen."""
         return self.part or abs(self.stride)
 
     @property

@@ -9,7 +9,7 @@ The file has one function, `python model.py inputs.npz outputs.npz` calls it. It
 
 from __future__ import annotations
 
-import re
+import ast
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final
@@ -463,12 +463,6 @@ def sigmoid(x):
 """
 
 
-_NEEDS: Final = re.compile(
-    r"(?<![\w.])(iterations|joined_calls|sigmoid|softmax|itertools|ml_dtypes|ELEMENT_TYPES)(?=[(.\[])"
-)
-"""What code calls that is not there by itself: helpers and modules."""
-
-
 class NumpyCode(Record):
     """The text of a Python file, and the tensors that it reads from the .npz of the same name beside it."""
 
@@ -584,7 +578,8 @@ class _File:
         self.writer.lines.append("")
         self.writer.line(f"return {', '.join(texts)}" if len(texts) > 1 else f"return ({''.join(texts)},)")
         function = self._function()
-        self.writer.needs |= set(_NEEDS.findall("\n".join([*function, *self._constants()])))
+        tree = ast.parse("\n".join([*function, *self._constants()]))
+        self.writer.needs |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}  # helpers, modules
         content = "\n".join([*self._head(), *function, *self._script(), ""])
         compile(content, "<numpy code>", "exec")
         constants = {name: storable(value) for name, (value, _note) in self.writer.constants.items()}

@@ -87,3 +87,13 @@ def test_the_file_needs_no_more_than_numpy_where_it_calls_no_kernel(tmp_path: Pa
         }
         assert imported <= {"sys", "itertools", "numpy"}
         assert ("from stepper" in text) == (name in ("date_normaliser",))
+
+
+def test_a_name_that_reads_like_a_call_brings_no_helper_and_no_module(tmp_path: Path) -> None:
+    net = Graph()
+    x = net.parameter("x", dims=(2,))
+    net.result(net.apply("Tanh", x, name="softmax(ml_dtypes.sigmoid(joined_calls(itertools.x)))"), "y")
+    text = numpy_code(net.read(tmp_path)).text
+    assert "softmax(ml_dtypes" in text, "in a comment"
+    assert "def " in text and not any(f"def {one}(" in text for one in ("softmax", "sigmoid", "joined_calls"))
+    assert "import ml_dtypes" not in text and "import itertools" not in text
