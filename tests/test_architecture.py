@@ -265,7 +265,7 @@ MOST: Final = {
     "cases": 12_835,
     "session": 10_946,
     "processes": 7_814,
-    "files": 6_315,
+    "files": 6_364,
     "stepper": 5_701,
     "(files)": 638,
     "(repeated names)": 133,

@@ -207,16 +207,17 @@ class _Part:
         self.file.flush()
         if self._temporary is not None:
             os.fsync(self.file.fileno())
-            mode = stat.S_IMODE(self._target.stat().st_mode) if self._target.exists() else usual_mode()
-            self._temporary.chmod(mode)
+            mode = _mode_of(self._target)  # None also where another writer of a set has moved it away
+            self._temporary.chmod(usual_mode() if mode is None else stat.S_IMODE(mode))
 
     def set_aside(self) -> None:
-        """Move the old file away."""
+        """Move the old file away, whose rights the new one takes."""
         if self._temporary is not None:
             aside = self._temporary.with_suffix(_ASIDE)
             with _errors(self.path), contextlib.suppress(FileNotFoundError):
                 self._target.replace(aside)
                 self._aside = aside
+                self._temporary.chmod(stat.S_IMODE(aside.stat().st_mode))
 
     def commit(self) -> None:
         """Put it in the target's place."""
@@ -292,8 +293,17 @@ def _remove_leftovers(folder: Path, prefix: str) -> None:
 
 
 def _is_special(path: Path) -> bool:
-    """True for what is there and neither a file nor a folder: a device, a pipe."""
-    return path.exists() and not path.is_file()
+    """True for what is there and no regular file: a device, a pipe."""
+    mode = _mode_of(path)
+    return mode is not None and not stat.S_ISREG(mode)
+
+
+def _mode_of(path: Path) -> int | None:
+    """Return the mode of what has this name, asked for once, as other processes write too; None for nothing."""
+    try:
+        return path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return None
 
 
 def _sync_folder(folder: Path) -> None:

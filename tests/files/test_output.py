@@ -307,6 +307,36 @@ def test_processes_that_write_the_same_files_all_succeed_and_sets_stay_together(
     assert all(content.endswith(b" 59") for content in found.values())
 
 
+def test_a_file_that_another_process_moves_away_while_this_one_looks_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target, exists = tmp_path / "out.npz", Path.exists
+    target.write_bytes(b"old")
+
+    def then_gone(self: Path) -> bool:
+        found = exists(self)
+        target.unlink(missing_ok=True)
+        return found
+
+    with OutputFile(target, ARRAYS).writing() as file:
+        monkeypatch.setattr(Path, "exists", then_gone)
+        file.write(b"new")
+    assert contents(tmp_path) == {"out.npz": b"new"}
+
+
+def test_files_of_a_set_have_the_rights_of_those_that_they_replace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = tmp_path / "a.svg", tmp_path / "b.npz"
+    first.touch(0o640)
+    second.touch(0o600)
+    monkeypatch.setattr("stepper.files.output._mode_of", lambda _path: None)  # another writer has them aside just then
+    with writing_all([OutputFile(first, SVG), OutputFile(second, ARRAYS)]) as files:
+        for file in files:
+            file.write(b"new")
+    assert [one.stat().st_mode & 0o777 for one in (first, second)] == [0o640, 0o600]
+
+
 @pytest.mark.parametrize("number", range(5))
 def test_a_fault_while_files_take_their_places_puts_all_of_them_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
