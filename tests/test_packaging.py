@@ -32,7 +32,7 @@ def test_the_wheel_holds_the_two_packages_and_nothing_else(built: Path) -> None:
     tops = {name.split("/")[0] for name in names}
     assert {top for top in tops if not top.endswith(".dist-info")} == {"stepper", "tui"}
     kinds = {Path(name).suffix for name in names if ".dist-info" not in name and Path(name).name != "LICENSE"}
-    assert kinds <= {".py", ".json", ".typed", ".tcss", ".ttf", ".js", ".css", ".xml", ".bin", ".npz"}
+    assert kinds <= {".py", ".json", ".toml", ".typed", ".tcss", ".ttf", ".js", ".css", ".xml", ".bin", ".npz"}
     assert {f"stepper/export/writers/html.{suffix}" for suffix in ("js", "css")} <= set(names)
     fonts = {"LiberationSans-Regular.ttf", "LiberationSans-Bold.ttf", "LICENSE"}
     assert {f"stepper/export/fonts/{name}" for name in fonts} <= set(names)

@@ -320,7 +320,9 @@ class Sweep:
         self._times: deque[tuple[float, int]] = deque([(time.monotonic(), self._done)])
         self._at_work: dict[Future[ChunkResult], list[int]] = {}
         self._again: list[list[int]] = []
-        """Chunks with which a process ended, in halves; a single input that has had one process has another."""
+        """Chunks with which a process ended, in halves."""
+        self._alone: list[int] = []
+        """Inputs with which a process ended: each has another, last, when no other input can end that."""
         self._had_one: set[int] = set()
 
     @property
@@ -331,7 +333,7 @@ class Sweep:
     def run(self) -> None:
         """Work until every input has a row. KeyboardInterrupt leaves what is done in the file."""
         self._tell()
-        while self._waiting or self._again or self._at_work:
+        while self._waiting or self._again or self._alone or self._at_work:
             self._send()
             finished, _ = wait(self._at_work, return_when=FIRST_COMPLETED)
             for future in finished:
@@ -348,9 +350,13 @@ class Sweep:
     def _send(self) -> None:
         while (self._waiting or self._again) and len(self._at_work) < _AHEAD * self._workers.count:
             size = min(self._chunk_size(), len(self._waiting))
-            numbers = self._again.pop(0) if self._again else [self._waiting.popleft() for _ in range(size)]
-            chunk = [self._inputs[number - 1] for number in numbers]
-            self._at_work[self._workers.executor.submit(sweep_chunk, self._job, chunk)] = numbers
+            self._submit(self._again.pop(0) if self._again else [self._waiting.popleft() for _ in range(size)])
+        if self._alone and not self._at_work:
+            self._submit([self._alone.pop(0)])
+
+    def _submit(self, numbers: list[int]) -> None:
+        chunk = [self._inputs[number - 1] for number in numbers]
+        self._at_work[self._workers.executor.submit(sweep_chunk, self._job, chunk)] = numbers
 
     def _chunk_size(self) -> int:
         """Return how many inputs take as long as a chunk should; at the end all workers get a share of the rest."""
@@ -370,13 +376,13 @@ class Sweep:
         self._outcomes.update(stored.row.outcome for stored in rows)
 
     def _do_again(self, numbers: list[int], lost: ProcessLost) -> None:
-        """Do inputs again with which a process ended: each half of them, or the one once more."""
+        """Do inputs again with which a process ended: each half of them, or the one alone."""
         if len(numbers) > 1:
             half = len(numbers) // 2
             self._again += [numbers[:half], numbers[half:]]
-        elif numbers[0] not in self._had_one:
+        elif not (lost.is_overdue or numbers[0] in self._had_one):
             self._had_one.update(numbers)
-            self._again.append(numbers)
+            self._alone += numbers
         else:
             name = self._inputs[numbers[0] - 1].name
             row = results.limit_row(name, "time", str(lost)) if lost.is_overdue else results.killed_row(name, str(lost))

@@ -213,7 +213,7 @@ tui.app._settle = told
 def ours():
     return {name for name in sys.modules if name.partition(".")[0] in ("stepper", "tui")}
 async def run():
-    app = tui.app.StepperApp(long_loop(5_000, at=0), "subject", runs=True)
+    app = tui.app.StepperApp(long_loop(10_000_000, at=0), "subject", runs=True)
     async with app.run_test(size=(160, 48)) as pilot:
         while not settled.is_set():
             await asyncio.sleep(0.02)
