@@ -260,7 +260,7 @@ MOST: Final = {
     "tensors": 26_310,
     "openvino": 23_134,
     "query": 18_928,
-    "sweep": 15_883,
+    "sweep": 15_944,
     "commands": 16_191,
     "cases": 12_835,
     "session": 10_946,

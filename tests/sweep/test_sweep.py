@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from concurrent.futures import Executor, Future
 from pathlib import Path
 from typing import Any
 
@@ -184,6 +185,35 @@ def test_a_process_that_is_killed_costs_the_row_of_one_input(model: Path, tmp_pa
     rows = swept(job, inputs, tmp_path / "s.sqlite", NoProcesses(Mortal()))
     assert [stored.number for stored in rows if stored.row.outcome is SweepOutcome.KILLED] == [8]
     assert len(rows) == 20 and rows[7].row.text.endswith("(SIGKILL)")
+
+
+def test_the_neighbour_of_an_input_that_ends_its_process_has_its_own_row(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a cluster that gives up all tasks of a worker that died: every chunk at work dies with the deadly one."""
+    deadly, chunks = "rand:12", dict[Future[Any], Any]()
+
+    class Waiting(Executor):
+        def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
+            future: Future[Any] = Future()
+            chunks[future] = fn, *args
+            return future
+
+    def all_end(at_work: Any, return_when: str) -> tuple[list[Future[Any]], list[Future[Any]]]:
+        is_dead = any(one.name == deadly for future in at_work for one in chunks[future][2])
+        for future in at_work:
+            function, *args = chunks[future]
+            if is_dead:
+                future.set_exception(ProcessLost("the workers that ran it died"))
+            else:
+                future.set_result(function(*args))
+        return list(at_work), []
+
+    monkeypatch.setattr(sweeping, "wait", all_end)
+    job = job_of(model, breaks=("nan",), reader=InputReader(folder=str(tmp_path)))
+    rows = swept(job, random_inputs(20, 5), tmp_path / "s.sqlite", NoProcesses(Waiting()))
+    assert [stored.number for stored in rows if stored.row.outcome is SweepOutcome.KILLED] == [8]
+    assert len(rows) == 20
 
 
 def test_processes_that_cannot_begin_end_the_sweep_with_what_they_say(
