@@ -45,7 +45,14 @@ STEPS: Final = (
     Step(
         "story",
         ("o",),
-        ("why wkv@8[0,3] is NaN", "exp(89.2) > f32 maximum", "born here", "embedded[7,6]", "Inf / Inf", "2 back edges"),
+        (
+            "why wkv@8[0,3] is NaN",
+            "exp(89.2) > f32 maximum",
+            "why 11",
+            "embedded[7,6] = -20.892",
+            "Inf / Inf",
+            "2 back edges",
+        ),
     ),
     Step("moment", ("Enter",), ("time_mixing 7 of 12", "exp_key", "+Inf", "outputs growing")),
     Step(

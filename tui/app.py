@@ -52,14 +52,11 @@ from tui.terminal import clearing
 from tui.theme import THEMES, Look
 from tui.worker.driver import Driver
 from tui.worker.event_log import EventLog, LogKind
-from tui.worker.requests import ShowRun
 
 _SIGNALS: Final = ("SIGTERM", "SIGHUP")
 _AT_ONCE: Final = ("escape", "q", "ctrl+c", "ctrl+q", "ctrl+z")
 _WITHOUT_RUN: Final = ("inputs", "overview", "help")
 """What can be shown while the inputs are chosen."""
-_OF_A_RUN: Final = ("grid", "timeline")
-"""Screens of one run of a loop: of that in which the cursor is where they are opened."""
 _SETTLING: Final = 0.4
 """Seconds after the first picture in which nothing is loaded that is not on it, so that the run behind it is there."""
 _PATIENCE: Final = 2.0
@@ -181,8 +178,6 @@ class StepperApp(App[int]):
         self._faults: set[str] = set()
         self._tells_fault = False
         self._progress_due = 0.0
-        self._keeps_run = False
-        """True while a screen that was opened from the overview shows the run that the cursor was in there."""
         self._held: list[events.Key] = []
         for theme in THEMES:
             self.register_theme(theme)
@@ -357,9 +352,6 @@ class StepperApp(App[int]):
 
     def _follow_moment(self, before: State) -> None:
         """Show where a movement has led: the end of the run on the overview, a moment within it elsewhere."""
-        if self._keeps_run and self.state.loop is not None:
-            self._keeps_run = False
-            self.driver.adjust(ShowRun(None))
         stop = self.state.stop
         if self.runs is None or stop is None or (before.stop is not None and before.stop.tick == stop.tick):
             return
@@ -372,7 +364,7 @@ class StepperApp(App[int]):
 
     def _ask_by_itself(self, stop: Stop) -> None:
         """Open the story of a stop whose cause is in another iteration."""
-        from tui.screens.story.questions import question_of
+        from tui.screens.sheet.questions import question_of
 
         question = question_of(stop, self.driver.compiled)
         if question is not None:
@@ -601,22 +593,17 @@ class StepperApp(App[int]):
             if name != "main":
                 raise UsageError("the model does not run yet: choose its inputs, F5 runs")
             name, view = "inputs", VIEWS["inputs"]
-        self.asked_pane = pane = self.focused_pane
+        self.asked_pane = self.focused_pane
         kind = view.load()
         if isinstance(self.front, kind):
             return
-        if name == "table" and pane is not None and pane.carried_addresses:
-            self.open_table(pane.carried_addresses)
-            return
-        run = None if pane is None else pane.run_looked_at
         if name == "main" or any(isinstance(screen, kind) for screen in self.screen_stack):
             while not isinstance(self.front, kind) and self.close_view():
                 pass
-        if not isinstance(self.front, kind):
+        if name == "sheet":
+            self.open_sheet("")
+        elif not isinstance(self.front, kind):
             self.push_screen(kind(self))
-        if run is not None and name in _OF_A_RUN:
-            self.driver.adjust(ShowRun(run))
-            self._keeps_run = True
 
     @property
     def _is_without_run(self) -> bool:
@@ -632,25 +619,25 @@ class StepperApp(App[int]):
 
     def open_story(self, question: StoryQuestion) -> None:
         """Show the answer to a question why."""
-        from tui.screens.story.screen import StoryScreen
+        from tui.screens.sheet.questions import OpenSheet
+        from tui.screens.sheet.screen import SheetScreen
 
-        if isinstance(self.front, StoryScreen):
-            self.front.ask(question)
-            return
-        if any(isinstance(screen, StoryScreen) for screen in self.screen_stack):
-            self.open_view("story")
-            self.front.ask(question)  # type: ignore[attr-defined]
+        if isinstance(self.front, SheetScreen):
+            self.front.model.ask(question)
             return
         self.asked_pane = self.focused_pane
-        self.push_screen(StoryScreen(self, question))
+        self.push_screen(SheetScreen(self, OpenSheet(None, story=question)))
 
-    def open_table(self, text: str) -> None:
-        """Show these values over the iterations as a table; without any what the loop here carries."""
-        from tui.screens.table.screen import TableScreen
+    def open_sheet(self, text: str, rows: str = "carried") -> None:
+        """Show these values over the iterations; without any what the loop here carries."""
+        from stepper.debug.table.row_sets import RowSet, SheetFrame, SheetQuestion
+        from tui.screens.sheet.questions import OpenSheet
+        from tui.screens.sheet.screen import SheetScreen
 
         self.asked_pane = pane = self.focused_pane
-        text = text or ("" if pane is None else pane.carried_addresses)
-        self.push_screen(TableScreen(self, text))
+        run = None if pane is None or text else pane.run_looked_at
+        question = None if run is None else SheetQuestion(SheetFrame(run.body, run.outer), RowSet(rows))
+        self.push_screen(SheetScreen(self, OpenSheet(question, RowSet(rows), text)))
 
     def open_first(self) -> None:
         """Close all that shows the run that was: another one follows, on the same screen if that can show it."""

@@ -68,8 +68,8 @@ class Application(ScreenHost, SessionHost, Protocol):
     def open_story(self, question: StoryQuestion) -> None:
         """Show the answer to a question why."""
 
-    def open_table(self, text: str) -> None:
-        """Show values over the iterations as a table."""
+    def open_sheet(self, text: str, rows: str = "carried") -> None:
+        """Show values over the iterations."""
 
     def close_card(self) -> bool:
         """Close what covers something; False if there is nothing."""

@@ -58,19 +58,6 @@ VIEWS: Final = {
             ("overview",),
         ),
         View(
-            "story",
-            "tui.screens.story.screen:StoryScreen",
-            "why a value is what it is, or why a loop ended: operations of the path by iterations",
-            ("story",),
-        ),
-        View("grid", "tui.screens.grid.screen:GridScreen", "operations by iterations, one shade a value", ("grid",)),
-        View(
-            "timeline",
-            "tui.screens.timeline.chart:TimelineScreen",
-            "all iterations: watches, what is carried, anomalies",
-            ("chart",),
-        ),
-        View(
             "value",
             "tui.screens.value.screen:ValueScreen",
             "one tensor: colours, numbers, difference, bits, statistics",
@@ -83,22 +70,16 @@ VIEWS: Final = {
             ("differences",),
         ),
         View(
-            "table",
-            "tui.screens.table.screen:TableScreen",
-            "iterations by elements, buckets or operations: sorted, filtered, searched",
-            ("table",),
+            "sheet",
+            "tui.screens.sheet.screen:SheetScreen",
+            "values by iterations: what is carried, all operations, the path of a value, elements",
+            ("sheet",),
         ),
         View(
             "inputs",
             "tui.screens.inputs.screen:InputsScreen",
             "what was chosen for the model's inputs",
             ("inputs", "dimensions"),
-        ),
-        View(
-            "ports",
-            "tui.screens.ports.screen:PortsScreen",
-            "the port map: into the body, out of it, the next iteration",
-            ("ports",),
         ),
         View(
             "breakpoints",

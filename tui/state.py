@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         VariableView,
         WatchView,
     )
-    from stepper.debug.iterations.cell_store import CellsView, HistoryView
+    from stepper.debug.iterations.cell_store import HistoryView
     from stepper.debug.iterations.sweep import SweepView
     from stepper.debug.moments.spread import MomentView
     from stepper.debug.overview.facts import Overview, Row
@@ -109,7 +109,6 @@ class FarState(Record, eq=False):
     depth: int
     loop: LoopView | None
     history: HistoryView
-    cells: CellsView | None
     sweep: SweepView | None
     watches: tuple[WatchView, ...]
     a: MomentView | None = None
@@ -121,8 +120,8 @@ class State(Record, eq=False):
 
     `engine` says which partner computes what, empty where all is numpy. `frames` are the stack; `depth` is that which
     is looked at (u and d move it). `loop` is the loop that runs in or around that frame, at the depth `loop_depth`.
-    `history` is of the frame that is looked at, `loop_history` of the loop's. `cells` and `sweep` are there while
-    a screen asks for them (ShowCells, ShowTime), as is `overview` (ShowOverview).
+    `history` is of the frame that is looked at, `loop_history` of the loop's. `sweep` is there while
+    a screen asks for them (ShowTime), as is `overview` (ShowOverview).
     `selected` is the operation selected in the frame (None: it follows the moment). `failure` is the message of an
     error of the run that was met here. `a` is the moment that is held against now. `ending` is there at the end of the
     run. `output_names` are those of the model's
@@ -145,7 +144,6 @@ class State(Record, eq=False):
     loop_depth: int | None = None
     history: HistoryView | None = None
     loop_history: HistoryView | None = None
-    cells: CellsView | None = None
     sweep: SweepView | None = None
     breaks: tuple[BreakView, ...] = ()
     watches: tuple[WatchView, ...] = ()
@@ -189,7 +187,6 @@ class State(Record, eq=False):
             loop_depth=None if far.loop is None else far.depth,
             history=far.history,
             loop_history=far.history,
-            cells=far.cells,
             sweep=far.sweep,
             watches=far.watches,
             selected=None,

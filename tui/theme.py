@@ -54,8 +54,11 @@ class Look(Record):
 
     @staticmethod
     def of_environment(*, ascii: bool = False) -> Look:
-        """As asked for, and as NO_COLOR says."""
-        return Look(ascii=ascii, plain=ascii or bool(os.environ.get("NO_COLOR")))
+        """As asked for, as NO_COLOR says, and with 16 colours, in which shades cannot be told apart."""
+        from rich.console import Console
+
+        has_shades = Console(force_terminal=True).color_system in ("256", "truecolor")
+        return Look(ascii=ascii, plain=ascii or bool(os.environ.get("NO_COLOR")) or not has_shades)
 
     @property
     def edited(self) -> str:

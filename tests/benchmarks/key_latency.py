@@ -64,13 +64,10 @@ class Keys:
 
 MAIN: Final = Keys("", (), "operations", (("n", "N"), ("]", "["), ("J", "K")))
 GRAPH: Final = Keys("graph ", (), "graph", (("↓", "↑"),))
-GRID: Final = Keys("grid ", ("view grid",), "grid", (("n", "N"), ("→", "←"), ("J", "K")))
-TIMELINE: Final = Keys("timeline ", ("view timeline",), "chart", (("]", "["),))
 OVERVIEW: Final = Keys("overview ", ("view overview",), "overview", (("→", "←"), ("↓", "↑")), within=True)
-TABLE: Final = Keys("table ", ("view main", "table"), "table", (("→", "←"), ("↓", "↑")), within=True)
+SHEET: Final = Keys("sheet ", ("view main", "rows all"), "sheet", (("→", "←"), ("↓", "↑")), within=True)
 BESIDE_A: Final = Keys("A | now ", ("view main", "mark A"), "operations", (("n", "N"), ("]", "[")))
-STORY: Final = Keys("story ", ("view main", "continue", "why end"), "story", (("v", "v"),), within=True)
-PLACES: Final = (MAIN, GRAPH, GRID, TIMELINE, OVERVIEW, TABLE, BESIDE_A, STORY)
+PLACES: Final = (MAIN, GRAPH, OVERVIEW, SHEET, BESIDE_A)
 
 
 class Watched:

@@ -62,8 +62,7 @@ _LATER: Final = (
     "tui.screens.graph",
     "tui.screens.inputs",
     "tui.screens.main.screen",
-    "tui.screens.story",
-    "tui.screens.table",
+    "tui.screens.sheet",
     "tui.screens.value.screen",
     "tui.worker.snapshot",
 )

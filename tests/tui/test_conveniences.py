@@ -105,7 +105,7 @@ def test_the_next_anomaly_is_where_an_inf_is_made() -> None:
 def test_where_a_value_comes_from_and_goes_to() -> None:
     async def script(driven: Driven) -> None:
         await driven.press("o")
-        assert driven.app.front.view_name == "story" and "made of" in driven.text("story")
+        assert driven.app.front.view_name == "sheet" and "made of" in driven.text("inspector")
         await driven.press("q", "O")
         assert "read by" in driven.text("card") + driven.text("answer")
         await driven.type("uses h.9")
@@ -148,13 +148,13 @@ def test_what_is_on_the_screen_is_exported(tmp_path: Path) -> None:
     session(script)
 
 
-@pytest.mark.parametrize("opening", ["view main", "view overview", "why wkv@8", "view grid"])
+@pytest.mark.parametrize("opening", ["view main", "view overview", "why wkv@8", "view sheet"])
 def test_beside_a_pane_that_is_alone_on_the_screen_answers_are_shown_and_everything_has_its_place(
     opening: str,
 ) -> None:
     async def script(driven: Driven) -> None:
         await driven.ran()
-        if opening in ("view main", "view grid"):
+        if opening in ("view main", "view sheet"):
             await driven.type("run-to key@3")
         if opening != "view overview":
             await driven.type(opening)

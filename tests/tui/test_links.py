@@ -9,7 +9,6 @@ from textual import events
 from tests.tui.driven import DECODER, Driven, drive
 from tui.paint.pane import Pane
 from tui.screens.graph.pane import BodyGraph
-from tui.screens.timeline.chart import TimelineChart
 from tui.theme import GLYPHS
 
 FOCUS = GLYPHS["focus"]
@@ -179,23 +178,6 @@ def test_the_end_of_the_run_and_the_first_line_answer() -> None:
     drive("date_normaliser", script, lines=("last", "view main"))
 
 
-def test_a_column_of_the_timeline_is_gone_to_from_inside_of_the_loop_and_from_the_end_of_the_run() -> None:
-    async def script(driven: Driven) -> None:
-        for line in (f"goto {DECODER}@3", "last"):
-            await driven.type(line)
-            await driven.type("view timeline")
-            await driven.filled()
-            lines = driven.text("chart").splitlines()
-            y = next(y for y, row in enumerate(lines) if " 4  " in row and " 6  " in row)
-            x = lines[y].index(" 6  ") + 1
-            await driven.pilot.click("#chart", offset=(x + driven.pane("chart").gutter.left, y + 4))
-            await driven.settle()
-            assert driven.state.iteration == 6, line
-            await driven.type("view main")
-
-    drive("date_normaliser", script, size=(160, 48))
-
-
 def test_a_click_on_a_parameter_in_the_graph_tells_its_value_and_a_second_one_opens_it() -> None:
     async def script(driven: Driven) -> None:
         await click(driven, "graph", "↺ steps")
@@ -252,18 +234,5 @@ def test_a_step_of_the_wheel_scrolls_once() -> None:
             wheel(driven, "graph", down=down)
             await driven.settle()
             assert graph.view.top == top
-        await driven.type("view timeline")
-        await driven.filled()
-        chart = driven.pane("chart")
-        assert isinstance(chart, TimelineChart)
-        before = chart.span(chart.size.width)
-        wheel(driven, "chart", down=False, ctrl=True)
-        await driven.settle()
-        near = chart.span(chart.size.width)
-        assert near.end - near.begin < before.end - before.begin, "with Ctrl it zooms"
-        begin = near.begin
-        wheel(driven, "chart", down=begin == 0, shift=True)
-        await driven.settle()
-        assert chart.span(chart.size.width).begin != begin, "sideways"
 
     drive("date_normaliser", script, size=(120, 40), lines=(f"goto {DECODER}@5",))

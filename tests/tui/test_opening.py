@@ -57,7 +57,7 @@ def test_the_run_is_shown_without_a_key_and_the_moment_stays_at_the_start() -> N
         await driven.press("home", "enter")
         assert view(driven) == "main" and driven.state.iteration == 0
         await driven.press("v")
-        assert view(driven) == "grid"
+        assert view(driven) == "sheet"
         await driven.press("0")
         assert view(driven) == "overview" and pane_of(driven).at.iteration == 0
         await driven.press("0", "right_square_bracket")
@@ -78,11 +78,11 @@ def test_a_movement_leads_into_the_run_and_its_end_back_to_the_overview() -> Non
         assert view(driven) == "main" and driven.state.stop is not None and driven.state.stop.tick == 1
         await driven.type("break nan")
         await driven.press("c")
-        assert view(driven) == "story" and driven.state.stop.reason is Reason.BREAK
+        assert view(driven) == "sheet" and driven.state.stop.reason is Reason.BREAK
         await driven.press("q")
         assert view(driven) == "main"
         await driven.type("delete 1")
-        await driven.press("v", "c")
+        await driven.press("c")
         assert view(driven) == "overview" and driven.state.stop.reason is Reason.END
         assert "12 iterations of 12" in driven.text("overview")
         await driven.press("home", "enter")
@@ -96,7 +96,7 @@ def test_c_on_the_overview_goes_to_the_next_stop() -> None:
         await until_run(driven)
         await driven.type("break nan")
         await driven.press("c")
-        assert view(driven) == "story" and driven.state.stop is not None and driven.state.iteration == 8
+        assert view(driven) == "sheet" and driven.state.stop is not None and driven.state.iteration == 8
 
     drive("rwkv_overflow", script, runs=True)
 
@@ -164,7 +164,7 @@ def test_of_a_condition_that_is_always_true_it_is_asked_why_the_loop_goes_on(
     async def script(driven: Driven) -> None:
         await until_run(driven)
         await driven.press("home", "up", "up", "up", "o")
-        assert view(driven) == "story" and "it can never end" in driven.text("story")
+        assert view(driven) == "sheet" and "it can never end" in driven.text("sheet")
 
     drive(never_ending(tmp_path), script, runs=True, size=(120, 40))
 
@@ -176,7 +176,7 @@ def test_where_a_slice_comes_from_is_asked_on_its_row() -> None:
             "overview"
         )
         await driven.press("down", "down", "down", "home", "right", "o")
-        assert view(driven) == "story" and "rewards[0,6,0]" in driven.text("story")
+        assert view(driven) == "sheet" and "rewards[0,6,0]" in driven.text("sheet")
 
     drive("reverse", script, runs=True, size=(120, 40))
 
@@ -226,17 +226,10 @@ def test_a_loop_that_did_not_begin_and_a_model_without_loops(tmp_path: Path) -> 
     async def zero(driven: Driven) -> None:
         await until_run(driven)
         assert "did not begin" in driven.text("overview")
-        await driven.type("view ports")
-        assert "no iteration" in driven.text("ports") and not driven.app._faults
-        await driven.press("q")
-        await driven.type("view grid")
-        assert "ran no iteration: condition was false at the start" in driven.text("grid")
-        assert not driven.app.front.query_one("#more").display, "no iteration has a history"
-        await driven.press("q")
-        await driven.type("view table")
+        await driven.type("view sheet")
         await driven.filled()
-        assert "ran no iteration: condition was false at the start" in driven.text("table")
-        assert not driven.text("line") and "0 of 0" not in driven.text("table")
+        assert "0 iterations" in driven.text("sheet") and "did not begin" in driven.text("sheet")
+        assert "0 of 0" not in driven.text("sheet") and not driven.app._faults
         await driven.press("q")
         await driven.type("view value")
         shown = driven.text("tensor")
@@ -279,13 +272,13 @@ def session_of(script: Script, folder: Path, lines: tuple[str, ...] = ()) -> Non
 def test_a_session_goes_on_where_it_was_and_at_its_end_with_the_overview(tmp_path: Path) -> None:
     async def first(driven: Driven) -> None:
         await driven.press("s", "s", "v")
-        assert view(driven) == "grid"
+        assert view(driven) == "sheet"
 
     async def second(driven: Driven) -> None:
-        assert view(driven) == "grid" and driven.state.stop is not None and driven.state.stop.tick == 2
+        assert view(driven) == "sheet" and driven.state.stop is not None and driven.state.stop.tick == 2
         await driven.press("c")
         assert view(driven) == "overview"
-        await driven.type("view grid")
+        await driven.type("view sheet")
 
     async def third(driven: Driven) -> None:
         assert view(driven) == "overview" and driven.state.stop is not None
@@ -332,7 +325,7 @@ def test_a_state_that_comes_again_is_told_on_the_card_and_while_the_debugger_run
         assert all(len(line) <= driven.app.size.width for line in shown.splitlines())
         await driven.press("e")
         await driven.filled()
-        assert f"why going@{pane.overview.iterations - 1} is true" in driven.text("story")
+        assert f"why going@{pane.overview.iterations - 1} is true" in driven.text("sheet")
         await driven.press("q", "home", "enter")
         driven.app.perform("continue")
         for _ in range(600):

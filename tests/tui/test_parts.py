@@ -25,7 +25,7 @@ from tui.session.application_session import SaveSession
 from tui.state import State
 from tui.worker.driver import Driver
 from tui.worker.python_prompt import EvaluatePython, PythonPrompt
-from tui.worker.requests import Asked, ExecuteLine, Request, ShowCells, ShowStatistic, ShowTime, name_of
+from tui.worker.requests import Asked, ExecuteLine, Request, ShowStatistic, ShowTime, name_of
 
 
 class _NoTimer(Timer):
@@ -70,15 +70,13 @@ def test_the_worker_carries_out_requests_without_an_application() -> None:
     driver.start()
     driver.execute(f"run-to {DECODER}@3")
     moved = heard.until(lambda state: state.iteration == 3)
-    assert moved.statistic == "auto" and moved.cells is None and moved.sweep is None
+    assert moved.statistic == "auto" and moved.sweep is None
     driver.adjust(ShowStatistic("max"))
-    driver.adjust(ShowCells((0, 3)))
     driver.adjust(ShowTime((0, 8)))
-    seen = heard.until(lambda state: state.sweep is not None and state.cells is not None)
+    seen = heard.until(lambda state: state.sweep is not None)
     assert seen.statistic == "max"
-    driver.adjust(ShowCells(None))
     driver.adjust(ShowTime(None))
-    heard.until(lambda state: state is not seen and state.statistic == "max" and state.cells is None)
+    heard.until(lambda state: state is not seen and state.statistic == "max" and state.sweep is None)
     debugger = driver.ended()
     assert debugger is not None and moved.view is not None
     assert debugger.machine.tick == moved.view.tick

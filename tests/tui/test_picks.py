@@ -61,7 +61,7 @@ def test_why_of_an_ambiguous_name_is_a_list_to_pick_from(tmp_path: Path) -> None
         assert [name in row for name, row in zip(("one", "two", "three"), rows[1:], strict=True)] == [True] * 3
         await driven.press("down", "enter")
         await driven.filled()
-        assert "why sine@2[0]" in driven.text("story") and "sin(" in driven.text("story")
+        assert "why sine@2[0]" in driven.text("sheet") and "sin(" in driven.text("inspector")
         for line in ("goto sine@2", "print sine@2[0]"):
             await driven.type(line)
             lines = [one.line for one in driven.app.front.query_one("#picks", PickList).entries()]

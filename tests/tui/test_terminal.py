@@ -9,12 +9,14 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
 from textual.driver import Driver
 
 from tests.debug.debugged import SAMPLES
 from tests.terminals import is_readable
 from tests.tui.driven import Driven, drive
 from tui.terminal import clearing
+from tui.theme import Look
 
 
 class _Terminal(Driver):
@@ -76,3 +78,25 @@ def test_an_application_whose_terminal_is_closed_ends(tmp_path: Path) -> None:
         os.kill(child, 9)
         os.waitpid(child, 0)
     assert b"ended at" in written and code == 129
+
+
+@pytest.mark.parametrize(
+    ("environment", "is_plain"),
+    [
+        ({"TERM": "linux"}, True),
+        ({"TERM": "xterm"}, True),
+        ({"TERM": "screen"}, True),
+        ({"TERM": "xterm-256color"}, False),
+        ({"TERM": "xterm", "COLORTERM": "truecolor"}, False),
+        ({"TERM": "xterm-256color", "NO_COLOR": "1"}, True),
+    ],
+    ids=str,
+)
+def test_with_sixteen_colours_shades_carry_a_figure_as_without_any(
+    environment: dict[str, str], is_plain: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("TERM", "COLORTERM", "NO_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert Look.of_environment().plain is is_plain

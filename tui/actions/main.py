@@ -56,36 +56,6 @@ class Pannable(Protocol):
 
 
 @runtime_checkable
-class HasIterations(Protocol):
-    """A pane with iterations from left to right."""
-
-    def pan(self, by: int) -> None:
-        """Show other iterations, in steps of half a screen."""
-
-    def seek_anomaly(self, *, backward: bool) -> str:
-        """Return the line that goes to the next known anomaly; empty if there is none."""
-        ...
-
-
-@runtime_checkable
-class HasCells(Protocol):
-    """A pane with cells, one of which can be selected."""
-
-    def go_line(self) -> str:
-        """Return the line that goes to the selected cell; empty if the run is there."""
-        ...
-
-
-@runtime_checkable
-class HasFarCells(Protocol):
-    """A pane whose cells are chosen by the arrows where the run stands elsewhere."""
-
-    def pick_cell(self, down: int, across: int) -> bool:
-        """Choose the cell so far from the chosen one; False where the arrows move the moment."""
-        ...
-
-
-@runtime_checkable
 class Foldable(Protocol):
     """A pane with groups of rows that fold."""
 
@@ -109,7 +79,7 @@ class HasCentre(Protocol):
 def _pause(app: Application, _text: str) -> None:
     if app.driver.pause() or app.python.interrupt():
         return
-    if app.close_card():
+    if app.close_card() or app.front.come_out():
         return
     if app.front.view_name == "overview":
         app.driver.hold_overview()
@@ -172,9 +142,6 @@ def _centre(app: Application, _text: str) -> None:
 
 @action("statistic", syntax="|".join(OVER_ITERATIONS), help="the number that stands for a tensor in lists")
 def _statistic(app: Application, text: str) -> None:
-    # A pane may have one more of its own, such as the grid beside a reference.
-    if any(pane.show_statistic(text) for pane in app.screen.query(Pane)):
-        return
     if text not in OVER_ITERATIONS:
         raise UsageError(f"there is no statistic '{text}'; there are {', '.join(OVER_ITERATIONS)}")
     app.driver.adjust(ShowStatistic(text))
@@ -206,59 +173,13 @@ def _scroll(app: Application, text: str) -> None:
 _WAYS: Final = {"left": (-1, 0), "right": (1, 0), "up": (0, -1), "down": (0, 1)}
 
 
-@action("pan", syntax="N|-N|left|right|up|down [N]", help="see what is beside, without moving")
+@action("pan", syntax="left|right|up|down [N]", help="see what is beside, without moving")
 def _pan(app: Application, text: str) -> None:
     focused = app.focused_pane
     way, _, count = text.partition(" ")
-    if way in _WAYS:
-        if focused is not None and isinstance(focused, Pannable):
-            times = _integer(count or "1")
-            focused.pan_by(_WAYS[way][0] * times, _WAYS[way][1] * times)
-    elif focused is not None and isinstance(focused, HasIterations):
-        focused.pan(_integer(text or "1"))
-
-
-@action(
-    "anomaly", syntax="next|previous", help="to where NaN, Inf or another shape begins, in the grid or the timeline"
-)
-def _anomaly(app: Application, text: str) -> None:
-    focused = app.focused_pane
-    if focused is None or not isinstance(focused, HasIterations):
-        raise UsageError("anomalies are sought in the grid and on the full timeline (view grid, view timeline)")
-    line = focused.seek_anomaly(backward=text == "previous")
-    if not line:
-        raise UsageError("none is known in this direction")
-    app.perform(line)
-
-
-_CELLS: Final = {
-    "down": (1, 0, "next "),
-    "up": (-1, 0, "reverse-next "),
-    "right": (0, 1, "iter +"),
-    "left": (0, -1, "iter -"),
-}
-
-
-@action(
-    "cell", syntax="down|up|right|left [N]", help="move the moment by an operation or iteration; from afar the cell"
-)
-def _cell(app: Application, text: str) -> None:
-    way, _, count = text.partition(" ")
-    if way not in _CELLS:
-        raise UsageError(f"'{way}' is not a direction; there are {', '.join(_CELLS)}")
-    times = _integer(count or "1")
-    down, across, line = _CELLS[way]
-    focused = app.focused_pane
-    if focused is not None and isinstance(focused, HasFarCells) and focused.pick_cell(down * times, across * times):
-        return
-    app.perform(f"{line}{times}", echo=False)
-
-
-@action("go-to-cell", help="go to the operation and iteration selected in the grid; open the value of the moment")
-def _go_to_cell(app: Application, _text: str) -> None:
-    focused = app.focused_pane
-    line = focused.go_line() if focused is not None and isinstance(focused, HasCells) else ""
-    app.perform(line or _line_to_last_iteration(app) or "open")
+    if way in _WAYS and focused is not None and isinstance(focused, Pannable):
+        times = _integer(count or "1")
+        focused.pan_by(_WAYS[way][0] * times, _WAYS[way][1] * times)
 
 
 def _line_to_last_iteration(app: Application) -> str:

@@ -34,12 +34,10 @@ _GROUPS: Final = (
     "inputs",
     "lists",
     "overview",
-    "ports",
-    "runs",
     "searching",
     "session",
+    "sheet",
     "story",
-    "table",
     "tensor",
     "values",
 )

@@ -11,6 +11,7 @@ from stepper.files.kinds import SVG
 from stepper.files.output import OutputFile
 from tui.actions.registry import action
 from tui.application import Application
+from tui.screens.sheet.screen import SheetScreen
 from tui.worker.python_prompt import EvaluatePython
 
 
@@ -27,10 +28,10 @@ def _rerun(app: Application, _text: str) -> None:
 @action("export", help="write what is on the screen into a file, whose name can be changed before")
 def _export(app: Application, _text: str) -> None:
     pane = app.focused_pane
-    if pane is not None and pane.kind == "story":
+    if isinstance(app.front, SheetScreen) and app.front.model.story is not None:
         app.open_prompt(f"export-story {_file_name(app)}")
         return
-    is_figure = pane is not None and pane.kind in ("graph", "ports") and app.state.loop is not None
+    is_figure = pane is not None and pane.kind == "graph" and app.state.loop is not None
     app.open_prompt(f"export-{'figure' if is_figure else 'screen'} {_file_name(app)}{' rolled' if is_figure else ''}")
 
 

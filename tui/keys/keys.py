@@ -90,25 +90,17 @@ NAMES: Final = {
 
 LISTS: Final = ("breakpoints", "watches", "events", "findings", "variables", "picks")
 BREAKS: Final = ("breakpoints",)
-IN_TIME: Final = ("operations", "timeline", "chart", "moments")
+IN_TIME: Final = ("operations", "timeline", "moments")
 """Panes in which the arrows move the moment itself."""
 
 OVERVIEW: Final = ("overview",)
-TABLE: Final = ("table",)
-
-STORY: Final = ("story",)
-
-WITH_ANOMALIES: Final = ("grid", "chart")
-"""Panes in which iterations are seen side by side."""
-
-OF_A_RUN: Final = (*WITH_ANOMALIES, "watches")
-"""Panes that show one of the runs of a loop inside of another one."""
+SHEET: Final = ("sheet",)
 
 IN_ROWS: Final = ("edges", "scans")
 """Panes of values over the iterations."""
 TENSOR: Final = ("tensor",)
 
-SELECTING: Final = ("operations", "graph", "grid", "tensor", "moments")
+SELECTING: Final = ("operations", "graph", "tensor", "moments")
 LINKS: Final = ("frames", "loop", "edges", "scans", "stop", "end", "node")
 """Panes with links to choose from."""
 CHOOSING: Final = ("inputs", "dimensions")
@@ -120,17 +112,6 @@ KEYS: Final = (
     Key(("N",), "reverse-next {n}", "op back", "the operation before"),
     Key(("down", "j"), "next {n}", "op", "next operation", ("operations", "moments")),
     Key(("up", "k"), "reverse-next {n}", "op back", "the operation before", ("operations", "moments")),
-    *(
-        Key(keys, f"cell {way} {{n}}", word, help, ("grid",))
-        for keys, way, word, help in (
-            (("down", "j"), "down", "op", "next operation; from outside of the loop the cell below"),
-            (("up", "k"), "up", "op back", "the operation before; from outside of the loop the cell above"),
-            (("right", "l"), "right", "iteration", "the same place in the next iteration; from outside the next cell"),
-            (("left", "h"), "left", "iteration back", "the same in the iteration before; from outside the cell before"),
-        )
-    ),
-    Key(("greater_than_sign",), "loop-run next", "run", "the next run of a loop inside of another one", OF_A_RUN),
-    Key(("less_than_sign",), "loop-run previous", "run before", "the run of that loop before", OF_A_RUN),
     Key(("s", "f11"), "step {n}", "into", "next operation, into nested bodies"),
     Key(("S",), "reverse-step {n}", "into, back", "the operation before, in nested bodies too"),
     Key(("f", "shift+f11", "f23"), "finish", "finish", "after the last iteration of this loop; from there, out of it"),
@@ -195,9 +176,6 @@ KEYS: Final = (
     Key(("up",), "scroll -{n}", "scroll", "scroll", ("value", "card")),
     Key(("home",), "scroll first", "top", "scroll to the beginning", ("card",)),
     Key(("end",), "scroll last", "bottom", "scroll to the end", ("card",)),
-    *(Key((way,), f"port {way}", "entry", "another entry of the port map", ("ports",)) for way in ("down", "up")),
-    *(Key((way,), f"port {way}", "side", "into the body, or out of it", ("ports",)) for way in ("left", "right")),
-    Key(("enter",), "open-port", "value", "the value of the chosen entry", ("ports",)),
     *(Key((way,), f"choose {way}", "input", "another input or dimension", CHOOSING) for way in ("down", "up")),
     *(Key((way,), f"choose {way}", "from", "another source for the value", ("inputs",)) for way in ("right", "left")),
     Key(("enter",), "edit-input", "type", "type a path, a literal, a seed, a size", CHOOSING),
@@ -216,7 +194,7 @@ KEYS: Final = (
         ("differences",),
     ),
     Key(("D",), "compare", "compare view", "the run beside a reference, op by op"),
-    Key(("i",), "view ports", "port map", "the port map: into the body, out of it, the next iteration"),
+    Key(("i",), "rows carried", "ports", "what goes into the loop, what it carries, what comes out, by iterations"),
     Key(("escape",), "pause", "close", "close the answer, or the help", ("card",)),
     Key(("pagedown",), "scroll page", "scroll", "scroll a page"),
     Key(("pageup",), "scroll -page", "scroll", "scroll a page back"),
@@ -233,22 +211,13 @@ KEYS: Final = (
         ("graph",),
     ),
     Key(("V",), "look next", "differing", "those alone that differ, or all", ("moments",)),
-    Key(("v",), "view grid", "grid", "all iterations of the operations, unrolled", ("operations",)),
-    Key(("v",), "back", "list", "back to the list of operations", ("grid",)),
-    Key(("v",), "view timeline", "full size", "the timeline on a screen of its own", ("timeline",)),
-    Key(("v",), "back", "back", "back to the main screen", ("chart",)),
-    Key(("V",), "look next", "statistic", "the next statistic", ("operations", "grid")),
+    Key(("v",), "rows all", "sheet", "all iterations of the operations", ("operations", "timeline")),
+    Key(("V",), "look next", "statistic", "the next statistic", ("operations",)),
     Key(("V",), "look previous", "mean, max, rms", "which number of several elements stands for them", TENSOR),
     Key(("v",), "look next", "mean, max, rms", "which number of several elements stands for them", IN_ROWS),
     Key(
         ("V",), "look previous", "scale", "the scale of the chosen row: by itself, linear, logarithmic, robust", IN_ROWS
     ),
-    Key(("V",), "look previous", "scale", "the scale of the bands: by itself, linear, logarithmic, robust", ("chart",)),
-    Key(("enter",), "go-to-cell", "go there", "go to the selected cell; open the value of the moment", ("grid",)),
-    Key(("x", "f8"), "anomaly next", "anomaly", "where NaN, Inf, another shape, a difference begins", WITH_ANOMALIES),
-    Key(("X",), "anomaly previous", "anomaly back", "to the one before", WITH_ANOMALIES),
-    Key(("H", "shift+left"), "pan -{n}", "scroll", "see earlier iterations, without moving", WITH_ANOMALIES),
-    Key(("L", "shift+right"), "pan {n}", "scroll", "see later iterations, without moving", WITH_ANOMALIES),
     Key(("e",), "explain", "explain", "all that there is to say about this stop, with the rules"),
     Key(("O",), "uses {op}", "where to", "where the selected value goes: who reads it, which back edge carries it on"),
     Key(("x", "f8"), "to-anomaly", "anomaly", "on to where NaN or Inf is made, or a carried shape changes"),
@@ -295,24 +264,6 @@ KEYS: Final = (
     Key(
         ("space",), "fold", "open", "show the rows that are only counted; open sequences as loops; close them", OVERVIEW
     ),
-    # the story
-    *(
-        Key(keys, f"story {way} {{n}}", word, help, STORY)
-        for keys, way, word, help in (
-            (("o",), "cause", "cause", "what it is made of: of several the largest share"),
-            (("O",), "effect", "effect", "what is made of it"),
-            (("down", "j"), "down", "row", "the row below"),
-            (("up", "k"), "up", "row back", "the row above"),
-            (("right", "l"), "right", "iteration", "the next column"),
-            (("left", "h"), "left", "iteration back", "the column before"),
-        )
-    ),
-    Key(("enter",), "story open", "go there", "go to the moment of the cursor", STORY),
-    Key(("plus",), "zoom in", "operands", "follow one more operand of this element", STORY),
-    Key(("minus",), "zoom out", "fewer", "follow one operand less", STORY),
-    Key(("v",), "look next", "view", "the strip, a line a link, or plain text", STORY),
-    Key(("space",), "fold", "fold", "show moves and equal iterations singly, or folded again", STORY),
-    Key(("y",), "story copy", "copy", "copy the story as text", STORY),
     # links
     Key(("down", "j"), "row +{n}", "choose", "the next link", LINKS),
     Key(("up", "k"), "row -{n}", "choose back", "the link before", LINKS),
@@ -322,41 +273,49 @@ KEYS: Final = (
     Key(("left",), "column left {n}", "column back", "the iteration before, of the picture", IN_ROWS),
     Key(("enter",), "open-row", "select", "select the chosen operation; open a value that none computes", ("node",)),
     Key(("enter",), "open-row", "go there", "go where the chosen link leads", ("loop", "stop", "end")),
-    # the table
-    Key(("number_sign",), "table {op}", "table", "the selected value over the iterations as a table"),
-    Key(("v",), "table {op}", "table", "the value over the iterations as a table", ("watches",)),
+    # the sheet
+    Key(("number_sign",), "sheet {op}", "sheet", "the selected value over the iterations, an element a row"),
+    Key(("v",), "sheet {op}", "sheet", "the value over the iterations, an element a row", ("watches",)),
     *(
-        Key(keys, f"table-move {way} {{n}}".rstrip(), word, help, TABLE)
+        Key(keys, f"sheet-move {way} {{n}}".rstrip(), word, help, SHEET)
         for keys, way, word, help in (
+            (("right", "l"), "right", "iteration", "the next iteration"),
+            (("left", "h"), "left", "iteration back", "the iteration before"),
             (("down", "j"), "down", "row", "the row below"),
             (("up", "k"), "up", "row back", "the row above"),
-            (("right", "l"), "right", "column", "the column to the right"),
-            (("left", "h"), "left", "column back", "the column to the left; left of all are the iterations"),
             (("pagedown",), "page", "page", "a page further down"),
             (("pageup",), "-page", "page back", "a page further up"),
-            (("home",), "home", "first column", "the iterations, left of all columns"),
-            (("end",), "end", "last column", "the last column"),
+            (("home",), "home", "first", "the first iteration"),
+            (("end",), "end", "last", "the last iteration"),
             (("ctrl+home",), "first", "first row", "the first row"),
             (("ctrl+end",), "last", "last row", "the last row"),
         )
     ),
-    Key(("greater_than_sign",), "table-sort down", "sort", "sort by the column, the largest first; again: not", TABLE),
-    Key(("less_than_sign",), "table-sort up", "sort up", "sort by the column, the least first; again: not", TABLE),
-    Key(("vertical_line",), "filter-prompt", "filter", "show only the rows where a condition holds", TABLE),
-    Key(("slash",), "prompt table-search ", "search", "go to a column, or to the next row of a condition", TABLE),
-    Key(("full_stop",), "table-found next", "next found", "the next row found", TABLE),
-    Key(("comma",), "table-found previous", "previous found", "the row found before", TABLE),
-    Key(("x", "f8"), "table-anomaly next", "NaN, Inf", "the next row with NaN or Inf", TABLE),
-    Key(("X",), "table-anomaly previous", "NaN, Inf back", "the row with NaN or Inf before", TABLE),
-    Key(("v",), "look next", "mean, max, rms", "which number stands for a bucket, or an operation", TABLE),
-    Key(("H",), "table-hide", "hide", "hide the column", TABLE),
-    Key(("space",), "fold", "hidden", "show the columns that are hidden, or hide them again", TABLE),
-    Key(("m",), "table-mark {letter}", "mark", "m A: the row of the cursor is A, which is held against now", TABLE),
-    Key(("y",), "table-copy", "copy CSV", "copy the table as CSV, without what is hidden", TABLE),
-    Key(("Y",), "table-copy address", "copy address", "copy the address of the cell", TABLE),
-    Key(("P",), "prompt save ", "save", "write the table into a .npy or .csv file, without what is hidden", TABLE),
-    Key(("o",), "table-why", "why", "go to the moment of the cell, and ask where its value comes from", TABLE),
-    Key(("enter",), "table-open", "go there", "go to the moment of the cell; open a bucket", TABLE),
+    Key(
+        ("enter",),
+        "sheet-open",
+        "in",
+        "go into the loop, the If or the tensor; to the moment of a single number",
+        SHEET,
+    ),
+    Key(("escape",), "pause", "out", "stop a movement; else come out of the loop, the If or the tensor", SHEET),
+    Key(("space",), "sheet-go", "go there", "go to the moment of the cell", SHEET),
+    Key(("f", "tab"), "rows", "rows", "other rows: carried, all, why, changed, watched, elements", SHEET),
+    Key(("o",), "sheet-why", "cause", "the path that made the value of the cell", SHEET),
+    Key(("plus",), "sheet-wider 1", "operands", "follow one more operand of the value on its path", SHEET),
+    Key(("minus",), "sheet-wider -1", "fewer", "follow one operand less", SHEET),
+    Key(("greater_than_sign",), "sheet-sort down", "order", "order by the row, the largest first; again: not", SHEET),
+    Key(("less_than_sign",), "sheet-sort up", "order up", "order by the row, the least first; again: not", SHEET),
+    Key(("vertical_line",), "filter-prompt", "filter", "show only the iterations where a condition holds", SHEET),
+    Key(("slash",), "prompt sheet-search ", "search", "go to a row, or to the next iteration of a condition", SHEET),
+    Key(("full_stop",), "sheet-found next", "next found", "the next iteration found", SHEET),
+    Key(("comma",), "sheet-found previous", "previous found", "the iteration found before", SHEET),
+    Key(("x", "f8"), "sheet-anomaly next", "NaN, Inf", "the next iteration with NaN or Inf", SHEET),
+    Key(("X",), "sheet-anomaly previous", "NaN, Inf back", "the iteration with NaN or Inf before", SHEET),
+    Key(("m",), "sheet-mark {letter}", "mark", "m A: the iteration of the cursor is A, held against now", SHEET),
+    Key(("y",), "sheet-copy", "copy CSV", "copy the rows as CSV", SHEET),
+    Key(("Y",), "sheet-copy address", "copy address", "copy the address of the cell", SHEET),
+    Key(("P",), "prompt save ", "save", "write the rows into a .npy or .csv file", SHEET),
     # lists
     Key(("down", "j"), "row +{n}", "row", "the row below", LISTS),
     Key(("up", "k"), "row -{n}", "row back", "the row above", LISTS),
@@ -429,18 +388,6 @@ FOOTERS: Final = {
         "help-keys",
     ),
     "moments": ("difference next", "A next", "goto '{letter}", "centre", "look next", "iter +", "open", "help-keys"),
-    "story": (
-        "story cause",
-        "story effect",
-        "story down",
-        "story open",
-        "zoom in",
-        "fold",
-        "look next",
-        "export",
-        "back",
-        "help-keys",
-    ),
     "differences": ("difference next", "select +", "iter +", "open", "look next", "A next", "back", "help-keys"),
     "operations": (
         "next",
@@ -448,7 +395,7 @@ FOOTERS: Final = {
         "continue",
         "toggle-break",
         "open",
-        "view grid",
+        "rows all",
         "prompt",
         "help-keys",
     ),
@@ -462,28 +409,6 @@ FOOTERS: Final = {
         "iter +",
         "continue",
         "prompt",
-        "help-keys",
-    ),
-    "grid": (
-        "next",
-        "iter +",
-        "anomaly next",
-        "why {op}",
-        "back",
-        "look next",
-        "edge first",
-        "toggle-break",
-        "help-keys",
-    ),
-    "chart": (
-        "iter +",
-        "anomaly next",
-        "zoom in",
-        "pan",
-        "edge first",
-        "continue",
-        "watch {value}",
-        "back",
         "help-keys",
     ),
     "timeline": ("iter +", "edge first", "continue", "watch {value}", "prompt", "help-keys"),
@@ -513,19 +438,17 @@ FOOTERS: Final = {
         "help-keys",
     ),
     "value": ("open", "scroll", "next", "iter +", "continue", "toggle-break", "prompt", "help-keys"),
-    "table": (
-        "table-sort down",
+    "sheet": (
+        "sheet-move right",
+        "sheet-move down",
+        "sheet-open",
+        "pause",
+        "rows",
+        "sheet-why",
+        "sheet-anomaly next",
+        "sheet-go",
+        "prompt sheet-search",
         "filter-prompt",
-        "prompt table-search",
-        "table-open",
-        "table-hide",
-        "table-why",
-        "table-copy",
-        "table-anomaly next",
-        "look next",
-        "prompt save",
-        "fold",
-        "table-mark {letter}",
         "back",
         "help-keys",
     ),
@@ -544,7 +467,6 @@ FOOTERS: Final = {
         "save-value",
         "help-keys",
     ),
-    "ports": ("port down", "port left", "iter +", "next", "open-port", "explain", "back", "help-keys"),
     "inputs": (
         "choose down",
         "choose right",

@@ -192,11 +192,6 @@ class Pane(PaintedWidget, can_focus=True):
         return ""
 
     @property
-    def carried_addresses(self) -> str:
-        """The addresses of what that run carries, as `table` takes them; empty where there is none."""
-        return ""
-
-    @property
     def chosen_array(self) -> Array | None:
         """The value at that address, where the pane knows it of a moment of its own; else None."""
         return None
@@ -205,10 +200,6 @@ class Pane(PaintedWidget, can_focus=True):
     def chosen_element(self) -> tuple[int, ...] | None:
         """The element that stands out in that value, where the pane knows it; else None."""
         return None
-
-    def show_statistic(self, name: str) -> bool:
-        """Show another number for a tensor; True if only this pane knows it."""
-        return False
 
     # --- what the base does --------------------------------------------------------------------------------------
 

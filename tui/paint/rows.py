@@ -156,12 +156,6 @@ def shortened(row: Row, width: int) -> Row:
     return found
 
 
-def without_begin(row: Row) -> Row:
-    """Return a row without its first character."""
-    (text, token), *rest = row
-    return [(text[1:], token), *rest] if len(text) > 1 else rest
-
-
 def shape_of(shape: Sequence[int]) -> str:
     """Return a shape in lists: 1×16; [] for rank 0."""
     return "×".join("?" if size < 0 else str(size) for size in shape) or "[]"

@@ -230,12 +230,6 @@ class DebugScreen(Guarded, Screen[None]):
         """True if an answer of several lines is open."""
         return self._answer_card is not None and self._answer_card.display
 
-    @property
-    def answer_rows(self) -> int:
-        """Rows of the screen that an answer of several lines takes, with its heading."""
-        card = self._answer_card
-        return 0 if card is None or not self.has_answer else card.line_count(self.app.size.width) + 2
-
     def close_card(self) -> bool:
         """Close what covers something; True if there was anything."""
         card = self._answer_card
@@ -247,6 +241,10 @@ class DebugScreen(Guarded, Screen[None]):
         if had_focus and pane is not None:
             pane.focus()
         return True
+
+    def come_out(self) -> bool:
+        """Come out of what was gone into on this screen; False where there is nothing."""
+        return False
 
     def pick(self, title: str, picks: Sequence[Completion]) -> None:
         """Let the user choose one of several lines."""

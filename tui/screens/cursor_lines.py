@@ -29,7 +29,7 @@ def in_iterations(line: str, looked_at: LookedAt) -> str:
     word, _, rest = line.partition(" ")
     rest = rest.strip()
     try:
-        name = word if word == _TABLE else command_called(word).name
+        name = word if word == _SHEET else command_called(word).name
         return f"{word} {_READERS[name](rest, looked_at)}" if rest and name in _READERS else line
     except StepperError:  # the answer to the line will tell
         return line
@@ -91,7 +91,7 @@ def _ahead(text: str, looked_at: LookedAt) -> str:
     return _place(text, looked_at, _ONE_OF_LOOP) if is_said else text
 
 
-_TABLE: Final = "table"
+_SHEET: Final = "sheet"
 """An action of the screen, for which the debugger has no command."""
 _ANY_NUMBER: Final = re.compile(r"@?-?[0-9]{1,18}")
 _ONE_OF_LOOP: Final = re.compile(r"@?[0-9]{1,18}|@-[0-9]{1,18}")
@@ -112,7 +112,7 @@ _READERS: Final[Mapping[str, Callable[[str, LookedAt], str]]] = MappingProxyType
         "run-to": _ahead,
         "A": _moment,
         "diff": _moment,
-        _TABLE: _table,
+        _SHEET: _table,
     }
 )
 """What the addresses behind a command mean, by its name; a breakpoint is of all iterations."""

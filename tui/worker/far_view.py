@@ -32,26 +32,20 @@ class FarView:
         """The run takes another course."""
         self._known = None
 
-    def _wanted(self, depth: int, loop_depth: int | None, cells: Window) -> LoopOfRun | None:
-        """Return the run that is looked at; None where the run is in the loop that is shown.
-
-        Where there is no loop it is, for those who ask for `cells`, that of the model's own graph.
-        """
+    def _wanted(self, depth: int, loop_depth: int | None) -> LoopOfRun | None:
+        """Return the run that is looked at; None where the run is in the loop that is shown."""
         chosen, machine = self.chosen, self._debugger.machine
         if chosen is not None:
             return None if is_here(machine, chosen, loop_depth) else chosen
-        if loop_depth is not None:
-            return None
-        seen = loop_seen_from(machine, None, depth)
-        return LoopOfRun(machine.compiled.main) if seen is None and not depth and cells is not None else seen
+        return None if loop_depth is not None else loop_seen_from(machine, None, depth)
 
     @staticmethod
     def _key(wanted: LoopOfRun) -> object:
         return id(wanted.body), wanted.outer
 
-    def find(self, depth: int, loop_depth: int | None, cells: Window) -> bool:
+    def find(self, depth: int, loop_depth: int | None) -> bool:
         """Look for the run, where that was not done; True if there is more to see."""
-        wanted = self._wanted(depth, loop_depth, cells)
+        wanted = self._wanted(depth, loop_depth)
         if wanted is None or (self._known is not None and self._known[0] == self._key(wanted)):
             return False
         try:
@@ -63,14 +57,14 @@ class FarView:
         self._known = self._key(wanted), found
         return True
 
-    def _run(self, depth: int, loop_depth: int | None, cells: Window) -> FarRun | None:
-        wanted = self._wanted(depth, loop_depth, cells)
+    def _run(self, depth: int, loop_depth: int | None) -> FarRun | None:
+        wanted = self._wanted(depth, loop_depth)
         known = self._known
         return None if wanted is None or known is None or known[0] != self._key(wanted) else known[1]
 
-    def view(self, depth: int, loop_depth: int | None, cells: Window, span: Window) -> FarState | None:
+    def view(self, depth: int, loop_depth: int | None, span: Window) -> FarState | None:
         """Return what is known of it."""
-        run = self._run(depth, loop_depth, cells)
+        run = self._run(depth, loop_depth)
         if run is None:
             return None
         debugger, statistics = self._debugger, self._statistics
@@ -91,7 +85,6 @@ class FarView:
                 depth=run.depth,
                 loop=loop,
                 history=statistics.view(run.depth),
-                cells=None if cells is None else statistics.cells(run.depth, *cells),
                 sweep=sweep,
                 watches=watch_views(
                     debugger.watches, None if loop is None else loop.level.run, debugger.machine.program
@@ -100,14 +93,12 @@ class FarView:
                 now=now,
             )
 
-    def fill(self, depth: int, loop_depth: int | None, cells: Window, span: Window, enough: Callable[[], bool]) -> bool:
+    def fill(self, depth: int, loop_depth: int | None, span: Window, enough: Callable[[], bool]) -> bool:
         """Fetch what its histories lack; True if there is more to see."""
-        run = self._run(depth, loop_depth, cells)
+        run = self._run(depth, loop_depth)
         if run is None:
             return False
         with run.entered(self._debugger.timeline):
-            if cells is not None and self._statistics.fill_between(run.depth, *cells, enough):
-                return True
             if not run.depth:
                 return self._statistics.fill_values(run.depth, enough)
             if span is None or self._sweeps().is_complete(run.depth, span):

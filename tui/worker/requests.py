@@ -54,12 +54,6 @@ class ShowStatistic(Record):
     name: str
 
 
-class ShowCells(Record):
-    """Have `State.cells` show all operations in these iterations, the last included; None: no longer."""
-
-    window: tuple[int, int] | None
-
-
 class ShowValues(Record, eq=False):
     """Have `HistoryView.values` and `CellsView.values` show these operations of a graph, for one of those who look."""
 
@@ -113,7 +107,6 @@ class CompareWithin(Record):
 Adjustment = (
     ShowRun
     | ShowStatistic
-    | ShowCells
     | ShowValues
     | ShowTime
     | ShowWatches

@@ -22,7 +22,6 @@ from tui.worker.requests import (
     Adjustment,
     CompareWithin,
     GoOnWithOverview,
-    ShowCells,
     ShowOverview,
     ShowRun,
     ShowStatistic,
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
     from stepper.compare.stops import StopComparer, StopComparison
     from stepper.debug.debugger import Debugger
     from stepper.debug.inspection.views import LoopView, StopView
-    from stepper.debug.iterations.cell_store import CellsView
     from stepper.debug.iterations.sweep import Sweeps
     from stepper.debug.moments.spread import MomentView
     from tui.worker.background_run import BackgroundRun
@@ -82,7 +80,6 @@ class Snapshots:
         self._events: dict[tuple[int, TimelineEventKind], TimelineEvent] = {}
         self._course = _course(debugger)
         self._failure: tuple[int, str] = (-1, "")
-        self._cells: tuple[int, int] | None = None
         self._span: tuple[int, int] | None = None
         self._acted = 0.0
         self._sweeps: Sweeps | None = None
@@ -97,8 +94,6 @@ class Snapshots:
         match adjustment:
             case ShowStatistic(name):
                 self.statistics.choose(name)
-            case ShowCells(window):
-                self._cells = window
             case ShowValues(who, program, operations):
                 self.statistics.want(who, program, operations)
             case ShowTime(span):
@@ -187,7 +182,7 @@ class Snapshots:
             self._were_left = self._left_out
             return True
         loop_depth = innermost_loop(stack[: max(len(stack) - self._session.level, 1)])
-        return self.comparer.fill(loop_depth, self._cells, enough)
+        return self.comparer.fill(loop_depth, enough=enough)
 
     def after(self, failure: str) -> None:
         """A command has ended; `failure` is the message of an error."""
@@ -273,7 +268,6 @@ class Snapshots:
             loop_depth=loop_depth,
             history=loop_history if loop_depth == depth else history,
             loop_history=loop_history,
-            cells=self._window(depth if loop_depth is None else loop_depth),
             sweep=None if span is None or loop_depth is None else self.sweeps.view(loop_depth, span),
             breaks=break_views(debugger.breakpoints),
             lists=Lists(
@@ -300,7 +294,7 @@ class Snapshots:
             ending=debugger.run_summary(),
             overview=self._background.view(),
             failure=failure if tick == debugger.machine.tick else "",
-            far=self._far.view(depth, loop_depth, self._cells, span) if self._shows_far else None,
+            far=self._far.view(depth, loop_depth, span) if self._shows_far else None,
         )
 
     @property
@@ -311,7 +305,7 @@ class Snapshots:
     @property
     def _shows_far(self) -> bool:
         """True if a run of a loop in which the run is not is to be seen, or is known anyway."""
-        is_asked_for = self._cells is not None or self._span is not None or self._far.chosen is not None
+        is_asked_for = self._span is not None or self._far.chosen is not None
         return is_asked_for or self._background.is_over
 
     def _loop(self, view: StopView, depth: int | None) -> LoopView | None:
@@ -320,11 +314,6 @@ class Snapshots:
         if view.loop is not None and view.loop.level.depth == depth:
             return view.loop
         return self._debugger.loop(depth)
-
-    def _window(self, depth: int) -> CellsView | None:
-        if self._cells is None or depth >= len(self._debugger.machine.stack):
-            return None
-        return self.statistics.cells(depth, *self._cells)
 
     def fill(self, enough: Callable[[], bool]) -> bool:
         """Fetch what the histories of the present loop lack; True if there is more to see."""
@@ -344,8 +333,6 @@ class Snapshots:
         if depth is None:
             return self._fill_comparison(enough)
         is_due = _soon(enough)
-        if self._cells is not None and self.statistics.fill_between(depth, *self._cells, is_due):
-            return True
         if any(self.statistics.fill(depth, back, is_due) for back in _FILLED):
             return True
         span = self._seen_span
@@ -359,9 +346,9 @@ class Snapshots:
 
     def _fill_far(self, depth: int, loop_depth: int | None, enough: Callable[[], bool]) -> bool:
         """Find the run of a loop that is seen from elsewhere, and fetch what it lacks; True if there is more to see."""
-        if self._far.find(depth, loop_depth, self._cells):
+        if self._far.find(depth, loop_depth):
             return True
-        return self._far.fill(depth, loop_depth, self._cells, self._seen_span, _soon(enough))
+        return self._far.fill(depth, loop_depth, self._seen_span, _soon(enough))
 
 
 def _soon(enough: Callable[[], bool]) -> Callable[[], bool]:

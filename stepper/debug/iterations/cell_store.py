@@ -12,7 +12,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, pairwise
-from typing import ClassVar, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from msgspec.structs import astuple, replace
@@ -28,7 +28,7 @@ from stepper.element_types import Array, Indices, Shape
 from stepper.engine.frames import Frame, Frames, Phase
 from stepper.engine.program import Program, Value
 from stepper.errors import UsageError
-from stepper.records import Brief, Record
+from stepper.records import Record
 from stepper.tensors.histories import KeptStatistic, ValueHistory
 from stepper.tensors.known_values import KnownValues
 from stepper.tensors.statistics import FITTING, OVER_ITERATIONS, quiet_number_of
@@ -83,7 +83,6 @@ class CellStore:
 
     def __init__(self, operations: int, most_cells: int = MOST_CELLS) -> None:
         self.operations = operations
-        self.firsts: dict[str, Cell] = {}
         self._most = max(most_cells // max(operations, 1), _LEAST_ITERATIONS)
         self._rows: OrderedDict[int, Tile] = OrderedDict()
         self._complete: set[int] = set()
@@ -108,11 +107,6 @@ class CellStore:
         self._rows.move_to_end(iteration)
         while len(self._rows) > self._most:
             self._complete.discard(self._rows.popitem(last=False)[0])
-        for kind, test in (("NaN", np.isnan), ("Inf", np.isinf)):
-            odd = np.flatnonzero(test(row.numbers[0, operations]) & row.known[0, operations])
-            if odd.size:
-                found = Cell(iteration, int(operations[odd[0]]))
-                self.firsts[kind] = min(found, self.firsts.get(kind, found))
 
     def close(self, iteration: int) -> None:
         """All operations of the iteration have run, and were seen."""
@@ -122,74 +116,13 @@ class CellStore:
         """True if the iteration was not seen when it was closed, with all its values there."""
         return iteration not in self._complete
 
-    def view(self, first: int, last: int) -> Mapping[int, Tile]:
-        """Return what is known of these iterations, as it is now."""
-        return {at: self._rows[at] for at in range(first, last + 1) if at in self._rows}
-
-
-class CellsView(Brief):
-    """The operations of one run of a graph over a window of its iterations.
-
-    `tiles` by iteration. `firsts`: of what is known of the whole run, the first cells with NaN and with Inf. `ended` is
-    the number of the first iteration that there is not, where that is known. `values` are the operations that somebody
-    looks at, by index.
-    """
-
-    unshown: ClassVar = ("program", "tiles", "values")
-
-    program: Program
-    statistic: str
-    tiles: Mapping[int, Tile]
-    firsts: Mapping[str, Cell]
-    ended: int | None
-    values: Mapping[int, ValueHistory]
-
-    def window(self, first: int, iterations: int, operations: Array | None = None) -> Tile:
-        """Return a part of it: arrays of shape [iterations, operations]; before iteration 0 nothing is known.
-
-        `operations` are indices, all where None.
-        """
-        taken = slice(None) if operations is None else operations
-        found = Tile.empty(iterations, len(self.program.operations) if operations is None else len(operations))
-        for at, row in self.tiles.items():
-            if first <= at < first + iterations:
-                found.put(at - first, slice(None), row, taken)
+    def window(self, first: int, iterations: int) -> Tile:
+        """Return a part of it: arrays of shape [iterations, operations]."""
+        found = Tile.empty(iterations, self.operations)
+        for at in range(first, first + iterations):
+            if at in self._rows:
+                found.put(at - first, slice(None), self._rows[at], slice(None))
         return found
-
-    def number(self, cell: Cell) -> float | None:
-        """Return the number of a cell; None where it is not known."""
-        row = self.tiles.get(cell.iteration)
-        is_known = row is not None and bool(row.known[0, cell.operation])
-        return float(row.numbers[0, cell.operation]) if row is not None and is_known else None
-
-    def odd(self, iteration: int, kind: str) -> int | None:
-        """In how many operations of an iteration there is NaN, or for Inf either; None where not all of it is known."""
-        row = self.tiles.get(iteration)
-        if row is None or not (row.shapes >= 0).all():
-            return None
-        found = np.isnan(row.numbers) if kind == "NaN" else ~np.isfinite(row.numbers)
-        return int((found & row.known).sum())
-
-    def anomaly(self, after: Cell, *, backward: bool = False) -> Cell | None:
-        """Return the next cell in time where NaN or Inf appears in an operation, or its shape changes; else None.
-
-        Of what is known; a cell whose iteration before is not known counts for none.
-        """
-        iterations = sorted(self.tiles, reverse=backward)
-        turns = ((at, _turns(self.window(at - 1, 2), at == 0)) for at in iterations)
-        return next_cell(turns, after, backward=backward)
-
-
-def _turns(part: Tile, is_first: bool) -> Array:
-    """Return where something begins in the second row; what is there in iteration 0 begins there."""
-    kinds = np.where(part.known, np.isnan(part.numbers) * 2 + np.isinf(part.numbers), 0)
-    seen = (part.shapes[1:] >= 0) & (part.shapes[:-1] >= 0)
-    begins = seen & (kinds[1:] != kinds[:-1]) & (kinds[1:] > 0)
-    changes = seen & (part.shapes[1:] != part.shapes[:-1])
-    if is_first:
-        begins = kinds[1:] > 0
-    found: Array = begins | changes
-    return found
 
 
 MOST_OPERATIONS: Final = 256
@@ -494,7 +427,7 @@ class IterationStatistics:
         frame = self._timeline.machine.stack[depth]
         run, present = self._run(frame), _iteration(frame) or 0
         first, last = max(present - MOST_ITERATIONS + 1, 0), present + _AHEAD
-        part = self._cells(run, first, last).window(first, last - first + 1)
+        part = run.cells.window(first, last - first + 1)
         values = run.operations.view()
         return HistoryView(self.statistic, first, part.numbers, part.known, part.shapes, self._rows(run), values)
 
@@ -502,14 +435,6 @@ class IterationStatistics:
         slots = (None if place is None else run.rows.slots[place] for place in run.rows.taken)
         pairs = zip(run.rows.rows, slots, strict=True)
         return tuple(RowValues(row, None if slot is None else run.values[slot].view()) for row, slot in pairs)
-
-    def cells(self, depth: int, first: int, last: int) -> CellsView:
-        """Return what is known of these iterations of the run of the frame at this depth."""
-        return self._cells(self._run(self._timeline.machine.stack[depth]), first, last)
-
-    def _cells(self, run: _ActivationStatistics, first: int, last: int) -> CellsView:
-        tiles, firsts = run.cells.view(first, last), dict(run.cells.firsts)
-        return CellsView(run.program, self.statistic, tiles, firsts, run.ended, run.operations.view())
 
     def fill(self, depth: int, back: int, enough: Enough) -> bool:
         """Fetch the last `back` iterations of the loop at this depth where they are not known; whether any was not.

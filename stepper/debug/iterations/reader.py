@@ -65,8 +65,29 @@ class IterationReader:
 
     def read(self, timeline: Timeline, take: Take, until: int | None = None) -> bool:
         """Read values on: to the end, a pause, tick `until`, or where `take` has had enough; False where paused."""
+        if not self.body.path:
+            return self._once(timeline, take)
         way = self._through_body if self.inner is None else self._through_branch
         return self._go(timeline, lambda: way(timeline, take, until))
+
+    def _once(self, timeline: Timeline, take: Take) -> bool:
+        """Read values of the model's own graph, or of a side of an If in it, which have one iteration."""
+        program, taken = self.inner or self.body, list[Value]()
+
+        def seen(frame: Frame, _tick: int) -> bool:
+            taken[:] = [frame.values[slot] if frame.is_current(slot) else None for slot in self.slots]
+            return True
+
+        with excursion(timeline):
+            timeline.goto(0)
+            reason = walk(timeline, Spot(program, len(program.operations) - 1), seen)
+            if reason not in ("", PAUSED) and program is timeline.machine.stack[0].program:
+                seen(timeline.machine.stack[0], 0)
+        if reason == PAUSED:
+            return False
+        self.failure, self.next, self.ended = reason, 1, 1
+        take(0, [[value] for value in taken or [None] * len(self.slots)])
+        return True
 
     def visit(self, timeline: Timeline, visit: Callable[[Frame], bool], until: int | None = None) -> bool:
         """Call `visit` when all operations of an iteration have run, until it returns True; else as `read` goes on."""

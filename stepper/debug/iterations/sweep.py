@@ -62,13 +62,6 @@ class TrackView(Brief):
     step: int
     values: ValueHistory | None
 
-    @property
-    def first_odd(self) -> int | None:
-        """Return the first iteration with NaN or Inf."""
-        values = self.values
-        known = [] if values is None else [values.first_nan, values.first_infinite]
-        return min((one for one in known if one is not None), default=None)
-
 
 class SweepView(Record, eq=False):
     """The tracks of all iterations from 0, and of a stretch closely where the bins of all are coarse.

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import numpy as np
-
 from stepper.debug.moments.moment import Moment, MomentKind
 from stepper.debug.moments.spread import MomentView, OutputChange, SpreadView
 from stepper.engine.program import Program
 from stepper.plain_values import json_number
 from stepper.query.short_names import is_numbered, last_part, without_number
 from stepper.records import as_data
-from stepper.tensors.difference import Change, Difference, difference
+from stepper.tensors.difference import Change, Difference
 from stepper.wording import counted
 
 
@@ -62,14 +60,6 @@ def truth_text(found: Difference, arrow: str = "→", room: int = 80) -> str:
         return f"F{arrow}T" if found.became_true else f"T{arrow}F"
     longest, short = f"{found.different:,} of {found.size:,}", f"{found.different}/{found.size}"
     return longest if len(longest) <= room else short if len(short) <= room else "differ"
-
-
-def truth_step_text(before: float | None, now: float | None, arrow: str, *, same: str) -> str:
-    """Return what one boolean, known as 0 or 1, was and is: `F→T`, or `same`; empty where one of the two is unknown."""
-    if before is None or now is None:
-        return ""
-    found = difference(np.bool_(before), np.bool_(now))
-    return same if found.change is Change.SAME else truth_text(found, arrow)
 
 
 def view_lines(found: MomentView, program: Program) -> list[str]:

@@ -7,14 +7,14 @@ import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import pairwise
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
 
 from stepper import element_types
 from stepper.debug.breakpoints.breakpoint import bodies, plan_of
-from stepper.debug.iterations.loop_runs import Outer, address_in_run, loop_around, outer_iterations
+from stepper.debug.iterations.loop_runs import Outer, loop_around, outer_iterations
 from stepper.debug.scopes import is_body, loop_depth, target_in
 from stepper.debug.timeline import Timeline
 from stepper.element_types import Array, Indices, Shape, read_only
@@ -36,9 +36,7 @@ from stepper.query.short_names import short_names_of
 from stepper.records import Brief, Record
 from stepper.tensors.difference import index_of
 from stepper.tensors.histories import KeptStatistic, bucket_begins, bucket_statistics, plain_numbers, strongest
-from stepper.tensors.pictures import LOW
-from stepper.tensors.statistics import OVER_ITERATIONS, number_of
-from stepper.tensors.surveys import bin_range
+from stepper.tensors.statistics import FITTING, OVER_ITERATIONS, number_of
 
 MOST_VALUES: Final = 4096
 """Values of one table."""
@@ -246,12 +244,6 @@ def _carried(timeline: Timeline) -> SheetTopic:
     return SheetTopic("", body, (None,) * (len(body.path) - 1), tuple(values))
 
 
-def carried_in(body: Program, outer: Outer, compiled: CompiledModel) -> str:
-    """Return what a run of the loop with this body carries, as a text for `topic_of`; empty where that is nothing."""
-    places = [target_in(body, entry.parameter) for entry in plan_of(body, compiled).merged]
-    return ", ".join(str(address_in_run(moment_address(one, compiled), body, outer, None)) for one in places)
-
-
 def _shown(target: Target) -> tuple[Target, bool]:
     """Return of a value that grows by a piece in each iteration the place of that, and True; else the place itself."""
     slot = target.program.shown_slot(target.slot)
@@ -334,43 +326,13 @@ def shown_index(index: Indices, shape: Shape) -> Indices:
 
 
 _COURSE: Final = 48
-_HISTOGRAM: Final = 8
 _POINTS: Final = 512
-_UNIQUE: Final = 4096
-_EXACT: Final = 2.0**52
-"""Whole numbers below this have halves between them in f64."""
-_FENCE: Final = 3.0
-"""How many times the distance of the quartiles a number may be from them without being far from all others."""
-_CROWDED: Final = 0.6
-"""The part of the numbers that one of equal bins may have before others are tried."""
-_LEAST_FENCED: Final = 4
-_SPAN: Final = 1e-30
-"""What is smaller than this part of the largest number is as good as zero to a logarithm."""
-
-
-class ColumnHead(Brief):
-    """A column in short: `course` over the iterations in 48 parts or fewer, the strongest number of each.
-
-    `counts` is how often the finite numbers are between `edges`, `shown` the same of the rows that pass the filter. The
-    edges are equally far apart; where one bin would have most of the numbers, only those of the numbers that are
-    together, or all in a symmetric logarithm (`log`). `whole`: each bin is one whole number, in the
-    middle of its edges.
-    """
-
-    unshown: ClassVar = ("course", "edges", "counts", "shown")
-
-    course: Array
-    edges: Array
-    counts: Array
-    shown: Array
-    log: bool
-    whole: bool = False
 
 
 class ColumnDetail(Brief):
     """Everything of one column: numbers of all iterations, statistics of the finite ones, and of those that are shown.
 
-    `ranks` has for each row how many numbers are larger. `numbers` and `passes` are thinned out to `step`.
+    `numbers` and `passes` are thinned out to `step`.
     """
 
     unshown: ClassVar = ("numbers", "passes")
@@ -381,10 +343,8 @@ class ColumnDetail(Brief):
     mean: float | None
     median: float | None
     deviation: float | None
-    distinct: int
     nan: int
     infinite: int
-    shown_mean: float | None
     numbers: Array
     passes: Array
     step: int
@@ -397,77 +357,11 @@ def with_gaps(numbers: Array, known: Array) -> Array:
     return np.where(known, numbers.astype(np.float64), np.nan)
 
 
-def head_of(numbers: Array, known: Array | None, rows: Array) -> ColumnHead:
-    """Return a column in short; `known` are the iterations that have a number, `rows` those that are shown."""
-    numbers = with_gaps(numbers, np.ones(len(numbers), bool) if known is None else known)
+def course_of(numbers: Array) -> Array:
+    """Return a column over the iterations in 48 parts or fewer, of each part the strongest number."""
     parts = min(len(numbers), _COURSE)
     bounds = np.arange(parts + 1) * len(numbers) // max(parts, 1)
-    course = np.array([strongest(numbers[begin:end]) for begin, end in pairwise(bounds.tolist())], np.float64)
-    finite = numbers[np.isfinite(numbers)].astype(np.float64)
-    some = numbers[rows].astype(np.float64)
-    is_whole = _are_few_whole(finite)
-    edges: Array
-    edges, is_log = (np.arange(finite.min(), finite.max() + 2) - 0.5, False) if is_whole else _edges(finite)
-    if not edges.size:
-        return ColumnHead(course, edges, np.zeros(0, np.int64), np.zeros(0, np.int64), log=False)
-    counts, _ = np.histogram(finite, edges)
-    shown, _ = np.histogram(some[np.isfinite(some)], edges)
-    return ColumnHead(course, edges, counts, shown, log=is_log, whole=is_whole)
-
-
-def _are_few_whole(finite: Array) -> bool:
-    """Return True for whole numbers that a bin each has room for, and that are told from their neighbours in f64."""
-    if not finite.size or float(np.abs(finite).max()) >= _EXACT or float(finite.max() - finite.min()) >= _HISTOGRAM:
-        return False
-    return bool((finite == np.floor(finite)).all())
-
-
-def _edges(finite: Array) -> tuple[Array, bool]:
-    """Return the edges of the bins of numbers: few outliers do not leave all others in one of them."""
-    if not finite.size:
-        return np.zeros(0), False
-    low, high = float(finite.min()), float(finite.max())
-    if not math.isfinite(high - low):
-        return np.zeros(0), False
-    bins = min(_HISTOGRAM, len(np.unique(finite))) if finite.size <= _UNIQUE else _HISTOGRAM
-    beside = 0 if high > low else max(0.5, abs(low) / 2)
-    most = float(np.finfo(np.float64).max)
-    around = max(low - beside, -most), min(high + beside, most)
-    linear = np.histogram_bin_edges(finite, bins, bin_range(*around, bins))
-    if bins < _LEAST_FENCED or _most(finite, linear) <= _CROWDED * finite.size:
-        return linear, False
-    edges, most, is_log = linear, _most(finite, linear), False
-    for other, of_log in ((_fenced(finite, low, high, bins), False), (_logarithmic(finite, low, high, bins), True)):
-        if len(other) and (count := _most(finite, other)) < most:
-            edges, most, is_log = other, count, of_log
-    return edges, is_log
-
-
-def _most(finite: Array, edges: Array) -> int:
-    """Return how many of the numbers one bin has at most."""
-    return int(np.histogram(finite, edges)[0].max())
-
-
-def _fenced(finite: Array, low: float, high: float, bins: int) -> Array:
-    """Return equal bins of the numbers that are together, and one at an end for those far from them; none of one."""
-    lower, upper = np.percentile(finite, (25, 75))
-    reach = _FENCE * (upper - lower)
-    together = finite[(finite >= lower - reach) & (finite <= upper + reach)]
-    begin, end = float(together.min()), float(together.max())
-    below, above = int(low < begin), int(end < high)
-    if not begin < end:
-        return np.zeros(0)
-    edges = np.linspace(begin, end, bins - below - above + 1)
-    return np.concatenate([[low] * below, edges, [high] * above])
-
-
-def _logarithmic(finite: Array, low: float, high: float, bins: int) -> Array:
-    """Return equal bins of a symmetric logarithm of the numbers."""
-    magnitudes = np.abs(finite[finite != 0])
-    ground = max(float(np.percentile(magnitudes, LOW)), max(abs(low), abs(high)) * _SPAN)
-    begin, end = float(np.arcsinh(low / ground)), float(np.arcsinh(high / ground))
-    inner: Array = np.sinh(np.linspace(begin, end, bins + 1)[1:-1]) * ground
-    return np.concatenate([[low], inner, [high]])
+    return np.array([strongest(numbers[begin:end]) for begin, end in pairwise(bounds.tolist())], np.float64)
 
 
 def detail_of(column: int, numbers: Array, known: Array | None, rows: Array) -> ColumnDetail:
@@ -478,8 +372,6 @@ def detail_of(column: int, numbers: Array, known: Array | None, rows: Array) -> 
     finite = wide[np.isfinite(wide)]
     passes = np.zeros(len(numbers), bool)
     passes[rows] = True
-    some = everything[rows].astype(np.float64)
-    some = some[np.isfinite(some)]
     step = max(1, -(-len(numbers) // _POINTS))
     with np.errstate(all="ignore"):
         return ColumnDetail(
@@ -489,10 +381,8 @@ def detail_of(column: int, numbers: Array, known: Array | None, rows: Array) -> 
             mean=float(finite.mean()) if finite.size else None,
             median=float(np.median(finite)) if finite.size else None,
             deviation=float(finite.std()) if finite.size else None,
-            distinct=len(np.unique(there)),
             nan=int(np.isnan(wide).sum()),
             infinite=int(np.isinf(wide).sum()),
-            shown_mean=float(some.mean()) if some.size else None,
             numbers=everything[::step],
             passes=passes[::step],
             step=step,
@@ -525,7 +415,10 @@ class GatheredValue:
 
     def __init__(self, value: SheetValue, number: int, statistic: str, *, is_uneven: bool = False) -> None:
         self.value, self.number, self.statistic, self.is_uneven = value, number, statistic, is_uneven
-        self.columns: tuple[SheetColumn, ...] = uneven_columns_of(value, number) if is_uneven else ()
+        self.reduced_by = value.statistic if value.statistic != FITTING or is_uneven else ""
+        self.columns: tuple[SheetColumn, ...] = ()
+        if is_uneven and not self.reduced_by:
+            self.columns = uneven_columns_of(value, number)
         self.dtype: np.dtype[Any] | None = None
         self.shape: Shape | None = None
         self.whole_shape: Shape = ()
@@ -585,8 +478,10 @@ class GatheredValue:
         if dtype.names is None and dtype.kind in "SUOT":
             raise UsageError(f"'{self.value.name}' has texts; a table is of numbers")
         self.dtype, self.shape, self.whole_shape = dtype, tuple(part.shape), tuple(np.shape(value))
-        if not self.is_uneven:
-            self.columns = columns_of(self.value, self.number, self.whole_shape)
+        if self.value.statistic == FITTING and part.size != 1:
+            self.reduced_by = FITTING
+        if self.reduced_by or not self.is_uneven:
+            self.columns = columns_of(replace(self.value, statistic=self.reduced_by), self.number, self.whole_shape)
             first, last = self.value.span or (0, part.size)
             self._begins = bucket_begins(last - first)
         count = len(self.columns)
@@ -606,10 +501,10 @@ class GatheredValue:
 
     def _of(self, values: Sequence[Value]) -> Array:
         parts = [self._part(value) for value in values]
-        if self.is_uneven:
+        if self.is_uneven and not self.reduced_by:
             return np.array([self._summary(part) for part in parts], np.float64)
-        if self.value.statistic:
-            found = [number_of(part, self.value.statistic) for part in parts]
+        if self.reduced_by:
+            found = [number_of(part, self.reduced_by) for part in parts]
             return np.array([[np.nan if one is None else one] for one in found], np.float64)
         if any(part.shape != self.shape or part.dtype != self.dtype for part in parts):
             self.is_surprised = True
@@ -708,7 +603,8 @@ class SheetSort(Record):
 class SheetRequest(Record):
     """The part of a table that is wanted: `rows` from the `top`-th that passes the filter on, and these columns.
 
-    `pinned` are iterations that are wanted wherever they are; of the column `detail` everything is.
+    `pinned` are iterations that are wanted wherever they are; of the column `detail` everything is. `bins` are the
+    bounds of neighbouring parts of the rows, of which only the least, largest and strongest number is wanted.
     """
 
     top: int = 0
@@ -718,6 +614,7 @@ class SheetRequest(Record):
     filter: str = ""
     pinned: Indices = ()
     detail: int | None = None
+    bins: Indices = ()
 
 
 class SheetForm(Record):
@@ -734,17 +631,37 @@ class SheetForm(Record):
     statistic: str
 
 
+class ColumnBin(NamedTuple):
+    """Several neighbouring numbers of a column: the least and the largest finite one, and the strongest of all."""
+
+    low: float
+    high: float
+    strongest: float
+
+
+def bins_of(numbers: Array, bounds: Sequence[int]) -> tuple[ColumnBin | None, ...]:
+    """Return the parts of a column between neighbouring bounds; None of a part without a number."""
+    found: list[ColumnBin | None] = []
+    for begin, end in pairwise(bounds):
+        part = numbers[begin:end].astype(np.float64)
+        finite = part[np.isfinite(part)]
+        low, high = (float(finite.min()), float(finite.max())) if finite.size else (math.nan, math.nan)
+        found.append(ColumnBin(low, high, float(strongest(part))) if part.size else None)
+    return tuple(found)
+
+
 class SheetView(Brief):
     """A part of a table, as it was asked for.
 
     `outer` are the iterations around the run. `total` iterations are known, from `begin` on; `complete`: that is all;
     `failure` is the error that ended the run. `passed` of them pass the filter, of which `filtered` were asked so far.
     `iterations` are the rows from `top` on; `numbers` has each wanted column of them, `pinned` of an iteration.
-    A number that is not there is None. `hidden` are the columns that are the same in each iteration, `zero` of these
+    A number that is not there is None. `bins` has the parts that were asked for, where a column is at hand.
+    `hidden` are the columns that are the same in each iteration, `zero` of these
     the number that are zero. `problem` says why the filter is none.
     """
 
-    unshown: ClassVar = ("request", "topic", "columns", "iterations", "numbers", "pinned", "heads")
+    unshown: ClassVar = ("request", "topic", "columns", "iterations", "numbers", "pinned", "courses", "bins")
 
     request: SheetRequest
     topic: SheetTopic
@@ -764,8 +681,9 @@ class SheetView(Brief):
     numbers: dict[int, list[Any]]
     pinned: dict[int, dict[int, Any]]
     facts: dict[int, ColumnFacts]
-    heads: dict[int, ColumnHead]
+    courses: dict[int, Array]
     detail: ColumnDetail | None
+    bins: dict[int, tuple[ColumnBin | None, ...]]
     problem: str = ""
 
     def is_truth(self, column: int) -> bool:

@@ -33,9 +33,7 @@ from stepper.query.expression_syntax import (
     Unary,
     parse_tree,
 )
-from stepper.query.expression_values import COMPARISONS
 from stepper.query.expressions import Expression, parse
-from stepper.records import Record
 
 _BEFORE: Final = re.compile(r"(?P<column>[^\s()<>=!+*/%,@-]+\[[^\]]*\])@-1(?![0-9])")
 _OPERATORS: Final = ("==", "!=", "<=", ">=", "<", ">")
@@ -63,43 +61,6 @@ def written_out(text: str, column: str = "") -> str:
     if text.startswith(_OPERATORS):
         raise UsageError(f"'{text}' compares nothing: write a column before it, such as x[0] {text}")
     return _BEFORE.sub(lambda found: f"prev({found['column']})", text)
-
-
-class CellTest(Record):
-    """A comparison with a number that can be made with any cell, as `abs(x[0]) > 2` can."""
-
-    operator: str
-    number: float
-    is_magnitude: bool
-
-    def holds(self, value: float) -> bool:
-        """True if a number passes."""
-        return bool(COMPARISONS[self.operator](abs(value) if self.is_magnitude else value, self.number))
-
-
-def cell_test(text: str) -> CellTest | None:
-    """Return the comparison of a condition that compares one element with a number; None for any other."""
-    try:
-        tree = parse_tree(written_out(text, "x"))
-    except UsageError:
-        return None
-    if not isinstance(tree, Comparison) or len(tree.rest) != 1:
-        return None
-    operator, _, other = tree.rest[0]
-    number = _literal(other)
-    first = tree.first
-    is_magnitude = isinstance(first, Call) and first.function == "abs"
-    inner = first.argument if isinstance(first, Call) and is_magnitude else first
-    if number is None or not isinstance(inner, Operand | Indexed):
-        return None
-    return CellTest(operator, number, is_magnitude)
-
-
-def _literal(node: Node) -> float | None:
-    if isinstance(node, Unary) and node.operator == "-":
-        number = _literal(node.operand)
-        return None if number is None else -number
-    return float(node.value) if isinstance(node, Literal) else None
 
 
 class _ElementNames:

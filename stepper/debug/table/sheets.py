@@ -22,9 +22,9 @@ from stepper.debug.iterations.reader import Batch, IterationReader
 from stepper.debug.moments.moment import Moment, MomentKind
 from stepper.debug.stop import iteration_of
 from stepper.debug.table.columns import (
+    ColumnBin,
     ColumnDetail,
     ColumnFacts,
-    ColumnHead,
     GatheredValue,
     SheetColumn,
     SheetForm,
@@ -33,8 +33,9 @@ from stepper.debug.table.columns import (
     SheetTopic,
     SheetView,
     UnevenValue,
+    bins_of,
+    course_of,
     detail_of,
-    head_of,
     topic_of,
     with_gaps,
 )
@@ -42,6 +43,7 @@ from stepper.debug.table.conditions import IterationCondition, column_condition,
 from stepper.debug.timeline import Timeline
 from stepper.element_types import Array, Indices, is_of_numpy
 from stepper.engine.frames import Frame
+from stepper.engine.program import Value
 from stepper.errors import Paused, UsageError
 from stepper.files.kinds import ARRAY, CSV
 from stepper.files.output import OutputFile, ProtectedFiles
@@ -127,7 +129,6 @@ BEYOND: Final = 2.0
 """Seconds for which iterations that the run has not reached yet are computed."""
 _BLOCK: Final = 256
 _MOST_BLOCK_CELLS: Final = 2**22
-_MOST_HEADS: Final = 1024
 _AT_ONCE: Final = 0.05
 _SEARCH: Final = 1.0
 
@@ -160,7 +161,6 @@ class Sheet:
         self._offsets: list[int] = []
         self._whole: OrderedDict[int, Array] = OrderedDict()
         self._blocks: OrderedDict[tuple[int, int], tuple[Array, Array]] = OrderedDict()
-        self._heads: dict[tuple[int, int, str, int], ColumnHead] = {}
         self._order: tuple[tuple[Any, ...], Array] | None = None
         self._described: tuple[tuple[Any, ...], ColumnDetail] | None = None
         self._filter: RowFilter | None = None
@@ -344,11 +344,23 @@ class Sheet:
                         found |= {column: one for column, one in places if column in found}
         return found
 
+    def value_at(self, column: int, iteration: int) -> Value:
+        """Return the whole value of a cell, of which its number is one element or a statistic; None: there is none."""
+        taken: list[Value] = []
+
+        def take(_begin: int, batch: Batch) -> bool:
+            taken.append(batch[0][0])
+            return False
+
+        self._read_all(self._course([self.columns[column].value], iteration, iteration + 1), take)
+        return taken[0] if taken else None
+
     def address_of(self, column: int, iteration: int) -> Address:
         """Return the address of a cell, as it is written at the prompt wherever the run stands."""
         one = self.columns[column]
         value = self.topic.values[one.value]
-        address = address_in_run(value.address, self.topic.body, self.outer, iteration)
+        is_loop = bool(self.topic.body.path)
+        address = address_in_run(value.address, self.topic.body, self.outer, iteration if is_loop else None)
         return replace(address, index=one.index or ())
 
     def _read_all(self, course: IterationReader, take: Callable[[int, Batch], bool]) -> None:
@@ -460,6 +472,26 @@ class Sheet:
         fitting = places[places < after][::-1] if backward else places[places > after]
         return int(fitting[0]) if fitting.size else None
 
+    def next_bad(self, place: int, column: int, rows: Array, *, backward: bool = False) -> tuple[int, int] | None:
+        """Return the next (place, column) with NaN or Inf that follows a finite number; None where there is none.
+
+        In the order of the run, in an iteration in that of the columns; `rows` are those that are shown.
+        """
+        found: list[tuple[int, int]] = []
+        for one in range(len(self.columns)):
+            if self._is_cheap(one) and (numbers := self.column(one)).dtype.kind == "f":
+                bad = (
+                    ~np.isfinite(with_gaps(numbers, self._there(one, numbers)))[rows] & self._there(one, numbers)[rows]
+                )
+                begins = bad & ~np.concatenate([[False], bad[:-1]])
+                found += [(int(at), one) for at in np.flatnonzero(begins)]
+        fitting = [cell for cell in found if (cell < (place, column) if backward else cell > (place, column))]
+        return (max if backward else min)(fitting, default=None)
+
+    def _there(self, column: int, numbers: Array) -> Array:
+        known = self.known(column)
+        return np.ones(len(numbers), bool) if known is None else known
+
     def rows_with(self, test: Callable[[Array], Array]) -> Array:
         """Return in which rows any column passes a test."""
         found = np.zeros(self.total, bool)
@@ -553,10 +585,15 @@ class Sheet:
             numbers={column: self.cells(column, window) for column in columns},
             pinned={row + begin: {column: self.cells(column, [row])[0] for column in columns} for row in pinned},
             facts={column: self._facts(column) for column in columns},
-            heads={column: self._head(column, rows, request.filter) for column in columns if self._is_cheap(column)},
+            courses={column: self._course_of(column) for column in columns if self._is_cheap(column)},
             detail=None if detail is None or not self._is_cheap(detail) else self._detail(detail, rows),
+            bins={column: self._bins(column, rows, request.bins) for column in columns if self._is_cheap(column)},
             problem=problem,
         )
+
+    def _bins(self, column: int, rows: Array, bounds: Indices) -> tuple[ColumnBin | None, ...]:
+        numbers = self.column(column)
+        return bins_of(with_gaps(numbers, self._there(column, numbers))[rows], bounds)
 
     def _is_cheap(self, column: int) -> bool:
         """True if a whole column is at hand."""
@@ -575,14 +612,9 @@ class Sheet:
         asked = value.value
         return SheetForm(asked.name, value.type, value.shape, asked.is_entered, value.is_uneven, asked.statistic)
 
-    def _head(self, column: int, rows: Array, filter: str) -> ColumnHead:
-        key = column, self.total, filter, len(rows)
-        known = self._heads.get(key)
-        if known is None:
-            if len(self._heads) >= _MOST_HEADS:
-                self._heads.clear()
-            known = self._heads[key] = head_of(self.column(column), self.known(column), rows)
-        return known
+    def _course_of(self, column: int) -> Array:
+        numbers = self.column(column)
+        return course_of(with_gaps(numbers, self._there(column, numbers)))
 
     def _detail(self, column: int, rows: Array) -> ColumnDetail:
         key = column, self.total, len(rows), None if self._order is None else self._order[0]

@@ -69,10 +69,10 @@ def test_help_of_a_page_lists_its_keys_and_help_alone_names_the_pages() -> None:
             assert own
             text = " ".join(" ".join(lines).split())
             assert not [key for key in own if key.help not in text], name
-        await driven.type("help grid")
-        assert "view grid: operations by iterations" in driven.text("card")
-        found = [one.word for one in driven.app.completions("help gr", 100)]
-        assert "grid" in found
+        await driven.type("help sheet")
+        assert "view sheet: values by iterations" in driven.text("card")
+        found = [one.word for one in driven.app.completions("help she", 100)]
+        assert "sheet" in found
 
     drive("for_loop", script, size=(120, 40))
 

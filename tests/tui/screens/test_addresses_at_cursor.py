@@ -84,7 +84,7 @@ def test_a_movement_or_an_edit_goes_into_the_run_of_the_cursor(line: str, iterat
         ("why n_add@2", "outer@1::mid@1::n_add@2"),
         ("watch n_add@2", "outer@1::mid@1::deep::n_add@2"),
         ("watch n_add", "watch 1 n_add: a value of deep"),
-        ("table n_add", "deep in mid 1, outer 1"),
+        ("sheet n_add", "outer @1 › mid @1 › deep"),
         ("A n_add@2", "A  iteration 1 > 1 > 2"),
         ("A @-1", "A  iteration 1 > 1 > 3"),
         ("A 2", "A  iteration 1 > 1 > 2"),
@@ -101,11 +101,11 @@ def test_what_is_told_is_of_the_run_of_the_cursor(line: str, shown: str) -> None
     drive(counting_in_three(), script, size=(120, 40), runs=True)
 
 
-@pytest.mark.parametrize("page", ["view grid", "table n_add"])
+@pytest.mark.parametrize("page", ["view sheet", "sheet n_add"])
 @pytest.mark.parametrize(
     "line", ["goto n_add@2", "goto @2", "run-to n_add@2", "set n_add@2 = 50", "goto mid@1::n_add@2"]
 )
-def test_in_a_grid_and_a_table_it_is_the_run_that_they_are_of(page: str, line: str) -> None:
+def test_on_the_sheet_it_is_the_run_that_it_is_of(page: str, line: str) -> None:
     async def script(driven: Driven) -> None:
         await put_cursor(driven, "deep", (1, 1), 3)
         await driven.type(page)
@@ -171,8 +171,8 @@ def test_what_an_address_means_where_one_looks_at_iterations(reading: Reading, a
         ("why n_add.shape@2[0]", "why shape of {}::n_add@2[0]"),
         ("why end", "why end"),
         ("why failure", "why failure"),
-        ("table rms(n_add), nx@1:3", "table rms({0}::n_add), {0}::nx@1:3"),
-        ("table rms(*)", "table rms(*)"),
+        ("sheet rms(n_add), nx@1:3", "sheet rms({0}::n_add), {0}::nx@1:3"),
+        ("sheet rms(*)", "sheet rms(*)"),
         ("set n_add = [[1, 2]]", "set {}::n_add@3 = [[1, 2]]"),
         ("set condition = true", "set condition = true"),
         ("set trip-count of deep = 2", "set trip-count of deep = 2"),
@@ -232,11 +232,11 @@ def test_of_what_an_inner_loop_hands_on_the_overview_names_its_output() -> None:
     drive("nested_loop", script, size=(120, 40), runs=True)
 
 
-def test_the_grid_names_the_run_that_it_is_of_in_all_loops_around_it() -> None:
+def test_the_sheet_names_the_run_that_it_is_of_in_all_loops_around_it() -> None:
     async def script(driven: Driven) -> None:
         await put_cursor(driven, "deep", (2, 1), 2)
-        await driven.type("view grid")
+        await driven.type("view sheet")
         await driven.filled()
-        assert "deep in mid 0 1 of outer 2" in driven.text("grid")
+        assert "model › outer @2 › mid @1 › deep" in driven.text("sheet")
 
     drive(counting_in_three(), script, size=(120, 40), runs=True)

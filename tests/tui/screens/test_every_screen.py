@@ -52,7 +52,7 @@ def test_every_screen_is_ascii_where_that_is_asked_for(size: tuple[int, int]) ->
             await driven.type(f"view {view}")
             assert not [line for line in screen_text(driven) if not line.isascii()], view
             if view != "overview":  # there Esc pauses the run alone
-                await driven.press("escape")
+                await driven.press("escape", *["escape"] * (view == "sheet"))  # out of the loop first
                 assert not driven.app.front.view_name, f"Esc closes {view}"
             await driven.type("view main")
         await driven.type("help break")
@@ -157,12 +157,12 @@ def test_an_answer_is_wrapped_and_takes_the_keys_where_there_are_tabs() -> None:
 
 def test_keys_that_are_typed_while_a_screen_opens_are_not_lost() -> None:
     async def script(driven: Driven) -> None:
-        driven.app.perform("view grid")
+        driven.app.perform("view sheet")
         assert not driven.app.front.is_ready
         for key in ("colon", *"goto", "space", "2", "enter"):
             driven.app.post_message(key_event(key))
         await driven.settle()
-        assert driven.app.front.view_name == "grid" and driven.state.iteration == 2
+        assert driven.app.front.view_name == "sheet" and driven.state.iteration == 2
         assert not driven.app._faults
 
     drive("for_loop", script, size=(80, 24))
@@ -171,7 +171,7 @@ def test_keys_that_are_typed_while_a_screen_opens_are_not_lost() -> None:
 def test_an_answer_of_several_lines_is_read_on_every_screen() -> None:
     async def script(driven: Driven) -> None:
         assert driven.text("value").split()[-4:] == ["one", "iteration", "before:", "6"]
-        for screen in ("overview", "grid", "timeline", "table", "ports", "watches"):
+        for screen in ("overview", "sheet", "watches"):
             await driven.type(f"view {screen}")
             front = driven.app.front
             await driven.type("print tok@*")
@@ -287,7 +287,7 @@ def test_a_long_line_goes_on_further_in() -> None:
     assert wrapped("short", 10) == ["short"]
 
 
-SCREENS = ("goto 5", "goto 5; view grid", "goto 5; view timeline", "why tok@5", "table h", "overview", "goto 5; open h")
+SCREENS = ("goto 5", "goto 5; view sheet", "rows all", "why tok@5", "sheet h", "overview", "goto 5; open h")
 
 
 @pytest.mark.parametrize("lines", SCREENS)

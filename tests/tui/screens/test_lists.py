@@ -185,31 +185,16 @@ def test_a_watch_shows_now_and_before_and_is_opened_and_deleted() -> None:
     drive("date_normaliser", script, lines=(f"run-to {DECODER}@0", "watch iter", "watch h.9"))
 
 
-def test_below_the_watches_each_is_drawn_over_all_iterations_also_those_that_were_passed() -> None:
+def test_a_watch_is_drawn_over_all_iterations_also_those_that_were_passed() -> None:
     async def script(driven: Driven) -> None:
         await driven.press("W")
         await driven.looked_through()
-        chart = driven.text("chart")
-        assert "over the iterations" in chart and " 10*iter" in chart
-        assert all(str(10 * iteration) in chart.split() for iteration in range(8))
-        assert "h rms" not in chart, "what is carried stands on the timeline"
         row = driven.text("watches").splitlines()[2]
         bars = row.split()[5].rstrip("·")
         assert row.split()[3:5] == ["70", "60"] and len(bars) == 8, "before and the picture know them, too"
         assert list(bars) == sorted(bars) and len(set(bars)) == 6
 
     drive("date_normaliser", script, size=(200, 60), lines=(f"run-to {DECODER}@0", "watch 10*iter", "iter 7"))
-
-
-def test_without_a_watch_it_is_said_how_expressions_are_written() -> None:
-    async def script(driven: Driven) -> None:
-        await driven.press("W")
-        assert "how expressions are written" in driven.text("chart") and "prev(x)" in driven.text("chart")
-        await driven.type("watch 1 + 1")
-        await driven.press("W")
-        assert "how expressions" not in driven.text("chart")
-
-    drive("for_loop", script, size=(120, 40))
 
 
 def test_a_low_screen_has_the_list_alone() -> None:

@@ -264,7 +264,7 @@ def test_what_the_screen_asks_of_itself_is_no_movement_for_the_editor(tmp_path: 
             assert stop["description"] == "NaN appears in Divide in iteration 8 of Loop" and "exp_key" in stop["text"]
             await editor.request("stepBack", threadId=1)
             assert (await editor.event("stopped"))["reason"] == "step"
-            await shown(driven, lambda: driven.app.front.view_name == "story")
+            await shown(driven, lambda: driven.app.front.view_name == "sheet")
             assert (await editor.request("threads"))["threads"]
             assert not [one for one in editor.client.events if one["event"] in ("stopped", "continued")]
 

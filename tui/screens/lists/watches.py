@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from stepper.debug.inspection.views import WatchView
 from stepper.debug.iterations.far_runs import loop_of_body
@@ -17,13 +17,11 @@ from stepper.wording import counted
 from tui.paint.columns import TableColumn, written
 from tui.paint.list_pane import ListPane
 from tui.paint.names import layer_name
-from tui.paint.pane import Host, Pane
+from tui.paint.pane import Host
 from tui.paint.rows import Row, clip, elements, printable
 from tui.pictures.axis import window
 from tui.pictures.value_rows import Looks, RowColumns, value_rows
 from tui.screens.list_screen import ListScreen
-from tui.screens.lists.topic import topic_rows
-from tui.screens.timeline.chart import TimelineChart
 from tui.screens.timeline.tracks import watch_row, watched
 from tui.theme import GLYPHS
 from tui.worker.requests import ShowRun, ShowWatches
@@ -82,6 +80,7 @@ class WatchList(ListPane[WatchView]):
     def on_unmount(self) -> None:
         """Nobody looks any longer."""
         self.host.driver.adjust(ShowWatches(False))
+        self.host.driver.adjust(ShowRun(None))
 
     def heading(self, width: int) -> list[Row]:
         """Return how many there are."""
@@ -170,7 +169,7 @@ class WatchList(ListPane[WatchView]):
     def line_to_open(self, item: WatchView) -> str:
         """Return all of its value; of one in a loop that does not run here over the iterations."""
         is_elsewhere = item.now is not None and item.now.elsewhere is not None
-        return f"table {', '.join(item.addresses)}" if is_elsewhere else f"print {item.text}"
+        return f"sheet {', '.join(item.addresses)}" if is_elsewhere else f"print {item.text}"
 
 
 def _bars_width(width: int) -> int:
@@ -224,28 +223,8 @@ def reading_text(reading: WatchReading | None, room: int) -> str:
     return clip(head + elements(value, room - len(head)), room)
 
 
-class WatchChart(TimelineChart):
-    """The timeline of the watches alone."""
-
-    title = "over the iterations"
-    NAME_WIDTHS: ClassVar[tuple[tuple[int, int], ...]] = ((180, 22), (0, 14))
-    bands: ClassVar[tuple[str, ...]] = ("watch",)
-
-    def heading(self, width: int) -> list[Row]:
-        """None where there is nothing to draw."""
-        return super().heading(width) if self.state.watches else []
-
-    def rows(self, width: int) -> list[Row]:
-        """Return the bands."""
-        return super().rows(width) if self.state.watches else topic_rows("expressions", width)
-
-
 class WatchesScreen(ListScreen):
     """The watches, with what they are and were."""
 
     view_name = "watches"
     pane_class = WatchList
-
-    def more_about(self, listed: Any) -> Pane:
-        """Return each over all iterations."""
-        return WatchChart(self.host, id="chart")

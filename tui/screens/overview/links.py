@@ -146,17 +146,6 @@ def value_address(card: Card, line: Line, run: int, iteration: int, compiled: Co
     return "" if layer is None else _address_in_card(card, layer, run, iteration, compiled, card.output_of(line))
 
 
-def carried_addresses(card: Card, run: int, compiled: CompiledModel) -> list[str]:
-    """Return what a run of a loop carries, each value in all iterations."""
-    from stepper.query.address_syntax import apart_from_iteration  # the first picture has no use for it
-
-    program = card.program
-    inner = [card.facts.rows[line.row].inner for line in card.lines if line.kind is RowKind.BACK_EDGE]
-    layers = [] if program is None else [program.graph.by_id[one.id] for one in inner]
-    found = dict.fromkeys(_address_in_card(card, layer, run, 0, compiled) for layer in layers)
-    return [apart_from_iteration(one)[0] for one in found if one]
-
-
 def condition_address(card: Card, line: Line, run: int, iteration: int, compiled: CompiledModel) -> str:
     """Return the condition of an If in an iteration; empty for another row, and where the If is in another one."""
     if line.part is not LinePart.CHOICE or card.program is None:

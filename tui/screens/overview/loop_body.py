@@ -28,9 +28,16 @@ class LoopBody(BodyGraph, can_focus=False):
     DebugScreen.-ascii LoopBody.-beside { border-left: ascii $foreground 14%; }
     """
 
-    def __init__(self, host: Host, chosen: Callable[[], Program | None], *, id: str | None = None) -> None:
+    def __init__(
+        self,
+        host: Host,
+        chosen: Callable[[], Program | None],
+        *,
+        layer: Callable[[], int | None] = lambda: None,
+        id: str | None = None,
+    ) -> None:
         super().__init__(host, id=id)
-        self._chosen = chosen
+        self._chosen, self._chosen_layer = chosen, layer
         self._updated_for: tuple[Program | None, Size] = None, Size(0, 0)
 
     @property
@@ -39,6 +46,9 @@ class LoopBody(BodyGraph, can_focus=False):
 
     def _program(self) -> Program | None:
         return self._chosen()
+
+    def _layer(self) -> int | None:
+        return self._chosen_layer()
 
     def update(self, state: State) -> None:
         """Another body."""

@@ -53,7 +53,6 @@ from tui.screens.overview.links import (
     NO_LINKS,
     PortLine,
     address,
-    carried_addresses,
     condition_address,
     layer_address_in,
     line_to_port,
@@ -587,14 +586,6 @@ class OverviewPane(Pane):
         at, cards = self._at, self._cards
         program = cards[at.card].program if cards and iterations_at(cards, at) else None
         return None if program is None else LoopOfRun(program, tuple(cards[at.card].runs[at.run].outer))
-
-    @property
-    def carried_addresses(self) -> str:
-        """The addresses of what the loop of the cursor carries, in that run of it."""
-        at, cards = self._at, self._cards
-        if not cards or not iterations_at(cards, at):
-            return ""
-        return ", ".join(carried_addresses(cards[at.card], at.run, self.host.driver.compiled))
 
     @property
     def iteration_looked_at(self) -> tuple[Program, tuple[int, ...]] | None:

@@ -51,12 +51,6 @@ def watched(state: State, watch: WatchView) -> ValueHistory | None:
     return with_stops(None if track is None else track.values, watch)
 
 
-def reads_in_loop(state: State, watch: WatchView) -> bool:
-    """True unless a watch reads a value that the loop that is shown has not: one of a loop inside of it, or beside."""
-    program, body = state.loop_program, watch.body
-    return program is None or body is None or program.path[: len(body.path)] == body.path
-
-
 def with_stops(values: ValueHistory | None, watch: WatchView) -> ValueHistory | None:
     """Return the values of a watch with those of stops in iterations that were not looked through, as the present."""
     stops = read_at_stops(watch)

@@ -268,7 +268,7 @@ class TensorPane(Pane):
         seen.view, seen.against = VIEWS[place % len(VIEWS)]
         self._changed_all()
         if place == len(VIEWS) and seen.shown.address and seen.shown.iteration is not None:
-            self.post_line(f"table {seen.shown.address}")
+            self.post_line(f"sheet {seen.shown.address}")
 
     def zoom_by(self, by: int) -> None:
         """More digits, or a part of the colours larger."""

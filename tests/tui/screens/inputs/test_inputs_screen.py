@@ -153,7 +153,6 @@ def test_a_literal_of_too_few_brackets_is_offered_with_more(model: Model) -> Non
         ("next", "choose its inputs"),
         ("print h0", "choose its inputs"),
         ("statistic max", "choose its inputs"),
-        ("port down", "that is for the port map"),
     ],
 )
 def test_what_cannot_be_is_said_in_place(model: Model, line: str, says: str) -> None:

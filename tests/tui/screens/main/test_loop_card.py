@@ -11,8 +11,6 @@ import pytest
 from stepper.debug.debugger import Debugger
 from tests.models import Graph, carried, last
 from tests.tui.driven import DECODER, Driven, drive
-from tests.tui.screens.test_port_map_screen import port_called
-from tui.screens.ports.rows import PortSide
 
 
 def doubling(trip_count: int | None, keep: str, *, initial: bool = True) -> Debugger:
@@ -107,8 +105,5 @@ def test_a_true_condition_promises_no_iteration_that_the_trip_count_forbids(
 ) -> None:
     async def script(driven: Driven) -> None:
         assert says in driven.text("loop")
-        await driven.type("view ports")
-        assert driven.app.front.view_name == "port map"
-        assert port_called(driven, PortSide.OUT, "condition").words[0] == says
 
     drive(doubling(count, "computed"), script, size=(160, 48), lines=(f"goto goes_on@{iteration}",))

@@ -11,8 +11,6 @@ from stepper.tensors.pictures import digits, scale_of, shades
 from tests.models import Graph, backwards, carried, joined, last, sliced
 from tests.tui.driven import Driven, drive
 from tests.tui.time_models import opened
-from tui.screens.grid.columns import PICTURED
-from tui.screens.grid.grid import Grid
 from tui.screens.main.picture_pane import PicturePane
 from tui.theme import Look
 
@@ -75,43 +73,6 @@ def test_shades_are_those_of_the_formula_and_one_outlier_hides_nothing(outlier: 
 def with_signs(text: str) -> str:
     """Return figures with their signs; those below zero are small and low in cells of one column."""
     return text.translate({ord(low): f"-{figure}" for figure, low in enumerate("₀₁₂₃₄₅₆₇₈₉")})
-
-
-def test_rows_of_the_list_and_of_the_grid_show_elements_and_below_the_grid_the_row_stands_large() -> None:
-    rows = np.random.default_rng(3).normal(size=(STEPS, 4)).astype(np.float32)
-    rows[3, 2] = np.nan
-    expected = figured(rows[:7])
-    expected[2, 3] = "N"
-
-    async def script(driven: Driven) -> None:
-        await driven.filled()
-        line = next(line for line in driven.text("operations").splitlines() if "kept" in line)
-        assert "".join(map(str, expected[:, 6])) in with_signs(line)
-        await driven.press("v")
-        await driven.filled()
-        pane = driven.pane("grid")
-        assert isinstance(pane, Grid)
-        await driven.press("minus")
-        assert 3 < pane.cell_width < PICTURED
-        line = next(line for line in driven.text("grid").splitlines() if line[2:].startswith("kept "))
-        for iteration in range(6):  # the moment has its mark over the first element
-            begin = pane.label_width + iteration * pane.cell_width
-            wanted = "".join(map(str, expected[:, iteration])) if iteration != 3 else "N"
-            assert with_signs(line[begin : begin + pane.cell_width]).replace(" ", "") == wanted
-        large = driven.text("picture").splitlines()
-        begin = pane.label_width
-        for element in range(4):
-            line = large[element]
-            shown = [line[begin + k * pane.cell_width :][: pane.cell_width].strip("▌▐ ") for k in range(7)]
-            assert shown == [str(one) for one in expected[element]]
-        assert await driven.pilot.click("#picture", offset=(pane.gutter.left + begin + 2 * pane.cell_width, 2))
-        await driven.settle()
-        assert pane.picked is not None and pane.picked.iteration == 2
-        await driven.press("enter")
-        assert driven.state.iteration == 2
-
-    lines = ("run-to pass@0", "iter 6", "run-to kept")
-    drive(passing(rows), script, size=(120, 40), look=PLAIN, lines=lines)
 
 
 def test_a_column_of_a_picture_is_chosen_by_click_or_arrows_and_leads_to_its_iteration() -> None:

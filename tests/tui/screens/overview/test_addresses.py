@@ -9,7 +9,6 @@ import numpy as np
 from stepper.debug.overview.facts import RowKind
 from tests.debug.debugged import ALL_RUNS, run_named
 from tests.tui.driven import Driven, drive
-from tui.screens.grid.grid import Cell, Grid
 from tui.screens.overview.cards import LinePart
 from tui.screens.overview.lines import cards_of
 from tui.screens.overview.links import address, short_address, value_address
@@ -58,17 +57,3 @@ def test_enter_on_what_an_inner_loop_gives_stands_after_it_in_the_iteration_of_t
             await driven.press("0")
 
     drive("nested_loop", script, size=(120, 40), starts_up=True, runs=True)
-
-
-def test_enter_on_an_inner_loop_in_the_grid_stands_after_it_in_the_iteration_of_the_cell() -> None:
-    async def script(driven: Driven) -> None:
-        await driven.filled()
-        grid = driven.pane("grid")
-        assert isinstance(grid, Grid) and grid.frame is not None
-        loop = next(k for k, layer in enumerate(grid.frame.layers) if layer.name == "pairs_of_neighbours")
-        for iteration in (2, 0, 1):
-            await driven.type(grid._line_to(Cell(iteration, loop)))
-            assert [frame.iteration for frame in driven.state.frames[1:]] == [iteration]
-            assert driven.state.cursor == loop
-
-    drive("nested_loop", script, size=(120, 40), lines=("goto passes@1", "view grid"))

@@ -77,9 +77,9 @@ def test_an_if_says_which_side_ran_why_in_values_and_what_came_out(
         assert pane.chosen_address == "model::choose_1", "the second If is selected"
         assert "4  4  4  4" in driven.text("overview"), "twice 2"
         await driven.press("o")
-        assert "why choose_1[0,0] is 4.000" in driven.text("story")
+        assert "why choose_1[0,0] is 4.000" in driven.text("sheet")
         await driven.press("q", "e")
-        assert "why above_1 is true" in driven.text("story")
+        assert "why above_1 is true" in driven.text("sheet")
         await driven.press("q", "enter")
         assert driven.app.front.view_name == "" and driven.state.frame is not None
         cursor = driven.state.cursor
@@ -229,7 +229,7 @@ def test_an_if_in_a_loop_shows_its_side_and_what_it_gave_in_each_iteration(
         assert driven.text("overview").rstrip().endswith("else")
         await driven.press("o")
         await driven.filled()
-        assert "why is_third@1 is false" in driven.text("story") and "1 = 0 is false" in driven.text("story")
+        assert "why is_third@1 is false" in driven.text("sheet") and "1 = 0 is false" in driven.text("sheet")
 
     drive(
         opened(tmp_path, choosing_inside(trips), np.float32([[0, 1, 2, 3]])),

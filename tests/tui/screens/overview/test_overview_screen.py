@@ -588,10 +588,10 @@ def test_e_tells_why_the_loop_ended_and_o_where_a_nan_comes_from() -> None:
         await opened(driven)
         assert "NaN, Inf" in driven.text("top"), "what is wrong stands in the first line"
         await driven.press("e")
-        assert "time_mixing" in driven.text("story") and driven.state.stop is not None
+        assert "time_mixing" in driven.text("sheet") and driven.state.stop is not None
         assert driven.state.stop.tick == 0, "the moment stays"
         await driven.press("q", "x", "x", "o")
-        assert "89.2" in driven.text("story") and not driven.app._faults
+        assert "89.2" in driven.text("sheet") and not driven.app._faults
 
     drive("rwkv_overflow", script, size=(160, 48))
 

@@ -148,7 +148,7 @@ def test_without_loops_enter_goes_to_the_first_birth_and_its_causes_are_told() -
         await driven.ran()
         assert "Enter goes to the first" in driven.text("overview")
         await driven.press("o")
-        assert driven.app.front.view_name == "story" and "why log[0] is NaN" in driven.text("story")
+        assert driven.app.front.view_name == "sheet" and "why log[0] is NaN" in driven.text("sheet")
 
     async def goes(driven: Driven) -> None:
         await driven.ran()
@@ -200,7 +200,7 @@ def test_nan_of_the_file_is_not_said_to_be_born_where_it_is_read() -> None:
         assert "NaN came in with Constant" in text and "first read by Gather picked@2" in text
         assert "born" not in text
         await driven.press("o")
-        story = driven.text("story")
+        story = driven.text("sheet")
         assert re.search(r"it is NaN in \S+\[2\] \(constant\)", story), "not in what reads it"
 
     drive(gathering(np.nan), script, size=(160, 48), starts_up=True, runs=True)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
 from rich.style import Style
 
 from stepper.debug.labels import label_of
-from stepper.debug.table.columns import ColumnHead, SheetView
+from stepper.debug.table.columns import SheetView
+from stepper.element_types import Array
 from stepper.tensors.number_text import fitted
 from stepper.tensors.pictures import Scale, ScaleKind, bar_scale, heights, scale_of, shades
 from tui.paint.pane import Pane
@@ -43,19 +43,6 @@ def truth_text(value: Any) -> str:
     return "" if value is None else GLYPHS["true" if value else "false"]
 
 
-def difference_text(a: Any, now: Any, room: int, *, whole: bool = False) -> str:
-    """Return now minus A with its sign; `=` where they are the same, `mended` or `broken` where only one is finite."""
-    if a is None or now is None:
-        return ""
-    if a == now or (a != a and now != now):
-        return "="
-    if math.isfinite(a) != math.isfinite(now):
-        return "mended" if math.isfinite(now) else "broken"
-    gap = int(now) - int(a) if isinstance(now, int) and isinstance(a, int) else float(now) - float(a)
-    text = cell_text(abs(gap), room - 1, whole=whole)
-    return text if gap != gap else f"{'+' if gap > 0 else '-'}{text.lstrip('+')}"
-
-
 class Shades:
     """The shades of the columns of a view: zero is the ground, the robust largest of a column is full."""
 
@@ -80,7 +67,7 @@ class Shades:
             return f"{'·':>{width - 1}} ", "dim"
         if isinstance(value, float) and not math.isfinite(value):
             return text, "bad"
-        return text, self._style(self._level(column, value), bold=bold)
+        return text, "" if self.is_truth(column) else self._style(self._level(column, value), bold=bold)
 
     def text(self, column: int, value: Any, room: int) -> str:
         """Return a number of a column in so many cells, or the word for it."""
@@ -113,9 +100,9 @@ class Shades:
 
     def _level(self, column: int, value: Any) -> int:
         assert self._view is not None
-        head = self._view.heads.get(column)
-        if head is not None:
-            return _step(float(value), _scale_of_head(head))
+        course = self._view.courses.get(column)
+        if course is not None:
+            return _step(float(value), _scale_of_course(course.tobytes()))
         facts = self._view.facts[column]
         return _step(float(value), _scale_between(facts.low or 0.0, facts.high or 0.0))
 
@@ -141,8 +128,8 @@ def _step(value: float, scale: Scale) -> int:
 
 
 @lru_cache(maxsize=1 << 10)
-def _scale_of_head(head: ColumnHead) -> Scale:
-    return scale_of(head.course)
+def _scale_of_course(course: bytes) -> Scale:
+    return scale_of(np.frombuffer(course))
 
 
 @lru_cache(maxsize=1 << 10)
@@ -150,35 +137,10 @@ def _scale_between(low: float, high: float) -> Scale:
     return scale_of(np.array([low, high]))
 
 
-@lru_cache(maxsize=1 << 10)
-def time_bars(head: ColumnHead, width: int) -> str:
-    """Return the course of a column as so many bars or fewer: of several numbers the strongest; N and I are letters."""
-    course = head.course
-    if not len(course):
-        return ""
-    count = min(width, len(course))
-    edges = np.arange(count + 1) * len(course) // count
-    parts = [course[begin:end] for begin, end in pairwise(edges.tolist())]
-    return _bars(np.array([_strongest(part) for part in parts]))
-
-
-def _strongest(part: Any) -> float:
-    found = part[int(np.argmax(np.where(np.isnan(part), np.inf, np.abs(part))))]
-    return float(found)
-
-
-def _bars(numbers: Any) -> str:
-    levels = heights(numbers, bar_scale(numbers, ScaleKind.ROBUST))
+def bars_of(numbers: Sequence[float], course: Array) -> str:
+    """Return a bar for each number of a column, by the scale of the whole column; N and I are letters."""
+    levels = heights(np.array(numbers), bar_scale(course, ScaleKind.ROBUST))
     return "".join(
         "N" if level != level else "I" if math.isinf(level) else BARS[max(0, min(5, int(level * 5.999)))]
         for level in levels.tolist()
-    )
-
-
-@lru_cache(maxsize=1 << 10)
-def count_bars(head: ColumnHead) -> str:
-    """Return how often which numbers are in a column, from the least to the largest."""
-    most = int(head.counts.max()) if len(head.counts) else 0
-    return "".join(
-        " " if not count else BARS[min(5, math.ceil(count / most * 6) - 1)] for count in head.counts.tolist()
     )

@@ -1,0 +1,296 @@
+"""Rows of the sheet: which values of a graph stand in it, in the iterations of one run of the loop around them.
+
+A frame is a graph whose operations are rows: the body of a loop, a side of an If, or the model's own graph, which has
+one iteration. `frame_inside` goes into a loop or the side of an If that ran, `frames_around` comes out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from enum import StrEnum
+from typing import Final
+
+import numpy as np
+from msgspec.structs import replace
+
+from stepper.debug.breakpoints.breakpoint import bodies
+from stepper.debug.causes.locations import program_of
+from stepper.debug.debugger import Debugger
+from stepper.debug.finding.goto import tick_of_address
+from stepper.debug.iterations.loop_runs import Outer, outer_now
+from stepper.debug.iterations.reader import Batch, IterationReader
+from stepper.debug.moments.spread import SpreadCells
+from stepper.debug.overview.facts import Row, RowKind
+from stepper.debug.overview.rows import loop_rows
+from stepper.debug.scopes import is_body, loop_depth, target_in
+from stepper.debug.story.facts import Story, StoryQuestion
+from stepper.debug.table.columns import MOST_VALUES, SheetTopic, SheetValue, topic_of
+from stepper.element_types import Indices
+from stepper.engine.program import CompiledModel, LoopPlan, Operation, Program
+from stepper.errors import StepperError, UsageError
+from stepper.query.address_resolution import Target, moment_address, resolve
+from stepper.query.address_syntax import Address, parse_address, without_element
+from stepper.query.atlas import Atlas
+from stepper.query.short_names import short_names_of
+from stepper.records import Record
+from stepper.tensors.statistics import FITTING
+
+
+class RowSet(StrEnum):
+    """The sets of values that can stand in the rows."""
+
+    CARRIED = "carried"
+    ALL = "all"
+    WHY = "why"
+    CHANGED = "changed"
+    WATCHED = "watched"
+    ELEMENTS = "elements"
+
+
+class SheetFrame(Record, eq=False):
+    """A graph whose operations are rows. `outer` are the iterations around the innermost loop's run (None: any)."""
+
+    program: Program
+    outer: Outer = ()
+
+    def body(self, compiled: CompiledModel) -> Program:
+        """Return the body of the innermost loop around the graph, or its own; outside of loops the model's graph."""
+        depth = loop_depth(self.program)
+        return compiled.main if depth is None else Atlas(compiled).ancestor(self.program, depth)
+
+
+class SheetQuestion(Record, eq=False):
+    """Question for the rows of a sheet: a set of rows of a frame.
+
+    `address` is the cell whose path or elements are meant, `story` what is asked about a path instead.
+    """
+
+    frame: SheetFrame
+    rows: RowSet
+    address: str = ""
+    story: StoryQuestion | None = None
+
+
+class RowsFound(Record, eq=False):
+    """Rows of a frame. `marks` says of what kind each is, None of an operation.
+
+    Of what changed `changes` are all cells. Of a path `story` is all of it, `outside` its links in other graphs, `row`
+    and `iteration` where it begins.
+    """
+
+    question: SheetQuestion
+    topic: SheetTopic
+    marks: tuple[Row | None, ...] = ()
+    story: Story | None = None
+    changes: SpreadCells | None = None
+    outside: Indices = ()
+    row: int = 0
+    iteration: int | None = None
+
+
+def first_frame(debugger: Debugger) -> SheetFrame:
+    """Return the frame in which the run stands; outside of loops the first loop's body, else the model's graph."""
+    machine = debugger.machine
+    running = [depth for depth, frame in enumerate(machine.stack) if is_body(frame.program)]
+    if running:
+        stack = machine.stack[: running[-1] + 1]
+        return SheetFrame(stack[-1].program, outer_now(stack))
+    inside = bodies(machine.compiled)
+    program = min(inside, key=lambda body: len(body.path)) if inside else machine.compiled.main
+    return SheetFrame(program, (None,) * (len(program.path) - 1))
+
+
+def frames_around(frame: SheetFrame, compiled: CompiledModel) -> tuple[SheetFrame, ...]:
+    """Return the frames from the model's own graph inwards, the last is the frame itself."""
+    programs = [Atlas(compiled).ancestor(frame.program, depth) for depth in range(len(frame.program.path) + 1)]
+    return tuple(SheetFrame(program, frame.outer[: max(len(program.path) - 1, 0)]) for program in programs)
+
+
+def frame_inside(debugger: Debugger, frame: SheetFrame, layer: int, iteration: int) -> SheetFrame:
+    """Return the body of a loop, or the side of an If that ran in an iteration. UsageError where there is nothing."""
+    operation = next((one for one in frame.program.operations if one.layer.id == layer), None)
+    if operation is None or not operation.plans:
+        raise UsageError("there is nothing inside")
+    outer = (*frame.outer, iteration) if frame.program.path else ()
+    if len(operation.plans) == 1:
+        return SheetFrame(operation.plans[0].program, outer)
+    side = _side(debugger, frame, operation, iteration)
+    if side is None:
+        raise UsageError(f"If '{operation.layer.name}' did not run in iteration {iteration}")
+    return SheetFrame(operation.plans[0 if side else 1].program, outer)
+
+
+def _side(debugger: Debugger, frame: SheetFrame, operation: Operation, iteration: int) -> bool | None:
+    """Return whether an If took its first side in an iteration; None where it did not run."""
+    compiled, taken = debugger.machine.compiled, list[Batch]()
+    body = frame.body(compiled)
+    inner = None if frame.program is body else frame.program
+    reader = IterationReader(body, frame.outer, operation.inputs[:1], inner, begin=iteration, end=iteration + 1)
+
+    def take(_begin: int, batch: Batch) -> bool:
+        taken.append(batch)
+        return False
+
+    reader.read(debugger.timeline, take)
+    value = taken[0][0][0] if taken else None
+    return None if value is None else bool(np.asarray(value).reshape(-1)[0])
+
+
+# --- the sets -------------------------------------------------------------------------------------------------------
+
+
+def rows_of(debugger: Debugger, question: SheetQuestion) -> RowsFound:
+    """Return the rows of a set. UsageError where it has none, with the reason."""
+    return _SETS[question.rows](debugger, question)
+
+
+def _carried(debugger: Debugger, question: SheetQuestion) -> RowsFound:
+    compiled, program = debugger.machine.compiled, question.frame.program
+    if not is_body(program):
+        return _all(debugger, question)
+    plan = next(
+        plan for one in compiled.programs for op in one.operations for plan in op.plans if plan.program is program
+    )
+    assert isinstance(plan, LoopPlan)
+    places, marks, seen = list[tuple[Target, str, Indices]](), list[Row | None](), set[int]()
+    listed, names = loop_rows(program.path[-1], plan, ""), short_names_of(program.graph)
+    for row, place in zip(listed.rows, listed.taken, strict=True):
+        slot = plan.condition_result if place is None else listed.slots[place]
+        if slot is None or (slot not in program.computed_at and row.kind is RowKind.CONDITION):
+            continue  # a Constant that is true each time
+        if slot in seen and row.kind in (RowKind.LAST_VALUE, RowKind.CONCATENATED):
+            continue  # the back edge shows it
+        seen.add(slot)
+        name = names.get(row.inner.id, row.inner.name) + "'" * (row.kind is RowKind.BACK_EDGE)
+        is_named = row.kind in (RowKind.BACK_EDGE, RowKind.SLICE)
+        places.append(
+            (target_in(program, slot), name if is_named else "goes on?" if row.kind is RowKind.CONDITION else "", ())
+        )
+        marks.append(row)
+    return _found(debugger, question, places, "", marks) if places else _all(debugger, question)
+
+
+def _all(debugger: Debugger, question: SheetQuestion) -> RowsFound:
+    count = len(question.frame.program.operations)
+    return _of_operations(debugger, question, range(count), "no operation is computed here")
+
+
+def _of_operations(debugger: Debugger, question: SheetQuestion, indices: Iterable[int], none: str) -> RowsFound:
+    program = question.frame.program
+    listed = [program.operations[index] for index in indices]
+    slots = [program.shown_slot(one.outputs[0]) for one in listed if one.outputs]
+    return _found(debugger, question, [(target_in(program, slot), "", ()) for slot in slots[:MOST_VALUES]], none)
+
+
+def _found(
+    debugger: Debugger,
+    question: SheetQuestion,
+    places: Sequence[tuple[Target, str, Indices]],
+    none: str,
+    marks: Sequence[Row | None] = (),
+    story: Story | None = None,
+    statistic: str = FITTING,
+) -> RowsFound:
+    """Return rows of places in the frame's graph, each with its name (empty: its operation's) and element."""
+    if not places:
+        raise UsageError(none)
+    compiled, frame = debugger.machine.compiled, question.frame
+    names, values = short_names_of(frame.program.graph), []
+    for target, given, index in places:
+        name = given or names.get(target.layer.id, target.layer.name)
+        address = moment_address(target, compiled)
+        base = str(Address((), address.operation, address.port))
+        values.append(SheetValue(name, address, target, index, "" if index else statistic, base=base))
+    body = frame.body(compiled)
+    outer = (*frame.outer, *[None] * (len(body.path) - 1 - len(frame.outer)))
+    topic = SheetTopic(str(question.rows), body, outer[: max(len(body.path) - 1, 0)], tuple(values))
+    return RowsFound(question, topic, tuple(marks) or (None,) * len(values), story)
+
+
+def _fits(one: Outer, asked: Outer) -> bool:
+    return all(None in (a, b) or a == b for a, b in zip(one, asked, strict=False))
+
+
+def _why(debugger: Debugger, question: SheetQuestion) -> RowsFound:
+    """Return the operations of a path that are in one graph: the graph of the frame, else the graph of the value."""
+    asked, compiled = question.story, debugger.machine.compiled
+    if asked is None:
+        if not question.address:
+            raise UsageError("put the cursor on a value: its path stands here")
+        tick = tick_of_address(debugger.timeline, without_element(question.address))
+        asked = StoryQuestion(question.address, tick=tick)
+    story = debugger.story(
+        asked.address,
+        ends=asked.ends,
+        fails=asked.fails,
+        tick=asked.tick,
+        links=asked.links,
+        wider=asked.wider,
+        unfolds=asked.unfolds,
+    )
+    graphs = [program_of(link.location, compiled) for link in story.links]
+    frame, root = question.frame, story.links[story.asked].location if story.links else None
+    if root is not None and (question.story is not None or frame.program not in graphs):
+        outer = tuple(one.iteration for one in root.path)[:-1]
+        frame = SheetFrame(graphs[story.asked], outer)
+    question = replace(question, frame=frame, story=asked)
+    places, rows = list[tuple[Target, str, Indices]](), list[int]()
+    for place, row in enumerate(story.rows):
+        number = next((k for k, link in enumerate(story.links) if link.row == place), None)
+        slot = frame.program.slots.get((row.layer.id, row.output or 0))
+        if number is not None and graphs[number] is frame.program and slot is not None and not row.is_shape:
+            places.append((target_in(frame.program, slot), row.name, row.element or ()))
+            rows.append(place)
+    if not places:
+        return replace(_carried(debugger, question), story=story)
+    outside = [k for k, link in enumerate(story.links) if link.row not in rows]
+    here = [k for k in (*story.births, story.asked) if k not in outside]
+    first = story.links[here[0]] if here else None  # where a NaN or Inf appears first, else what was asked about
+    found = _found(debugger, question, places, "", story=story)
+    at = 0 if first is None else rows.index(first.row)
+    return replace(found, outside=tuple(outside), row=at, iteration=first.location.iteration if first else None)
+
+
+def _changed(debugger: Debugger, question: SheetQuestion) -> RowsFound:
+    """Return the operations whose values differ from those of the baseline, where that is another run."""
+    pinned, program = debugger.pinned, question.frame.program
+    found = None if pinned is None else debugger.moments.spread(pinned)
+    if found is None:
+        raise UsageError("there is no other run to compare with: edit a value (*), or compare with a reference")
+    found.go(lambda: debugger.machine.pause_requested)
+    runs = [one for one in found.view(None).runs if one.program is program and _fits(one.outer, question.frame.outer)]
+    touched = sorted({index for one in runs for index in np.flatnonzero(one.touched).tolist()})
+    rows = _of_operations(debugger, question, touched, "every operation of this graph gives what it gave before")
+    return replace(rows, changes=runs[-1])
+
+
+def _watched(debugger: Debugger, question: SheetQuestion) -> RowsFound:
+    body, found = question.frame.body(debugger.machine.compiled), list[SheetValue]()
+    for watch in debugger.watches:
+        with suppress(StepperError):
+            topic = topic_of(debugger.timeline, watch.text)
+            found += topic.values if topic.body is body else ()
+    if not found:
+        raise UsageError("no value of this loop is watched: w watches the value of the cursor")
+    outer = (*question.frame.outer, *[None] * len(body.path))[: max(len(body.path) - 1, 0)]
+    return RowsFound(question, SheetTopic("watched", body, outer, tuple(found)), (None,) * len(found))
+
+
+def _elements(debugger: Debugger, question: SheetQuestion) -> RowsFound:
+    machine, frame = debugger.machine, question.frame
+    if loop_depth(frame.program) is not None:
+        topic = topic_of(debugger.timeline, question.address)
+        return RowsFound(question, topic, (None,) * len(topic.values))
+    target = resolve(replace(parse_address(question.address), index=()), machine.compiled, frame.program)
+    return _found(debugger, question, [(target, "", ())], "", statistic="")
+
+
+_SETS: Final[dict[RowSet, Callable[[Debugger, SheetQuestion], RowsFound]]] = {
+    RowSet.CARRIED: _carried,
+    RowSet.ALL: _all,
+    RowSet.WHY: _why,
+    RowSet.CHANGED: _changed,
+    RowSet.WATCHED: _watched,
+    RowSet.ELEMENTS: _elements,
+}

@@ -1,1 +1,0 @@
-"""The screen of operations by iterations, and its panes."""
