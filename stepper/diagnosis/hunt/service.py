@@ -38,18 +38,19 @@ class HuntService(TrialService):
 
 
 def _built(profile: Profile, seed: int) -> Any:
-    from stepper.diagnosis.hunt import random_loops
+    from stepper.diagnosis.hunt.random_loops import build
     from stepper.diagnosis.hunt.random_operations import FREE, PORT_MAPS
+    from stepper.diagnosis.hunt.single_operations import build_operation, build_quantised
 
     match profile:
         case Profile.LOOPS:
-            return random_loops.build(seed, FREE)
+            return build(seed, FREE)
         case Profile.PORT_MAPS:
-            return random_loops.build(seed, PORT_MAPS)
+            return build(seed, PORT_MAPS)
         case Profile.OPERATIONS:
-            return random_loops.build_operation(seed)
+            return build_operation(seed)
         case Profile.QUANTISED:
-            return random_loops.build_quantised(seed)
+            return build_quantised(seed)
 
 
 def main() -> None:
