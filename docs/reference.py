@@ -32,8 +32,7 @@ from stepper.compare.rerun import OPENVINO_VERSION, QUANTISED_TRIALS, USUAL_TRIA
 from stepper.compare.rounding import STABLE, SUMS
 from stepper.compare.verdict import ORIGIN_TEXTS, SWITCHED_OFF
 from stepper.diagnosis.hunt.faults import FAULTS
-from stepper.diagnosis.registry import rules
-from stepper.diagnosis.rule import SubjectKind
+from stepper.diagnosis.rule import SubjectKind, rules
 from stepper.files.kinds import FORMATS
 from stepper.operation_types import DEFINITIONS
 from stepper.ops import departures

@@ -1,6 +1,7 @@
 """Rules: each with an id and a name that stay, a sentence with places for values, and what finds the places in a file.
 
-The sentence is a template of `str.format`; what it is filled with are the details of a finding.
+The texts are in `rules.json`, in the order of the ids. A sentence is a template of `str.format`; what it is filled with
+are the details of a finding.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from msgspec import convert
+from msgspec import convert, json
 
 from stepper.diagnosis.findings import Detail, Severity
 from stepper.ir.model import BackEdge, IgnoredOutput, InputMapping, Layer, OutputMapping
@@ -39,9 +40,6 @@ class SubjectKind(StrEnum):
         return self in (SubjectKind.RUN, SubjectKind.NARROW_RUN)
 
 
-FILE, MODEL, LOOP, IF, LAYER, RUN, NARROW_RUN = SubjectKind
-
-
 class Example(Record):
     """How to break a rule: a text of the model `base` (`examples/BASE.xml`), and the wrong text in its place.
 
@@ -62,17 +60,6 @@ def _examples() -> Mapping[str, Example]:
     return convert(tomllib.loads(text), dict[str, Example])
 
 
-_SOURCES: Final = {
-    **dict.fromkeys("BCNPS", "specification/Loop-5, TensorIterator-1"),
-    **dict.fromkeys("KMO", "specification of the operation"),
-    **dict.fromkeys("EFTW", "OpenVINO IR, version 11"),
-    "D": "the run itself",
-    "H": "IEEE 754; OpenVINO, inference precision",
-    "R": "OpenVINO 2026.4.1, measured",
-}
-"""The sources of rules by the letter of their ids, where a rule names none."""
-
-
 class Rule(Record):
     """A rule. `says` is the sentence of a finding, `means` what comes of it in a run, `do` what to do about it, and
     `source` what says so."""
@@ -90,6 +77,13 @@ class Rule(Record):
     def example(self) -> Example | None:
         """How to break the rule; None for a rule of runs."""
         return _examples().get(self.name)
+
+
+@cache
+def rules() -> Mapping[str, Rule]:
+    """Return all rules by name, in the order of their ids."""
+    content = (files("stepper.diagnosis") / "rules.json").read_bytes()
+    return {rule.name: rule for rule in json.decode(content, type=list[Rule])}
 
 
 At: TypeAlias = Layer | InputMapping | OutputMapping | IgnoredOutput | BackEdge
@@ -143,40 +137,19 @@ class RuleFinder(NamedTuple):
     suspects: Callable[[Any], bool] | None
 
 
-REGISTERED: Final[dict[str, Rule]] = {}
 FINDERS: Final[dict[SubjectKind, list[RuleFinder]]] = {scope: [] for scope in SubjectKind}
 
 
-def add(
-    id: str, name: str, scope: SubjectKind, severity: Severity, says: str, means: str, do: str, source: str = ""
-) -> Rule:
-    """Add a rule; one that the reader of files finds broken has no finder."""
-    rule = Rule(id, name, scope, severity, says, means, do, source or _SOURCES[id[0]])
-    assert name not in REGISTERED and all(known.id != id for known in REGISTERED.values()), name
-    REGISTERED[name] = rule
-    return rule
-
-
 def found_by(
-    id: str,
-    name: str,
-    scope: SubjectKind,
-    severity: Severity,
-    *types: str,
-    of_kinds: bool = False,
-    suspects: Callable[[Any], bool] | None = None,
-    says: str,
-    means: str,
-    do: str,
-    source: str = "",
+    name: str, *types: str, of_kinds: bool = False, suspects: Callable[[Any], bool] | None = None
 ) -> Callable[[Finder], Finder]:
-    """Add a rule, and what finds the places where it is broken; of layers only those of these types are asked about.
+    """Say what finds the places where a rule is broken; of layers only those of these types are asked about.
 
     Layers come by the thousand and in few kinds (`LayerKinds`). A rule that looks at nothing but what the layers of a
     kind share is one `of_kinds`: where it finds nothing in the first it is not asked about the others. For one that
     looks at more, `suspects` says of which kinds it is asked.
     """
-    rule = add(id, name, scope, severity, says, means, do, source)
+    rule = rules()[name]
 
     def decorate(finder: Finder) -> Finder:
         def finds(facts: Any) -> bool:

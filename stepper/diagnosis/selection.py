@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from stepper.diagnosis.registry import rules
-from stepper.diagnosis.rule import Rule
+from stepper.diagnosis.rule import Rule, rules
 from stepper.errors import UsageError
 from stepper.files.allowed import ALLOWED, SettingsFile
 from stepper.files.toml import read_toml

@@ -10,7 +10,7 @@ from typing import Any, Final
 from stepper.debug.causes.cause import NonFinite
 from stepper.debug.causes.texts import how_sentence, operands_text
 from stepper.diagnosis.findings import Finding
-from stepper.diagnosis.registry import rules
+from stepper.diagnosis.rule import rules
 from stepper.ir.model import LayerSite
 from stepper.wording import enumerated
 

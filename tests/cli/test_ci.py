@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 import pytest
 
 from stepper.cli.parser import parsed
-from stepper.diagnosis.registry import rules
+from stepper.diagnosis.rule import rules
 from stepper.files import work_tree
 from tests.cli.conftest import Call
 from tests.diagnosis.lint.rule_examples import broken, sound, weights

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from stepper.diagnosis.registry import rules
-from stepper.diagnosis.rule import Rule
+from stepper.diagnosis.rule import Rule, rules
 from tests.cli.conftest import Call
 from tests.diagnosis.lint.rule_examples import broken, sound, weights
 from tests.json_answers import checked

@@ -15,8 +15,7 @@ from stepper.cli.values import print_json
 from stepper.compare.comparison import RunComparison
 from stepper.debug.debugger import Debugger
 from stepper.debug.overview.facts import Overview, RunState
-from stepper.diagnosis.check.checking import check_run, compared_finding, ranked
-from stepper.diagnosis.check.rules.comparison import DIFFERS
+from stepper.diagnosis.check.checking import DIFFERS, check_run, compared_finding, ranked
 from stepper.diagnosis.findings import Finding, Severity
 from stepper.diagnosis.lint.linting import lint
 from stepper.diagnosis.precision.checking import check_precision, marked_files, write_marked
@@ -49,7 +48,7 @@ def execute(options: argparse.Namespace) -> int:
         except ModelError:
             if not any(one.severity is Severity.ERROR for one in found):
                 raise  # else the rules say it better, and all of it
-    first = "" if options.reference is None else DIFFERS.name  # it knows best what is asked for
+    first = "" if options.reference is None else DIFFERS  # it knows best what is asked for
     chosen = ranked((one for one in found if one.rule in asked), first=first)
     least = Severity(options.fail_on)
     write_logs(options, {options.model: chosen}, asked, least, protected_files(options))

@@ -16,11 +16,10 @@ from stepper.compare.verdict import ComparisonVerdict
 from stepper.debug.debugger import Debugger
 from stepper.debug.overview.facts import Birth, Overview, RunState
 from stepper.diagnosis.check.probe import Deadline, probe_run
-from stepper.diagnosis.check.rules.comparison import DEPARTS, DIFFERS, REFUSED
 from stepper.diagnosis.check.subject import RunSubject, beginning, finding_of, moment_address
 from stepper.diagnosis.findings import GRAVITY, FilePart, Finding, Severity
 from stepper.diagnosis.registry import rule_finders
-from stepper.diagnosis.rule import SubjectKind
+from stepper.diagnosis.rule import SubjectKind, rules
 from stepper.diagnosis.texts import consequence, headline, remedy
 from stepper.engine.rules import Rules
 from stepper.errors import StepperError
@@ -41,6 +40,8 @@ _AFTER_A_PROBE: Final = 0.05
 """Of that the share for where NaN and Inf are born; where a probe found none as far as it came, what it takes to look
 at those that the values that are carried show later."""
 _MEMORY: Final = 2**29
+DIFFERS: Final = "differs-from-reference"
+_REFUSED: Final = "reference-stops"
 
 
 class CheckedRun(Record):
@@ -150,12 +151,13 @@ def compared_finding(
     found = comparison_finding(compared, reference)
     if found is None:
         return None
-    if found.rule == REFUSED.name:
+    if found.rule == _REFUSED:
         return found if was_asked else replace(found, severity=Severity.NOTE)
     if reference == OPENVINO:
         with suppress(StepperError):  # of a model that may not run so
             if not compare(Rules.OPENVINO).differs:
-                return replace(found, rule=DEPARTS.name, severity=DEPARTS.severity)
+                departs = rules()["runtime-departs"]
+                return replace(found, rule=departs.name, severity=departs.severity)
     return found
 
 
@@ -165,11 +167,12 @@ def comparison_finding(compared: RunComparison, reference: str) -> Finding | Non
     if found is None:
         return None
     stopped = next((one for one in compared.observations.findings if isinstance(one, SideFailure)), None)
-    rule, reason = DIFFERS, found.reason
+    name, reason = DIFFERS, found.reason
     if stopped is not None and not stopped.ours:
-        rule, reason = REFUSED, stopped.message
+        name, reason = _REFUSED, stopped.message
     details = {"reference": reference, "reason": reason, "model": compared.file}
-    if rule is REFUSED:  # no place of ours is to blame
+    rule = rules()[name]
+    if name == _REFUSED:  # no place of ours is to blame
         return Finding(rule.name, rule.severity, FilePart(compared.file, 0, "run"), dict(details))
     path = tuple(layer_site(step.layer, compared.file) for step in found.path)
     iterations = tuple(step.iteration for step in found.path if step.iteration is not None)

@@ -12,8 +12,8 @@ from stepper.collector import collector_off
 from stepper.diagnosis.findings import GRAVITY, FilePart, Finding, Part, Severity
 from stepper.diagnosis.lint.kinds import LayerKinds
 from stepper.diagnosis.lint.subjects import IfSubject, LayerSubject, LoopSubject, ModelSubject
-from stepper.diagnosis.registry import rule_finders, rules
-from stepper.diagnosis.rule import Rule, RuleFinder, RuleHit, SubjectKind
+from stepper.diagnosis.registry import rule_finders
+from stepper.diagnosis.rule import Rule, RuleFinder, RuleHit, SubjectKind, rules
 from stepper.errors import ModelError
 from stepper.ir.model import BackEdge, InputMapping, Layer, LayerSite, Model, layer_site
 from stepper.ir.reader import read_all_faults

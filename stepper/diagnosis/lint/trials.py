@@ -15,49 +15,24 @@ from stepper.ir.model import Layer
 from stepper.ops import registry
 
 DECIDING: Final[Mapping[str, tuple[int, ...]]] = {
-    "BatchToSpace": (1, 2, 3),
-    "Broadcast": (1, 2),
-    "Clamp": (),
-    "Concat": (),
-    "CumSum": (1,),
-    "DepthToSpace": (),
-    "Gather": (2,),
-    "GatherElements": (),
-    "GatherND": (),
-    "LogSoftmax": (),
-    "MatMul": (),
-    "MVN": (1,),
-    "NormalizeL2": (1,),
-    "OneHot": (1,),
-    "Pad": (1, 2),
-    "ReduceL1": (1,),
-    "ReduceL2": (1,),
-    "ReduceLogicalAnd": (1,),
-    "ReduceLogicalOr": (1,),
-    "ReduceMax": (1,),
-    "ReduceMean": (1,),
-    "ReduceMin": (1,),
-    "ReduceProd": (1,),
-    "ReduceSum": (1,),
-    "Reshape": (1,),
-    "Reverse": (1,),
-    "Roll": (1, 2),
-    "ScatterElementsUpdate": (3,),
-    "ScatterNDUpdate": (),
-    "ScatterUpdate": (3,),
-    "Select": (),
-    "Slice": (1, 2, 3, 4),
-    "Softmax": (),
-    "SpaceToBatch": (1, 2, 3),
-    "SpaceToDepth": (),
-    "Split": (1,),
-    "Squeeze": (1,),
-    "StridedSlice": (1, 2, 3),
-    "Tile": (1,),
-    "TopK": (1,),
-    "Transpose": (1,),
-    "Unsqueeze": (1,),
-    "VariadicSplit": (1, 2),
+    type: inputs
+    for inputs, types in {
+        (): (
+            "Clamp Concat DepthToSpace GatherElements GatherND LogSoftmax MatMul ScatterNDUpdate Select "
+            "Softmax SpaceToDepth"
+        ),
+        (1,): (
+            "CumSum MVN NormalizeL2 OneHot ReduceL1 ReduceL2 ReduceLogicalAnd ReduceLogicalOr ReduceMax "
+            "ReduceMean ReduceMin ReduceProd ReduceSum Reshape Reverse Split Squeeze Tile TopK Transpose "
+            "Unsqueeze"
+        ),
+        (1, 2): "Broadcast Pad Roll VariadicSplit",
+        (1, 2, 3): "BatchToSpace SpaceToBatch StridedSlice",
+        (1, 2, 3, 4): "Slice",
+        (2,): "Gather",
+        (3,): "ScatterElementsUpdate ScatterUpdate",
+    }.items()
+    for type in types.split()
 }
 """Operations that are tried, and their inputs whose values decide what shape comes out."""
 _ENLARGING: Final = ("Broadcast", "OneHot", "Pad", "Tile")

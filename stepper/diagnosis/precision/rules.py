@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any, Final
 
 from stepper.diagnosis.check.subject import RunFindings, RunPlace, shown
-from stepper.diagnosis.findings import ERROR, NOTE
 from stepper.diagnosis.precision.narrowing import (
     Harm,
     LayerKey,
@@ -22,7 +21,7 @@ from stepper.diagnosis.precision.narrowing import (
     smallest,
     walk,
 )
-from stepper.diagnosis.rule import NARROW_RUN, found_by
+from stepper.diagnosis.rule import found_by
 from stepper.element_types import limits
 from stepper.ir.model import LayerSite, layer_site
 
@@ -136,15 +135,7 @@ def _of_culprit(run: NarrowRun, *harms: Harm) -> Iterator[Parting]:
         yield run.culprit
 
 
-@found_by(
-    "H101",
-    "leaves-range",
-    NARROW_RUN,
-    ERROR,
-    says="in {precision} {layer} leaves the range: {index} is {plain:.6g}, the largest {precision} is {largest:.5g}",
-    means="it is {narrow}, and output '{output}' {loss}",
-    do="leave it in f32 (see keep-in-f32), or scale what it computes",
-)
+@found_by("leaves-range")
 def leaves_range(run: NarrowRun) -> RunFindings:
     """The first number that is needed and too large."""
     for one in _of_culprit(run, Harm.OVERFLOW):
@@ -153,15 +144,7 @@ def leaves_range(run: NarrowRun) -> RunFindings:
         yield shown(_place(run, one), largest=largest, **_details(run, one))
 
 
-@found_by(
-    "H102",
-    "becomes-zero",
-    NARROW_RUN,
-    ERROR,
-    says="in {precision} {layer} becomes 0: {index} is {plain:.4g}, the least {precision} above 0 is {least:.3g}",
-    means="what is divided by it or multiplied with it is lost; output '{output}' {loss}",
-    do="leave it in f32 (see keep-in-f32), or scale what it computes; an epsilon has to be one that {precision} has",
-)
+@found_by("becomes-zero")
 def becomes_zero(run: NarrowRun) -> RunFindings:
     """The first number that is needed and too small."""
     for one in _of_culprit(run, Harm.UNDERFLOW, Harm.LOSS):
@@ -171,15 +154,7 @@ def becomes_zero(run: NarrowRun) -> RunFindings:
             yield shown(_place(run, one), least=least, **_details(run, one))
 
 
-@found_by(
-    "H103",
-    "loses-digits",
-    NARROW_RUN,
-    ERROR,
-    says="in {precision} {layer} is the first that loses the result: {index} is {narrow:.6g} and not {plain:.6g}",
-    means="output '{output}' {loss}",
-    do="leave it in f32 (see keep-in-f32)",
-)
+@found_by("loses-digits")
 def loses_digits(run: NarrowRun) -> RunFindings:
     """The first result that is needed and further off than is allowed, or another whole number."""
     for one in _of_culprit(run, Harm.LOSS, Harm.OTHER):
@@ -187,15 +162,7 @@ def loses_digits(run: NarrowRun) -> RunFindings:
             yield shown(_place(run, one), **_details(run, one))
 
 
-@found_by(
-    "H104",
-    "goes-another-way",
-    NARROW_RUN,
-    ERROR,
-    says="in {precision} {loop} goes another way: it ends sooner or later, or takes the other branch",
-    means="from there on nothing can be held against the plain run; output '{output}' {loss}",
-    do="compute the condition of what stays in f32 (see keep-in-f32)",
-)
+@found_by("goes-another-way")
 def goes_another_way(run: NarrowRun) -> RunFindings:
     """A loop of another number of iterations, or another side of an If."""
     other = run.lockstep.other_way if run.is_broken else None
@@ -209,16 +176,7 @@ def goes_another_way(run: NarrowRun) -> RunFindings:
         )
 
 
-@found_by(
-    "H105",
-    "keep-in-f32",
-    NARROW_RUN,
-    NOTE,
-    says="with {count} of {total} {things} in f32, all else in {precision}, no output is off{most}: {layers}",
-    means="it was run so{doubt}",
-    do="--keep-in-f32 FILE.xml writes the model with these marked, which OpenVINO heeds",
-    source="OpenVINO, DisableFP16Compression (the attribute `precise` of rt_info)",
-)
+@found_by("keep-in-f32")
 def keep_in_f32(run: NarrowRun) -> RunFindings:
     """The smallest set of operations, or of weights, that mends it."""
     if run.is_broken and run.is_mended:
@@ -235,32 +193,14 @@ def keep_in_f32(run: NarrowRun) -> RunFindings:
         )
 
 
-@found_by(
-    "H107",
-    "no-set-in-f32-mends-it",
-    NARROW_RUN,
-    ERROR,
-    says="in {precision} {layer} takes {narrow:.6g}: {index} is {plain:.6g} in f32",
-    means="what goes in and out of bodies is in {precision} whatever is left in f32, so that no choice of "
-    "operations mends it; output '{output}' {loss}",
-    do="run the model in f32 (INFERENCE_PRECISION_HINT), or scale what the loop carries",
-    source="OpenVINO, ConvertPrecision: Parameters and Results of bodies have the type of the inference",
-)
+@found_by("no-set-in-f32-mends-it")
 def no_set_mends(run: NarrowRun) -> RunFindings:
     """A value that goes into a body, or round a back edge, and is not what it was."""
     if run.is_broken and not run.is_mended and run.port is not None:
         yield shown(_place(run, run.port), **_details(run, run.port))
 
 
-@found_by(
-    "H106",
-    "holds-in-fewer-bits",
-    NARROW_RUN,
-    NOTE,
-    says="in {precision} no output is off{most}",
-    means="the model bears it on these inputs",
-    do="nothing",
-)
+@found_by("holds-in-fewer-bits")
 def holds(run: NarrowRun) -> RunFindings:
     """Nothing is lost."""
     if run.trials.plain is not None and not run.is_broken:

@@ -8,8 +8,7 @@ import pytest
 
 from stepper.diagnosis.findings import Severity
 from stepper.diagnosis.lint.linting import lint
-from stepper.diagnosis.registry import rules
-from stepper.diagnosis.rule import Rule
+from stepper.diagnosis.rule import Rule, rules
 from stepper.diagnosis.texts import remedy, sentence
 from tests.debug.debugged import SAMPLES
 from tests.diagnosis.lint.rule_examples import broken, sound, weights

@@ -14,8 +14,7 @@ from stepper.cli import main
 from stepper.diagnosis.findings import Finding, Severity
 from stepper.diagnosis.precision.checking import CheckedPrecision, check_precision, marked
 from stepper.diagnosis.precision.narrowing import Narrowing, smallest
-from stepper.diagnosis.registry import rules
-from stepper.diagnosis.rule import SubjectKind
+from stepper.diagnosis.rule import SubjectKind, rules
 from stepper.diagnosis.texts import consequence, remedy, sentence
 from tests.debug.debugged import sample
 from tests.models import Graph, carried, invariant, joined, last, sliced

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
 from stepper.diagnosis.findings import Finding, Severity
-from stepper.diagnosis.registry import rules
+from stepper.diagnosis.rule import rules
 from stepper.diagnosis.texts import consequence, remedy, sentence
 from stepper.ir.model import LayerSite
 from stepper.query.address_syntax import exact_name

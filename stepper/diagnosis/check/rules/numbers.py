@@ -1,13 +1,17 @@
-"""Rules of numbers: where NaN and Inf are born, and where they come in."""
+"""Rules of numbers in a run: NaN and Inf, whole numbers, and what is lost."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
+
+import numpy as np
 
 from stepper.debug.causes.cause import Arithmetic, LinkKind, NonFinite, NonFiniteKind
 from stepper.debug.overview.facts import Birth, RunState
 from stepper.diagnosis.check.subject import (
+    Observed,
     RunFindings,
+    RunOfLoop,
     RunPlace,
     RunSubject,
     iterations_around,
@@ -17,8 +21,12 @@ from stepper.diagnosis.check.subject import (
     shown,
 )
 from stepper.diagnosis.findings import ERROR, NOTE, WARNING
-from stepper.diagnosis.rule import RUN, found_by
-from stepper.ir.model import LayerSite
+from stepper.diagnosis.lint.subjects import PASSING, LoopSubject, known_value
+from stepper.diagnosis.rule import found_by
+from stepper.ir.model import Layer, LayerSite, Source
+
+# Rules of numbers: where NaN and Inf are born, and where they come in.
+
 
 _OF_INFINITE: Final = frozenset({
     Arithmetic.INF_BY_INF,
@@ -47,17 +55,7 @@ def _comes_of(run: RunSubject, cause: NonFinite, tick: int) -> Birth | None:
     return next((birth for birth in _born(run, NonFiniteKind.INF) if birth.tick <= tick), None)
 
 
-@found_by(
-    "D201",
-    "nan-born",
-    RUN,
-    ERROR,
-    says="NaN is born in {layer}: {reason_of_cause}; {operands_of_cause}",
-    means="what is computed of it is NaN as well",
-    do="look at the operands; keep the divisor from 0, the argument of a logarithm or a root positive, and the "
-    "difference of two infinities from arising",
-    source="IEEE 754",
-)
+@found_by("nan-born")
 def nan_born(run: RunSubject) -> RunFindings:
     """Operations that make the first NaN of numbers that are finite, or of infinities that the model has on purpose."""
     told = set[tuple[int, ...]]()
@@ -70,16 +68,7 @@ def nan_born(run: RunSubject) -> RunFindings:
         yield shown(place, layer=birth.cause.location.operation, cause=birth.cause)
 
 
-@found_by(
-    "D202",
-    "inf-born",
-    RUN,
-    ERROR,
-    says="Inf is born in {layer}: {reason_of_cause}; {operands_of_cause}{after}",
-    means="Inf spreads, and Inf - Inf, Inf / Inf and 0 * Inf are NaN",
-    do="keep the argument in range: subtract the maximum before Exp, keep divisors from 0, scale the values",
-    source="IEEE 754",
-)
+@found_by("inf-born")
 def inf_born(run: RunSubject) -> RunFindings:
     """Operations that make the first Inf; a note where nothing comes of it, or where log(0) is how the model begins."""
     nan = _born(run, NonFiniteKind.NAN)
@@ -103,16 +92,7 @@ def inf_born(run: RunSubject) -> RunFindings:
         )
 
 
-@found_by(
-    "D203",
-    "nan-came-in",
-    RUN,
-    ERROR,
-    says="NaN is in {given} already; {layer} is the first that reads it",
-    means="no operation is at fault: the values that the run was given are",
-    do="look where the input or the weights come from",
-    source="IEEE 754",
-)
+@found_by("nan-came-in")
 def nan_came_in(run: RunSubject) -> RunFindings:
     """NaN of inputs and Constants, where an output has it or an operation was the first to read it."""
     for birth in run.overview.births:
@@ -144,16 +124,7 @@ def _first_origin(run: RunSubject, place: RunPlace) -> LayerSite | None:
     return None if chain is None or not chain.links else chain.links[-1].location.operation
 
 
-@found_by(
-    "D204",
-    "integer-overflow",
-    RUN,
-    NOTE,
-    says="{layer} leaves the range of {type}: {exact:,} becomes {becomes:,}",
-    means="the number wraps around: right for hashes and random numbers, wrong for counts, products and indices",
-    do="compute in a wider type, or in f64; before a conversion, clamp",
-    source="IEEE 754",
-)
+@found_by("integer-overflow")
 def integer_overflow(run: RunSubject) -> RunFindings:
     """Whole numbers beyond their type, computed or converted, the first of each operation."""
     for one in run.observed(lambda seen: seen.wholes.wraps):
@@ -161,34 +132,14 @@ def integer_overflow(run: RunSubject) -> RunFindings:
         yield one.shown(wrap.iteration, type=one.type, exact=wrap.exact, becomes=wrap.becomes)
 
 
-@found_by(
-    "D205",
-    "integer-division-by-zero",
-    RUN,
-    WARNING,
-    says="{layer} divides whole numbers by 0",
-    means="the result is not defined: the specification leaves it open, and a runtime may stop",
-    do="keep the divisor from 0, or choose another value where it is 0",
-    source="specification of Divide, Mod and FloorMod",
-)
+@found_by("integer-division-by-zero")
 def integer_division_by_zero(run: RunSubject) -> RunFindings:
     """Divisors of whole numbers with a 0, the first of each operation."""
     for one in run.observed(lambda seen: seen.wholes.by_zero):
         yield one.shown(one.found)
 
 
-@found_by(
-    "D206",
-    "index-from-the-end",
-    RUN,
-    NOTE,
-    says="the computed index of {layer} is {element}, counted from the end, in {often} of the iterations that were "
-    "looked at, and from the start in others",
-    means="right for what is meant to go round; where the index is one too small, the last element is read for one "
-    "that does not exist",
-    do="look at the first and the last iteration: keep the index at 0 or more, or begin one iteration later",
-    source="specification of Gather-8",
-)
+@found_by("index-from-the-end")
 def index_from_the_end(run: RunSubject) -> RunFindings:
     """Computed indices of Gather that are below 0 in some iterations and not in others."""
     for one in run.observed(lambda seen: seen.wholes.indices):
@@ -197,16 +148,7 @@ def index_from_the_end(run: RunSubject) -> RunFindings:
             yield one.shown(found.iteration, element=found.index, often=found.from_end)
 
 
-@found_by(
-    "D207",
-    "index-outside",
-    RUN,
-    WARNING,
-    says="{layer} takes element {element} along axis {axis}, which is {size} long, and gets zeros",
-    means="what follows computes with zeros that stand for nothing",
-    do="count from 0: look at how the index is computed, and at how often the loop runs",
-    source="specification of Gather-8",
-)
+@found_by("index-outside")
 def index_outside(run: RunSubject) -> RunFindings:
     """Computed indices of Gather that the tensor does not have, the first of each operation."""
     for one in run.observed(lambda seen: seen.wholes.outside):
@@ -214,17 +156,7 @@ def index_outside(run: RunSubject) -> RunFindings:
         yield one.shown(found.iteration, element=found.index, axis=found.axis, size=found.size)
 
 
-@found_by(
-    "D208",
-    "beyond-i32",
-    RUN,
-    WARNING,
-    says="{layer} gives {exact:,}, which is beyond i32{is_otherwise_there}",
-    means="OpenVINO's CPU plugin computes i64, u64 and u32 in i32: there the number overflows, and all that is "
-    "computed of it may be another, a condition as well",
-    do="keep whole numbers below 2^31, or compute in f64 or f32",
-    source="OpenVINO 2026.4.1, measured",
-)
+@found_by("beyond-i32")
 def beyond_i32(run: RunSubject) -> RunFindings:
     """Whole numbers that a wide type holds and the plugin's i32 does not: the first in the body of each loop.
 
@@ -241,3 +173,179 @@ def beyond_i32(run: RunSubject) -> RunFindings:
         yield shown(
             place_of(loop, layer, wide.iteration), severity, layer=layer, exact=wide.number, is_otherwise_there=differs
         )
+
+
+# Rules of what is lost: additions that are absorbed, saturated gates, cancellation, tolerances that nothing meets.
+
+
+_LEAST_LOOKS: Final = 6
+_LEAST_ABSORBED: Final = 4
+_LEAST_ALONE: Final = 3
+_SHRUNK: Final = 0.25
+"""An addend that has become smaller than this share of the first one is a step that has done its work."""
+_OFTEN: Final = 0.5
+_MOSTLY: Final = 0.75
+_SMALLER: Final = ("Greater", "GreaterEqual", "Less", "LessEqual")
+_OF_MAGNITUDE: Final = (
+    "Abs",
+    "ReduceMax",
+    "ReduceSum",
+    "ReduceMean",
+    "ReduceL1",
+    "ReduceL2",
+    "Sqrt",
+    "Multiply",
+    "Power",
+    *PASSING,
+)
+
+
+def _carried_sum(subject: LoopSubject, layer: Layer, operand: int) -> bool:
+    """True if an operation adds to a carried state what makes the next one: its operand is the state."""
+    inputs = subject.inner.sources[layer.id]
+    state = subject.origin(inputs[operand]) if operand < len(inputs) else None
+    if state is None or state.layer not in subject.roles.merged_from:
+        return False
+    made = subject.origin(subject.given_to(subject.roles.merged_from[state.layer]))
+    return made is not None and made.layer == layer.id
+
+
+@found_by("addition-absorbed")
+def addition_absorbed(run: RunSubject) -> RunFindings:
+    """Sums of a state and what is too small beside it, to the end, though it is no step that becomes small."""
+    for one in run.observed(lambda seen: seen.sums):
+        (key, operand), found, subject = one.key, one.found, one.subject
+        if found.since is None or found.times < _LEAST_ABSORBED or found.latest < _SHRUNK * found.first:
+            continue
+        if not _carried_sum(subject, one.layer, operand):
+            continue
+        state = subject.origin(subject.inner.sources[key][operand])
+        assert state is not None
+        yield one.shown(
+            found.since,
+            parameter=subject.name(state.layer),
+            since=found.since,
+            added=found.latest,
+            total=found.of,
+            type=one.type or "its type",
+        )
+
+
+@found_by("gate-saturated")
+def gate_saturated(run: RunSubject) -> RunFindings:
+    """Sigmoids and the like, of what changes, that are at their ends for all elements all the time."""
+    for one in run.observed(lambda seen: seen.gates):
+        found = one.found
+        if _LEAST_LOOKS <= found.looked <= found.saturated and _depends_on_time(one):
+            severity = NOTE if one.layer.type == "Tanh" else None  # it is mostly no gate
+            yield one.shown(0, severity, gate=one.key[1], low=found.low, high=found.high, looked=found.looked)
+
+
+@found_by("softmax-saturated")
+def softmax_saturated(run: RunSubject) -> RunFindings:
+    """Softmax of what changes that leaves nothing to all elements but one, though no mask takes them away."""
+    for one in run.observed(lambda seen: seen.choices):
+        found = one.found
+        if found.looked >= _LEAST_LOOKS and found.saturated >= _MOSTLY * found.looked and _depends_on_time(one):
+            yield one.shown(0, often=found.saturated, looked=found.looked)
+
+
+@found_by("normalises-one-element")
+def normalises_one_element(run: RunSubject) -> RunFindings:
+    """Softmax and MVN of single elements, where the file leaves the shape open."""
+    for one in run.observed(lambda seen: seen.alone):
+        if _LEAST_ALONE <= one.found.looked == one.found.saturated:
+            yield one.shown(0, looked=one.found.looked, constant=1 if one.layer.type == "Softmax" else 0)
+
+
+def _depends_on_time(one: Observed[Any, Any]) -> bool:
+    roles = one.subject.roles
+    moving = {entry.parameter for entry in roles.sliced} | set(roles.merged_from)
+    return bool(one.subject.ancestors(Source(one.layer.id, 0)) & moving)
+
+
+@found_by("cancellation")
+def cancellation(run: RunSubject) -> RunFindings:
+    """Differences of nearly equal numbers in most iterations, but for those that are only compared."""
+    for one in run.observed(lambda seen: seen.differences):
+        found = one.found
+        if found.looked >= _LEAST_LOOKS and found.often >= _OFTEN * found.looked and not _only_compared(one):
+            yield one.shown(found.iteration, operand=found.operands, left=found.left)
+
+
+def _only_compared(difference: Observed[int, Any]) -> bool:
+    """True if a value goes nowhere but into the size of a difference that is compared."""
+    waiting = [difference.key]
+    seen = set[int]()
+    while waiting:
+        one = waiting.pop()
+        if one in seen:
+            continue
+        seen.add(one)
+        for reader, _index in difference.subject.inner.readers.get(one, ()):
+            if reader.type in _OF_MAGNITUDE:
+                waiting.append(reader.id)
+            elif reader.type not in _SMALLER:
+                return False
+    return True
+
+
+@found_by("tolerance-below-resolution")
+def tolerance_below_resolution(run: RunSubject) -> RunFindings:
+    """Tests of a difference against a constant that is smaller than the step from one number to the next."""
+    for loop in run.loops():
+        subject, activation = loop.subject, loop.activation
+        if subject is None or subject.condition_result is None or activation.iterations < _LEAST_LOOKS:
+            continue
+        for key in sorted(subject.ancestors(subject.given_to(subject.condition_result))):
+            layer = subject.inner.by_id[key]
+            found = _asked_difference(subject, layer) if layer.type in _SMALLER else None
+            if found is None:
+                continue
+            tolerance, difference = found
+            sizes = [_size(run, loop, source) for source in subject.inner.sources[difference.id]]
+            known = [one for one in sizes if one is not None]
+            if not known:
+                continue
+            declared = difference.outputs[0].element_type
+            resolution = float(np.spacing(np.asarray(max(known), dtype=None if declared is None else declared.dtype)))
+            if not 0 < tolerance < resolution:
+                continue
+            yield shown(
+                place_of(loop, subject.site(layer), activation.iterations - 1),
+                layer=subject.site(layer),
+                tolerance=tolerance,
+                size=max(known),
+                type="its type" if declared is None else declared.name,
+                resolution=resolution,
+            )
+
+
+def _asked_difference(subject: LoopSubject, layer: Layer) -> tuple[float, Layer] | None:
+    """Return the constant that a comparison has, and the difference whose size it asks about."""
+    sources = subject.inner.sources[layer.id]
+    for index in (0, 1):
+        value = known_value(subject.model, subject.inner, sources[index])
+        if value is None or value.size != 1 or value.dtype.kind != "f":
+            continue
+        source = sources[1 - index]
+        for _ in range(16):
+            other = None if source is None else subject.inner.by_id.get(source.layer)
+            if other is None:
+                break
+            if other.type == "Subtract":
+                return float(np.asarray(value).reshape(-1)[0]), other
+            if other.type not in _OF_MAGNITUDE or not subject.inner.sources[other.id]:
+                break
+            source = subject.inner.sources[other.id][0]
+    return None
+
+
+def _size(run: RunSubject, loop: RunOfLoop, source: Source | None) -> float | None:
+    """Return the magnitude of a value in the last iteration."""
+    assert loop.subject is not None
+    layer = None if source is None else loop.subject.inner.by_id[source.layer]
+    value = None if layer is None else run.value(loop, layer.name, loop.activation.iterations - 1)
+    if value is None or not value.size or value.dtype.kind != "f":
+        return None
+    return float(np.abs(value).max())

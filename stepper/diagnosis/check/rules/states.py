@@ -1,17 +1,35 @@
-"""Rules of what loops carry: states that never change, repeat, or grow without bound."""
+"""Rules of what loops carry in a run, how they end, and what depends on the inputs."""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Container
+from typing import Any, Final
 
 import numpy as np
 
-from stepper.debug.overview.facts import Row, RowKind
-from stepper.diagnosis.check.subject import RunFindings, RunOfLoop, RunSubject, place_of, repetition, shown
-from stepper.diagnosis.findings import WARNING
-from stepper.diagnosis.rule import RUN, found_by
-from stepper.ir.model import LayerSite
+from stepper.debug.overview.facts import Row, RowKind, RunState
+from stepper.diagnosis.check.probe import BodyValues, Probe
+from stepper.diagnosis.check.subject import (
+    Elsewhere,
+    RunFindings,
+    RunOfLoop,
+    RunPlace,
+    RunSubject,
+    moment_address,
+    place_of,
+    repetition,
+    shown,
+)
+from stepper.diagnosis.findings import NOTE
+from stepper.diagnosis.rule import found_by
+from stepper.engine.compiler import ancestors, decided_by
+from stepper.engine.loops import EndReason
+from stepper.engine.program import Operation
+from stepper.ir.model import Layer, LayerSite, Source, layer_site
 from stepper.tensors.histories import KeptStatistic, ValueHistory
+
+# Rules of what loops carry: states that never change, repeat, or grow without bound.
+
 
 _LEAST: Final = 3
 _LEAST_SHRINKING: Final = 10
@@ -22,16 +40,7 @@ _ADDITIONS: Final = ("Add", "Subtract")
 _CHOOSING: Final = ("If", "Select", "Maximum", "Minimum", "Clamp")
 
 
-@found_by(
-    "D304",
-    "state-repeats",
-    RUN,
-    WARNING,
-    says="{parameter} repeats with period {period} from iteration {since} on, with all that is carried but "
-    "counters: only the limit of {limit} iterations ends the loop",
-    means="the loop waits for a state that never comes",
-    do="look at what decides between the states; let the condition notice the repetition",
-)
+@found_by("state-repeats")
 def state_repeats(run: RunSubject) -> RunFindings:
     """Loops that go round in a circle until something else ends them."""
     for loop in run.loops():
@@ -51,15 +60,7 @@ def state_repeats(run: RunSubject) -> RunFindings:
         )
 
 
-@found_by(
-    "D305",
-    "state-is-stuck",
-    RUN,
-    WARNING,
-    says="{parameter} never changes: in all {iterations} iterations it has the same bits as at first; {why}",
-    means="the loop computes a new state and keeps the old one",
-    do="look at what is added to it, or at the gate that lets nothing in",
-)
+@found_by("state-is-stuck")
 def state_is_stuck(run: RunSubject) -> RunFindings:
     """Real values that are computed anew in each iteration, of what changes, and are always the same."""
     for loop in run.loops():
@@ -114,16 +115,7 @@ def _why_stuck(run: RunSubject, loop: RunOfLoop, row: Row) -> tuple[LayerSite, L
     return subject.site(maker), None
 
 
-@found_by(
-    "D306",
-    "state-grows",
-    RUN,
-    WARNING,
-    says="{parameter} grows by a factor of about {factor:.3g} in each iteration: {first:.3g} at first, {last:.3g} "
-    "at last; it passes 1000 in iteration {passes}",
-    means="a state that grows like this leaves the range of its type sooner or later",
-    do="look at the largest eigenvalue of the recurrent weights, and at what should bound the state",
-)
+@found_by("state-grows")
 def state_grows(run: RunSubject) -> RunFindings:
     """Real states whose magnitude grows like a power of the iteration's number in the exponent."""
     for loop in run.loops():
@@ -168,16 +160,7 @@ def _growth(history: ValueHistory) -> tuple[float, float, float, int] | None:
     return factor, float(magnitude[good][0]), float(magnitude[good][-1]), int(history.spans[above[0], 0])
 
 
-@found_by(
-    "D307",
-    "state-vanishes",
-    RUN,
-    WARNING,
-    says="{parameter} shrinks by a factor of about {factor:.3g} in each iteration: {first:.3g} at first, "
-    "{last:.3g} at last",
-    means="nothing of what it held is left: what was long ago has no effect, and its gradient none",
-    do="look at the largest eigenvalue of the recurrent weights, and at gates that are nearly closed",
-)
+@found_by("state-vanishes")
 def state_vanishes(run: RunSubject) -> RunFindings:
     """Real states that shrink like a power of the iteration's number in the exponent, until nothing is left."""
     for loop in run.loops():
@@ -224,16 +207,7 @@ def _decay(history: ValueHistory) -> tuple[float, float, float] | None:
     return float(np.exp(slope)), float(magnitude[good][0]), float(magnitude[-1])
 
 
-@found_by(
-    "D308",
-    "pieces-of-different-size",
-    RUN,
-    WARNING,
-    says="the pieces of {result} change their shape: {shape} from iteration {iteration} on",
-    means="OpenVINO refuses to join them: each piece must be as long along the axis as the first",
-    do="give the value out as a last value, or join pieces of one size",
-    source="specification/Loop-5, concatenated outputs",
-)
+@found_by("pieces-of-different-size")
 def pieces_of_different_size(run: RunSubject) -> RunFindings:
     """Concatenated outputs of pieces that grow or shrink along the axis."""
     for loop in run.loops():
@@ -249,3 +223,331 @@ def pieces_of_different_size(run: RunSubject) -> RunFindings:
                 shape=f"[{','.join(map(str, change.shape))}]",
                 iteration=change.iteration,
             )
+
+
+# Rules of how a run and its loops end.
+
+
+_COMPARISONS: Final = ("Less", "LessEqual", "Greater", "GreaterEqual", "Equal", "NotEqual")
+_MANY: Final = 1_000
+
+
+@found_by("run-fails")
+def run_fails(run: RunSubject) -> RunFindings:
+    """Errors of the run."""
+    failure = run.overview.failure
+    if failure is None:
+        return
+    place = failure.place
+    layer = None if place is None or place.layer is None else LayerSite(*place.layer)
+    around = () if place is None else tuple(LayerSite(*one.layer) for one in place.path)
+    iterations = () if place is None else tuple(one.iteration for one in place.path if one.iteration is not None)
+    loop = around[-1] if around else layer if layer is not None and layer.type in ("Loop", "TensorIterator") else None
+    found = RunPlace(layer, around, iterations, "", run.overview.ticks, loop)
+    yield shown(found, message=failure.reason or failure.message, faulty=None if layer == loop else layer)
+
+
+@found_by("loop-does-not-end")
+def loop_does_not_end(run: RunSubject) -> RunFindings:
+    """Loops that were under way, after many iterations, when the time or the memory was over."""
+    if run.overview.state not in (RunState.OUT_OF_TIME, RunState.OUT_OF_MEMORY):
+        return
+    for loop in run.loops():
+        activation = loop.activation
+        if activation.ending is not None or activation.limit is not None or activation.iterations < _MANY:
+            continue
+        subject = loop.subject
+        result = None if subject is None else subject.condition_result
+        deciding = (
+            None
+            if subject is None or result is None
+            else decided_by(subject.inner, subject.roles, subject.given_to(result))
+        )
+        stuck, since_when, growing = list[LayerSite](), list[int](), list[LayerSite]()
+        layer: LayerSite | None = None
+        first: int | None = None
+        for value in loop.carried():
+            since = value.history.unchanged_since
+            if value.row.appends:
+                growing.append(value.row.inner)
+                layer, first = value.row.inner, None
+            elif deciding is not None and value.row.inner.id not in deciding:
+                continue  # it is not to blame
+            elif since is not None and activation.iterations - since > _MANY // 2 and value.counter is None:
+                stuck.append(value.row.inner)
+                since_when.append(since)
+                if layer is None:
+                    layer, first = value.row.inner, since
+        has_condition = loop.subject is not None and loop.subject.condition_result is not None
+        read = frozenset() if subject is None or result is None else subject.ancestors(subject.given_to(result))
+        made = {row.inner.id for row in loop.facts.rows if row.producer is not None and row.producer.id in read}
+        counting = [
+            value
+            for value in loop.carried()
+            if value.counter is not None and value.counter.step and value.row.inner.id in read | made
+        ]
+        fixed = list[LayerSite]()
+        if subject is not None and result is not None and not subject.can_change(result):
+            fixed = [subject.name(one.parameter) for one in subject.roles.invariant if one.parameter in read]
+        conditions = _comparisons(loop) or _comparisons(loop, of_counters=True)
+        yield shown(
+            place_of(loop, layer or loop.facts.layer, first),
+            iterations=activation.iterations,
+            conditions=tuple(conditions[-1:]),
+            fixed=tuple(fixed),
+            counters=() if stuck or growing else tuple(value.row.inner for value in counting),
+            steps=tuple(value.counter.step for value in counting if value.counter is not None),
+            has_condition=has_condition,
+            stuck=tuple(stuck),
+            since=tuple(since_when),
+            is_final=deciding is not None and deciding <= {one.id for one in stuck},
+            growing=tuple(growing),
+            period=None if (repeated := repetition(loop)) is None else repeated.period,
+        )
+
+
+def _comparisons(loop: RunOfLoop, *, of_counters: bool = False) -> list[LayerSite]:
+    """Return the comparisons behind the condition of a loop, but for those of counters, unless these are meant too."""
+    subject = loop.subject
+    if subject is None or subject.condition_result is None:
+        return []
+    around = subject.ancestors(subject.given_to(subject.condition_result))
+    made = {
+        one.layer
+        for parameter, result in subject.roles.merged_from.items()
+        if (one := subject.given_to(result)) is not None
+    }
+    counters = {value.row.inner.id for value in loop.carried() if value.counter is not None}
+    counters |= set(subject.roles.current_iteration)
+    found = []
+    for key in sorted(around):
+        layer = subject.inner.by_id[key]
+        if layer.type not in _COMPARISONS or key in made:
+            continue
+        origins = [subject.origin(source) for source in subject.inner.sources[key]]
+        reads = subject.ancestors(origins[0]) | (subject.ancestors(origins[1]) if len(origins) > 1 else frozenset())
+        parameters = {one for one in reads if subject.inner.by_id[one].type == "Parameter"}
+        if of_counters or not parameters or parameters - counters:
+            found.append(subject.site(layer))
+    return found
+
+
+@found_by("runs-to-its-limit")
+def runs_to_its_limit(run: RunSubject) -> RunFindings:
+    """Loops whose condition waits for something that never comes."""
+    for loop in run.loops():
+        activation = loop.activation
+        ending = activation.ending
+        if ending is None or ending.is_set or activation.iterations < 2:
+            continue
+        limits = [activation.limit] if ending.reason is EndReason.TRIP_COUNT else []
+        if ending.reason is EndReason.CONDITION and activation.condition_limit is not None:
+            limits = [activation.condition_limit.iterations]
+        asked = _comparisons(loop) if activation.iterations in limits else []
+        if not asked:
+            continue
+        repeated = repetition(loop)
+        latest = asked[-1]  # the others are mostly of an If around it
+        yield shown(
+            place_of(loop, latest, None),
+            limit=activation.iterations,
+            conditions=tuple(asked),
+            period=None if repeated is None else repeated.period,
+        )
+
+
+@found_by("ends-at-once")
+def ends_at_once(run: RunSubject) -> RunFindings:
+    """Loops whose computed condition is false after the first iteration."""
+    for loop in run.loops():
+        ending = loop.activation.ending
+        if ending is None or ending.reason is not EndReason.CONDITION or loop.activation.iterations != 1:
+            continue
+        verdict = ending.verdict
+        if verdict is None or ending.is_set or loop.activation.limit == 1 or loop.facts.total != loop.facts.runs:
+            continue
+        root = verdict.root
+        if not root.operands or all(operand.is_constant for operand in root.operands):
+            continue
+        yield shown(place_of(loop, root.layer, 0), limit=loop.activation.limit, condition=root.layer)
+
+
+@found_by("loop-not-entered")
+def loop_not_entered(run: RunSubject) -> RunFindings:
+    """Loops that were reached and never ran, on what the inputs say."""
+    for loop in run.loops():
+        activation = loop.activation
+        ending = activation.ending
+        if ending is None or ending.is_set or activation.iterations or loop.facts.total:
+            continue
+        yield shown(place_of(loop, loop.facts.layer, None), why=ending.reason.value)
+
+
+# Rules of what a result depends on: outputs that no input reaches, slices that are never read.
+
+
+_LEAST_PIECES: Final = 3
+_SHAPING: Final = ("ShapeOf", "Shape", "Range", "Parameter", "Constant", "Result")
+
+
+@found_by("output-ignores-inputs")
+def output_ignores_inputs(run: RunSubject) -> RunFindings:
+    """Real outputs that do not change when all real inputs do; a note where they do, but not with one of these."""
+    outputs = run.outputs
+    if outputs is None or run.probe is None or run.elsewhere is None:
+        return
+    same = False
+    for found in _without_effect(run, outputs, run.probe, run.elsewhere, None):
+        same = True
+        yield found
+        if found.severity is None:
+            return
+    if same:
+        return
+    told = set[str]()
+    for other in run.elsewhere_alone():
+        for found in _without_effect(run, outputs, run.probe, other, other.inputs[0]):
+            if str(found.details["output"]) not in told:
+                told.add(str(found.details["output"]))
+                yield found._replace(severity=NOTE)  # a limit may not depend on where it is approached from
+
+
+def _without_effect(
+    run: RunSubject, outputs: tuple[Any, ...], probe: Probe, other: Elsewhere, source: Layer | None
+) -> RunFindings:
+    """Yield the outputs that are the same in the other run, though they read what was another: all inputs, or one."""
+    graph, results = run.model.graph, run.model.graph.results
+    read = {one.id for one in other.inputs}
+    site_of_input = None if source is None else layer_site(source, str(run.model.path))
+    for result, ours, theirs in zip(results, outputs, other.outputs, strict=True):
+        if not _is_real(ours) or not _same(ours, theirs) or read.isdisjoint(ancestors(graph, Source(result.id, 0))):
+            continue
+        found = _where(run, probe, other.probe)
+        if found is None and (source is not None or _is_count(ours)):
+            continue
+        name = result.name
+        if found is None:
+            place = _made_at(run, result)
+            yield shown(place, NOTE, output=name, operation=None, input=site_of_input)  # it may be chosen so
+            continue
+        loop_run, operation, iteration = found
+        assert loop_run.subject is not None
+        site = loop_run.subject.site(operation.layer)
+        yield shown(place_of(loop_run, site, iteration), output=name, operation=site, input=site_of_input)
+
+
+def _made_at(run: RunSubject, result: Layer) -> RunPlace:
+    """Return the place of the operation of the model's graph that makes an output."""
+    graph = run.model.graph
+    source = graph.sources[result.id][0]
+    maker = result if source is None else graph.by_id[source.layer]
+    site = layer_site(maker, str(run.model.path))
+    return RunPlace(site, (), (), moment_address(maker.name, ()), 1, site if maker.is_loop else None)
+
+
+def _is_real(value: Any) -> bool:
+    return isinstance(value, np.ndarray | np.generic) and value.dtype.kind == "f" and np.asarray(value).size > 0
+
+
+def _is_count(value: Any) -> bool:
+    """True for whole numbers, which mostly count or choose."""
+    return bool((np.asarray(value) == np.floor(value)).all())
+
+
+def _same(one: Any, other: Any) -> bool:
+    first, second = np.asarray(one), np.asarray(other)
+    return first.shape == second.shape and bool(np.array_equal(first, second, equal_nan=first.dtype.kind == "f"))
+
+
+def _where(run: RunSubject, one: Probe, other: Probe) -> tuple[RunOfLoop, Operation, int] | None:
+    """Return the first operation of a body that gives the same of what differs, in the last iteration seen of both."""
+    for loop in run.loops():
+        line = loop.facts.layer.line
+        common = sorted(iteration for at, iteration in one.bodies if at == line and (at, iteration) in other.bodies)
+        if not common or loop.subject is None:
+            continue
+        ours, theirs = one.bodies[line, common[-1]], other.bodies[line, common[-1]]
+        found = _first_same(ours, theirs)
+        if found is not None:
+            return loop, found, common[-1]
+    return None
+
+
+def _first_same(ours: BodyValues, theirs: BodyValues) -> Operation | None:
+    if ours.program.slots != theirs.program.slots:
+        return None
+    for one in ours.program.operations:
+        results = [(ours.values[slot], theirs.values[slot]) for slot in one.outputs]
+        if one.layer.type in _SHAPING or not all(_is_real(value) for value, _ in results):
+            continue
+        if not all(_same(*pair) for pair in results):
+            continue
+        if any(not _same(ours.values[slot], theirs.values[slot]) for slot in one.inputs):
+            return one
+    return None
+
+
+@found_by("slices-unread")
+def slices_unread(run: RunSubject) -> RunFindings:
+    """Loops whose count, computed or compared, is one below the number of slices; a note for more."""
+    for loop in run.loops():
+        probe, ending, subject = run.probe, loop.activation.ending, loop.subject
+        if probe is None or ending is None or ending.is_set or subject is None or subject.trip_count is not None:
+            continue
+        slices = probe.slice_counts.get(loop.facts.layer.line)
+        row = next((row for row in loop.facts.rows if row.kind is RowKind.SLICE), None)
+        left = 0 if slices is None else slices - loop.activation.iterations
+        if row is None or slices is None or left != 1:
+            continue
+        limit = loop.activation.condition_limit
+        by_count = limit is not None and limit.iterations == loop.activation.iterations
+        if ending.reason is EndReason.TRIP_COUNT or by_count:
+            yield shown(
+                place_of(loop, row.inner, loop.activation.iterations - 1),
+                iterations=loop.activation.iterations,
+                by_condition=ending.reason is EndReason.CONDITION,
+                parameter=row.inner,
+                slices=slices,
+                left=left,
+            )
+
+
+@found_by("pieces-all-the-same")
+def pieces_all_the_same(run: RunSubject) -> RunFindings:
+    """Concatenated outputs whose pieces are computed from what changes, and never change."""
+    for loop in run.loops():
+        subject, probe, count = loop.subject, run.probe, loop.activation.iterations
+        if subject is None or probe is None or count < _LEAST_PIECES or loop.facts.total != count:
+            continue
+        looked = [body for (line, _), body in sorted(probe.bodies.items()) if line == loop.facts.layer.line]
+        for row, history in zip(loop.facts.rows, loop.activation.values, strict=True):
+            if row.kind is not RowKind.CONCATENATED or history is None or history.unchanged_since != 0:
+                continue
+            found = _where_it_stops(looked, subject.ancestors(subject.given_to(row.inner.id)))
+            if found is not None:
+                layer, read = (subject.site(one) for one in found)
+                yield shown(place_of(loop, layer, 0), iterations=count, result=row.inner, layer=layer, read=read)
+
+
+def _where_it_stops(looked: list[BodyValues], around: Container[int]) -> tuple[Layer, Layer] | None:
+    """Return the last of these layers that gives the same in all iterations, of what changes; and what it reads."""
+    if not looked:
+        return None
+    program = looked[0].program
+    changing = {
+        slot
+        for slot in range(len(looked[0].values))
+        if any(not _same(looked[0].values[slot], one.values[slot]) for one in looked[1:])
+    }
+    stopping = [
+        (one, slot)
+        for one in program.operations
+        if one.layer.id in around and one.layer.type not in _SHAPING and not changing.intersection(one.outputs)
+        for slot in one.inputs
+        if slot in changing
+    ]
+    if not stopping:
+        return None
+    operation, slot = stopping[-1]
+    maker = next((one.layer for one in program.operations if slot in one.outputs), None)
+    return operation.layer, maker or program.parameter(slot)

@@ -1,4 +1,4 @@
-"""Rules of what begins and ends a loop: trip count, initial condition, condition of the body."""
+"""Rules of what begins and ends a loop, and of what OpenVINO does otherwise than the specification says."""
 
 from __future__ import annotations
 
@@ -6,26 +6,30 @@ import math
 from collections.abc import Iterator
 from typing import Final
 
-from stepper.diagnosis.findings import ERROR, NOTE, WARNING
-from stepper.diagnosis.lint.subjects import IfSubject, LoopSubject, known_chain, known_value
-from stepper.diagnosis.rule import IF, LOOP, Hits, found_by, inside, outside
-from stepper.ir.model import Layer, Source
+from stepper.diagnosis.findings import NOTE
+from stepper.diagnosis.lint.subjects import (
+    IfSubject,
+    LayerSubject,
+    LoopSubject,
+    integer_attribute,
+    known_chain,
+    known_value,
+    of_parameter,
+)
+from stepper.diagnosis.rule import Hits, found_by, inside, outside
+from stepper.ir.constants import constant_shape, constant_type
+from stepper.ir.model import BackEdge, Layer, Source
 from stepper.wording import enumerated
+
+# Rules of what begins and ends a loop: trip count, initial condition, condition of the body.
+
 
 _INT32: Final = range(-(2**31), 2**31)
 _NO_LIMIT: Final = 2**63 - 1
 _COMPARISONS: Final = ("Less", "LessEqual", "Greater", "GreaterEqual", "Equal", "NotEqual")
 
 
-@found_by(
-    "C201",
-    "loop-never-ends",
-    LOOP,
-    ERROR,
-    says="the loop can never end: the trip count is {trip}, and {condition}{given} is the same each time{because}",
-    means="a run never comes back",
-    do="give a trip count of 0 or more, or a condition that becomes false",
-)
+@found_by("loop-never-ends")
 def loop_never_ends(loop: LoopSubject) -> Hits:
     """Loops without a limit whose condition is the constant true, or depends on nothing that changes."""
     trip = loop.trip_count
@@ -44,16 +48,7 @@ def loop_never_ends(loop: LoopSubject) -> Hits:
         yield inside(at, trip=trip, condition=loop.name(result), given=given, because=because)
 
 
-@found_by(
-    "C202",
-    "condition-never-changes",
-    LOOP,
-    WARNING,
-    says="{condition} depends on nothing that changes from one iteration to the next",
-    means="the loop runs once, or until its trip count or slices end it",
-    do="let the condition read the value that the iteration makes",
-    source="specification/Loop-5, execution_condition",
-)
+@found_by("condition-never-changes")
 def condition_never_changes(loop: LoopSubject) -> Hits:
     """Conditions that are computed, and the same each time."""
     result = loop.condition_result
@@ -71,31 +66,14 @@ def _is_endless(loop: LoopSubject) -> bool:
     return loop.trip_count is not None and (loop.trip_count < 0 or loop.trip_count == _NO_LIMIT)
 
 
-@found_by(
-    "C203",
-    "initial-condition-false",
-    LOOP,
-    WARNING,
-    says="the initial condition {layer} is the constant false: the loop is never entered",
-    means="outputs that are carried are the first values; the others are empty, or undefined in OpenVINO",
-    do="let the condition be computed, or be true",
-)
+@found_by("initial-condition-false")
 def initial_condition_false(loop: LoopSubject) -> Hits:
     """Loops that nothing can enter."""
     if loop.is_loop and loop.initial_condition is False:
         yield outside(loop.maker(loop.control_inputs[1]))
 
 
-@found_by(
-    "C204",
-    "trip-count-zero",
-    LOOP,
-    WARNING,
-    says="the trip count {layer} is 0: the loop is never entered",
-    means="outputs that are carried are the first values, and where there is nothing else this is a note; "
-    "OpenVINO's compiler dies on a concatenated output whose size it knows; other last values are undefined",
-    do="give the number of iterations, or -1 for no limit",
-)
+@found_by("trip-count-zero")
 def trip_count_zero(loop: LoopSubject) -> Hits:
     """Loops with no iterations."""
     if loop.is_loop and loop.trip_count == 0:
@@ -107,31 +85,14 @@ def trip_count_zero(loop: LoopSubject) -> Hits:
         yield hit.graded(NOTE) if is_defined else hit
 
 
-@found_by(
-    "C205",
-    "trip-count-negative",
-    LOOP,
-    WARNING,
-    says="the trip count {layer} is {trip}; only -1 stands for no limit",
-    means="OpenVINO's CPU plugin fails where an output is concatenated, else takes it as no limit",
-    do="write -1, or the number of iterations",
-    source="OpenVINO 2026.4.1, measured",
-)
+@found_by("trip-count-negative")
 def trip_count_negative(loop: LoopSubject) -> Hits:
     """Trip counts below -1."""
     if loop.is_loop and loop.trip_count is not None and loop.trip_count < -1:
         yield outside(loop.maker(loop.control_inputs[0]), trip=loop.trip_count)
 
 
-@found_by(
-    "C206",
-    "trip-count-narrowed",
-    LOOP,
-    WARNING,
-    says="the trip count {trip} is {written}, which does not fit 32 bits: {layer} makes {becomes} of it",
-    means="the loop runs another number of iterations than is written",
-    do="give a trip count below 2^31",
-)
+@found_by("trip-count-narrowed")
 def trip_count_narrowed(loop: LoopSubject) -> Hits:
     """Trip counts that a Convert cuts to 32 bits, or the runtime."""
     index = loop.control_inputs[0]
@@ -152,16 +113,7 @@ def trip_count_narrowed(loop: LoopSubject) -> Hits:
         yield outside(constant, trip=constant, written=written, layer="OpenVINO's CPU plugin", becomes=2**31 - 1)
 
 
-@found_by(
-    "C215",
-    "trip-count-without-limit",
-    LOOP,
-    NOTE,
-    says="the trip count {layer} is {written}, the largest whole number of its type: no limit, {ends} ends the loop",
-    means="runtimes that take it for a number reserve memory for it, or hold it in 32 bits",
-    do="write -1, which says that there is no limit",
-    source="specification/Loop-5, trip count",
-)
+@found_by("trip-count-without-limit")
 def trip_count_without_limit(loop: LoopSubject) -> Hits:
     """Trip counts that ONNX and PyTorch write where there is none."""
     if loop.trip_count != _NO_LIMIT or loop.condition_result is None or loop.body_condition is True:
@@ -171,15 +123,7 @@ def trip_count_without_limit(loop: LoopSubject) -> Hits:
     yield outside(loop.maker(loop.control_inputs[0]), written=_NO_LIMIT, ends=ends)
 
 
-@found_by(
-    "C207",
-    "trip-count-type",
-    LOOP,
-    ERROR,
-    says="the trip count {layer} is {type}, expected i64 or i32",
-    means="OpenVINO refuses to compile the model",
-    do="convert it to i64",
-)
+@found_by("trip-count-type")
 def trip_count_type(loop: LoopSubject) -> Hits:
     """Trip counts that are no whole numbers."""
     index = loop.control_inputs[0]
@@ -188,15 +132,7 @@ def trip_count_type(loop: LoopSubject) -> Hits:
         yield outside(loop.maker(index), type=found.name)
 
 
-@found_by(
-    "C208",
-    "control-shape",
-    LOOP,
-    ERROR,
-    says="the {what} {layer} has the shape {shape}, expected a scalar or one element",
-    means="OpenVINO refuses the file",
-    do="take one element of it",
-)
+@found_by("control-shape")
 def control_shape(loop: LoopSubject) -> Hits:
     """Trip counts and initial conditions with more than one element."""
     for what, index in zip(("trip count", "initial condition"), loop.control_inputs, strict=True):
@@ -207,15 +143,7 @@ def control_shape(loop: LoopSubject) -> Hits:
             yield outside(loop.maker(index), what=what, shape=str(declared.shape))
 
 
-@found_by(
-    "C209",
-    "condition-type",
-    LOOP,
-    ERROR,
-    says="the {what} {layer}{made} is {type}, expected boolean",
-    means="OpenVINO refuses to compile the model",
-    do="compare the value, or convert it to boolean",
-)
+@found_by("condition-type")
 def condition_type(loop: LoopSubject) -> Hits:
     """Conditions that are not boolean."""
     index = loop.control_inputs[1]
@@ -230,15 +158,7 @@ def condition_type(loop: LoopSubject) -> Hits:
         yield inside(loop.inner.by_id[result], what="condition", layer=loop.name(result), made=made, type=found.name)
 
 
-@found_by(
-    "C210",
-    "condition-not-one-element",
-    LOOP,
-    ERROR,
-    says="the condition {result} has the shape {shape}, expected a scalar or one element",
-    means="OpenVINO refuses the file; which element should decide is not said",
-    do="reduce it, with ReduceLogicalAnd or ReduceLogicalOr",
-)
+@found_by("condition-not-one-element")
 def condition_not_one_element(loop: LoopSubject) -> Hits:
     """Conditions of a body with several elements."""
     result = loop.condition_result
@@ -249,15 +169,7 @@ def condition_not_one_element(loop: LoopSubject) -> Hits:
         yield inside(loop.inner.by_id[result], result=loop.name(result), shape=f"[{','.join(map(str, shape))}]")
 
 
-@found_by(
-    "C211",
-    "condition-constant-false",
-    LOOP,
-    NOTE,
-    says="the condition {result} is the constant false{given}: the loop runs once",
-    means="one iteration, whatever the trip count",
-    do="let the condition be computed; a body that runs once needs no loop",
-)
+@found_by("condition-constant-false")
 def condition_constant_false(loop: LoopSubject) -> Hits:
     """Loops whose trip count says more than the one iteration that they run."""
     result = loop.condition_result
@@ -268,16 +180,7 @@ def condition_constant_false(loop: LoopSubject) -> Hits:
         yield inside(at, result=loop.name(result), given=given)
 
 
-@found_by(
-    "C212",
-    "condition-from-old-value",
-    LOOP,
-    NOTE,
-    says="the condition {layer} reads {parameter}, the value from before the iteration; the new one is {next}",
-    means="the loop ends one iteration later than with the new value: right for some loops, too late for others",
-    do="if the loop runs once too often, let {layer} read {next}",
-    source="specification/Loop-5, execution_condition",
-)
+@found_by("condition-from-old-value")
 def condition_from_old_value(loop: LoopSubject) -> Hits:
     """Comparisons in the condition that read what was carried in, though the body makes the next value."""
     result = loop.condition_result
@@ -317,16 +220,7 @@ def _old_values(loop: LoopSubject, source: Source | None) -> Iterator[tuple[Laye
                 waiting.append(origin.layer)
 
 
-@found_by(
-    "C213",
-    "if-condition-type",
-    IF,
-    ERROR,
-    says="the condition {layer} of the If is {type}, expected boolean",
-    means="OpenVINO's CPU plugin judges its first byte: 1.0 and 256 count as false",
-    do="compare it, or convert it to boolean",
-    source="specification/If-8",
-)
+@found_by("if-condition-type")
 def if_condition_type(facts: IfSubject) -> Hits:
     """Conditions of an If that are not boolean."""
     found = facts.tensor(0).type
@@ -334,18 +228,192 @@ def if_condition_type(facts: IfSubject) -> Hits:
         yield outside(facts.maker(0), type=found.name)
 
 
-@found_by(
-    "C214",
-    "if-condition-constant",
-    IF,
-    NOTE,
-    says="the condition {layer} of the If is the constant {value}: the other side never runs",
-    means="half of the If is dead",
-    do="put the side that runs in place of the If",
-    source="specification/If-8",
-)
+@found_by("if-condition-constant")
 def if_condition_constant(facts: IfSubject) -> Hits:
     """Ifs that are decided by the file."""
     value = facts.constant(0)
     if value is not None and value.size:
         yield outside(facts.maker(0), value=str(bool(value.reshape(-1)[0])).lower())
+
+
+# Rules of what OpenVINO's CPU plugin (2026.4) does otherwise than the specification says, where a file shows it.
+
+
+_LONG: Final = ("i64", "u64")
+_ARITHMETIC: Final = ("Add", "Subtract", "Multiply", "Mod", "FloorMod", "Divide", "Power")
+
+
+@found_by("growing-state-not-exposed")
+def growing_state_not_exposed(loop: LoopSubject) -> Hits:
+    """Carried values of changing shape that the plugin does not know to be so."""
+    exposed = {entry.result for entry in loop.body.outputs if entry.output is not None and entry.slicing is None}
+    for parameter, result in loop.roles.merged_from.items():
+        change = _change_of_shape(loop, parameter, result)
+        if change is None or (loop.is_loop and result in exposed):
+            continue
+        yield inside(
+            loop.inner.by_id[parameter],
+            parameter=loop.name(parameter),
+            result=loop.name(result),
+            before=change[0],
+            after=change[1],
+            kind="with external_port_id of a new output"
+            if loop.is_loop
+            else "and use a Loop: a TensorIterator never can",
+        )
+
+
+@found_by("growing-state")
+def growing_state(loop: LoopSubject) -> Hits:
+    """Carried values of changing shape that are an output of the loop, too, as they must be."""
+    exposed = {entry.result for entry in loop.body.outputs if entry.output is not None and entry.slicing is None}
+    for parameter, result in loop.roles.merged_from.items() if loop.is_loop else ():
+        change = _change_of_shape(loop, parameter, result)
+        if change is not None and result in exposed:
+            layer = loop.inner.by_id[parameter]
+            yield inside(layer, before=change[0], after=change[1])
+
+
+def _change_of_shape(loop: LoopSubject, parameter: int, result: int) -> tuple[str, str] | None:
+    """Return the shapes of a carried value before and after an iteration where these surely differ."""
+    before, after = of_parameter(loop.inner.by_id[parameter]), loop.of_result(result)
+    shapes = before.static, after.static
+    # OpenVINO reshapes one element.
+    if None not in shapes and shapes[0] != shapes[1] and any(math.prod(one or ()) != 1 for one in shapes):
+        return str(before.shape), str(after.shape)
+    entry = next(one for one in loop.roles.merged if one.parameter == parameter)
+    outer, source = loop.outer(entry), loop.origin(loop.given_to(result))
+    layer = None if source is None else loop.inner.by_id[source.layer]
+    if layer is None or layer.type != "Concat" or (axis := integer_attribute(layer, "axis")) is None:
+        return None
+    parts = [loop.origin(one) for one in loop.inner.sources[layer.id]]
+    grows = len(parts) > 1 and any(part is not None and part.layer == parameter for part in parts)
+    # What begins with size 0 is known to the plugin as open.
+    if not grows or not outer.size(axis):
+        return None
+    return str(outer.shape), f"one that is longer along axis {axis} in each iteration"
+
+
+@found_by("aliased-back-edges")
+def aliased_back_edges(loop: LoopSubject) -> Hits:
+    """Back edges that read a Parameter which is written in the same moment."""
+    # New slices are written first, then what is carried in the order of the inputs.
+    order = {entry.parameter: (0, entry.input or 0) for entry in loop.roles.sliced}
+    order |= {entry.parameter: (1, entry.input or 0) for entry in loop.roles.merged}
+    for edge in loop.body.back_edges:
+        if loop.roles.merged_from.get(edge.to_layer) != edge.from_layer:
+            continue
+        other = _aliased(loop, edge)
+        if other in order and other is not None and order[other] < order[edge.to_layer]:
+            yield inside(edge, other=loop.name(other))
+
+
+def _aliased(loop: LoopSubject, edge: BackEdge) -> int | None:
+    """Return the Parameter whose memory a Result shares; None where something is computed in between."""
+    source = loop.origin(loop.given_to(edge.from_layer))
+    layer = None if source is None else loop.inner.by_id[source.layer]
+    return layer.id if layer is not None and layer.type == "Parameter" else None
+
+
+@found_by("tensor-iterator-in-tensor-iterator")
+def nested_tensor_iterator(loop: LoopSubject) -> Hits:
+    """TensorIterators that the reader of OpenVINO does not take."""
+    for layer in loop.inner.layers if not loop.is_loop else ():
+        if layer.type == "TensorIterator":
+            yield inside(layer, inner=layer)
+
+
+def _is_beyond_int32(facts: LayerSubject) -> bool:
+    """Return True for one whole number of a body that does not fit into 32 bits."""
+    kind = constant_type(facts.layer) if facts.path and facts.layer.outputs else None
+    value = known_value(facts.model, facts.graph, Source(facts.layer.id, 0)) if kind and kind.name in _LONG else None
+    return value is not None and value.size == 1 and int(value.reshape(-1)[0]) not in _INT32
+
+
+@found_by("constant-beyond-int32", "Constant", suspects=_is_beyond_int32)
+def constant_beyond_int32(facts: LayerSubject) -> Hits:
+    """Whole numbers in the arithmetic of a body that do not fit."""
+    layer = facts.layer
+    readers = [one for one, _index in facts.graph.readers.get(layer.id, ()) if one.type in _ARITHMETIC]
+    value = known_value(facts.model, facts.graph, Source(layer.id, 0)) if readers else None
+    if value is not None:
+        number = int(value.reshape(-1)[0])
+        becomes = (number + 2**31) % 2**32 - 2**31
+        yield outside(layer, value=number, reader=readers[0], becomes=becomes)
+
+
+@found_by("undefined-without-iterations")
+def undefined_without_iterations(loop: LoopSubject) -> Hits:
+    """Last values of loops that the file says are never entered."""
+    if not loop.is_loop:
+        return
+    why = "the trip count is 0" if loop.trip_count == 0 else "the initial condition is false"
+    if loop.trip_count != 0 and loop.initial_condition is not False:
+        return
+    carried = set(loop.roles.merged_from.values())
+    for entry in loop.body.outputs:
+        if entry.output is not None and entry.slicing is None and entry.result not in carried:
+            yield inside(entry, why=why)
+
+
+@found_by("first-draft")
+def first_draft(loop: LoopSubject) -> Hits:
+    """Loops in the words of the draft."""
+    if loop.body.first_draft:
+        yield outside(loop.layer)
+
+
+@found_by("sliced-inputs-unread")
+def sliced_inputs_unread(loop: LoopSubject) -> Hits:
+    """TensorIterators that are only counted by their slices."""
+    sliced = loop.roles.sliced
+    if sliced and not loop.is_loop and not any(loop.is_read(entry.parameter) for entry in sliced):
+        yield inside(sliced[0], parameters=enumerated([str(loop.name(one.parameter)) for one in sliced]))
+
+
+def _is_square(facts: LayerSubject) -> bool:
+    shape = constant_shape(facts.layer)
+    return shape is not None and len(shape) >= 2 and shape[-1] == shape[-2] >= 2
+
+
+@found_by("square-constant-shared", "Constant", suspects=_is_square)
+def square_constant_shared(facts: LayerSubject) -> Hits:
+    """Square weights that two products read in two ways."""
+    layer = facts.layer
+    readers = [one for one, index in facts.graph.readers.get(layer.id, ()) if one.type == "MatMul" and index == 1]
+    ways = {one.is_set("transpose_b"): one for one in reversed(readers)}
+    if len(ways) == 2:
+        first, second = sorted(ways.values(), key=lambda one: one.line)
+        yield outside(layer, first=first, second=second, constant=layer)
+
+
+@found_by("scan-size-taken-as-known")
+def scan_size_taken_as_known(loop: LoopSubject) -> Hits:
+    """Conditions that are a carried Parameter, where outputs are concatenated."""
+    result, trip = loop.condition_result, loop.trip_count
+    source = None if result is None else loop.given_to(result)
+    if result is None or source is None or trip is None or trip < 0 or source.layer not in loop.roles.merged_from:
+        return
+    entry = next(one for one in loop.roles.merged if one.parameter == source.layer)
+    first = None if entry.input is None else loop.constant(entry.input)
+    joined = [one for one in loop.body.outputs if one.slicing is not None and one.output is not None]
+    carried = loop.given_to(loop.roles.merged_from[source.layer])
+    if first is None or not first.all() or not joined or carried is None or carried.layer == source.layer:
+        return
+    yield inside(loop.inner.by_id[result], result=loop.name(result), parameter=loop.name(source.layer), trip=trip)
+
+
+@found_by("bytes-saturate", "Add", "Subtract", "Multiply", of_kinds=True)
+def bytes_saturate(facts: LayerSubject) -> Hits:
+    """Sums, differences and products of 8 bits in a body."""
+    kind = facts.tensor(0).type if facts.path else None
+    if kind is not None and kind.name in ("u8", "i8"):
+        yield outside(facts.layer, type=kind.name)
+
+
+@found_by("computed-in-f32", "Parameter", of_kinds=True)
+def computed_in_f32(facts: LayerSubject) -> Hits:
+    """Parameters of bodies that are f64."""
+    kind = of_parameter(facts.layer).type if facts.path else None
+    if kind is not None and kind.name == "f64":
+        yield outside(facts.layer)

@@ -1,49 +1,53 @@
-"""Rules of single operations: what they cannot compute, shapes other than declared, attributes outside their range.
+"""Rules of single operations: what they cannot compute, shapes, attributes, recurrent cells, values of Constants.
 
 Of what is declared in full the operation's own kernel is asked, on zeros, so that lint and a run say the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from itertools import pairwise
 from math import prod
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from stepper.diagnosis.findings import ERROR, NOTE, WARNING
-from stepper.diagnosis.lint.subjects import LayerSubject, integer_attribute, known_chain, known_value, of_port
+from stepper.diagnosis.findings import NOTE
+from stepper.diagnosis.lint.subjects import (
+    LayerSubject,
+    ModelSubject,
+    integer_attribute,
+    known_chain,
+    known_value,
+    of_port,
+)
 from stepper.diagnosis.lint.trials import DECIDING, refusal
-from stepper.diagnosis.rule import LAYER, Hits, found_by, outside
+from stepper.diagnosis.rule import Hits, RuleHit, found_by, outside
+from stepper.errors import KernelError
 from stepper.ir.constants import constant_shape, constant_type
-from stepper.ir.model import Source
+from stepper.ir.model import Graph, Layer, Source
 from stepper.operation_types import NEWEST_OPSET, NO_OPERATIONS
 from stepper.ops.operands import shape_text
+from stepper.ops.recurrent import activations_of_gates
+
+# Rules of single operations: what they cannot compute, shapes other than declared, attributes outside their range.
+
 
 _AXES: Final[Mapping[str, int | str]] = {
-    "Concat": "axis",
-    "CumSum": 1,
-    "Gather": 2,
-    "LogSoftmax": "axis",
-    "MVN": 1,
-    "ReduceL1": 1,
-    "ReduceL2": 1,
-    "ReduceLogicalAnd": 1,
-    "ReduceLogicalOr": 1,
-    "ReduceMax": 1,
-    "ReduceMean": 1,
-    "ReduceMin": 1,
-    "ReduceProd": 1,
-    "ReduceSum": 1,
-    "ScatterElementsUpdate": 3,
-    "ScatterUpdate": 3,
-    "Softmax": "axis",
-    "Split": 1,
-    "Squeeze": 1,
-    "TopK": "axis",
-    "Transpose": 1,
-    "VariadicSplit": 1,
+    type: at
+    for at, types in {
+        "axis": "Concat LogSoftmax Softmax TopK",
+        1: (
+            "CumSum MVN ReduceL1 ReduceL2 ReduceLogicalAnd ReduceLogicalOr ReduceMax ReduceMean ReduceMin "
+            "ReduceProd ReduceSum Split Squeeze Transpose VariadicSplit"
+        ),
+        2: "Gather",
+        3: "ScatterElementsUpdate ScatterUpdate",
+    }.items()
+    for type in types.split()
 }
 """Operations along an axis of their first input: the attribute that is the axis, or the input that has the axes."""
 _MOST_POINTS: Final = 100_000
@@ -76,17 +80,7 @@ def _foreign_axis(facts: LayerSubject) -> tuple[int, int] | None:
     return next(((axis, rank) for axis in axes if not -max(rank, 1) <= axis < max(rank, 1)), None)
 
 
-@found_by(
-    "O101",
-    "operation-cannot-run",
-    LAYER,
-    ERROR,
-    *DECIDING,
-    says="{layer} cannot be computed from what is declared of its inputs: {reason}",
-    means="the run fails there, in the first iteration; OpenVINO refuses the file",
-    do="set the axis, the sizes or the order for {shapes}, or mend the edge that brings another tensor",
-    of_kinds=True,
-)
+@found_by("operation-cannot-run", *DECIDING, of_kinds=True)
 def operation_cannot_run(facts: LayerSubject) -> Hits:
     """Operations that refuse tensors of the declared shapes, and axes that the tensor does not have."""
     if not facts.layer.inputs or None in (facts.source(index) for index in range(len(facts.layer.inputs))):
@@ -100,17 +94,7 @@ def operation_cannot_run(facts: LayerSubject) -> Hits:
         yield outside(facts.layer, reason=reason, shapes=", ".join(shapes))
 
 
-@found_by(
-    "O102",
-    "operation-shape",
-    LAYER,
-    WARNING,
-    *DECIDING,
-    says="{layer} gives {given}, and its output {number} is declared as {declared}",
-    means="what follows gets another shape than the one for which the file was written, and may spread or fail",
-    do="undo what was changed: the axis, the order, the sizes or keep_dims; or declare what comes out",
-    of_kinds=True,
-)
+@found_by("operation-shape", *DECIDING, of_kinds=True)
 def operation_shape(facts: LayerSubject) -> Hits:
     """Operations that give another shape than the file declares."""
     found = facts.outcome if facts.layer.inputs else None
@@ -127,17 +111,7 @@ def operation_shape(facts: LayerSubject) -> Hits:
             )
 
 
-@found_by(
-    "O103",
-    "attribute-outside-its-range",
-    LAYER,
-    WARNING,
-    *_LEAST,
-    says="{attribute} of {layer} is {value}, and the specification has it {range}",
-    means="an eps of 0 divides by 0 where all elements are the same; OpenVINO refuses others, or computes nonsense",
-    do="set {attribute} as the framework's model has it",
-    of_kinds=True,
-)
+@found_by("attribute-outside-its-range", *_LEAST, of_kinds=True)
 def attribute_outside_its_range(facts: LayerSubject) -> Hits:
     """Attributes below the least value that the specification allows."""
     for name, (least, is_allowed) in _LEAST[facts.layer.type].items():
@@ -151,16 +125,7 @@ def attribute_outside_its_range(facts: LayerSubject) -> Hits:
             yield outside(facts.layer, attribute=name, value=text or "", range=bound)
 
 
-@found_by(
-    "O104",
-    "operation-refused",
-    LAYER,
-    ERROR,
-    says="{layer} is no operation of {version}: {reason}",
-    means="the model cannot run",
-    do="write the attribute as the specification spells it, and connect the inputs that it names",
-    of_kinds=True,
-)
+@found_by("operation-refused", of_kinds=True)
 def operation_refused(facts: LayerSubject) -> Hits:
     """Attributes that are missing or unreadable, and numbers of inputs and outputs that the operation does not have."""
     layer = facts.layer
@@ -172,17 +137,7 @@ def operation_refused(facts: LayerSubject) -> Hits:
         yield outside(layer, version=layer.version, reason=reason)
 
 
-@found_by(
-    "O105",
-    "zero-point-outside-type",
-    LAYER,
-    WARNING,
-    "Subtract",
-    says="{layer} takes the zero point {point} from weights of type {type}, which go from {least} to {most}",
-    means="no weight means 0, and all of them are shifted to one side: the zero point is that of another type",
-    do="take the zero point of {type}: the number by which 0 was written",
-    source="specification of FakeQuantize; the form in which compressed weights are written",
-)
+@found_by("zero-point-outside-type", "Subtract")
 def zero_point_outside_type(facts: LayerSubject) -> Hits:
     """Zero points that the type of the weights does not have."""
     kind = _integer_weights(facts, facts.source(0))
@@ -221,18 +176,7 @@ def _may_take_integers(facts: LayerSubject) -> bool:
     )
 
 
-@found_by(
-    "O106",
-    "weights-without-scale",
-    LAYER,
-    NOTE,
-    "MatMul",
-    says="{layer} multiplies by weights of type {type} that are converted and not scaled",
-    means="the product is that of the whole numbers, larger than that of the weights by one over the scale",
-    do="multiply the converted weights, or the product, by their scale",
-    source="the form in which compressed weights are written",
-    suspects=_may_take_integers,
-)
+@found_by("weights-without-scale", "MatMul", suspects=_may_take_integers)
 def weights_without_scale(facts: LayerSubject) -> Hits:
     """Products with converted whole numbers that nothing scales, neither before nor after."""
     for index in (0, 1):
@@ -249,15 +193,8 @@ def weights_without_scale(facts: LayerSubject) -> Hits:
 
 
 @found_by(
-    "O107",
     "cut-off-at-f16",
-    LAYER,
-    NOTE,
     "Constant",
-    says="{count} of {size} elements of {layer} are at or beyond 65504, the largest f16",
-    means="what was larger in the framework's model has been cut off when it was saved as f16",
-    do="save the model without compression to f16 (compress_to_fp16=False), or keep this Constant in f32",
-    source="IEEE 754",
     suspects=lambda facts: (kind := constant_type(facts.layer)) is not None and kind.name == "f16",
 )
 def cut_off_at_f16(facts: LayerSubject) -> Hits:
@@ -273,17 +210,7 @@ def cut_off_at_f16(facts: LayerSubject) -> Hits:
         yield outside(layer, count=count, size=value.size)
 
 
-@found_by(
-    "O108",
-    "empty-quantisation-range",
-    LAYER,
-    NOTE,
-    "FakeQuantize",
-    says="{layer} goes from {low} to {high}: its {range} range is empty or turned around",
-    means="all elements become the same, or the order of the values is turned around",
-    do="let the low end be below the high one",
-    source="specification of FakeQuantize",
-)
+@found_by("empty-quantisation-range", "FakeQuantize")
 def empty_quantisation_range(facts: LayerSubject) -> Hits:
     """Constant ends of ranges of which the lower one is not below the higher one."""
     for name, first in (("input", 1), ("output", 3)):
@@ -301,18 +228,7 @@ def empty_quantisation_range(facts: LayerSubject) -> Hits:
             )
 
 
-@found_by(
-    "O109",
-    "variable-without-partner",
-    LAYER,
-    WARNING,
-    "ReadValue",
-    "Assign",
-    says="no {partner} of the model has the variable '{variable}' of {layer}",
-    means="what a call stores is never read, or what it reads is never stored: nothing goes from call to call",
-    do="give {layer} the variable_id of its {partner}",
-    source="specification of ReadValue and Assign",
-)
+@found_by("variable-without-partner", "ReadValue", "Assign")
 def variable_without_partner(facts: LayerSubject) -> Hits:
     """Variables that are stored and never read, or read and never stored."""
     partner = "Assign" if facts.layer.type == "ReadValue" else "ReadValue"
@@ -323,17 +239,7 @@ def variable_without_partner(facts: LayerSubject) -> Hits:
     yield outside(facts.layer, partner=partner, variable=variable)
 
 
-@found_by(
-    "O110",
-    "unknown-opset",
-    LAYER,
-    ERROR,
-    says="{layer} is of {version}, and there are opset1 to opset{newest}",
-    means="OpenVINO refuses the file; here the newest definition counts",
-    do="write the opset in which the operation was defined",
-    source="OpenVINO IR, version 11",
-    of_kinds=True,
-)
+@found_by("unknown-opset", of_kinds=True)
 def unknown_opset(facts: LayerSubject) -> Hits:
     """Operation sets that do not exist yet."""
     if _is_to_come(facts.layer.version):
@@ -346,19 +252,7 @@ def _is_to_come(version: str) -> bool:
     return number.isdecimal() and not 0 < int(number) <= NEWEST_OPSET
 
 
-@found_by(
-    "O111",
-    "constant-without-type",
-    LAYER,
-    NOTE,
-    "Constant",
-    "Parameter",
-    says="{layer} has no {missing} among its data",
-    means="OpenVINO refuses the file; here its port counts",
-    do='write element_type and shape into <data>, as in <data element_type="f32" shape="1,2" ... />',
-    source="OpenVINO IR, version 11",
-    of_kinds=True,
-)
+@found_by("constant-without-type", "Constant", "Parameter", of_kinds=True)
 def constant_without_type(facts: LayerSubject) -> Hits:
     """Constants and Parameters of which the type or the shape stands at their port alone."""
     missing = [name for name in ("element_type", "shape") if name not in facts.layer.attributes]
@@ -386,17 +280,7 @@ _DEMANDED: Final[Mapping[str, Mapping[str, str]]] = {
 """Attributes that the specification demands, and what OpenVINO takes where they are missing (measured)."""
 
 
-@found_by(
-    "O112",
-    "attribute-missing",
-    LAYER,
-    WARNING,
-    *_DEMANDED,
-    says="{layer} has no attribute '{attribute}', which the specification demands: {taken} is taken",
-    means="readers take what they like: another axis, another bound, another mode",
-    do="write {attribute} as the framework's model has it",
-    of_kinds=True,
-)
+@found_by("attribute-missing", *_DEMANDED, of_kinds=True)
 def attribute_missing(facts: LayerSubject) -> Hits:
     """Operations without an attribute that has no default."""
     layer = facts.layer
@@ -408,21 +292,207 @@ def attribute_missing(facts: LayerSubject) -> Hits:
         yield outside(layer, attribute=name, taken=taken)
 
 
-@found_by(
-    "O113",
-    "random-without-seed",
-    LAYER,
-    NOTE,
-    "RandomUniform",
-    "Multinomial",
-    says="{layer} has no seed: its numbers are others in each run",
-    means="two runs differ, also of one runtime: what depends on it cannot be compared; maybe a dropout is left",
-    do="set global_seed or op_seed, or take out what was for training alone",
-    source="specification of RandomUniform",
-    of_kinds=True,
-)
+@found_by("random-without-seed", "RandomUniform", "Multinomial", of_kinds=True)
 def random_without_seed(facts: LayerSubject) -> Hits:
     """Random numbers that nobody can make again."""
     seeds = [facts.layer.attributes.get(name, "0").strip() for name in ("global_seed", "op_seed")]
     if all(not seed.strip("0") for seed in seeds):
         yield outside(facts.layer)
+
+
+# Rules of recurrent cells and sequences: sizes, lengths, activations, and the bound of what goes into their gates.
+
+
+_GATES: Final[Mapping[str, int]] = {
+    f"{cell}{kind}": count for cell, count in (("LSTM", 3), ("GRU", 2), ("RNN", 1)) for kind in ("Cell", "Sequence")
+}
+"""How many activations each has; of LSTM and GRU the first is that of the gates."""
+_NOTHING_LEFT: Final = 0.1
+
+
+_ROWS: Final[Mapping[str, int]] = {"LSTM": 4, "GRU": 3, "RNN": 1}
+"""How many blocks of rows their weights have, one for each gate and new state."""
+
+
+class _OperandSizes(NamedTuple):
+    """An input of weights, biases or a state: what it is, and the sizes that it must have; None: any."""
+
+    at: int
+    what: str
+    sizes: tuple[int | None, ...]
+
+
+def _weights(facts: LayerSubject) -> list[_OperandSizes]:
+    """Return what a cell or a sequence must be given; nothing where that cannot be told."""
+    kind = facts.layer.type.removesuffix("Cell").removesuffix("Sequence")
+    is_sequence, hidden = facts.layer.type.endswith("Sequence"), integer_attribute(facts.layer, "hidden_size")
+    first = 2 + (kind == "LSTM") + is_sequence
+    if hidden is None or len(facts.layer.inputs) != first + 3:
+        return []
+    rows = _ROWS[kind] * hidden
+    biases = rows + hidden * (kind == "GRU" and facts.layer.is_set("linear_before_reset"))
+    both = facts.layer.attributes.get("direction") == "bidirectional"
+    directions: tuple[int | None, ...] = (1 + both,) if is_sequence else ()
+    states = [_OperandSizes(1, "a hidden state", (None, *directions, hidden))]
+    states += [_OperandSizes(2, "a cell state", (None, *directions, hidden))] if kind == "LSTM" else []
+    return [
+        _OperandSizes(first, "input weights", (*directions, rows, facts.tensor(0).size(-1))),
+        _OperandSizes(first + 1, "recurrent weights", (*directions, rows, hidden)),
+        _OperandSizes(first + 2, "biases", (*directions, biases)),
+        *states,
+    ]
+
+
+def _text(sizes: tuple[int | None, ...]) -> str:
+    return f"[{','.join('?' if one is None else str(one) for one in sizes)}]"
+
+
+@found_by("cell-of-other-size", *_GATES, of_kinds=True)
+def cell_of_other_size(facts: LayerSubject) -> Hits:
+    """Weights, biases and states that do not have the sizes that hidden_size and the gates say."""
+    for index, what, sizes in _weights(facts):
+        given = facts.tensor(index).static
+        if given is None or (
+            len(given) == len(sizes) and all(b in (None, a) for a, b in zip(given, sizes, strict=True))
+        ):
+            continue
+        yield outside(facts.layer, number=index, what=what, given=_text(given), wanted=_text(sizes))
+
+
+@found_by("sequence-lengths", *(name for name in _GATES if name.endswith("Sequence")), of_kinds=True)
+def sequence_lengths(facts: LayerSubject) -> Hits:
+    """Constant lengths that no sequence of the input has."""
+    lengths, steps = facts.constant(3 if facts.layer.type.startswith("LSTM") else 2), facts.tensor(0).size(1)
+    if lengths is None or steps is None or not lengths.size or lengths.dtype.kind not in "iu":
+        return
+    wrong = lengths[(lengths < 0) | (lengths > steps)]
+    if wrong.size:
+        yield outside(facts.layer, length=int(wrong[0]), steps=steps)
+
+
+def _names(facts: LayerSubject) -> tuple[str, ...]:
+    text = facts.layer.attributes.get("activations", "")
+    return tuple(name.strip().lower() for name in text.split(",")) if text.strip() else ()
+
+
+@found_by("cell-activations", *_GATES, of_kinds=True)
+def cell_activations(facts: LayerSubject) -> Hits:
+    """Activations that do not exist, or are too few."""
+    names = _names(facts)
+    if not names:
+        return
+    try:
+        activations_of_gates(names, (), (), _GATES[facts.layer.type])
+    except KernelError as error:
+        yield outside(facts.layer, reason=str(error))
+
+
+@found_by("gates-not-bounded", *(name for name, count in _GATES.items() if count > 1), of_kinds=True)
+def gates_not_bounded(facts: LayerSubject) -> Hits:
+    """Gates of another function than the sigmoid."""
+    names = _names(facts)
+    if names and names[0] in ("tanh", "relu"):
+        hit = outside(facts.layer, name=names[0])
+        yield hit if facts.path else hit.graded(NOTE)  # without a loop nothing of it adds up
+
+
+@found_by("cell-clip-small", *_GATES, of_kinds=True)
+def cell_clip_small(facts: LayerSubject) -> Hits:
+    """Bounds in which the functions of the gates are nearly constant."""
+    text = facts.layer.attributes.get("clip", "")
+    try:
+        clip = float(text)
+    except ValueError:
+        return
+    if 0 < clip < 0.5:
+        high = 1 / (1 + math.exp(-clip))
+        hit = outside(facts.layer, clip=clip, low=1 - high, high=high)
+        yield hit if clip < _NOTHING_LEFT else hit.graded(NOTE)
+
+
+# Rules of the values of Constants: what no weight is, bytes that two Constants share, divisors that are 0.
+
+
+_CELLS: Final = ("LSTMCell", "GRUCell", "RNNCell", "LSTMSequence", "GRUSequence", "RNNSequence")
+_SUMMING: Final = ("MatMul", "Convolution", "GroupConvolution", "ConvolutionBackpropData", *_CELLS)
+"""Operations that add up products with their weights."""
+_TOO_LARGE: Final = 1e15
+_TOO_SMALL: Final = 1e-15
+"""No weights that were learnt have elements of both sizes, or of the first one in a sum of products."""
+
+_LEAST_NORMAL: Final = float(np.finfo(np.float32).tiny)
+
+
+def _reader(facts: LayerSubject) -> Layer | None:
+    """Return an operation that sums products with the elements of a Constant."""
+    readers = facts.graph.readers.get(facts.layer.id, ())
+    return next((reader for reader, index in readers if index and reader.type in _SUMMING), None)
+
+
+def _is_infinite(facts: LayerSubject) -> bool:
+    return facts.magnitude == np.inf
+
+
+def _is_extreme(facts: LayerSubject) -> bool:
+    return _TOO_LARGE < facts.magnitude < np.inf or 0 < facts.magnitude < _LEAST_NORMAL
+
+
+@found_by("weights-have-inf", "Constant", suspects=_is_infinite)
+def weights_have_inf(facts: LayerSubject) -> Hits:
+    """Weights of products that are infinite; elsewhere Inf is mostly a mask."""
+    reader, value = _reader(facts), facts.own_value
+    if reader is not None and value is not None:
+        count = int(np.isinf(value).sum())
+        yield outside(facts.layer, count=count, size=value.size, reader=reader)
+
+
+@found_by("weights-out-of-proportion", "Constant", suspects=_is_extreme)
+def weights_out_of_proportion(facts: LayerSubject) -> Hits:
+    """Weights that are far too large for a sum of products, or spread over all that their type can hold."""
+    magnitude, value = facts.magnitude, facts.own_value
+    if value is None or value.size < 2:
+        return
+    sizes = np.abs(value[value != 0].astype(np.float64))
+    smallest = float(sizes.min())
+    is_spread = smallest < _TOO_SMALL and np.unique(sizes[sizes > _TOO_LARGE]).size > 1
+    if is_spread or magnitude < 1 or _reader(facts) is not None:
+        yield outside(facts.layer, largest=magnitude, smallest=smallest)
+
+
+@found_by("constants-overlap")
+def constants_overlap(model: ModelSubject) -> Iterator[tuple[LayerSubject, RuleHit]]:
+    """Constants that share a part of their bytes; the one that lies where no other begins or ends is named first."""
+    ranges = sorted(
+        ((*found, place) for place in model.constants() if (found := _bytes(place[2]))), key=lambda one: one[:2]
+    )
+    if all(this[1] <= following[0] or this[:2] == following[:2] for this, following in pairwise(ranges)):
+        return  # as nearly always
+    edges = Counter(edge for begin, end in {one[:2] for one in ranges} for edge in (begin, end))
+    before: tuple[int, int, tuple[tuple[Layer, ...], Graph, Layer]] | None = None
+    for one in ranges:
+        begin, end, place = one
+        if before is not None and begin < before[1] and (begin, end) != before[:2]:
+            other = before
+            if edges[other[0]] + edges[other[1]] < edges[begin] + edges[end]:
+                one, other = other, one
+            facts = LayerSubject(model.model, *one[2])
+            names = {"layer": facts.layer, "other": other[2][2]}
+            yield facts, outside(facts.layer, **names, first=one[0], last=one[1] - 1, begin=other[0], end=other[1] - 1)
+        if before is None or end > before[1]:
+            before = (begin, end, place)
+
+
+def _bytes(constant: Layer) -> tuple[int, int] | None:
+    """Return where the bytes of a Constant begin and end; None for a single one, as what is empty is written."""
+    offset, size = constant.attributes.get("offset", ""), constant.attributes.get("size", "")
+    if not (offset.isdecimal() and size.isdecimal()) or max(len(offset), len(size)) > 19 or int(size) < 2:
+        return None
+    return int(offset), int(offset) + int(size)
+
+
+@found_by("divides-by-zero", "Divide", "Mod", "FloorMod")
+def divides_by_zero(facts: LayerSubject) -> Hits:
+    """Divisors of the file that are 0."""
+    value = facts.constant(1)
+    if value is not None and value.size and not value.all():
+        yield outside(facts.layer, constant=facts.maker(1), count=int((value == 0).sum()), size=value.size)

@@ -1,4 +1,4 @@
-"""Rules of the port map: entries that connect nothing, connect twice, or are not what they say."""
+"""Rules of port maps: entries and purposes, slices and concatenations."""
 
 from __future__ import annotations
 
@@ -6,25 +6,29 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
-from stepper.diagnosis.findings import ERROR, NOTE, WARNING
-from stepper.diagnosis.lint.subjects import IfSubject, LoopSubject, of_parameter
-from stepper.diagnosis.rule import IF, LOOP, Hits, found_by, inside, outside
-from stepper.ir.model import InputMapping, LayerSite, OutputMapping
+from stepper.diagnosis.findings import NOTE, WARNING
+from stepper.diagnosis.lint.subjects import (
+    ELEMENTWISE,
+    PASSING,
+    Declared,
+    IfSubject,
+    LoopSubject,
+    known_value,
+    of_parameter,
+)
+from stepper.diagnosis.rule import Hits, found_by, inside, outside
+from stepper.engine.loops import is_backward, whole_axis
+from stepper.ir.model import InputMapping, LayerSite, OutputMapping, Slicing, Source
 from stepper.ir.xml import CURRENT_ITERATION, EXECUTION_CONDITION
 from stepper.wording import enumerated, near_names
+
+# Rules of the port map: entries that connect nothing, connect twice, or are not what they say.
+
 
 _PURPOSES: Final = (CURRENT_ITERATION, EXECUTION_CONDITION)
 
 
-@found_by(
-    "P201",
-    "duplicate-outer-output",
-    LOOP,
-    ERROR,
-    says="two outputs of the port map have external_port_id {number}: {first} counts, {second} is ignored",
-    means="the output that was meant for the second is lost, and the outputs after it move up",
-    do="give each output of the layer a number of its own",
-)
+@found_by("duplicate-outer-output")
 def duplicate_outer_output(loop: LoopSubject) -> Hits:
     """Outputs that an entry before them with the same number makes count for nothing."""
     for entry in loop.body.ignored:
@@ -33,15 +37,7 @@ def duplicate_outer_output(loop: LoopSubject) -> Hits:
             yield inside(entry, number=entry.number, first=first, second=second)
 
 
-@found_by(
-    "P202",
-    "input-feeds-two-parameters",
-    LOOP,
-    WARNING,
-    says="input {number} goes into {first} and into {second}, while {unused} of the layer goes into none",
-    means="one of the two gets the value of the other",
-    do="let external_port_id of one of them be the input that is left over",
-)
+@found_by("input-feeds-two-parameters")
 def input_feeds_two_parameters(loop: LoopSubject) -> Hits:
     """Two entries of one input, where another input has none."""
     unused = _unmapped_inputs(loop)
@@ -61,15 +57,7 @@ def input_feeds_two_parameters(loop: LoopSubject) -> Hits:
             )
 
 
-@found_by(
-    "P203",
-    "input-without-entry",
-    LOOP,
-    ERROR,
-    says="input {number} has no entry in the port map: what comes there ('{value}') goes nowhere{unfed}",
-    means="OpenVINO refuses the file: it counts entries and inputs",
-    do="add an <input> with this external_port_id, or remove the port",
-)
+@found_by("input-without-entry")
 def input_without_entry(loop: LoopSubject) -> Hits:
     """Inputs of the layer that no entry names."""
     if loop.body.first_draft:
@@ -99,15 +87,7 @@ def _unmapped_inputs(loop: LoopSubject) -> list[int]:
     return [index for index in range(len(loop.layer.inputs)) if index not in mapped and index not in control]
 
 
-@found_by(
-    "P204",
-    "second-unconnected-output",
-    LOOP,
-    ERROR,
-    says="two outputs have external_port_id -1, and only the first, {first}, counts: {second} is lost",
-    means="where the condition is the one that is lost, the loop has no condition",
-    do="leave out the entry of the other Result, which needs none",
-)
+@found_by("second-unconnected-output")
 def second_unconnected_output(loop: LoopSubject) -> Hits:
     """Outputs with -1 after the first one."""
     unconnected = [entry for entry in loop.body.outputs if entry.output is None]
@@ -115,15 +95,7 @@ def second_unconnected_output(loop: LoopSubject) -> Hits:
         yield inside(unconnected[0], first=loop.name(unconnected[0].result), second=loop.name(entry.result))
 
 
-@found_by(
-    "P205",
-    "parameter-without-entry",
-    LOOP,
-    ERROR,
-    says="{parameter} is not connected: no entry of the port map feeds it, and {reader} reads it",
-    means="OpenVINO reads memory that nothing has written; here it is an error",
-    do="add an <input> with internal_layer_id {id}",
-)
+@found_by("parameter-without-entry")
 def parameter_without_entry(loop: LoopSubject) -> Hits:
     """Parameters that something reads and nothing feeds."""
     if loop.role_error is not None or loop.body.first_draft:
@@ -134,15 +106,7 @@ def parameter_without_entry(loop: LoopSubject) -> Hits:
             yield inside(parameter, reader=readers[0][0], id=parameter.id)
 
 
-@found_by(
-    "P206",
-    "unused-parameter",
-    LOOP,
-    WARNING,
-    says="{parameter} is not connected: no entry of the port map names it, and nothing reads it",
-    means="nothing: but a value that was meant to come in does not",
-    do="remove the Parameter, or connect it",
-)
+@found_by("unused-parameter")
 def unused_parameter(loop: LoopSubject) -> Hits:
     """Parameters that nothing feeds and nothing reads."""
     for parameter in loop.roles.unfed:
@@ -150,16 +114,7 @@ def unused_parameter(loop: LoopSubject) -> Hits:
             yield inside(parameter)
 
 
-@found_by(
-    "P207",
-    "iteration-not-marked",
-    LOOP,
-    ERROR,
-    says='{parameter} is a whole number that {reader} reads, and no entry feeds it: purpose="current_iteration" is '
-    "missing",
-    means="OpenVINO never writes the iteration number: the body reads whatever is in the memory",
-    do='add <input external_port_id="-1" internal_layer_id="{id}" purpose="current_iteration"/>',
-)
+@found_by("iteration-not-marked")
 def iteration_not_marked(loop: LoopSubject) -> Hits:
     """A Parameter that can only be meant for the iteration number."""
     if loop.body.first_draft or not loop.is_loop:
@@ -179,15 +134,7 @@ def _looks_like_iteration(loop: LoopSubject, parameter: int) -> bool:
     return declared.type is not None and declared.type.name in ("i32", "i64") and declared.may_be_one_element
 
 
-@found_by(
-    "P208",
-    "iteration-type",
-    LOOP,
-    ERROR,
-    says="{fault}",
-    means="OpenVINO refuses to compile the model",
-    do="declare the Parameter as i64 or i32, as a scalar or of shape [1]",
-)
+@found_by("iteration-type")
 def iteration_type(loop: LoopSubject) -> Hits:
     """A Parameter that cannot hold the iteration number."""
     error = loop.role_error
@@ -196,16 +143,7 @@ def iteration_type(loop: LoopSubject) -> Hits:
         yield inside(entry, fault=str(error))
 
 
-@found_by(
-    "P209",
-    "iteration-from-outside",
-    LOOP,
-    NOTE,
-    says="{parameter} is the iteration number and also has input {number} of the layer",
-    means="OpenVINO's CPU plugin writes 0, 1, 2, ... over the value; its reference begins with it",
-    do='give the entry external_port_id="-1"',
-    source="OpenVINO 2026.4.1, measured",
-)
+@found_by("iteration-from-outside")
 def iteration_from_outside(loop: LoopSubject) -> Hits:
     """Entries of the iteration number that name an input."""
     for entry in loop.body.inputs:
@@ -213,15 +151,7 @@ def iteration_from_outside(loop: LoopSubject) -> Hits:
             yield inside(entry, number=entry.input)
 
 
-@found_by(
-    "P210",
-    "unknown-purpose",
-    LOOP,
-    ERROR,
-    says="the entry of {layer} has the purpose '{purpose}', which {not_one}{near}",
-    means="OpenVINO ignores it: the loop has no iteration number, or no condition",
-    do="write current_iteration (an input) or execution_condition (an output)",
-)
+@found_by("unknown-purpose")
 def unknown_purpose(loop: LoopSubject) -> Hits:
     """Purposes that no reader knows."""
     for entry, purpose, inner in _purposes(loop):
@@ -245,15 +175,7 @@ def _purposes(loop: LoopSubject) -> Iterator[tuple[InputMapping | OutputMapping,
             yield output, output.purpose, loop.name(output.result)
 
 
-@found_by(
-    "P211",
-    "purpose-in-tensor-iterator",
-    LOOP,
-    WARNING,
-    says="the entry of {layer} has the purpose '{purpose}', which only a Loop has",
-    means="a TensorIterator ignores it",
-    do="use a Loop, or leave the purpose out",
-)
+@found_by("purpose-in-tensor-iterator")
 def purpose_in_tensor_iterator(loop: LoopSubject) -> Hits:
     """Purposes in a TensorIterator."""
     for entry, purpose, inner in _purposes(loop) if not loop.is_loop else ():
@@ -261,15 +183,7 @@ def purpose_in_tensor_iterator(loop: LoopSubject) -> Hits:
             yield inside(entry, layer=inner, purpose=purpose)
 
 
-@found_by(
-    "P212",
-    "parameter-mapped-twice",
-    LOOP,
-    ERROR,
-    says="{parameter} has two entries in the port map, for inputs {first} and {second}: the first counts",
-    means="the second value goes nowhere; OpenVINO refuses the file, as it counts entries and inputs",
-    do="let internal_layer_id of one of them be the Parameter that was meant",
-)
+@found_by("parameter-mapped-twice")
 def parameter_mapped_twice(loop: LoopSubject) -> Hits:
     """A second entry of a Parameter."""
     first: dict[int, InputMapping] = {}
@@ -281,15 +195,7 @@ def parameter_mapped_twice(loop: LoopSubject) -> Hits:
             yield inside(entry, first=before.input, second=entry.input)
 
 
-@found_by(
-    "P213",
-    "condition-missing",
-    LOOP,
-    ERROR,
-    says='the Loop has no condition: no output of its port map has purpose="execution_condition"{left}',
-    means="OpenVINO refuses the file (the outputs have no types); here the loop runs to its trip count",
-    do='add <output external_port_id="-1" internal_layer_id="..." purpose="execution_condition"/>',
-)
+@found_by("condition-missing")
 def condition_missing(loop: LoopSubject) -> Hits:
     """Loops without a condition; the Result that is left over, where there is one."""
     if not loop.is_loop or loop.body.first_draft or loop.condition_result is not None:
@@ -305,16 +211,7 @@ def condition_missing(loop: LoopSubject) -> Hits:
         yield outside(loop.layer, left="")
 
 
-@found_by(
-    "P214",
-    "two-conditions",
-    LOOP,
-    ERROR,
-    says='two outputs of the port map have purpose="execution_condition": {first} counts, {second} does not',
-    means="the loop ends by the first alone",
-    do="join them with LogicalAnd, and leave one entry",
-    source="specification/Loop-5, port_map",
-)
+@found_by("two-conditions")
 def two_conditions(loop: LoopSubject) -> Hits:
     """A second entry of the condition."""
     marked = [entry for entry in loop.body.outputs if entry.purpose == EXECUTION_CONDITION]
@@ -323,16 +220,7 @@ def two_conditions(loop: LoopSubject) -> Hits:
             yield inside(entry, first=loop.name(marked[0].result), second=loop.name(entry.result))
 
 
-@found_by(
-    "P215",
-    "if-parameter-without-entry",
-    IF,
-    ERROR,
-    says="{parameter} of the {role} is not connected: no entry of its port map feeds it, and {reader} reads it",
-    means="the model cannot run",
-    do="add an <input> with internal_layer_id {id} to the port map of this side",
-    source="specification/If-8",
-)
+@found_by("if-parameter-without-entry")
 def if_parameter_without_entry(facts: IfSubject) -> Hits:
     """Parameters of a side that something reads and nothing feeds."""
     for side in facts.sides():
@@ -343,16 +231,7 @@ def if_parameter_without_entry(facts: IfSubject) -> Hits:
             yield outside(parameter, role=side.body.role.replace("_", " "), id=parameter.id, reader=reader)
 
 
-@found_by(
-    "P216",
-    "if-condition-as-value",
-    IF,
-    WARNING,
-    says="{parameter} of the {role} takes input 0 of the If, which is its condition",
-    means="the side computes with true or false, and the value that was meant goes nowhere",
-    do="let external_port_id be the index of an input, from 1 on",
-    source="specification/If-8",
-)
+@found_by("if-condition-as-value")
 def if_condition_as_value(facts: IfSubject) -> Hits:
     """Entries that map the condition into a side."""
     for side in facts.sides():
@@ -360,3 +239,392 @@ def if_condition_as_value(facts: IfSubject) -> Hits:
             parameter = side.inner.by_id.get(entry.parameter)
             if entry.input == 0 and parameter is not None:
                 yield outside(parameter, role=side.body.role.replace("_", " "))
+
+
+# Rules of slices and concatenations: axis, order, part size, and how many there are.
+
+
+_IN_ORDER: Final = (*PASSING, "Transpose")
+"""Operations that leave a sequence in its order."""
+_MOST_READERS: Final = 64
+
+
+def _sliced(loop: LoopSubject) -> Iterator[tuple[InputMapping, Slicing]]:
+    for entry in loop.roles.sliced:
+        if entry.slicing is not None:
+            yield entry, entry.slicing
+
+
+def _joined(loop: LoopSubject) -> Iterator[tuple[OutputMapping, Slicing]]:
+    for entry in loop.body.outputs:
+        if entry.slicing is not None:
+            yield entry, entry.slicing
+
+
+def _ends(loop: LoopSubject) -> Iterator[tuple[InputMapping | OutputMapping, Slicing, int, Declared]]:
+    """Yield what is cut and what is joined: entry, slicing, layer of the body, and the whole tensor or a piece."""
+    for entry, slicing in _sliced(loop):
+        yield entry, slicing, entry.parameter, loop.outer(entry)
+    for output, slicing in _joined(loop):
+        yield output, slicing, output.result, loop.of_result(output.result)
+
+
+@found_by("negative-input-axis")
+def negative_input_axis(loop: LoopSubject) -> Hits:
+    """Axes of slices below 0."""
+    for entry, slicing in _sliced(loop):
+        if slicing.axis < 0:
+            rank = loop.outer(entry).rank
+            instead = "the number from the front" if rank is None else f"axis {slicing.axis + rank}"
+            yield inside(entry, axis=slicing.axis, instead=instead)
+
+
+@found_by("negative-output-axis")
+def negative_output_axis(loop: LoopSubject) -> Hits:
+    """Axes of concatenations below 0."""
+    for entry, slicing in _joined(loop):
+        if slicing.axis < 0:
+            rank = loop.of_result(entry.result).rank
+            instead = "the number from the front" if rank is None else f"axis {slicing.axis + max(rank, 1)}"
+            yield inside(entry, axis=slicing.axis, instead=instead)
+
+
+@found_by("axis-out-of-range")
+def axis_out_of_range(loop: LoopSubject) -> Hits:
+    """Axes that the tensor does not have."""
+    for entry, slicing, inner, tensor in _ends(loop):
+        if (rank := tensor.rank) is None:
+            continue
+        axes = rank if isinstance(entry, InputMapping) else max(rank, 1)
+        if not -axes <= slicing.axis < axes:
+            yield inside(entry, layer=loop.name(inner), axis=slicing.axis, rank=rank, last=max(rank - 1, 0))
+
+
+@found_by("slice-range-ignored")
+def slice_range_ignored(loop: LoopSubject) -> Hits:
+    """Slices that are not of the whole axis, where the rule books part."""
+    for entry, slicing in _sliced(loop):
+        if slicing.stride == 0:
+            continue
+        start, end = whole_axis(slicing)
+        # An end before the end of the axis is as expected in both books (semantics 1.4); a start is not.
+        if slicing.start != start or (loop.is_loop and slicing.end != end):
+            yield inside(
+                entry,
+                start=slicing.start,
+                end=slicing.end,
+                first="last" if is_backward(slicing) else "first",
+                start_whole=start,
+                end_whole=end,
+            )
+
+
+@found_by("stride-zero")
+def stride_zero(loop: LoopSubject) -> Hits:
+    """Strides of 0."""
+    for entry, slicing, inner, _tensor in _ends(loop):
+        if slicing.stride == 0:
+            yield inside(entry, layer=loop.name(inner))
+
+
+@found_by("part-size-against-stride")
+def part_size_against_stride(loop: LoopSubject) -> Hits:
+    """Part sizes that are not the length of the stride."""
+    for entry, slicing, inner, _tensor in _ends(loop):
+        if slicing.stride == 0 or slicing.part_size in (None, abs(slicing.stride)):
+            continue
+        size = abs(slicing.stride)
+        yield inside(entry, layer=loop.name(inner), stride=slicing.stride, part=slicing.part_size or 0, size=size)
+
+
+@found_by("reverse-with-default-range")
+def reverse_with_default_range(loop: LoopSubject) -> Hits:
+    """Backward slices with the bounds of forward ones."""
+    for entry, slicing in _sliced(loop):
+        if is_backward(slicing) and (slicing.start, slicing.end) == (0, -1):
+            yield inside(
+                entry,
+                stride=slicing.stride,
+                start=slicing.start,
+                end=slicing.end,
+            )
+
+
+@found_by("slices-do-not-divide")
+def slices_do_not_divide(loop: LoopSubject) -> Hits:
+    """Axes that leave a rest."""
+    for entry, slicing in _sliced(loop):
+        size = loop.outer(entry).size(slicing.axis)
+        if size is None or not slicing.stride or (slicing.start, slicing.end) != whole_axis(slicing):
+            continue
+        if size % abs(slicing.stride):
+            yield inside(
+                entry,
+                axis=slicing.axis,
+                size=size,
+                stride=slicing.stride,
+            )
+
+
+@found_by("slices-of-different-count")
+def slices_of_different_count(loop: LoopSubject) -> Hits:
+    """Inputs of a TensorIterator whose slices do not end together."""
+    if loop.is_loop:
+        return
+    counts = [(entry, count) for entry, _slicing in _sliced(loop) if (count := loop.slices(entry)) is not None]
+    for entry, count in counts[1:]:
+        first, first_count = counts[0]
+        if count != first_count:
+            yield inside(
+                entry,
+                first=loop.name(first.parameter),
+                count=first_count,
+                second=loop.name(entry.parameter),
+                other=count,
+            )
+
+
+@found_by("trip-count-beyond-slices")
+def trip_count_beyond_slices(loop: LoopSubject) -> Hits:
+    """Trip counts above the number of slices, where the condition is always true."""
+    yield from _against_slices(loop, 1)
+
+
+@found_by("slices-left-over")
+def slices_left_over(loop: LoopSubject) -> Hits:
+    """Trip counts below the number of slices, where the condition is always true."""
+    yield from _against_slices(loop, -1)
+
+
+def _against_slices(loop: LoopSubject, sign: int) -> Hits:
+    trip = loop.trip_count
+    if not loop.is_loop or trip is None or trip <= 0 or (sign > 0 and loop.body_condition is not True):
+        return
+    for entry, _slicing in _sliced(loop):
+        slices = loop.slices(entry)
+        if slices is not None and (trip - slices) * sign > 0:
+            layer = loop.maker(loop.control_inputs[0])
+            hit = outside(
+                layer,
+                layer=layer,
+                trip=trip,
+                parameter=loop.name(entry.parameter),
+                slices=slices,
+                left=slices - trip,
+            )
+            # One that is missing is counted wrong; more are mostly left on purpose.
+            yield hit if sign > 0 or slices - trip == 1 else hit.graded(NOTE)
+
+
+@found_by("piece-size")
+def piece_size(loop: LoopSubject) -> Hits:
+    """Results that do not have the size of a part along the axis of their output."""
+    for entry, slicing in _joined(loop):
+        declared = loop.of_result(entry.result)
+        size = declared.size(slicing.axis)
+        if size is None or not slicing.stride or size == abs(slicing.stride):
+            continue
+        fitting = [axis for axis in range(declared.rank or 0) if declared.size(axis) == abs(slicing.stride)]
+        remedy = (
+            f"join along axis {fitting[0]}, which is {abs(slicing.stride)} long"
+            if len(fitting) == 1
+            else f"unsqueeze the value before the Result, so that the axis is {abs(slicing.stride)} long"
+        )
+        yield inside(
+            entry,
+            size=size,
+            axis=slicing.axis,
+            part=abs(slicing.stride),
+            remedy=remedy,
+        )
+
+
+@found_by("order-of-input-and-output")
+def order_of_input_and_output(loop: LoopSubject) -> Hits:
+    """Inputs that all go one way, where an output goes the other."""
+    sliced, joined = list(_sliced(loop)), list(_joined(loop))
+    backward = {is_backward(slicing) for _entry, slicing in sliced}
+    if len(backward) != 1:
+        return
+    is_back = backward.pop()
+    if any(is_backward(slicing) is is_back for _output, slicing in joined):
+        return
+    first = sliced[0][0]
+    for output, _slicing in joined:
+        orders = ("backward", "forward") if is_back else ("forward", "backward")
+        hit = inside(
+            output if is_back else first,
+            parameter=loop.name(first.parameter),
+            result=loop.name(output.result),
+            input_order=orders[0],
+            output_order=orders[1],
+        )
+        yield hit if _meets_another_order(loop, output) else hit.graded(NOTE)
+
+
+def _meets_another_order(loop: LoopSubject, output: OutputMapping) -> bool:
+    """True if a reader joins or combines an output with what has the order of the sequence: another loop's, or it."""
+    if output.output is None:
+        return False
+    sequences = {
+        source.layer
+        for entry, _slicing in _sliced(loop)
+        if entry.input is not None and (source := loop.source(entry.input))
+    }
+    waiting, seen = [(loop.layer.id, output.output)], set[tuple[int, int]]()
+    while waiting and len(seen) < _MOST_READERS:
+        place = waiting.pop()
+        if place in seen:
+            continue
+        seen.add(place)
+        for reader, index in loop.graph.readers.get(place[0], ()):
+            given = loop.graph.sources[reader.id]
+            if given[index] != Source(*place):
+                continue
+            if reader.type in _IN_ORDER:
+                waiting.append((reader.id, 0))
+            elif reader.type == "Concat" or reader.type in ELEMENTWISE:
+                others = [one for one in given if one is not None and one != given[index]]
+                if any(_is_a_sequence(loop, one, sequences) for one in others):
+                    return True
+    return False
+
+
+def _is_a_sequence(loop: LoopSubject, source: Source, sequences: set[int]) -> bool:
+    for _ in range(_MOST_READERS):
+        layer = loop.graph.by_id[source.layer]
+        if layer.id in sequences or (layer.bodies and layer.id != loop.layer.id):
+            return True
+        before = loop.graph.sources[layer.id][0] if layer.type in _IN_ORDER else None
+        if before is None:
+            return False
+        source = before
+    return False
+
+
+@found_by("output-from-old-state")
+def output_from_old_state(loop: LoopSubject) -> Hits:
+    """Concatenated outputs of what was carried in."""
+    for entry, _slicing in _joined(loop):
+        source = loop.given_to(entry.result)
+        origin = loop.origin(source)
+        if source is None or origin is None or origin.layer not in loop.roles.merged_from:
+            continue
+        new = loop.given_to(loop.roles.merged_from[origin.layer])
+        if new is None or new.layer == origin.layer:
+            continue
+        layer = loop.inner.by_id[source.layer if source.layer != origin.layer else entry.result]
+        yield inside(
+            layer,
+            result=loop.name(entry.result),
+            parameter=loop.name(origin.layer),
+            next=loop.inner.by_id[new.layer],
+        )
+
+
+@found_by("scan-range-of-loop")
+def scan_range_of_loop(loop: LoopSubject) -> Hits:
+    """Concatenated outputs that are not plain: start and end of an output count for nothing."""
+    refused = loop.is_loop and any(not loop.is_read(entry.parameter) for entry in loop.roles.fed)
+    for entry, slicing in _joined(loop):
+        if (slicing.start, slicing.end, slicing.stride) == (0, -1, 1):
+            continue
+        is_whole = (slicing.start, slicing.end) == ((0, -1) if slicing.stride > 0 else (-1, 0))
+        is_counting = not loop.is_loop and not loop.roles.sliced  # they say how often it runs
+        if is_counting or (not loop.is_loop and is_whole):
+            continue
+        hit = inside(
+            entry,
+            kind=loop.layer.type,
+            official="0, -1, 1" if loop.is_loop else "0, -1, 1 and -1, 0, -1",
+            start=slicing.start,
+            end=slicing.end,
+            stride=slicing.stride,
+        )
+        yield hit if refused else hit.graded(NOTE if is_whole else WARNING)
+
+
+@found_by("empty-slices")
+def empty_slices(loop: LoopSubject) -> Hits:
+    """Sliced axes of size 0."""
+    for entry, slicing in _sliced(loop):
+        if not loop.is_loop and loop.outer(entry).size(slicing.axis) == 0:
+            yield inside(entry, axis=slicing.axis)
+
+
+@found_by("slice-range-outside")
+def slice_range_outside(loop: LoopSubject) -> Hits:
+    """Bounds beyond the axis, or in the wrong order; what other rules say of a range is not said again."""
+    for entry, slicing in _sliced(loop):
+        size = loop.outer(entry).size(slicing.axis)
+        if not size or not slicing.stride or loop.slices(entry) is not None:
+            continue
+        backward = is_backward(slicing)
+        if (slicing.start, slicing.end) in (whole_axis(slicing), (0, -1)) and (not backward or slicing.start):
+            continue
+        begin, end = (one if one >= 0 else size + 1 + one for one in (slicing.start, slicing.end))
+        low, high = (end, begin) if backward else (begin, end)
+        if not 0 <= low < high <= size and (slicing.start, slicing.end) != (0, -1):
+            yield inside(
+                entry,
+                start=slicing.start,
+                end=slicing.end,
+                stride=slicing.stride,
+                size=size,
+            )
+
+
+@found_by("two-iteration-counts")
+def two_iteration_counts(loop: LoopSubject) -> Hits:
+    """Bounds of which the size of an output is inferred otherwise than the number of slices."""
+    if loop.is_loop or not any(_joined(loop)):
+        return
+    for entry, slicing in _sliced(loop):
+        count, size = loop.slices(entry), loop.outer(entry).size(slicing.axis)
+        if count is None or size is None:
+            continue
+        begin, end = (one if one >= 0 else size + one for one in (slicing.start, slicing.end))
+        other = (abs(end - begin) + 1) // (slicing.part_size or 1)
+        if other != count:
+            yield inside(
+                entry,
+                count=count,
+                other=other,
+                start=slicing.start,
+                end=slicing.end,
+            )
+
+
+@found_by("trip-count-of-another-axis")
+def trip_count_of_another_axis(loop: LoopSubject) -> Hits:
+    """Trip counts that are read off the shape of what is sliced, at another axis."""
+    index = loop.control_inputs[0]
+    source = None if index is None else loop.source(index)
+    gather = None
+    for _ in range(8):
+        layer = None if source is None else loop.graph.by_id[source.layer]
+        if layer is not None and layer.type in PASSING and loop.graph.sources[layer.id]:
+            source = loop.graph.sources[layer.id][0]
+            continue
+        gather = layer if layer is not None and layer.type == "Gather" and len(layer.inputs) == 3 else None
+        break
+    given = None if gather is None else loop.graph.sources[gather.id]
+    if gather is None or given is None or given[0] is None:
+        return
+    shape, which = loop.graph.by_id[given[0].layer], known_value(loop.model, loop.graph, given[1])
+    if shape.type != "ShapeOf" or which is None or which.size != 1 or which.dtype.kind not in "iu":
+        return
+    of = loop.graph.sources[shape.id][0]
+    for entry, slicing in _sliced(loop):
+        rank = loop.outer(entry).rank
+        if entry.input is None or loop.source(entry.input) != of:
+            continue
+        if rank is None or of is None or slicing.axis % rank == int(which.reshape(-1)[0]) % rank:
+            continue
+        yield outside(
+            gather,
+            counted=int(which.reshape(-1)[0]) % rank,
+            tensor=loop.graph.by_id[of.layer],
+            parameter=loop.name(entry.parameter),
+            axis=slicing.axis,
+        )

@@ -1,15 +1,30 @@
-"""Rules of back edges: those without effect, those that are missing, and what they carry."""
+"""Rules of what loops carry: back edges, and values that nobody reads."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
-from stepper.diagnosis.findings import ERROR, NOTE, WARNING
-from stepper.diagnosis.lint.subjects import LoopSubject, declared, known_value, of_parameter
-from stepper.diagnosis.rule import LOOP, Hits, found_by, inside
+import numpy as np
+
+from stepper.diagnosis.findings import NOTE, WARNING
+from stepper.diagnosis.lint.subjects import (
+    PASSING,
+    IfSubject,
+    LayerSubject,
+    LoopSubject,
+    declared,
+    known_chain,
+    known_value,
+    of_parameter,
+)
+from stepper.diagnosis.rule import Hits, found_by, inside, outside
 from stepper.element_types import is_floating
-from stepper.ir.model import BackEdge, Layer, Source
+from stepper.ir.constants import small_constant
+from stepper.ir.model import BackEdge, Graph, Layer, Source
+
+# Rules of back edges: those without effect, those that are missing, and what they carry.
+
 
 _STATE_INPUTS: Final = {"LSTMCell": (1, 2), "GRUCell": (1,), "RNNCell": (1,)}
 """Inputs of a cell that are its state from the iteration before."""
@@ -27,15 +42,7 @@ _NEUTRAL: Final = {
 _STATES: Final = ("the hidden state", "the cell state")
 
 
-@found_by(
-    "B201",
-    "two-back-edges-to-one-parameter",
-    LOOP,
-    ERROR,
-    says="two back edges lead to {parameter}, from {first} and from {second}: the second is ignored{instead}",
-    means="what the second was meant to carry never comes in the next iteration",
-    do="let to-layer of one of them be the Parameter that was meant",
-)
+@found_by("two-back-edges-to-one-parameter")
 def two_back_edges(loop: LoopSubject) -> Hits:
     """Back edges to a Parameter that has one already."""
     first: dict[int, int] = {}
@@ -50,15 +57,7 @@ def two_back_edges(loop: LoopSubject) -> Hits:
             yield inside(edge, second=loop.name(edge.from_layer), instead=instead, **names)
 
 
-@found_by(
-    "B202",
-    "back-edge-to-sliced-parameter",
-    LOOP,
-    ERROR,
-    says="the back edge from {result} leads to {parameter}, which gets a new slice in each iteration",
-    means="the back edge has no effect: the slice counts",
-    do="let to-layer be the Parameter of the state, which is mapped without an axis",
-)
+@found_by("back-edge-to-sliced-parameter")
 def back_edge_to_sliced(loop: LoopSubject) -> Hits:
     """Back edges to sliced Parameters."""
     sliced = {entry.parameter for entry in loop.roles.sliced}
@@ -67,15 +66,7 @@ def back_edge_to_sliced(loop: LoopSubject) -> Hits:
             yield inside(edge)
 
 
-@found_by(
-    "B203",
-    "back-edge-to-nothing",
-    LOOP,
-    ERROR,
-    says="the back edge from {result} leads to layer {id}, which is {what}",
-    means="the back edge has no effect",
-    do="let to-layer be the id of a Parameter that an entry of the port map feeds",
-)
+@found_by("back-edge-to-nothing")
 def back_edge_to_nothing(loop: LoopSubject) -> Hits:
     """Back edges to what is no Parameter of the body, or one that the loop itself writes in each iteration."""
     for edge in loop.body.back_edges:
@@ -87,15 +78,7 @@ def back_edge_to_nothing(loop: LoopSubject) -> Hits:
             yield inside(edge, id=edge.to_layer, what=what)
 
 
-@found_by(
-    "B204",
-    "carried-without-start",
-    LOOP,
-    ERROR,
-    says="{parameter} has a back edge from {result} and no entry in the port map: it has no value in iteration 0",
-    means="OpenVINO drops the back edge, and the body reads memory that nothing has written",
-    do="add an input to the layer for the first value, and an <input> with internal_layer_id {id}",
-)
+@found_by("carried-without-start")
 def carried_without_start(loop: LoopSubject) -> Hits:
     """Parameters with a back edge that begin with nothing."""
     for edge in loop.body.back_edges:
@@ -104,16 +87,7 @@ def carried_without_start(loop: LoopSubject) -> Hits:
             yield inside(unfed, result=loop.name(edge.from_layer), id=unfed.id)
 
 
-@found_by(
-    "B205",
-    "state-not-carried",
-    LOOP,
-    ERROR,
-    says="{parameter} is the state of {cell}, and no back edge leads to it: it never gets a new value",
-    means="the cell forgets: its state never comes from the iteration before",
-    do='add <edge from-layer="{result}" to-layer="{id}"/> to the back edges',
-    source="specification/TensorIterator-1, back_edges",
-)
+@found_by("state-not-carried")
 def state_not_carried(loop: LoopSubject) -> Hits:
     """States of cells that are the same in each iteration, though the body gives the new one to a Result."""
     for entry in loop.roles.invariant:
@@ -167,15 +141,7 @@ def _cell_of(loop: LoopSubject, reader: Layer, index: int) -> tuple[Layer, int] 
     return None
 
 
-@found_by(
-    "B206",
-    "result-without-use",
-    LOOP,
-    WARNING,
-    says="{result} goes nowhere, neither out nor over a back edge, and looks like {parameter}, which never changes",
-    means="a value of the same type and shape that was maybe meant to be carried is computed and dropped",
-    do='add <edge from-layer="{from_id}" to-layer="{to_id}"/>, or remove the Result',
-)
+@found_by("result-without-use")
 def result_without_use(loop: LoopSubject) -> Hits:
     """Results that nothing uses, where a Parameter could be what they were meant for."""
     used = {entry.result for entry in loop.body.outputs} | {edge.from_layer for edge in loop.body.back_edges}
@@ -241,16 +207,7 @@ def _could_carry(loop: LoopSubject, result: int, parameter: Layer) -> bool:
     return rank == taken.rank and all(given.size(axis) == taken.size(axis) for axis in range(taken.rank))
 
 
-@found_by(
-    "B211",
-    "maybe-not-carried",
-    LOOP,
-    NOTE,
-    says="{result} is computed from {parameter}, which has its type and shape and is the same in each iteration",
-    means="each iteration begins anew with the first value: of a state that was meant to go on nothing is left",
-    do='add <edge from-layer="{from_id}" to-layer="{to_id}"/> if {parameter} is the state before',
-    source="specification/Loop-5, 3: a tensor that is used in the subsequent iterations has a back edge",
-)
+@found_by("maybe-not-carried")
 def maybe_not_carried(loop: LoopSubject) -> Hits:
     """Results that go out and could be the next value of a Parameter to which nothing is carried."""
     carried = set(loop.roles.merged_from)
@@ -280,16 +237,7 @@ def maybe_not_carried(loop: LoopSubject) -> Hits:
             )
 
 
-@found_by(
-    "B207",
-    "carried-type",
-    LOOP,
-    ERROR,
-    says="{result} is {given}, and {parameter}, to which a back edge carries it, is {taken}",
-    means="from iteration 1 on the Parameter has another type than in iteration 0, or the run fails",
-    do="convert the value before the Result",
-    source="specification/Loop-5, back_edges",
-)
+@found_by("carried-type")
 def carried_type(loop: LoopSubject) -> Hits:
     """Back edges between different types."""
     for edge, target in _carried(loop):
@@ -305,17 +253,7 @@ def carried_type(loop: LoopSubject) -> Hits:
             )
 
 
-@found_by(
-    "B208",
-    "carried-rank",
-    LOOP,
-    ERROR,
-    says="{parameter} has rank {taken} in iteration 0 and rank {given} from then on, as the back edge from "
-    "{result} brings it",
-    means="what reads it gets another rank in iteration 1: OpenVINO fails, or takes one shape for the other",
-    do="squeeze or unsqueeze the value before the Result",
-    source="specification/TensorIterator-1, back_edges",
-)
+@found_by("carried-rank")
 def carried_rank(loop: LoopSubject) -> Hits:
     """Back edges between different ranks."""
     for edge, target in _carried(loop):
@@ -328,16 +266,7 @@ def carried_rank(loop: LoopSubject) -> Hits:
             yield hit.graded(NOTE) if is_one else hit
 
 
-@found_by(
-    "B209",
-    "state-never-changes",
-    LOOP,
-    NOTE,
-    says="the back edge from {result} carries {parameter} back to itself: it is the same in each iteration{instead}",
-    means="nothing is carried; a state that was meant to change does not (a warning where its new value is lost)",
-    do="remove the back edge, or let the Result read the new value",
-    source="specification/TensorIterator-1, back_edges",
-)
+@found_by("state-never-changes")
 def state_never_changes(loop: LoopSubject) -> Hits:
     """Back edges from a Parameter to itself; a warning where a new value of it is computed, and goes nowhere."""
     for edge, target in _carried(loop):
@@ -356,16 +285,7 @@ def state_never_changes(loop: LoopSubject) -> Hits:
             yield hit.graded(WARNING) if is_lost else hit
 
 
-@found_by(
-    "B210",
-    "cell-states-crossed",
-    LOOP,
-    ERROR,
-    says="{parameter} is {taken} of {cell}, and the back edge carries {given} of {other} to it",
-    means="one state takes the place of another: from iteration 1 on the cell computes with the wrong one",
-    do="let the back edge come from {expected}",
-    source="specification/TensorIterator-1, back_edges",
-)
+@found_by("cell-states-crossed")
 def cell_states_crossed(loop: LoopSubject) -> Hits:
     """States of a cell that get what another output of it, or of another cell, gives."""
     for edge, target in _carried(loop):
@@ -398,16 +318,7 @@ def cell_states_crossed(loop: LoopSubject) -> Hits:
         )
 
 
-@found_by(
-    "B212",
-    "another-state-carried",
-    LOOP,
-    WARNING,
-    says="{parameter} gets {given}, which does not depend on it, while {own}, which is computed of it, goes {where}",
-    means="from iteration 1 on one value takes the place of another (a note where two change places)",
-    do="let the back edge to {parameter} come from {own}",
-    source="specification/Loop-5, 3: the back edge connects the Result and the Parameter of one tensor",
-)
+@found_by("another-state-carried")
 def another_state_carried(loop: LoopSubject) -> Hits:
     """Parameters whose next value another Result computes than the one that is carried to them."""
     carried = {target.id: edge.from_layer for edge, target in _carried(loop)}
@@ -435,17 +346,7 @@ def another_state_carried(loop: LoopSubject) -> Hits:
         yield hit.graded(NOTE) if other and passed & set(other) else hit
 
 
-@found_by(
-    "B214",
-    "state-carried-elsewhere",
-    LOOP,
-    WARNING,
-    says="{given} is computed of {own}, to which no back edge leads, and is carried to {parameter}, on which it "
-    "does not depend",
-    means="from iteration 1 on one value takes the place of another, and the state is never updated",
-    do="let to-layer of the back edge be {id}, that of {own}",
-    source="specification/Loop-5, 3: the back edge connects the Result and the Parameter of one tensor",
-)
+@found_by("state-carried-elsewhere")
 def state_carried_elsewhere(loop: LoopSubject) -> Hits:
     """Results that update one Parameter, and are carried to another."""
     fixed = {entry.parameter for entry in loop.roles.invariant}
@@ -465,16 +366,7 @@ def _is_parameter(loop: LoopSubject, source: Source | None) -> bool:
     return origin is None or loop.inner.by_id[origin.layer].type == "Parameter"
 
 
-@found_by(
-    "B213",
-    "state-computed-to-itself",
-    LOOP,
-    WARNING,
-    says="{parameter} never changes: {maker} {what} {constant}, which is {neutral}",
-    means="the loop computes a new value in each iteration, and it is the old one",
-    do="look at the value of {constant}, or remove the back edge",
-    source="specification of the operation",
-)
+@found_by("state-computed-to-itself")
 def state_computed_to_itself(loop: LoopSubject) -> Hits:
     """States to which 0 is added, or that are multiplied by 1."""
     for edge, target in _carried(loop):
@@ -495,3 +387,116 @@ def state_computed_to_itself(loop: LoopSubject) -> Hits:
                 site = loop.site(target)
                 hit = inside(edge, parameter=site, maker=maker, what=what, constant=constant, neutral=neutral)
                 yield hit.graded(NOTE) if neutral else hit  # a factor of 1 may be chosen
+
+
+# Rules of values that are carried or computed, and that nobody reads.
+
+
+_WEIGHTS: Final[Mapping[str, Mapping[int, int]]] = {
+    "Multiply": {0: 1, 1: 0},
+    "MatMul": {0: 1, 1: 0},
+    "Convolution": {1: 0},
+    "GroupConvolution": {1: 0},
+    "LSTMCell": {3: 0, 4: 1},
+    "GRUCell": {2: 0, 3: 1},
+    "RNNCell": {2: 0, 3: 1},
+    "LSTMSequence": {4: 0, 5: 1},
+    "GRUSequence": {3: 0, 4: 1},
+    "RNNSequence": {3: 0, 4: 1},
+}
+"""Products: the inputs that may be weights, and the input with which each is multiplied."""
+
+
+@found_by("state-nobody-reads")
+def state_nobody_reads(loop: LoopSubject) -> Hits:
+    """Carried Parameters without readers."""
+    for parameter in loop.roles.merged_from:
+        if not loop.is_read(parameter):
+            yield inside(loop.inner.by_id[parameter], parameter=loop.name(parameter))
+
+
+@found_by("slices-nobody-reads")
+def slices_nobody_reads(loop: LoopSubject) -> Hits:
+    """Sliced Parameters without readers."""
+    for entry in loop.roles.sliced:
+        if not loop.is_read(entry.parameter):
+            yield inside(entry)
+
+
+@found_by("outputs-nobody-reads")
+def outputs_nobody_reads(loop: LoopSubject) -> Hits:
+    """Loops that give nothing to anybody."""
+    if loop.layer.outputs and not loop.graph.readers.get(loop.layer.id):
+        yield outside(loop.layer)
+
+
+@found_by("dead-operations")
+def dead_operations(loop: LoopSubject) -> Hits:
+    """Operations of a body that lead to no Result; the first of them, with how many there are."""
+    quiet = ("Parameter", "Constant", "Result", "Assign")
+    sinks = [layer for layer in loop.inner.layers if layer.type in ("Result", "Assign")]
+    alive = loop.ancestors(*(source for layer in sinks for source in loop.inner.sources[layer.id]))
+    dead = [layer for layer in loop.inner.layers if layer.id not in alive and layer.type not in quiet]
+    if dead:
+        more = f" (with {len(dead) - 1} more)" if len(dead) > 1 else ""
+        yield inside(dead[-1], more=more)
+
+
+@found_by("if-side-ignores-input")
+def if_ignores_input(facts: IfSubject) -> Hits:
+    """Inputs of an If that neither side reads."""
+    for index in range(1, len(facts.layer.inputs)):
+        if not any(
+            entry.input == index and side.is_read(entry.parameter)
+            for side in facts.sides()
+            for entry in side.body.inputs
+        ):
+            source = facts.source(index)
+            yield outside(
+                facts.layer, number=index, value="" if source is None else facts.graph.by_id[source.layer].name
+            )
+
+
+@found_by("runs-once")
+def runs_once(loop: LoopSubject) -> Hits:
+    """TensorIterators without slices and pieces."""
+    if not loop.is_loop and not loop.roles.sliced and all(one.slicing is None for one in loop.body.outputs):
+        yield outside(loop.layer)
+
+
+def _is_zero(facts: LayerSubject) -> bool:
+    """Return True for a Constant that may be 0 everywhere: of large ones that is not known yet."""
+    small = small_constant(facts.layer, facts.model.weights)
+    return facts.magnitude == 0 if small is None else not small.any()
+
+
+@found_by("multiplied-by-zero", "Constant", suspects=_is_zero)
+def multiplied_by_zero(facts: LayerSubject) -> Hits:
+    """Products in a body, or in a sequence, with a Constant of nothing but 0."""
+    graph, constant = facts.graph, facts.layer
+    products = [one for one in _products(graph, constant) if facts.path or one[0].type.endswith("Sequence")]
+    value = known_value(facts.model, graph, Source(constant.id, 0)) if products else None
+    if value is None or not value.size or value.any():
+        return
+    for product, index in products:
+        other = graph.sources[product.id][_WEIGHTS[product.type][index]]
+        if other is not None and known_chain(graph, other) is None:
+            yield outside(product, constant=constant, value=graph.by_id[other.layer])
+
+
+def _products(graph: Graph, layer: Layer) -> Iterator[tuple[Layer, int]]:
+    """Yield the products that read a value, or its elements in another type, shape or order; with the input's index."""
+    for reader, index in graph.readers.get(layer.id, ()):
+        if index in _WEIGHTS.get(reader.type, ()):
+            yield reader, index
+        elif (reader.type in PASSING or reader.type == "Transpose") and not index:
+            yield from _products(graph, reader)
+
+
+@found_by("constant-has-nan", "Constant", suspects=lambda facts: bool(np.isnan(facts.magnitude)))
+def constant_has_nan(facts: LayerSubject) -> Hits:
+    """Weights that are no numbers; large ones are not looked through."""
+    value = facts.own_value
+    if value is not None:
+        count = int(np.isnan(value.astype(np.float64)).sum())
+        yield outside(facts.layer, count=count, size=value.size)
