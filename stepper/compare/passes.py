@@ -34,7 +34,7 @@ from stepper.ir import xml
 from stepper.ir.model import Layer, Model, parameter_type
 from stepper.ir.reader import read
 from stepper.ir.xml import Element
-from stepper.openvino.partner import TracedPass, traced_passes
+from stepper.openvino.partner import TracedPass
 from stepper.ops import registry
 from stepper.ops.operands import shape_text
 from stepper.ops.registry import Kernel
@@ -205,26 +205,10 @@ class PassRun(Struct):
     loop_values: dict[tuple[str, str], Array] = field(default_factory=dict)
 
 
-def pass_reports(
-    model: Model,
-    inputs: Sequence[Array],
-    device: str = "CPU",
-    precision: str = "f32",
-    rules: Rules = Rules.SPEC,
-    tolerance: Tolerance | None = None,
-    max_iterations: int | None = None,
-    timeout: float | None = None,
-    states: Mapping[str, Any] | None = None,
-) -> Iterator[PassReport]:
-    """Yield a report for each pass over the model, in order, while OpenVINO compiles it in another process.
-
-    `inputs` are arrays in the order of the model's Parameters, `states` what variables begin with. Raises what running
-    the model itself raises, ExecutionError where OpenVINO refuses the model or crashes, LimitReached where no pass
-    comes within `timeout` seconds.
-    """
-    judge = PassJudge(model, inputs, rules, tolerance, max_iterations, states)
+def pass_reports(passes: Iterable[TracedPass], judge: PassJudge) -> Iterator[PassReport]:
+    """Yield a report for each pass over the model, in order, while OpenVINO compiles it in another process."""
     content, report = b"", PassReport(0, "", PassEffect.EQUAL)
-    for traced in traced_passes(model.path, device, precision, timeout):
+    for traced in passes:
         seen = _hash(traced.path)
         if seen == content:
             same = report.verdict if report.verdict is PassEffect.NOT_RUN else PassEffect.SAME_FILE
@@ -241,7 +225,8 @@ def pass_reports(
 class PassJudge:
     """Runs the model as it is after a pass, and says what the pass has done to its results.
 
-    Raises what running the model before any pass raises.
+    `inputs` are arrays in the order of the model's Parameters, `states` what variables begin with. Raises what running
+    the model before any pass raises.
     """
 
     def __init__(
@@ -254,9 +239,16 @@ class PassJudge:
         states: Mapping[str, Any] | None = None,
     ) -> None:
         self._inputs, self._states, self._interface = inputs, states, _interface(model)
-        self._tolerance = tolerance or OTHER_KERNELS["f32"]
-        self._baseline = _run(model, inputs, _Limits(rules, max_iterations), states)
-        self._limits = _Limits(rules, _enough(self._baseline) if max_iterations is None else max_iterations)
+        self._tolerance, self._rules = tolerance or OTHER_KERNELS["f32"], rules
+        self._baseline = _run(model, inputs, rules, max_iterations, states)
+        # A pass may have lost what ends a loop.
+        enough = 1000 + 10 * max(self._baseline.iterations.values(), default=0)
+        self._most = enough if max_iterations is None else max_iterations
+
+    def beside_runtime(self, outputs: Sequence[Array]) -> tuple[str, ...]:
+        """Return in which outputs the runtime's own run of the whole model differs from ours, in words."""
+        theirs = PassRun(dict(zip(self._baseline.outputs, outputs, strict=True)), {})
+        return tuple(differences(self._baseline, theirs, self._tolerance)[0])
 
     def report(self, traced: TracedPass) -> PassReport | None:
         """Return the effect of a pass; None where it is over another model."""
@@ -269,38 +261,14 @@ class PassJudge:
             model = read(path)
             if _interface(model) != self._interface:
                 return None
-            found = _run(model, _retyped(model, self._inputs), self._limits, _retyped_states(model, self._states))
+            inputs, states = _retyped(model, self._inputs), _retyped_states(model, self._states)
+            found = _run(model, inputs, self._rules, self._most, states)
         except LimitReached as error:
             return PassEffect.DIFFERENT, (f"it goes on where the model had ended: {error}",), 0.0
         except StepperError as error:
             return PassEffect.NOT_RUN, (str(error).removeprefix(f"{path}:"),), 0.0
         details, distance = differences(self._baseline, found, self._tolerance)
         return (PassEffect.DIFFERENT if details else PassEffect.EQUAL), tuple(details), distance
-
-
-def runtime_difference(
-    model: Model,
-    inputs: Sequence[Array],
-    outputs: Sequence[Array],
-    rules: Rules = Rules.SPEC,
-    tolerance: Tolerance | None = None,
-    max_iterations: int | None = None,
-    states: Mapping[str, Any] | None = None,
-) -> tuple[str, ...]:
-    """Return in which outputs the runtime's own run of the whole model differs from ours, in words."""
-    ours = _run(model, inputs, _Limits(rules, max_iterations), states)
-    theirs = PassRun(dict(zip(ours.outputs, outputs, strict=True)), {})
-    return tuple(differences(ours, theirs, tolerance or OTHER_KERNELS["f32"])[0])
-
-
-class _Limits(Record):
-    rules: Rules
-    max_iterations: int | None
-
-
-def _enough(baseline: PassRun) -> int:
-    """Return the iterations that a loop is let run after a pass: a pass may have lost what ends it."""
-    return 1000 + 10 * max(baseline.iterations.values(), default=0)
 
 
 Interface = tuple[list[str], int]
@@ -330,13 +298,15 @@ def _retyped_states(model: Model, states: Mapping[str, Any] | None) -> dict[str,
     }
 
 
-def _run(model: Model, inputs: Sequence[Array], limits: _Limits, states: Mapping[str, Any] | None) -> PassRun:
-    compiled = compile_model(model, limits.rules, PluginOperations())
+def _run(
+    model: Model, inputs: Sequence[Array], rules: Rules, most: int | None, states: Mapping[str, Any] | None
+) -> PassRun:
+    compiled = compile_model(model, rules, PluginOperations())
     machine = Machine(
         compiled,
         bind_inputs(model, dict(enumerate(inputs))),
         states=bind_states(compiled, states),
-        max_iterations=limits.max_iterations,
+        max_iterations=most,
         keep_values=False,
     )
     log, ran = LoopLog(), PassRun({}, {})

@@ -21,7 +21,7 @@ import numpy as np
 from stepper.diagnosis.hunt.profiles import BuildModel, BuiltModel, Profile, hunt_worker
 from stepper.diagnosis.reduce.case import case_targets, write_case
 from stepper.diagnosis.reduce.reducing import reduce_model
-from stepper.diagnosis.reduce.trials import FaultCondition, StopsAt
+from stepper.diagnosis.reduce.trials import FaultCondition, RunSettings, StopsAt
 from stepper.files.output import ProtectedFiles
 from stepper.processes.worker import Limits
 from stepper.wording import counted
@@ -84,7 +84,7 @@ def samples() -> Iterator[Case]:
 
 def row(case: Case, folder: Path) -> str:
     """Reduce, write, run the script; a line of the table."""
-    found = reduce_model(case.path, case.inputs, case.condition, rules=case.rules, max_iterations=1000)
+    found = reduce_model(case.path, case.inputs, case.condition, RunSettings(case.rules, 1000))
     if found is None:
         return f"| {case.title} | {case.before} | no fault here | | | |"
     folder.mkdir()

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,10 @@ pytest.importorskip("openvino")
 
 import stepper
 from stepper.cli import main
-from stepper.compare.passes import PassEffect, counts, pass_reports
+from stepper.compare.passes import PassEffect, PassJudge, PassReport, counts, pass_reports
+from stepper.element_types import Array
+from stepper.ir.model import Model
+from stepper.openvino.partner import traced_passes
 from tests.conformance.openvino_subjects import SAMPLES, sample
 from tests.json_answers import checked
 from tests.models import Graph, carried, joined, last
@@ -35,9 +39,13 @@ def overflowing() -> Graph:
     return net
 
 
+def reports_of(model: Model, inputs: Sequence[Array]) -> list[PassReport]:
+    return list(pass_reports(traced_passes(model.path, "CPU", "f32"), PassJudge(model, inputs)))
+
+
 def test_the_pass_that_narrows_integers_is_named(tmp_path: Path) -> None:
     model = overflowing().read(tmp_path)
-    reports = list(pass_reports(model, [np.array([7])]))
+    reports = reports_of(model, [np.array([7])])
     first = next(report for report in reports if report.verdict is PassEffect.DIFFERENT)
     assert first.name == "ov::pass::ConvertPrecision"
     assert any(text.startswith("Loop 'powers', last of 'result'") for text in first.details)
@@ -47,7 +55,7 @@ def test_the_pass_that_narrows_integers_is_named(tmp_path: Path) -> None:
 
 def test_no_pass_changes_a_sample_and_each_can_be_run() -> None:
     model, inputs, _wanted = sample("nested_loop")
-    found = counts(list(pass_reports(model, stepper.bind_inputs(model, inputs))))
+    found = counts(reports_of(model, stepper.bind_inputs(model, inputs)))
     assert found["different"] == found["cannot be run"] == 0
     assert found["equal"] + found["unchanged"] > 100
 
@@ -94,6 +102,6 @@ def test_an_interrupt_leaves_nothing_behind(tmp_path: Path) -> None:
 
 def test_a_pass_after_which_a_loop_does_not_end_is_a_difference() -> None:
     path = SAMPLES / "while_loop" / "model.xml"  # Collatz; 113383 goes beyond 2^31, which OpenVINO narrows to
-    reports = list(pass_reports(stepper.read_model(path), [np.int64(113383)]))
+    reports = reports_of(stepper.read_model(path), [np.asarray(np.int64(113383))])
     broken = next(report for report in reports if report.verdict is PassEffect.DIFFERENT)
     assert "ConvertPrecision" in broken.name and "it goes on where the model had ended" in broken.details[0]

@@ -14,7 +14,7 @@ from stepper.diagnosis.hunt.hunting import (
     HuntProgress,
     HuntReport,
     hunt,
-    known_cases,
+    known_faults,
     run_case,
 )
 from stepper.diagnosis.hunt.profiles import Profile
@@ -30,10 +30,10 @@ def execute(options: argparse.Namespace) -> int:
     """Hunt, or show known faults; FINDING where anything differs, 0 where nothing does, INTERRUPTED after Ctrl+C."""
     if options.fault is None and options.output is None:
         raise UsageError("-o/--output is missing: the folder for the record and the cases; or --fault NAME")
-    cases = () if options.fault is None else known_cases(options.fault)
+    faults = () if options.fault is None else known_faults(options.fault)
     ensure_installed("stepper hunt")
-    if cases:
-        return _show_cases(options, [run_case(case) for case in cases])
+    if faults:
+        return _show_cases(options, [run_case(fault) for fault in faults])
     is_shown = not options.quiet and sys.stderr.isatty()
     count = options.count if options.count or options.time else 100
     try:
@@ -62,11 +62,11 @@ def _show_cases(options: argparse.Namespace, outcomes: list[CaseOutcome]) -> int
     if options.json:
         cases = [
             {
-                "fault": one.case.fault.id,
+                "fault": one.fault.id,
                 "is_shown": one.is_shown,
                 "found": "" if one.found is None else fault_text(one.found),
                 "recognised": one.recognised,
-                "model": str(one.case.folder / "model.xml"),
+                "model": str(one.path),
             }
             for one in outcomes
         ]
@@ -78,7 +78,7 @@ def _show_cases(options: argparse.Namespace, outcomes: list[CaseOutcome]) -> int
 
 
 def _case(outcome: CaseOutcome, *, whole: bool) -> None:
-    fault = outcome.case.fault
+    fault = outcome.fault
     if outcome.found is None:
         say(f"{fault.id}: not there, both compute the same")
     elif outcome.is_shown:
@@ -89,7 +89,7 @@ def _case(outcome: CaseOutcome, *, whole: bool) -> None:
         return
     say(f"  {fault.what}")
     say(f"  in {fault.where}; seen in {fault.versions}")
-    say(f"  {outcome.case.folder / 'model.xml'}:")
+    say(f"  {outcome.path}:")
     for line in outcome.model:
         say(f"    {line}")
     for index, expected in enumerate(outcome.expected):

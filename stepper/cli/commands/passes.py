@@ -19,7 +19,6 @@ from stepper.compare.passes import (
     counts,
     growth,
     pass_reports,
-    runtime_difference,
     search,
 )
 from stepper.engine.compiler import compile_model
@@ -43,18 +42,15 @@ def execute(options: argparse.Namespace) -> int:
     runtime.check()
     states = bind_states(compile_model(model, rules), given_states(model, options.state, options.states))
     show = _progress(wanted=not options.quiet)
+    judge = PassJudge(model, inputs, rules, tolerance, most, states)
+    passes = traced_passes(model.path, runtime.device, runtime.precision, runtime.timeout)
     if options.all:
-        every = pass_reports(
-            model, inputs, runtime.device, runtime.precision, rules, tolerance, most, runtime.timeout, states
-        )
-        found = _of_all(every, show)
+        found = _of_all(pass_reports(passes, judge), show)
     else:
-        judge = PassJudge(model, inputs, rules, tolerance, most, states)
-        passes = traced_passes(model.path, runtime.device, runtime.precision, runtime.timeout)
         found = search(passes, judge, lambda traced: show(f"{traced.number} {traced.name}"))
     show("")
     outputs = OpenVINOPeer(model, runtime, variables_alone(model, states)).run(inputs)
-    apart = runtime_difference(model, inputs, outputs, rules, tolerance, most, states)
+    apart = judge.beside_runtime(outputs)
     if options.json:
         print_json({**_json(options, found), "runtime": list(apart)})
     else:

@@ -15,7 +15,7 @@ from stepper.cli.values import print_json
 from stepper.debug.breakpoints.data_breakpoints import break_description
 from stepper.diagnosis.reduce.case import case_targets, fault_text, write_case
 from stepper.diagnosis.reduce.reducing import Reduction, ReductionProgress, reduce_model
-from stepper.diagnosis.reduce.trials import OPENVINO, DisagreesWith, EndsInError, FaultCondition, StopsAt
+from stepper.diagnosis.reduce.trials import OPENVINO, DisagreesWith, EndsInError, FaultCondition, RunSettings, StopsAt
 from stepper.errors import FINDING, INTERRUPTED, UsageError
 from stepper.files.kinds import is_model_path
 from stepper.openvino.partner import OpenVINOPartner
@@ -42,17 +42,19 @@ def execute(options: argparse.Namespace) -> int:
             model,
             dict(enumerate(inputs)),
             condition,
+            RunSettings(
+                options.rules,
+                options.max_iterations,
+                device=options.device or "CPU",
+                precision=options.precision or "f32",
+                engine=options.engine,
+                choices=tuple(choices.items()),
+                extensions=tuple(map(str, options.extension)),
+                relative=options.rtol,
+                absolute=options.atol,
+            ),
             seconds=options.time,
-            rules=options.rules,
-            max_iterations=options.max_iterations,
-            device=options.device or "CPU",
-            precision=options.precision or "f32",
             states=states,
-            engine=options.engine,
-            choices=choices,
-            extensions=options.extension,
-            relative=options.rtol,
-            absolute=options.atol,
             progress=_show if is_shown else None,
         )
     finally:

@@ -210,13 +210,7 @@ class SeedHunter:
         reduction, admits = None, _stays(path, inputs, fault)
         with contextlib.suppress(StepperError):
             reduction = reduce_model(
-                path,
-                dict(enumerate(inputs)),
-                DisagreesWith(),
-                seconds=REDUCTION,
-                rules=SETTINGS.rules,
-                max_iterations=SETTINGS.max_iterations,
-                admits=admits,
+                path, dict(enumerate(inputs)), DisagreesWith(), SETTINGS, seconds=REDUCTION, admits=admits
             )
         if reduction is None:  # what is not small shows too much to be recognised
             return TriedSeed(_new(seed, fault, (), 0, _place(fault, "")))
@@ -515,20 +509,13 @@ _MEMORY: Final = 2 * 2**30
 _SECONDS: Final = 60.0
 
 
-class KnownCase(Record):
-    """A fault of the catalogue with the folder of its case."""
-
-    fault: RuntimeFault
-    folder: Path
-
-
 class CaseOutcome(Record):
-    """A case as it was run: what shows (None: nothing), by which name that is known, expected and given outputs.
+    """The case of a fault as it was run: what shows (None: nothing), by which name, expected and given outputs.
 
     `model` has a line for each layer.
     """
 
-    case: KnownCase
+    fault: RuntimeFault
     found: FoundFault | None
     recognised: str
     expected: tuple[Array, ...]
@@ -538,29 +525,32 @@ class CaseOutcome(Record):
     @property
     def is_shown(self) -> bool:
         """True if the fault is there in the OpenVINO that is installed."""
-        return self.recognised == self.case.fault.id
+        return self.recognised == self.fault.id
+
+    @property
+    def path(self) -> Path:
+        """The file of its model."""
+        return CASES / self.fault.id / MODEL
 
 
-def known_cases(name: str) -> tuple[KnownCase, ...]:
-    """Return the case of a fault, or those of `all`. UsageError where the catalogue has no such fault."""
-    if name == ALL:
-        return tuple(KnownCase(fault, CASES / fault.id) for fault in FAULTS)
-    found = next((fault for fault in FAULTS if fault.id == name), None)
-    if found is None:
-        near = difflib.get_close_matches(name, [fault.id for fault in FAULTS], 1)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(fault.id for fault in FAULTS)}"
-        raise UsageError(f"--fault {name}: no known fault of the runtime; {hint}")
-    return (KnownCase(found, CASES / name),)
+def known_faults(name: str) -> tuple[RuntimeFault, ...]:
+    """Return the fault of a name, or all for `all`. UsageError where the catalogue has no such fault."""
+    found = tuple(fault for fault in FAULTS if name in (fault.id, ALL))
+    if found:
+        return found
+    near = difflib.get_close_matches(name, [fault.id for fault in FAULTS], 1)
+    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(fault.id for fault in FAULTS)}"
+    raise UsageError(f"--fault {name}: no known fault of the runtime; {hint}")
 
 
-def run_case(case: KnownCase) -> CaseOutcome:
-    """Run a case here and in OpenVINO, in a process of its own, and hold what shows against the catalogue."""
-    path, draft = case.folder / MODEL, read_case(case.folder)
+def run_case(fault: RuntimeFault) -> CaseOutcome:
+    """Run the case of a fault here and in OpenVINO, in a process of its own; compare what shows with the catalogue."""
+    path, draft = CASES / fault.id / MODEL, read_case(CASES / fault.id)
     trial = TryModel(str(path), SETTINGS, DisagreesWith(), wants_outputs=True)
     worker = trial_worker(_MEMORY, with_openvino=True)
     facts, arrays = TrialFacts(None), list[Array]()
     try:
-        facts, arrays = worker.ask_for(TrialFacts, trial, draft.inputs, subject=case.fault.id, limits=Limits(_SECONDS))
+        facts, arrays = worker.ask_for(TrialFacts, trial, draft.inputs, subject=fault.id, limits=Limits(_SECONDS))
         found = facts.fault
     except ENDED as error:
         found = ended_fault(error.end, DisagreesWith())  # type: ignore[attr-defined]  # each of ENDED has it
@@ -570,7 +560,7 @@ def run_case(case: KnownCase) -> CaseOutcome:
         worker.close()
     known = None if found is None else recognised(found, shown_facts(draft, path, found, SETTINGS))
     return CaseOutcome(
-        case,
+        fault,
         found,
         "" if known is None else known.id,
         tuple(arrays[: facts.expected]),

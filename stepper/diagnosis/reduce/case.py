@@ -25,7 +25,7 @@ from typing import Any, Final
 import numpy as np
 
 from stepper import element_types
-from stepper.compare.passes import PassEffect, pass_reports
+from stepper.compare.passes import PassEffect, PassJudge, PassReport, pass_reports
 from stepper.diagnosis.reduce.draft import DraftBody, DraftGraph, DraftLayer, DraftModel, ir_files
 from stepper.diagnosis.reduce.reducing import Reduction
 from stepper.diagnosis.reduce.trials import FaultKind, FoundFault, RunSettings, StopsAt
@@ -36,12 +36,10 @@ from stepper.errors import StepperError
 from stepper.files.kinds import ARRAYS, IR, IR_WEIGHTS, FileKind
 from stepper.files.output import OutputFile, ProtectedFiles, writing_all
 from stepper.ir.reader import read
-from stepper.openvino.partner import NUMPY
+from stepper.openvino.partner import NUMPY, traced_passes
 from stepper.openvino.program import is_installed
 from stepper.ops.operands import shape_text
 from stepper.processes.starting import script_command
-from stepper.records import Record
-from stepper.tensors.tolerances import Tolerance
 from stepper.wording import counted
 
 # The scripts of a case: one that shows the fault, and one for pytest.
@@ -50,39 +48,6 @@ from stepper.wording import counted
 
 MOST_NUMBERS: Final = 1000
 """Elements of a tensor that stand in the script; those of a larger one are in a file."""
-
-
-class ScriptTensor(Record):
-    """A tensor of a script: what numpy alone can hold of it, and its place in the file that has it, too."""
-
-    value: Array
-    file: str
-    key: str
-
-
-class ScriptOutput(Record):
-    """An output: what is expected, and within which tolerance."""
-
-    tensor: ScriptTensor
-    tolerance: Tolerance
-
-
-class ScriptFacts(Record):
-    """Facts of a script: the fault in a sentence, inputs and expected outputs, and how both are run.
-
-    `spec` is the breakpoint of a run that stops.
-    """
-
-    what: str
-    inputs: tuple[ScriptTensor, ...]
-    outputs: tuple[ScriptOutput, ...]
-    device: str
-    precision: str
-    extensions: tuple[str, ...]
-    rules: str
-    max_iterations: int | None
-    engine: str
-    spec: str
 
 
 _HEAD: Final = '''"""$what
@@ -207,43 +172,45 @@ def test_the_reduced_model() -> None:
 '''
 
 
-def with_openvino(facts: ScriptFacts, *, wants_finite: bool = False) -> str:
-    """Return the script that runs a model in OpenVINO; `wants_finite`: any finite numbers are as expected."""
-    return _filled(_NOT_FINITE if wants_finite else _OPENVINO, facts, "openvino and numpy")
-
-
-def _filled(text: str, facts: ScriptFacts, needs: str) -> str:
-    what = facts.what.replace("\\", "/").replace('"""', "'''")
-    said = [f"core.add_extension({one!r})" for one in facts.extensions]
+def _script(text: str, reduction: Reduction, needs: str) -> str:
+    """Return the script that shows or tests the fault of a reduction."""
+    settings, what = reduction.settings, fault_text(reduction.fault).replace("\\", "/").replace('"""', "'''")
+    tolerances = settings.tolerances(exact=reduction.fault.program != "OpenVINO")
+    expected = []
+    for index, value in enumerate(reduction.expected if text is _OPENVINO else ()):
+        tolerance = tolerances.of(None, value)
+        number = _text(value, "expected.npz", f"output_{index}")
+        expected.append(f"({number}, {tolerance.relative!r}, {tolerance.absolute!r})")
+    inputs = zip(input_keys(reduction), reduction.model.inputs, strict=True)
     return Template(text).substitute(
         what=f"{what[:1].upper()}{what[1:]}"[:400].rstrip('"'),
         needs=needs,
-        inputs=_listed([_text(one) for one in facts.inputs]),
-        expected="EXPECTED = "
-        + _listed(
-            [f"({_text(one.tensor)}, {one.tolerance.relative!r}, {one.tolerance.absolute!r})" for one in facts.outputs]
-        )
-        if text is _OPENVINO
-        else "",
-        extensions="\n".join(said),
-        device=repr(facts.device),
-        precision=repr(facts.precision),
-        rules=repr(facts.rules),
-        max_iterations=facts.max_iterations,
-        engine=repr(facts.engine),
-        spec=repr(facts.spec),
+        inputs=_listed([_text(value, "inputs.npz", key) for key, value in inputs]),
+        expected=f"EXPECTED = {_listed(expected)}" if text is _OPENVINO else "",
+        extensions="\n".join(f"core.add_extension({one!r})" for one in settings.extensions),
+        device=repr(settings.device),
+        precision=repr(settings.precision),
+        rules=repr(settings.rules),
+        max_iterations=settings.max_iterations,
+        engine=repr(settings.engine),
+        spec=repr(_spec(reduction)),
     )
+
+
+def _spec(reduction: Reduction) -> str:
+    """Return the breakpoint of a run that stops; empty for another fault."""
+    return reduction.condition.spec if isinstance(reduction.condition, StopsAt) else ""
 
 
 def _listed(items: Sequence[str]) -> str:
     return f"[{''.join(f'{chr(10)}    {item},' for item in items)}{chr(10) if items else ''}]"
 
 
-def _text(tensor: ScriptTensor) -> str:
-    """Return an expression that gives a tensor."""
-    value = tensor.value
+def _text(tensor: Array, file: str, key: str) -> str:
+    """Return an expression that gives a tensor, which the file has, too."""
+    value = _storable(tensor)
     if value.size > MOST_NUMBERS:
-        return f"np.load(HERE / {tensor.file!r})[{tensor.key!r}]"
+        return f"np.load(HERE / {file!r})[{key!r}]"
     kind = "np.str_" if value.dtype.kind == "U" else f"np.{value.dtype.name}{'_' if value.dtype == bool else ''}"
     if not value.size:
         return f"np.zeros({value.shape}, {kind})"
@@ -272,21 +239,19 @@ _MOST_NUMBERS = 16
 _DEFAULTS = {"element_type", "shape"}
 
 
+_FAULTS: Final = {
+    FaultKind.STOP: "the run stops: {message}",
+    FaultKind.ERROR: "the run ends in an error: {message}",
+    FaultKind.REFUSED: "{program} refuses the model: {message}",
+    FaultKind.ENDED: "{message}",
+    FaultKind.SHAPES: "output {output} has another shape in {program}: {message}",
+    FaultKind.VALUES: "output {output} differs from {program}: {message}",
+}
+
+
 def fault_text(fault: FoundFault) -> str:
     """Return a fault in one sentence."""
-    match fault.kind:
-        case FaultKind.STOP:
-            return f"the run stops: {fault.message}"
-        case FaultKind.ERROR:
-            return f"the run ends in an error: {fault.message}"
-        case FaultKind.REFUSED:
-            return f"{fault.program} refuses the model: {fault.message}"
-        case FaultKind.ENDED:
-            return fault.message
-        case FaultKind.SHAPES:
-            return f"output {fault.output} has another shape in {fault.program}: {fault.message}"
-        case FaultKind.VALUES:
-            return f"output {fault.output} differs from {fault.program}: {fault.message}"
+    return _FAULTS[fault.kind].format(message=fault.message, program=fault.program, output=fault.output)
 
 
 def model_lines(draft: DraftModel) -> Iterator[str]:
@@ -375,13 +340,6 @@ _SCRIPT_SECONDS: Final = 60.0
 _MOST_KERNELS: Final = 24
 
 
-class ResponsiblePass(Record):
-    """The first pass of OpenVINO after which a model computes something else, by its number and name."""
-
-    number: int
-    name: str
-
-
 def case_targets(folder: Path, protected: ProtectedFiles, option: str) -> dict[str, OutputFile]:
     """Return the files of a case by name; the folder is made. OutputError where one of them may not be written."""
     targets = {name: OutputFile(folder / name, kind, protected, option) for name, kind in (*FILES, *_FURTHER)}
@@ -409,20 +367,20 @@ def write_case(
     Raise OutputError. The script is one for OpenVINO where that shows the fault, too, which is tried. `finds_pass`:
     where OpenVINO is wrong, the first of its passes that changes the results is sought for the report.
     """
-    contents, facts = _contents(reduction), _script_facts(reduction)
-    is_of_values = reduction.fault.kind in (FaultKind.VALUES, FaultKind.SHAPES)
-    needs = "openvino and numpy"
-    script = _script_for_openvino(reduction, facts)
+    contents, fault = _contents(reduction), reduction.fault
+    is_of_values, is_of_openvino = fault.kind in (FaultKind.VALUES, FaultKind.SHAPES), fault.program == "OpenVINO"
+    needs, template = "openvino and numpy", _template_for_openvino(reduction)
+    script = _script(template, reduction, needs) if template else ""
     with tempfile.TemporaryDirectory(prefix="stepper-reduce-") as name:
         trial = {one: OutputFile(Path(name, one), target.kind) for one, target in targets.items()}
         _write({**contents, "reproduce.py": script.encode()}, trial)
-        if not script or (reduction.fault.program != "OpenVINO" and not shows(trial["reproduce.py"].path)):
-            text = _TWIN if (reduction.twin is not None and is_of_values) else _STOP if facts.spec else _ERROR
-            script, needs = (
-                _filled(text, facts, "stepper, whose engine shows it"),
-                "stepper, whose engine shows it",
-            )
-        found = responsible_pass(reduction, trial["model.xml"].path) if finds_pass else None
+        if not script or not (is_of_openvino or shows(trial["reproduce.py"].path)):
+            needs = "stepper, whose engine shows it"
+            of_ours = _TWIN if reduction.twin is not None and is_of_values else _STOP if _spec(reduction) else _ERROR
+            script = _script(of_ours, reduction, needs)
+        found = None
+        if finds_pass and is_of_values and is_of_openvino:
+            found = first_changing_pass(trial["model.xml"].path, reduction.model.inputs, reduction.settings)
     contents["reproduce.py"] = script.encode()
     contents["REPORT.md"] = _report(reduction, title, found, needs, tuple(contents)).encode()
     _write(contents, targets)
@@ -438,16 +396,16 @@ def shows(script: Path) -> bool:
     return ended.returncode == 1 and b"Traceback" not in ended.stderr
 
 
-def _script_for_openvino(reduction: Reduction, facts: ScriptFacts) -> str:
+def _template_for_openvino(reduction: Reduction) -> str:
     """Return the script in which OpenVINO shows the fault, or might; empty where it cannot."""
     fault = reduction.fault
     if fault.program == "OpenVINO":
-        return with_openvino(facts)
+        return _OPENVINO
     if not is_installed() or reduction.settings.engine != NUMPY or fault.kind is FaultKind.ERROR:
         return ""
     if fault.kind is FaultKind.STOP:
-        return with_openvino(facts, wants_finite=True) if facts.spec in ("nan", "inf") else ""
-    return with_openvino(facts) if reduction.twin is not None and facts.outputs else ""
+        return _NOT_FINITE if _spec(reduction) in ("nan", "inf") else ""
+    return _OPENVINO if reduction.twin is not None and reduction.expected else ""
 
 
 def _write(contents: Mapping[str, bytes], targets: Mapping[str, OutputFile]) -> None:
@@ -456,31 +414,16 @@ def _write(contents: Mapping[str, bytes], targets: Mapping[str, OutputFile]) -> 
             file.write(content)
 
 
-def responsible_pass(reduction: Reduction, path: Path) -> ResponsiblePass | None:
-    """Return the first pass after which a reduced model, which stands in this file, computes something else.
+def first_changing_pass(path: Path, inputs: Sequence[Array], settings: RunSettings) -> PassReport | None:
+    """Return the first pass of OpenVINO after which the model of a file computes something else.
 
-    None where no pass does (then it is a kernel of the plugin, or how it runs loops), or where it is not OpenVINO's.
+    None where no pass does: then it is a kernel of the plugin, or how it runs loops.
     """
-    if reduction.fault.kind not in (FaultKind.VALUES, FaultKind.SHAPES) or reduction.fault.program != "OpenVINO":
-        return None
-    return first_changing_pass(path, reduction.model.inputs, reduction.settings)
-
-
-def first_changing_pass(path: Path, inputs: Sequence[Array], settings: RunSettings) -> ResponsiblePass | None:
-    """Return the first pass of OpenVINO after which the model of a file computes something else; None for none."""
-    try:
-        for report in pass_reports(
-            read(path),
-            inputs,
-            settings.device,
-            settings.precision,
-            max_iterations=settings.max_iterations,
-            timeout=_PASS_SECONDS,
-        ):
+    with contextlib.suppress(StepperError):
+        judge = PassJudge(read(path), inputs, max_iterations=settings.max_iterations)
+        for report in pass_reports(traced_passes(path, settings.device, settings.precision, _PASS_SECONDS), judge):
             if report.verdict is PassEffect.DIFFERENT:
-                return ResponsiblePass(report.number, report.name)
-    except StepperError:
-        return None
+                return report
     return None
 
 
@@ -500,29 +443,6 @@ def _contents(reduction: Reduction) -> dict[str, bytes]:
     found["reproduce.py"] = b""
     found["test_reduced.py"] = TEST.encode()
     return found
-
-
-def _script_facts(reduction: Reduction) -> ScriptFacts:
-    settings = reduction.settings
-    tolerances = settings.tolerances(exact=reduction.fault.program != "OpenVINO")
-    return ScriptFacts(
-        what=fault_text(reduction.fault),
-        inputs=tuple(
-            ScriptTensor(_storable(value), "inputs.npz", key)
-            for key, value in zip(input_keys(reduction), reduction.model.inputs, strict=True)
-        ),
-        outputs=tuple(
-            ScriptOutput(ScriptTensor(_storable(value), "expected.npz", f"output_{k}"), tolerances.of(None, value))
-            for k, value in enumerate(reduction.expected)
-        ),
-        device=settings.device,
-        precision=settings.precision,
-        extensions=settings.extensions,
-        rules=settings.rules,
-        max_iterations=settings.max_iterations,
-        engine=settings.engine,
-        spec=reduction.condition.spec if isinstance(reduction.condition, StopsAt) else "",
-    )
 
 
 def input_keys(reduction: Reduction) -> tuple[str, ...]:
@@ -554,7 +474,7 @@ def _storable(value: Array) -> Array:
     return value.astype(np.float32 if is_floating(value.dtype) else np.int32)
 
 
-def _report(reduction: Reduction, title: str, found: ResponsiblePass | None, needs: str, files: tuple[str, ...]) -> str:
+def _report(reduction: Reduction, title: str, found: PassReport | None, needs: str, files: tuple[str, ...]) -> str:
     before, after = reduction.operations
     lines = [f"# {_headline(reduction)}", "", _sentence(reduction), ""]
     lines += ["## To reproduce", "", "    python reproduce.py", ""]
@@ -616,7 +536,7 @@ def _shown(value: Array) -> str:
     return f"{type_text(value)} {value_text(value)}".replace("|", "\\|")
 
 
-def _where(reduction: Reduction, found: ResponsiblePass | None) -> list[str]:
+def _where(reduction: Reduction, found: PassReport | None) -> list[str]:
     if found is not None:
         return [f"The first pass after which the model computes something else is {found.number}, {found.name}."]
     if reduction.fault.kind is FaultKind.REFUSED:

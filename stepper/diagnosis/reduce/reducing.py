@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final
@@ -31,12 +31,14 @@ from stepper.diagnosis.reduce.trials import (
     AnyFault,
     ChosenKernel,
     DisagreesWith,
+    EndsInError,
     FaultCondition,
     FaultKind,
     FoundFault,
     ObservedRun,
     Pair,
     RunSettings,
+    StopsAt,
     TrialOutcome,
     TrialRunner,
 )
@@ -94,28 +96,19 @@ def reduce_model(
     model: ModelSource,
     inputs: Mapping[str | int, Any],
     condition: FaultCondition | None = None,
+    settings: RunSettings | None = None,
     *,
     seconds: float = SECONDS,
-    rules: str | Rules = Rules.SPEC,
-    max_iterations: int | None = None,
-    device: str = "CPU",
-    precision: str = "f32",
     states: Mapping[str, Any] | None = None,
-    engine: str = "numpy",
-    choices: Mapping[str, str] | None = None,
-    extensions: Sequence[str] = (),
-    relative: float | None = None,
-    absolute: float | None = None,
     admits: Callable[[DraftModel], bool] | None = None,
     progress: Callable[[ReductionProgress], object] | None = None,
 ) -> Reduction | None:
     """Return the smallest model found within so many seconds that has the same fault; None where it has none.
 
     `condition` is one of `conditions`: StopsAt("nan"), EndsInError(), DisagreesWith("openvino"), DisagreesWith(PATH of
-    a healthy model), or None for whichever holds. `states` are what variables begin with, which become Constants of the
-    model. `engine`, `choices` and `extensions` say who computes our run; `relative` and `absolute` are tolerances of
-    floats, instead of those of the element type. `admits` says which candidates may be taken. Ctrl+C ends it with the
-    best so far (`is_interrupted`). Raises what reading the model and its inputs raises.
+    a healthy model), or None for whichever holds. `settings` say how candidates are run. `states` are what variables
+    begin with, which become Constants of the model. `admits` says which candidates may be taken. Ctrl+C ends it with
+    the best so far (`is_interrupted`). Raises what reading the model and its inputs raises.
     """
     subject = opened(model)
     draft = DraftModel.of(subject, bind_inputs(subject, inputs))
@@ -127,18 +120,7 @@ def reduce_model(
         other = opened(condition.reference)
         twin = DraftModel.of(other, bind_inputs(other, dict(enumerate(draft.inputs))))
         edits.begin_with(twin, begins)
-    settings = RunSettings(
-        str(Rules(rules).value),
-        max_iterations,
-        device=device,
-        precision=precision,
-        engine=engine,
-        choices=tuple((choices or {}).items()),
-        extensions=tuple(map(str, extensions)),
-        relative=relative,
-        absolute=absolute,
-    )
-    runner = TrialRunner(condition, settings)
+    runner = TrialRunner(condition, settings or RunSettings())
     try:
         return _Reducer(Pair(draft, twin), runner, seconds, admits, progress).reduction()
     finally:
@@ -241,7 +223,11 @@ class _Reducer:
         if fault.kind is FaultKind.ENDED:
             runner.limit(2 * _LEAST_LIMIT)
         if isinstance(runner.condition, AnyFault):
-            runner.condition = _condition_of(fault)
+            conditions: dict[FaultKind, FaultCondition] = {
+                FaultKind.STOP: StopsAt("nan"),
+                FaultKind.ERROR: EndsInError(),
+            }
+            runner.condition = conditions.get(fault.kind, DisagreesWith(OPENVINO))
         if outcome.moves:
             runner.settings = replace(runner.settings, most_moves=2 * outcome.moves + _MORE_MOVES)
         settings, began = runner.settings, time.monotonic()
@@ -504,16 +490,6 @@ class _Reducer:
             layers = [LayerAddress(scope, key) for scope, graph in self._pair.model.graphs() for key in graph.layers]
             for one in layers:
                 self._attempt(what, partial(_declare_shapes, observed=self._observed, only=one), any_size=True)
-
-
-def _condition_of(fault: FoundFault) -> FaultCondition:
-    from stepper.diagnosis.reduce.trials import EndsInError, StopsAt
-
-    if fault.kind is FaultKind.STOP:
-        return StopsAt("nan")
-    if fault.kind is FaultKind.ERROR:
-        return EndsInError()
-    return DisagreesWith(OPENVINO)
 
 
 # --- changes, for either side -----------------------------------------------------------------------------------------

@@ -94,14 +94,14 @@ def test_a_model_that_both_refuse_is_no_disagreement(tmp_path: Path) -> None:
     import openvino.opset13 as ops
 
     from stepper.diagnosis.reduce.reducing import reduce_model
-    from stepper.diagnosis.reduce.trials import DisagreesWith
+    from stepper.diagnosis.reduce.trials import DisagreesWith, RunSettings
 
     x = ops.parameter([1], np.float32)
     model = openvino.Model([ops.reshape(x, ops.constant(np.array([1], np.int64)), False)], [x], "reshaped")
     path = tmp_path / "m.xml"
     openvino.serialize(model, str(path), str(path.with_suffix(".bin")))
     path.with_suffix(".bin").write_bytes(bytes(8))  # the shape [0], which one element cannot take
-    assert reduce_model(path, {0: np.ones(1, np.float32)}, DisagreesWith(), rules="openvino") is None
+    assert reduce_model(path, {0: np.ones(1, np.float32)}, DisagreesWith(), RunSettings("openvino")) is None
 
 
 def test_layers_of_networks_are_built_in_many_forms() -> None:
