@@ -11,9 +11,8 @@ from stepper import __version__
 from stepper.cli.printing import wrapped
 from stepper.debug.causes.cause import NonFinite, cause_data
 from stepper.diagnosis.findings import GRAVITY, Detail, Finding, Severity
-from stepper.diagnosis.junit import junit
+from stepper.diagnosis.logs import junit, sarif
 from stepper.diagnosis.rule import Rule, rules
-from stepper.diagnosis.sarif import sarif
 from stepper.diagnosis.selection import Selection, settings
 from stepper.diagnosis.texts import consequence, remedy, report_lines, sentence
 from stepper.errors import FINDING, OutputError

@@ -1,4 +1,4 @@
-"""What finds the places where each rule is broken."""
+"""Finders: functions that find the places where each rule is broken."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import stepper.diagnosis.check.rules
 import stepper.diagnosis.lint.rules
-import stepper.diagnosis.precision.rules  # noqa: F401  # each of its modules adds its own
+import stepper.diagnosis.precision.checking  # noqa: F401  # each of its modules adds its own
 from stepper.diagnosis.rule import FINDERS, RuleFinder, SubjectKind
 
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import cached_property
+from itertools import repeat
 from threading import Timer
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeVar
@@ -17,7 +18,7 @@ import numpy as np
 from stepper.debug.debugger import Debugger
 from stepper.element_types import Array, is_floating
 from stepper.engine.compiler import compile_model, partner_in
-from stepper.engine.frames import Event, EventKind, Every, Frame
+from stepper.engine.frames import Event, EventKind, Every
 from stepper.engine.machine import Machine
 from stepper.engine.program import CompiledModel, LoopPlan, Operation, Partner, Program
 from stepper.engine.run import output_names
@@ -515,10 +516,15 @@ def walk(
             break
         if not _same(ours, theirs):
             return SideBySide(tuple(found.values()), _other_way(plain, narrow, ours, file))
-        if ours.kind is EventKind.OPERATION:
-            _look(plain, ours, theirs, allowed, found)
-        elif ours.kind is EventKind.BEGUN and ported is not None:
-            _look_at_ports(plain, ours, theirs, allowed, ported, found)
+        for layer, exact, lost in _pairs(ours, theirs, ported):
+            if exact is lost or exact.shape != lost.shape or exact.dtype != lost.dtype:
+                continue
+            if np.array_equal(exact, lost, equal_nan=is_floating(exact.dtype)):
+                continue
+            for harm, places in _harms(exact, lost, allowed):
+                key = layer_key(layer), harm
+                if key not in found:
+                    found[key] = _parting(plain, layer, harm, places, exact, lost)
     return SideBySide(tuple(found.values()), None)
 
 
@@ -530,55 +536,21 @@ def _same(ours: Event, theirs: Event) -> bool:
     return one.phase is other.phase
 
 
-def _look(
-    machine: Machine, ours: Event, theirs: Event, allowed: float, found: dict[tuple[LayerKey, Harm], Parting]
-) -> None:
-    operation = ours.frame.program.operations[ours.frame.pc - 1]
-    other = theirs.frame.program.operations[theirs.frame.pc - 1]
-    for slot, their_slot in zip(operation.outputs, other.outputs, strict=True):
-        exact, narrow = _value(ours.frame, slot), _value(theirs.frame, their_slot)
-        if exact is not None and narrow is not None:
-            _compare(machine, operation.layer, exact, narrow, allowed, found)
-
-
-def _look_at_ports(
-    machine: Machine,
-    ours: Event,
-    theirs: Event,
-    allowed: float,
-    dtype: np.dtype[Any],
-    found: dict[tuple[LayerKey, Harm], Parting],
-) -> None:
-    program, other = ours.frame.program, theirs.frame.program
-    slots = zip(program.graph.parameters, program.parameters, other.parameters, strict=True)
-    for layer, slot, their_slot in slots:
-        exact, given = _value(ours.frame, slot), _value(theirs.frame, their_slot)
-        if exact is not None and given is not None:
-            _compare(machine, layer, exact, rounded(given, dtype), allowed, found)
-
-
-def _compare(
-    machine: Machine,
-    layer: Layer,
-    exact: Any,
-    narrow: Any,
-    allowed: float,
-    found: dict[tuple[LayerKey, Harm], Parting],
-) -> None:
-    """Take note of the harms that a layer's value has for the first time."""
-    if exact is narrow or exact.shape != narrow.shape or exact.dtype != narrow.dtype:
+def _pairs(ours: Event, theirs: Event, ported: np.dtype[Any] | None) -> Iterator[tuple[Layer, Array, Array]]:
+    """Yield what an operation gives on both sides, or, rounded to `ported`, what a body begins with."""
+    one, other = ours.frame, theirs.frame
+    if ours.kind is EventKind.OPERATION:
+        (mine, yours), ported = (frame.program.operations[frame.pc - 1] for frame in (one, other)), None
+        places = zip(repeat(mine.layer), mine.outputs, yours.outputs, strict=False)
+    elif ours.kind is EventKind.BEGUN and ported is not None:
+        program = one.program
+        places = zip(program.graph.parameters, program.parameters, other.program.parameters, strict=True)
+    else:
         return
-    if np.array_equal(exact, narrow, equal_nan=is_floating(exact.dtype)):
-        return
-    key = layer_key(layer)
-    for harm, places in _harms(exact, narrow, allowed):
-        if (key, harm) not in found:
-            found[key, harm] = _parting(machine, layer, harm, places, exact, narrow)
-
-
-def _value(frame: Frame, slot: int) -> Any:
-    value = frame.values[slot]
-    return None if value is None else np.asarray(value)
+    for layer, slot, their_slot in places:
+        exact, lost = one.values[slot], other.values[their_slot]
+        if exact is not None and lost is not None:
+            yield layer, np.asarray(exact), np.asarray(lost) if ported is None else rounded(np.asarray(lost), ported)
 
 
 def _harms(exact: Any, narrow: Any, allowed: float) -> list[tuple[Harm, Any]]:

@@ -17,14 +17,15 @@ import numpy as np
 
 from stepper.diagnosis.findings import NOTE
 from stepper.diagnosis.lint.subjects import (
+    DECIDING,
     LayerSubject,
     ModelSubject,
     integer_attribute,
     known_chain,
     known_value,
     of_port,
+    refusal,
 )
-from stepper.diagnosis.lint.trials import DECIDING, refusal
 from stepper.diagnosis.rule import Hits, RuleHit, found_by, outside
 from stepper.errors import KernelError
 from stepper.ir.constants import constant_shape, constant_type
@@ -37,15 +38,15 @@ from stepper.ops.recurrent import activations_of_gates
 
 
 _AXES: Final[Mapping[str, int | str]] = {
-    type: at
+    type: int(at) if at.isdecimal() else at
     for at, types in {
         "axis": "Concat LogSoftmax Softmax TopK",
-        1: (
+        "1": (
             "CumSum MVN ReduceL1 ReduceL2 ReduceLogicalAnd ReduceLogicalOr ReduceMax ReduceMean ReduceMin "
             "ReduceProd ReduceSum Split Squeeze Transpose VariadicSplit"
         ),
-        2: "Gather",
-        3: "ScatterElementsUpdate ScatterUpdate",
+        "2": "Gather",
+        "3": "ScatterElementsUpdate ScatterUpdate",
     }.items()
     for type in types.split()
 }
