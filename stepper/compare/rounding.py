@@ -39,24 +39,15 @@ from stepper.tensors.difference import Distance, agree_exactly, measure
 from stepper.tensors.tolerances import Tolerance, Tolerances
 
 SUMS: Final[Mapping[str, Indices | None]] = {
-    "MatMul": None,
-    "GroupedMatMul": None,
-    "Einsum": None,
-    "Convolution": None,
-    "GroupConvolution": None,
-    "ConvolutionBackpropData": None,
-    "GroupConvolutionBackpropData": None,
+    **dict.fromkeys(
+        (
+            *("MatMul", "GroupedMatMul", "Einsum", "Convolution", "GroupConvolution", "ConvolutionBackpropData"),
+            *("GroupConvolutionBackpropData", "ReduceSum", "ReduceMean", "AvgPool", "AdaptiveAvgPool", "CumSum"),
+            *("EmbeddingBagOffsetsSum", "EmbeddingBagPackedSum", "EmbeddingBagOffsets", "EmbeddingBagPacked"),
+            "EmbeddingSegmentsSum",
+        )
+    ),
     "DeformableConvolution": (0, 2, 3),
-    "ReduceSum": None,
-    "ReduceMean": None,
-    "AvgPool": None,
-    "AdaptiveAvgPool": None,
-    "CumSum": None,
-    "EmbeddingBagOffsetsSum": None,
-    "EmbeddingBagPackedSum": None,
-    "EmbeddingBagOffsets": None,
-    "EmbeddingBagPacked": None,
-    "EmbeddingSegmentsSum": None,
 }
 """Types, and which of their floating inputs are factors of the products (None: all)."""
 

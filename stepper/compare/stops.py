@@ -275,40 +275,30 @@ ABOVE: Final = 2
 class DifferenceGrid(Brief):
     """One execution of a graph beside the reference.
 
-    `lines` map an iteration to the absolute differences of all operations and to their standings, `worst` are the
-    largest of each over all iterations: arrays of shape [operations].
+    `lines` map an iteration to the absolute differences of all operations and, in a second row, their standings;
+    `worst` has the largest of each over all iterations: arrays of shape [2, operations].
     """
 
     unshown: ClassVar = ("program", "lines", "worst")
 
     program: Program
-    lines: Mapping[int, tuple[Array, Array]]
-    worst: tuple[Array, Array]
+    lines: Mapping[int, Array]
+    worst: Array
 
-    def window(self, first: int, iterations: int, operations: Array) -> tuple[Array, Array]:
-        """Return differences and standings of these operations, arrays of shape [iterations, operations]."""
-        distances = np.zeros((iterations, len(operations)))
-        standings = np.full(distances.shape, NOT_COMPARED, np.int8)
-        for row in range(iterations):
-            line = self.lines.get(first + row)
-            if line is not None:
-                distances[row], standings[row] = line[0][operations], line[1][operations]
-        return distances, standings
+    def window(self, first: int, iterations: int, operations: Array) -> Array:
+        """Return differences and standings of these operations, of shape [2, iterations, operations]."""
+        unknown = _unknown(len(self.program.operations))
+        lines = [self.lines.get(first + row, unknown)[:, operations] for row in range(iterations)]
+        return np.stack(lines, 1) if lines else np.zeros((2, 0, len(operations)))
 
     def worst_of(self, operations: Sequence[int]) -> LargestDifference | None:
         """Return the largest over all known iterations; None where none of these operations was compared."""
-        at = list(operations)
-        distances, standings = self.worst[0][at], self.worst[1][at]
-        if not at or int(standings.max()) == NOT_COMPARED:
-            return None
-        return LargestDifference(float(distances.max()), int(standings.max()) == ABOVE)
+        return _largest(self.worst[:, list(operations)])
 
     def at(self, cell: Cell) -> LargestDifference | None:
         """Return the difference of one cell; None where it was not compared."""
         line = self.lines.get(cell.iteration)
-        if line is None or int(line[1][cell.operation]) == NOT_COMPARED:
-            return None
-        return LargestDifference(float(line[0][cell.operation]), int(line[1][cell.operation]) == ABOVE)
+        return None if line is None else _largest(line[:, [cell.operation]])
 
     def next_above(self, after: Cell, *, backward: bool = False) -> Cell | None:
         """Return the next known cell in time that leaves its tolerance and did not one iteration before."""
@@ -321,21 +311,27 @@ class DifferenceGrid(Brief):
         return next_cell(((at, begins(at)) for at in sorted(self.lines, reverse=backward)), after, backward=backward)
 
 
+def _unknown(operations: int) -> Array:
+    return np.array([[0.0], [NOT_COMPARED]]).repeat(operations, 1)
+
+
+def _largest(line: Array) -> LargestDifference | None:
+    if not line.size or line[1].max() == NOT_COMPARED:
+        return None
+    return LargestDifference(float(line[0].max()), bool(line[1].max() == ABOVE))
+
+
 class DifferenceGridBuilder:
     """Collects the cells of one execution of a graph."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
-        self._lines: dict[int, tuple[Array, Array]] = {}
-        self._worst = self._empty()
+        self._lines: dict[int, Array] = {}
+        self._worst = _unknown(len(program.operations))
         self._complete: set[int] = set()
         self._view: DifferenceGrid | None = None
         self.ended: int | None = None
         """Number of iterations of the loop, once it is known."""
-
-    def _empty(self) -> tuple[Array, Array]:
-        count = len(self._program.operations)
-        return np.zeros(count), np.full(count, NOT_COMPARED, np.int8)
 
     @property
     def count(self) -> int:
@@ -352,13 +348,13 @@ class DifferenceGridBuilder:
         if iteration in self._complete:
             return
         known = self._lines.get(iteration)
-        line = self._empty() if known is None else _copy(known)
-        self._worst = _copy(self._worst)
+        # Copies, so that a grid that was given out does not change.
+        line = _unknown(len(self._program.operations)) if known is None else known.copy()
+        self._worst = self._worst.copy()
         for one in found:
-            for distances, standings in (line, self._worst):
-                distances[one.index] = max(distances[one.index], one.distance)
-                standing = ABOVE if one.is_above else SAME if one.measure is None else WITHIN
-                standings[one.index] = max(standings[one.index], standing)
+            standing = ABOVE if one.is_above else SAME if one.measure is None else WITHIN
+            for table in (line, self._worst):
+                table[:, one.index] = np.fmax(table[:, one.index], (one.distance, standing))
         self._lines[iteration] = line
         self._view = None
         if closed:
@@ -369,11 +365,6 @@ class DifferenceGridBuilder:
         if self._view is None:
             self._view = DifferenceGrid(self._program, dict(self._lines), self._worst)
         return self._view
-
-
-def _copy(line: tuple[Array, Array]) -> tuple[Array, Array]:
-    """Return a copy, so that a grid that was given out does not change."""
-    return line[0].copy(), line[1].copy()
 
 
 # ---------------------------------------------------------------------------------------------------------------------
