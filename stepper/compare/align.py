@@ -1,6 +1,6 @@
 """Which layer of one model stands for which of another: by name where names hold, else by structure.
 
-    alignment = align(ours, theirs)
+    alignment = Alignment(ours, theirs, compiled, rules)
     alignment.pair(graph).partner(layer.id)        # the reference's layer, or None
 
 Two ways are tried for each pair of graphs: names first, then what the structure adds; and structure alone (operations
@@ -13,13 +13,20 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
 from msgspec.structs import replace
 
 from stepper.compare.constant_differences import ConstantValues
-from stepper.errors import InputError
+from stepper.element_types import Array
+from stepper.engine.compiler import compile_model
+from stepper.engine.inputs import bind_states, variables_of
+from stepper.engine.machine import Machine
+from stepper.engine.program import CompiledModel, Partner
+from stepper.engine.rules import Rules
+from stepper.errors import InputError, ModelError
 from stepper.ir.model import Body, Graph, Layer, Model, Source
 from stepper.operation_types import NO_OPERATIONS
 from stepper.records import Record
@@ -264,9 +271,26 @@ class GraphPair(Record, eq=False):
 
 
 class Alignment:
-    """All pairs of graphs of two models, outer before inner."""
+    """Two models with all pairs of their graphs, outer before inner.
 
-    def __init__(self, pairs: Sequence[GraphPair]) -> None:
+    `compiled` is ours, None where that cannot be; `given` are pairs of names that the user knows to stand for each
+    other. ModelError where the reference cannot be run.
+    """
+
+    def __init__(
+        self,
+        ours: Model,
+        theirs: Model,
+        compiled: CompiledModel | None,
+        rules: Rules,
+        partner: Partner | None = None,
+        given: Mapping[str, str] | None = None,
+    ) -> None:
+        self.constants = ConstantValues(ours, compiled), ConstantValues(theirs, compile_model(theirs, rules, partner))
+        self._theirs, self._rules, self._partner = theirs, rules, partner
+        pairs: list[GraphPair] = []
+        anchors = _outer_anchors(ours.graph, theirs.graph)
+        _descend(ours.graph, theirs.graph, (), anchors, dict(given or {}), self.constants, pairs)
         self.pairs = tuple(pairs)
         self._by_graph = {id(pair.ours): pair for pair in pairs}
 
@@ -274,19 +298,41 @@ class Alignment:
         """Return the pair of one of our graphs."""
         return self._by_graph.get(id(graph))
 
+    @cached_property
+    def _ordered(self) -> CompiledModel:
+        """The reference with the layers of each graph in our order where they stand for ours, so that both runs do the
+        same things in the same order. What it computes stays the same."""
+        order = {id(pair.theirs): _order(pair) for pair in self.pairs}
+        model = replace(self._theirs, graph=_reordered(self._theirs.graph, order), reopen=None)
+        return compile_model(model, self._rules, self._partner)
 
-def align(
-    ours: Model,
-    theirs: Model,
-    given: Mapping[str, str] | None = None,
-    constants: tuple[ConstantValues, ConstantValues] | None = None,
-) -> Alignment:
-    """Return the pairs of two models; `given` are pairs of names that the user knows to stand for each other."""
-    values = constants or (ConstantValues(ours), ConstantValues(theirs))
-    pairs: list[GraphPair] = []
-    anchors = _outer_anchors(ours.graph, theirs.graph)
-    _descend(ours.graph, theirs.graph, (), anchors, dict(given or {}), values, pairs)
-    return Alignment(pairs)
+    def machine(
+        self,
+        inputs: Sequence[Array],
+        max_iterations: int | None,
+        states: Mapping[str, Any] | None = None,
+        given: Mapping[int, Array] | None = None,
+    ) -> Machine:
+        """Return a machine for the reference; `inputs` and `states` are ours, these by the same names.
+
+        `given` are values of its own inputs, by their positions in its file. ModelError for an input of its own.
+        """
+        pair, ordered = self.pairs[0], self._ordered
+        position = {layer.id: index for index, layer in enumerate(pair.ours.parameters)}
+        own = {self._theirs.graph.parameters[place].id: value for place, value in (given or {}).items()}
+        bound = []
+        for parameter in ordered.main.graph.parameters:
+            if parameter.id in own:
+                bound.append(own[parameter.id])
+            elif (origin := position.get(pair.reverse.get(parameter.id, -1))) is not None:
+                bound.append(inputs[origin])
+            else:
+                raise ModelError(
+                    f"{ordered.model.path}: its input '{parameter.name}' has no counterpart; name it with --align"
+                )
+        names = {variable.name for variable in variables_of(ordered.model)}
+        shared = {name: value for name, value in (states or {}).items() if name in names}
+        return Machine(ordered, bound, max_iterations=max_iterations, states=bind_states(ordered, shared))
 
 
 def _descend(
@@ -418,13 +464,6 @@ def _given_out_alike(body: Body, other: Body) -> Iterator[tuple[int, int]]:
 def _named(mine: Sequence[Layer], others: Sequence[Layer]) -> dict[int, int]:
     names = {layer.name: layer.id for layer in others if layer.name}
     return {layer.id: names[layer.name] for layer in mine if layer.name in names}
-
-
-def follow_order(theirs: Model, alignment: Alignment) -> Model:
-    """Return the reference with the layers of each graph in our order where they stand for ours, so that both runs do
-    the same things in the same order. What it computes stays the same."""
-    order = {id(pair.theirs): _order(pair) for pair in alignment.pairs}
-    return replace(theirs, graph=_reordered(theirs.graph, order), reopen=None)
 
 
 def _order(pair: GraphPair) -> dict[int, float]:

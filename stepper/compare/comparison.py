@@ -7,8 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from stepper.compare.align import Alignment, align, follow_order
-from stepper.compare.constant_differences import ConstantValues
+from stepper.compare.align import Alignment
 from stepper.compare.file_differences import FileCauses, FileDifference, file_differences
 from stepper.compare.observations import ErrorOrigin, Observations, SideFailure, ValueMismatch, path_text
 from stepper.compare.references.model import ModelReference
@@ -19,12 +18,12 @@ from stepper.compare.verdict import ComparisonVerdict, verdict
 from stepper.compare.walk import LockstepWalk
 from stepper.element_types import Array
 from stepper.engine.compiler import compile_model
-from stepper.engine.inputs import bind_inputs, bind_states, variables_of
+from stepper.engine.inputs import bind_inputs, bind_states
 from stepper.engine.machine import Machine
 from stepper.engine.program import CompiledModel, Partner, operations_elsewhere
 from stepper.engine.rules import Rules, rules_called
 from stepper.errors import ModelError
-from stepper.ir.model import Layer, Model
+from stepper.ir.model import Layer
 from stepper.ir.reader import ModelSource, opened
 from stepper.ops.emulation import emulated_dtype
 from stepper.records import Record
@@ -79,24 +78,19 @@ def compare_models(
     """
     ours, theirs, rules = opened(ours), opened(theirs), rules_called(rules)
     inputs = bind_inputs(ours, inputs) if isinstance(inputs, Mapping) else inputs
-    reference_partner = reference_partner or partner
-    reference = compile_model(theirs, rules, reference_partner)
     observations = Observations()
     try:
         compiled = compile_model(ours, rules, partner)
     except ModelError as error:
         compiled, observations.findings = None, [SideFailure((), None, str(error), ours=True)]
-    constants = ConstantValues(ours, compiled), ConstantValues(theirs, reference)
-    alignment = align(ours, theirs, given, constants)
-    differences = file_differences(alignment, *constants)
+    alignment = Alignment(ours, theirs, compiled, rules, reference_partner or partner, given)
+    differences = file_differences(alignment, *alignment.constants)
     causes = FileCauses(ours, differences)
     title = title or theirs.path.name
     if compiled is not None:
         own = bind_states(compiled, states)
         machine = Machine(compiled, inputs, max_iterations=max_iterations, states=own)
-        other = reference_machine(
-            theirs, rules, alignment, inputs, max_iterations, reference_partner, own, reference_inputs
-        )
+        other = alignment.machine(inputs, max_iterations, own, reference_inputs)
         followed = ModelReference(other, alignment, title)
         observations = LockstepWalk(machine, followed, tolerances or Tolerances()).run()
     found = verdict(observations, causes, title)
@@ -175,54 +169,3 @@ def _has_grown(observations: Observations) -> bool:
     """True if what is outside of the tolerance first came in with inputs, all of which are within it."""
     findings = observations.ordered(exact=False)
     return bool(findings) and isinstance(findings[0], ValueMismatch) and findings[0].origin is ErrorOrigin.CARRIED
-
-
-def reference_machine(
-    theirs: Model,
-    rules: Rules,
-    alignment: Alignment,
-    inputs: Sequence[Array],
-    max_iterations: int | None,
-    partner: Partner | None = None,
-    states: Mapping[str, Any] | None = None,
-    given: Mapping[int, Array] | None = None,
-) -> Machine:
-    """Return a machine for the reference, its layers in our order; `inputs` and `states` are ours, these by the same
-    names, `given` are values of its own inputs, by their positions in its file.
-
-    ModelError for an input of its own.
-    """
-    ordered = compile_model(follow_order(theirs, alignment), rules, partner)
-    own = {theirs.graph.parameters[place].id: value for place, value in (given or {}).items()}
-    return machine_beside(ordered, alignment, inputs, max_iterations, states, own)
-
-
-def machine_beside(
-    ordered: CompiledModel,
-    alignment: Alignment,
-    inputs: Sequence[Array],
-    max_iterations: int | None,
-    states: Mapping[str, Any] | None = None,
-    given: Mapping[int, Array] | None = None,
-) -> Machine:
-    """Return the same of a reference that is compiled already, its layers in our order (`follow_order`).
-
-    `given` are the values of its own inputs, by the ids of their layers.
-    """
-    pair = alignment.pairs[0]
-    position = {layer.id: index for index, layer in enumerate(pair.ours.parameters)}
-    own = given or {}
-    bound = []
-    for parameter in ordered.main.graph.parameters:
-        if parameter.id in own:
-            bound.append(own[parameter.id])
-            continue
-        origin = pair.reverse.get(parameter.id)
-        if origin is None or origin not in position:
-            raise ModelError(
-                f"{ordered.model.path}: its input '{parameter.name}' has no counterpart; name it with --align"
-            )
-        bound.append(inputs[position[origin]])
-    names = {variable.name for variable in variables_of(ordered.model)}
-    shared = {name: value for name, value in (states or {}).items() if name in names}
-    return Machine(ordered, bound, max_iterations=max_iterations, states=bind_states(ordered, shared))

@@ -47,7 +47,7 @@ class ValueBeside(Record):
 
 
 class DifferenceTally(Struct):
-    """How often a value was compared, how often it was another one, and how: `first` is where first."""
+    """How often a value was compared, how often it was another one, and how."""
 
     compared: int = 0
     different: int = 0
@@ -55,9 +55,8 @@ class DifferenceTally(Struct):
     mended: int = 0
     broken: int = 0
     largest: float = 0.0
-    first: Numbers | None = None
 
-    def add(self, found: Difference, numbers: Numbers) -> bool:
+    def add(self, found: Difference) -> bool:
         """Add one comparison; True if the value is another one, beyond the tolerance."""
         self.compared += 1
         if found.change is Change.SAME:
@@ -69,8 +68,6 @@ class DifferenceTally(Struct):
         self.mended += found.change is Change.MENDED
         self.broken += found.change is Change.BROKEN
         self.largest = max(self.largest, found.largest or 0.0)
-        if self.first is None:
-            self.first = numbers
         return True
 
 
@@ -128,12 +125,12 @@ class _Walk(Struct):
             gap = difference(theirs, ours, self.tolerances.of(layer, ours))
             key = id(frame.program.graph), layer_id, output
             tally = self.found.tallies.setdefault(key, DifferenceTally())
-            if tally.add(gap, numbers):
+            if tally.add(gap):
                 order = (*around, self._place(frame.program, layer_id), math.inf)  # a loop behind what is in it
                 if self.found.first is None or order < self.order:
                     self.found.first, self.order = PartingPlace(key, layer.name, numbers), order
             if is_kept:
-                shown = summary(theirs, None, ValueDetail.FULL, measured=True)
+                shown = summary(theirs, None, ValueDetail.FULL)
                 self.found.pairs[numbers, key] = ValueBeside(gap, shown, _gaps(np.asarray(theirs), np.asarray(ours)))
 
     def _place(self, program: Program, layer: int) -> int:

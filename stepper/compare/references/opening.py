@@ -7,9 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from stepper.compare.align import Alignment, GraphPair, align
-from stepper.compare.comparison import reference_machine
-from stepper.compare.constant_differences import ConstantValues
+from stepper.compare.align import Alignment, GraphPair
 from stepper.compare.references.onnx import EVALUATORS, OnnxPeer, OnnxReference
 from stepper.compare.references.openvino import OpenVINOReference, PeerFrame, StoppedRun
 from stepper.compare.references.protocol import ReferenceFailed, ReferenceRun, SyncKind, SyncPoint
@@ -19,7 +17,6 @@ from stepper.debug.moments.moments import FrameFinder
 from stepper.debug.reference_values import ReferenceValues, ValuePlace
 from stepper.debug.timeline import Timeline
 from stepper.element_types import Array
-from stepper.engine.compiler import compile_model
 from stepper.engine.frames import Every
 from stepper.engine.inputs import variables_alone
 from stepper.engine.machine import Machine
@@ -186,11 +183,8 @@ class ModelValues:
     ) -> None:
         self.title = title
         model = compiled.model
-        other = compile_model(theirs, compiled.rules, partner)
-        values = ConstantValues(model, compiled), ConstantValues(theirs, other)
-        self._alignment: Alignment = align(model, theirs, None, values)
-        rules = Rules(compiled.rules)
-        machine = reference_machine(theirs, rules, self._alignment, inputs, None, partner, states)
+        self._alignment = Alignment(model, theirs, compiled, Rules(compiled.rules), partner)
+        machine = self._alignment.machine(inputs, None, states)
         self._frames = FrameFinder(Timeline(machine, _MEMORY), _MOST_KEPT)
 
     def value_at(self, place: ValuePlace) -> Array | None:

@@ -185,7 +185,7 @@ class ValueMark(NamedTuple):
 
 
 class ValueSummary(Record):
-    """One value: type and shape, statistics where they were asked for, all numbers where they are few.
+    """One value: type and shape, statistics, all numbers where they are few.
 
     `marks` are its anomalies. `grid` has the cells of a thumbnail.
     """
@@ -203,32 +203,25 @@ class ValueSummary(Record):
         return f"{self.type}{shape_text(self.shape)}"
 
 
-def summary(value: Any, before: Any, values: ValueDetail, *, measured: bool = False) -> ValueSummary:
-    """Return the summary of a value; `before` is the value of the iteration before (None: there was none).
-
-    `measured`: with statistics, whatever is shown.
-    """
+def summary(value: Any, before: Any, values: ValueDetail) -> ValueSummary:
+    """Return the summary of a value; `before` is the value of the iteration before (None: there was none)."""
     array = np.asarray(value)
-    measured = measured or values in (ValueDetail.STATS, ValueDetail.FULL)
-    found = statistics(array) if measured else None
-    small = array.size <= MOST_ELEMENTS and (measured or values is ValueDetail.THUMBNAILS)
+    found = statistics(array)
     return ValueSummary(
         type=element_types.name_of(array.dtype),
         shape=array.shape,
         marks=tuple(_marks(array, before, found)),
         statistics=found,
-        numbers=nested_text(array) if small else "",
+        numbers=nested_text(array) if array.size <= MOST_ELEMENTS else "",
         grid=_grid(array) if values is ValueDetail.THUMBNAILS and array.size > 1 else None,
     )
 
 
 def _marks(array: Array, before: Any, found: Statistics | None) -> Iterable[ValueMark]:
-    if array.dtype != STRING_DTYPE and element_types.is_floating(array.dtype):
-        if found is None and array.size and not bool(np.isfinite(array).all()):
-            found = statistics(array)
-        if found is not None and found.nan:
+    if found is not None and element_types.is_floating(array.dtype):
+        if found.nan:
             yield ValueMark("NaN", found.nan)
-        if found is not None and found.infinite:
+        if found.infinite:
             yield ValueMark("Inf", found.infinite)
     if before is not None and np.shape(before) != array.shape:
         yield ValueMark("shape", before=np.shape(before))

@@ -407,7 +407,7 @@ class Tracer:
 
     def _summaries(self, program: Program, now: list[Any], before: list[Any] | None = None) -> Summaries:
         return {
-            key: summary(now[slot], None if before is None else before[slot], self.values, measured=True)
+            key: summary(now[slot], None if before is None else before[slot], self.values)
             for key, slot in program.slots.items()
             if now[slot] is not None
         }

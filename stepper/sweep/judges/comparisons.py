@@ -8,9 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from stepper.compare.align import align, follow_order
-from stepper.compare.comparison import RunComparison, compare_models, compare_with, machine_beside
-from stepper.compare.constant_differences import ConstantValues
+from stepper.compare.align import Alignment
+from stepper.compare.comparison import RunComparison, compare_models, compare_with
 from stepper.compare.observations import named
 from stepper.compare.references.model import ModelReference
 from stepper.compare.references.opening import model_title, open_reference
@@ -18,7 +17,6 @@ from stepper.compare.references.openvino import OpenVINOReference
 from stepper.compare.references.protocol import ReferenceFailed, ReferenceRun
 from stepper.compare.walk import LockstepWalk
 from stepper.element_types import Array
-from stepper.engine.compiler import compile_model
 from stepper.engine.inputs import variables_alone
 from stepper.engine.machine import Machine
 from stepper.engine.rules import Rules
@@ -41,17 +39,14 @@ class ModelJudge:
         self._prepared = prepared
         theirs = read(job.reference)
         self._theirs = open_sequences(theirs) if job.open_sequences else theirs
-        compiled = compile_model(self._theirs, rules, partner)
-        constants = ConstantValues(prepared.model, prepared.compiled), ConstantValues(self._theirs, compiled)
-        self._alignment = align(prepared.model, self._theirs, {}, constants)
-        self._ordered = compile_model(follow_order(self._theirs, self._alignment), rules, partner)
+        self._alignment = Alignment(prepared.model, self._theirs, prepared.compiled, rules, partner)
         self._title = model_title(Path(job.source or job.model), Path(job.reference))
         self._tolerances = job.tolerances or Tolerances()
 
     def row(self, name: str, inputs: Sequence[Array], states: dict[str, Any]) -> SweepRow:
         """Return the first place where the two part."""
         prepared, limit = self._prepared, self._prepared.job.max_iterations
-        other = machine_beside(self._ordered, self._alignment, inputs, limit, states)
+        other = self._alignment.machine(inputs, limit, states)
         reference = ModelReference(other, self._alignment, self._title)
         with suppress(ExecutionError):  # that only the reference fails is a difference
             prepared.run(other)
