@@ -38,6 +38,6 @@ def test_a_case_is_printed_with_its_model_and_what_differs(capsys: pytest.Captur
 
 
 def test_a_seed_leads_to_the_shared_square_constant(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["hunt", "-o", str(tmp_path), "--seed", "258", "--count", "1", "--json"]) == 1
+    assert main(["hunt", "-o", str(tmp_path), "--seed", "185", "--count", "1", "--json"]) == 1
     (found,) = json.loads(capsys.readouterr().out)["faults"]
-    assert (found["fault"], found["is_known"], found["seeds"]) == ("square-constant-shared", True, [258])
+    assert (found["fault"], found["is_known"], found["seeds"]) == ("square-constant-shared", True, [185])
