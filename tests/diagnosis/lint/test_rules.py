@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
 from stepper.diagnosis.findings import Severity
 from stepper.diagnosis.lint.linting import lint
-from stepper.diagnosis.rule import Rule, rules
+from stepper.diagnosis.registry import rule_finders
+from stepper.diagnosis.rule import Rule, SubjectKind, rules
 from stepper.diagnosis.texts import remedy, sentence
 from tests.debug.debugged import SAMPLES
 from tests.diagnosis.lint.rule_examples import broken, sound, weights
@@ -61,3 +64,12 @@ def test_ids_and_names_are_unique_and_there_are_enough() -> None:
     known = rules()
     assert len({rule.id for rule in known.values()}) == len(known) >= 50
     assert {rule.severity for rule in known.values()} == set(Severity)
+
+
+def test_ids_and_names_are_unique_and_each_rule_is_asked() -> None:
+    content = json.loads((files("stepper.diagnosis") / "rules.json").read_text())
+    ids = [one["id"] for one in content]
+    assert ids == sorted(set(ids)) and len(rules()) == len(content)
+    asked = {finder.rule.name for scope in SubjectKind for finder in rule_finders(scope)}
+    others = {"differs-from-reference", "reference-stops", "runtime-departs"}  # of a comparison
+    assert asked == {rule.name for rule in rules().values() if rule.scope is not SubjectKind.FILE} - others
