@@ -194,20 +194,20 @@ class LayerSubject:
         """Return a layer as a finding has it."""
         return layer_site(layer, str(self.model.path))
 
-    def source(self, index: int) -> Source | None:
+    def source(self, index: int | None) -> Source | None:
         """Return where an input comes from; None for one that is not there, or that no edge reaches."""
-        return self.sources[index] if index < len(self.sources) else None
+        return self.sources[index] if index is not None and index < len(self.sources) else None
 
     def maker(self, index: int | None) -> Layer:
         """Return the layer that gives an input; the layer itself where none does."""
-        source = None if index is None else self.source(index)
+        source = self.source(index)
         return self.layer if source is None else self.graph.by_id[source.layer]
 
-    def tensor(self, index: int) -> Declared:
+    def tensor(self, index: int | None) -> Declared:
         """Return what is declared of an input."""
         return declared(self.graph, self.source(index))
 
-    def constant(self, index: int) -> Array | None:
+    def constant(self, index: int | None) -> Array | None:
         """Return the value of an input, where it is computed from Constants by what changes no element but its type."""
         return known_value(self.model, self.graph, self.source(index))
 
@@ -473,15 +473,13 @@ class LoopSubject(BodySubject):
     @cached_property
     def trip_count(self) -> int | None:
         """The trip count, where it is a constant."""
-        index = self.control_inputs[0]
-        value = None if index is None else self.constant(index)
+        value = self.constant(self.control_inputs[0])
         return int(value.reshape(-1)[0]) if value is not None and value.size and value.dtype.kind in "iu" else None
 
     @cached_property
     def initial_condition(self) -> bool | None:
         """The initial condition, where it is a constant."""
-        index = self.control_inputs[1]
-        value = None if index is None else self.constant(index)
+        value = self.constant(self.control_inputs[1])
         return bool(value.reshape(-1)[0]) if value is not None and value.size else None
 
     @cached_property
@@ -498,7 +496,7 @@ class LoopSubject(BodySubject):
 
     def outer(self, entry: InputMapping) -> Declared:
         """Return what is declared of the value that an entry brings in."""
-        return Declared(None, None) if entry.input is None else self.tensor(entry.input)
+        return self.tensor(entry.input)
 
     def least_shape(self, source: Source | None, depth: int = _DEEPEST) -> tuple[int, ...]:
         """Return sizes that a value surely has, as what comes in from outside says; 1 or 0 dimensions where open."""

@@ -26,6 +26,7 @@ from stepper.engine.compiler import ancestors, decided_by
 from stepper.engine.loops import EndReason
 from stepper.engine.program import Operation
 from stepper.ir.model import Layer, LayerSite, Source, layer_site
+from stepper.ops.operands import shape_text
 from stepper.tensors.histories import KeptStatistic, ValueHistory
 
 # Rules of what loops carry: states that never change, repeat, or grow without bound.
@@ -220,7 +221,7 @@ def pieces_of_different_size(run: RunSubject) -> RunFindings:
             yield shown(
                 place_of(loop, row.inner, change.iteration),
                 result=row.inner,
-                shape=f"[{','.join(map(str, change.shape))}]",
+                shape=shape_text(change.shape),
                 iteration=change.iteration,
             )
 

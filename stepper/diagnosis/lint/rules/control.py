@@ -19,6 +19,7 @@ from stepper.diagnosis.lint.subjects import (
 from stepper.diagnosis.rule import Hits, found_by, inside, outside
 from stepper.ir.constants import constant_shape, constant_type
 from stepper.ir.model import BackEdge, Layer, Source
+from stepper.ops.operands import shape_text
 from stepper.wording import enumerated
 
 # Rules of what begins and ends a loop: trip count, initial condition, condition of the body.
@@ -95,17 +96,16 @@ def trip_count_negative(loop: LoopSubject) -> Hits:
 @found_by("trip-count-narrowed")
 def trip_count_narrowed(loop: LoopSubject) -> Hits:
     """Trip counts that a Convert cuts to 32 bits, or the runtime."""
-    index = loop.control_inputs[0]
-    chain = None if index is None else known_chain(loop.graph, loop.source(index))
+    chain = known_chain(loop.graph, loop.source(loop.control_inputs[0]))
     if chain is None:
         return
     constant, passed = chain
     value = known_value(loop.model, loop.graph, Source(constant.id, 0))
-    if value is None or value.size != 1 or value.dtype.kind not in "iu" or int(value.reshape(-1)[0]) in _INT32:
+    if value is None or value.size != 1 or value.dtype.kind not in "iu":
         return
-    if int(value.reshape(-1)[0]) == _NO_LIMIT:
+    written, becomes = value.item(), loop.trip_count
+    if written in _INT32 or written == _NO_LIMIT:
         return  # as ONNX and PyTorch write a loop without a limit
-    written, becomes = int(value.reshape(-1)[0]), loop.trip_count
     if becomes is not None and becomes != written:
         convert = next(layer for layer in passed if layer.type == "Convert")
         yield outside(convert, trip=constant, written=written, becomes=becomes)
@@ -127,7 +127,7 @@ def trip_count_without_limit(loop: LoopSubject) -> Hits:
 def trip_count_type(loop: LoopSubject) -> Hits:
     """Trip counts that are no whole numbers."""
     index = loop.control_inputs[0]
-    found = None if index is None else loop.tensor(index).type
+    found = loop.tensor(index).type
     if found is not None and found.name not in ("i16", "i32", "i64", "u16", "u32", "u64"):
         yield outside(loop.maker(index), type=found.name)
 
@@ -147,7 +147,7 @@ def control_shape(loop: LoopSubject) -> Hits:
 def condition_type(loop: LoopSubject) -> Hits:
     """Conditions that are not boolean."""
     index = loop.control_inputs[1]
-    found = None if index is None else loop.tensor(index).type
+    found = loop.tensor(index).type
     if found is not None and found.name != "boolean":
         yield outside(loop.maker(index), what="initial condition", made="", type=found.name)
     result = loop.condition_result
@@ -166,7 +166,7 @@ def condition_not_one_element(loop: LoopSubject) -> Hits:
         return
     shape = loop.least_shape(loop.given_to(result))
     if math.prod(shape) > 1:
-        yield inside(loop.inner.by_id[result], result=loop.name(result), shape=f"[{','.join(map(str, shape))}]")
+        yield inside(loop.inner.by_id[result], result=loop.name(result), shape=shape_text(shape))
 
 
 @found_by("condition-constant-false")
@@ -327,7 +327,7 @@ def _is_beyond_int32(facts: LayerSubject) -> bool:
     """Return True for one whole number of a body that does not fit into 32 bits."""
     kind = constant_type(facts.layer) if facts.path and facts.layer.outputs else None
     value = known_value(facts.model, facts.graph, Source(facts.layer.id, 0)) if kind and kind.name in _LONG else None
-    return value is not None and value.size == 1 and int(value.reshape(-1)[0]) not in _INT32
+    return value is not None and value.size == 1 and value.item() not in _INT32
 
 
 @found_by("constant-beyond-int32", "Constant", suspects=_is_beyond_int32)
@@ -337,7 +337,7 @@ def constant_beyond_int32(facts: LayerSubject) -> Hits:
     readers = [one for one, _index in facts.graph.readers.get(layer.id, ()) if one.type in _ARITHMETIC]
     value = known_value(facts.model, facts.graph, Source(layer.id, 0)) if readers else None
     if value is not None:
-        number = int(value.reshape(-1)[0])
+        number = value.item()
         becomes = (number + 2**31) % 2**32 - 2**31
         yield outside(layer, value=number, reader=readers[0], becomes=becomes)
 
@@ -395,7 +395,7 @@ def scan_size_taken_as_known(loop: LoopSubject) -> Hits:
     if result is None or source is None or trip is None or trip < 0 or source.layer not in loop.roles.merged_from:
         return
     entry = next(one for one in loop.roles.merged if one.parameter == source.layer)
-    first = None if entry.input is None else loop.constant(entry.input)
+    first = loop.constant(entry.input)
     joined = [one for one in loop.body.outputs if one.slicing is not None and one.output is not None]
     carried = loop.given_to(loop.roles.merged_from[source.layer])
     if first is None or not first.all() or not joined or carried is None or carried.layer == source.layer:

@@ -20,11 +20,11 @@ from stepper.diagnosis.lint.subjects import (
     of_parameter,
     of_port,
 )
-from stepper.diagnosis.rule import At, Hits, found_by, inside, outside
+from stepper.diagnosis.rule import At, Hits, RuleHit, found_by, inside, outside
 from stepper.element_types import Array, by_name
 from stepper.ir.constants import constant_shape, constant_type
 from stepper.ir.model import Layer, Port, Source
-from stepper.ops.operands import broadcast_shape
+from stepper.ops.operands import broadcast_shape, shape_text
 from stepper.wording import enumerated
 
 # Rules of types and shapes that contradict each other between the outside and the inside of a body.
@@ -58,8 +58,7 @@ def body_parameter_shape(loop: LoopSubject) -> Hits:
             outer = (*outer[:axis], abs(slicing.stride), *outer[axis + 1 :])
         if not inner.accepts(outer):
             cut = "" if slicing is None else f" in each slice, of {abs(slicing.stride)} along axis {slicing.axis}"
-            came = f"[{','.join(map(str, outer))}]"
-            hit = inside(entry, inside=str(inner), outside=came, cut=cut)
+            hit = inside(entry, inside=str(inner), outside=shape_text(outer), cut=cut)
             # A state without elements, as what it is added to has none, is the same in any shape.
             yield hit.graded(NOTE) if inner.static is not None and 0 in inner.static else hit
 
@@ -180,8 +179,10 @@ def _is_open_once(dims: tuple[int, ...], shape: tuple[int, ...]) -> bool:
     return apart == [(-1, 1)]
 
 
-def _shape(shape: tuple[int, ...]) -> str:
-    return f"[{','.join(map(str, shape))}]"
+def _edge(facts: LayerSubject, number: int, source: Source, taken: str, given: str) -> RuleHit:
+    """Return the hit at an input that is declared otherwise than what comes in."""
+    maker, fed = facts.graph.by_id[source.layer], _fed(facts, number)
+    return outside(facts.layer, number=number, fed=fed, taken=taken, source=maker, given=given)
 
 
 @found_by("edge-between-shapes", of_kinds=True)
@@ -191,17 +192,8 @@ def edge_between_shapes(facts: LayerSubject) -> Hits:
         if source is None or not port.dims or _made(facts, source).dims == port.dims:
             continue
         taken, given = of_port(port).static, declared(facts.graph, source).static
-        maker = facts.graph.by_id[source.layer]
-        if given is None or taken is None or given == taken or 0 in (*given, *taken):
-            continue
-        yield outside(
-            facts.layer,
-            number=number,
-            fed=_fed(facts, number),
-            taken=_shape(taken),
-            source=maker,
-            given=_shape(given),
-        )
+        if given is not None and taken is not None and given != taken and 0 not in (*given, *taken):
+            yield _edge(facts, number, source, shape_text(taken), shape_text(given))
 
 
 @found_by("operands-do-not-broadcast", *ELEMENTWISE, of_kinds=True)
@@ -223,7 +215,7 @@ def operands_do_not_broadcast(facts: LayerSubject) -> Hits:
     except ValueError:
         spread = None
     if spread is None or (broadcast == "none" and first != second):
-        names = {"first": _shape(first), "second": _shape(second)}
+        names = {"first": shape_text(first), "second": shape_text(second)}
         why = "" if spread is None else ": auto_broadcast is none"
         yield outside(facts.layer, why=why, **names)
 
@@ -257,8 +249,8 @@ def loop_output_shape(loop: LoopSubject) -> Hits:
         slicing, port = entry.slicing, loop.layer.outputs[entry.output]
         inner, outer = loop.of_result(entry.result).static, of_port(port).static
         if inner is not None and slicing is None and len(port.dims) == len(inner) and _is_open_once(port.dims, inner):
-            declared_as = _shape(port.dims).replace("-1", "?")
-            result, gives = loop.name(entry.result), f"{_shape(inner)}, the last value alone"
+            declared_as = shape_text(port.dims).replace("-1", "?")
+            result, gives = loop.name(entry.result), f"{shape_text(inner)}, the last value alone"
             yield outside(loop.layer, number=entry.output, outer=declared_as, result=result, inner=gives, cut="")
         if inner is None or outer is None:
             continue
@@ -272,9 +264,9 @@ def loop_output_shape(loop: LoopSubject) -> Hits:
             hit = outside(
                 loop.layer,
                 number=entry.output,
-                outer=_shape(outer),
+                outer=shape_text(outer),
                 result=loop.name(entry.result),
-                inner=_shape(inner),
+                inner=shape_text(inner),
                 cut=cut[0] if cut and slicing is not None else "",
             )
             apart = [k for k, (one, other) in enumerate(zip(inner, outer, strict=False)) if one != other]
@@ -294,7 +286,7 @@ def index_out_of_range(facts: LayerSubject) -> Hits:
         return
     if not {indices.dtype.kind, axes.dtype.kind} <= {"i", "u"}:
         return
-    axis = int(axes.reshape(-1)[0])
+    axis = axes.item()
     size = facts.tensor(0).size(axis)
     if size is None:
         return
@@ -328,17 +320,8 @@ def edge_between_types(facts: LayerSubject) -> Hits:
         if source is None or taken is None or taken is _made(facts, source).element_type or taken.name == "dynamic":
             continue
         given = declared(facts.graph, source).type
-        maker = facts.graph.by_id[source.layer]
-        if given is None or given == taken or given.name == "dynamic":
-            continue
-        yield outside(
-            facts.layer,
-            number=number,
-            fed=_fed(facts, number),
-            taken=taken.name,
-            source=maker,
-            given=given.name,
-        )
+        if given is not None and given != taken and given.name != "dynamic":
+            yield _edge(facts, number, source, taken.name, given.name)
 
 
 # Rules of what several operations are together: attention, normalisation, gates, and names that say what is meant.

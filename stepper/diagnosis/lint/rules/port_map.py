@@ -599,7 +599,7 @@ def two_iteration_counts(loop: LoopSubject) -> Hits:
 def trip_count_of_another_axis(loop: LoopSubject) -> Hits:
     """Trip counts that are read off the shape of what is sliced, at another axis."""
     index = loop.control_inputs[0]
-    source = None if index is None else loop.source(index)
+    source = loop.source(index)
     gather = None
     for _ in range(8):
         layer = None if source is None else loop.graph.by_id[source.layer]
