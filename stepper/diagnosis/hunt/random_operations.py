@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
@@ -47,6 +47,7 @@ FREE: Final = Freedom(idle=0.1, shared=0.2, in_place=0.05, order=0.1, slices=0.0
 PORT_MAPS: Final = Freedom(idle=0.2, in_place=0.05, order=0.3, slices=0.5)
 
 FLOATS: Final = ("f32", "f16")
+FLOATING: Final = (*FLOATS, "bf16", "f64")
 INTEGERS: Final = ("i32", "i64")
 NUMBERS: Final = (*FLOATS, *INTEGERS)
 ARITHMETIC: Final = (*NUMBERS, "u8")
@@ -108,13 +109,10 @@ def random_array(
     rng: random.Random, shape: Sequence[int], element_type: str, low: float, high: float, *, step: float = 1 / 64
 ) -> Array:
     """Random data within the limits; floats are multiples of `step`, of which 1/64 packs well."""
-    factor = 1.0 if element_type not in FLOATING else step
+    factor = step if element_type in FLOATING else 1.0
     reach = (0, 1) if element_type == "boolean" else (round(low / factor), round(high / factor))
     drawn = np.array([rng.randint(*reach) for _ in range(math.prod(shape))]) * factor
     return drawn.astype(ELEMENT_TYPES[element_type].dtype).reshape(tuple(shape))
-
-
-FLOATING: Final = (*FLOATS, "bf16", "f64")
 
 
 def random_shape(rng: random.Random, rank: int, largest: int = 4) -> tuple[int, ...]:
@@ -144,10 +142,14 @@ class GraphScope:
     """
 
     def __init__(
-        self, rng: random.Random, freedom: Freedom = CAREFUL, features: Collection[str] = (), path: tuple[str, ...] = ()
+        self,
+        rng: random.Random,
+        freedom: Freedom = CAREFUL,
+        features: set[str] | None = None,
+        path: tuple[str, ...] = (),
     ) -> None:
         self.rng, self.freedom, self.path = rng, freedom, path
-        self.features = features if isinstance(features, set) else {*features}
+        self.features = set() if features is None else features
         self.constants: list[Value] = []
         self.values: list[Value] = []
         self.unused: list[Value] = []
