@@ -15,9 +15,9 @@ from stepper.debug.breakpoints.breakpoint import BreakKind
 from stepper.debug.causes.any_cause import AnyCause
 from stepper.debug.causes.cause import Enclosure, PartRole, Scalar
 from stepper.debug.moments.moment import MomentKind
-from stepper.debug.provenance.facts import Influence, QuestionKind
 from stepper.debug.results import FoundMoment
 from stepper.debug.stop import Mark, Reason, SearchedRange
+from stepper.debug.story.facts import Influence, QuestionKind
 from stepper.diagnosis.findings import Part, Severity
 from stepper.diagnosis.hunt.hunting import FaultCount
 from stepper.diagnosis.reduce.trials import FaultKind

@@ -123,7 +123,7 @@ WITH_WORDS: Final = {
     "stepper/debug/branches/differences.py": "the sentences of differences, in one file with them",
     "stepper/debug/inspection/inspect.py": "views of a stop hold sentences",
     "stepper/debug/story/building.py": "names with iterations",
-    "stepper/debug/story/strip/layout.py": "a drawing of words",
+    "stepper/debug/story/strip_layout.py": "a drawing of words",
 }
 """Modules of `stepper/debug` beside those that import words."""
 

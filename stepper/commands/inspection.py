@@ -406,9 +406,8 @@ def _why(session: Session, text: str) -> Answer:
     word, _, loop = text.partition(" ")
     if word == "end":
         return _why_ended(session, loop.strip())
-    from stepper.debug.causes.why import NoValueYet  # a session begins without any
-    from stepper.debug.provenance.question import forward_address
-    from stepper.debug.provenance.texts import provenance_data, why_lines
+    from stepper.debug.provenance.question import NoValueYet, forward_address  # a session begins without any
+    from stepper.debug.story.texts import provenance_data, why_lines
 
     if forward_address(text):
         return _uses_of_element(session, text)
@@ -484,7 +483,7 @@ def _uses(session: Session, text: str) -> Answer:
 
 def _uses_of_element(session: Session, address: str) -> Answer:
     """Return all that an element reaches, in the run so far."""
-    from stepper.debug.provenance.texts import uses_data, uses_lines  # few ask
+    from stepper.debug.story.texts import uses_data, uses_lines  # few ask
 
     found = session.debugger.uses(address)
     lines = uses_lines(found)

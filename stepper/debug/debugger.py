@@ -29,13 +29,12 @@ from stepper.debug.moments.moment import GraphPlace, Moment, MomentKind, place_o
 from stepper.debug.moments.moments import Moments
 from stepper.debug.moments.spread import MomentView, SpreadView
 from stepper.debug.overview.facts import Overview
-from stepper.debug.provenance.facts import Provenance, Uses
 from stepper.debug.reference_values import ReferenceValues
 from stepper.debug.results import Evaluated, Found, PreviousValue, Series
 from stepper.debug.run_summary import LoopEndLog, RunSummary
 from stepper.debug.scopes import innermost_loop
 from stepper.debug.stop import Mark, Reason, SearchedRange, Stop, describe, iteration_of, reason_of
-from stepper.debug.story.facts import Story, StoryQuestion
+from stepper.debug.story.facts import Provenance, Story, StoryQuestion, Uses
 from stepper.debug.thread_guard import ThreadGuard
 from stepper.debug.timeline import PausedSearch, Search, Timeline
 from stepper.debug.visits import PAUSED, before_iteration
@@ -338,7 +337,7 @@ class Debugger:
         It may be asked as `where does x[3] go`. Without an index it is where all elements go. The present stays. A
         pause ends it early. UsageError.
         """
-        from stepper.debug.provenance.forward import uses
+        from stepper.debug.provenance.walk import uses
 
         return uses(self.timeline, address)
 

@@ -205,7 +205,7 @@ TABLES: Final = {
     "contributions": "stepper.debug.provenance.rules:RULES.terms",
     "dependence": "stepper.debug.provenance.rules:RULES.depends",
     "shape": "stepper.debug.provenance.rules:RULES.extents",
-    "NaN": "stepper.debug.causes.nan_reasons:_ELEMENTWISE",
+    "NaN": "stepper.debug.causes.nan_origins:_ELEMENTWISE",
     "rounding": "stepper.compare.rounding:_ARITHMETIC",
     "summing": "stepper.compare.rounding:SUMS",
     "i32": "stepper.engine.arithmetic:THROUGH_F32",

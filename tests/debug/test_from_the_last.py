@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from stepper.debug.provenance.texts import why_lines
+from stepper.debug.story.texts import why_lines
 from stepper.errors import UsageError
 from tests.debug.debugged import sample, state_of
 

@@ -11,7 +11,7 @@ from stepper.cli.printing import Progress
 from stepper.cli.values import print_json
 from stepper.debug.debugger import Debugger
 from stepper.debug.provenance.question import forward_address
-from stepper.debug.provenance.texts import provenance_data, uses_data, uses_lines, why_lines
+from stepper.debug.story.texts import provenance_data, uses_data, uses_lines, why_lines
 from stepper.errors import StepperError
 from stepper.terminal import say
 

@@ -130,6 +130,11 @@ def element_text(element: Element | None) -> str:
     return f"[{','.join(map(str, element))}]" if element else ""
 
 
+def port_text(output: int | None) -> str:
+    """Return the output of an operation that has several: `:1`."""
+    return "" if output is None else f":{output}"
+
+
 def _listed(operands: Sequence[OperandValue]) -> str:
     return ", ".join(f"{one.layer} (input {one.input})" for one in operands)
 
@@ -296,18 +301,6 @@ _PASSING: Final = {
 def result_word(value: Scalar | None) -> str:
     """Return NaN, Inf or -Inf for an element that is one."""
     return "NaN" if value == "NaN" else "-Inf" if value == json_number(-math.inf) else "Inf"
-
-
-def moment_text(location: Location) -> str:
-    """Return the iterations around a place: `@7`, `@2,@0`; `model` outside of every loop."""
-    numbers = [f"@{one.iteration}" for one in location.path if one.iteration is not None]
-    return ",".join(numbers) or "model"
-
-
-def value_text(link: Link) -> str:
-    """Return whose output a link is of, and which element."""
-    port = "" if link.location.output is None else f":{link.location.output}"
-    return f"{link.location.operation}{port}{'.shape' if link.is_shape else ''}{element_text(link.element)}"
 
 
 def link_words(link: Link) -> str:

@@ -13,11 +13,11 @@ from stepper.debug.breakpoints.breakpoint import BreakDescription, BreakKind, Br
 from stepper.debug.breakpoints.kinds.non_finite import non_finite_checks
 from stepper.debug.breakpoints.watcher import BreakpointWatcher
 from stepper.debug.causes.cause import Element, NonFinite, NonFiniteKind, OperandValue
-from stepper.debug.causes.crossings import ValueSpot
-from stepper.debug.causes.earlier_frames import EarlierFrames
 from stepper.debug.causes.locations import file_of
-from stepper.debug.causes.why import FARTHEST_AT_A_STOP, chain_of, element_asked
+from stepper.debug.causes.run_walk import EarlierFrames, ValueSpot
+from stepper.debug.causes.why import FARTHEST_AT_A_STOP, chain_of
 from stepper.debug.overview.facts import Birth, ConstantFacts
+from stepper.debug.provenance.question import element_asked
 from stepper.debug.timeline import Timeline
 from stepper.debug.visits import Enough
 from stepper.element_types import FLOATING, Array, is_floating
@@ -111,7 +111,7 @@ class BirthSearch:
         timeline.return_to(birth.tick)
         with closing(EarlierFrames(timeline)) as frames:
             seat = frames.present
-            frame = frames.at(seat)[-1]
+            frame = frames.frame(seat)
             site = birth.cause.location.operation
             operation = frame.program.operations[frame.pc - 1] if frame.pc else None
             if site is None or operation is None or operation.layer.id != site.id:

@@ -11,16 +11,31 @@ import numpy as np
 from msgspec.structs import replace
 
 from stepper import element_types
-from stepper.debug.causes.cause import Chain, LinkKind
-from stepper.debug.causes.crossings import ValueSpot, body_values, end_of_loop, held, producer
-from stepper.debug.causes.earlier_frames import EarlierFrames, Seat, iterations_of, seat_of
+from stepper.debug.causes.cause import Chain, Element
 from stepper.debug.causes.locations import address_at, file_of
 from stepper.debug.causes.nan_origins import scalar_of
-from stepper.debug.causes.run_walk import Differs, is_bad
+from stepper.debug.causes.run_walk import (
+    Differs,
+    EarlierFrames,
+    Seat,
+    ValueSpot,
+    body_values,
+    end_of_loop,
+    held,
+    is_bad,
+    iterations_of,
+    producer,
+    seat_of,
+)
 from stepper.debug.causes.verdicts import is_end_set
-from stepper.debug.causes.why import FARTHEST, NoValueYet, chain_behind, chain_of
+from stepper.debug.causes.why import FARTHEST, chain_of, chains_of
 from stepper.debug.finding.goto import tick_of_address
-from stepper.debug.provenance.facts import (
+from stepper.debug.provenance.operation_at import element_at
+from stepper.debug.provenance.question import EndedLoop, NoValueYet, WhyQuestion, ended_loop, question_at, spot_of
+from stepper.debug.provenance.rules import changes_of, mattering, same_values
+from stepper.debug.provenance.walk import MaskWalk, ReachedTensor, SourceKind, Strength, Trail
+from stepper.debug.reference_values import ValuePlace, path_of
+from stepper.debug.story.facts import (
     Influence,
     LoopEnd,
     Provenance,
@@ -30,12 +45,6 @@ from stepper.debug.provenance.facts import (
     SourceTensor,
     TrialCounts,
 )
-from stepper.debug.provenance.operation_at import element_at
-from stepper.debug.provenance.question import WhyQuestion, question_at
-from stepper.debug.provenance.rules import changes_of, mattering, same_values
-from stepper.debug.provenance.walk import MaskWalk, ReachedTensor, SourceKind, Strength, Trail
-from stepper.debug.reference_values import ValuePlace, path_of
-from stepper.debug.story.places import EndedLoop, ended_loop, spot_of
 from stepper.debug.timeline import Timeline
 from stepper.debug.visits import excursion
 from stepper.element_types import FLOATING, Array
@@ -46,7 +55,6 @@ from stepper.errors import Paused, StepperError, UsageError
 from stepper.ir.model import layer_site
 from stepper.query.address_syntax import Address, exact_name
 from stepper.query.atlas import Atlas
-from stepper.records import Record
 
 MOST_ELEMENTS: Final = 20_000
 """Elements of a source that are listed."""
@@ -122,7 +130,6 @@ class _Answering:
             raise UsageError(f"'{address}' does not differ from the reference")
         chains = self._chains(spot)
         trail = self._walk.trail(spot._replace(element=None) if is_shape and is_whole else spot)
-        is_fault = not is_shape and is_bad(value[spot.element])
 
         def read(frame: Frame) -> Array | None:
             if frame.values[spot.slot] is None:
@@ -134,12 +141,11 @@ class _Answering:
             is_inside = len(spot.element) == array.ndim and all(map(int.__lt__, spot.element, array.shape))
             return np.asarray(array[spot.element]) if is_inside else None
 
-        trials = self._try(trail, _TrialMoment(spot.seat, read), read(frame), is_fault=is_fault)
-        answer = self._provenance(str(address), chains, trail, trials)
         element = None if is_shape else spot.element
-        number = None if element is None else scalar_of(value[element])
+        number = None if element is None else value[element]
+        trials = self._try(trail, spot.seat, read, read(frame), is_fault=is_bad(number))
         kind = element_types.name_of(value.dtype)
-        return replace(answer, type=kind, shape=value.shape, element=element, value=number)
+        return self._provenance(str(address), chains, trail, trials, number, kind, value.shape, element)
 
     def _address(self, asked: Address, spot: ValueSpot) -> Address:
         iterations = next(reversed(iterations_of(spot.seat)), None)
@@ -154,29 +160,39 @@ class _Answering:
         assert activation.ended is not None, "it has ended"
         spot = end_of_loop(self._frames, ended.outer, ended.seat, activation)
         chains = self._chains(spot)
-        value = None if spot is None else held(self._frames.at(spot.seat)[-1], spot)[spot.element]
         trail = self._walk.end_of(ended.outer, ended.seat, activation)
         index = self._frames.at(ended.outer)[-1].program.operations.index(activation.operation)
 
         def read(frame: Frame) -> Array | None:
             return None if frame.activation is None else np.array(frame.activation.iteration)
 
-        moment = _TrialMoment(ended.outer, read, index)
-        trials = self._try(trail, moment, np.array(activation.iteration), is_fault=False)
+        left: Seat = (*ended.outer, (index, None))
+        trials = self._try(trail, left, read, np.array(activation.iteration), is_fault=False)
         layer = layer_site(activation.operation.layer, file_of(self._compiled))
         is_set = is_end_set(activation, body_values(self._frames, ended.seat))
         end = LoopEnd(layer, activation.iteration + 1, activation.ended, activation.limit, is_set)
-        found = self._provenance(layer.name, chains, trail, trials)
-        return replace(found, value=None if spot is None else scalar_of(value), end=end, reference="")
+        number = None if spot is None else held(self._frames.at(spot.seat)[-1], spot)[spot.element]
+        return self._provenance(layer.name, chains, trail, trials, number, end=end)
 
-    def _provenance(self, address: str, chains: tuple[Chain, Chain], trail: Trail, trials: TrialCounts) -> Provenance:
+    def _provenance(
+        self,
+        address: str,
+        chains: tuple[Chain, Chain],
+        trail: Trail,
+        trials: TrialCounts,
+        number: Any,
+        type: str = "",
+        shape: tuple[int, ...] = (),
+        element: Element | None = None,
+        end: LoopEnd | None = None,
+    ) -> Provenance:
         return Provenance(
             asked=self._question.kind,
             address=address,
-            type="",
-            shape=(),
-            element=None,
-            value=None,
+            type=type,
+            shape=shape,
+            element=element,
+            value=None if number is None else scalar_of(number),
             chain=chains[0],
             behind=chains[1],
             addresses=self._addresses(*chains),
@@ -185,7 +201,8 @@ class _Answering:
             operations=trail.steps,
             kernel_runs=trail.kernel_runs,
             trials=trials,
-            reference="" if self._differs is None else "reference",
+            end=end,
+            reference="" if self._differs is None or end is not None else "reference",
             stopped=trail.stopped or self._stopped,
         )
 
@@ -194,10 +211,7 @@ class _Answering:
     def _chains(self, spot: ValueSpot | None) -> tuple[Chain, Chain]:
         if spot is None or spot.element is None:
             return Chain(()), Chain(())
-        chain = chain_of(self._frames, self._timeline, spot, self._differs)
-        if chain.birth is None or chain.birth.kind is not LinkKind.BORN:
-            return chain, Chain(())
-        return chain, chain_behind(self._frames, self._timeline, spot, self._differs)
+        return chains_of(self._frames, self._timeline, spot, self._differs)
 
     def _addresses(self, *chains: Chain) -> tuple[str, ...]:
         found, atlas = [], Atlas(self._compiled)
@@ -208,8 +222,11 @@ class _Answering:
             found.append(f"{of_shape}{'' if address is None else address}{index}")
         return tuple(found)
 
-    def _try(self, trail: Trail, moment: _TrialMoment, expected: Array | None, *, is_fault: bool) -> TrialCounts:
-        """Try the elements of inputs that the rules left, and drop from the trail what does not matter."""
+    def _try(self, trail: Trail, seat: Seat, read: _Reading, expected: Array | None, *, is_fault: bool) -> TrialCounts:
+        """Try the elements of inputs that the rules left, and drop from the trail what does not matter.
+
+        What was asked about is read when the iteration, the branch or (without iteration) the loop of a seat is left.
+        """
         main = self._frames.at(())[-1]
         inputs = {one.slot: one for one in trail.reached.values() if one.kind is SourceKind.INPUT}
         candidates = sum(int((one.levels > 0).sum()) for one in inputs.values())
@@ -217,7 +234,7 @@ class _Answering:
             return TrialCounts(candidates)
         if self._timeline.edits:
             return TrialCounts(candidates, reason="the run was edited")
-        tester = _Tester(self._compiled, main, self._timeline.machine, moment)
+        tester = _Tester(self._compiled, main, self._timeline.machine, seat, read)
         reason = tester.begin(expected)
         if reason:
             return TrialCounts(candidates, runs=tester.runs, reason=reason)
@@ -248,7 +265,7 @@ def sources_of(trail: Trail, file: str) -> tuple[SourceTensor, ...]:
 def _source(reached: ReachedTensor, file: str) -> SourceTensor:
     value, levels = reached.value, reached.levels.reshape(-1)
     listed = sorted(np.flatnonzero(levels).tolist(), key=lambda at: -int(levels[at]))[:MOST_ELEMENTS]
-    counts = ((Influence[level.name], int((levels == level).sum())) for level in _STRENGTHS)
+    counts = ((part, int((levels == Strength[part.name]).sum())) for part in Influence)
     return SourceTensor(
         kind=reached.kind.name.lower(),
         name=reached.layer.name,
@@ -266,9 +283,6 @@ def _source(reached: ReachedTensor, file: str) -> SourceTensor:
             for axis in np.flatnonzero(reached.axes).tolist()
         ),
     )
-
-
-_STRENGTHS: Final = (Strength.DATA, Strength.INDEX, Strength.CONTROL)
 
 
 def _influence(level: Any) -> Influence:
@@ -321,22 +335,11 @@ _Reading = Callable[[Frame], Array | None]
 """Return what was asked about, given the frame that has it; None where that has none."""
 
 
-class _TrialMoment(Record, eq=False):
-    """Moment of a run at which the reading is taken: the close of the iteration, or branch, of a seat.
-
-    `leaves` is the operation (by index) of the graph of the seat that is to be left, a loop whose end is asked about.
-    """
-
-    seat: Seat
-    read: _Reading
-    leaves: int | None = None
-
-
 class _Tester:
     """Runs of a model beside a run, each with other inputs."""
 
-    def __init__(self, compiled: CompiledModel, main: Frame, owner: Machine, moment: _TrialMoment) -> None:
-        self._compiled, self._owner, self._moment = compiled, owner, moment
+    def __init__(self, compiled: CompiledModel, main: Frame, owner: Machine, seat: Seat, read: _Reading) -> None:
+        self._compiled, self._owner, self._seat, self._read = compiled, owner, seat, read
         self._inputs = [np.asarray(main.values[slot]) for slot in main.program.parameters]
         self._most_moves = 4 * owner.tick + 1000
         self.runs = 0
@@ -402,32 +405,28 @@ class _Tester:
         self.runs += 1
         machine = Machine(self._compiled, inputs, states=self._owner.initial_states)
         machine.max_iterations = self._owner.max_iterations
-        seat, leaves = self._moment.seat, self._moment.leaves
-        every = Every.ITERATION if seat else Every.LOOP if leaves is not None else Every.END
+        every = Every.END if not self._seat else Every.LOOP if self._seat[-1][1] is None else Every.ITERATION
         self._owner.followers = (machine, *self._owner.followers)
         try:
             while machine.stack and machine.tick < self._most_moves:
                 event = machine.advance(every, self._most_moves)
                 if event.kind is EventKind.PAUSED:
                     raise Paused
-                if self._is_there(machine, event.kind, event.frame):
-                    return self._moment.read(event.frame)
+                if self._is_there(machine, event.kind):
+                    return self._read(event.frame)
             return None
         finally:
             self._owner.followers = tuple(one for one in self._owner.followers if one is not machine)
             self._spent += machine.tick + self._each
 
-    def _is_there(self, machine: Machine, kind: EventKind, frame: Frame) -> bool:
-        seat, leaves, stack = self._moment.seat, self._moment.leaves, machine.stack
-        deeper = len(stack) - 1 - len(seat)
-        if leaves is not None:
-            return kind is EventKind.LEFT and not deeper and stack[-1].pc - 1 == leaves and seat_of(stack) == seat
-        if not seat:
+    def _is_there(self, machine: Machine, kind: EventKind) -> bool:
+        if not self._seat:
             return kind is EventKind.FINISHED
-        if kind is EventKind.ITERATION:
-            return not deeper and seat_of(stack) == seat
-        is_branch = kind is EventKind.LEFT and seat[-1][1] is None and frame.activation is not None
-        return is_branch and deeper == -1 and stack[-1].pc - 1 == seat[-1][0] and seat_of(stack) == seat[:-1]
+        has_left = kind is EventKind.LEFT
+        if not (has_left or kind is EventKind.ITERATION) or len(machine.stack) + has_left != len(self._seat) + 1:
+            return False
+        left = ((machine.stack[-1].pc - 1, None),) if has_left else ()
+        return (*seat_of(machine.stack), *left) == self._seat
 
 
 def _compared_with(compiled: CompiledModel) -> tuple[int, ...]:

@@ -14,19 +14,38 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
+import numpy as np
 from msgspec.structs import replace
 
 from stepper.arguments import text as text_of
+from stepper.debug.causes.cause import Element
+from stepper.debug.causes.nan_origins import first_element
+from stepper.debug.causes.run_walk import Differs, EarlierFrames, Seat, ValueSpot
 from stepper.debug.iterations.loop_runs import address_from_the_first
-from stepper.debug.provenance.facts import QuestionKind
+from stepper.debug.loop_limits import never_ends
+from stepper.debug.scopes import enclosing_loop, innermost_loop
+from stepper.debug.story.facts import QuestionKind
 from stepper.debug.timeline import Timeline
-from stepper.engine.program import CompiledModel, LoopPlan
+from stepper.element_types import FLOATING, Array, read_only
+from stepper.engine.frames import Activation, Frame
+from stepper.engine.program import BranchPlan, CompiledModel, LoopPlan, Program
 from stepper.engine.run import output_names
 from stepper.errors import UsageError
-from stepper.query.address_resolution import MAIN, layer_address, resolve, shape_asked
-from stepper.query.address_syntax import Address, Level, Name, NameKind, parse_address
+from stepper.ir.model import Layer
+from stepper.ops.operands import shape_text
+from stepper.query.address_resolution import MAIN, Target, layer_address, resolve, shape_asked
+from stepper.query.address_syntax import (
+    Address,
+    Iterations,
+    Level,
+    Name,
+    NameKind,
+    address_given,
+    numpy_index,
+    parse_address,
+)
 from stepper.records import Record
 
 _SHAPE: Final = re.compile(r"(?:the |this )?shape of (?P<of>.+)|shape\((?P<called>.+)\)")
@@ -150,3 +169,230 @@ def _condition(compiled: CompiledModel, loop: str, iteration: str | None) -> Add
     at = None if iteration is None else int(iteration)
     levels: tuple[Level, ...] = address.levels
     return Address(levels, address.operation, place[1] if len(layer.outputs) > 1 else None, at, ())
+
+
+def element_asked(value: Array, address: Address, told: str = "") -> Element | None:
+    """Return the element that an address names; without one the first that is NaN, else infinite; None for none.
+
+    `told` is what a message calls it.
+    """
+    if address.index:
+        index = numpy_index(address.index)
+        try:
+            chosen = np.arange(value.size).reshape(value.shape)[index]
+        except IndexError:
+            problem = f"there is no such element in the shape {shape_text(value.shape)}"
+            raise UsageError(f"'{told or address}': {problem}") from None
+        among = np.zeros(value.size, bool)
+        among[chosen] = True
+        if np.size(chosen) == 1:
+            return first_element(among.reshape(value.shape))
+    else:
+        among = np.ones(value.size, bool)
+    if value.dtype not in FLOATING:
+        return None
+    for test in (np.isnan, np.isinf):
+        bad = test(value) & among.reshape(value.shape)
+        if bad.any():
+            return first_element(bad)
+    return None
+
+
+class NoValueYet(UsageError):
+    """A value that is not computed at this moment."""
+
+
+class EndedLoop(NamedTuple):
+    """A loop that has ended: the seat around it, that of its last iteration (None: it ran none), and the run of it."""
+
+    outer: Seat
+    seat: Seat | None
+    activation: Activation
+
+
+def spot_of(
+    frames: EarlierFrames,
+    compiled: CompiledModel,
+    address: Address,
+    differs: Differs | None = None,
+    *,
+    of_shape: bool = False,
+    told: str = "",
+) -> tuple[ValueSpot, Target]:
+    """Return the element that an address means; without an index the first that is NaN, else infinite, else the first.
+
+    `differs` says where a value differs from a reference: then the first that does comes before these. `of_shape`:
+    its shape is asked for, and the index is an axis; without one it is the first along which there are several. `told`
+    is what a message calls the address.
+
+    Iterations that are not named are those of the present, or the last of a loop that has ended. Raise NoValueYet for
+    what the run has not come to, UsageError for what does not exist.
+    """
+    here = frames.frame(frames.present).program
+    told = told or str(address)
+    target = resolve(replace(address, index=()), compiled, here)
+    if any(not (asked is None or isinstance(asked, int)) for asked in target.iterations):
+        raise UsageError(f"'{told}': one iteration has one cause; name one")
+    seat = _seat_in(frames, target.program, target.iterations, told)
+    frame = frames.frame(seat)
+    if seat == frames.present[: len(seat)] and not frame.is_current(target.slot):
+        raise NoValueYet(f"'{target.named.name}' has no value here: {frame.why_absent(target.slot)}")
+    if frame.values[target.slot] is None:
+        raise NoValueYet(f"'{target.named.name}' is no longer kept")
+    value = read_only(frame.values[target.slot])
+    if of_shape:
+        return ValueSpot(seat, target.slot, _axis_asked(value, address, told), is_shape=True), target
+    if not value.size:
+        raise UsageError(f"'{target.named.name}' has no elements here")
+    element = None
+    if differs is not None and not address.index and (other := differs(seat, target.slot, value)) is not None:
+        element = first_element(other) if other.any() else None
+    element = element or element_asked(value, address, told)
+    if element is None:
+        places = np.arange(value.size).reshape(value.shape)[numpy_index(address.index)]
+        element = tuple(int(at) for at in np.unravel_index(int(np.ravel(places)[0]), value.shape))
+    return ValueSpot(seat, target.slot, element), target
+
+
+def _axis_asked(value: Array, address: Address, told: str) -> Element | None:
+    """Return the axis that an address names, or the one that says most; None of a scalar."""
+    rank = value.ndim
+    if address.index:
+        index = numpy_index(address.index)
+        if len(index) != 1 or not isinstance(index[0], int) or not -rank <= index[0] < rank:
+            raise UsageError(f"'{told}': the shape {shape_text(value.shape)} has the axes 0 to {rank - 1}")
+        return (index[0] % rank,)
+    return (next((axis for axis, size in enumerate(value.shape) if size != 1), 0),) if rank else None
+
+
+def ended_loop(frames: EarlierFrames, compiled: CompiledModel, name: str, iterations: int | None = None) -> EndedLoop:
+    """Return the run of the loop of this name that ended last; without one of that around the present, else the last.
+
+    Raise NoValueYet where it has not ended, UsageError for a name that no loop has, or where it ran another number of
+    `iterations` than is said.
+    """
+    found = _ended_loop(frames, compiled, name)
+    count = found.activation.iteration + 1
+    if iterations is not None and iterations != count:
+        raise UsageError(f"'{found.activation.operation.layer.name}' ran {count} iterations, not {iterations}")
+    return found
+
+
+def _ended_loop(frames: EarlierFrames, compiled: CompiledModel, name: str) -> EndedLoop:
+    stack = frames.at(frames.present)
+    asked: tuple[Iterations | None, ...] = ()
+    if "::" in name:
+        target = resolve(address_given(name), compiled)
+        path, asked = (*target.program.path, target.layer), target.iterations
+        if not target.layer.is_loop:
+            raise UsageError(f"'{target.layer.name}' is no loop")
+    else:
+        path = _loop_path(stack, compiled, name)
+    depth = len(path)
+    if not any(one is not None for one in asked) and len(stack) > depth and stack[depth].program.path == path:
+        activation = stack[depth].active
+        if activation.ended is None:
+            at = max(activation.iteration, 0)
+            outlook = "; it can never end: there is no trip count, and no condition that may turn false"
+            never = outlook if never_ends(activation) else ""
+            raise NoValueYet(f"'{path[-1].name}' has not ended here: it is in iteration {at:,}{never}")
+        around = frames.present[: depth - 1]
+        return EndedLoop(around, frames.present[:depth] if activation.iteration >= 0 else None, activation)
+    outer = _seat_in(frames, _program_of(compiled, path[:-1]), asked, path[-1].name)
+    index = _index_of(frames.frame(outer), path[-1])
+    _ensure_ran(frames, outer, index)
+    inner, frame = frames.left(outer, index)
+    activation = frame.active
+    return EndedLoop(outer, inner if activation.iteration >= 0 else None, activation)
+
+
+def _loop_path(stack: list[Frame], compiled: CompiledModel, name: str) -> tuple[Layer, ...]:
+    """Return the layers that lead to the loop that is meant."""
+    here = innermost_loop(stack)
+    loops = [one.path for one in compiled.programs if one.path and one.path[-1].is_loop]
+    if name:
+        if here is not None:
+            try:
+                return stack[-1].program.path[: enclosing_loop(stack[-1].program.path, name)]
+            except UsageError:
+                pass
+        fitting = [path for path in loops if path[-1].name == name]
+        fitting = fitting or [path for path in loops if path[-1].name.endswith((f"/{name}", f".{name}"))]
+        if len(fitting) != 1:
+            known = ", ".join(f"'{path[-1].name}'" for path in (fitting or loops)[:8])
+            problem = "there are several loops" if fitting else "there is no loop"
+            raise UsageError(f"{problem} of the name '{name}': {known or 'the model has none'}")
+        return fitting[0]
+    if here is not None:
+        return stack[here].program.path
+    ran = [path for path in loops if len(path) == 1]
+    if not ran:
+        raise UsageError("the model has no loop whose end could be explained")
+    graph = {operation.layer.id: place for place, operation in enumerate(compiled.main.operations)}
+    before = [path for path in ran if graph.get(path[0].id, 0) < stack[0].pc]
+    return max(before or ran[:1], key=lambda path: graph.get(path[0].id, 0))
+
+
+def _program_of(compiled: CompiledModel, path: tuple[Layer, ...]) -> Program:
+    return next(one for one in compiled.programs if one.path == path)
+
+
+def _index_of(frame: Frame, layer: Layer) -> int:
+    index = frame.program.indices.get(layer.id)
+    if index is None:
+        raise NoValueYet(f"{layer} is never computed: no Result needs it")
+    return index
+
+
+def _ensure_ran(frames: EarlierFrames, seat: Seat, index: int) -> None:
+    frame = frames.frame(seat)
+    operation = frame.program.operations[index]
+    if seat == frames.present[: len(seat)] and not (
+        all(frame.is_current(slot) for slot in operation.outputs) and (frame.pc > index or len(seat) > 0)
+    ):
+        raise NoValueYet(f"{operation.layer.type} '{operation.layer.name}' has not run here")
+
+
+def _seat_in(frames: EarlierFrames, program: Program, asked: tuple[Iterations | None, ...], told: str) -> Seat:
+    """Return the seat of a program's frame, in the iterations that are asked for."""
+    seat: Seat = ()
+    for level, layer in enumerate(program.path):
+        wanted = asked[level] if level < len(asked) else None
+        frame = frames.frame(seat)
+        index = _index_of(frame, layer)
+        here = frames.present
+        if len(here) > level and here[:level] == seat and here[level][0] == index:
+            now = here[level][1]
+            inside = frames.frame(here[: level + 1])
+            if now is not None and now < 0:
+                raise NoValueYet(f"'{told}': no iteration of '{layer.name}' has begun")
+        else:
+            _ensure_ran(frames, seat, index)
+            inner, inside = frames.left(seat, index)
+            now = inner[-1][1]
+        activation = inside.active
+        if isinstance(activation.plan, BranchPlan):
+            if inside.program.path != program.path[: level + 1] or not _leads(inside.program, program):
+                raise UsageError(f"'{told}': the other side of '{layer.name}' ran there")
+            seat = (*seat, (index, None))
+            continue
+        seat = (*seat, (index, _iteration(wanted, now, told)))
+    return seat
+
+
+def _leads(inside: Program, program: Program) -> bool:
+    """True if a program is this one, or nested in it."""
+    if inside is program:
+        return True
+    plans = [plan for operation in inside.operations for plan in operation.plans]
+    return any(_leads(plan.program, program) for plan in plans)
+
+
+def _iteration(wanted: Iterations | None, now: int | None, told: str) -> int:
+    last = -1 if now is None else now
+    number = last if not isinstance(wanted, int) else wanted if wanted >= 0 else last + 1 + wanted
+    if last < 0:
+        raise NoValueYet(f"'{told}': no iteration ran")
+    if not 0 <= number <= last:
+        raise NoValueYet(f"'{told}': iterations 0 to {last} have run here")
+    return number

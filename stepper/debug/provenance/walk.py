@@ -1,34 +1,52 @@
-"""The way back of all elements at once: each operation of each iteration is looked at once, in reverse order.
+"""The walks of all elements at once, as masks: back to what an element depends on, and forward to what it reaches.
 
-Of each value that matters the elements are kept as levels: how they matter. The way goes from operations to their
-inputs by rules.py, over slices, back edges, scan outputs, branches and nested bodies, to the elements of the model's
-inputs, of constants, of variables and of what the user has set.
+Back, the elements of each value that matter are kept as levels: how they matter. The way goes from operations to their
+inputs by rules.py. Forward, the kernel of each operation runs again with what was reached of its inputs changed, in
+several ways; the elements of its outputs that differ are reached.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from contextlib import closing
 from enum import IntEnum
 from typing import Final
 
 import numpy as np
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from stepper.debug.causes.cause import LinkKind
-from stepper.debug.causes.crossings import ValueSpot, held, pieces, ports_into, producer, refitted
-from stepper.debug.causes.earlier_frames import EarlierFrames, Seat
-from stepper.debug.causes.run_walk import NOT_KEPT, Differs, RunWalk
+from stepper.debug.causes.locations import location_of, output_named
+from stepper.debug.causes.nan_origins import first_element
+from stepper.debug.causes.run_walk import (
+    NOT_KEPT,
+    Differs,
+    EarlierFrames,
+    RunWalk,
+    Seat,
+    ValueSpot,
+    WayOut,
+    held,
+    iterations_of,
+    ports_into,
+    producer,
+    refitted,
+    way_out,
+)
+from stepper.debug.iterations.loop_runs import address_from_the_first
 from stepper.debug.provenance.operation_at import Dependence, Method, OperationAt, ValueNotKept
-from stepper.debug.provenance.rules import dependences, extent_parts
+from stepper.debug.provenance.question import NoValueYet, forward_address, spot_of
+from stepper.debug.provenance.rules import LARGEST_RUN, changes_of, dependences, differing, extent_parts
+from stepper.debug.story.facts import Decision, ElementUse, OutputUse, Uses
 from stepper.debug.timeline import Timeline
 from stepper.element_types import FLOATING, Array
 from stepper.engine.frames import Activation, Frame
-from stepper.engine.loops import ConcatenatedOutput, Scan
 from stepper.engine.program import BranchPlan, LoopPlan, Operation, OpKind
-from stepper.engine.transitions import is_joined, joined_iterations
-from stepper.ir.model import Layer
+from stepper.ir.model import Layer, layer_site
 from stepper.ops.operands import normalize_axis
+from stepper.query.address_syntax import Address, address_given
 
 
 class Strength(IntEnum):
@@ -161,8 +179,6 @@ class MaskWalk(RunWalk):
     def _outward(self, seat: Seat, wants: _Wants, upto: int) -> None:
         """Follow what is wanted of a frame through it, and through all that is around it."""
         while seat:
-            activation = self._frame(seat).activation
-            assert activation is not None
             outer, (index, iteration) = seat[:-1], seat[-1]
             around = _Wants()
             if iteration is None:
@@ -307,61 +323,53 @@ class MaskWalk(RunWalk):
         inner, frame = self._frames.left(seat, index)
         activation = frame.active
         plan, last = activation.plan, activation.iteration
+        inside_of: dict[int | None, _Wants] = defaultdict(_Wants)
+        asks_end = False
+        for output, (levels, axes) in enumerate(found):
+            if levels is None and axes is None:
+                continue
+            way = way_out(activation, output)
+            if way.kind is LinkKind.NO_ITERATION and way.pieces:  # it is what the loop began with
+                wants.give(way.slot, (levels, axes), np.shape(self._value(seat, way.slot)))
+            elif way.axis is None and way.pieces:
+                inside_of[way.pieces[0].iteration].give(way.slot, (levels, axes), np.shape(frame.values[way.slot]))
+                asks_end = True
+            elif isinstance(plan, LoopPlan) and way.axis is not None:
+                stride = next(one.slicing.stride for one in plan.concatenated if one.output == output)
+                asks_end |= levels is not None and stride < 0
+                asks_end |= axes is not None and bool(axes[normalize_axis(way.axis, axes.size)])
+                self._into_pieces(way, levels, axes, inside_of)
         if isinstance(plan, BranchPlan):
-            inside = _Wants()
-            for output, slot in plan.outputs:
-                inside.give(slot, found[output], np.shape(frame.values[slot]))
             strongest = max(int(one.max(initial=0)) for both in found for one in both if one is not None)
             self._decides(seat, operation.inputs[0], wants, min(strongest, Strength.CONTROL))
-            self._branch(inner, inside, wants, len(frame.program.operations))
-            return
-        if last < 0:  # last values of a loop that ran no iteration are what they began with
-            inputs = {merged.parameter: operation.inputs[merged.input] for merged in plan.merged}
-            for one in plan.last_values:
-                if one.merged in inputs:
-                    slot = inputs[one.merged]
-                    wants.give(slot, found[one.output], np.shape(self._value(seat, slot)))
+            self._branch(inner, inside_of[None], wants, len(frame.program.operations))
+        elif last < 0:
             self._control_inputs(seat, operation, plan, wants)
-            return
-        inside_of: dict[int, _Wants] = defaultdict(_Wants)
-        asks_end = False
-        for one in plan.last_values:
-            if any(levels is not None for levels in found[one.output]):
-                inside_of[last].give(one.result, found[one.output], np.shape(frame.values[one.result]))
-                asks_end = True
-        for place, entry in enumerate(plan.concatenated):
-            asks_end = self._into_pieces(activation, place, entry, found[entry.output], inside_of) or asks_end
-        if inside_of or asks_end:
-            self._loop(seat, index, inside_of, wants, last if asks_end else max(inside_of), asks_end=asks_end)
+        elif inside_of or asks_end:
+            inside = {iteration: one for iteration, one in inside_of.items() if iteration is not None}
+            self._loop(seat, index, inside, wants, last if asks_end else max(inside), asks_end=asks_end)
 
     @staticmethod
     def _into_pieces(
-        activation: Activation, place: int, entry: ConcatenatedOutput, found: _Found, inside_of: dict[int, _Wants]
-    ) -> bool:
-        """Want of each iteration what is wanted of its piece. Return True if the number of all pieces matters, too."""
-        asks_end, (levels, axes) = False, found
-        plan, scan = activation.plan, activation.scans[place]
-        assert isinstance(plan, LoopPlan)
-        if axes is not None:
-            if is_joined(plan, entry, scan):
-                asks_end = bool(axes[normalize_axis(entry.slicing.axis, axes.size)])
-            for iteration in _pieces_apart(plan, entry, scan):
-                inside_of[iteration].want(entry.result, axes, is_shape=True)
-        if levels is None:
-            return asks_end
-        for iteration, region in pieces(activation, place):
-            part = np.atleast_1d(levels)[region]
-            if part.any():
-                inside_of[iteration].want(entry.result, part.reshape(scan.piece(iteration).shape))
-        return asks_end or entry.slicing.stride < 0
+        way: WayOut, levels: Levels | None, axes: Levels | None, inside_of: dict[int | None, _Wants]
+    ) -> None:
+        """Want of each iteration what is wanted of its piece; extents of the first piece of each shape."""
+        firsts = dict[tuple[int, ...], int | None]()
+        for iteration, region, shape in way.pieces:
+            part = None if levels is None else np.atleast_1d(levels)[region]
+            if part is not None and part.any():
+                inside_of[iteration].want(way.slot, part.reshape(shape))
+        for iteration, _, shape in sorted(way.pieces) if axes is not None else ():
+            firsts.setdefault(shape, iteration)
+        for iteration in firsts.values():
+            assert axes is not None
+            inside_of[iteration].want(way.slot, axes, is_shape=True)
 
     def _branch(self, inner: Seat, inside: _Wants, around: _Wants, upto: int) -> None:
         self._graph(inner, inside, upto)
         self._constants(inner, inside)
         self._hand_out(inner, inside, around, {})
-        activation = self._frame(inner).activation
-        assert activation is not None
-        self._decides(inner[:-1], activation.operation.inputs[0], around, Strength.CONTROL)
+        self._decides(inner[:-1], self._frame(inner).active.operation.inputs[0], around, Strength.CONTROL)
 
     def _control_inputs(self, seat: Seat, operation: Operation, plan: LoopPlan, around: _Wants) -> None:
         """Want what says before a loop how often it runs: trip count, condition, the lengths of what is cut."""
@@ -426,10 +434,8 @@ class MaskWalk(RunWalk):
 
     def _hand_out(self, seat: Seat, wants: _Wants, around: _Wants, inside_of: dict[int, _Wants]) -> None:
         """Want of the iteration before, or of outside, what is wanted of the Parameters of a body."""
-        activation = self._frame(seat).activation
-        assert activation is not None
         outer, (index, iteration) = seat[:-1], seat[-1]
-        ports = ports_into(activation, iteration or 0)
+        ports = ports_into(self._frame(seat).active, iteration or 0)
         for slot in sorted(wants.slots()):
             (levels, axes), port = wants.take(slot), ports.get(slot)
             if port is None:
@@ -449,15 +455,6 @@ class MaskWalk(RunWalk):
             around.give(port.outer, (levels, axes), shape)
 
 
-def _pieces_apart(plan: LoopPlan, entry: ConcatenatedOutput, scan: Scan) -> Iterable[int]:
-    """Return the iterations whose pieces have a shape of their own; of those that have the same the first."""
-    iterations = sorted(joined_iterations(plan, entry, scan))
-    shapes = [scan.piece(iteration).shape for iteration in iterations]
-    if len(set(shapes)) >= 64:
-        return iterations
-    return [one for place, one in enumerate(iterations) if shapes[place] not in shapes[:place]]
-
-
 def _at_fault(at: OperationAt, parts: list[Dependence]) -> list[Dependence]:
     """Return the parts that are not finite; all where none is, for then a NaN or Inf is born here."""
     bad = []
@@ -466,3 +463,229 @@ def _at_fault(at: OperationAt, parts: list[Dependence]) -> list[Dependence]:
         if value.dtype in FLOATING and (both := part.mask & ~np.isfinite(value)).any():
             bad.append(part._replace(mask=both))
     return bad or parts
+
+
+MOST_LISTED: Final = 1000
+"""Elements of an output of the model that are listed."""
+_MOST_USES: Final = 10_000
+
+_Masks = dict[int, Array]
+
+
+def uses(timeline: Timeline, address: str | Address) -> Uses:
+    """Return where the element at an address goes; without an index where all elements go. The present stays.
+
+    It is followed as far as the run has come; from its start, or of what it has not come to, as far as it is known.
+
+    The address may be said as the question `where does x[3] go`.
+
+    Raise UsageError for what has no value.
+    """
+    asked = address_given((forward_address(address) or address) if isinstance(address, str) else address)
+    asked = address_from_the_first(timeline, asked)
+    present, tick = timeline.machine.tick, None
+    if present == 0 or not _has_value(timeline, asked):  # where nobody has gone yet what is known of the run is meant
+        tick = max(timeline.furthest, present) if timeline.end is None else timeline.end.tick
+    has_ended = timeline.machine.finished or (tick is not None and timeline.end is not None)
+    with closing(EarlierFrames(timeline, tick, wants_all=True)) as frames:
+        spot, _ = spot_of(frames, timeline.machine.compiled, asked)
+        value = np.asarray(frames.frame(spot.seat).values[spot.slot])
+        mask = np.zeros(value.shape, bool)
+        if asked.index and spot.element is not None:
+            mask[spot.element] = True
+        else:
+            mask[...] = True
+        stopped = "" if has_ended else "the run has not ended: that is as far as it has come"
+        return _ForwardWalk(timeline, frames).uses(spot.seat, spot.slot, mask, str(asked), stopped)
+
+
+def _has_value(timeline: Timeline, address: Address) -> bool:
+    """True if the run has come to what an address means."""
+    with closing(EarlierFrames(timeline)) as frames:
+        try:
+            spot_of(frames, timeline.machine.compiled, address)
+        except NoValueYet:
+            return False
+    return True
+
+
+class _ForwardWalk(RunWalk):
+    """The way of an element forward through a run."""
+
+    def __init__(self, timeline: Timeline, frames: EarlierFrames) -> None:
+        super().__init__(timeline, frames)
+        self._uses: dict[tuple[int, int, tuple[int, ...]], ElementUse] = {}
+        self._outputs: list[OutputUse] = []
+        self._decisions: dict[tuple[int, str], Decision] = {}
+        self._runs = 0
+
+    def uses(self, seat: Seat, slot: int, mask: Array, address: str, stopped: str) -> Uses:
+        """Return where an element goes, from its frame to the end of the run."""
+        stopped = self._ended(lambda: self._walk(seat, {slot: mask}, slot), "all") or stopped
+        found = tuple(self._uses.values())[:_MOST_USES]
+        return Uses(address, found, tuple(self._outputs), tuple(self._decisions.values()), self._runs, stopped)
+
+    def _walk(self, seat: Seat, masks: _Masks, slot: int) -> None:
+        begin = self._frame(seat).program.computed_at.get(slot, -1) + 1
+        self._graph(seat, masks, begin)
+        while seat:  # on to the iterations after it, and out of the loop or If
+            outer, (index, iteration), around = seat[:-1], seat[-1], _Masks()
+            if iteration is None:
+                _inner, activation, is_running = self._inner(outer, index)
+                self._leave(outer, activation, {None: masks}, around, is_running=is_running)
+            else:
+                self._rest(outer, index, iteration, masks, around, {})
+            seat, masks = outer, around
+            self._graph(seat, masks, index + 1)
+        program = self._frame(()).program
+        for layer, result in zip(program.graph.results, program.results, strict=True):
+            reached = masks.get(result)
+            if reached is not None and reached.any():
+                places = [tuple(int(at) for at in place) for place in np.argwhere(reached)[:MOST_LISTED]]
+                self._outputs.append(OutputUse(layer.name, reached.shape, int(reached.sum()), tuple(places)))
+
+    def _inner(self, seat: Seat, index: int) -> tuple[Seat, Activation, bool]:
+        """Return the last iteration, or the branch, of an operation with bodies, and whether the run is in there."""
+        present = self._frames.present
+        is_running = len(present) > len(seat) and present[: len(seat)] == seat and present[len(seat)][0] == index
+        if is_running:
+            inner = present[: len(seat) + 1]
+            frame = self._frame(inner)
+        else:
+            inner, frame = self._frames.left(seat, index)
+        return inner, frame.active, is_running
+
+    # --- a graph --------------------------------------------------------------------------------------------------
+
+    def _graph(self, seat: Seat, masks: _Masks, begin: int) -> None:
+        self._heed_pause()
+        frames = self._frames.at(seat)
+        frame = frames[-1]
+        present = self._frames.present
+        last = len(frame.program.operations)
+        if seat == present[: len(seat)]:  # as far as the run has come
+            last = present[len(seat)][0] + 1 if len(present) > len(seat) else frame.pc
+        for index in range(begin, last):
+            operation = frame.program.operations[index]
+            if not any(slot in masks and masks[slot].any() for slot in operation.inputs):
+                continue
+            if operation.plans:
+                self._through_body(seat, index, operation, masks)
+            else:
+                self._through(frame, operation, masks)
+            for output, slot in enumerate(operation.outputs):
+                if slot in masks and masks[slot].any():
+                    self._note(frames, operation, output, masks[slot])
+
+    def _note(self, frames: list[Frame], operation: Operation, output: int, mask: Array) -> None:
+        location = location_of(frames, self._file, operation.layer, output_named(operation.layer, output))
+        outer = tuple(one.iteration for one in location.path[:-1] if one.iteration is not None)
+        key = (id(frames[-1].program), operation.outputs[output], outer)
+        known = self._uses.get(key)
+        if known is not None:
+            self._uses[key] = replace(known, times=known.times + 1, last=location.iteration)
+            return
+        self._uses[key] = ElementUse(
+            location, first_element(mask), int(mask.sum()), int(mask.size), 1, location.iteration
+        )
+
+    def _through(self, frame: Frame, operation: Operation, masks: _Masks) -> None:
+        at, function = OperationAt.in_frame(frame, operation, operation.outputs[0]), operation.function
+        if operation.kind is not OpKind.KERNEL or function is None or operation.computed_by or at.size > LARGEST_RUN:
+            masks.update(
+                (slot, np.ones(one.shape, bool)) for slot, one in zip(operation.outputs, at.results, strict=True)
+            )
+            return
+        reached = [np.zeros(result.shape, bool) for result in at.results]
+        changes = [
+            [one.reshape(value.shape) for one in changes_of(value, np.flatnonzero(masks[slot]), poisons=False)]
+            if slot in masks and value is not None
+            else []
+            for slot, value in zip(operation.inputs, at.values, strict=True)
+        ]
+        for way in range(max(map(len, changes))):
+            both = zip(at.values, changes, strict=True)
+            inputs = [ways[min(way, len(ways) - 1)] if ways else value for value, ways in both]
+            self._runs += 1
+            try:
+                with np.errstate(all="ignore"):
+                    found = function(*inputs)
+            except Exception:  # with other numbers a kernel may refuse what it has accepted
+                continue
+            for mask, result, other in zip(
+                reached, at.results, found if operation.several_outputs else (found,), strict=False
+            ):
+                mask |= differing(result, np.asarray(other))
+        for slot, mask in zip(operation.outputs, reached, strict=True):
+            if mask.any():
+                masks[slot] = mask
+
+    # --- bodies ---------------------------------------------------------------------------------------------------
+
+    def _through_body(self, seat: Seat, index: int, operation: Operation, masks: _Masks) -> None:
+        inner, activation, is_running = self._inner(seat, index)
+        plan = activation.plan
+        if isinstance(plan, BranchPlan):
+            if operation.inputs[0] in masks:
+                self._decide(operation, "condition", seat)
+            inside = self._handed_in(activation, self._frame(inner), 0, {}, masks)
+            self._graph(inner, inside, 0)
+            self._leave(seat, activation, {None: inside}, masks, is_running=is_running)
+            return
+        for what, at in (("trip count", plan.trip_count), ("condition", plan.condition)):
+            if at is not None and operation.inputs[at] in masks:
+                self._decide(operation, what, seat)
+        around = _Masks()
+        self._rest(seat, index, None, {}, around, {slot: masks[slot] for slot in operation.inputs if slot in masks})
+        masks.update(around)
+
+    def _decide(self, operation: Operation, what: str, seat: Seat) -> None:
+        iteration = next(reversed(iterations_of(seat)), None)
+        found = Decision(layer_site(operation.layer, self._file), what, iteration)
+        self._decisions.setdefault((operation.layer.id, what), found)
+
+    def _rest(
+        self, outer: Seat, index: int, iteration: int | None, masks: _Masks, around: _Masks, given: _Masks
+    ) -> None:
+        """Follow what was reached through the iterations behind one (None: all), and to the outputs of the loop."""
+        _inner, ended, is_running = self._inner(outer, index)
+        plan, operation = ended.plan, ended.operation
+        assert isinstance(plan, LoopPlan)
+        found: dict[int | None, _Masks] = {}
+        first = 0 if iteration is None else iteration
+        for number in range(first, ended.iteration + 1):
+            seat: Seat = (*outer, (index, number))
+            if number > first or iteration is None:
+                masks = self._handed_in(ended, self._frame(seat), number, masks, given)
+                self._graph(seat, masks, 0)
+            if plan.condition_result in masks:
+                self._decide(operation, "condition", seat)
+            found[number] = {slot: masks[slot] for slot in plan.program.results if slot in masks}
+        self._leave(outer, ended, found, around, is_running=is_running)
+
+    def _leave(
+        self, outer: Seat, ended: Activation, found: dict[int | None, _Masks], around: _Masks, *, is_running: bool
+    ) -> None:
+        """Follow what was reached of Results, by iterations, to the outputs of a loop or If that was left."""
+        for output, slot in enumerate(() if is_running else ended.operation.outputs):
+            way, shape = way_out(ended, output), np.shape(self._frame(outer).values[slot])
+            for iteration, region, _ in way.pieces:
+                mask = found.get(iteration, {}).get(way.slot)
+                if mask is not None and region is None:
+                    around[slot] = refitted(mask, shape)
+                elif mask is not None:
+                    joined = np.atleast_1d(around.setdefault(slot, np.zeros(shape, bool)))
+                    joined[region] = mask.reshape(joined[region].shape)
+
+    @staticmethod
+    def _handed_in(activation: Activation, frame: Frame, iteration: int, before: _Masks, given: _Masks) -> _Masks:
+        """Return what was reached of the Parameters of a body, from the iteration before and from outside."""
+        masks = _Masks()
+        for slot, port in ports_into(activation, iteration).items():
+            source = (before if port.kind is LinkKind.BACK_EDGE else given).get(port.outer)
+            if source is None or not source.any():
+                continue
+            part = refitted(source, np.shape(frame.values[slot])) if port.region is None else source[port.region]
+            if part.any():
+                masks[slot] = part
+        return masks

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
+from time import perf_counter
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -12,47 +14,22 @@ from msgspec.structs import replace
 
 from stepper import element_types
 from stepper.debug.causes.cause import Arithmetic, Element, LinkForm, LinkKind, Scalar, Verdict
-from stepper.debug.causes.crossings import (
+from stepper.debug.causes.locations import file_of, location_of, output_named, program_of
+from stepper.debug.causes.nan_origins import scalar_of
+from stepper.debug.causes.run_walk import (
+    EarlierFrames,
+    Seat,
     ValueSpot,
     body_values,
     end_of_loop,
+    iterations_of,
     operation_of,
     out_of_body,
     producer,
 )
-from stepper.debug.causes.earlier_frames import EarlierFrames, Seat, iterations_of
-from stepper.debug.causes.locations import file_of, location_of, output_named, program_of
-from stepper.debug.causes.nan_origins import scalar_of
 from stepper.debug.causes.texts import element_text
 from stepper.debug.causes.verdicts import Verdicts, is_end_set
-from stepper.debug.causes.why import NoValueYet, element_asked
-from stepper.debug.loop_limits import condition_limit
-from stepper.debug.provenance.answer import sources_of
-from stepper.debug.provenance.facts import QuestionKind
-from stepper.debug.provenance.operation_at import Contributions, Factor, element_at
-from stepper.debug.provenance.question import question_at
-from stepper.debug.provenance.walk import MaskWalk, Trail
-from stepper.debug.story.facts import (
-    Entry,
-    LinkRole,
-    OperandGroup,
-    Story,
-    StoryColumn,
-    StoryEdge,
-    StoryEnd,
-    StoryFactor,
-    StoryLink,
-    StoryOperand,
-    StoryQuestion,
-    StoryRow,
-    StorySlices,
-    is_bad,
-    time_of,
-)
-from stepper.debug.story.histories import ElementHistories, HistoryWish, Path, path_of
-from stepper.debug.story.places import EndedLoop, ended_loop, spot_of
-from stepper.debug.story.shortening import folded
-from stepper.debug.story.slicer import (
+from stepper.debug.causes.why import (
     CausalLink,
     GraphWalk,
     Way,
@@ -63,19 +40,187 @@ from stepper.debug.story.slicer import (
     shown_links,
     unfit_condition,
 )
+from stepper.debug.iterations.loop_runs import go_to_latest
+from stepper.debug.loop_limits import condition_limit
+from stepper.debug.provenance.answer import sources_of
+from stepper.debug.provenance.operation_at import Contributions, Factor, element_at
+from stepper.debug.provenance.question import EndedLoop, NoValueYet, element_asked, ended_loop, question_at, spot_of
+from stepper.debug.provenance.walk import MaskWalk, Trail
+from stepper.debug.story.facts import (
+    Entry,
+    LinkRole,
+    OperandGroup,
+    QuestionKind,
+    Story,
+    StoryColumn,
+    StoryEdge,
+    StoryEnd,
+    StoryFactor,
+    StoryLink,
+    StoryOperand,
+    StoryQuestion,
+    StoryRow,
+    StorySlices,
+    folded,
+    is_bad,
+    time_of,
+)
 from stepper.debug.story.texts import name_in_iteration
 from stepper.debug.timeline import Timeline
-from stepper.debug.visits import excursion
+from stepper.debug.visits import before_iteration, excursion
 from stepper.element_types import limits
-from stepper.engine.frames import Every, Frame, Phase
+from stepper.engine.frames import Event, EventKind, Every, Frame, Phase
 from stepper.engine.loops import EndReason
 from stepper.engine.program import CompiledModel, LoopPlan, Operation, Program
-from stepper.errors import StepperError, UsageError
+from stepper.errors import Paused, StepperError, UsageError
 from stepper.ir.model import Layer, Source, layer_site
 from stepper.query import short_names
 from stepper.query.address_resolution import Target, moment_address, resolve
 from stepper.query.address_syntax import Address, exact_name
 from stepper.query.atlas import Atlas
+
+MOST_BEFORE: Final = 256
+"""Iterations before the path of which something is shown."""
+MOST_SHOWN: Final = 1024
+SECONDS: Final = 0.5
+"""For how long iterations are computed anew."""
+
+Path = tuple[int, ...]
+
+
+class HistoryWish(NamedTuple):
+    """An element of what a slot of a program holds; `is_shape`: of its shape, by axis."""
+
+    program: Program
+    slot: int
+    element: Element
+    is_shape: bool = False
+
+    @property
+    def key(self) -> tuple[int, int, Element, bool]:
+        """Return what tells it from others."""
+        return id(self.program), self.slot, self.element, self.is_shape
+
+
+def path_of(frames: Iterable[Frame]) -> Path:
+    """Return the iterations in which these frames stand, from the outermost loop inwards."""
+    activations = (frame.activation for frame in frames)
+    return tuple(one.iteration for one in activations if one is not None and isinstance(one.plan, LoopPlan))
+
+
+class ElementHistories:
+    """The iterations of a loop around those of a path, and elements in them.
+
+    The loop runs `total` iterations (of nested loops: those of the innermost), with that in which an error ends it;
+    unless `counts_all`, at least so many.
+    """
+
+    def __init__(self, timeline: Timeline) -> None:
+        self._owner = timeline.machine
+        self._scout = copy.copy(timeline)
+        self._scout.machine = timeline.machine.twin()
+        self.iterations: list[Path] = []
+        self.total = 0
+        self.counts_all = False
+        self._values: dict[tuple[int, int, Element, bool], dict[Path, Scalar | None]] = {}
+
+    def record(self, wanted: Iterable[HistoryWish], entered: int, paths: list[Path]) -> None:
+        """Read elements in the run of the loop that was entered at a tick, around the iterations of `paths`.
+
+        A pause or a lack of time ends it early.
+        """
+        programs: dict[int, list[HistoryWish]] = {}
+        for one in wanted:
+            programs.setdefault(id(one.program), []).append(one)
+            self._values[one.key] = {}
+        deepest = max((len(path) for path in paths), default=0)
+        self._owner.followers = (*self._owner.followers, self._scout.machine)
+        try:
+            self._go(entered, paths)
+            self._read(programs, deepest, max(paths, default=()))
+        except (Paused, StepperError):
+            self._owner.request_pause(wanted=False)
+        finally:
+            self._owner.followers = tuple(one for one in self._owner.followers if one is not self._scout.machine)
+
+    def _go(self, entered: int, paths: list[Path]) -> None:
+        """Stand shortly before the first iteration that is shown."""
+        self._scout.goto(entered)
+        first = min((path[0] for path in paths if path), default=0)
+        begin = max(0, first - (MOST_BEFORE if max(map(len, paths), default=0) < 2 else 4))
+        depth = next((k for k, frame in enumerate(self._scout.machine.stack) if path_of([frame])), None)
+        if begin and depth is not None:
+            before_iteration(self._scout, depth, begin)
+
+    def _read(self, programs: dict[int, list[HistoryWish]], deepest: int, last: Path) -> None:
+        machine, started = self._scout.machine, perf_counter()
+        outermost = next((k for k, frame in enumerate(machine.stack) if path_of([frame])), len(machine.stack))
+        begins, counts_alone = path_of(machine.stack)[:1] in ((), (-1,)), False
+
+        def see(event: Event) -> bool:
+            if event.kind is EventKind.LEFT and len(machine.stack) <= outermost:
+                self.counts_all = begins or deepest == 1
+                return True
+            is_late = perf_counter() - started > SECONDS or machine.pause_requested
+            path, frame = path_of(machine.stack), machine.stack[-1]
+            if counts_alone:
+                self.total = max(self.total, path[0] + 1)
+                return is_late
+            if event.kind is not EventKind.ITERATION:
+                return False
+            if len(path) == deepest:
+                self.iterations.append(path)
+            for one in programs.get(id(frame.program), ()):
+                self._values[one.key][path] = _element(frame.values[one.slot], one)
+            return path > last and (len(self.iterations) >= MOST_SHOWN or is_late)
+
+        has_failed = self._has_failed(see)
+        self.total = self.iterations[-1][0] + 1 if deepest == 1 and self.iterations else len(self.iterations)
+        if not has_failed and deepest == 1 and not self.counts_all and not machine.finished:
+            go_to_latest(self._scout, outermost)
+            counts_alone = True
+            has_failed = self._has_failed(see)
+        if has_failed:
+            self._count_the_last(outermost, deepest, begins=begins)
+
+    def _has_failed(self, see: Callable[[Event], bool]) -> bool:
+        """Run on until an event is the one that is looked for; True if an error of the run comes before."""
+        try:
+            self._scout.forward(Every.ITERATION, see)
+        except Paused:
+            raise
+        except StepperError:
+            return True
+        return False
+
+    def _count_the_last(self, outermost: int, deepest: int, *, begins: bool) -> None:
+        """Count the iterations of a loop that an error has ended, with the one in which that was."""
+        stack = self._scout.machine.stack
+        path = path_of(stack)
+        if len(stack) <= outermost or not path:
+            return
+        if deepest == 1:
+            self.total, self.counts_all = path[0] + 1, True
+        else:
+            is_open = len(path) == deepest and path[-1] >= 0 and path not in self.iterations
+            self.total, self.counts_all = len(self.iterations) + is_open, begins
+
+    def of(self, wanted: HistoryWish) -> tuple[Scalar | None, ...]:
+        """Return an element in all iterations, None where it is not known."""
+        known = self._values.get(wanted.key, {})
+        depth = sum(layer.is_loop for layer in wanted.program.path)
+        return tuple(known.get(path[:depth]) for path in self.iterations)
+
+
+def _element(value: Any, wanted: HistoryWish) -> Scalar | None:
+    if value is None:
+        return None
+    element = wanted.element
+    array = np.array(np.shape(value), np.int64) if wanted.is_shape else np.asarray(value)
+    if array.ndim != len(element) or any(at >= size for at, size in zip(element, array.shape, strict=True)):
+        return None
+    return scalar_of(array[element])
+
 
 MOST_ROWS: Final = 12
 """Rows up to which operations that only move an element are shown."""
@@ -337,7 +482,7 @@ class _Builder:
             name=name,
             loops=tuple(layer_site(layer, self._file) for layer in deepest.path if layer.is_loop),
             rows=tuple(self._rows([by_row[key] for key in keys], histories)),
-            columns=tuple(StoryColumn(*one, first=one.path, tick=histories.closed_at(one.path)) for one in columns),
+            columns=tuple(StoryColumn(*one, first=one.path) for one in columns),
             links=tuple(
                 self._link(
                     link,
@@ -354,8 +499,6 @@ class _Builder:
                     target=numbers[link.number],
                     ways=tuple(map(self._entry, one.ways)),
                     share=None if link.making is None else link.making.parts[one.part].share,
-                    moves=one.moves,
-                    kept=len(one.kept),
                 )
                 for link in shown
                 for one in link.followed
@@ -401,7 +544,6 @@ class _Builder:
                 layer=layer_site(link.layer, self._file),
                 output=output_named(link.layer, link.output),
                 element=link.spot.element if is_one else None,
-                depth=_depth(link.program),
                 hidden=hidden,
                 is_shape=link.spot.is_shape,
                 history=histories.of(_wish(link)) if is_one else (),

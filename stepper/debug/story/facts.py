@@ -1,17 +1,23 @@
-"""A story: the causes of a value, or of the end of a loop, as rows of operations by columns of iterations.
+"""Findings of the walks back and forward, as frozen data without words of a screen, which can be written as JSON.
 
-Frozen data without words of a screen, which can be written as JSON; `Debugger.story` returns it, layouts and texts are
-made of it.
+A `Provenance` has all that a value depends on, a `Story` the causes of it as rows of operations by columns of
+iterations; a `ShortStory` is a story without some of its columns.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Set
 from enum import StrEnum
-from typing import Any, Final, Literal
+from itertools import pairwise
+from typing import Any, Final, Literal, NamedTuple
+
+from msgspec.structs import replace
 
 from stepper.debug.causes.cause import (
     Arithmetic,
+    Chain,
     Element,
+    Link,
     LinkForm,
     LinkKind,
     Location,
@@ -19,11 +25,181 @@ from stepper.debug.causes.cause import (
     Scalar,
     Verdict,
 )
-from stepper.debug.provenance.facts import SourceTensor
 from stepper.engine.loops import EndReason
 from stepper.ir.model import LayerSite
 from stepper.plain_values import plain_data
 from stepper.records import Record, as_data
+
+
+class QuestionKind(StrEnum):
+    """Subject of a question: an element, the shape of a value, or how often a loop ran."""
+
+    VALUE = "value"
+    SHAPE = "shape"
+    END = "iterations"
+
+
+class Influence(StrEnum):
+    """How an element of a source matters: for the number, for which element it is, or for whether something ran."""
+
+    DATA = "data"
+    INDEX = "index"
+    CONTROL = "control"
+
+
+class SourceElement(Record):
+    """An element that what was asked about depends on."""
+
+    index: Element
+    value: Scalar | None
+    part: Influence
+
+
+class SourceTensor(Record):
+    """A tensor at which the way back ends: an input, a constant, a value that was edited, or a variable.
+
+    `counts` says how many of its elements matter, by how they do; `elements` are these, all of them unless that are
+    too many. `axes` are the extents of its shape that matter: the index of each is the axis.
+    """
+
+    kind: str
+    name: str
+    layer: LayerSite
+    output: int
+    type: str
+    shape: tuple[int, ...]
+    counts: tuple[tuple[Influence, int], ...]
+    elements: tuple[SourceElement, ...]
+    axes: tuple[SourceElement, ...] = ()
+
+    @property
+    def count(self) -> int:
+        """Return how many of its elements matter."""
+        return sum(count for _, count in self.counts)
+
+    @property
+    def first_part(self) -> Influence:
+        """Return the strongest way in which it matters, by an element or an extent."""
+        parts = [*(part for part, _ in self.counts), *(one.part for one in self.axes)]
+        return min(parts, key=list(Influence).index)
+
+
+class RuleCount(Record):
+    """How often the elements behind a type of operation were found by a method."""
+
+    type: str
+    method: str
+    count: int
+
+
+class LoopEnd(Record):
+    """The end of a loop that was asked about: after how many iterations, and why.
+
+    `is_set`: the trip count or the condition was set by hand, as `limit`, or to false whatever the body said.
+    """
+
+    layer: LayerSite
+    iterations: int
+    reason: EndReason
+    limit: int | None = None
+    is_set: bool = False
+
+
+class TrialCounts(Record):
+    """How elements were tried: how many `candidates` rules left, how many of them were `tried` in how many `runs`.
+
+    `excluded` of them do not matter alone. `reason` says why not all were tried.
+    """
+
+    candidates: int = 0
+    tried: int = 0
+    excluded: int = 0
+    runs: int = 0
+    reason: str = ""
+
+
+class Provenance(Record):
+    """Why a value is what it is: `chain` is the way back, of a NaN or Inf to its birth; `behind` goes on from there.
+
+    `sources` are all elements of inputs, constants and edits that it depends on, data before indices before control.
+    `rules` says how these were found, in `operations` looked at with `kernel_runs`; `trials` which of the elements of
+    inputs were tried by running the model again. `stopped` says why not all was found. `addresses` are those of the
+    links of the chain, then of those behind it.
+    """
+
+    asked: QuestionKind
+    address: str
+    type: str
+    shape: tuple[int, ...]
+    element: Element | None
+    value: Scalar | None
+    chain: Chain
+    behind: Chain
+    addresses: tuple[str, ...]
+    sources: tuple[SourceTensor, ...]
+    rules: tuple[RuleCount, ...]
+    operations: int
+    kernel_runs: int
+    trials: TrialCounts
+    end: LoopEnd | None = None
+    reference: str = ""
+    stopped: str = ""
+
+    @property
+    def links(self) -> tuple[Link, ...]:
+        """Return all links, from what was asked about to the source that it most depends on."""
+        return (*self.chain.links, *self.behind.links)
+
+    def source(self, name: str) -> SourceTensor | None:
+        """Return the source of this name; None where nothing of it matters."""
+        return next((one for one in self.sources if one.name == name), None)
+
+    def __repr__(self) -> str:
+        elements = sum(one.count for one in self.sources)
+        return f"<Provenance of {self.address}: {len(self.links)} links, {elements} elements of {len(self.sources)}>"
+
+
+class ElementUse(Record):
+    """An operation that an element reaches: `count` of `size` elements of its output in the iteration of `location`.
+
+    `times` is in how many iterations it is reached, `last` the last of them (None: it is outside of all loops).
+    """
+
+    location: Location
+    element: Element
+    count: int
+    size: int
+    times: int = 1
+    last: int | None = None
+
+
+class OutputUse(Record):
+    """An output of the model that an element reaches, and which of its elements."""
+
+    name: str
+    shape: tuple[int, ...]
+    count: int
+    elements: tuple[Element, ...]
+
+
+class Decision(Record):
+    """A loop or If whose condition, trip count or choice an element reaches, first in this iteration."""
+
+    layer: LayerSite
+    what: str
+    iteration: int | None
+
+
+class Uses(Record):
+    """Where an element goes: the operations in the order in which it reaches them, outputs of the model, decisions."""
+
+    address: str
+    uses: tuple[ElementUse, ...]
+    outputs: tuple[OutputUse, ...]
+    decisions: tuple[Decision, ...]
+    kernel_runs: int
+    stopped: str = ""
+
 
 _AFTER_ALL: Final = 2**62
 
@@ -120,7 +296,7 @@ class StoryLink(Record):
     the number that an argument exceeded. `entry` is how it came in from outside.
     `readers` are the operations that it goes to; `finite_beside` counts the finite elements beside one that is born.
     `times` links of as many iterations are this one, of which `first` was the value of the first. `tick` is when it
-    was computed (0: not known without a replay).
+    failed (0: it did not).
     """
 
     key: str
@@ -172,17 +348,12 @@ class StoryLink(Record):
 
 
 class StoryEdge(Record):
-    """From the link that made a value to the one that it went into; `ways` are the borders of bodies that it passed.
-
-    `moves` counts the operations on the way that only moved it, `kept` the iterations that only passed it on.
-    """
+    """From the link that made a value to the one that it went into; `ways` are the borders of bodies that it passed."""
 
     source: int
     target: int
     ways: tuple[Entry, ...] = ()
     share: float | None = None
-    moves: int = 0
-    kept: int = 0
 
     @property
     def back(self) -> Entry | None:
@@ -194,14 +365,13 @@ class StoryRow(Record):
     """An operation (or Parameter) on the path, and which element of it; None where that differs by column.
 
     `history` is the element in the iterations of `Story.iterations`, None where it is not known. `hidden` operations of
-    the body between the row before and this one are not on the path. `depth` is how many loops are around it.
+    the body between the row before and this one are not on the path.
     """
 
     name: str
     layer: LayerSite
     output: int | None
     element: Element | None
-    depth: int
     hidden: int = 0
     history: tuple[Scalar | None, ...] = ()
     is_shape: bool = False
@@ -211,15 +381,13 @@ class StoryColumn(Record):
     """An iteration: its number in each loop from the outermost inwards; () is the model's own graph.
 
     `phase` is -1 or 1 for what a graph does before or after the loop in it that has columns of its own. Of a run of
-    iterations that do the same, `path` is the last, `first` the first one, and `times` how many they are. `tick` is
-    when the iteration was closed (0: not known).
+    iterations that do the same, `path` is the last, `first` the first one, and `times` how many they are.
     """
 
     path: tuple[int, ...]
     phase: int = 0
     times: int = 1
     first: tuple[int, ...] = ()
-    tick: int = 0
 
     @property
     def time(self) -> tuple[int, ...]:
@@ -349,3 +517,230 @@ def story_data(story: Story) -> dict[str, Any]:
     """Return a story as JSON has it."""
     found: dict[str, Any] = plain_data(as_data(story))
     return found
+
+
+class CutEdge(NamedTuple):
+    """An edge of which one end is left out: the number of the link at the other end, and the edge of the whole story.
+
+    `is_bad`: what it carries is not finite.
+    """
+
+    link: int
+    edge: StoryEdge
+    is_bad: bool
+
+
+class ShortStory(Record):
+    """A story of the columns that are left, and what was between them.
+
+    `torn` is the column behind which `left_out` columns are missing (-1: before the first; None: all are there);
+    `leading` are edges from its links to what is left out, `coming` those that come from there. `farther` counts the
+    links that are left out of the columns that are here, farther from what was asked than the others.
+    """
+
+    story: Story
+    torn: int | None = None
+    left_out: int = 0
+    leading: tuple[CutEdge, ...] = ()
+    coming: tuple[CutEdge, ...] = ()
+    farther: int = 0
+
+
+def shortened_story(story: Story, count: int) -> ShortStory:
+    """Return a story with so many columns, the last ones and that of the first birth; all where it has no more.
+
+    Without a birth, and of three columns or more, the first one is kept.
+    """
+    kept = kept_columns(story, count)
+    asked = story.links[story.asked].column
+    return part_of_story(story, kept) if asked in kept.columns else ShortStory(story)
+
+
+class KeptColumns(NamedTuple):
+    """The columns that a short story keeps, by their numbers; `torn` and `left_out` are those of `ShortStory`."""
+
+    columns: tuple[int, ...]
+    torn: int | None = None
+    left_out: int = 0
+
+
+def kept_columns(story: Story, count: int) -> KeptColumns:
+    """Return which columns are left of a story where it is to have so many."""
+    total = len(story.columns)
+    if count >= total:
+        return KeptColumns(tuple(range(total)))
+    order = sorted(range(total), key=lambda column: story.columns[column].time)
+    origins = [story.links[link].column for link in story.births] or order[: int(count >= 3)]
+    origin = min(origins, key=order.index, default=None) if count > 1 else None
+    first = int(origin is not None and origin in order[: total - count + 1])
+    kept = {*([] if origin is None or not first else [origin]), *order[total - (count - first) :]}
+    left_out = sum(column.times for number, column in enumerate(story.columns) if number not in kept)
+    return KeptColumns(tuple(sorted(kept)), first - 1, left_out)
+
+
+def last_links(story: Story, count: int) -> ShortStory:
+    """Return the column of what was asked with so many of its links, the nearest ones, largest shares first."""
+    column = story.links[story.asked].column
+    chosen, at = [story.asked], 0
+    while at < len(chosen):
+        nearer = (edge.source for edge in story.into(chosen[at]))
+        chosen += [link for link in nearer if story.links[link].column == column and link not in chosen]
+        at += 1
+    kept = kept_columns(story, 1)
+    return part_of_story(story, kept if kept.columns == (column,) else KeptColumns((column,)), {*chosen[:count]})
+
+
+def part_of_story(story: Story, kept: KeptColumns, chosen: Set[int] | None = None) -> ShortStory:
+    """Return a story of some of its columns, and of their links the chosen ones (None: all).
+
+    Where what was asked is not in them, its first link stands for that.
+    """
+    columns = {column: place for place, column in enumerate(kept.columns)}
+    if len(columns) == len(story.columns) and chosen is None:
+        return ShortStory(story)
+    there = {k for k, link in enumerate(story.links) if link.column in columns}
+    taken = [k for k in sorted(there) if chosen is None or k in chosen]
+    numbers = {k: place for place, k in enumerate(taken)}
+    rows = {row: place for place, row in enumerate(sorted({story.links[k].row for k in taken}))}
+    links = tuple(
+        _renumbered(story.links[k], numbers, rows[story.links[k].row], columns[story.links[k].column]) for k in taken
+    )
+    edges = tuple(
+        replace(edge, source=numbers[edge.source], target=numbers[edge.target])
+        for edge in story.edges
+        if edge.source in numbers and edge.target in numbers
+    )
+    made = replace(
+        story,
+        asked=numbers.get(story.asked, 0),
+        rows=_rows(story, rows),
+        columns=tuple(story.columns[column] for column in columns),
+        links=links,
+        edges=edges,
+        passed=(),
+    )
+    return ShortStory(
+        made,
+        torn=kept.torn,
+        left_out=kept.left_out,
+        farther=len(there) - len(taken),
+        leading=tuple(
+            CutEdge(numbers[edge.source], edge, story.links[edge.source].is_bad)
+            for edge in story.edges
+            if edge.source in numbers and edge.target not in there
+        ),
+        coming=tuple(
+            CutEdge(numbers[edge.target], edge, story.links[edge.source].is_bad)
+            for edge in story.edges
+            if edge.target in numbers and edge.source not in there
+        ),
+    )
+
+
+def _rows(story: Story, rows: dict[int, int]) -> tuple[StoryRow, ...]:
+    """Return the rows that are left; those in between count as hidden operations."""
+    found, hidden = [], 0
+    for number, row in enumerate(story.rows):
+        if number in rows:
+            found.append(replace(row, hidden=row.hidden + hidden))
+            hidden = 0
+        else:
+            hidden += row.hidden + 1
+    return tuple(found)
+
+
+LEAST_FOLDED: Final = 3
+"""Iterations that do the same with numbers that are not finite, from which on they are one column."""
+LEAST_FOLDED_FINITE: Final = 5
+
+_Signature = tuple[object, ...]
+
+
+def folded(story: Story) -> Story:
+    """Return a story with each run of iterations that have the same links as one column, that of the last of them."""
+    runs = list(_runs(story))
+    if not runs:
+        return story
+    cells = {(link.row, link.column): number for number, link in enumerate(story.links)}
+    run_at = {run[-1]: run for run in runs}
+    last_of = {column: run[-1] for run in runs for column in run}
+    kept = [column for column in range(len(story.columns)) if last_of.get(column, column) == column]
+    places = {column: place for place, column in enumerate(kept)}
+    numbers: dict[int, int] = {}
+    links: list[StoryLink] = []
+    for number, link in enumerate(story.links):
+        run = run_at.get(link.column)
+        if link.column not in places:
+            continue
+        numbers[number] = len(links)
+        first = story.links[cells[link.row, run[0]]] if run else None
+        times = 1 if run is None else len(run)
+        links.append(replace(link, column=places[link.column], times=times, first=first.value if first else None))
+    for number, link in enumerate(story.links):
+        if link.column not in places:
+            numbers[number] = numbers[cells[link.row, last_of[link.column]]]
+    edges = {}
+    for edge in story.edges:
+        source, target = story.links[edge.source].column, story.links[edge.target].column
+        if source != target and last_of.get(source, -1) == last_of.get(target, -2):
+            continue
+        moved = replace(edge, source=numbers[edge.source], target=numbers[edge.target])
+        edges[moved.source, moved.target, bool(moved.back)] = moved
+    columns = []
+    for column in kept:
+        run = run_at.get(column)
+        shown = story.columns[column]
+        columns.append(shown if run is None else replace(shown, times=len(run), first=story.columns[run[0]].path))
+    links = [_renumbered(link, numbers, link.row, link.column) for link in links]
+    return replace(
+        story, asked=numbers[story.asked], columns=tuple(columns), links=tuple(links), edges=tuple(edges.values())
+    )
+
+
+def _renumbered(link: StoryLink, numbers: dict[int, int], row: int, column: int) -> StoryLink:
+    operands = (one if one.link is None else replace(one, link=numbers.get(one.link)) for one in link.operands)
+    return replace(link, row=row, column=column, operands=tuple(operands))
+
+
+def _runs(story: Story) -> Iterator[list[int]]:
+    """Yield runs of columns that do the same."""
+    links: list[list[StoryLink]] = [[] for _ in story.columns]
+    edges: list[list[StoryEdge]] = [[] for _ in story.columns]
+    for link in story.links:
+        links[link.column].append(link)
+    for edge in story.edges:
+        edges[story.links[edge.target].column].append(edge)
+    signatures = [_signature(story, *both) for both in zip(links, edges, strict=True)]
+    run = [0]
+    for before, column in pairwise([*range(len(story.columns)), len(story.columns)]):
+        is_same = (
+            column < len(story.columns)
+            and signatures[before] == signatures[column]
+            and _follows(story.columns[before].path, story.columns[column].path)
+        )
+        if is_same:
+            run.append(column)
+            continue
+        own = links[run[0]]
+        least = LEAST_FOLDED if own and all(link.is_bad for link in own) else LEAST_FOLDED_FINITE
+        if own and len(run) >= least:
+            yield run
+        run = [column]
+
+
+def _follows(before: tuple[int, ...], path: tuple[int, ...]) -> bool:
+    return bool(path) and before[:-1] == path[:-1] and before[-1:] == (path[-1] - 1,)
+
+
+def _signature(story: Story, links: list[StoryLink], edges: list[StoryEdge]) -> _Signature:
+    kinds = frozenset(
+        (link.row, link.kind, link.role, link.form, link.element, link.value if link.is_bad else None) for link in links
+    )
+    return kinds, frozenset(_edge_kind(story, edge) for edge in edges)
+
+
+def _edge_kind(story: Story, edge: StoryEdge) -> tuple[object, ...]:
+    source, target = story.links[edge.source], story.links[edge.target]
+    # where the value comes from in the iteration before the first of a run may be another operation
+    is_inner = source.column == target.column
+    return source.row if is_inner else None, target.row, tuple((way.kind, way.layer) for way in edge.ways)

@@ -11,17 +11,19 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from stepper.debug.causes.texts import element_text
-from stepper.debug.story.facts import LinkRole, Story, StoryColumn
-from stepper.debug.story.shortening import (
+from stepper.debug.story.facts import (
     CutEdge,
     KeptColumns,
+    LinkRole,
     ShortStory,
+    Story,
+    StoryColumn,
     kept_columns,
     last_links,
     part_of_story,
     shortened_story,
 )
-from stepper.debug.story.strip.layout import (
+from stepper.debug.story.strip_layout import (
     CHIP,
     LABEL_AT,
     TORN,

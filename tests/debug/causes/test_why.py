@@ -11,7 +11,7 @@ import pytest
 
 from stepper.debug.causes.cause import Arithmetic, Chain, LinkKind, NonFinite
 from stepper.debug.debugger import Debugger
-from stepper.debug.provenance.texts import link_line
+from stepper.debug.story.texts import link_line
 from stepper.errors import UsageError
 from tests.debug.oracle import debugger
 from tests.models import Graph, Side, backwards, carried, invariant, joined, last, sliced

@@ -12,8 +12,8 @@ import pytest
 
 import stepper
 from stepper.debug.debugger import Debugger
-from stepper.debug.provenance.facts import Influence, Provenance
-from stepper.debug.provenance.texts import provenance_data, why_lines
+from stepper.debug.story.facts import Influence, Provenance
+from stepper.debug.story.texts import provenance_data, why_lines
 from stepper.errors import StepperError, UsageError
 from tests.cli.conftest import ROOT
 from tests.debug.oracle import debugger

@@ -13,7 +13,7 @@ from stepper.commands import Interpreter
 from stepper.debug.causes.cause import LinkForm, LinkKind, PartRole
 from stepper.debug.causes.nan_origins import scalar_of
 from stepper.debug.debugger import Debugger
-from stepper.debug.story import histories
+from stepper.debug.story import building
 from stepper.debug.story.facts import LinkRole, Story, StoryLink, story_data
 from stepper.debug.story.texts import extent, link_name, story_lines, verdict
 from stepper.engine.loops import EndReason
@@ -156,7 +156,7 @@ def test_why_a_loop_ended_goes_from_its_condition_to_the_score_that_won() -> Non
 def test_a_state_is_written_as_shares_by_iteration_that_add_up_to_it() -> None:
     run = sample("date_normaliser")
     story = run.story("`aten::add/Add_3`@10[0,46]")
-    run.goto_tick(story.columns[-1].tick)
+    run.goto("`aten::add/Add_3`@10")
     names = ("aten::add/Add_3", "aten::mul/Multiply_1", "aten::mul/Multiply_2")
     h, new, kept = (np.asarray(run.value(f"`{name}`@*"), np.float64)[:, 0, 46] for name in names)
     share, gates = {}, 1.0
@@ -374,7 +374,7 @@ def test_a_story_counts_all_iterations_of_its_loop_and_no_others(tmp_path: Path,
 def test_how_far_it_was_looked_is_not_told_as_the_iterations_of_a_loop(
     tmp_path: Path, asked: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(histories, "SECONDS", 0.0)
+    monkeypatch.setattr(building, "SECONDS", 0.0)
     run = debugger(counter_to_a_thousand(3000), tmp_path, np.zeros(1, np.float32))
     run.last()
     story = run.story(f"mod@{asked}")
@@ -388,7 +388,7 @@ def test_how_far_it_was_looked_is_not_told_as_the_iterations_of_a_loop(
 def test_all_iterations_of_a_loop_that_a_limit_has_ended_are_counted(
     tmp_path: Path, limit: int, asked: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(histories, "SECONDS", 60.0)  # however busy the machine is
+    monkeypatch.setattr(building, "SECONDS", 60.0)  # however busy the machine is
     model = counter_to_a_thousand(3000).read(tmp_path)
     run = Debugger(model, {0: np.zeros(1, np.float32)}, max_iterations=limit)
     with pytest.raises(LimitReached):
@@ -406,7 +406,7 @@ def test_all_iterations_of_a_loop_that_an_error_has_ended_are_counted(
 
     Nested: two runs of such a loop, the second of which begins with what the first one left and so fails.
     """
-    monkeypatch.setattr(histories, "SECONDS", 60.0)
+    monkeypatch.setattr(building, "SECONDS", 60.0)
     net = Graph()
     outer = net.body() if is_nested else net
     x0, body = outer.parameter("x0", "i64", (1,)), outer.body()

@@ -7,11 +7,17 @@ import re
 
 import pytest
 
-from stepper.debug.story.facts import Story
-from stepper.debug.story.shortening import last_links
-from stepper.debug.story.strip.canvas import StoryCanvas
-from stepper.debug.story.strip.lanes import NODE, lane_lines
-from stepper.debug.story.strip.layout import CHIP, Options, Placement, cut_in_words, place
+from stepper.debug.story.facts import Story, last_links
+from stepper.debug.story.strip_layout import (
+    CHIP,
+    NODE,
+    Options,
+    Placement,
+    StoryCanvas,
+    cut_in_words,
+    lane_lines,
+    place,
+)
 from stepper.debug.story.texts import reason
 from tests.debug.story.test_story import sample
 
