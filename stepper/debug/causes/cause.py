@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from stepper.element_types import Indices, Shape
 from stepper.ir.model import BodyRole, LayerSite
 from stepper.plain_values import plain_data
 from stepper.records import Record, as_data
@@ -19,7 +20,7 @@ from stepper.wording import excerpt
 
 Scalar = bool | int | float | str
 """The value of an element; NaN and the infinities as text."""
-Element = tuple[int, ...]
+Element = Indices
 
 
 class Trigger(StrEnum):
@@ -91,7 +92,7 @@ class TensorBrief(Record):
     """A tensor in few words: its type and shape; `text` has its numbers, too, where they are few."""
 
     type: str
-    shape: tuple[int, ...]
+    shape: Shape
     text: str
 
 
@@ -193,7 +194,7 @@ class OperandValue(Record):
     layer: LayerSite
     output: int
     type: str
-    shape: tuple[int, ...]
+    shape: Shape
     nan: int
     inf: int
     element: Element | None = None
@@ -286,7 +287,7 @@ class Link(Record):
 
     location: Location
     type: str
-    shape: tuple[int, ...]
+    shape: Shape
     element: Element | None
     value: Scalar | None
     kind: LinkKind

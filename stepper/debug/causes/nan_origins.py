@@ -11,9 +11,10 @@ import numpy as np
 from stepper import element_types
 from stepper.debug.causes.cause import Arithmetic, Element, NonFiniteKind, OperandValue, Scalar
 from stepper.debug.provenance.operation_at import OperationAt, element_at
+from stepper.debug.provenance.rules import LARGEST_TRIED, dependences, whole
 from stepper.element_types import FLOATING, Array, limits
 from stepper.engine.frames import Frame
-from stepper.engine.program import Operation, OpKind, Value
+from stepper.engine.program import Operation, Value
 from stepper.ir.model import layer_site
 from stepper.ops.emulation import emulated_dtype
 from stepper.plain_values import json_number
@@ -176,10 +177,8 @@ _SUMS: Final = _NORMALISED | {
 }
 
 
-LARGEST_TRIED: Final = 2**22
-"""Elements of all inputs of an operation up to which its kernel is run again; beyond, the first NaN or Inf counts."""
-_FINITE: Final = (1.0, 0.5, 0.0)
-"""Numbers in the place of a NaN or Inf: an operation that gives NaN or Inf for each of them gives it of its own."""
+_MOST_RUNS: Final = 256
+"""Kernel runs of an operation without a rule for the elements that matter."""
 
 
 class NanOrigin(Record):
@@ -251,7 +250,7 @@ def nan_origin(
     """
     at = _operation_at(frame, operation, output)
     result = at.result
-    found = _SourceSearch(at, element, most).source()
+    found = _source(at, element, most)
     places = {index: at.aligned(index, element) for index in at.given}
     numbers = [at.value(index)[place] for index, place in places.items() if place is not None]
     is_whole = len(numbers) == len(at.given)
@@ -316,67 +315,14 @@ def _operands(
     return tuple(found)
 
 
-class _SourceSearch:
-    """Finds one element of the inputs that alone makes an element of the output NaN or infinite."""
-
-    def __init__(self, at: OperationAt, element: Element, most: int) -> None:
-        self._at, self._element, operation = at, element, at.operation
-        self._can_try = (
-            operation.kind is OpKind.KERNEL
-            and operation.function is not None
-            and (not operation.computed_by or emulated_dtype(operation.computed_by) is not None)
-            and at.size <= most
-        )
-
-    def source(self) -> tuple[int, Element] | None:
-        """Return the input and its element; None where the operation gives NaN or Inf for finite inputs."""
-        at = self._at
-        same, other = (np.isnan, np.isinf) if isnan(float(at.result[self._element])) else (np.isinf, np.isnan)
-        floating = [index for index in at.given if at.value(index).dtype in FLOATING]
-        for test in (same, other):
-            kept = {index: np.flatnonzero(test(at.value(index))) for index in floating}
-            kept = {index: places for index, places in kept.items() if places.size}
-            if not kept:
-                continue
-            if not self._can_try:
-                return self._place(*next(iter(kept.items())))
-            if self._gives(kept) and not all(self._result_with({}, number, same) for number in _FINITE):
-                return self._one_of(kept)
-        return None
-
-    def _one_of(self, kept: dict[int, Array]) -> tuple[int, Element]:
-        for index, places in kept.items():
-            if len(kept) > 1 and not self._gives({index: places}):
-                continue
-            is_proved = True
-            while len(places) > 1:
-                half = places[: len(places) // 2]
-                is_proved = self._gives({index: half})
-                places = half if is_proved else places[len(places) // 2 :]
-            if is_proved or self._gives({index: places}):
-                return self._place(index, places)
-        return self._place(*next(iter(kept.items())))
-
-    def _place(self, index: int, places: Array) -> tuple[int, Element]:
-        return index, element_at(int(places[0]), self._at.value(index).shape)
-
-    def _gives(self, kept: dict[int, Array]) -> bool:
-        """True if the element is still NaN or infinite where only these of the inputs' elements are."""
-        return all(self._result_with(kept, number, lambda value: not np.isfinite(value)) for number in _FINITE)
-
-    def _result_with(self, kept: dict[int, Array], number: float, test: Any) -> bool:
-        """True if the element passes a test where all but these are replaced by a number."""
-        inputs = list(self._at.values)
-        for index in self._at.given:
-            value = self._at.value(index)
-            if is_non_finite(value):
-                flat = value.flatten()
-                wanted = ~np.isfinite(flat)
-                wanted[kept.get(index, [])] = False
-                flat[wanted] = number
-                inputs[index] = flat.reshape(value.shape)
-        try:
-            result = self._at.run(*inputs)
-        except Exception:  # with other numbers a kernel may refuse what it has accepted
-            return False
-        return result.shape == self._at.result.shape and bool(test(result[self._element]))
+def _source(at: OperationAt, element: Element, most: int) -> tuple[int, Element] | None:
+    """Return the input, and its element, of which an element is NaN or infinite; None for finite ones."""
+    mask = at.mask(element)
+    parts = dependences(at, mask, _MOST_RUNS).found if at.size <= most else whole(at, at.given)
+    tests = (np.isnan, np.isinf) if isnan(float(at.result[element])) else (np.isinf, np.isnan)
+    for test in tests:
+        for part in parts:
+            value = at.value(part.input)
+            if value.dtype in FLOATING and (bad := part.mask & test(value)).any():
+                return part.input, first_element(bad)
+    return None

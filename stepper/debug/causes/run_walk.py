@@ -25,7 +25,7 @@ from stepper.debug.provenance.operation_at import Contribution, Contributions, F
 from stepper.debug.provenance.rules import contributions, extent_contributions
 from stepper.debug.timeline import Timeline
 from stepper.debug.visits import before_iteration
-from stepper.element_types import FLOATING, Array
+from stepper.element_types import FLOATING, Array, Indices, Shape
 from stepper.engine.frames import Activation, Event, EventKind, Every, Frame
 from stepper.engine.loops import EndReason
 from stepper.engine.machine import Machine
@@ -254,7 +254,7 @@ def _prefixes(seat: Seat) -> list[Seat]:
     return [seat[:depth] for depth in range(len(seat) + 1)]
 
 
-def iterations_of(seat: Seat) -> tuple[int, ...]:
+def iterations_of(seat: Seat) -> Indices:
     """Return the iterations of the loops around a frame, from the outermost inwards."""
     return tuple(iteration for _, iteration in seat if iteration is not None)
 
@@ -324,7 +324,7 @@ class Piece(NamedTuple):
 
     iteration: int | None
     region: tuple[slice, ...] | None = None
-    shape: tuple[int, ...] = ()
+    shape: Shape = ()
 
 
 class WayOut(NamedTuple):
@@ -367,7 +367,7 @@ def way_out(activation: Activation, output: int) -> WayOut:
     return found
 
 
-def refitted(levels: Array, shape: tuple[int, ...]) -> Array:
+def refitted(levels: Array, shape: Shape) -> Array:
     """Return a mask in another shape of as many elements; all as the largest where they are not as many."""
     if levels.size == prod(shape):
         return levels.reshape(shape)

@@ -152,9 +152,8 @@ def change_text(change: ValueChange) -> str:
         return "in nothing but the sign of a zero or the bits of a NaN"
     if change.first is None:
         return f"from {change.before.text} to {change.now.text}"
-    at = f"[{','.join(map(str, change.first))}]"
     numbers = f"from {change.first_before} to {change.first_now}"
-    return f"{change.count} of {change.size} elements, the first at {at} {numbers}"
+    return f"{change.count} of {change.size} elements, the first at {element_text(change.first)} {numbers}"
 
 
 # --- places and expressions -----------------------------------------------------------------------------------------

@@ -47,14 +47,16 @@ from stepper.debug.causes.run_walk import (
 )
 from stepper.debug.provenance.operation_at import Contribution, Contributions, Factor, inputs_of
 from stepper.debug.provenance.rules import MOST_PARTS
+from stepper.debug.story.facts import Entry, StoryFactor
 from stepper.debug.timeline import Timeline
+from stepper.element_types import Indices, Shape
 from stepper.engine import loops
 from stepper.engine.frames import Activation, Frame
 from stepper.engine.program import BranchPlan, LoopPlan, Operation, OpKind, Program, Value
 from stepper.engine.rules import Rules
 from stepper.errors import KernelError
 from stepper.ir.model import Layer, layer_site
-from stepper.records import Record
+from stepper.query.short_names import short_names_of
 
 FARTHEST: Final = 20_000
 """Iterations back over which `why` looks."""
@@ -318,18 +320,6 @@ BEHIND_A_BIRTH: Final = 8
 _MOST_NODES: Final = 20_000
 _MOST_FRAMES: Final = 256
 
-Order = tuple[int, ...]
-
-
-class Way(Record):
-    """A border of a body on the way of a value: how, over which layer, and (to outside of all loops) from where."""
-
-    kind: LinkKind
-    layer: Layer
-    program: Program
-    line: int
-    outside: ValueSpot | None = None
-
 
 class Followed(Struct, eq=False):
     """A value that is followed: the spot of the operation's output that made it, or of what it ends at for this reason.
@@ -341,9 +331,9 @@ class Followed(Struct, eq=False):
 
     spot: ValueSpot
     kind: LinkKind
-    ways: tuple[Way, ...] = ()
+    ways: tuple[Entry, ...] = ()
     kept: tuple[Seat, ...] = ()
-    entry: Way | None = None
+    entry: Entry | None = None
     formula: str = ""
     part: int = 0
     link: CausalLink | None = None
@@ -368,8 +358,8 @@ class CausalLink(Struct, eq=False):
     layer: Layer
     output: int
     value: Any
-    order: Order
-    place: tuple[int, ...]
+    order: Indices
+    place: Indices
     kind: LinkKind = LinkKind.COMPUTED
     making: Contributions | None = None
     followed: list[Followed] = field(default_factory=list)
@@ -377,7 +367,7 @@ class CausalLink(Struct, eq=False):
     formula: str = ""
     share: float | None = None
     weight: float = 0.0
-    entry: Way | None = None
+    entry: Entry | None = None
     is_bad: bool = False
     is_fixed_move: bool = False
     tick: int = 0
@@ -400,11 +390,11 @@ class GraphWalk(RunWalk):
         super().__init__(timeline, frames)
         self._most, self._wider = most, wider
         self.links: list[CausalLink] = []
-        self.begun: Followed | None = None
+        self.kept: tuple[Seat, ...] = ()
         self.unasked: dict[int, Layer] = {}
         self.stopped = ""
         self._known: dict[ValueSpot, CausalLink] = {}
-        self._heap: list[tuple[int, float, Order, int]] = []
+        self._heap: list[tuple[int, float, Indices, int]] = []
         self._expanded: set[int] = set()
         self._cache: dict[Seat, list[Frame]] = {}
 
@@ -417,8 +407,9 @@ class GraphWalk(RunWalk):
         """Find the links behind a spot. A pause ends the walk early, and `stopped` says so."""
 
         def begin() -> None:
-            self.begun = self._source(spot, is_root=True)
-            self._add(self.begun, weight=1.0, share=1.0)
+            source = self._source(spot, is_root=True)
+            self.kept = source.kept
+            self._add(source, weight=1.0, share=1.0)
 
         self._find(begin)
 
@@ -545,7 +536,7 @@ class GraphWalk(RunWalk):
             yield next(k for k, one in enumerate(frame.active.operation.plans) if one is plan)
 
     @staticmethod
-    def _order(spot: ValueSpot, program: Program) -> Order:
+    def _order(spot: ValueSpot, program: Program) -> Indices:
         """Return a tuple that is larger for what was computed later."""
         seats = [part for index, iteration in spot.seat for part in (index, iteration or 0)]
         return (*seats, program.computed_at.get(spot.slot, spot.slot - len(program.template) - 1))
@@ -554,7 +545,7 @@ class GraphWalk(RunWalk):
 
     def _source(self, spot: ValueSpot, *, is_root: bool = False) -> Followed:
         """Follow a value over borders of bodies to the operation that computed it, or to where it enters."""
-        ways: list[Way] = []
+        ways: list[Entry] = []
         kept: list[Seat] = []
         while True:
             frame = self._frame(spot.seat)
@@ -574,7 +565,7 @@ class GraphWalk(RunWalk):
             following = way.following
             owner = frame.program.parameter(spot.slot) if operation is None else operation.layer
             is_outside = bool(spot.seat) and not iterations_of(following.seat)
-            step = Way(way.kind, owner, frame.program, way.line, following if is_outside else None)
+            step = self._entry(way, owner, frame.program, following if is_outside else None)
             becomes = self._becomes(spot, following)
             into = step.kind in (LinkKind.INITIAL, LinkKind.SLICE, LinkKind.INVARIANT) and is_outside
             if following.element is None or becomes or (into and not self._is_bad(spot)):
@@ -582,6 +573,25 @@ class GraphWalk(RunWalk):
                 return Followed(spot, kind, tuple(ways), tuple(kept), step, becomes)
             ways.append(step)
             spot = following
+
+    def _entry(self, way: Crossing, owner: Layer, program: Program, outside: ValueSpot | None) -> Entry:
+        factor = None
+        if outside is not None:
+            held = Factor(0, outside.element, self.element(outside), outside.is_shape)
+            factor = self.factor(self._frame(outside.seat).program, outside.slot, held)
+        return Entry(way.kind, slot_name(program, owner), layer_site(owner, self._file), way.line, factor)
+
+    def factor(self, program: Program, slot: int, factor: Factor) -> StoryFactor:
+        """Return a factor, which a slot holds, with its names."""
+        layer, output = producer(program, slot)
+        return StoryFactor(
+            slot_name(program, layer, is_shape=factor.is_shape),
+            layer_site(layer, self._file),
+            output_named(layer, output),
+            factor.element,
+            None if factor.value is None else scalar_of(factor.value),
+            factor.is_shape,
+        )
 
     def _crossing(self, spot: ValueSpot, frame: Frame, operation: Operation | None) -> Crossing:
         """Return the border that a value came over; of a branch that gives a constant, the condition that chose it."""
@@ -728,6 +738,11 @@ class GraphWalk(RunWalk):
                 source.share = None if share is None or source.share is None else source.share + share
 
 
+def slot_name(program: Program, layer: Layer, *, is_shape: bool = False) -> str:
+    """Return the name of a value, or of its shape, as lists have it; that of what is carried without its number."""
+    return f"{short_names_of(program.graph)[layer.id]}{'.shape' if is_shape else ''}"
+
+
 def fold_moves(links: list[CausalLink]) -> None:
     """Pass over what only moves an element the same way each time, and has one source."""
     for link in links:
@@ -740,7 +755,7 @@ def fold_moves(links: list[CausalLink]) -> None:
                 one.link = before.link
 
 
-def fold_entries(links: list[CausalLink]) -> dict[int, Way]:
+def fold_entries(links: list[CausalLink]) -> dict[int, Entry]:
     """Take out Parameters that bring a value in, in an iteration other than that of their one reader.
 
     Return the borders by the numbers of these readers.
@@ -855,7 +870,7 @@ def failed_making(values: Sequence[Value], lacking: Sequence[InputExtent] = ()) 
     return Contributions(LinkForm.WHOLE, tuple(parts[:MOST_PARTS]), len(parts))
 
 
-def _differing_axes(shapes: Sequence[tuple[int, ...]]) -> set[int]:
+def _differing_axes(shapes: Sequence[Shape]) -> set[int]:
     """Return the axes along which shapes of one rank differ; none where the ranks differ."""
     if len({len(shape) for shape in shapes}) != 1:
         return set()

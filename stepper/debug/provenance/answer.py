@@ -47,7 +47,7 @@ from stepper.debug.story.facts import (
 )
 from stepper.debug.timeline import Timeline
 from stepper.debug.visits import excursion
-from stepper.element_types import FLOATING, Array
+from stepper.element_types import FLOATING, Array, Indices, Shape
 from stepper.engine.frames import EventKind, Every, Frame
 from stepper.engine.machine import Machine
 from stepper.engine.program import CompiledModel
@@ -182,7 +182,7 @@ class _Answering:
         trials: TrialCounts,
         number: Any,
         type: str = "",
-        shape: tuple[int, ...] = (),
+        shape: Shape = (),
         element: Element | None = None,
         end: LoopEnd | None = None,
     ) -> Provenance:
@@ -217,9 +217,8 @@ class _Answering:
         found, atlas = [], Atlas(self._compiled)
         for link in (link for chain in chains for link in chain.links):
             address = address_at(link.location, self._compiled, atlas)
-            index = f"[{','.join(map(str, link.element))}]" if link.element else ""
-            of_shape = "shape of " if link.is_shape else ""
-            found.append(f"{of_shape}{'' if address is None else address}{index}")
+            at = "" if address is None else replace(address, index=link.element or ())
+            found.append(f"{'shape of ' if link.is_shape else ''}{at}")
         return tuple(found)
 
     def _try(self, trail: Trail, seat: Seat, read: _Reading, expected: Array | None, *, is_fault: bool) -> TrialCounts:
@@ -429,7 +428,7 @@ class _Tester:
         return (*seat_of(machine.stack), *left) == self._seat
 
 
-def _compared_with(compiled: CompiledModel) -> tuple[int, ...]:
+def _compared_with(compiled: CompiledModel) -> Indices:
     """Return the whole numbers of which the model asks whether something is one: the ends of sequences, say."""
     found: dict[int, None] = {}
     for program in compiled.programs:

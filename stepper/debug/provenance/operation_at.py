@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stepper.debug.causes.cause import Element, LinkForm, PartRole
-from stepper.element_types import Array
+from stepper.element_types import Array, Shape
 from stepper.engine.frames import Frame
 from stepper.engine.program import Operation, Value
 from stepper.ops.operands import normalize_axis
@@ -93,6 +93,12 @@ class OperationAt(NamedTuple):
             return None
         return tuple(0 if size == 1 else at for size, at in zip(shape, element[skipped:], strict=False))
 
+    def mask(self, element: Element) -> Array:
+        """Return a mask of the output that is True for one element."""
+        found = np.zeros(self.result.shape, bool)
+        found[element] = True
+        return found
+
     def run(self, *inputs: Any) -> Array:
         """Return what the output is with other inputs. Raise what the kernel raises."""
         function = self.operation.function
@@ -109,7 +115,7 @@ def inputs_of(frame: Frame, operation: Operation) -> list[Value | None]:
     return [frame.values[slot] if slot >= 0 else None for slot in operation.inputs]
 
 
-def element_at(place: int, shape: tuple[int, ...]) -> Element:
+def element_at(place: int, shape: Shape) -> Element:
     """Return the index of an element by its place in the flat tensor."""
     return tuple(int(at) for at in np.unravel_index(place, shape)) if shape else ()
 

@@ -19,7 +19,6 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from stepper.debug.causes.cause import Element, LinkForm, PartRole
-from stepper.debug.causes.nan_origins import LARGEST_TRIED
 from stepper.debug.provenance import extents
 from stepper.debug.provenance.operation_at import (
     Contribution,
@@ -33,7 +32,7 @@ from stepper.debug.provenance.operation_at import (
     OperationAt,
     element_at,
 )
-from stepper.element_types import FLOATING, Array
+from stepper.element_types import FLOATING, Array, Indices, Shape
 from stepper.engine.program import OpKind
 from stepper.ops.convolution import WindowedAxis, windowed_axes
 from stepper.ops.operands import broadcast_shape
@@ -43,6 +42,8 @@ MOST_RUNS: Final = 4_000
 """Kernel runs for which the perturbation of one operation is continued; groups that are left count as a whole."""
 LARGEST_RUN: Final = 2**20
 """Elements of all inputs of an operation up to which it is perturbed."""
+LARGEST_TRIED: Final = 2**22
+"""Elements of all inputs of an operation up to which it is looked at element by element."""
 _MOST_TERMS: Final = 512
 """Terms of a sum that are found by running the kernel for each."""
 MOST_PARTS: Final = 8
@@ -63,7 +64,7 @@ def dependences(at: OperationAt, mask: Array, most_runs: int = MOST_RUNS) -> Dep
     operation = at.operation
     is_known = operation.kind is OpKind.KERNEL and operation.function is not None and not operation.computed_by
     if not is_known or at.size > LARGEST_RUN or not most_runs:
-        return Dependences(_whole(at, range(len(at.values)), is_index=False), Method.WHOLE)
+        return Dependences(whole(at, range(len(at.values)), is_index=False), Method.WHOLE)
     return _perturbed(at, mask, min(most_runs, MOST_RUNS))
 
 
@@ -124,16 +125,16 @@ def _of_rule(rule: Callable[[OperationAt, Any], Any], at: OperationAt, asked: An
 # --- element by element: what matters ---------------------------------------------------------------------------------
 
 
-def _any(mask: Array, axis: tuple[int, ...], *, keepdims: bool = False) -> Array:
+def _any(mask: Array, axis: Indices, *, keepdims: bool = False) -> Array:
     return np.asarray(np.any(mask, axis=axis, keepdims=keepdims))
 
 
-def _whole(at: OperationAt, inputs: Iterable[int], *, is_index: bool = True) -> list[Dependence]:
+def whole(at: OperationAt, inputs: Iterable[int], *, is_index: bool = True) -> list[Dependence]:
     """Return all elements of inputs, of those that are connected."""
     return [Dependence(k, np.ones(at.value(k).shape, bool), is_index) for k in inputs if k in at.given]
 
 
-def _unbroadcast(mask: Array, shape: tuple[int, ...]) -> Array:
+def _unbroadcast(mask: Array, shape: Shape) -> Array:
     """Return the elements of a tensor of this shape that are broadcast to any of the mask. ValueError if it is not."""
     extra = mask.ndim - len(shape)
     if extra < 0 or broadcast_shape(shape, mask.shape) != mask.shape:
@@ -156,13 +157,18 @@ def _elementwise(at: OperationAt, mask: Array) -> list[Dependence]:
 
 def _first_elementwise(at: OperationAt, mask: Array) -> list[Dependence]:
     """Of a function of the first input; others are its settings."""
-    return [Dependence(0, _unbroadcast(mask, at.value(0).shape)), *_whole(at, range(1, len(at.values)))]
+    return [Dependence(0, _unbroadcast(mask, at.value(0).shape)), *whole(at, range(1, len(at.values)))]
 
 
 def _decided(at: OperationAt, mask: Array, *, by: Callable[[Any], Any]) -> list[Dependence]:
-    """Leave out what does not decide, beside one that does: a factor beside 0, True beside False in a conjunction."""
-    first, second = np.asarray(by(at.value(0))), np.asarray(by(at.value(1)))
-    return _spread(at, (mask & (first | ~second), mask & (second | ~first)))
+    """Leave out what does not decide, beside one that does: a factor beside 0, True beside False in a conjunction.
+
+    NaN and Inf matter beside 0, too.
+    """
+    a, b = at.value(0), at.value(1)
+    first, second = np.asarray(by(a)), np.asarray(by(b))
+    bad, other = ~np.isfinite(a), ~np.isfinite(b)
+    return _spread(at, (mask & (first | bad | ~second), mask & (second | other | ~first)))
 
 
 def _selected(at: OperationAt, mask: Array) -> list[Dependence]:
@@ -181,11 +187,11 @@ def _by_channel(at: OperationAt, mask: Array) -> list[Dependence]:
 # --- lines: what matters ----------------------------------------------------------------------------------------------
 
 
-def _over(mask: Array, axes: tuple[int, ...], shape: tuple[int, ...]) -> Array:
+def _over(mask: Array, axes: Indices, shape: Shape) -> Array:
     return np.broadcast_to(_any(mask, axes, keepdims=True), shape)
 
 
-def _axes(at: OperationAt) -> tuple[int, ...]:
+def _axes(at: OperationAt) -> Indices:
     """Return the axes that the second input names."""
     return tuple(sorted({*at.axes(1, at.value(0).ndim)}))
 
@@ -193,7 +199,7 @@ def _axes(at: OperationAt) -> tuple[int, ...]:
 def _reduced(at: OperationAt, mask: Array) -> list[Dependence]:
     data, axes = at.value(0), _axes(at)
     kept = [1 if axis in axes else size for axis, size in enumerate(data.shape)]
-    return [Dependence(0, np.broadcast_to(mask.reshape(kept), data.shape)), *_whole(at, (1,))]
+    return [Dependence(0, np.broadcast_to(mask.reshape(kept), data.shape)), *whole(at, (1,))]
 
 
 def _along(at: OperationAt, mask: Array, *, default: int) -> list[Dependence]:
@@ -202,12 +208,12 @@ def _along(at: OperationAt, mask: Array, *, default: int) -> list[Dependence]:
     if mask.ndim != data.ndim:
         return []
     found = _over(mask, (at.axis(default),), data.shape)
-    return [Dependence(0, found), *_whole(at, range(1, len(at.values)))]
+    return [Dependence(0, found), *whole(at, range(1, len(at.values)))]
 
 
 def _normalized(at: OperationAt, mask: Array) -> list[Dependence]:
     """All elements along the axes that the second input names (MVN, NormalizeL2)."""
-    return [Dependence(0, _over(mask, _axes(at), at.value(0).shape)), *_whole(at, (1,))]
+    return [Dependence(0, _over(mask, _axes(at), at.value(0).shape)), *whole(at, (1,))]
 
 
 def _cumulated(at: OperationAt, mask: Array) -> list[Dependence]:
@@ -216,11 +222,11 @@ def _cumulated(at: OperationAt, mask: Array) -> list[Dependence]:
     if at.is_set("exclusive"):
         found = np.roll(found, 1, axis)
         found[(slice(None),) * axis + (0,)] = False
-    return [Dependence(0, found if is_reversed else np.flip(found, axis)), *_whole(at, (1,))]
+    return [Dependence(0, found if is_reversed else np.flip(found, axis)), *whole(at, (1,))]
 
 
 def _matmul(at: OperationAt, mask: Array) -> list[Dependence] | None:
-    """Terms with a factor 0 matter through that factor alone."""
+    """Terms with a factor 0 matter through that factor alone, unless the other one is NaN or Inf."""
     a, b = at.value(0), at.value(1)
     if a.ndim < 1 or b.ndim < 1:
         return None
@@ -237,9 +243,9 @@ def _matmul(at: OperationAt, mask: Array) -> list[Dependence] | None:
         return np.asarray(np.matmul(x.astype(np.float32), y.astype(np.float32)) > 0)
 
     across = np.swapaxes(~zero_right, -1, -2), np.swapaxes(zero_right, -1, -2)
-    of_left = product(wanted, across[0]) | (zero_left & product(wanted, across[1]))
+    of_left = product(wanted, across[0]) | ((zero_left | ~np.isfinite(left)) & product(wanted, across[1]))
     down = np.swapaxes(~zero_left, -1, -2), np.swapaxes(zero_left, -1, -2)
-    of_right = product(down[0], wanted) | (zero_right & product(down[1], wanted))
+    of_right = product(down[0], wanted) | ((zero_right | ~np.isfinite(right)) & product(down[1], wanted))
     of_left, of_right = _unbroadcast(of_left, left.shape), _unbroadcast(of_right, right.shape)
     if a.ndim > 1 and at.is_set("transpose_a"):
         of_left = np.swapaxes(of_left, -1, -2)
@@ -262,13 +268,13 @@ def _lstm(at: OperationAt, mask: Array) -> list[Dependence] | None:
         return None
     weights = range(3, count if count == 5 else 6)  # of five inputs W and R are one
     gates = _leading(at, np.tile(columns, 4), weights)
-    others = _whole(at, range(weights.stop, count), is_index=False)
+    others = whole(at, range(weights.stop, count), is_index=False)
     return [*_leading(at, rows, (0, 1)), Dependence(2, mask), *gates, *others]
 
 
 def _gru_or_rnn(at: OperationAt, mask: Array) -> list[Dependence]:
     """An element of a state depends on its row of the input and of the state before, and on the weights."""
-    return [*_leading(at, _any(mask, (1,)), (0, 1)), *_whole(at, range(2, len(at.values)), is_index=False)]
+    return [*_leading(at, _any(mask, (1,)), (0, 1)), *whole(at, range(2, len(at.values)), is_index=False)]
 
 
 def _sequence(at: OperationAt, mask: Array) -> list[Dependence] | None:
@@ -282,7 +288,12 @@ def _sequence(at: OperationAt, mask: Array) -> list[Dependence] | None:
         steps = np.flip(np.logical_or.accumulate(np.flip(_any(mask, (1, 3)), 1), axis=1), 1)
         data = data._replace(mask=data.mask & steps[:, :, None])
     states = _leading(at, rows[:, None] & directions, range(1, initial + 1))
-    return [data, *states, *_whole(at, (initial + 1,)), *_leading(at, directions, range(initial + 2, initial + 5))]
+    return [
+        data,
+        *states,
+        *whole(at, (initial + 1,)),
+        *_leading(at, directions, range(initial + 2, initial + 5)),
+    ]
 
 
 def _by_group(at: OperationAt, mask: Array) -> list[Dependence]:
@@ -300,12 +311,12 @@ def _nothing(_at: OperationAt, _asked: object) -> list[Any]:
 
 
 def _bucket(at: OperationAt, mask: Array) -> list[Dependence]:
-    return [Dependence(0, mask), *_whole(at, (1,), is_index=False)]
+    return [Dependence(0, mask), *whole(at, (1,), is_index=False)]
 
 
 def _one_hot(at: OperationAt, mask: Array) -> list[Dependence]:
     found = _any(mask, (at.axis(),)).reshape(at.value(0).shape)
-    return [Dependence(0, found), *_whole(at, (1,)), *_whole(at, (2, 3), is_index=False)]
+    return [Dependence(0, found), *whole(at, (1,)), *whole(at, (2, 3), is_index=False)]
 
 
 # --- windows: what matters --------------------------------------------------------------------------------------------
@@ -378,7 +389,7 @@ def _pooling(at: OperationAt, mask: Array) -> list[Dependence]:
 
 # --- moves: what matters ----------------------------------------------------------------------------------------------
 
-_MOVED_INPUTS: Final[dict[str, tuple[int, ...]]] = {
+_MOVED_INPUTS: Final[dict[str, Indices]] = {
     "Pad": (0, 3),
     "SliceScatter": (0, 1),
     "ScatterUpdate": (0, 2),
@@ -436,7 +447,7 @@ def _resized(at: OperationAt, mask: Array) -> list[Dependence] | None:
         return None
     found = np.zeros(data.size + 1, bool)
     found[moved[mask].astype(np.int64)] = True
-    return [Dependence(0, found[1:].reshape(data.shape)), *_whole(at, range(1, len(at.values)))]
+    return [Dependence(0, found[1:].reshape(data.shape)), *whole(at, range(1, len(at.values)))]
 
 
 def _index_part(at: OperationAt, index: int, mask: Array) -> list[Dependence]:
@@ -448,7 +459,7 @@ def _index_part(at: OperationAt, index: int, mask: Array) -> list[Dependence]:
         batch += value.ndim if batch < 0 else 0
         over = (*range(batch, axis), *range(axis + value.ndim - batch, mask.ndim))
         return [Dependence(1, _any(mask, over).reshape(value.shape), is_index=True)]
-    return [Dependence(1, mask, is_index=True)] if index == 1 and at.type == "GatherElements" else _whole(at, (index,))
+    return [Dependence(1, mask, is_index=True)] if index == 1 and at.type == "GatherElements" else whole(at, (index,))
 
 
 # --- by perturbation --------------------------------------------------------------------------------------------------
@@ -559,7 +570,7 @@ def differing(a: Array, b: Array) -> Array:
 
 def _by_elements(at: OperationAt, element: Element) -> Contributions | None:
     """Return the elements that matter; None where these are whole tensors."""
-    found = dependences(at, _mask_of(at, element))
+    found = dependences(at, at.mask(element))
     if found.method is Method.WHOLE:
         return None
     parts: list[Contribution] = []
@@ -577,12 +588,6 @@ def _by_elements(at: OperationAt, element: Element) -> Contributions | None:
         parts += [Contribution(factor, role) for factor in factors]
     parts.sort(key=lambda part: (not part.is_value, -_magnitude(part.factor.value)))
     return Contributions(LinkForm.FUNCTION, tuple(parts[:MOST_PARTS]), total)
-
-
-def _mask_of(at: OperationAt, element: Element) -> Array:
-    mask = np.zeros(at.result.shape, bool)
-    mask[element] = True
-    return mask
 
 
 def _aligned(at: OperationAt, element: Element, index: int) -> Factor:
@@ -691,7 +696,7 @@ class _Line:
     """The elements of the first input on which an element depends, in order."""
 
     def __init__(self, at: OperationAt, element: Element) -> None:
-        masks = {one.input: one.mask for one in dependences(at, _mask_of(at, element)).found}
+        masks = {one.input: one.mask for one in dependences(at, at.mask(element)).found}
         self.data = at.value(0)
         self.places = np.flatnonzero(masks.get(0, np.zeros(0, bool)))
         self.elements = self.data.reshape(-1)[self.places]
@@ -859,7 +864,7 @@ def _index_at(at: OperationAt, element: Element, moved: Factor) -> Element | Non
     assert moved.element is not None
     inner = at.value(1).ndim
     if at.type in ("Gather", "GatherElements"):
-        (part,) = _index_part(at, 1, _mask_of(at, element))
+        (part,) = _index_part(at, 1, at.mask(element))
         return element_at(int(np.argmax(part.mask)), part.mask.shape)
     if at.type == "GatherND":
         return (*element[: inner - 1], 0)

@@ -41,7 +41,7 @@ from stepper.debug.provenance.question import NoValueYet, forward_address, spot_
 from stepper.debug.provenance.rules import LARGEST_RUN, changes_of, dependences, differing, extent_parts
 from stepper.debug.story.facts import Decision, ElementUse, OutputUse, Uses
 from stepper.debug.timeline import Timeline
-from stepper.element_types import FLOATING, Array
+from stepper.element_types import FLOATING, Array, Indices, Shape
 from stepper.engine.frames import Activation, Frame
 from stepper.engine.program import BranchPlan, LoopPlan, Operation, OpKind
 from stepper.ir.model import Layer, layer_site
@@ -119,7 +119,7 @@ class _Wants(dict[tuple[int, bool], Levels]):
     def take(self, slot: int) -> _Found:
         return self.pop((slot, False), None), self.pop((slot, True), None)
 
-    def give(self, slot: int, found: _Found, shape: tuple[int, ...]) -> None:
+    def give(self, slot: int, found: _Found, shape: Shape) -> None:
         """Want of a slot, which holds a tensor of this shape, what was wanted of one of as many elements."""
         levels, axes = found
         if levels is not None:
@@ -354,7 +354,7 @@ class MaskWalk(RunWalk):
         way: WayOut, levels: Levels | None, axes: Levels | None, inside_of: dict[int | None, _Wants]
     ) -> None:
         """Want of each iteration what is wanted of its piece; extents of the first piece of each shape."""
-        firsts = dict[tuple[int, ...], int | None]()
+        firsts = dict[Shape, int | None]()
         for iteration, region, shape in way.pieces:
             part = None if levels is None else np.atleast_1d(levels)[region]
             if part is not None and part.any():
@@ -514,7 +514,7 @@ class _ForwardWalk(RunWalk):
 
     def __init__(self, timeline: Timeline, frames: EarlierFrames) -> None:
         super().__init__(timeline, frames)
-        self._uses: dict[tuple[int, int, tuple[int, ...]], ElementUse] = {}
+        self._uses: dict[tuple[int, int, Indices], ElementUse] = {}
         self._outputs: list[OutputUse] = []
         self._decisions: dict[tuple[int, str], Decision] = {}
         self._runs = 0

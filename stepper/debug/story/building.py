@@ -32,12 +32,12 @@ from stepper.debug.causes.verdicts import Verdicts, is_end_set
 from stepper.debug.causes.why import (
     CausalLink,
     GraphWalk,
-    Way,
     fold_entries,
     fold_moves,
     lacking_at_entry,
     lacking_slices,
     shown_links,
+    slot_name,
     unfit_condition,
 )
 from stepper.debug.iterations.loop_runs import go_to_latest
@@ -68,12 +68,12 @@ from stepper.debug.story.facts import (
 from stepper.debug.story.texts import name_in_iteration
 from stepper.debug.timeline import Timeline
 from stepper.debug.visits import before_iteration, excursion
-from stepper.element_types import limits
+from stepper.element_types import Indices, limits
 from stepper.engine.frames import Event, EventKind, Every, Frame, Phase
 from stepper.engine.loops import EndReason
 from stepper.engine.program import CompiledModel, LoopPlan, Operation, Program
 from stepper.errors import Paused, StepperError, UsageError
-from stepper.ir.model import Layer, Source, layer_site
+from stepper.ir.model import Source, layer_site
 from stepper.query import short_names
 from stepper.query.address_resolution import Target, moment_address, resolve
 from stepper.query.address_syntax import Address, exact_name
@@ -84,8 +84,6 @@ MOST_BEFORE: Final = 256
 MOST_SHOWN: Final = 1024
 SECONDS: Final = 0.5
 """For how long iterations are computed anew."""
-
-Path = tuple[int, ...]
 
 
 class HistoryWish(NamedTuple):
@@ -102,7 +100,7 @@ class HistoryWish(NamedTuple):
         return id(self.program), self.slot, self.element, self.is_shape
 
 
-def path_of(frames: Iterable[Frame]) -> Path:
+def path_of(frames: Iterable[Frame]) -> Indices:
     """Return the iterations in which these frames stand, from the outermost loop inwards."""
     activations = (frame.activation for frame in frames)
     return tuple(one.iteration for one in activations if one is not None and isinstance(one.plan, LoopPlan))
@@ -119,12 +117,12 @@ class ElementHistories:
         self._owner = timeline.machine
         self._scout = copy.copy(timeline)
         self._scout.machine = timeline.machine.twin()
-        self.iterations: list[Path] = []
+        self.iterations: list[Indices] = []
         self.total = 0
         self.counts_all = False
-        self._values: dict[tuple[int, int, Element, bool], dict[Path, Scalar | None]] = {}
+        self._values: dict[tuple[int, int, Element, bool], dict[Indices, Scalar | None]] = {}
 
-    def record(self, wanted: Iterable[HistoryWish], entered: int, paths: list[Path]) -> None:
+    def record(self, wanted: Iterable[HistoryWish], entered: int, paths: list[Indices]) -> None:
         """Read elements in the run of the loop that was entered at a tick, around the iterations of `paths`.
 
         A pause or a lack of time ends it early.
@@ -143,7 +141,7 @@ class ElementHistories:
         finally:
             self._owner.followers = tuple(one for one in self._owner.followers if one is not self._scout.machine)
 
-    def _go(self, entered: int, paths: list[Path]) -> None:
+    def _go(self, entered: int, paths: list[Indices]) -> None:
         """Stand shortly before the first iteration that is shown."""
         self._scout.goto(entered)
         first = min((path[0] for path in paths if path), default=0)
@@ -152,7 +150,7 @@ class ElementHistories:
         if begin and depth is not None:
             before_iteration(self._scout, depth, begin)
 
-    def _read(self, programs: dict[int, list[HistoryWish]], deepest: int, last: Path) -> None:
+    def _read(self, programs: dict[int, list[HistoryWish]], deepest: int, last: Indices) -> None:
         machine, started = self._scout.machine, perf_counter()
         outermost = next((k for k, frame in enumerate(machine.stack) if path_of([frame])), len(machine.stack))
         begins, counts_alone = path_of(machine.stack)[:1] in ((), (-1,)), False
@@ -231,7 +229,7 @@ _STANDS_OUT: Final = 0.1
 _MOST_GROUPED: Final = 2**16
 _MOST_READERS: Final = 8
 
-_RowKey = tuple[tuple[int, ...], Element | None]
+_RowKey = tuple[Indices, Element | None]
 
 
 def story(timeline: Timeline, question: StoryQuestion) -> Story:
@@ -256,7 +254,7 @@ def _story_at(timeline: Timeline, question: StoryQuestion, tick: int | None) -> 
 class _ColumnKey(NamedTuple):
     """An iteration; sorted they are in the order of time."""
 
-    path: Path
+    path: Indices
     phase: int
 
 
@@ -327,7 +325,7 @@ class _Builder:
         else:
             self._walk.slice(condition)
         path = iterations_of(seat)
-        name = name_in_iteration(self._name(frame.program, layer), path, self._loop_names(frame.program))
+        name = name_in_iteration(slot_name(frame.program, layer), path, self._loop_names(frame.program))
         return replace(self._told(name, name, None), failure=reason)
 
     def _ended_of_pieces(self, spot: ValueSpot) -> EndedLoop | None:
@@ -411,7 +409,7 @@ class _Builder:
             layer, _ = producer(around, activation.operation.inputs[entry.input])
             value, walk = slices.source, slices.walk
             kind = element_types.name_of(value.dtype)
-            found.append(StorySlices(self._name(around, layer), kind, value.shape, walk.axis, walk.size, walk.count))
+            found.append(StorySlices(slot_name(around, layer), kind, value.shape, walk.axis, walk.size, walk.count))
         return tuple(found)
 
     def _address(self, spot: ValueSpot, target: Target) -> str:
@@ -438,7 +436,7 @@ class _Builder:
         named = target.named
         port = f":{target.output}" if len(named.outputs) > 1 else ""
         path = iterations_of(spot.seat)
-        name = self._slot_name(target.program, named, is_shape=spot.is_shape)
+        name = slot_name(target.program, named, is_shape=spot.is_shape)
         name = name_in_iteration(f"{name}{port}", path, self._loop_names(target.program))
         return f"{name}{element_text(spot.element)}"
 
@@ -446,7 +444,7 @@ class _Builder:
         """Return how addresses call the loops around a program, from the outermost inwards."""
         atlas, path = Atlas(self._compiled), program.path
         loops = ((atlas.ancestor(program, depth), layer) for depth, layer in enumerate(path) if layer.is_loop)
-        return tuple(str(exact_name(self._name(outside, layer))) for outside, layer in loops)
+        return tuple(str(exact_name(slot_name(outside, layer))) for outside, layer in loops)
 
     def _is_clear(self, address: Address, target: Target) -> bool:
         try:
@@ -460,8 +458,7 @@ class _Builder:
         found = self._walk
         if len({link.place for link in found.links}) > MOST_ROWS and not self._question.unfolds:
             fold_moves(found.links)
-        begun = () if found.begun is None else found.begun.kept
-        kept = {*begun, *(seat for link in shown_links(found.links) for one in link.followed for seat in one.kept)}
+        kept = {*found.kept, *(seat for link in shown_links(found.links) for one in link.followed for seat in one.kept)}
         entries = fold_entries(found.links)
         shown = shown_links(found.links)
         numbers = {link.number: number for number, link in enumerate(shown)}
@@ -474,7 +471,6 @@ class _Builder:
         rows = {link.number: row for row, key in enumerate(keys) for link in by_row[key]}
         column_of = {link.number: _column_key(link, inner, _depth(deepest)) for link in shown}
         columns = sorted(set(column_of.values()), key=lambda one: time_of(*one))
-        column_numbers = {key: number for number, key in enumerate(columns)}
         histories = self._histories(shown, [column.path for column in columns if column.path])
         passed = set(map(iterations_of, kept))
         made = Story(
@@ -487,7 +483,7 @@ class _Builder:
                 self._link(
                     link,
                     rows[link.number],
-                    column_numbers[column_of[link.number]],
+                    columns.index(column_of[link.number]),
                     {one.part: numbers[one.source.number] for one in link.followed},
                     link.entry or entries.get(link.number),
                 )
@@ -497,7 +493,7 @@ class _Builder:
                 StoryEdge(
                     source=numbers[one.source.number],
                     target=numbers[link.number],
-                    ways=tuple(map(self._entry, one.ways)),
+                    ways=one.ways,
                     share=None if link.making is None else link.making.parts[one.part].share,
                 )
                 for link in shown
@@ -518,7 +514,7 @@ class _Builder:
         made = replace(made, shares=tuple(shares_by_iteration(made)))
         return made if self._question.unfolds else folded(made)
 
-    def _histories(self, shown: list[CausalLink], paths: list[Path]) -> ElementHistories:
+    def _histories(self, shown: list[CausalLink], paths: list[Indices]) -> ElementHistories:
         histories = ElementHistories(self._timeline)
         first = next((link for link in shown if _depth(link.program)), None)
         if first is None:
@@ -540,7 +536,7 @@ class _Builder:
                 places = link.program.computed_at
                 hidden = max(0, places.get(link.spot.slot, -1) - places.get(before.spot.slot, -1) - 1)
             yield StoryRow(
-                name=self._slot_name(link.program, link.layer, is_shape=link.spot.is_shape),
+                name=slot_name(link.program, link.layer, is_shape=link.spot.is_shape),
                 layer=layer_site(link.layer, self._file),
                 output=output_named(link.layer, link.output),
                 element=link.spot.element if is_one else None,
@@ -552,7 +548,7 @@ class _Builder:
 
     # --- a link --------------------------------------------------------------------------------------------------
 
-    def _link(self, link: CausalLink, row: int, column: int, made_by: dict[int, int], entry: Way | None) -> StoryLink:
+    def _link(self, link: CausalLink, row: int, column: int, made_by: dict[int, int], entry: Entry | None) -> StoryLink:
         frames, spot, found = self._frames.at(link.spot.seat), link.spot, link.making
         frame, role = frames[-1], LinkRole.BORN if link.kind is LinkKind.BORN else LinkRole.PATH
         value = np.asarray(frame.values[spot.slot])
@@ -572,7 +568,7 @@ class _Builder:
             formula=link.formula,
             limit=_limit(link, frame),
             share=link.share,
-            entry=None if entry is None else self._entry(entry),
+            entry=entry,
             readers=self._readers(link),
             finite_beside=int(np.isfinite(value).sum()) if role is LinkRole.BORN and found is not None else 0,
             tick=link.tick,
@@ -584,7 +580,7 @@ class _Builder:
         assert operation is not None, "it has operands"
 
         def factor_of(factor: Factor) -> StoryFactor:
-            return self._factor(link.program, operation.inputs[factor.input], factor)
+            return self._walk.factor(link.program, operation.inputs[factor.input], factor)
 
         operands = tuple(
             StoryOperand(
@@ -611,36 +607,10 @@ class _Builder:
             groups=self._groups(link, frame, operation, found),
         )
 
-    def _factor(self, program: Program, slot: int, factor: Factor) -> StoryFactor:
-        layer, output = producer(program, slot)
-        return StoryFactor(
-            self._slot_name(program, layer, is_shape=factor.is_shape),
-            layer_site(layer, self._file),
-            output_named(layer, output),
-            factor.element,
-            None if factor.value is None else scalar_of(factor.value),
-            factor.is_shape,
-        )
-
-    def _entry(self, way: Way) -> Entry:
-        factor, outside = None, way.outside
-        if outside is not None:
-            held = Factor(0, outside.element, self._walk.element(outside), outside.is_shape)
-            factor = self._factor(self._frames.at(outside.seat)[-1].program, outside.slot, held)
-        return Entry(way.kind, self._name(way.program, way.layer), layer_site(way.layer, self._file), way.line, factor)
-
-    def _name(self, program: Program, layer: Layer) -> str:
-        """Return the name of a layer as lists have it, that of what is carried without its number."""
-        return short_names.short_names_of(program.graph)[layer.id]
-
-    def _slot_name(self, program: Program, layer: Layer, *, is_shape: bool) -> str:
-        """Return the name of a value, or of its shape."""
-        return f"{self._name(program, layer)}{'.shape' if is_shape else ''}"
-
     def _readers(self, link: CausalLink) -> tuple[str, ...]:
         graph, source = link.program.graph, Source(link.layer.id, link.output)
         readers = [layer for layer in graph.layers if source in graph.sources[layer.id]]
-        return tuple(self._name(link.program, layer) for layer in readers[:_MOST_READERS])
+        return tuple(slot_name(link.program, layer) for layer in readers[:_MOST_READERS])
 
     def _groups(
         self, link: CausalLink, frame: Frame, operation: Operation, found: Contributions
@@ -664,7 +634,7 @@ class _Builder:
         for number, slot in enumerate(joined.inputs):
             amount = float(terms[which == number].sum())
             layer = producer(link.program, slot)[0]
-            name = self._name(link.program, layer)
+            name = slot_name(link.program, layer)
             groups.append(
                 OperandGroup(
                     name, layer_site(layer, self._file), counts[number], amount, amount / total if total else None
@@ -689,13 +659,13 @@ def _reason_to_fail(timeline: Timeline, tick: int | None) -> str:
 # --- keys -----------------------------------------------------------------------------------------------------------
 
 
-def _split(shown: list[CausalLink]) -> set[tuple[int, ...]]:
+def _split(shown: list[CausalLink]) -> set[Indices]:
     """Return the operations of which one iteration has several elements: each has a row of its own."""
     counts = Counter((link.place, link.output, iterations_of(link.spot.seat)) for link in shown)
     return {place for (place, _, _), count in counts.items() if count > 1}
 
 
-def _row_key(link: CausalLink, split: set[tuple[int, ...]]) -> _RowKey:
+def _row_key(link: CausalLink, split: set[Indices]) -> _RowKey:
     key = (*link.place, link.output, int(link.spot.is_shape))
     return key, link.spot.element if link.place in split else None
 
@@ -734,12 +704,12 @@ def _limit(link: CausalLink, frame: Frame) -> float | None:
     return float(np.log(limits(dtype).largest))
 
 
-def shares_by_iteration(story: Story) -> list[tuple[tuple[int, ...], float]]:
+def shares_by_iteration(story: Story) -> list[tuple[Indices, float]]:
     """Return how much of what was asked about each iteration added, the latest first; they add up to what is shown.
 
     Only where all that it is made of are terms of sums, of which the exact shares are known.
     """
-    found: dict[tuple[int, ...], float] = {}
+    found: dict[Indices, float] = {}
     known: dict[int, bool] = {}
     for link in story.links:
         if link.share is None or not _is_sum(link):

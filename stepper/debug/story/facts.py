@@ -6,7 +6,7 @@ iterations; a `ShortStory` is a story without some of its columns.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from enum import StrEnum
 from itertools import pairwise
 from typing import Any, Final, Literal, NamedTuple
@@ -25,6 +25,7 @@ from stepper.debug.causes.cause import (
     Scalar,
     Verdict,
 )
+from stepper.element_types import Indices, Shape
 from stepper.engine.loops import EndReason
 from stepper.ir.model import LayerSite
 from stepper.plain_values import plain_data
@@ -67,7 +68,7 @@ class SourceTensor(Record):
     layer: LayerSite
     output: int
     type: str
-    shape: tuple[int, ...]
+    shape: Shape
     counts: tuple[tuple[Influence, int], ...]
     elements: tuple[SourceElement, ...]
     axes: tuple[SourceElement, ...] = ()
@@ -130,7 +131,7 @@ class Provenance(Record):
     asked: QuestionKind
     address: str
     type: str
-    shape: tuple[int, ...]
+    shape: Shape
     element: Element | None
     value: Scalar | None
     chain: Chain
@@ -177,7 +178,7 @@ class OutputUse(Record):
     """An output of the model that an element reaches, and which of its elements."""
 
     name: str
-    shape: tuple[int, ...]
+    shape: Shape
     count: int
     elements: tuple[Element, ...]
 
@@ -304,7 +305,7 @@ class StoryLink(Record):
     column: int
     location: Location
     type: str
-    shape: tuple[int, ...]
+    shape: Shape
     element: Element | None
     value: Scalar | None
     kind: LinkKind
@@ -384,18 +385,18 @@ class StoryColumn(Record):
     iterations that do the same, `path` is the last, `first` the first one, and `times` how many they are.
     """
 
-    path: tuple[int, ...]
+    path: Indices
     phase: int = 0
     times: int = 1
-    first: tuple[int, ...] = ()
+    first: Indices = ()
 
     @property
-    def time(self) -> tuple[int, ...]:
+    def time(self) -> Indices:
         """Return a key by which columns are in the order of time."""
         return time_of(self.path, self.phase)
 
 
-def time_of(path: tuple[int, ...], phase: int) -> tuple[int, ...]:
+def time_of(path: Indices, phase: int) -> Indices:
     """Return a key by which iterations, and what is before and after them, are in the order of time."""
     return (*path, phase * _AFTER_ALL) if phase else path
 
@@ -405,7 +406,7 @@ class StorySlices(Record):
 
     name: str
     type: str
-    shape: tuple[int, ...]
+    shape: Shape
     axis: int
     size: int
     count: int
@@ -457,23 +458,23 @@ class Story(Record):
     links: tuple[StoryLink, ...] = ()
     edges: tuple[StoryEdge, ...] = ()
     loop_names: tuple[str, ...] = ()
-    iterations: tuple[tuple[int, ...], ...] = ()
+    iterations: tuple[Indices, ...] = ()
     total: int = 0
     counts_all: bool = True
-    present: tuple[int, ...] = ()
-    passed: tuple[tuple[int, ...], ...] = ()
+    present: Indices = ()
+    passed: tuple[Indices, ...] = ()
     pending: int = 0
     stopped: str = ""
     end: StoryEnd | None = None
     question: StoryQuestion = StoryQuestion()
     entered: int = 0
     is_preview: bool = False
-    shares: tuple[tuple[tuple[int, ...], float], ...] = ()
+    shares: tuple[tuple[Indices, float], ...] = ()
     failure: str = ""
     sources: tuple[SourceTensor, ...] = ()
 
     @property
-    def births(self) -> tuple[int, ...]:
+    def births(self) -> Indices:
         """Return the numbers of the links where a NaN or Inf was born."""
         return tuple(k for k, link in enumerate(self.links) if link.role is LinkRole.BORN)
 
@@ -559,7 +560,7 @@ def shortened_story(story: Story, count: int) -> ShortStory:
 class KeptColumns(NamedTuple):
     """The columns that a short story keeps, by their numbers; `torn` and `left_out` are those of `ShortStory`."""
 
-    columns: tuple[int, ...]
+    columns: Indices
     torn: int | None = None
     left_out: int = 0
 
@@ -602,23 +603,8 @@ def part_of_story(story: Story, kept: KeptColumns, chosen: Set[int] | None = Non
     taken = [k for k in sorted(there) if chosen is None or k in chosen]
     numbers = {k: place for place, k in enumerate(taken)}
     rows = {row: place for place, row in enumerate(sorted({story.links[k].row for k in taken}))}
-    links = tuple(
-        _renumbered(story.links[k], numbers, rows[story.links[k].row], columns[story.links[k].column]) for k in taken
-    )
-    edges = tuple(
-        replace(edge, source=numbers[edge.source], target=numbers[edge.target])
-        for edge in story.edges
-        if edge.source in numbers and edge.target in numbers
-    )
-    made = replace(
-        story,
-        asked=numbers.get(story.asked, 0),
-        rows=_rows(story, rows),
-        columns=tuple(story.columns[column] for column in columns),
-        links=links,
-        edges=edges,
-        passed=(),
-    )
+    inside = [edge for edge in story.edges if edge.source in numbers and edge.target in numbers]
+    made = replace(_moved(story, numbers, columns, inside, rows), rows=_rows(story, rows), passed=())
     return ShortStory(
         made,
         torn=kept.torn,
@@ -662,44 +648,48 @@ def folded(story: Story) -> Story:
     if not runs:
         return story
     cells = {(link.row, link.column): number for number, link in enumerate(story.links)}
-    run_at = {run[-1]: run for run in runs}
     last_of = {column: run[-1] for run in runs for column in run}
-    kept = [column for column in range(len(story.columns)) if last_of.get(column, column) == column]
-    places = {column: place for place, column in enumerate(kept)}
-    numbers: dict[int, int] = {}
-    links: list[StoryLink] = []
-    for number, link in enumerate(story.links):
-        run = run_at.get(link.column)
-        if link.column not in places:
-            continue
-        numbers[number] = len(links)
-        first = story.links[cells[link.row, run[0]]] if run else None
-        times = 1 if run is None else len(run)
-        links.append(replace(link, column=places[link.column], times=times, first=first.value if first else None))
-    for number, link in enumerate(story.links):
-        if link.column not in places:
-            numbers[number] = numbers[cells[link.row, last_of[link.column]]]
+    links, columns = list(story.links), list(story.columns)
+    for run in runs:
+        columns[run[-1]] = replace(columns[run[-1]], times=len(run), first=columns[run[0]].path)
+        for row in {row for row, column in cells if column == run[-1]}:
+            number, first = cells[row, run[-1]], story.links[cells[row, run[0]]].value
+            links[number] = replace(links[number], times=len(run), first=first)
+    kept = [column for column in range(len(columns)) if last_of.get(column, column) == column]
+    numbers = {k: place for place, k in enumerate(k for k, link in enumerate(links) if link.column in kept)}
+    places = numbers | {
+        k: numbers[cells[link.row, last_of[link.column]]] for k, link in enumerate(links) if k not in numbers
+    }
     edges = {}
     for edge in story.edges:
-        source, target = story.links[edge.source].column, story.links[edge.target].column
-        if source != target and last_of.get(source, -1) == last_of.get(target, -2):
-            continue
-        moved = replace(edge, source=numbers[edge.source], target=numbers[edge.target])
-        edges[moved.source, moved.target, bool(moved.back)] = moved
-    columns = []
-    for column in kept:
-        run = run_at.get(column)
-        shown = story.columns[column]
-        columns.append(shown if run is None else replace(shown, times=len(run), first=story.columns[run[0]].path))
-    links = [_renumbered(link, numbers, link.row, link.column) for link in links]
+        source, target = links[edge.source].column, links[edge.target].column
+        if source == target or last_of.get(source, -1) != last_of.get(target, -2):
+            edges[places[edge.source], places[edge.target], bool(edge.back)] = edge
+    whole = replace(story, links=tuple(links), columns=tuple(columns))
+    return _moved(whole, places, {column: place for place, column in enumerate(kept)}, edges.values())
+
+
+def _moved(
+    story: Story,
+    numbers: Mapping[int, int],
+    columns: Mapping[int, int],
+    edges: Iterable[StoryEdge],
+    rows: Mapping[int, int] | None = None,
+) -> Story:
+    """Return a story of these columns, and of their links that have a new number; rows are as before without others."""
+    links = []
+    for k, link in enumerate(story.links):
+        if link.column in columns and k in numbers:
+            operands = (one if one.link is None else replace(one, link=numbers.get(one.link)) for one in link.operands)
+            row = link.row if rows is None else rows[link.row]
+            links.append(replace(link, row=row, column=columns[link.column], operands=tuple(operands)))
     return replace(
-        story, asked=numbers[story.asked], columns=tuple(columns), links=tuple(links), edges=tuple(edges.values())
+        story,
+        asked=numbers.get(story.asked, 0),
+        columns=tuple(story.columns[column] for column in columns),
+        links=tuple(links),
+        edges=tuple(replace(one, source=numbers[one.source], target=numbers[one.target]) for one in edges),
     )
-
-
-def _renumbered(link: StoryLink, numbers: dict[int, int], row: int, column: int) -> StoryLink:
-    operands = (one if one.link is None else replace(one, link=numbers.get(one.link)) for one in link.operands)
-    return replace(link, row=row, column=column, operands=tuple(operands))
 
 
 def _runs(story: Story) -> Iterator[list[int]]:
@@ -728,7 +718,7 @@ def _runs(story: Story) -> Iterator[list[int]]:
         run = [column]
 
 
-def _follows(before: tuple[int, ...], path: tuple[int, ...]) -> bool:
+def _follows(before: Indices, path: Indices) -> bool:
     return bool(path) and before[:-1] == path[:-1] and before[-1:] == (path[-1] - 1,)
 
 

@@ -26,6 +26,7 @@ from stepper.debug.story.texts import (
     reason,
     value_text,
 )
+from stepper.element_types import Indices
 from stepper.query.short_names import last_part
 from stepper.records import Record
 
@@ -112,7 +113,7 @@ class PlacedHistory(NamedTuple):
 class PlacedColumn(NamedTuple):
     """Cells of an iteration: `column` of the story, or None for one beside the path."""
 
-    path: tuple[int, ...]
+    path: Indices
     column: int | None
     x: int
     width: int
@@ -126,7 +127,7 @@ class Placement(Record):
     names: int
     head: int
     pitch: int
-    row_lines: tuple[int, ...]
+    row_lines: Indices
     columns: tuple[PlacedColumn, ...]
     texts: tuple[PlacedText, ...]
     chips: tuple[PlacedChip, ...]
@@ -137,7 +138,7 @@ class Placement(Record):
         """Return the line of a row."""
         return self.row_lines[row]
 
-    def column_of(self, path: tuple[int, ...], column: int | None) -> PlacedColumn | None:
+    def column_of(self, path: Indices, column: int | None) -> PlacedColumn | None:
         """Return the cells of a column of the story, or of an iteration beside it."""
         return next((one for one in self.columns if one.column == column and one.path == path), None)
 
@@ -334,7 +335,7 @@ class _Layout:
                 x += TORN
         return placed
 
-    def _beside_path(self, room: int | None) -> list[tuple[int, ...]]:
+    def _beside_path(self, room: int | None) -> list[Indices]:
         """Return iterations beside those of the path, the nearest first, as many as there is room for."""
         story = self.story
         if not self.options.context:
@@ -349,7 +350,7 @@ class _Layout:
         places = {path: place for place, path in enumerate(story.iterations)}
         own = [places[path] for path in taken if path in places]
 
-        def distance(path: tuple[int, ...]) -> tuple[bool, int, int]:
+        def distance(path: Indices) -> tuple[bool, int, int]:
             near = min((abs(places[path] - place) for place in own), default=0)
             return path not in story.passed, near, places[path]
 
@@ -359,7 +360,7 @@ class _Layout:
             chosen.pop()
         return chosen
 
-    def _extra(self, chosen: Iterable[tuple[int, ...]]) -> int:
+    def _extra(self, chosen: Iterable[Indices]) -> int:
         """Return the room for wires behind columns that are beside the path."""
         keys = sorted([*((path, -1) for path in chosen), *((c.path, k) for k, c in enumerate(self.story.columns))])
         total = 0
@@ -404,7 +405,7 @@ class _Layout:
 
     def _heads(self) -> None:
         story = self.story
-        outer: tuple[int, ...] | None = None
+        outer: Indices | None = None
         for one in self.columns:
             if self.nested and one.path[:-1] != outer and len(one.path) > 1:
                 outer = one.path[:-1]

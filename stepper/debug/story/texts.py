@@ -927,7 +927,7 @@ def _cut_text(one: StorySlices) -> str:
 
 
 def _form_text(one: StorySlices) -> str:
-    return f"{one.name} {one.type}[{','.join(map(str, one.shape))}]"
+    return f"{one.name} {one.type}{shape_text(one.shape)}"
 
 
 # --- what to try ----------------------------------------------------------------------------------------------------
