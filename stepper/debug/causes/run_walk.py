@@ -29,7 +29,7 @@ from stepper.element_types import FLOATING, Array, Indices, Shape
 from stepper.engine.frames import Activation, Event, EventKind, Every, Frame
 from stepper.engine.loops import EndReason
 from stepper.engine.machine import Machine
-from stepper.engine.program import BranchPlan, LoopPlan, Operation, OpKind, Program, Value
+from stepper.engine.program import BranchPlan, LoopPlan, Operation, OpKind, Program
 from stepper.engine.transitions import is_joined, joined_iterations
 from stepper.errors import Paused, StepperError, UsageError
 from stepper.ir.model import Layer
@@ -73,7 +73,7 @@ class EarlierFrames:
         self._here = seat_of(self._present.frames)
         self._known: dict[Seat, Frame] = dict(zip(_prefixes(self._here), self._present.frames, strict=True))
         self._closed: dict[Seat, int] = {}
-        self._entered: dict[Seat, tuple[int, Program]] = {}
+        self._entered: dict[Seat, int] = {}
         self._stretch: dict[Seat, int] = {}
         self._left: dict[tuple[Seat, int], Seat] = {}
         self._wants_all = wants_all
@@ -146,7 +146,12 @@ class EarlierFrames:
         run: Seat = (*outer, (index, None))
         depth = len(seat)
         first = max(0, last + 1 - self._stretch.get(run, _FIRST_STRETCH))
-        self._begin(run, depth, first)
+        if run in self._entered:
+            self._scout.goto(self._entered[run])
+        else:
+            self._scout.machine.restore(self._present)
+        if before_iteration(self._scout, depth, first):
+            raise Paused
         machine, found = self._scout.machine, _ClosedFrames(self._scout.machine)
 
         def is_last(event: Event) -> bool:
@@ -164,18 +169,6 @@ class EarlierFrames:
         kept = {*_prefixes(self._here), *_prefixes(seat)}
         self._known = {at: frame for at, frame in self._known.items() if at in kept}
         self._take(found)
-
-    def _begin(self, run: Seat, depth: int, first: int) -> None:
-        """Go to a moment shortly before an iteration of a run of a loop."""
-        machine = self._scout.machine
-        if run not in self._entered:
-            machine.restore(self._present)
-            if before_iteration(self._scout, depth, first):
-                raise Paused
-            return
-        tick, program = self._entered[run]
-        # In a body without nested graphs every iteration has as many ticks; others are replayed from the entry.
-        self._scout.goto(tick + first * (len(program.code) + 2) if program.straight else tick)
 
     # --- what was left -------------------------------------------------------------------------------------------
 
@@ -210,7 +203,7 @@ class EarlierFrames:
             self._forward(Every.LOOP, see, until=last)
             last, ticks = begin, ticks * _WIDER
         self._take(found)
-        if not self._entered[(*seat, (index, None))][0]:
+        if not self._entered[*seat, (index, None)]:
             raise UsageError("this run was resumed inside of a loop; what was before is not known")
         return self._left[seat, index], self._known[self._left[seat, index]]
 
@@ -228,7 +221,7 @@ class _ClosedFrames:
         self.known: dict[Seat, Frame] = {}
         self.closed: dict[Seat, int] = {}
         self.left: dict[tuple[Seat, int], Seat] = {}
-        self.entered: dict[Seat, tuple[int, Program]] = {}
+        self.entered: dict[Seat, int] = {}
         self.size = 0
 
     def see(self, event: Event) -> bool:
@@ -240,7 +233,7 @@ class _ClosedFrames:
         seat = seat_of(stack)
         if event.kind is EventKind.LEFT:
             index, iteration = stack[-1].pc - 1, activation.iteration if isinstance(activation.plan, LoopPlan) else None
-            self.entered[*seat, (index, None)] = (activation.entered, frame.program)
+            self.entered[*seat, (index, None)] = activation.entered
             inner = (*seat, (index, iteration))
             self.left[seat, index] = inner
             seat = inner
@@ -419,19 +412,14 @@ def out_of_body(frames: EarlierFrames, spot: ValueSpot, operation: Operation) ->
     activation, element, value = frame.active, spot.element, frames.frame(spot.seat).values[spot.slot]
     line = next((one.line for one in body_of_frame(frame).outputs if one.output == output), 0)
     way = way_out(activation, output)
-    if not way.pieces and way.axis is None:
-        return Crossing(way.kind, None, line)
-    following = (
-        spot._replace(slot=way.slot) if way.kind is LinkKind.NO_ITERATION else spot._replace(seat=inner, slot=way.slot)
-    )
-    if way.axis is None:
-        return Crossing(way.kind, following, line)
-    if spot.is_shape and element == (normalize_axis(way.axis, np.ndim(value)),):
-        ending = end_of_loop(frames, spot.seat, inner if way.pieces else None, activation)
-        return Crossing(way.kind, ending, line, decides=True)
-    if spot.is_shape:
-        return Crossing(way.kind, following if way.pieces else None, line)
-    return Crossing(way.kind, _in_piece(way, following), line)
+    following = spot._replace(slot=way.slot, seat=spot.seat if way.kind is LinkKind.NO_ITERATION else inner)
+    found = following if way.pieces else None
+    decides = way.axis is not None and spot.is_shape and element == (normalize_axis(way.axis, np.ndim(value)),)
+    if decides:
+        found = end_of_loop(frames, ended_run(frames, inner))
+    elif way.axis is not None and not spot.is_shape:
+        found = _in_piece(way, following)
+    return Crossing(way.kind, found, line, decides)
 
 
 def _in_piece(way: WayOut, spot: ValueSpot) -> ValueSpot | None:
@@ -460,15 +448,35 @@ def _single(frames: EarlierFrames, seat: Seat, slot: int | None) -> ValueSpot | 
     return None if value is None or slot is None else ValueSpot(seat, slot, (0,) * np.ndim(value))
 
 
-def end_of_loop(frames: EarlierFrames, outer: Seat, inner: Seat | None, activation: Activation) -> ValueSpot | None:
+class EndedLoop(NamedTuple):
+    """A loop that has ended: the seat around it, that of its last iteration (None: it ran none), and the run of it.
+
+    `is_set`: its trip count or condition was set by hand.
+    """
+
+    outer: Seat
+    seat: Seat | None
+    activation: Activation
+    is_set: bool
+
+
+def ended_run(frames: EarlierFrames, seat: Seat) -> EndedLoop:
+    """Return the run of a loop that ended with the frame of a seat."""
+    frame = frames.frame(seat)
+    has_run = frame.active.iteration >= 0
+    is_set = is_end_set(frame.active, frame.values if has_run else None)
+    return EndedLoop(seat[:-1], seat if has_run else None, frame.active, is_set)
+
+
+def end_of_loop(frames: EarlierFrames, ended: EndedLoop) -> ValueSpot | None:
     """Return what ended a loop: its condition, its trip count, or the extent of the input that had no further slice.
 
     None where that is no value of the run, as where it was set.
     """
-    plan, reason = activation.plan, activation.ended
-    if not isinstance(plan, LoopPlan) or is_end_set(activation, body_values(frames, inner)):
+    outer, inner, activation, is_set = ended
+    plan, reason, inputs = activation.plan, activation.ended, activation.operation.inputs
+    if not isinstance(plan, LoopPlan) or is_set:
         return None
-    inputs = activation.operation.inputs
     if reason is EndReason.SLICES:
         if not plan.sliced:
             return None
@@ -479,11 +487,6 @@ def end_of_loop(frames: EarlierFrames, outer: Seat, inner: Seat | None, activati
     index = plan.condition if reason is EndReason.INITIAL_CONDITION else plan.trip_count
     found = None if index is None else _single(frames, outer, inputs[index])
     return found if found is not None and held(frames.frame(outer), found).size else None
-
-
-def body_values(frames: EarlierFrames, inner: Seat | None) -> Sequence[Value] | None:
-    """Return the values of a body after its last iteration; None where no iteration ran."""
-    return None if inner is None else frames.frame(inner).values
 
 
 def with_rank_of(source: Array, spot: ValueSpot) -> ValueSpot:

@@ -17,9 +17,9 @@ from stepper.debug.causes.nan_origins import scalar_of
 from stepper.debug.causes.run_walk import (
     Differs,
     EarlierFrames,
+    EndedLoop,
     Seat,
     ValueSpot,
-    body_values,
     end_of_loop,
     held,
     is_bad,
@@ -27,11 +27,10 @@ from stepper.debug.causes.run_walk import (
     producer,
     seat_of,
 )
-from stepper.debug.causes.verdicts import is_end_set
 from stepper.debug.causes.why import FARTHEST, chain_of, chains_of
 from stepper.debug.finding.goto import tick_of_address
 from stepper.debug.provenance.operation_at import element_at
-from stepper.debug.provenance.question import EndedLoop, NoValueYet, WhyQuestion, ended_loop, question_at, spot_of
+from stepper.debug.provenance.question import NoValueYet, WhyQuestion, ended_loop, question_at, spot_of
 from stepper.debug.provenance.rules import changes_of, mattering, same_values
 from stepper.debug.provenance.walk import MaskWalk, ReachedTensor, SourceKind, Strength, Trail
 from stepper.debug.reference_values import ValuePlace, path_of
@@ -158,9 +157,9 @@ class _Answering:
     def _of_end(self, ended: EndedLoop) -> Provenance:
         activation = ended.activation
         assert activation.ended is not None, "it has ended"
-        spot = end_of_loop(self._frames, ended.outer, ended.seat, activation)
+        spot = end_of_loop(self._frames, ended)
         chains = self._chains(spot)
-        trail = self._walk.end_of(ended.outer, ended.seat, activation)
+        trail = self._walk.end_of(ended)
         index = self._frames.at(ended.outer)[-1].program.operations.index(activation.operation)
 
         def read(frame: Frame) -> Array | None:
@@ -169,8 +168,7 @@ class _Answering:
         left: Seat = (*ended.outer, (index, None))
         trials = self._try(trail, left, read, np.array(activation.iteration), is_fault=False)
         layer = layer_site(activation.operation.layer, file_of(self._compiled))
-        is_set = is_end_set(activation, body_values(self._frames, ended.seat))
-        end = LoopEnd(layer, activation.iteration + 1, activation.ended, activation.limit, is_set)
+        end = LoopEnd(layer, activation.iteration + 1, activation.ended, activation.limit, ended.is_set)
         number = None if spot is None else held(self._frames.at(spot.seat)[-1], spot)[spot.element]
         return self._provenance(layer.name, chains, trail, trials, number, end=end)
 

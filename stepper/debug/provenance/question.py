@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 from msgspec.structs import replace
@@ -22,14 +22,14 @@ from msgspec.structs import replace
 from stepper.arguments import text as text_of
 from stepper.debug.causes.cause import Element
 from stepper.debug.causes.nan_origins import first_element
-from stepper.debug.causes.run_walk import Differs, EarlierFrames, Seat, ValueSpot
+from stepper.debug.causes.run_walk import Differs, EarlierFrames, EndedLoop, Seat, ValueSpot, ended_run
 from stepper.debug.iterations.loop_runs import address_from_the_first
 from stepper.debug.loop_limits import never_ends
 from stepper.debug.scopes import enclosing_loop, innermost_loop
 from stepper.debug.story.facts import QuestionKind
 from stepper.debug.timeline import Timeline
 from stepper.element_types import FLOATING, Array, read_only
-from stepper.engine.frames import Activation, Frame
+from stepper.engine.frames import Frame
 from stepper.engine.program import BranchPlan, CompiledModel, LoopPlan, Program
 from stepper.engine.run import output_names
 from stepper.errors import UsageError
@@ -202,14 +202,6 @@ class NoValueYet(UsageError):
     """A value that is not computed at this moment."""
 
 
-class EndedLoop(NamedTuple):
-    """A loop that has ended: the seat around it, that of its last iteration (None: it ran none), and the run of it."""
-
-    outer: Seat
-    seat: Seat | None
-    activation: Activation
-
-
 def spot_of(
     frames: EarlierFrames,
     compiled: CompiledModel,
@@ -296,14 +288,11 @@ def _ended_loop(frames: EarlierFrames, compiled: CompiledModel, name: str) -> En
             outlook = "; it can never end: there is no trip count, and no condition that may turn false"
             never = outlook if never_ends(activation) else ""
             raise NoValueYet(f"'{path[-1].name}' has not ended here: it is in iteration {at:,}{never}")
-        around = frames.present[: depth - 1]
-        return EndedLoop(around, frames.present[:depth] if activation.iteration >= 0 else None, activation)
+        return ended_run(frames, frames.present[:depth])
     outer = _seat_in(frames, _program_of(compiled, path[:-1]), asked, path[-1].name)
     index = _index_of(frames.frame(outer), path[-1])
     _ensure_ran(frames, outer, index)
-    inner, frame = frames.left(outer, index)
-    activation = frame.active
-    return EndedLoop(outer, inner if activation.iteration >= 0 else None, activation)
+    return ended_run(frames, frames.left(outer, index)[0])
 
 
 def _loop_path(stack: list[Frame], compiled: CompiledModel, name: str) -> tuple[Layer, ...]:

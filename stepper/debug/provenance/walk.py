@@ -24,6 +24,7 @@ from stepper.debug.causes.run_walk import (
     NOT_KEPT,
     Differs,
     EarlierFrames,
+    EndedLoop,
     RunWalk,
     Seat,
     ValueSpot,
@@ -158,14 +159,14 @@ class MaskWalk(RunWalk):
             one.axes = np.zeros_like(one.axes)
         return self._trail
 
-    def end_of(self, outer: Seat, inner: Seat | None, activation: Activation) -> Trail:
+    def end_of(self, ended: EndedLoop) -> Trail:
         """Return what the number of iterations of a loop that has ended depends on."""
         wants = _Wants()
 
         def walk() -> None:
-            place = self._frame(outer).program.operations.index(activation.operation)
-            self._loop(outer, place, {}, wants, None if inner is None else activation.iteration, asks_end=True)
-            self._outward(outer, wants, place)
+            place = self._frame(ended.outer).program.operations.index(ended.activation.operation)
+            self._loop(ended.outer, place, {}, wants, ended.activation.iteration, asks_end=True)
+            self._outward(ended.outer, wants, place)
 
         self._trail.stopped = self._ended(walk, "all") or self._trail.stopped
         for one in self._trail.reached.values():  # all that matters does so for whether an iteration ran

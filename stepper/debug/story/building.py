@@ -18,17 +18,18 @@ from stepper.debug.causes.locations import file_of, location_of, output_named, p
 from stepper.debug.causes.nan_origins import scalar_of
 from stepper.debug.causes.run_walk import (
     EarlierFrames,
+    EndedLoop,
     Seat,
     ValueSpot,
-    body_values,
     end_of_loop,
+    ended_run,
     iterations_of,
     operation_of,
     out_of_body,
     producer,
 )
 from stepper.debug.causes.texts import element_text
-from stepper.debug.causes.verdicts import Verdicts, is_end_set
+from stepper.debug.causes.verdicts import Verdicts
 from stepper.debug.causes.why import (
     CausalLink,
     GraphWalk,
@@ -44,7 +45,7 @@ from stepper.debug.iterations.loop_runs import go_to_latest
 from stepper.debug.loop_limits import condition_limit
 from stepper.debug.provenance.answer import sources_of
 from stepper.debug.provenance.operation_at import Contributions, Factor, element_at
-from stepper.debug.provenance.question import EndedLoop, NoValueYet, element_asked, ended_loop, question_at, spot_of
+from stepper.debug.provenance.question import NoValueYet, element_asked, ended_loop, question_at, spot_of
 from stepper.debug.provenance.walk import MaskWalk, Trail
 from stepper.debug.story.facts import (
     Entry,
@@ -334,8 +335,7 @@ class _Builder:
         operation = operation_of(program, spot.slot)
         if operation is None or not operation.plans or not out_of_body(self._frames, spot, operation).decides:
             return None
-        inner, frame = self._frames.left(spot.seat, program.operations.index(operation))
-        return EndedLoop(spot.seat, inner if frame.active.iteration >= 0 else None, frame.active)
+        return ended_run(self._frames, self._frames.left(spot.seat, program.operations.index(operation))[0])
 
     def _of_end(self, ended: EndedLoop) -> Story:
         activation = ended.activation
@@ -347,18 +347,14 @@ class _Builder:
             activation.iteration,
             activation.limit,
             sliced=self._sliced_inputs(ended),
-            is_set=is_end_set(activation, body_values(self._frames, ended.seat)),
+            is_set=ended.is_set,
             verdict=self._verdict(ended),
         )
         if ended.seat is not None:
             most = condition_limit(self._frames.at(ended.seat)[-1])
             if most is not None and (end.limit is None or most.iterations < end.limit):
                 end = replace(end, limit=most.iterations)
-        told = (
-            self._made_last(ended)
-            if end.is_undecided
-            else end_of_loop(self._frames, ended.outer, ended.seat, activation)
-        )
+        told = self._made_last(ended) if end.is_undecided else end_of_loop(self._frames, ended)
         name = layer.name
         if told is None:
             story = Story(name, name, loops=(layer,), present=self._present, end=end, question=self._question)
@@ -366,7 +362,7 @@ class _Builder:
             self._walk.slice(told)
             unasked = tuple(short_names.last_part(one.name) for one in self._walk.unasked.values())
             story = self._told(name, name, replace(end, unasked=unasked))
-        return self._with_sources(story, self._masks.end_of(ended.outer, ended.seat, activation))
+        return self._with_sources(story, self._masks.end_of(ended))
 
     def _verdict(self, ended: EndedLoop) -> Verdict | None:
         """Return the verdict of the condition that ended a loop; None where something else did."""
