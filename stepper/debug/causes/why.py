@@ -395,13 +395,12 @@ class GraphWalk(RunWalk):
         self.stopped = ""
         self._known: dict[ValueSpot, CausalLink] = {}
         self._heap: list[tuple[int, float, Indices, int]] = []
-        self._expanded: set[int] = set()
         self._cache: dict[Seat, list[Frame]] = {}
 
     @property
     def pending(self) -> int:
         """Return how many links are known, but were not looked at."""
-        return len({number for *_, number in self._heap if number not in self._expanded})
+        return len(self._heap)
 
     def slice(self, spot: ValueSpot) -> None:
         """Find the links behind a spot. A pause ends the walk early, and `stopped` says so."""
@@ -437,7 +436,6 @@ class GraphWalk(RunWalk):
         link.tick = tick
         link.making = failed_making(values, lacking)
         self.links.append(link)
-        self._expanded.add(link.number)
         told = list(range(len(lacking)))[:MOST_FOLLOWED] or self._told_apart(link.making, operation, frame)
         self._follow(link, operation, told)
 
@@ -469,9 +467,6 @@ class GraphWalk(RunWalk):
             if phase and (finite >= self._most or (is_fault and behind >= BEHIND_A_BIRTH * self._most // 40)):
                 return
             heapq.heappop(self._heap)
-            if number in self._expanded:
-                continue
-            self._expanded.add(number)
             finite += 1
             behind += phase
             self._expand(self.links[number])
@@ -557,6 +552,11 @@ class GraphWalk(RunWalk):
                     kept.append(spot.seat)
                     spot = passed
                     continue
+            if kind is LinkKind.CONSTANT and ways and ways[-1].kind is LinkKind.BRANCH_OUTPUT:
+                chosen = self._chosen_by(spot, frame)
+                if chosen is not None:
+                    spot = chosen
+                    continue
             if kind is not None:
                 return Followed(spot, kind, tuple(ways), tuple(kept))
             way = self._crossing(spot, frame, operation)
@@ -593,25 +593,17 @@ class GraphWalk(RunWalk):
             factor.is_shape,
         )
 
-    def _crossing(self, spot: ValueSpot, frame: Frame, operation: Operation | None) -> Crossing:
-        """Return the border that a value came over; of a branch that gives a constant, the condition that chose it."""
-        way = super()._crossing(spot, frame, operation)
-        following = way.following
-        if operation is None or way.kind is not LinkKind.BRANCH_OUTPUT or following is None:
-            return way
-        inner = self._frames.at(following.seat)[-1].program
-        if inner.template[following.slot] is None:
-            return way
-        output = operation.outputs.index(spot.slot)
-        for plan in operation.plans:
-            if plan.program is not inner and isinstance(plan, BranchPlan):
+    def _chosen_by(self, spot: ValueSpot, frame: Frame) -> ValueSpot | None:
+        """Return the condition for which the branch ran that gives a constant; note what the other side gives."""
+        found, ran = condition_of(self._frames, spot.seat), frame.active.plan
+        for plan in frame.active.operation.plans:
+            if plan is not ran and isinstance(plan, BranchPlan) and isinstance(ran, BranchPlan):
+                output = next(index for index, slot in ran.outputs if slot == spot.slot)
                 result = next(slot for index, slot in plan.outputs if index == output)
                 if plan.program.template[result] is None:
                     layer, _ = producer(plan.program, result)
                     self.unasked[layer.id] = layer
-        condition = operation.inputs[0]
-        element = (0,) * np.ndim(frame.values[condition])
-        return way._replace(following=ValueSpot(spot.seat, condition, element))
+        return None if found is None else found[0]
 
     def _passed_on(self, spot: ValueSpot, frame: Frame, operation: Operation) -> ValueSpot | None:
         """Return the spot of an element that an operation which writes into a tensor left as it was; None otherwise."""

@@ -12,8 +12,9 @@ where from, not how much.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from math import prod
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -34,7 +35,7 @@ from stepper.debug.provenance.operation_at import (
 )
 from stepper.element_types import FLOATING, Array, Indices, Shape
 from stepper.engine.program import OpKind
-from stepper.ops.convolution import WindowedAxis, windowed_axes
+from stepper.ops.convolution import WindowedAxis, padded, under_windows, windowed_axes
 from stepper.ops.operands import broadcast_shape
 from stepper.ops.registry import FAMILY_OF
 
@@ -329,30 +330,19 @@ def _numbers(at: OperationAt, name: str) -> list[int]:
 def _axes_of_windows(at: OperationAt, fine: Sequence[int], kernel: Sequence[int]) -> Sequence[WindowedAxis]:
     numbers, kind = partial(_numbers, at), at.attribute("auto_pad", "explicit").lower()
     pads = numbers("pads_begin"), numbers("pads_end")
-    return windowed_axes(fine, kernel, numbers("strides"), numbers("dilations"), *pads, kind)
+    rounding = at.attribute("rounding_type", "floor")
+    return windowed_axes(fine, kernel, numbers("strides"), numbers("dilations"), *pads, kind, rounding)
 
 
 def _windows(at: OperationAt, mask: Array, kernel: Sequence[int]) -> Array:
     """Return the elements of the first input under the windows of a mask over (batch, channel, ...)."""
     spatial = at.value(0).shape[2:]
-    found = np.zeros((*mask.shape[:2], *spatial), bool)
-    for coarse, fine in _taps(mask.shape[2:], spatial, _axes_of_windows(at, spatial, kernel)):
-        found[..., *fine] |= mask[..., *coarse]
-    return found
-
-
-def _taps(
-    coarse: Sequence[int], fine: Sequence[int], axes: Sequence[WindowedAxis]
-) -> Iterator[tuple[tuple[Any, ...], tuple[Any, ...]]]:
-    """Yield for each place of a kernel the indices of a coarse grid with those of the fine one that it meets there."""
-    for offset in np.ndindex(*(axis.kernel for axis in axes)):
-        pairs = []
-        for place, axis, count, size in zip(offset, axes, coarse, fine, strict=True):
-            own = np.arange(count)
-            met = own * axis.stride + place * axis.dilation - axis.begin
-            inside = (met >= 0) & (met < size)
-            pairs.append((own[inside], met[inside]))
-        yield np.ix_(*(own for own, _ in pairs)), np.ix_(*(met for _, met in pairs))
+    axes, labels = _axes_of_windows(at, spatial, kernel), np.arange(1, prod(spatial) + 1).reshape(spatial)
+    under = under_windows(padded(labels, axes, 0), axes).reshape(-1, *mask.shape[2:])
+    found = np.zeros((*mask.shape[:2], labels.size + 1), bool)
+    for image in np.ndindex(mask.shape[:2]):
+        found[image][under[:, mask[image]]] = True
+    return found[..., 1:].reshape(*mask.shape[:2], *spatial)
 
 
 def _convolution(at: OperationAt, mask: Array) -> list[Dependence]:
@@ -372,10 +362,8 @@ def _convolution_backwards(at: OperationAt, mask: Array) -> list[Dependence] | N
     if at.attribute("auto_pad", "explicit").lower() not in ("explicit", "valid") or len(at.values) > 2:
         return None
     reached = _any(mask, (1,), keepdims=True)
-    found = np.zeros((data.shape[0], 1, *spatial), bool)
     axes = _axes_of_windows(at, mask.shape[2:], filters.shape[2:])
-    for coarse, fine in _taps(spatial, mask.shape[2:], axes):
-        found[..., *coarse] |= reached[..., *fine]
+    found = _any(under_windows(padded(reached, axes, False), axes), tuple(range(2, mask.ndim)))
     channels = _any(mask, (0, *range(2, mask.ndim))).reshape(1, -1, *[1] * len(spatial))
     return [
         Dependence(0, np.broadcast_to(found, data.shape)),

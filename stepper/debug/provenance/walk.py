@@ -396,7 +396,7 @@ class MaskWalk(RunWalk):
         index: int,
         inside_of: dict[int, _Wants],
         around: _Wants,
-        begin: int | None,
+        begin: int,
         *,
         upto: int | None = None,
         asks_end: bool = False,
@@ -409,7 +409,7 @@ class MaskWalk(RunWalk):
         plan = operation.plans[0]
         assert isinstance(plan, LoopPlan)
         self._control_inputs(outer, operation, plan, around)
-        if begin is None or begin < 0:
+        if begin < 0:
             return
         decides = plan.condition_result
         if decides is not None and plan.program.template[decides] is not None:  # the same in every iteration

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
-from itertools import pairwise
 from typing import Final, NamedTuple
 
 from stepper.debug.causes.cause import Scalar
@@ -318,21 +317,24 @@ class _Layout:
             widths[column] = self._open_width(column, reasons[column])
         self.reason_widths = reasons
         beside = self._beside_path(None if room is None else room - sum(widths))
-        shown = [(column.path, column.phase, number_of) for number_of, column in enumerate(story.columns)]
+        placed = self._placed(beside, widths)
+        while self.options.context and wide is not None and beside and placed[-1].x + placed[-1].width > wide:
+            beside.pop()
+            placed = self._placed(beside, widths)
+        return placed
+
+    def _placed(self, beside: Iterable[Indices], widths: Sequence[int]) -> list[PlacedColumn]:
+        """Return the columns of the path, and those of iterations beside it, in the order of time."""
+        shown = [(column.path, column.phase, number_of) for number_of, column in enumerate(self.story.columns)]
         keys = sorted([*shown, *((path, 0, None) for path in beside)], key=lambda one: time_of(one[0], one[1]))
         placed: list[PlacedColumn] = []
-        x = self.names + self.options.lead
+        x = self.names + self.options.lead + (TORN if self.options.torn == -1 else 0)
         for path, _phase, number_of in keys:
             width = _GREY if number_of is None else widths[number_of]
-            gap = 2 * self.gaps[number_of] + _GAP - 1 if number_of is not None and self.gaps[number_of] else 0
-            if number_of is not None and placed and placed[-1].column is None and gap:
-                x += gap  # room for the wires behind a column that is beside the path
-            if self.options.torn == -1 and not placed:
-                x += TORN
+            if number_of is not None and placed and placed[-1].column is None and self.gaps[number_of]:
+                x += 2 * self.gaps[number_of] + _GAP - 1  # room for the wires behind a column beside the path
             placed.append(PlacedColumn(path, number_of, x, width))
-            x += width
-            if number_of is not None and number_of == self.options.torn:
-                x += TORN
+            x += width + (TORN if number_of is not None and number_of == self.options.torn else 0)
         return placed
 
     def _beside_path(self, room: int | None) -> list[Indices]:
@@ -355,19 +357,7 @@ class _Layout:
             return path not in story.passed, near, places[path]
 
         most = 4 if room is None else max(0, room // _GREY)
-        chosen = sorted(free, key=distance)[:most]
-        while room is not None and chosen and len(chosen) * _GREY + self._extra(chosen) > room:
-            chosen.pop()
-        return chosen
-
-    def _extra(self, chosen: Iterable[Indices]) -> int:
-        """Return the room for wires behind columns that are beside the path."""
-        keys = sorted([*((path, -1) for path in chosen), *((c.path, k) for k, c in enumerate(self.story.columns))])
-        total = 0
-        for (_, before), (_, number_of) in pairwise(keys):
-            if before < 0 <= number_of and self.gaps[number_of]:
-                total += 2 * self.gaps[number_of] + _GAP - 1
-        return total
+        return sorted(free, key=distance)[:most]
 
     # --- texts ---------------------------------------------------------------------------------------------------
 
@@ -675,21 +665,6 @@ class StoryCanvas:
 
     def _is_free(self, x: int, y: int) -> bool:
         return self.cells[y][x][1] == ""
-
-    def runs(self, y: int) -> Iterator[tuple[str, Tone | str]]:
-        """Yield the pieces of a line that have one tone."""
-        text, tone = "", self.cells[y][0][1] if self.width else ""
-        for character, found in self.cells[y]:
-            if found == tone:
-                text += character
-                continue
-            yield text, tone
-            text, tone = character, found
-        yield text, tone
-
-    def text(self, y: int) -> str:
-        """Return a line without tones."""
-        return "".join(character for character, _ in self.cells[y]).rstrip()
 
 
 NODE = "●"
