@@ -13,6 +13,7 @@ from stepper.ir.model import Body, Layer, layer_site
 from stepper.query.address_resolution import SIDE_NAMES, unique_name
 from stepper.query.address_syntax import Address, Level, Name, NameKind
 from stepper.query.atlas import Atlas
+from stepper.tensors.difference import differing, index_of
 from stepper.tensors.number_text import array_text
 
 if TYPE_CHECKING:
@@ -110,10 +111,8 @@ def change_of(before: Value, now: Value) -> ValueChange:
     if now.size == 1 or now.shape != before.shape or now.dtype != before.dtype:
         return ValueChange(old, new)
     a, b = np.asarray(before), np.asarray(now)
-    with np.errstate(all="ignore"):
-        differs = ~((a == b) | ((a != a) & (b != b))) if a.dtype.names is None else a != b
-    places = np.flatnonzero(differs)
+    places = np.flatnonzero(differing(a, b))
     if not places.size:
         return ValueChange(old, new, 0, int(now.size))
-    first = tuple(int(index) for index in np.unravel_index(int(places[0]), now.shape))
+    first = index_of(int(places[0]), now.shape)
     return ValueChange(old, new, int(places.size), int(now.size), first, str(a[first]), str(b[first]))

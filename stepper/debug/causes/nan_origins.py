@@ -10,7 +10,7 @@ import numpy as np
 
 from stepper import element_types
 from stepper.debug.causes.cause import Arithmetic, Element, NonFiniteKind, OperandValue, Scalar
-from stepper.debug.provenance.operation_at import OperationAt, element_at
+from stepper.debug.provenance.operation_at import OperationAt
 from stepper.debug.provenance.rules import LARGEST_TRIED, dependences, whole
 from stepper.element_types import FLOATING, Array, limits
 from stepper.engine.frames import Frame
@@ -19,6 +19,7 @@ from stepper.ir.model import layer_site
 from stepper.ops.emulation import emulated_dtype
 from stepper.plain_values import json_number
 from stepper.records import Record
+from stepper.tensors.difference import index_of
 from stepper.tensors.number_text import number_text
 
 
@@ -237,7 +238,7 @@ def scalar_of(value: Any) -> Scalar | None:
 
 def first_element(mask: Array) -> Element:
     """Return the index of the first element that is true."""
-    return element_at(int(np.flatnonzero(mask)[0]), mask.shape)
+    return index_of(int(np.flatnonzero(mask)[0]), mask.shape)
 
 
 def nan_origin(

@@ -29,7 +29,7 @@ from stepper.element_types import FLOATING, Array, Indices, Shape
 from stepper.engine.frames import Activation, Event, EventKind, Every, Frame
 from stepper.engine.loops import EndReason
 from stepper.engine.machine import Machine
-from stepper.engine.program import BranchPlan, LoopPlan, Operation, OpKind, Program
+from stepper.engine.program import BranchPlan, LoopPlan, Operation, OpKind, Program, host_of
 from stepper.engine.transitions import is_joined, joined_iterations
 from stepper.errors import Paused, StepperError, UsageError
 from stepper.ir.model import Layer
@@ -525,12 +525,6 @@ class RunWalk:
     def __init__(self, timeline: Timeline, frames: EarlierFrames, differs: Differs | None = None) -> None:
         self._timeline, self._frames, self._differs = timeline, frames, differs
         self._file = file_of(timeline.machine.compiled)
-        self._plans: dict[int, LoopPlan | BranchPlan] = {
-            id(plan.program): plan
-            for program in timeline.machine.compiled.programs
-            for operation in program.operations
-            for plan in operation.plans
-        }
         self._moving: dict[int, frozenset[int]] = {}
         edits = [edit for made in timeline.edits.values() for edit in made]
         self._edits = [edit for edit in edits if isinstance(edit, ValueEdit | ConstantEdit)]
@@ -637,8 +631,8 @@ class RunWalk:
         after data. Of a product what changes comes before what is the same in all iterations, and what a back edge
         carries first, unless it hardly counts.
         """
-        plan = self._plans.get(id(self._frame(seat).program))
-        states = {parameter for parameter, _ in plan.carried} if isinstance(plan, LoopPlan) else set()
+        plan = self._frame(seat).loop
+        states = {parameter for parameter, _ in plan.carried} if plan else set()
         weights, is_sum = dict(enumerate(found.weights)), found.form is LinkForm.SUM
 
         def key(k: int) -> tuple[Any, ...]:
@@ -664,7 +658,7 @@ class RunWalk:
     def _moving_slots(self, program: Program) -> frozenset[int]:
         """Return the slots whose values differ by iteration, or by run: all but constants and what never changes."""
         if id(program) not in self._moving:
-            plan = self._plans.get(id(program))
+            plan = host_of(self._timeline.machine.compiled, program)[1] if program.path else None
             fixed = {one.parameter for one in plan.invariant} if isinstance(plan, LoopPlan) else set()
             found = {slot for slot in program.parameters if slot not in fixed}
             for operation in program.operations:

@@ -29,7 +29,6 @@ from stepper.debug.causes.run_walk import (
 )
 from stepper.debug.causes.why import FARTHEST, chain_of, chains_of
 from stepper.debug.finding.goto import tick_of_address
-from stepper.debug.provenance.operation_at import element_at
 from stepper.debug.provenance.question import NoValueYet, WhyQuestion, ended_loop, question_at, spot_of
 from stepper.debug.provenance.rules import changes_of, mattering, same_values
 from stepper.debug.provenance.walk import MaskWalk, ReachedTensor, SourceKind, Strength, Trail
@@ -54,6 +53,7 @@ from stepper.errors import Paused, StepperError, UsageError
 from stepper.ir.model import layer_site
 from stepper.query.address_syntax import Address, exact_name
 from stepper.query.atlas import Atlas
+from stepper.tensors.difference import index_of
 
 MOST_ELEMENTS: Final = 20_000
 """Elements of a source that are listed."""
@@ -272,7 +272,7 @@ def _source(reached: ReachedTensor, file: str) -> SourceTensor:
         shape=value.shape,
         counts=tuple((part, count) for part, count in counts if count),
         elements=tuple(
-            SourceElement(element_at(at, value.shape), scalar_of(value.reshape(-1)[at]), _influence(levels[at]))
+            SourceElement(index_of(at, value.shape), scalar_of(value.reshape(-1)[at]), _influence(levels[at]))
             for at in listed
         ),
         axes=tuple(

@@ -12,9 +12,10 @@ from typing import Final
 import numpy as np
 
 from stepper.debug.causes.cause import LinkForm
-from stepper.debug.provenance.operation_at import ExtentPart, ExtentParts, OperationAt, element_at
+from stepper.debug.provenance.operation_at import ExtentPart, ExtentParts, OperationAt
 from stepper.engine.program import OpKind
 from stepper.ops.operands import normalize_axis
+from stepper.tensors.difference import index_of
 
 _MOST_ELEMENTS: Final = 4096
 """Elements of an input that are named one by one as what says a shape."""
@@ -35,7 +36,7 @@ def _element(at: OperationAt, index: int, place: int, *, is_index: bool = False)
     value = at.value(index)
     if not 0 <= place < value.size:
         raise IndexError(place)
-    return ExtentPart(index, element_at(place, value.shape), is_shape=False, is_index=is_index)
+    return ExtentPart(index, index_of(place, value.shape), is_shape=False, is_index=is_index)
 
 
 def _elements(at: OperationAt, index: int, *, is_index: bool = False) -> list[ExtentPart]:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stepper.debug.causes.cause import Element, LinkForm, PartRole
-from stepper.element_types import Array, Shape
+from stepper.element_types import Array
 from stepper.engine.frames import Frame
 from stepper.engine.program import Operation, Value
 from stepper.ops.operands import normalize_axis
@@ -113,11 +113,6 @@ def inputs_of(frame: Frame, operation: Operation) -> list[Value | None]:
     if any(slot >= 0 and frame.values[slot] is None for slot in operation.inputs):
         raise ValueNotKept
     return [frame.values[slot] if slot >= 0 else None for slot in operation.inputs]
-
-
-def element_at(place: int, shape: Shape) -> Element:
-    """Return the index of an element by its place in the flat tensor."""
-    return tuple(int(at) for at in np.unravel_index(place, shape)) if shape else ()
 
 
 # --- what elements depend on ------------------------------------------------------------------------------------------

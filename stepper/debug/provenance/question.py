@@ -46,7 +46,9 @@ from stepper.query.address_syntax import (
     numpy_index,
     parse_address,
 )
+from stepper.query.atlas import Atlas
 from stepper.records import Record
+from stepper.tensors.difference import index_of
 
 _SHAPE: Final = re.compile(r"(?:the |this )?shape of (?P<of>.+)|shape\((?P<called>.+)\)")
 _BARE_SHAPE: Final = re.compile(r"(?:the |this )?shape\??")
@@ -225,7 +227,7 @@ def spot_of(
     target = resolve(replace(address, index=()), compiled, here)
     if any(not (asked is None or isinstance(asked, int)) for asked in target.iterations):
         raise UsageError(f"'{told}': one iteration has one cause; name one")
-    seat = _seat_in(frames, target.program, target.iterations, told)
+    seat = _seat_in(frames, Atlas(compiled), target.program, target.iterations, told)
     frame = frames.frame(seat)
     if seat == frames.present[: len(seat)] and not frame.is_current(target.slot):
         raise NoValueYet(f"'{target.named.name}' has no value here: {frame.why_absent(target.slot)}")
@@ -242,7 +244,7 @@ def spot_of(
     element = element or element_asked(value, address, told)
     if element is None:
         places = np.arange(value.size).reshape(value.shape)[numpy_index(address.index)]
-        element = tuple(int(at) for at in np.unravel_index(int(np.ravel(places)[0]), value.shape))
+        element = index_of(int(np.ravel(places)[0]), value.shape)
     return ValueSpot(seat, target.slot, element), target
 
 
@@ -289,7 +291,8 @@ def _ended_loop(frames: EarlierFrames, compiled: CompiledModel, name: str) -> En
             never = outlook if never_ends(activation) else ""
             raise NoValueYet(f"'{path[-1].name}' has not ended here: it is in iteration {at:,}{never}")
         return ended_run(frames, frames.present[:depth])
-    outer = _seat_in(frames, _program_of(compiled, path[:-1]), asked, path[-1].name)
+    atlas = Atlas(compiled)
+    outer = _seat_in(frames, atlas, atlas.holding(path[-1]), asked, path[-1].name)
     index = _index_of(frames.frame(outer), path[-1])
     _ensure_ran(frames, outer, index)
     return ended_run(frames, frames.left(outer, index)[0])
@@ -317,13 +320,9 @@ def _loop_path(stack: list[Frame], compiled: CompiledModel, name: str) -> tuple[
     ran = [path for path in loops if len(path) == 1]
     if not ran:
         raise UsageError("the model has no loop whose end could be explained")
-    graph = {operation.layer.id: place for place, operation in enumerate(compiled.main.operations)}
-    before = [path for path in ran if graph.get(path[0].id, 0) < stack[0].pc]
-    return max(before or ran[:1], key=lambda path: graph.get(path[0].id, 0))
-
-
-def _program_of(compiled: CompiledModel, path: tuple[Layer, ...]) -> Program:
-    return next(one for one in compiled.programs if one.path == path)
+    places = compiled.main.indices
+    before = [path for path in ran if places.get(path[0].id, 0) < stack[0].pc]
+    return max(before or ran[:1], key=lambda path: places.get(path[0].id, 0))
 
 
 def _index_of(frame: Frame, layer: Layer) -> int:
@@ -342,7 +341,9 @@ def _ensure_ran(frames: EarlierFrames, seat: Seat, index: int) -> None:
         raise NoValueYet(f"{operation.layer.type} '{operation.layer.name}' has not run here")
 
 
-def _seat_in(frames: EarlierFrames, program: Program, asked: tuple[Iterations | None, ...], told: str) -> Seat:
+def _seat_in(
+    frames: EarlierFrames, atlas: Atlas, program: Program, asked: tuple[Iterations | None, ...], told: str
+) -> Seat:
     """Return the seat of a program's frame, in the iterations that are asked for."""
     seat: Seat = ()
     for level, layer in enumerate(program.path):
@@ -361,20 +362,12 @@ def _seat_in(frames: EarlierFrames, program: Program, asked: tuple[Iterations | 
             now = inner[-1][1]
         activation = inside.active
         if isinstance(activation.plan, BranchPlan):
-            if inside.program.path != program.path[: level + 1] or not _leads(inside.program, program):
+            if inside.program is not atlas.ancestor(program, level + 1):
                 raise UsageError(f"'{told}': the other side of '{layer.name}' ran there")
             seat = (*seat, (index, None))
             continue
         seat = (*seat, (index, _iteration(wanted, now, told)))
     return seat
-
-
-def _leads(inside: Program, program: Program) -> bool:
-    """True if a program is this one, or nested in it."""
-    if inside is program:
-        return True
-    plans = [plan for operation in inside.operations for plan in operation.plans]
-    return any(_leads(plan.program, program) for plan in plans)
 
 
 def _iteration(wanted: Iterations | None, now: int | None, told: str) -> int:

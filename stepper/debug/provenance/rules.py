@@ -31,13 +31,13 @@ from stepper.debug.provenance.operation_at import (
     Factor,
     Method,
     OperationAt,
-    element_at,
 )
 from stepper.element_types import FLOATING, Array, Indices, Shape
 from stepper.engine.program import OpKind
 from stepper.ops.convolution import WindowedAxis, padded, under_windows, windowed_axes
 from stepper.ops.operands import broadcast_shape
 from stepper.ops.registry import FAMILY_OF
+from stepper.tensors.difference import differing, index_of
 
 MOST_RUNS: Final = 4_000
 """Kernel runs for which the perturbation of one operation is continued; groups that are left count as a whole."""
@@ -237,16 +237,14 @@ def _matmul(at: OperationAt, mask: Array) -> list[Dependence] | None:
         mask = np.expand_dims(mask, -1 if b.ndim == 1 else -2)
     if b.ndim == 1:
         mask = np.expand_dims(mask, -1)
-    wanted = mask.astype(np.float32)
     zero_left, zero_right = left == 0, right == 0
 
     def product(x: Array, y: Array) -> Array:
         return np.asarray(np.matmul(x.astype(np.float32), y.astype(np.float32)) > 0)
 
-    across = np.swapaxes(~zero_right, -1, -2), np.swapaxes(zero_right, -1, -2)
-    of_left = product(wanted, across[0]) | ((zero_left | ~np.isfinite(left)) & product(wanted, across[1]))
-    down = np.swapaxes(~zero_left, -1, -2), np.swapaxes(zero_left, -1, -2)
-    of_right = product(down[0], wanted) | ((zero_right | ~np.isfinite(right)) & product(down[1], wanted))
+    of_left, of_right = product(mask, np.swapaxes(~zero_right, -1, -2)), product(np.swapaxes(~zero_left, -1, -2), mask)
+    of_left |= (zero_left | ~np.isfinite(left)) & _any(mask, (-1,), keepdims=True)
+    of_right |= (zero_right | ~np.isfinite(right)) & _any(mask, (-2,), keepdims=True)
     of_left, of_right = _unbroadcast(of_left, left.shape), _unbroadcast(of_right, right.shape)
     if a.ndim > 1 and at.is_set("transpose_a"):
         of_left = np.swapaxes(of_left, -1, -2)
@@ -543,14 +541,9 @@ def replaced(flat: Array, places: Array, new: Array) -> Array:
     return changed
 
 
-def same_values(a: Array, b: Array) -> bool:
+def same_values(a: Any, b: Any) -> bool:
     """True if two tensors are equal, a NaN equalling a NaN."""
     return a.shape == b.shape and not differing(a, b).any()
-
-
-def differing(a: Array, b: Array) -> Array:
-    """Return in which elements two tensors differ: in all where their shapes do."""
-    return np.ones(a.shape, bool) if a.shape != b.shape else np.asarray(~((a == b) | ((a != a) & (b != b))))
 
 
 # --- element by element: parts ----------------------------------------------------------------------------------------
@@ -572,7 +565,7 @@ def _by_elements(at: OperationAt, element: Element) -> Contributions | None:
             continue
         sizes = np.abs(value.reshape(-1)[places].astype(np.float64))
         largest = places[np.argsort(-np.nan_to_num(sizes, nan=np.inf), kind="stable")[:MOST_PARTS]].tolist()
-        factors = (at.factor(one.input, element_at(place, value.shape)) for place in largest)
+        factors = (at.factor(one.input, index_of(place, value.shape)) for place in largest)
         parts += [Contribution(factor, role) for factor in factors]
     parts.sort(key=lambda part: (not part.is_value, -_magnitude(part.factor.value)))
     return Contributions(LinkForm.FUNCTION, tuple(parts[:MOST_PARTS]), total)
@@ -650,12 +643,8 @@ def _choice(parts: Iterable[Contribution], total: int | None = None) -> Contribu
 
 def _extreme_of_two(at: OperationAt, element: Element) -> Contributions:
     factors = _operands(at, element)
-    winner = next((one for one in factors if _same(one.value, at.result[element])), factors[0])
+    winner = next((one for one in factors if same_values(one.value, at.result[element])), factors[0])
     return _choice(Contribution(one, _decides(one is winner)) for one in factors)
-
-
-def _same(a: Any, b: Any) -> bool:
-    return same_values(np.asarray(a), np.asarray(b))
 
 
 def _logic(at: OperationAt, element: Element, *, deciding: bool) -> Contributions:
@@ -692,7 +681,7 @@ class _Line:
 
     def factor(self, k: int) -> Factor:
         """Return the element at a place of the line."""
-        return Factor(0, element_at(int(self.places[k]), self.data.shape), self.elements[k])
+        return Factor(0, index_of(int(self.places[k]), self.data.shape), self.elements[k])
 
     def parts(self, places: Iterable[Any], role: PartRole) -> list[Contribution]:
         """Return elements in a role."""
@@ -834,8 +823,8 @@ def _origin(at: OperationAt, element: Element) -> Contributions | None:
     source = next((index for index, start in reversed(found.starts.items()) if label >= start), None)
     if source is None:
         return Contributions(LinkForm.MOVE, (), 0)
-    moved = at.factor(source, element_at(label - found.starts[source], at.value(source).shape))
-    if not _same(moved.value, at.result[element]):  # an operation that reduces what it scatters
+    moved = at.factor(source, index_of(label - found.starts[source], at.value(source).shape))
+    if not same_values(moved.value, at.result[element]):  # an operation that reduces what it scatters
         return None
     parts = [Contribution(moved)]
     for index in at.given:
@@ -853,7 +842,7 @@ def _index_at(at: OperationAt, element: Element, moved: Factor) -> Element | Non
     inner = at.value(1).ndim
     if at.type in ("Gather", "GatherElements"):
         (part,) = _index_part(at, 1, at.mask(element))
-        return element_at(int(np.argmax(part.mask)), part.mask.shape)
+        return index_of(int(np.argmax(part.mask)), part.mask.shape)
     if at.type == "GatherND":
         return (*element[: inner - 1], 0)
     if moved.input != 2:  # of what is scattered into, no index says where it came from

@@ -44,7 +44,7 @@ from stepper.debug.causes.why import (
 from stepper.debug.iterations.loop_runs import go_to_latest
 from stepper.debug.loop_limits import condition_limit
 from stepper.debug.provenance.answer import sources_of
-from stepper.debug.provenance.operation_at import Contributions, Factor, element_at
+from stepper.debug.provenance.operation_at import Contributions, Factor
 from stepper.debug.provenance.question import NoValueYet, element_asked, ended_loop, question_at, spot_of
 from stepper.debug.provenance.walk import MaskWalk, Trail
 from stepper.debug.story.facts import (
@@ -79,6 +79,7 @@ from stepper.query import short_names
 from stepper.query.address_resolution import Target, moment_address, resolve
 from stepper.query.address_syntax import Address, exact_name
 from stepper.query.atlas import Atlas
+from stepper.tensors.difference import index_of
 
 MOST_BEFORE: Final = 256
 """Iterations before the path of which something is shown."""
@@ -391,7 +392,7 @@ class _Builder:
             if value is not None and value.size and value.dtype.kind in "biuf":
                 element = element_asked(value, Address((), None, None, None, ()))
                 largest = int(np.argmax(np.abs(np.asarray(value, np.float64))))
-                return ValueSpot(ended.seat, slot, element or element_at(largest, value.shape))
+                return ValueSpot(ended.seat, slot, element or index_of(largest, value.shape))
         return None
 
     def _sliced_inputs(self, ended: EndedLoop) -> tuple[StorySlices, ...]:
