@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
@@ -27,6 +26,7 @@ from stepper.debug.causes.run_walk import (
     operation_of,
     out_of_body,
     producer,
+    seat_of,
 )
 from stepper.debug.causes.texts import element_text
 from stepper.debug.causes.verdicts import Verdicts
@@ -102,12 +102,6 @@ class HistoryWish(NamedTuple):
         return id(self.program), self.slot, self.element, self.is_shape
 
 
-def path_of(frames: Iterable[Frame]) -> Indices:
-    """Return the iterations in which these frames stand, from the outermost loop inwards."""
-    activations = (frame.activation for frame in frames)
-    return tuple(one.iteration for one in activations if one is not None and isinstance(one.plan, LoopPlan))
-
-
 class ElementHistories:
     """The iterations of a loop around those of a path, and elements in them.
 
@@ -116,9 +110,7 @@ class ElementHistories:
     """
 
     def __init__(self, timeline: Timeline) -> None:
-        self._owner = timeline.machine
-        self._scout = copy.copy(timeline)
-        self._scout.machine = timeline.machine.twin()
+        self._timeline = timeline
         self.iterations: list[Indices] = []
         self.total = 0
         self.counts_all = False
@@ -134,35 +126,33 @@ class ElementHistories:
             programs.setdefault(id(one.program), []).append(one)
             self._values[one.key] = {}
         deepest = max((len(path) for path in paths), default=0)
-        self._owner.followers = (*self._owner.followers, self._scout.machine)
-        try:
-            self._go(entered, paths)
-            self._read(programs, deepest, max(paths, default=()))
-        except (Paused, StepperError):
-            self._owner.request_pause(wanted=False)
-        finally:
-            self._owner.followers = tuple(one for one in self._owner.followers if one is not self._scout.machine)
+        with excursion(self._timeline):
+            try:
+                self._go(entered, paths)
+                self._read(programs, deepest, max(paths, default=()))
+            except (Paused, StepperError):
+                self._timeline.machine.request_pause(wanted=False)
 
     def _go(self, entered: int, paths: list[Indices]) -> None:
         """Stand shortly before the first iteration that is shown."""
-        self._scout.goto(entered)
+        self._timeline.goto(entered)
         first = min((path[0] for path in paths if path), default=0)
         begin = max(0, first - (MOST_BEFORE if max(map(len, paths), default=0) < 2 else 4))
-        depth = next((k for k, frame in enumerate(self._scout.machine.stack) if path_of([frame])), None)
+        depth = next((k for k, frame in enumerate(self._timeline.machine.stack) if frame.loop), None)
         if begin and depth is not None:
-            before_iteration(self._scout, depth, begin)
+            before_iteration(self._timeline, depth, begin)
 
     def _read(self, programs: dict[int, list[HistoryWish]], deepest: int, last: Indices) -> None:
-        machine, started = self._scout.machine, perf_counter()
-        outermost = next((k for k, frame in enumerate(machine.stack) if path_of([frame])), len(machine.stack))
-        begins, counts_alone = path_of(machine.stack)[:1] in ((), (-1,)), False
+        machine, started = self._timeline.machine, perf_counter()
+        outermost = next((k for k, frame in enumerate(machine.stack) if frame.loop), len(machine.stack))
+        begins, counts_alone = iterations_of(seat_of(machine.stack))[:1] in ((), (-1,)), False
 
         def see(event: Event) -> bool:
             if event.kind is EventKind.LEFT and len(machine.stack) <= outermost:
                 self.counts_all = begins or deepest == 1
                 return True
             is_late = perf_counter() - started > SECONDS or machine.pause_requested
-            path, frame = path_of(machine.stack), machine.stack[-1]
+            path, frame = iterations_of(seat_of(machine.stack)), machine.stack[-1]
             if counts_alone:
                 self.total = max(self.total, path[0] + 1)
                 return is_late
@@ -177,7 +167,7 @@ class ElementHistories:
         has_failed = self._has_failed(see)
         self.total = self.iterations[-1][0] + 1 if deepest == 1 and self.iterations else len(self.iterations)
         if not has_failed and deepest == 1 and not self.counts_all and not machine.finished:
-            go_to_latest(self._scout, outermost)
+            go_to_latest(self._timeline, outermost)
             counts_alone = True
             has_failed = self._has_failed(see)
         if has_failed:
@@ -186,7 +176,7 @@ class ElementHistories:
     def _has_failed(self, see: Callable[[Event], bool]) -> bool:
         """Run on until an event is the one that is looked for; True if an error of the run comes before."""
         try:
-            self._scout.forward(Every.ITERATION, see)
+            self._timeline.forward(Every.ITERATION, see)
         except Paused:
             raise
         except StepperError:
@@ -195,8 +185,8 @@ class ElementHistories:
 
     def _count_the_last(self, outermost: int, deepest: int, *, begins: bool) -> None:
         """Count the iterations of a loop that an error has ended, with the one in which that was."""
-        stack = self._scout.machine.stack
-        path = path_of(stack)
+        stack = self._timeline.machine.stack
+        path = iterations_of(seat_of(stack))
         if len(stack) <= outermost or not path:
             return
         if deepest == 1:
@@ -267,7 +257,7 @@ class _Builder:
         self._timeline, self._frames, self._question = timeline, frames, question
         self._compiled = timeline.machine.compiled
         self._file = file_of(self._compiled)
-        self._present = path_of(timeline.machine.stack)
+        self._present = iterations_of(seat_of(timeline.machine.stack))
         self._entered = 0
         self._walk = GraphWalk(timeline, frames, question.links, dict(question.wider))
         self._masks = MaskWalk(timeline, frames, most=_MOST_OPERATIONS)
