@@ -249,7 +249,7 @@ def nan_origin(
     `output` is the index of the output, `file` names the model for the operands; of inputs with more than `most`
     elements the first NaN or Inf counts. Loops and Ifs, whose elements come from their bodies, are none of these.
     """
-    at = _operation_at(frame, operation, output)
+    at = OperationAt.in_frame(frame, operation, operation.outputs[output])
     result = at.result
     found = _source(at, element, most)
     places = {index: at.aligned(index, element) for index in at.given}
@@ -270,15 +270,9 @@ def nan_origin(
     return NanOrigin(operands, None if found is None else found[0], arithmetic, formula)
 
 
-def _operation_at(frame: Frame, operation: Operation, output: int) -> OperationAt:
-    values = (frame.values[slot] if slot >= 0 else None for slot in operation.inputs)
-    arrays = tuple(None if value is None else np.asarray(value) for value in values)
-    return OperationAt(operation, arrays, tuple(np.asarray(frame.values[slot]) for slot in operation.outputs), output)
-
-
 def operands_of(frame: Frame, operation: Operation, file: str) -> tuple[OperandValue, ...]:
     """Return the inputs of an operation, of no element in particular."""
-    return _operands(frame, _operation_at(frame, operation, 0), {}, file)
+    return _operands(frame, OperationAt.in_frame(frame, operation, operation.outputs[0]), {}, file)
 
 
 def _floats(numbers: Sequence[Any]) -> tuple[float, ...]:

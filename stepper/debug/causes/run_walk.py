@@ -21,7 +21,14 @@ from stepper.debug.branches.edits import ConstantEdit, ValueEdit
 from stepper.debug.causes.cause import Element, LinkForm, LinkKind, PartRole
 from stepper.debug.causes.locations import body_of_frame, file_of
 from stepper.debug.causes.verdicts import is_end_set
-from stepper.debug.provenance.operation_at import Contribution, Contributions, Factor, OperationAt, ValueNotKept
+from stepper.debug.provenance.operation_at import (
+    Contribution,
+    Contributions,
+    Factor,
+    OperationAt,
+    ValueNotKept,
+    ensure_kept,
+)
 from stepper.debug.provenance.rules import contributions, extent_contributions
 from stepper.debug.timeline import Timeline
 from stepper.debug.visits import before_iteration
@@ -602,6 +609,7 @@ class RunWalk:
         Raise ValueNotKept.
         """
         assert spot.element is not None, "it is about one"
+        ensure_kept(frame, operation)
         at = OperationAt.in_frame(frame, operation, spot.slot)
         found = extent_contributions(at, spot.element[0]) if spot.is_shape else contributions(at, spot.element)
 

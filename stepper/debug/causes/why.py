@@ -45,7 +45,7 @@ from stepper.debug.causes.run_walk import (
     operation_of,
     producer,
 )
-from stepper.debug.provenance.operation_at import Contribution, Contributions, Factor, inputs_of
+from stepper.debug.provenance.operation_at import Contribution, Contributions, Factor, ensure_kept, inputs_of
 from stepper.debug.provenance.rules import MOST_PARTS
 from stepper.debug.story.facts import Entry, StoryFactor
 from stepper.debug.timeline import Timeline
@@ -227,7 +227,7 @@ class _ChainWalk(RunWalk):
     def _computed(
         self, spot: ValueSpot, link: Link, frame: Frame, operation: Operation
     ) -> tuple[Link, ValueSpot | None]:
-        inputs_of(frame, operation)
+        ensure_kept(frame, operation)
         if spot.element is None or not self._goes_on(spot):
             return replace(link, kind=LinkKind.COMPUTED, operands=operands_of(frame, operation, self._file)), None
         if not self._is_bad(spot):
@@ -430,11 +430,10 @@ class GraphWalk(RunWalk):
     def _begin_at_failure(self, seat: Seat, index: int, tick: int, lacking: Sequence[InputExtent]) -> None:
         frame = self._frame(seat)
         operation = frame.program.operations[index]
-        values = [frame.values[slot] if slot >= 0 else None for slot in operation.inputs]
         source = Followed(ValueSpot(seat, operation.outputs[0], None), LinkKind.FAILED)
         link = self._new_link(source, frame, 1.0, None, None)
         link.tick = tick
-        link.making = failed_making(values, lacking)
+        link.making = failed_making(inputs_of(frame, operation), lacking)
         self.links.append(link)
         told = list(range(len(lacking)))[:MOST_FOLLOWED] or self._told_apart(link.making, operation, frame)
         self._follow(link, operation, told)

@@ -29,7 +29,7 @@ class OperationAt(NamedTuple):
 
     @staticmethod
     def in_frame(frame: Frame, operation: Operation, slot: int) -> OperationAt:
-        """Return an operation that has run in a frame; `slot` is that of the output. Raise ValueNotKept."""
+        """Return an operation that has run in a frame; `slot` is that of the output."""
         values = inputs_of(frame, operation)
         results = tuple(np.asarray(frame.values[one]) for one in operation.outputs)
         arrays = tuple(None if value is None else np.asarray(value) for value in values)
@@ -109,10 +109,14 @@ class OperationAt(NamedTuple):
 
 
 def inputs_of(frame: Frame, operation: Operation) -> list[Value | None]:
-    """Return what the inputs of an operation hold, None of those not connected. Raise ValueNotKept."""
+    """Return what the inputs of an operation hold, None of those not connected or no longer kept."""
+    return [frame.values[slot] if slot >= 0 else None for slot in operation.inputs]
+
+
+def ensure_kept(frame: Frame, operation: Operation) -> None:
+    """Raise ValueNotKept where what an input of an operation held is gone."""
     if any(slot >= 0 and frame.values[slot] is None for slot in operation.inputs):
         raise ValueNotKept
-    return [frame.values[slot] if slot >= 0 else None for slot in operation.inputs]
 
 
 # --- what elements depend on ------------------------------------------------------------------------------------------

@@ -37,7 +37,7 @@ from stepper.debug.causes.run_walk import (
     way_out,
 )
 from stepper.debug.iterations.loop_runs import address_from_the_first
-from stepper.debug.provenance.operation_at import Dependence, Method, OperationAt, ValueNotKept
+from stepper.debug.provenance.operation_at import Dependence, Method, OperationAt, ValueNotKept, ensure_kept
 from stepper.debug.provenance.question import NoValueYet, forward_address, spot_of
 from stepper.debug.provenance.rules import LARGEST_RUN, changes_of, dependences, extent_parts
 from stepper.debug.story.facts import Decision, ElementUse, OutputUse, Uses
@@ -246,12 +246,13 @@ class MaskWalk(RunWalk):
         self._trail.steps += 1
         if self._most is not None and self._trail.steps > self._most:
             raise ValueNotKept  # no further value is asked for
+        try:
+            ensure_kept(frame, operation)
+        except ValueNotKept:
+            self._trail.stopped = NOT_KEPT
+            return
         for slot, (levels, axes) in zip(operation.outputs, found, strict=True):
-            try:
-                at = OperationAt.in_frame(frame, operation, slot)
-            except ValueNotKept:
-                self._trail.stopped = NOT_KEPT
-                return
+            at = OperationAt.in_frame(frame, operation, slot)
             self._extents(at, [] if axes is None else axes, wants)
             if levels is None or not levels.any():
                 continue
@@ -592,6 +593,7 @@ class _ForwardWalk(RunWalk):
         )
 
     def _through(self, frame: Frame, operation: Operation, masks: _Masks) -> None:
+        ensure_kept(frame, operation)
         at, function = OperationAt.in_frame(frame, operation, operation.outputs[0]), operation.function
         if operation.kind is not OpKind.KERNEL or function is None or operation.computed_by or at.size > LARGEST_RUN:
             masks.update(

@@ -44,7 +44,7 @@ from stepper.debug.causes.why import (
 from stepper.debug.iterations.loop_runs import go_to_latest
 from stepper.debug.loop_limits import condition_limit
 from stepper.debug.provenance.answer import sources_of
-from stepper.debug.provenance.operation_at import Contributions, Factor
+from stepper.debug.provenance.operation_at import Contributions, Factor, inputs_of
 from stepper.debug.provenance.question import NoValueYet, element_asked, ended_loop, question_at, spot_of
 from stepper.debug.provenance.walk import MaskWalk, Trail
 from stepper.debug.story.facts import (
@@ -310,8 +310,7 @@ class _Builder:
         tick = self._timeline.machine.tick if self._question.tick is None else self._question.tick
         if lacking is None:
             operation = frame.program.operations[index]
-            values = [frame.values[slot] if slot >= 0 else None for slot in operation.inputs]
-            lacking = lacking_at_entry(operation, values, self._timeline.machine.rules)
+            lacking = lacking_at_entry(operation, inputs_of(frame, operation), self._timeline.machine.rules)
         if condition is None:
             self._walk.slice_failure(seat, index, tick, lacking)
         else:
