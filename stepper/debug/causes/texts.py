@@ -28,12 +28,10 @@ from stepper.debug.causes.cause import (
     PlaceEvent,
     Reached,
     RunFailed,
-    Scalar,
     Trigger,
     Unevaluated,
     ValueChange,
 )
-from stepper.plain_values import json_number
 from stepper.tensors.number_text import number_text
 
 if TYPE_CHECKING:
@@ -297,18 +295,13 @@ _PASSING: Final = {
 """How a value passes a border, for a sentence about a whole chain."""
 
 
-def result_word(value: Scalar | None) -> str:
-    """Return NaN, Inf or -Inf for an element that is one."""
-    return "NaN" if value == "NaN" else "-Inf" if value == json_number(-math.inf) else "Inf"
-
-
 def link_words(link: Link) -> str:
     """Return how the value of a link came in, or was born; empty where it was computed of finite numbers."""
     line = f" (line {link.line})" if link.line else ""
     if link.kind is LinkKind.BORN:
         return f"born here{_reason(link)}"
     if link.kind is LinkKind.COMPUTED:
-        return reason_text(link.arithmetic, link.formula, result_word(link.value))
+        return reason_text(link.arithmetic, link.formula(link.value))
     if link.through is not None:
         first, last = link.through
         iterations = f"iteration {first}" if first == last else f"iterations {first} to {last}"
@@ -322,7 +315,7 @@ def _passing(link: Link, named: Callable[[LayerSite], str]) -> str:
 
 
 def _reason(link: Link) -> str:
-    text = reason_text(link.arithmetic, link.formula, result_word(link.value))
+    text = reason_text(link.arithmetic, link.formula(link.value))
     return f": {text}" if text else ", of finite inputs"
 
 
@@ -331,7 +324,7 @@ def chain_sentence(chain: Chain) -> str:
     if len(chain.links) < 2:
         return ""
     followed, last, ways = chain.links[1], chain.links[-1], _ways(chain)
-    which = f"the {result_word(followed.value)} in input {chain.links[0].follows}"
+    which = f"the {number_text(followed.value)} in input {chain.links[0].follows}"
     inside = where(last.location)
     element = f", element {element_text(last.element)}" if last.element else ""
     site = f"{last.location.operation} {inside}{element}"

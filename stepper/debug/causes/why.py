@@ -82,7 +82,7 @@ def chain_of(
 
     `differs` says where a value differs from a reference: then what differs is followed.
     """
-    return _ChainWalk(timeline, frames, differs, farthest).chain(spot, is_finite_followed=True)
+    return _ChainWalk(timeline, frames, differs, farthest).chain(spot)
 
 
 def chains_of(
@@ -90,9 +90,9 @@ def chains_of(
 ) -> tuple[Chain, Chain]:
     """Return the chain of an element; of a NaN or Inf also that of the largest finite element it was born of."""
     walk = _ChainWalk(timeline, frames, differs, FARTHEST)
-    chain = walk.chain(spot, is_finite_followed=True)
+    chain = walk.chain(spot)
     behind = walk.behind(chain)
-    return chain, Chain(()) if behind is None else walk.chain(behind, is_finite_followed=True)
+    return chain, Chain(()) if behind is None else walk.chain(behind)
 
 
 def with_origins(timeline: Timeline, causes: list[Cause]) -> tuple[Cause, ...]:
@@ -127,9 +127,9 @@ class _ChainWalk(RunWalk):
         self._last: ValueSpot | None = None
         self._decides: Layer | None = None
 
-    def chain(self, spot: ValueSpot, *, is_finite_followed: bool = False) -> Chain:
-        """Return all links from a spot to where it begins; what is finite is followed where that is asked for."""
-        self._finite = is_finite_followed and not self._is_bad(spot)
+    def chain(self, spot: ValueSpot) -> Chain:
+        """Return all links from a spot to where it begins; from a NaN or Inf those that are finite end it."""
+        self._finite = not self._is_bad(spot)
         laps = _Laps()
         stopped = self._ended(lambda: self._walk(spot, laps))
         return Chain(laps.links(), stopped or laps.stopped)
@@ -229,17 +229,17 @@ class _ChainWalk(RunWalk):
     ) -> tuple[Link, ValueSpot | None]:
         ensure_kept(frame, operation)
         if spot.element is None or not self._goes_on(spot):
-            return replace(link, kind=LinkKind.COMPUTED, operands=operands_of(frame, operation, self._file)), None
+            return replace(link, operands=operands_of(frame, operation, self._file)), None
         if not self._is_bad(spot):
             return self._made(spot, link, frame, operation)
         origin = nan_origin(frame, operation, operation.outputs.index(spot.slot), spot.element, self._file)
         link = replace(link, operands=origin.operands, arithmetic=origin.arithmetic, formula=origin.formula)
         if origin.follows is None:
-            step = LinkKind.STATE if operation.kind is OpKind.STATEFUL else LinkKind.BORN
-            return replace(link, kind=step), None
+            is_state = operation.kind is OpKind.STATEFUL
+            return replace(link, kind=LinkKind.STATE if is_state else LinkKind.BORN), None
         element = next(one.element for one in origin.operands if one.input == origin.follows)
         following = ValueSpot(spot.seat, operation.inputs[origin.follows], element)
-        return replace(link, kind=LinkKind.COMPUTED, follows=origin.follows), following
+        return replace(link, follows=origin.follows), following
 
     def _made(self, spot: ValueSpot, link: Link, frame: Frame, operation: Operation) -> tuple[Link, ValueSpot | None]:
         """Return the link of a finite element with its largest parts, and the one of them that is followed."""
@@ -251,10 +251,9 @@ class _ChainWalk(RunWalk):
             for part, share in zip(found.parts[:_MOST_PARTS], shares, strict=False)
         )
         known = sum(part.share for part in parts if part.share is not None)
-        is_state = operation.kind is OpKind.STATEFUL
         link = replace(
             link,
-            kind=link.kind if link.kind is LinkKind.BORN else LinkKind.STATE if is_state else LinkKind.COMPUTED,
+            kind=LinkKind.STATE if operation.kind is OpKind.STATEFUL else link.kind,
             operands=() if spot.is_shape else link.operands or operands_of(frame, operation, self._file),
             form=found.form,
             parts=parts,

@@ -18,7 +18,7 @@ from stepper.debug.causes.cause import (
     PartRole,
     Scalar,
 )
-from stepper.debug.causes.texts import element_text, link_words, port_text, reason_text, result_word
+from stepper.debug.causes.texts import element_text, link_words, port_text, reason_text
 from stepper.debug.causes.verdicts import BY_CONDITION, end_text, set_end_text, verdict_text
 from stepper.debug.story.facts import (
     Decision,
@@ -509,7 +509,7 @@ def _sum(link: StoryLink) -> str:
         is_whole = isinstance(link.value, int)
         return f"{'-' if amount < 0 else '+'} {int(abs(amount)) if is_whole else number(abs(amount))}"
     if bad:
-        word = result_word(bad[0].factor.value)
+        word = number_text(bad[0].factor.value)
         return f"Σ of {link.count}, {len(bad)} {word}"
     if main.share is None:
         return f"Σ of {link.count}"
@@ -818,7 +818,7 @@ def _end_verdict(story: Story, asked: StoryLink) -> tuple[str, str]:
 def _birth_verdict(story: Story, asked: StoryLink) -> tuple[str, str]:
     born = min(story.births, key=lambda number: (story.links[number].column, story.links[number].row))
     first = story.links[born]
-    word = result_word(first.value)
+    word = number_text(first.value)
     at = iteration_text(story.columns[first.column].path)
     told = reason_text(first.arithmetic, first.formula, word) or f"{link_name(story, first)} is {word} of finite inputs"
     if first is asked:
