@@ -45,14 +45,6 @@ def same(a: Any, b: Any) -> bool:
     return bool(np.array_equal(a.view(np.uint8), b.view(np.uint8)))
 
 
-def differing(a: Any, b: Any) -> Array:
-    """Return in which elements two tensors differ, a NaN equalling a NaN: in all where their shapes do."""
-    if a.shape != b.shape:
-        return np.ones(a.shape, bool)
-    with np.errstate(all="ignore"):
-        return np.asarray(~((a == b) | ((a != a) & (b != b))))
-
-
 def agree_exactly(ours: Any, theirs: Any) -> bool:
     """Return True if nothing needs to be measured: the same array, or the same numbers without NaN."""
     if ours is theirs or ours.shape != theirs.shape or ours.dtype != theirs.dtype:

@@ -301,7 +301,7 @@ def link_words(link: Link) -> str:
     if link.kind is LinkKind.BORN:
         return f"born here{_reason(link)}"
     if link.kind is LinkKind.COMPUTED:
-        return reason_text(link.arithmetic, link.formula(link.value))
+        return reason_text(link.arithmetic, link.formula, number_text(link.value))
     if link.through is not None:
         first, last = link.through
         iterations = f"iteration {first}" if first == last else f"iterations {first} to {last}"
@@ -315,7 +315,7 @@ def _passing(link: Link, named: Callable[[LayerSite], str]) -> str:
 
 
 def _reason(link: Link) -> str:
-    text = reason_text(link.arithmetic, link.formula(link.value))
+    text = reason_text(link.arithmetic, link.formula, number_text(link.value))
     return f": {text}" if text else ", of finite inputs"
 
 

@@ -108,6 +108,14 @@ class OperationAt(NamedTuple):
         return np.asarray(results[self.output] if self.operation.several_outputs else results)
 
 
+def differing(a: Any, b: Any) -> Array:
+    """Return in which elements two tensors differ, a NaN equalling a NaN: in all where their shapes do."""
+    if a.shape != b.shape:
+        return np.ones(a.shape, bool)
+    with np.errstate(all="ignore"):
+        return np.asarray(~((a == b) | ((a != a) & (b != b))))
+
+
 def inputs_of(frame: Frame, operation: Operation) -> list[Value | None]:
     """Return what the inputs of an operation hold, None of those not connected or no longer kept."""
     return [frame.values[slot] if slot >= 0 else None for slot in operation.inputs]

@@ -31,13 +31,14 @@ from stepper.debug.provenance.operation_at import (
     Factor,
     Method,
     OperationAt,
+    differing,
 )
 from stepper.element_types import FLOATING, Array, Indices, Shape
 from stepper.engine.program import OpKind
 from stepper.ops.convolution import WindowedAxis, padded, under_windows, windowed_axes
 from stepper.ops.operands import broadcast_shape
 from stepper.ops.registry import FAMILY_OF
-from stepper.tensors.difference import differing, index_of
+from stepper.tensors.difference import index_of
 
 MOST_RUNS: Final = 4_000
 """Kernel runs for which the perturbation of one operation is continued; groups that are left count as a whole."""

@@ -37,7 +37,7 @@ from stepper.debug.causes.run_walk import (
     way_out,
 )
 from stepper.debug.iterations.loop_runs import address_from_the_first
-from stepper.debug.provenance.operation_at import Dependence, Method, OperationAt, ValueNotKept, ensure_kept
+from stepper.debug.provenance.operation_at import Dependence, Method, OperationAt, ValueNotKept, differing, ensure_kept
 from stepper.debug.provenance.question import NoValueYet, forward_address, spot_of
 from stepper.debug.provenance.rules import LARGEST_RUN, changes_of, dependences, extent_parts
 from stepper.debug.story.facts import Decision, ElementUse, OutputUse, Uses
@@ -48,7 +48,6 @@ from stepper.engine.program import BranchPlan, LoopPlan, Operation, OpKind
 from stepper.ir.model import Layer, layer_site
 from stepper.ops.operands import normalize_axis
 from stepper.query.address_syntax import Address, address_given
-from stepper.tensors.difference import differing
 
 
 class Strength(IntEnum):
