@@ -11,9 +11,17 @@ import numpy as np
 
 from stepper.debug.causes.cause import LinkForm, PartRole
 from stepper.debug.overview.facts import RowKind
-from stepper.debug.provenance.texts import source_lines
 from stepper.debug.story.facts import LinkRole, Story, StoryLink
-from stepper.debug.story.texts import exceeded_by, factor_text, followed, formula, number, percent, suggestion
+from stepper.debug.story.texts import (
+    exceeded_by,
+    factor_text,
+    followed,
+    formula,
+    number,
+    percent,
+    source_lines,
+    suggestion,
+)
 from stepper.debug.table.columns import ColumnDetail, SheetColumn, SheetView
 from stepper.tensors.histories import plain_numbers
 from stepper.tensors.pictures import BarScale, bar_scale, heights
