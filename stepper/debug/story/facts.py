@@ -335,18 +335,6 @@ class StoryLink(Record):
         """True if it is NaN or infinite, or an operation that failed."""
         return is_bad(self.value) or self.kind is LinkKind.FAILED
 
-    @property
-    def unfollowed(self) -> tuple[StoryOperand, ...]:
-        """Return the operands that it follows from and that were not followed; there is nothing behind a constant."""
-        return tuple(
-            one
-            for one in self.operands
-            if one.link is None
-            and one.role is not PartRole.COMPARED
-            and one.factor.element is not None
-            and one.factor.layer.type != "Constant"
-        )
-
 
 class StoryEdge(Record):
     """From the link that made a value to the one that it went into; `ways` are the borders of bodies that it passed."""

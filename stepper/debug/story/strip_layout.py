@@ -1,7 +1,6 @@
 """Where everything of a story lies, in cells: rows of operations, columns of iterations, chips, and wires between them.
 
-One layout serves the screen, the figure and the plain text; none of them knows another's units. Where there is little
-room `lane_lines` has a line a link, with lanes at the left as of a version history.
+One layout serves figures of all formats; none of them knows another's units.
 """
 
 from __future__ import annotations
@@ -60,7 +59,6 @@ class Tone(StrEnum):
     NOTE = "note"
     FAINT = "faint"
     TITLE = "title"
-    NOW = "now"
     BAD = "bad"
     BAD_THIN = "bad thin"
     BORN = "born"
@@ -133,14 +131,6 @@ class Placement(Record):
     wires: tuple[PlacedWire, ...]
     histories: tuple[PlacedHistory, ...]
 
-    def line_of(self, row: int) -> int:
-        """Return the line of a row."""
-        return self.row_lines[row]
-
-    def column_of(self, path: Indices, column: int | None) -> PlacedColumn | None:
-        """Return the cells of a column of the story, or of an iteration beside it."""
-        return next((one for one in self.columns if one.column == column and one.path == path), None)
-
 
 def _letters(text: str, _tone: Tone) -> int:
     return len(text)
@@ -149,7 +139,7 @@ def _letters(text: str, _tone: Tone) -> int:
 class Options(NamedTuple):
     """How much room there is: `width` and `height` in cells (None: as much as it takes).
 
-    `histories`: the course of each row's element is drawn beside its name. `now`: the present is marked. Names have
+    `histories`: the course of each row's element is drawn beside its name. Names have
     `names` cells at most; behind the column `torn` (-1: before the first) there is a gap, before the first one are
     `lead` free cells. `measure` returns how many cells a text of a tone takes.
     """
@@ -157,7 +147,6 @@ class Options(NamedTuple):
     width: int | None = None
     height: int | None = None
     histories: bool = True
-    now: bool = True
     context: bool = True
     names: int = _MOST_NAME
     torn: int | None = None
@@ -399,8 +388,7 @@ class _Layout:
         for one in self.columns:
             if self.nested and one.path[:-1] != outer and len(one.path) > 1:
                 outer = one.path[:-1]
-                is_now = self.options.now and story.present[: len(outer)] == outer
-                self._put(one.x, 0, f" {iteration_text(outer)} ", Tone.NOW if is_now else Tone.STRONG)
+                self._put(one.x, 0, f" {iteration_text(outer)} ", Tone.STRONG)
             if one.column is None:
                 text = str(one.path[-1])
                 self._put(one.x + one.width - 1 - len(text), self.up - 1, text, Tone.NOTE, is_number=True)
@@ -415,13 +403,10 @@ class _Layout:
 
     def _head(self, column: int) -> _Head:
         found = self.story.columns[column]
-        is_now = self.options.now and found.path == self.story.present
         text = column_text(found)
         text = f"{text} {'before' if found.phase < 0 else 'after'}" if found.phase else text
         note, tone = self._head_note(column)
-        if is_now:
-            note = f"{note} · now" if note else "now"
-        return _Head(f" {text} ", Tone.NOW if is_now else Tone.STRONG, note, tone)
+        return _Head(f" {text} ", Tone.STRONG, note, tone)
 
     def _head_width(self, head: _Head) -> int:
         """Return the cells of a head in one line, with the space behind it."""
@@ -599,187 +584,3 @@ def clipped_number(value: Scalar | None, room: int) -> str:
     if len(text) > room and isinstance(value, float):
         text = next((one for digits in (3, 2, 1) if len(one := f"{value:.{digits}g}") <= room), text)
     return text if len(text) <= room else "#" * max(room, 0)
-
-
-UP, RIGHT, DOWN, LEFT = 1, 2, 4, 8
-_SOLID: Final = " ╵╶╰╷│╭├╴╯─┴╮┤┬┼"
-_DASHED: Final = " ╵╶╰╷╎╭├╴╯╌┴╮┤┬┼"
-HEAD: Final = "►"
-
-Cell = tuple[str, Tone | str]
-WIRE: Final = "wire"
-BAD_WIRE: Final = "bad wire"
-
-
-class StoryCanvas:
-    """Cells of a placement: a character and its tone each."""
-
-    def __init__(self, placement: Placement) -> None:
-        self.width, self.height = placement.width, placement.height + 1
-        self.cells: list[list[Cell]] = [[(" ", "")] * self.width for _ in range(self.height)]
-        self._bits: dict[tuple[int, int], int] = {}
-        self._owner: dict[tuple[int, int], tuple[int, bool, bool]] = {}
-        for chip in placement.chips:
-            self.put(chip.x, chip.y, chip.text, chip.tone)
-        for text in placement.texts:
-            self.put(text.x, text.y, text.text, text.tone)
-        for number_of, wire in enumerate(placement.wires):
-            for (x0, y0), (x1, y1) in zip(wire.points, wire.points[1:], strict=False):
-                self._piece(x0, y0, x1, y1, (number_of, wire.dashed, wire.bad))
-        self._ink()
-        for wire in placement.wires:
-            if wire.head:
-                x, y = wire.points[-1]
-                self.put(x, y, HEAD, BAD_WIRE if wire.bad else WIRE)
-
-    def put(self, x: int, y: int, text: str, tone: Tone | str) -> None:
-        """Write a text; what is outside is dropped."""
-        for place, character in enumerate(text, x):
-            if 0 <= place < self.width and 0 <= y < self.height:
-                self.cells[y][place] = (character, tone)
-
-    def _piece(self, x0: int, y0: int, x1: int, y1: int, owner: tuple[int, bool, bool]) -> None:
-        dx, dy = (x1 > x0) - (x1 < x0), (y1 > y0) - (y1 < y0)
-        ahead, behind = (RIGHT, LEFT) if dx > 0 else (LEFT, RIGHT) if dx < 0 else (DOWN, UP) if dy > 0 else (UP, DOWN)
-        x, y = x0, y0
-        while (x, y) != (x1, y1):
-            self._bit(x, y, ahead, owner)
-            x, y = x + dx, y + dy
-            self._bit(x, y, behind, owner)
-
-    def _bit(self, x: int, y: int, bit: int, owner: tuple[int, bool, bool]) -> None:
-        """Where two wires cross, the horizontal one is interrupted."""
-        at = (x, y)
-        if self._owner.get(at, owner) != owner:
-            if self._bits[at] == UP | DOWN and bit in (LEFT, RIGHT):
-                return
-            self._bits[at] = 0
-        self._bits[at] = self._bits.get(at, 0) | bit
-        self._owner[at] = owner
-
-    def _ink(self) -> None:
-        for (x, y), bits in self._bits.items():
-            if 0 <= x < self.width and 0 <= y < self.height and self._is_free(x, y):
-                _, dashed, bad = self._owner[x, y]
-                self.cells[y][x] = ((_DASHED if dashed else _SOLID)[bits], BAD_WIRE if bad else WIRE)
-
-    def _is_free(self, x: int, y: int) -> bool:
-        return self.cells[y][x][1] == ""
-
-
-NODE = "●"
-
-
-class LaneCell(NamedTuple):
-    """A character of a lane; `bad`: it carries what is not finite."""
-
-    text: str
-    bad: bool
-
-
-class LaneLine(Record):
-    """A line: of a link by number, or (None) of the beginning of a column, over which `backs` carry something."""
-
-    link: int | None
-    column: int
-    cells: tuple[LaneCell, ...]
-    backs: tuple[StoryEdge, ...] = ()
-    opens: bool = False
-
-
-class _Lanes:
-    """Edges under way, each in a lane."""
-
-    def __init__(self, story: Story) -> None:
-        self.story = story
-        self.order = sorted(
-            range(len(story.links)),
-            key=lambda k: (story.links[k].column, story.links[k].row),
-        )
-        self.place = {number: place for place, number in enumerate(self.order)}
-        self.under_way: list[int | None] = []
-
-    def lines(self) -> list[LaneLine]:
-        """Return all lines, the earliest link first."""
-        found: list[LaneLine] = []
-        column = -1
-        for one in self.order:
-            link = self.story.links[one]
-            opens = link.column != column
-            if opens and column >= 0:
-                backs = [e for e in self.story.edges if e.back is not None and self._column(e.target) == link.column]
-                found.append(LaneLine(None, link.column, tuple(self._passing()), tuple(backs)))
-            column = link.column
-            is_first = opens and not (found and found[-1].link is None)
-            found.append(LaneLine(one, column, tuple(self._taken(one)), (), is_first))
-        return found
-
-    def _column(self, number: int) -> int:
-        return self.story.links[number].column
-
-    def _passing(self) -> list[LaneCell]:
-        cells: list[LaneCell] = []
-        for edge in self.under_way:
-            cells += [self._through(edge), LaneCell(" ", False)]
-        return cells
-
-    def _through(self, edge: int | None) -> LaneCell:
-        if edge is None:
-            return LaneCell(" ", False)
-        found = self.story.edges[edge]
-        across = self._column(found.source) != self._column(found.target)
-        return LaneCell("╎" if across else "│", self.story.links[found.source].is_bad)
-
-    def _taken(self, number: int) -> list[LaneCell]:
-        """Take the edges that end here out of their lanes, put those that begin into lanes, and draw the line."""
-        story, lanes = self.story, self.under_way
-        ending = [lane for lane, edge in enumerate(lanes) if edge is not None and story.edges[edge].target == number]
-        own = ending[0] if ending else next((k for k, edge in enumerate(lanes) if edge is None), len(lanes))
-        if own == len(lanes):
-            lanes.append(None)
-        before = list(lanes)
-        for lane in ending:
-            lanes[lane] = None
-        leaving = [k for k, edge in enumerate(story.edges) if edge.source == number]
-        leaving.sort(key=lambda k: -self.place[story.edges[k].target])
-        opened: list[int] = []
-        for index, edge in enumerate(leaving):
-            lane = own if not index else next((k for k, e in enumerate(lanes) if e is None and k > own), len(lanes))
-            if lane == len(lanes):
-                lanes.append(None)
-                before.append(None)
-            lanes[lane] = edge
-            if index:
-                opened.append(lane)
-        while lanes and lanes[-1] is None:
-            lanes.pop()
-        return self._drawn(number, own, before, set(ending[1:]), set(opened))
-
-    def _drawn(
-        self, number: int, own: int, before: list[int | None], merged: set[int], opened: set[int]
-    ) -> list[LaneCell]:
-        bad = self.story.links[number].is_bad
-        farthest = max(merged | opened, default=own)
-        cells: list[LaneCell] = []
-        for lane, edge in enumerate(before):
-            inside = own < lane <= farthest
-            if lane == own:
-                cells.append(LaneCell(NODE, bad))
-            elif lane in merged and lane in opened:
-                cells.append(LaneCell("┤", bad))
-            elif lane in merged:
-                cells.append(LaneCell("╯" if lane == farthest else "┴", bad))
-            elif lane in opened:
-                cells.append(LaneCell("╮" if lane == farthest else "┬", bad))
-            elif inside and edge is None:
-                cells.append(LaneCell("─", bad))
-            else:
-                cells.append(self._through(edge))
-            joins = own <= lane < farthest
-            cells.append(LaneCell("─" if joins else " ", bad))
-        return cells
-
-
-def lane_lines(story: Story) -> tuple[LaneLine, ...]:
-    """Return a story as lines with lanes, the earliest link first."""
-    return tuple(_Lanes(story).lines())

@@ -81,8 +81,8 @@ def story_forms(
 
     Columns stand in bands one below the other where the page has a height, or where few have room side by side.
     """
-    whole = Options(width=None if is_usual else max(60, room), now=False, measure=measure)
-    plain = Options(now=False, histories=False, context=False, measure=measure)
+    whole = Options(width=None if is_usual else max(60, room), measure=measure)
+    plain = Options(histories=False, context=False, measure=measure)
     narrow = plain._replace(width=room)
     dense = narrow._replace(height=1)  # no free lines between the rows
     total = len(story.columns)
@@ -177,7 +177,6 @@ _STYLES: Final = {
     Tone.DIM: "small",
     Tone.NOTE: "small",
     Tone.FAINT: "faint",
-    Tone.NOW: "title",
     Tone.BAD: "mark",
     Tone.BAD_THIN: "bad-small",
     Tone.BORN: "born-text",
