@@ -44,7 +44,7 @@ from stepper.export.stepping import steps_of
 from stepper.export.textbook.lanes import textbook
 from stepper.export.textbook.page import MOST_SHOWN, ends_of, textbook_page
 from stepper.export.views.static import model_figure, observed_run, ports_figure, rolled_figure
-from stepper.export.views.unrolled import not_begun_figure, unrolled_figure
+from stepper.export.views.unrolled import unrolled_figure
 from stepper.files.kinds import ARRAYS, FigureFormat, FormatSubject
 from stepper.files.output import OutputFile, writing_all
 from stepper.ir.model import Model
@@ -266,8 +266,8 @@ def _picture(model: Model, machine: Callable[[], Machine] | None, request: Figur
         if not request.in_steps or machine is None:
             return Picture(figure, request, loop)
         trace = _trace(machine(), loop, around, replace(request, most_shown=MOST_STEPS))
-        facts = loop_facts(model, loop.outer, loop.layer, trace.condition_limit)
-        return Picture(figure if trace.count else not_begun_figure(trace, facts), request, loop, trace, facts)
+        figure = figure if trace.count else ports_figure(model, loop, request.content, trace)
+        return Picture(figure, request, loop, trace)
     if view is FigureView.PORTS:
         return Picture(ports_figure(model, loop, request.content), request, loop)
     if machine is None:
@@ -280,7 +280,7 @@ def _picture(model: Model, machine: Callable[[], Machine] | None, request: Figur
     if len(trace.iterations) > MANY and request.most_shown is None:
         request.warn(f"drawing {len(trace.iterations):,} iterations; --iters 0:3,-1 shows the first and the last")
     facts = loop_facts(model, loop.outer, loop.layer, trace.condition_limit)
-    return Picture(unrolled_figure(trace, request.content, facts), request, loop, trace, facts)
+    return Picture(unrolled_figure(trace, request.content, facts), request, loop, trace)
 
 
 def _trace(
@@ -357,12 +357,15 @@ def _textbook(
     if trace.failed:
         request.warn(trace.ended)
     facts = loop_facts(model, loop.outer, loop.layer, trace.condition_limit)
+    made = Picture(unrolled_figure(trace, request.content, facts), request, loop, trace)
+    if not trace.count:
+        return made
     told = "; ".join((trace.ended, *facts))
     text = f"A run of {loop.title}, {counted(trace.count, 'iteration')} side by side: {told}."
     room = room_of(request)
     width = None if room is None else room.width * POINTS
     page, times = textbook_page(textbook(trace, model), request, text, _ends(wanted, trace), width)
-    return Picture(unrolled_figure(trace, request.content, facts), request, loop, trace, facts, page, times)
+    return replace(made, page=page, times=times)
 
 
 def _ends(wanted: Iterations | None, trace: LoopTrace) -> tuple[int, int] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import product
 from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
@@ -30,9 +31,10 @@ from stepper.export.layout.arrangements import arranged
 from stepper.export.layout.figure_layout import FigureLayout
 from stepper.export.options import FigureView, Preset
 from stepper.export.picture import FigureRequest, Picture
-from stepper.export.views.static import WHOLE_LABEL
 from stepper.wording import counted
 
+WHOLE_LABEL: Final = 44
+"""Letters of the label of a frame that has a page of 84 mm for itself."""
 MILLIMETRE: Final = 96 / 25.4
 """Pixels."""
 PAPER_WIDTH: Final = round(84 * MILLIMETRE)
@@ -67,23 +69,22 @@ class PageRoom(NamedTuple):
 class _Form(NamedTuple):
     """Room for texts: pixels of a line, letters of a label, and whether operations have their own names.
 
-    `outside`: what is around the frame of a rolled body is drawn. `lists` is how the lists of a port map stand (None:
-    it is none), `entries` how many wires a list has at most (None: all). `legend`: lines and boxes are explained;
-    `facts`: what starts and ends the loop is said in words, not only by marks; `lines` how many lines a box has at most
-    below its label (None: all); `joined`: Parameters of a model that go to the same boxes are one box, so are Results;
-    `cuts`: a part of a figure has torn edges where the rest was cut off; `dense`: the lines of a box or a frame stand
-    in one, as far as it has room, which on a slide saves height; `framed`: frames have lines below their names.
+    `outside`: what is around the frame of a rolled body is drawn. `below`: the lists of a port map stand one below
+    the other; `entries` is how many wires a list has at most (None: all). `legend`: lines and boxes are explained;
+    `facts`: what starts and ends the loop is said in words, not only by marks; `joined`: Parameters of a model that
+    go to the same boxes are one box, so are Results; `cuts`: a part of a figure has torn edges where the rest was cut
+    off; `dense`: the lines of a box or a frame stand in one, as far as it has room, which on a slide saves height;
+    `framed`: frames have lines below their names.
     """
 
     line: int
     label: int
     names: bool = True
-    lists: Arrangement | None = None
+    below: bool = False
     outside: bool = True
     legend: bool = True
     facts: bool = True
     entries: int | None = None
-    lines: int | None = None
     joined: bool = False
     cuts: bool = True
     dense: bool = False
@@ -92,7 +93,6 @@ class _Form(NamedTuple):
     @property
     def left_out(self) -> list[str]:
         """The parts that are not drawn, in words."""
-        lines = f"lines of boxes but for {counted(self.lines, 'line')} each" if self.lines else "lines of boxes"
         parts = {
             "names of operations": self.names,
             "what is outside of the loop": self.outside,
@@ -102,7 +102,6 @@ class _Form(NamedTuple):
             "torn edges where the rest was cut off": self.cuts,
             "the legend": self.legend,
             "when the loop starts and ends, in words": self.facts,
-            lines: self.lines is None,
         }
         return [words for words, is_drawn in parts.items() if not is_drawn]
 
@@ -129,63 +128,38 @@ def _sizes(*sizes: tuple[int, int], **options: Any) -> list[_Form]:
 
 def forms_for(picture: Picture, content: FigureContent) -> Iterator[_Form]:
     """Yield the forms of a picture, the widest first: facts are left out at last, where the body is one box."""
-    request, lists, one_list = picture.request, Arrangement.PORT_LISTS, Arrangement.PORT_LIST
+    request, is_slide = picture.request, picture.request.preset is Preset.SLIDE
     is_part = request.zoom is not None and request.zoom.end is None
-    is_map = picture.figure.arrangement is Arrangement.PORT_MAP
+    yield from _sizes((170, 28), (130, 24), (110, 20))
+    if content.cell or picture.figure.arrangement is Arrangement.PORT_LISTS:
+        yield from _sizes((170, 28), (130, 18), (110, 15), (90, 13), below=True)
+        yield from (_Form(130, 18, legend=False, entries=most) for most in (None, *range(6, 0, -1)))
+        yield from (_Form(170, 28, legend=False, below=True, entries=most) for most in (None, *range(10, 2, -1)))
+        if content.cell:
+            yield from (
+                _Form(170, 28, legend=False, facts=False, below=below, entries=most)
+                for below in (False, True)
+                for most in (None, 4, 2, 1)
+            )
+        return
+    yield from _sizes((110, 20), (90, 16), (70, 13), names=False)
     is_rolled = request.view is FigureView.ROLLED and request.zoom is None and picture.trace is None
-    is_slide, differs = request.preset is Preset.SLIDE, content.differences is not None
-    short: dict[str, Any] = {"names": False, "legend": False}
-    alone: dict[str, Any] = {**short, "outside": False}
-    plain: dict[str, Any] = {**alone, "facts": False}
-    forms: tuple[tuple[bool, Iterable[_Form]], ...] = (
-        (True, _sizes((170, 28), (130, 24))),
-        (is_map, (_Form(170, 24, lists=lists), _Form(170, 28, lists=one_list))),
-        (True, (_Form(110, 20), _Form(110, 20, False))),
-        (is_map, (_Form(130, 18, False, lists), *_sizes((130, 18), (110, 15), (90, 13), names=False, lists=one_list))),
-        (True, _sizes((90, 16), (70, 13), names=False)),
-        (is_rolled, (_Form(130, 24, outside=False), *_sizes(*_NARROW, names=False, outside=False))),
-        (True, _sizes((255, 28), (350, 28), legend=False)),
-        (is_part, (_NARROWEST,)),
-        *(
-            (
-                is_slide and (is_part or (differs and cuts)),
-                _sizes((400, 28), (280, 28), (240, 28), (200, 28), legend=legend, cuts=cuts, dense=True),
-            )
-            for cuts in (True, False)
-            for legend in (True, False)
-        ),
-        *(
-            (
-                is_slide and (is_part or (differs and cuts)),
-                (_Form(280, 28, legend=False, cuts=cuts, dense=True, framed=False),),
-            )
-            for cuts in (True, False)
-        ),
-        (is_part, _sizes((170, 28), *_NARROW, names=False, cuts=False)),
-        (
-            request.view is FigureView.MODEL,
-            (_Form(170, 20, False, joined=True), *_sizes((90, 16), (58, 12), joined=True, **short)),
-        ),
-        (
-            is_map,
-            (
-                *_sizes((130, 24), (110, 18), lists=lists, **short),
-                *(_Form(130, 18, lists=lists, entries=most, **short) for most in range(6, 0, -1)),
-                *(_Form(170, 28, legend=False, lists=one_list, entries=most) for most in (None, *range(10, 2, -1))),
-            ),
-        ),
-        (is_rolled, _sizes((170, 28), (110, 20), **alone)),
-        (
-            is_rolled and content.cell,
-            (
-                *_sizes((255, 28), (350, 28), **plain),
-                _Form(255, 28, lines=2, **plain),
-                _Form(200, 20, lines=1, **plain),
-                *(_Form(58, 12, lines=lines, **plain) for lines in (2, 0)),
-            ),
-        ),
-    )
-    yield from (form for is_for, some in forms if is_for for form in some)
+    if is_rolled:
+        yield from (_Form(130, 24, outside=False), *_sizes(*_NARROW, names=False, outside=False))
+    yield from _sizes((255, 28), (350, 28), legend=False)
+    if is_part:
+        yield _NARROWEST
+    if is_slide and (is_part or content.differences is not None):
+        for cuts, legend in product((True, False) if is_part else (True,), (True, False)):
+            yield from _sizes((400, 28), (280, 28), (240, 28), (200, 28), legend=legend, cuts=cuts, dense=True)
+        yield _Form(280, 28, legend=False, cuts=not is_part, dense=True, framed=False)
+    if is_part:
+        yield from _sizes((170, 28), *_NARROW, names=False, cuts=False)
+    if request.view is FigureView.MODEL:
+        yield _Form(170, 20, False, joined=True)
+        yield from _sizes((90, 16), (58, 12), joined=True, names=False, legend=False)
+    if is_rolled:
+        yield from _sizes((170, 28), (110, 20), names=False, legend=False, outside=False)
 
 
 _FAR: Final = (1.3, 2.5)
@@ -272,7 +246,7 @@ def fitted(make: Callable[[FigureContent], Picture], request: FigureRequest) -> 
         return whole
     narrowest = (math.inf, math.inf)
     lowest: tuple[PageDrawing, list[str]] | None = None
-    for content, told in _contents(request):
+    for content, told in _contents(request, whole.figure):
         found = whole if content is request.content else make(content)
         forms = list(forms_for(whole, content))
         if not content.cell and _is_far(found.figure, any(not one.outside for one in forms), room, request):
@@ -310,7 +284,7 @@ def _fitting(whole: Picture, page: PageDrawing, left_out: Sequence[str], request
 
 def _is_far(figure: Figure, is_rolled: bool, room: PageRoom, request: FigureRequest) -> bool:
     """True if even the narrowest form of a figure is much larger than a room, so that no other form can fit."""
-    if figure.arrangement is Arrangement.PORT_MAP:
+    if figure.arrangement is Arrangement.PORT_LISTS:
         return False
     is_model = request.view is FigureView.MODEL
     figure = narrowed(figure, _NARROWEST._replace(outside=not is_rolled, joined=is_model, cuts=request.zoom is None))
@@ -318,14 +292,14 @@ def _is_far(figure: Figure, is_rolled: bool, room: PageRoom, request: FigureRequ
     return width > _FAR[0] * room.width or (room.height is not None and height > _FAR[1] * room.height)
 
 
-def _contents(request: FigureRequest) -> Iterator[tuple[FigureContent, tuple[str, ...]]]:
+def _contents(request: FigureRequest, whole: Figure) -> Iterator[tuple[FigureContent, tuple[str, ...]]]:
     """Yield contents of fewer and fewer boxes, with words for what they leave out; a part of a figure is as it is.
 
     A body as one box shows no difference of two runs: where they part, it is not drawn.
     """
     content = request.content
     yield content, ()
-    if request.zoom is not None or request.view is FigureView.PORTS:
+    if request.zoom is not None or whole.arrangement is Arrangement.PORT_LISTS:
         return
     joined = "boxes for operations that one other alone reads"
     for depth in reversed(range(content.depth + 1)):
@@ -338,9 +312,8 @@ def _contents(request: FigureRequest) -> Iterator[tuple[FigureContent, tuple[str
         yield replace(content, depth=0, carried=True), ("operations, but for what goes in, is carried and comes out",)
     parts = content.differences is not None and content.differences.first is not None
     if request.view is FigureView.ROLLED and not parts:
-        boxes = "boxes of operations, Parameters and Results, but for one of each role"
+        boxes = "boxes of operations"
         yield replace(content, cell=True), (boxes,)
-        yield replace(content, cell=True, formula=False), (boxes, "the formula of the body")
 
 
 def _page(
@@ -415,15 +388,11 @@ def narrowed(figure: Figure, form: _Form) -> Figure:
     figure = figure if form.outside else _alone(figure)
     figure = _joined(figure) if form.joined else figure
     figure = figure if form.cuts else _without_cuts(figure)
-    nodes = tuple(_narrow_node(node, form) for node in figure.nodes)
+    figure = figure if form.entries is None else _first_entries(figure, form.entries)
+    is_map = figure.arrangement is Arrangement.PORT_LISTS
+    nodes = tuple(_narrow_node(node, form, is_beside=is_map and not node.cluster) for node in figure.nodes)
     is_alone = sum(not frame.parent for frame in figure.clusters) == 1
     clusters = tuple(_narrow_frame(frame, form, is_alone=is_alone and not frame.parent) for frame in figure.clusters)
-    edges = tuple(_narrow_edge(edge, form) for edge in figure.edges)
-    if form.lists is not None:  # they have no box for the operations in between
-        nodes = tuple(node for node in nodes if node.kind is not NodeKind.GROUP)
-    if form.entries is not None:
-        nodes, edges = _first_entries(nodes, edges, form.entries)
-    kind = form.lists or figure.arrangement
     facts, notes = (
         tuple(" ".join(shortened(word, 3 * form.label) for word in text.split()) for text in texts)
         for texts in (figure.facts if form.facts else (), figure.notes)
@@ -432,8 +401,8 @@ def narrowed(figure: Figure, form: _Form) -> Figure:
         figure,
         nodes=nodes,
         clusters=clusters,
-        edges=edges,
-        arrangement=kind,
+        edges=tuple(_narrow_edge(edge, form) for edge in figure.edges),
+        arrangement=Arrangement.PORT_LIST if form.below else figure.arrangement,
         equations=figure.equations if form.facts else (),
         facts=facts,
         notes=notes,
@@ -441,36 +410,26 @@ def narrowed(figure: Figure, form: _Form) -> Figure:
     return replace(made, legend=legend_of(made) if figure.legend and form.legend else ())
 
 
-def _first_entries(
-    nodes: tuple[FigureNode, ...], edges: tuple[FigureEdge, ...], most: int
-) -> tuple[tuple[FigureNode, ...], tuple[FigureEdge, ...]]:
-    """Return the boxes of a port map with the first wires into and out of each body; the others are left out.
-
-    A Result that says whether the loop goes on stays.
-    """
-    ending = {edge.source for edge in edges if edge.kind is EdgeKind.ENDS}
+def _first_entries(figure: Figure, most: int) -> Figure:
+    """Return a port map with the first wires into and out of each body, and the Result that ends the loop."""
+    ending = {edge.source for edge in figure.edges if edge.kind is EdgeKind.ENDS}
     taken: Counter[tuple[str, bool]] = Counter()
     kept = set()
-    for node in sorted((node for node in nodes if node.cluster), key=lambda node: node.id not in ending):
+    for node in sorted((node for node in figure.nodes if node.cluster), key=lambda node: node.id not in ending):
         side = (node.cluster, node.kind is NodeKind.PARAMETER)
-        wires = max(1, sum(node.id == (edge.target if side[1] else edge.source) for edge in edges))
+        wires = max(1, sum(node.id == (edge.target if side[1] else edge.source) for edge in figure.edges))
         if taken[side] + wires <= most or not taken[side]:
             taken[side] += wires
             kept.add(node.id)
-    edges = tuple(edge for edge in edges if edge.source in kept or edge.target in kept)
-    ends = {end for edge in edges for end in (edge.source, edge.target)}
-    return tuple(node for node in nodes if node.id in kept or (not node.cluster and node.id in ends)), edges
+    return _with_nodes(figure, (node for node in figure.nodes if node.id in kept or not node.cluster))
 
 
-def _narrow_node(node: FigureNode, form: _Form) -> FigureNode:
+def _narrow_node(node: FigureNode, form: _Form, *, is_beside: bool) -> FigureNode:
     name, texts = _within(node.name, form.label) if form.names else "", node.lines
-    is_beside = form.lists is not None and not node.cluster  # its words stand at a wire, not in a box
-    label = _narrow_label(node, 26 if is_beside else form.label)
+    label = _narrow_label(node, 26 if is_beside else form.label)  # its words stand at a wire, not in a box
     if form.dense:
         name, texts = "", (_BETWEEN.join(text for text in (name, *texts) if text),)
     lines = _lines(texts, form.line)
-    if form.lines is not None and len(lines) > form.lines:
-        lines = (*lines[: form.lines - 1], f"{lines[form.lines - 1].rstrip(' ,;')} …") if form.lines else ()
     return replace(node, label=label, name=name, lines=lines)
 
 

@@ -32,7 +32,6 @@ _MOST_PERIODS: Final = 48
 _MOST_TRIES: Final = 400
 """Parts of the sequence that are checked."""
 _MOST_CUTS: Final = 4
-_MOST_ROUNDS: Final = 64
 
 Read = tuple[int, int]
 """What a node reads: the node, and which output of it."""
@@ -144,9 +143,8 @@ class _Finder:
             alike = self._alike([tuple(self._order[at : at + period]) for at in starts])
             if len(alike) < 2:
                 continue
-            grown = self._grown(self._extended(alike))
-            if len(grown[0]) >= _LEAST_SIZE:
-                found.append(RepeatedBlock(tuple(grown), self._is_row(grown)))
+            copies = self._extended(alike)
+            found.append(RepeatedBlock(tuple(copies), self._is_row(copies)))
         return max(found, key=lambda one: one.saved, default=None)
 
     def _alike(self, copies: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
@@ -224,49 +222,6 @@ class _Finder:
             return None
         one, other = self._refs([made, copies[0]][::step])
         return made if self._is_alike(one, other, may_enter=True) else None
-
-    # --- nodes beside the copies -----------------------------------------------------------------------------------
-
-    def _grown(self, copies: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
-        """Return the copies with the nodes around them of which each copy has one of its own."""
-        columns = list(zip(*copies, strict=True))
-        copy_of = {node: copy for copy, nodes in enumerate(copies) for node in nodes}
-        new = columns
-        for _ in range(_MOST_ROUNDS):
-            beside = [found for column in new for found in (*self._sources(column), *self._sinks(column, copy_of))]
-            new = []
-            for column in beside:
-                if all(self._belongs(node, copy, copy_of) for copy, node in enumerate(column)):
-                    copy_of.update((node, copy) for copy, node in enumerate(column))
-                    new.append(column)
-            if not new:
-                break
-            columns += new
-        return list(zip(*columns, strict=True))
-
-    def _sources(self, column: Sequence[int]) -> Iterator[tuple[int, ...]]:
-        for read in zip(*(self._inputs[node] for node in column), strict=True):
-            yield tuple(source for source, _ in read)
-
-    def _sinks(self, column: Sequence[int], copy_of: Mapping[int, int]) -> Iterator[tuple[int, ...]]:
-        """Yield what reads each copy's node, and nothing but its copy and what all share."""
-        for pattern, index in self._readers[column[0]]:
-            found = [[one for one in self._like(node, index, pattern) if one not in copy_of] for node in column]
-            if all(len(fitting) == 1 for fitting in found):
-                readers = tuple(fitting[0] for fitting in found)
-                others = zip(*(self._inputs[node] for node in readers), strict=True)
-                if all(len(set(read)) == 1 or self._is_own(read, copy_of) for read in others):
-                    yield readers
-
-    @staticmethod
-    def _is_own(read: Sequence[Read], copy_of: Mapping[int, int]) -> bool:
-        return all(copy_of.get(source) == copy for copy, (source, _) in enumerate(read))
-
-    def _belongs(self, node: int, copy: int, copy_of: Mapping[int, int]) -> bool:
-        """True if a node is free, and nothing but its own copy reads it."""
-        if node in copy_of or not self._is_free(node):
-            return False
-        return all(copy_of.get(reader) == copy for reader, _ in self._readers[node])
 
     def _is_free(self, node: int) -> bool:
         return node in self._place and node not in self._frame

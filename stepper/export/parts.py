@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from stepper.errors import UsageError
 from stepper.export.drawing.composing import composed_alone, legend_drawn, samples_of, shapes_of
-from stepper.export.drawing.styles import ROUNDED, Group, PageDrawing, Path, Rectangle, Shape, TextLine, classes_of
+from stepper.export.drawing.styles import Group, PageDrawing, Path, Rectangle, Shape, TextLine
 from stepper.export.figures.builder import legend_of
 from stepper.export.figures.content import FigureContent, Highlight
 from stepper.export.figures.drawn_graph import shortened
@@ -88,23 +88,19 @@ def inset_page(whole: Figure, part: Figure) -> PageDrawing:
 
 def _small(layout: FigureLayout, part: Figure, factor: float, dx: float, dy: float) -> Iterator[Group]:
     """Yield frames, wires and boxes without their texts; the boxes of the part are bright."""
-    x, y = CELL * factor, _ROW * factor
-    for frame in layout.frames:
-        corner = Rectangle("frame", dx + frame.x * x, dy + frame.y * y, frame.width * x, frame.height * y, 8 * factor)
-        yield Group((corner,), f"{classes_of(frame.cluster)} far")
-    for line in layout.lines:
-        parts = tuple(
-            ((dx + (a + 0.5) * x, dy + (b + 0.5) * y), (dx + (c + 0.5) * x, dy + (d + 0.5) * y))
-            for a, b, c, d in line.segments
-        )
-        yield Group((Path("wire", parts),), f"{line.kind}{' idle' if line.idle else ''} far")
-    for box in layout.boxes:
-        round_ = 13 * factor if box.node.kind in ROUNDED else 4 * factor
-        if box.node.kind is NodeKind.END:
-            continue
-        shape = Rectangle("box", dx + box.x * x, dy + (box.y + 0.1) * y, box.width * x, (box.height - 0.2) * y, round_)
-        bright = " highlighted" if box.node.id in part.by_id else ""
-        yield Group((shape,), f"{box.node.kind}{bright} far")
+    for shape in shapes_of(layout, 0, 0):
+        if isinstance(shape, Group):
+            items = (_scaled(item, factor, dx, dy) for item in shape.items if isinstance(item, Rectangle | Path))
+            bright = " highlighted" if shape.id in part.by_id else ""
+            yield Group(tuple(items), f"{shape.classes}{bright} far")
+
+
+def _scaled(shape: Rectangle | Path, factor: float, dx: float, dy: float) -> Shape:
+    if isinstance(shape, Path):
+        parts = (tuple((dx + x * factor, dy + y * factor) for x, y in part) for part in shape.parts)
+        return replace(shape, parts=tuple(parts))
+    place = replace(shape, x=dx + shape.x * factor, y=dy + shape.y * factor, corner=shape.corner * factor)
+    return replace(place, width=shape.width * factor, height=shape.height * factor)
 
 
 def _region(layout: FigureLayout, kept: Collection[str], factor: float, dx: float, dy: float) -> Rectangle:

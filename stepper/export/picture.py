@@ -96,7 +96,7 @@ class SteppedPage(Record):
 class Picture(Record):
     """A figure that can be written in every format, and that shows itself in a notebook.
 
-    `loop_facts` are the sentences of the file on the beginning and the end of a loop that was run. `page` is what is
+    `page` is what is
     drawn where the figure alone does not say it (None: the figure, laid out), `times` when its parts come to be;
     `story` is the data of a story.
     """
@@ -105,7 +105,6 @@ class Picture(Record):
     request: FigureRequest = field(default_factory=FigureRequest)
     loop: LoopPath | None = None
     trace: LoopTrace | None = None
-    loop_facts: tuple[str, ...] = ()
     page: PageDrawing | None = None
     times: StepTimes | None = None
     story: Story | None = None

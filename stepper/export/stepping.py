@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from stepper.errors import OutputError, UsageError
 from stepper.export.drawing.composing import MARGIN, composed, drawn
 from stepper.export.drawing.styles import (
-    COMING,
     NOT_BEGUN,
     DrawnStep,
     Group,
@@ -29,7 +28,6 @@ from stepper.export.drawing.styles import (
 from stepper.export.figures.figure import EdgeKind, Figure, FigureNode, NodeKind, Thumbnail
 from stepper.export.figures.loop_trace import LoopTrace
 from stepper.export.fitting import on_page, room_of
-from stepper.export.fonts import SMALL_SIZE, advance
 from stepper.export.layout.arrangements import arranged
 from stepper.export.layout.compound import arranged_content, title_width
 from stepper.export.layout.figure_layout import (
@@ -47,8 +45,8 @@ from stepper.export.views.unrolled import iteration_figures
 from stepper.files.kinds import FORMATS, FigureFormat
 from stepper.wording import enumerated
 
-_TRACK: Final = 20
-"""Height of the cells of the track."""
+_TRACK: Final = 12
+"""Height of the bar."""
 _CELL: Final = 32
 _LEAST_CELL: Final = 6
 
@@ -95,7 +93,7 @@ def stepped_body(picture: Picture) -> SteppedDrawing:
     """Return the rolled body with the values of the iterations of its trace; the whole is the last one."""
     trace = picture.trace
     assert trace is not None
-    figures = iteration_figures(trace, picture.request.content, picture.loop_facts)
+    figures = iteration_figures(trace, picture.request.content)
     layout = BodyLayout(figures)
     track = _StepTrack(trace)
     pages = []
@@ -113,7 +111,7 @@ def _steps_and_gaps(trace: LoopTrace) -> list[DrawnStep]:
 
 
 class _StepTrack:
-    """The row of iterations below a body: those that were, the one that is shown, those to come, and gaps."""
+    """The bar below a body, which says where in the run the iteration is that is shown."""
 
     def __init__(self, trace: LoopTrace) -> None:
         self._cells = _steps_and_gaps(trace)
@@ -121,33 +119,19 @@ class _StepTrack:
         self._last = trace.count - 1
 
     def below(self, page: PageDrawing, at: int) -> PageDrawing:
-        """Return a page with the track of a step below it."""
-        step = self.steps[at]
-        top = page.height - 4
-        ground, *items = page.items
-        assert isinstance(ground, Rectangle)
-        items.append(TextLine("label", MARGIN, top + 8, f"{step.name} of 0..{self._last}"))
-        wide = min(_CELL, (page.width - 2 * MARGIN) / len(self._cells))
-        if wide >= _LEAST_CELL:
-            items += self._drawn(wide, top + 16, step)
-        else:
-            wide *= len(self._cells)
-            items.append(Rectangle("cell", MARGIN, top + 16, wide, _TRACK, 3))
-            x = MARGIN + (wide - _LEAST_CELL) * self._cells.index(step) / max(len(self._cells) - 1, 1)
-            items.append(Rectangle("band", x, top + 13, _LEAST_CELL, _TRACK + 6, 2))
+        """Return a page with the bar of a step below it."""
+        step, top = self.steps[at], page.height - 4
+        each = min(_CELL, (page.width - 2 * MARGIN) / len(self._cells))
+        x, whole = MARGIN + each * self._cells.index(step), each * len(self._cells)
         height = page.height + 16 + _TRACK + MARGIN - 4
-        return replace(page, height=height, items=(replace(ground, height=height), *items))
-
-    def _drawn(self, wide: float, y: float, now: DrawnStep) -> Iterator[Shape]:
-        for index, cell in enumerate(self._cells):
-            x = MARGIN + index * wide
-            text = "…" if cell.is_gap else str(cell.begin)
-            shapes: list[Shape] = [Rectangle("cell", x, y, wide, _TRACK, 3)]
-            if cell == now:
-                shapes.append(Rectangle("band", x, y, wide, _TRACK, 3))
-            if advance(text, SMALL_SIZE) + 2 <= wide:
-                shapes.append(TextLine("small", x + wide / 2, y + 14, text, "middle"))
-            yield Group(tuple(shapes), COMING) if cell.begin > now.begin else Group(tuple(shapes))
+        items = (
+            Rectangle("page", 0, 0, page.width, height),
+            *page.items[1:],
+            TextLine("label", MARGIN, top + 8, f"{step.name} of 0..{self._last}"),
+            Rectangle("cell", MARGIN, top + 16, whole, _TRACK, 3),
+            Rectangle("band", min(x, MARGIN + whole - _LEAST_CELL), top + 16, max(each, _LEAST_CELL), _TRACK, 3),
+        )
+        return replace(page, height=height, items=items)
 
 
 def _merged(pages: Sequence[PageDrawing]) -> Iterator[TimedShape]:

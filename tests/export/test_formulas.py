@@ -13,12 +13,9 @@ from stepper.export.drawing.styles import Group
 from stepper.export.equations import equations
 from stepper.export.exporter import draw
 from stepper.export.figures.content import FigureContent
-from stepper.export.figures.figure import EdgeKind, NodeKind
+from stepper.export.figures.figure import EdgeKind
 from stepper.export.figures.loop_trace import loops_of
-from stepper.export.fitting import forms_for, narrowed
-from stepper.export.options import FigureView
-from stepper.export.picture import FigureRequest, Picture
-from stepper.export.views.static import cell_figure
+from stepper.export.views.static import rolled_figure
 from tests.export.runs import SAMPLES, sample
 from tests.models import Graph, carried, invariant, joined, last, sliced
 
@@ -121,7 +118,7 @@ def test_a_narrow_page_has_the_formula_below_the_iterations_and_below_the_cell()
     assert all(line in shown for line in formula("while_loop"))
 
 
-def test_the_cell_has_a_mark_for_each_end_and_back_edges_without_effect(tmp_path: Path) -> None:
+def test_a_body_as_its_port_map_has_its_formula_and_back_edges_without_effect(tmp_path: Path) -> None:
     net = Graph()
     x, start, body = net.parameter("x", dims=(3, 2)), net.parameter("start", dims=(1, 2)), net.body()
     row, state = body.parameter("row", dims=(1, 2)), body.parameter("state", dims=(1, 2))
@@ -133,16 +130,10 @@ def test_the_cell_has_a_mark_for_each_end_and_back_edges_without_effect(tmp_path
     path.write_text(path.read_text(encoding="utf-8").replace("</back_edges>", edge), encoding="utf-8")
     model = stepper.read_model(path)
     content = FigureContent(model=model, depth=0, cell=True)
-    made = cell_figure(model, loops_of(model)[0], content)
-    assert {(edge.source, edge.target) for edge in made.edges if edge.kind is EdgeKind.NO_EFFECT} == {
-        ("next", "inputs")
-    }
-    (mark,) = (node for node in made.nodes if node.kind is NodeKind.END)
-    (port,) = made.clusters[0].ports
-    assert mark.label == "last slice: ends" and port.ends == (mark.id,)
+    made = rolled_figure(model, loops_of(model)[0], content)
+    lost = [(edge.source, edge.target) for edge in made.edges if edge.kind is EdgeKind.NO_EFFECT]
+    assert lost == [(f"n{result.layer}", f"next{row.layer}")]
     assert "state_t = row_t + state_{t−1}" in made.equations
-    narrow = narrowed(made, list(forms_for(Picture(made, FigureRequest(FigureView.ROLLED)), content))[-3])
-    assert narrow.clusters[0].label == made.clusters[0].label, "the title is not cut"
 
 
 def test_a_name_that_has_the_index_already_gets_no_second_one(tmp_path: Path) -> None:

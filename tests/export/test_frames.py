@@ -11,7 +11,7 @@ import pytest
 
 import stepper
 from stepper.export.exporter import draw
-from stepper.export.figures.figure import EdgeKind, Figure
+from stepper.export.figures.figure import EdgeKind, Figure, PortRole
 from stepper.ir.model import Model
 from tests.export.reading_back import geometry
 from tests.export.reading_back.drawing import Drawing
@@ -105,29 +105,19 @@ def test_a_figure_says_where_the_rule_books_differ(tmp_path: Path) -> None:
     assert not any("OpenVINO" in line for line in plain.clusters[0].lines)
 
 
-def test_without_an_iteration_values_go_straight_through_and_all_outputs_are_drawn() -> None:
+def test_without_an_iteration_the_port_map_has_the_values_that_go_straight_through() -> None:
     made = draw(sample("while_loop"), {"start": np.int64(1)}, view="unrolled")
     figure = made.figure
-    (frame,) = figure.clusters
-    assert frame.idle and "0 iterations, body not run" in frame.lines
+    assert [frame.label for frame in figure.clusters] == ["body of 6 operations, not run"]
     lines = {node.label: node.lines for node in figure.nodes}
-    assert lines["steps_taken"] == ("output 0: i64[] = 0",) and lines["highest"] == ("output 1: i64[] = 1",)
-    assert lines["numbers"] == ("output 2: i64[0]",)
-    joined = {(edge.source, figure.by_id[edge.target].label): edge.kind for edge in figure.edges}
-    carried_out = {label for (_, label), kind in joined.items() if kind is EdgeKind.CARRIED}
-    assert carried_out == {"number", "steps", "peak", "steps_taken", "highest"}
-    (mark,) = [edge for edge in figure.edges if edge.kind is EdgeKind.ENDS]
-    assert "start_is_not_one" in figure.by_id[mark.source].label and figure.by_id[mark.target].label.endswith(
-        "does not start"
-    )
-    drawing = Drawing(made.text("svg"))
-    assert list(geometry.faults(drawing)) == []
-    bars, rim = drawing.boxes["end"].area, drawing.frames[frame.id].area
-    assert rim.x < bars.x and bars.bottom <= rim.y, "the mark stands before the frame, above its rim"
-    assert set(drawing.root.xpath("//*[@class='frame']/@fill")) == {"none"}, "in the legend, too"
+    assert lines["output 0 → steps_taken"] == ("i64[] = 0",) and lines["output 1 → highest"] == ("i64[] = 1",)
+    assert lines["output 2 → numbers"] == ("i64[0]",) and lines["none_yet"] == ("input 3: i64[] = 0",)
+    carried = [node.lines for node in figure.nodes if node.role is PortRole.CARRIED and node.cluster]
+    assert carried == [("i64[]", "first value = last value")] * 3
+    assert list(geometry.faults(Drawing(made.text("svg")))) == []
 
 
-def test_why_a_back_edge_has_no_effect_stands_in_red_at_its_cross(tmp_path: Path) -> None:
+def test_why_a_crossed_back_edge_has_no_effect_stands_in_its_frame(tmp_path: Path) -> None:
     net = Graph()
     x, h0, body = net.parameter("x", dims=(3, 2)), net.parameter("h0", dims=(1, 2)), net.body()
     row, h = body.parameter("row", dims=(1, 2)), body.parameter("h", dims=(1, 2))
@@ -141,13 +131,13 @@ def test_why_a_back_edge_has_no_effect_stands_in_red_at_its_cross(tmp_path: Path
     for options in ({}, {"preset": "paper"}, {"preset": "docs"}):
         drawing = Drawing(draw(path, view="rolled", **options).text("svg"))
         assert list(geometry.faults(drawing)) == []
-        (said,) = [one for one in drawing.words if one.style == "mark"]
-        assert said.text == "no effect: row is sliced,"
-        assert "each iteration gets its slice" in [one.text for one in drawing.words]
+        told = " ".join(word.text for frame in drawing.frames.values() for word in frame.words)
+        assert "row_next → row has no effect: the Parameter is sliced, so each iteration gets its slice" in told
+        (wire,) = [wire for wire in drawing.wires if wire.kind == "no-effect"]
         cross, *_ = drawing.root.xpath("//*[@class='cross']/@d")
         numbers = [float(one) for one in re.findall(r"[\d.]+", cross)]
         x, y = sum(numbers[::2]) / len(numbers[::2]), sum(numbers[1::2]) / len(numbers[1::2])
-        assert said.area.x - 24 <= x <= said.area.right + 24 and abs(said.y - y) <= 60, options
+        assert wire.touches(x, y), options
 
 
 def test_with_inputs_open_sizes_are_those_of_the_run_where_they_are_always_the_same() -> None:

@@ -9,9 +9,7 @@ import pytest
 
 import stepper
 from stepper.export.exporter import draw
-from stepper.export.figures.content import FigureContent
-from stepper.export.figures.loop_trace import find_loop, loops_of
-from stepper.export.views.static import cell_figure
+from stepper.export.figures.loop_trace import loops_of
 from stepper.ir.model import Model
 from tests.export.runs import NAMES, SAMPLES, sample
 from tests.models import Graph, carried, invariant, joined, last, sliced
@@ -74,8 +72,6 @@ def test_the_textbook_calls_ports_as_the_other_views_do_and_says_where_they_come
     assert ">xs<" not in narrow and "rate<" not in narrow, "the narrow page has no room for both names"
     rolled = draw(model, view="rolled", preset="paper").text("svg")
     assert "Parameter_7000" in rolled and "Parameter_59" in rolled
-    cell = cell_figure(model, find_loop(model, None), FigureContent()).by_id["inputs"]
-    assert cell.lines == ("sliced: Parameter_7000 ← xs; the same each time: Parameter_59 ← rate",)
 
 
 def test_results_of_one_name_are_told_apart_in_all_views(tmp_path: Path) -> None:

@@ -136,7 +136,7 @@ def test_what_ended_the_loop_is_drawn_in_values(name: str, source: str, words: t
 
 def test_what_kept_a_loop_from_beginning_is_said_in_values() -> None:
     made = draw(sample("while_loop"), {"start": np.int64(1)}, view="unrolled")
-    assert "condition was false at the start" in made.figure.clusters[0].lines
+    assert "condition was false at the start" in made.figure.facts
     assert "no iteration ran: start = 1, so NotEqual(start, 1) is false" in made.figure.facts
     page = draw(sample("while_loop"), {"start": np.int64(5)}, view="unrolled", direction="right", width=317)
     assert page.page is not None and "number' = 1, so NotEqual(number', 1) is false" in page.page.description
@@ -171,7 +171,7 @@ def test_a_loop_without_an_iteration_is_a_figure_too(tmp_path: Path) -> None:
     graph.result(graph.loop("never", body, 0, True, [carried(x, state, result)], [last(result)])[0])
     picture = draw(graph.read(tmp_path), {"x": np.ones(1, np.float32)})
     assert "No iteration ran: trip count is 0" in picture.figure.description
-    assert [frame.idle for frame in picture.figure.clusters] == [True]
+    assert [frame.label for frame in picture.figure.clusters] == ["body of 1 operation, not run"]
     assert "<svg" in picture.text("svg")
 
 

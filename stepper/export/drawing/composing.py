@@ -450,20 +450,12 @@ class _PagePlace:
         return Rectangle("square", x - _PORT, y - _PORT, 2 * _PORT, 2 * _PORT)
 
     def mark(self, mark: EndMark) -> Group:
-        """Return the final bar of music, thin and thick, on the rim of a frame; or across a wire before it."""
-        if mark.is_before:
-            x, y = self._x(mark.x), self.dy + mark.y * ROW
-            items: list[Shape] = [
-                stroke(style, (x - 2 * _BAR, y - at), (x + 2 * _BAR, y - at))
-                for style, at in (("thin", 7), ("bar", 2.5))
-            ]
-            text = TextLine("small", x + 2 * _BAR + 6, y - 3, mark.node.label)
-        else:
-            x, y = self.dx + mark.x * CELL, self._y(mark.y)
-            inwards = 1 if mark.at_left else -1
-            items = end_bars(x + 7 * inwards, x + 2 * inwards, y - _BAR, y + _BAR)
-            anchor, below = "start" if mark.at_left else "end", ROW if mark.says_below else 4
-            text = TextLine("small", x + 12 * inwards, y + below, mark.node.label, anchor)
+        """Return the final bar of music, thin and thick, on the rim of a frame."""
+        x, y = self.dx + mark.x * CELL, self._y(mark.y)
+        inwards = 1 if mark.at_left else -1
+        items = end_bars(x + 7 * inwards, x + 2 * inwards, y - _BAR, y + _BAR)
+        anchor, below = "start" if mark.at_left else "end", ROW if mark.says_below else 4
+        text = TextLine("small", x + 12 * inwards, y + below, mark.node.label, anchor)
         return Group((*items, text), classes_of(mark.node), mark.node.id, mark.node.title)
 
     def line(self, line: Polyline, gaps: Gaps) -> Group:

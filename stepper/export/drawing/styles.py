@@ -198,7 +198,6 @@ of-input | fill: in-edge
 of-output | fill: out-edge
 of-carried | fill: back
 cell | fill: body; stroke: edge; stroke-width: 1
-idle-cell | fill: none; stroke: edge; stroke-width: 1; stroke-dasharray: 2 3
 lane dots tear hair input-wire output-wire | fill: none; stroke-linejoin: round
 lane | stroke: back; stroke-width: 1.3
 lane-tip | fill: back

@@ -38,6 +38,7 @@ from stepper.export.figures.drawn_graph import (
 )
 from stepper.export.figures.figure import (
     SIDES,
+    Arrangement,
     Cluster,
     EdgeKind,
     Figure,
@@ -107,12 +108,6 @@ class FramePorts:
     def drawn(self, inner: Callable[[Body, int], str], marks: Mapping[int, tuple[str, ...]]) -> tuple[FramePort, ...]:
         """Return all ports; `inner` gives the box of a Parameter or Result, `marks` the end marks by input."""
         return (*self._inputs(inner, marks), *self._outputs(inner))
-
-    def to_mark(self, way: WayToEnd, mark: str) -> FramePort:
-        """Return the port of an input that ends the loop, from which a wire leads to the mark alone."""
-        source = self._outer.sources[self._layer.id][way.input]
-        words = () if source is None else tuple(self._words(way.input, source))
-        return FramePort(way.input, words, (mark,))
 
     def _inputs(self, inner: Callable[[Body, int], str], marks: Mapping[int, tuple[str, ...]]) -> Iterator[FramePort]:
         for index, source in enumerate(self._outer.sources[self._layer.id]):
@@ -646,8 +641,10 @@ def _signs(figure: Figure) -> Iterator[LegendSign]:
         for edge in figure.edges
         if edge.source != edge.target
     )  # else it is not drawn
+    is_listed = figure.arrangement in (Arrangement.PORT_LISTS, Arrangement.PORT_LIST)
     for node in figure.nodes:
-        yield from _signs_of_node(node)
+        if node.cluster or not is_listed:  # else words stand for it
+            yield from _signs_of_node(node)
     for frame in figure.clusters:
         if frame.idle:
             yield LegendSign.IDLE

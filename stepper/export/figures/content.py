@@ -33,8 +33,8 @@ class FigureContent(Record):
     not computed here; such boxes have a mark. Constants that are drawn inline or as boxes are read from `model`. Of
     `blocks` that repeat each is drawn, or one (None: one in a large figure). `limits` are those that conditions imply,
     by id() of the graph and by the loop's id in it; `differences` are those from another run. `expressions`: what one
-    operation alone reads is in the box of that; `cell`: a rolled body is one box between what goes in and comes out,
-    with its `formula`. `never_begun` are loops that a run entered without an iteration, by id() of the graph and id;
+    operation alone reads is in the box of that; `cell`: a rolled body is its port map.
+    `never_begun` are loops that a run entered without an iteration, by id() of the graph and id;
     `sizes` those of its values of which the file leaves one open, by id() of the graph, layer and output.
     """
 
@@ -44,7 +44,6 @@ class FigureContent(Record):
     carried: bool = False
     expressions: bool = False
     cell: bool = False
-    formula: bool = True
     never_begun: frozenset[tuple[int, int]] = frozenset()
     sizes: Mapping[tuple[int, int, int], tuple[int, ...]] = field(default_factory=dict)
     values: ValueDetail = ValueDetail.NONE

@@ -352,10 +352,6 @@ class DrawnGraph(Record, dict=True):
         """How many boxes there are where each operation of an expression has its own."""
         return sum(len(node.layers) if node.is_folded else 1 for node in self.nodes)
 
-    def operations_of(self, key: int) -> tuple[int, ...]:
-        """Return the layers of a box in file order, without the Constants."""
-        return tuple(sorted(self.node(key).layers))
-
 
 USUAL: Final = FoldingOptions()
 WHOLE_EXPRESSIONS: Final = sys.maxsize

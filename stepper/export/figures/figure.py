@@ -65,15 +65,14 @@ BACKWARD: Final = (EdgeKind.BACK, EdgeKind.NO_EFFECT)
 
 
 class Arrangement(StrEnum):
-    """Arrangement on the page: ranks of a graph, iterations one below the other, a port map in columns, as a
-    list, or as two lists side by side.
+    """Arrangement on the page: ranks of a graph, iterations one below the other, or a port map as lists of what goes
+    into and out of each body, side by side or one below the other.
     """
 
     LAYERED = "layered"
     ITERATIONS = "iterations"
-    PORT_MAP = "port map"
-    PORT_LIST = "port list"
     PORT_LISTS = "port lists"
+    PORT_LIST = "port list"
 
 
 class LegendSign(StrEnum):
@@ -267,10 +266,10 @@ class FramePort(Record):
 class Cluster(Record):
     """A body, a side of an If or an iteration, drawn as a frame round its nodes; `parent` is "" at the top.
 
-    `idle`: a side of an If that did not run, or a loop without an iteration; `is_passed`: what would be carried goes
-    straight through it. `state` is that of its outputs, PARTS where two runs part inside of it. `ports` are those on
-    its rim. `level`: how many frames are around it. `place` is that in an iteration of a run, `site` that among bodies
-    that are drawn inside of each other. `shows` is the body of a loop, or the side of an If, that it is around.
+    `idle`: a side of an If that did not run, or a loop without an iteration. `state` is that of its outputs, PARTS
+    where two runs part inside of it. `ports` are those on its rim. `level`: how many frames are around it. `place` is
+    that in an iteration of a run, `site` that among bodies that are drawn inside of each other. `shows` is the body of
+    a loop, or the side of an If, that it is around.
     """
 
     id: str
@@ -283,7 +282,6 @@ class Cluster(Record):
     ports: tuple[FramePort, ...] = ()
     level: int = 0
     place: IterationPlace | None = None
-    is_passed: bool = False
     state: ValueState = ValueState.NONE
     site: FigureSite = FigureSite((), "")
     shows: InnerBody | None = None

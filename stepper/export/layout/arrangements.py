@@ -1,4 +1,4 @@
-"""Layouts of whole figures: graphs in ranks, iterations below each other, port maps and lists of ports.
+"""Layouts of whole figures: graphs in ranks, iterations below each other, port maps as lists.
 
 Of an unrolled trace one iteration is laid out once, repeated downwards, and joined by wires in between. Outer inputs
 stand above, outputs below. What leads past iterations runs in buses: slices on the left, pieces of concatenated outputs
@@ -7,12 +7,10 @@ on the right.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from stepper.export.figures.figure import (
     Arrangement,
@@ -346,15 +344,11 @@ _WIDEST: Final = 150
 """Pixels of a line of words beside a wire."""
 
 
-def arrange_port_list(figure: Figure) -> FigureLayout:
-    """Return what goes in above and what comes out below, one entry a wire; of an If lists for each side."""
-    return _joined((part for cluster in figure.clusters for part in _lists(figure, cluster)), is_row=False)
-
-
-def arrange_port_lists(figure: Figure) -> FigureLayout:
-    """Return what goes in on the left and what comes out on the right; of an If the sides below one another."""
-    rows = (_joined(_lists(figure, cluster), is_row=True) for cluster in figure.clusters)
-    return _joined(rows, is_row=False)
+def arrange_ports(figure: Figure) -> FigureLayout:
+    """Return what goes into each body and what comes out, an entry a wire; the bodies one below the other."""
+    is_row = figure.arrangement is Arrangement.PORT_LISTS
+    bodies = (_joined(_lists(figure, cluster), is_row=is_row) for cluster in figure.clusters)
+    return _joined(bodies, is_row=False)
 
 
 def _joined(parts: Iterable[FigureLayout], *, is_row: bool) -> FigureLayout:
@@ -370,15 +364,14 @@ def _joined(parts: Iterable[FigureLayout], *, is_row: bool) -> FigureLayout:
 
 def _lists(figure: Figure, cluster: Cluster) -> Iterator[FigureLayout]:
     """Yield the lists of a body: what goes in and what comes out."""
-    side = f"{cluster.label}: " if len(figure.clusters) > 1 else ""
-    nodes = [node for node in figure.nodes_in[cluster.id] if node.kind is not NodeKind.GROUP]
-    for inwards, title in ((True, "into the body"), (False, "out of the body")):
-        found = [node for node in nodes if (node.kind is NodeKind.PARAMETER) is inwards]
+    for inwards, way in ((True, "into"), (False, "out of")):
+        found = [node for node in figure.nodes_in[cluster.id] if (node.kind is NodeKind.PARAMETER) is inwards]
         if found:
+            title = f"{way} the {cluster.label}"
             drawing = FigureLayout()
-            drawing.texts.append(Text(0, 0, f"{side}{title}", "title", "start"))
+            drawing.texts.append(Text(0, 0, title, "title", "start"))
             drawing.height = _entries(figure, drawing, found, 2, inwards=inwards)
-            drawing.width = max(drawing.width, columns(f"{side}{title}", bold=True))
+            drawing.width = max(drawing.width, columns(title, bold=True))
             yield drawing
 
 
@@ -398,7 +391,8 @@ def _entries(figure: Figure, drawing: FigureLayout, nodes: list[FigureNode], y: 
             begin = beside if inwards else wide - 1
             end = begin + WIRE - 1
             segments = (Segment(begin, row, end, row),)
-            drawing.lines.append(Polyline(edge.kind, segments, (), edge.label, rights=((end, row),)))
+            crosses = ((begin + 1, row),) if edge.kind is EdgeKind.NO_EFFECT else ()
+            drawing.lines.append(Polyline(edge.kind, segments, (), edge.label, rights=((end, row),), crosses=crosses))
             for at, line in enumerate(lines):
                 place = row - (len(lines) - 1) / 2 + at
                 if inwards:
@@ -421,152 +415,17 @@ def _words(figure: Figure, node: FigureNode, *, inwards: bool) -> Iterator[tuple
         if edge.kind in (EdgeKind.BACK, EdgeKind.NO_EFFECT):
             yield edge, tuple(wrapped(" ".join(other.texts), _WIDEST, SMALL_SIZE))
             continue
-        told = ", ".join((*other.lines, *([edge.label] if edge.label else [])))
-        yield edge, (other.label, *wrapped(told, _WIDEST, SMALL_SIZE), *edge.details)
-
-
-GAP: Final = 2
-TOP: Final = 5
-FRAME: Final = 3
-STEP: Final = 2
-_PORT_MAP_WIDEST: Final = 121
-"""Cells of a map of 1,000 pixels, margins included."""
-_FORMS: Final = ((None, 8), (130, 8), (130, 5), (90, 5), (60, 5))
-"""Pixels of a line of how a port cuts or joins (None: all in one), and free cells beside it."""
-
-
-def arrange_port_map(figure: Figure) -> FigureLayout:
-    """Return one row an edge; a box that has several edges is as high as they need.
-
-    Where it would be wider than a page, how ports cut and join is told in several lines.
-    """
-    for line, free in _FORMS:
-        edges = tuple(_in_lines(edge, line) for edge in figure.edges)
-        made = _PortMapLayout(replace(figure, edges=edges), free).drawing
-        if made.width <= _PORT_MAP_WIDEST:
-            break
-    return made
-
-
-def _in_lines(edge: FigureEdge, line: int | None) -> FigureEdge:
-    if line is None:
-        return edge
-    return replace(
-        edge, details=tuple(part for text in edge.details for part in wrapped(text, line, SMALL_SIZE, behind=","))
-    )
-
-
-class _PortMapLayout:
-    """Layout of a port map under construction."""
-
-    def __init__(self, figure: Figure, free: int) -> None:
-        self.figure, self.drawing = figure, FigureLayout()
-        self.inside = tuple(node for cluster in figure.clusters for node in figure.nodes_in[cluster.id])
-        self.into = [edge for edge in figure.edges if edge.source not in {node.id for node in self.inside}]
-        self.out = [edge for edge in figure.edges if edge not in self.into]
-        left = [figure.by_id[id] for id in dict.fromkeys(edge.source for edge in self.into)]
-        right = [figure.by_id[id] for id in dict.fromkeys(edge.target for edge in self.out)]
-        titles = max((title_width(cluster) - 2 * GAP for cluster in figure.clusters), default=0)
-        self.widths = [_width(left), max(_width(self.inside), titles), _width(right)]
-        self.elbows = [_elbows([edge.source for edge in self.into]), _elbows([edge.target for edge in self.out])]
-        self.gaps = [
-            _labels(edges) + free + STEP * len(elbows)
-            for edges, elbows in zip((self.into, self.out), self.elbows, strict=True)
-        ]
-        self.middle = self.widths[0] + self.gaps[0]
-        self.right = self.middle + self.widths[1] + self.gaps[1]
-        self.rows: dict[str, tuple[int, int]] = {}
-        self._draw(left, right)
-
-    def _draw(self, left: list[FigureNode], right: list[FigureNode]) -> None:
-        y = TOP
-        for cluster in self.figure.clusters:
-            begin = y - FRAME
-            y = self._rows(cluster, y)
-            frame = FrameShape(cluster, self.middle - GAP, begin, self.widths[1] + 2 * GAP, y - begin)
-            self.drawing.frames.append(frame)
-            self.drawing.height = y + 1
-            y += 1 + FRAME
-        self.drawing.width = self.right + (self.widths[2] if right else 0)
-        following = any(edge.kind in (EdgeKind.BACK, EdgeKind.NO_EFFECT) for edge in self.out)
-        for x, text in ((0, "outside"), (self.right, "outside and next iteration" if following else "outside")):
-            if left if x == 0 else right:
-                self.drawing.texts.append(Text(x, 0, text, "title", "start"))
-                self.drawing.width = max(self.drawing.width, x + columns(text, bold=True))
-
-    def _rows(self, cluster: Cluster, y: int) -> int:
-        """Return the boxes of one body with all that leads in and out; the row below the last."""
-        for node in self.figure.nodes_in[cluster.id]:
-            into = [edge for edge in self.into if edge.target == node.id]
-            out = [edge for edge in self.out if edge.source == node.id]
-            height = size_of(node)[1]
-            rows = y
-            for edge in [*into, *out]:
-                other = edge.source if edge in into else edge.target
-                if other not in self.rows:
-                    column = 0 if edge in into else self.right
-                    self._box(self.figure.by_id[other], column, rows, self.widths[0 if edge in into else 2])
-                self._line(edge, rows, inwards=edge in into)
-                rows += max(size_of(self.figure.by_id[other])[1], 2 + max(len(edge.details) - 1, 0)) + 1
-            tall = max(height, rows - y - 1)
-            self._box(node, self.middle, y, self.widths[1], tall)
-            y += tall + 1
-        return y
-
-    def _box(self, node: FigureNode, x: int, y: int, width: int, height: int | None = None) -> None:
-        tall = height or size_of(node)[1]
-        self.rows[node.id] = (y, tall)
-        self.drawing.boxes.append(BoxShape(node, x, y, width, tall))
-
-    def _line(self, edge: FigureEdge, row: int, *, inwards: bool) -> None:
-        """Draw an edge in its row; where its other end is in another row, it bends there first."""
-        begin, end = (self.widths[0] - 1, self.middle - 1)
-        if not inwards:
-            begin, end = self.middle + self.widths[1] - 1, self.right - 1
-        y = row + 1
-        top, tall = self.rows[edge.source if inwards else edge.target]
-        other = y if top <= y < top + tall else top + 1
-        first, last = (other, y) if inwards else (y, other)
-        segments: tuple[Segment, ...] = (Segment(begin, y, end, y),)
-        if other != y:
-            left, right = self.elbows
-            elbow = begin + 1 + STEP * left[edge.source] if inwards else end - 2 - STEP * right[edge.target]
-            segments = (
-                Segment(begin, first, elbow, first),
-                segment(elbow, first, elbow, last),
-                Segment(elbow, last, end, last),
-            )
-        crosses = ((begin + 5, y),) if edge.kind is EdgeKind.NO_EFFECT else ()
-        made = Polyline(edge.kind, segments, (), edge.label, rights=((end, last),), crosses=crosses)
-        self.drawing.lines.append(made)
-        middle = (begin + end + (-GAP if inwards else GAP)) / 2  # of what is outside of the frame
-        self.drawing.texts.append(Text(middle, y - 0.85, edge.label, "small"))
-        for at, line in enumerate(edge.details):
-            self.drawing.texts.append(Text(middle, y + 0.6 + at, line, "small"))
-
-
-def _width(nodes: list[FigureNode] | tuple[FigureNode, ...]) -> int:
-    return largest([(0, 0), *(size_of(node) for node in nodes)])[0]
-
-
-def _labels(edges: list[FigureEdge]) -> int:
-    """Return the room for the longest label of a column's edges: the role above the line, the details below."""
-    texts = [text for edge in edges for text in (edge.label, *edge.details)]
-    return max((columns(text, SMALL_SIZE) for text in texts), default=4)
-
-
-def _elbows(ends: list[str]) -> dict[str, int]:
-    """Return the column of the bend for each end with several edges."""
-    return {id: index for index, id in enumerate(id for id, count in Counter(ends).items() if count > 1)}
+        texts = (*other.lines, *filter(None, (edge.label,)))
+        lines = wrapped(", ".join(texts), _WIDEST, SMALL_SIZE)
+        if len(lines) > 1:
+            lines = [line for text in texts for line in wrapped(text, _WIDEST, SMALL_SIZE)]
+        yield edge, (other.label, *lines, *edge.details)
 
 
 def arranged(figure: Figure) -> FigureLayout:
     """Return the figure laid out by our own layout."""
-    arrange: dict[Arrangement, Callable[[Figure], FigureLayout]] = {
-        Arrangement.LAYERED: lambda figure: arranged_content(figure, "", {}).drawing,
-        Arrangement.ITERATIONS: arrange_iterations,
-        Arrangement.PORT_MAP: arrange_port_map,
-        Arrangement.PORT_LIST: arrange_port_list,
-        Arrangement.PORT_LISTS: arrange_port_lists,
-    }
-    return arrange[figure.arrangement](figure)
+    if figure.arrangement is Arrangement.LAYERED:
+        return arranged_content(figure, "", {}).drawing
+    if figure.arrangement is Arrangement.ITERATIONS:
+        return arrange_iterations(figure)
+    return arrange_ports(figure)

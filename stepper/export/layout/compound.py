@@ -43,10 +43,6 @@ from stepper.export.layout.layered import (
 
 SIDE: Final = 2
 _TITLE: Final = 2
-_SPARE: Final = 3
-"""Rows for the words at a back edge without effect where there is no other room for them."""
-_LEAST_RUN: Final = 5
-"""Columns of a line with a cross."""
 _SIDE_THAT_RAN: Final = "from the side that ran"
 _APART: Final = 4
 """Columns between two ports whose places are free."""
@@ -135,16 +131,12 @@ class Framed:
         self.mark_at_left = self._is_mark_at_left()
         self.above = self._wires(self.inputs)
         self.below = self._wires(self.outputs)
-        self.counted = next((port for port in self.inputs if self._is_mark(port) and not cluster.is_passed), None)
+        self.counted = next((port for port in self.inputs if self._is_mark(port)), None)
         self.title = 0
         self.band = int(self.counted is not None)
         self.dx, self.width = self._settled(least)
-        self.drawing, self.spare = FigureLayout(), 0
+        self.drawing = FigureLayout()
         self._draw()
-        if not self._say_why():  # room above the channel
-            self.drawing, self.spare = FigureLayout(), _SPARE
-            self._draw()
-            self._say_why()
         self.ways = {end: wire.column for wire in (*self.above, *self.below) if wire.port for end in wire.port.ends}
         self.pins = Pins(self._columns(self.above), self._columns(self.below))
 
@@ -292,7 +284,7 @@ class Framed:
         apart = cluster.kind is NodeKind.BLOCK  # squares on its rim, and no wire that begins or ends within
         named = [any(apart or port.words for port in ports) for ports in (self.inputs, self.outputs)]
         rim, band = int(named[0]), self.band
-        begin = rim + band + _TITLE + len(cluster.lines) + self.spare
+        begin = rim + band + _TITLE + len(cluster.lines)
         lanes, tails = (
             [_Wire(lane.column, [self._turn(lane, is_output=is_output)]) for lane in self.lanes]
             for is_output in (False, True)
@@ -318,8 +310,6 @@ class Framed:
             self._draw_lane(lane, head, _flipped(tail, bottom + deep - 1), top)
         self._say_what_joins(end)
         self._draw_marks(rim, last - 1, top)
-        reach = (mark.x + 3 + columns(mark.node.label, SMALL_SIZE) for mark in drawing.marks if mark.is_before)
-        drawing.width = max([drawing.width, *reach])
         self._name_ports(rim, end)
 
     def _turn(self, lane: _Lane, *, is_output: bool) -> _End:
@@ -340,8 +330,7 @@ class Framed:
         parts += [segment(end.column, path.row, end.column, top + end.row) for end in wire.ends]
         heads = tuple((end.column, top + end.row) for end in wire.ends if end.has_head)
         downs = tuple((end.column, top + end.row) for end in wire.ends if end.is_frame)
-        kind = EdgeKind.CARRIED if self.cluster.is_passed else EdgeKind.PORT
-        line = Polyline(kind, tuple(parts), heads, ups=((wire.column, rim),), downs=downs)
+        line = Polyline(EdgeKind.PORT, tuple(parts), heads, ups=((wire.column, rim),), downs=downs)
         self.drawing.lines.append(line)
 
     def _draw_exit(self, wire: _Wire, path: _Path, end: int, top: int) -> None:
@@ -349,8 +338,7 @@ class Framed:
         parts = [segment(column, row, column, path.row) for column, row in begins]
         parts += [segment(wire.column, path.begin, wire.column, end - 1), *path.segments]
         ups = tuple(cell for cell, one in zip(begins, wire.ends, strict=True) if one.is_frame)
-        kind = EdgeKind.CARRIED if self.cluster.is_passed else EdgeKind.PORT
-        line = Polyline(kind, tuple(parts), (), ups=ups, downs=((wire.column, end - 1),))
+        line = Polyline(EdgeKind.PORT, tuple(parts), (), ups=ups, downs=((wire.column, end - 1),))
         self.drawing.lines.append(line)
 
     def _say_what_joins(self, end: int) -> None:
@@ -382,35 +370,11 @@ class Framed:
         crosses = ((lane.column, (min(rows) + max(rows)) // 2),) if lane.edge.kind is EdgeKind.NO_EFFECT else ()
         self.drawing.lines.append(Polyline(lane.edge.kind, tuple(parts), heads, name, crosses=crosses))
 
-    def _say_why(self) -> bool:
-        """Say at their crosses why back edges have no effect, where there is room; False where there is too little."""
-        said = [self._say_why_of(lane) for lane in self.lanes]
-        return all(said)
-
-    def _say_why_of(self, lane: _Lane) -> bool:
-        if lane.edge.kind is not EdgeKind.NO_EFFECT or not lane.edge.details:
-            return True
-        at = next(at for at, line in enumerate(self.drawing.lines) if line.crosses and line.title == lane.edge.label)
-        line, first = self.drawing.lines[at], f"no effect: {lane.edge.details[0]}"
-        for texts in ((first, *lane.edge.details[1:]), ("no effect:", *lane.edge.details)):
-            size = max(columns(text, SMALL_SIZE, bold=not row) for row, text in enumerate(texts)), len(texts)
-            place = _beside(self.drawing, line, lane.column, size)
-            if place is not None:
-                (x, y), cross = place
-                self.drawing.lines[at] = line._replace(crosses=(cross,))
-                side, anchor = (x, "start") if cross[0] < x + size[0] // 2 else (x + size[0], "end")
-                for row, text in enumerate(texts):
-                    self.drawing.texts.append(Text(side, y + row, text, "small" if row else "mark", anchor))
-                return True
-        return False
-
     def _draw_marks(self, rim: int, row: int, top: int) -> None:
         """Draw the marks of the trip count and of the condition, with the dotted wires to them."""
         for wire in self.above:
             for end in wire.port.ends if wire.port is not None else ():
-                if end in self.marks and self.cluster.is_passed:
-                    self.drawing.marks.append(EndMark(self.marks[end], wire.column, rim, is_before=True))
-                elif end in self.marks:
+                if end in self.marks:
                     parts = (
                         Segment(wire.column, rim, wire.column, rim),
                         Segment(wire.column, rim, self.width - 2, rim),
@@ -435,8 +399,7 @@ class Framed:
         for wires, row, edge in ((self.above, rim - 1, rim), (self.below, end, end)):
             free, following = 0, [*(wire.column for wire in wires), self.width + 2][1:]
             for wire, after in zip(wires, following, strict=True):
-                if not (self.cluster.is_passed and self._is_mark(wire.port)):
-                    self.drawing.ports.append(PortShape(wire.column, edge))
+                self.drawing.ports.append(PortShape(wire.column, edge))
                 free = self._name_port(wire, row, free, after)
 
     def _name_port(self, wire: _Wire, row: int, free: int, after: int) -> int:
@@ -451,51 +414,6 @@ class Framed:
                 self.drawing.texts.append(Text(column + 1.6, row, words, "small", "start"))
                 return column + 3 + room
         return column + 1
-
-
-def _beside(
-    drawing: FigureLayout, line: Polyline, lane: int, size: tuple[int, int]
-) -> tuple[tuple[int, int], tuple[int, int]] | None:
-    """Return a free place for words of a size beside the lane of a line or above it, and a cell for its cross there."""
-    width, height = size
-    low, high = min(part.y0 for part in line.segments), max(part.y1 for part in line.segments)
-    middle = (low + high) // 2
-    for y in sorted(range(low + 1, high - height), key=lambda y: abs(y - middle)):
-        for x in (lane + 2, lane - 1 - width):
-            if _is_free(drawing, x, y, size):
-                return (x, y), (lane, y)
-    for part in line.segments:
-        if part.y0 == part.y1 == low and part.x1 - part.x0 >= _LEAST_RUN:
-            for x in range(max(1, part.x1 - 1 - width), max(part.x0 - width, 0), -1):
-                if _is_free(drawing, x, low - height, size):
-                    return (x, low - height), (min(max(x + 1, part.x0 + 2), part.x1 - 2), low)
-    left = min(part.x0 for part in line.segments)
-    x = lane - 1 if lane == left else lane + 2 - width
-    for y in range(low - height - 1, max(low - height - _SPARE - 1, 0), -1):  # other lines turn between
-        if _is_free(drawing, x, y, size):
-            return (x, y), (lane, low + 1)
-    return None
-
-
-def _is_free(drawing: FigureLayout, x: int, y: int, size: tuple[int, int]) -> bool:
-    """True if nothing is drawn in a rectangle of cells within the frame."""
-    right, bottom = x + size[0] - 1, y + size[1] - 1
-    frame, inner = drawing.frames[0], drawing.frames[1:]
-    title = title_width(frame.cluster) - 2 * SIDE
-    above = frame.y + frame.title[1] + _TITLE - 1 + len(frame.cluster.lines)
-    shapes: list[FrameShape | BoxShape] = [*inner, *drawing.boxes]
-    areas = [(one.x, one.y, one.x + one.width, one.y + one.height) for one in shapes]
-    areas += [(part.x0, part.y0, part.x1, part.y1) for line in drawing.lines for part in line.segments]
-    areas += [(*head, *head) for line in drawing.lines for head in line.heads]
-    areas += [(frame.title[0], frame.y, frame.title[0] + title + 1, above)]
-    for text in drawing.texts:
-        wide = columns(text.text, SMALL_SIZE, bold=True)
-        left = int(text.x - {"start": 0, "middle": wide / 2, "end": wide}[text.anchor])
-        areas.append((left, int(text.y), left + wide, int(text.y)))
-    areas += [(left, top, left + wide, top + high - 1) for left, top, wide, high in (one.area for one in drawing.marks)]
-    if not (x > 0 and right < frame.width - 1 and frame.y < y and bottom < frame.y + frame.height - 1):
-        return False
-    return not any(x <= x1 and x0 <= right and y <= y1 and y0 <= bottom for x0, y0, x1, y1 in areas)
 
 
 class _Path(NamedTuple):
@@ -644,8 +562,7 @@ def _edges_within(figure: Figure, items: Mapping[str, object]) -> list[FigureEdg
         if source == edge.source and target == edge.target:
             found[edge] = None
         elif source != target:
-            is_before = target in figure.clusters_by_id and figure.clusters_by_id[target].is_passed
-            kind = EdgeKind.PORT if edge.kind is EdgeKind.ENDS and not is_before else edge.kind
+            kind = EdgeKind.PORT if edge.kind is EdgeKind.ENDS else edge.kind
             led = FigureEdge(source, target, kind, output=edge.output, enters=edge.enters, leaves=edge.leaves)
             found[led] = None
     return list(found)

@@ -50,8 +50,7 @@ class PortShape(NamedTuple):
 class EndMark(NamedTuple):
     """A mark at which a loop ends: a bar on the right (or left) rim of a frame, whose outer side `x` is, in row `y`.
 
-    `says_below`: its words stand below the wire that leads to it, not at its end. `is_before`: it lies across the wire
-    in column `x`, on the upper edge of row `y`, before a frame that is not entered.
+    `says_below`: its words stand below the wire that leads to it, not at its end.
     """
 
     node: FigureNode
@@ -59,15 +58,6 @@ class EndMark(NamedTuple):
     y: int
     at_left: bool = False
     says_below: bool = False
-    is_before: bool = False
-
-    @property
-    def area(self) -> tuple[int, int, int, int]:
-        """Left column, row, width and height of bar and words."""
-        width = columns(self.node.label, SMALL_SIZE) + 2
-        if self.is_before:
-            return self.x, self.y - 1, width + 1, 1
-        return (self.x if self.at_left else self.x - width), self.y, width, 2 if self.says_below else 1
 
 
 class Polyline(NamedTuple):

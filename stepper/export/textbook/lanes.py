@@ -111,7 +111,7 @@ class LaneKind(StrEnum):
 class ValueLane(Record, dict=True):
     """A value over the iterations: entering (carried), cut for (sliced) or made by each of them (joined).
 
-    `form` is type and shape of the whole. `passing` is what came in, or went out, where no iteration ran.
+    `form` is type and shape of the whole.
     `grows`: it is carried and has a piece more after each iteration. `origin` is the name of what a slice is cut from,
     where the Parameter that gets it has another one. `places` are those of the slices or pieces on their axis, by
     iteration, unless they are the numbers of the iterations; `course` says how the axis is cut where it is not so.
@@ -122,7 +122,6 @@ class ValueLane(Record, dict=True):
     name: str
     values: Mapping[int, ValueSummary]
     form: str = ""
-    passing: str = ""
     grows: bool = False
     origin: str = ""
     places: Mapping[int, str] = {}
@@ -192,7 +191,6 @@ def textbook(trace: LoopTrace, model: Model | None) -> Textbook:
             LaneKind.CARRIED,
             names[entry.parameter],
             _values(trace, entry.parameter),
-            passing="" if entry.input is None else trace.came.get(entry.input, ""),
             grows=entry.parameter in collected,
             told_by=_told_by(trace, roles.merged_from[entry.parameter]),
         )
@@ -276,7 +274,6 @@ def _sliced(
             name,
             _values(trace, entry.parameter),
             (trace.input_form(entry.input) if places else "") or form,
-            trace.came.get(entry.input, ""),
             origin="" if origin == name else origin,
             places=places,
             course=_course(entry.slicing) if places else "",
@@ -300,7 +297,6 @@ def _outputs(trace: LoopTrace, grown: Mapping[int, Growth], names: Mapping[int, 
             f"output {entry.output}",
             _values(trace, made.layer, made.output),
             _form(trace, entry.output),
-            trace.left.get(entry.output, ""),
             places={one.number: str(order[one.number]) for one in trace.iterations if order},
         )
         lanes.append(lane)

@@ -38,7 +38,7 @@ from stepper.export.drawing.styles import (
     stroke,
     text_width,
 )
-from stepper.export.figures.drawn_graph import ValueSummary, shortened, shortened_names
+from stepper.export.figures.drawn_graph import ValueSummary, shortened_names
 from stepper.export.fonts import advance, wrapped
 from stepper.export.options import Preset
 from stepper.export.picture import FigureRequest
@@ -81,7 +81,6 @@ _DEPTH: Final = 2.2
 """Teeth of a torn edge: their height, and how far they reach to both sides."""
 _NARROW_NAMES: Final = (11, 8, 6)
 """Letters of names on a narrow page; fewer where there is no room even for few iterations."""
-_LONGEST_PASSING: Final = 18
 _IN_BOX: Final = 9.5
 """From the top of a small box to the base line of its number, above its lanes."""
 _SMALL_CELL: Final = 12.6
@@ -184,7 +183,7 @@ def _forms(outputs: Sequence[ValueLane], *, is_slide: bool, legend: bool) -> Ite
 
 def _rows(book: Textbook) -> int:
     """Return how many lanes go through the boxes."""
-    return len(book.carried) + (bool(book.conditions) or not book.count)
+    return len(book.carried) + bool(book.conditions)
 
 
 def _height(rows: int, words: int) -> float:
@@ -195,7 +194,7 @@ def _height(rows: int, words: int) -> float:
 def _with_texts(book: Textbook, plans: Sequence[_Plan], *, is_wide: bool) -> Iterator[tuple[_Plan, CellText]]:
     """Yield the plans, each with what may stand in the boxes, the most first: no iteration is left out for it."""
     room = int((_height(_rows(book), 0) - 7) / _LINE) - 1
-    formula = formula_text(book.work, SMALL, room) if book.count else None
+    formula = formula_text(book.work, SMALL, room)
     texts = (*([] if formula is None else [formula]), *cell_texts(book.work, room - bool(book.branch), is_wide=is_wide))
     for plan in plans:
         yield from ((plan, text) for text in ((NUMBER_ALONE,) if plan.is_dense else texts))
@@ -235,7 +234,7 @@ def _plans(count: int, most: tuple[int, int] | None = None) -> list[_Plan]:
     found += [_Plan(first, last, decimals, usual) for decimals in (1, 0) for first, last in ends]
     found += [_Plan(first, last, 0, letters, is_dense) for letters in fewer for is_dense in (False, True)
               for first, last in ends]  # fmt: skip
-    return found or [_Plan((), (), 0, letters) for letters in _NARROW_NAMES]
+    return found
 
 
 class _PageLayout:
@@ -306,8 +305,6 @@ class _PageLayout:
         book, is_dense = self.book, self.is_dense
         untold = [lane for lane in book.carried if lane.name not in self.told]
         words = [advance(self._text(lane, k), SMALL) for lane in untold for k in lane.values]
-        if not book.count:
-            words += [advance(_passing(lane), SMALL) + 4 for lane in book.carried]
         verdict = advance("false", SMALL) + 3 if book.conditions or not is_dense else 0.0
         gap = max([_SMALL_GAP if is_dense else 18.0, verdict, *(word + 7 for word in words)])
         first = [advance(self._text(lane, 0), SMALL) + 7 for lane in book.carried if 0 in lane.values]
@@ -354,7 +351,7 @@ class _PageLayout:
                 at = self.torn[1] + self.between
             self.places[k] = at
             at += pitch
-        self.end = at - self.gap if self.plan.shown else self.begin + self.cell + self.gap
+        self.end = at - self.gap
 
     @property
     def times(self) -> StepTimes:
@@ -397,7 +394,7 @@ class _PageLayout:
         with self._made_in(book.count, known=True):
             y = self._headline(y)
         above = self.tear_top = y
-        if book.is_backward and book.sliced and self.places:  # the last slice is the first
+        if book.is_backward and book.sliced:  # the last slice is the first
             self._note("of-input", self.margin, y + 7, "read")
             self._arrow("input-wire", 0, self.end, y + 4.6)
             y += 11
@@ -408,23 +405,16 @@ class _PageLayout:
             self.tear_top = top - 2
         bottom = top + _height(_rows(book), len(self.text.words) + bool(book.branch))
         bottom = max(bottom, top + _SMALL_HEIGHT) if self.is_dense else bottom
-        if book.count:
-            self._cells(top, bottom)
-        else:
-            self._idle(top, bottom)
+        self._cells(top, bottom)
         for index, lane in enumerate(book.carried, 1):
             self._carried(lane, top + _PITCH * index)
-        last = top + _PITCH * (len(book.carried) + 1)
         if book.conditions:
-            self._condition(last)
-        if book.count:
-            self._end_mark(top, bottom)
-        else:
-            self._mark_before(last)
+            self._condition(top + _PITCH * (len(book.carried) + 1))
+        self._end_mark(top, bottom)
         y = self._output_rows(bottom)
         for side in self.torn if plan.last else ():
-            heights = (self.tear_top, *self._teeth(self.tear_top, y - 3), y - 3)
-            self._line("tear", *((self._torn_at(side, at), at) for at in heights))
+            teeth = range(math.floor((y - 3 - self.tear_top) / _TOOTH) + 1)
+            self._line("tear", *((side + _DEPTH * (at % 2 * 2 - 1), self.tear_top + at * _TOOTH) for at in teeth))
         self.bands = tuple(self._band(step, above - 2, y - 2) for step in self.steps)
         y = self._last_values(y)
         lowest = self.width * _SLIDE_HEIGHT - self.margin if self.is_slide else math.inf
@@ -489,7 +479,7 @@ class _PageLayout:
 
     def _invariants(self, y: float) -> float:
         """Draw a bus of what is the same in each iteration."""
-        if not self.book.invariant or not self.is_wide or not self.places:
+        if not self.book.invariant or not self.is_wide:
             return y
         mark = self._x(self.room - 4)  # the wire from the words on the end goes down to its mark
         room = (self.width - self.margin if self.book.is_backward else mark - 4) - self.label
@@ -508,12 +498,6 @@ class _PageLayout:
             begin, end = self.hidden[0], self.hidden[-1]
             self._words("aside", sum(self.torn) / 2, base, str(begin) if begin == end else f"{begin} to {end}")
         return y + (2 if is_dense else 12)
-
-    def _idle(self, top: float, bottom: float) -> None:
-        """Draw the body that has not run: what is carried goes straight past it."""
-        self._box("idle-cell", self.begin, self.begin + self.cell, top, bottom - top, 3)
-        base = bottom - 5 if self.is_wide else bottom + 9  # a narrow box has no room for the words
-        self._words("aside", self.begin + self.cell / 2, base, "not run")
 
     def _cells(self, top: float, bottom: float) -> None:
         beside = 3.4 if self.is_dense else 7  # where the wire of what is the same each time enters a box
@@ -546,23 +530,20 @@ class _PageLayout:
         begin, entered = 0.0, 0
         for k in self.plan.shown:
             if entered != k:
-                yield begin, self.torn[0], entered, False
-                begin = self.torn[1]
+                yield begin, self.torn[0] - _DEPTH, entered, False
+                begin = self.torn[1] + _DEPTH
             yield begin, self.places[k], k, True
             begin, entered = self.places[k] + self.cell, k + 1
 
     def _carried(self, lane: ValueLane, y: float) -> None:
         self._note("of-carried", self.margin, y + 2.4, self._name(lane))
-        if not self.book.count:
-            self._arrow("lane", 0, self.end, y)
-            self._words("plain", self.begin / 2, y - 2.2, _passing(lane))
         for begin, end, k, has_cell in self._spans():
             with self._made_in(k):
                 if has_cell:
-                    self._arrow("lane", self._torn_at(begin, y), end, y)
+                    self._arrow("lane", begin, end, y)
                 else:
-                    self._line("lane", (begin, y), (self._torn_at(end, y), y))
-                if k in lane.values and (not k or begin == self.torn[1] or lane.name not in self.told):
+                    self._line("lane", (begin, y), (end, y))
+                if k in lane.values and (not k or k == self.hidden.stop or lane.name not in self.told):
                     above = 3.2 if lane.grows else 2.2  # brackets reach below the line of letters
                     self._words(_style(lane, k), (begin + end) / 2 - 1.5, y - above, self._text(lane, k))
 
@@ -570,7 +551,7 @@ class _PageLayout:
         self._note("strong", self.margin, y + 2.4, "goes on")
         for begin, end, k, _ in self._spans():
             with self._made_in(k):
-                self._line("dots", (self._torn_at(begin, y), y), (self._torn_at(end, y), y))
+                self._line("dots", (begin, y), (end, y))
                 verdict = self.book.starts if k == 0 else self.book.conditions.get(k - 1, True)
                 if verdict is not None:
                     self._words("plain", (begin + end) / 2 - 0.8, y - 2.2, str(bool(verdict)).lower())
@@ -584,14 +565,6 @@ class _PageLayout:
         self.items += end_bars(self._x(self.room - 7), self._x(self.room - 4), top, bottom, "end-")
         x, y = self.mark_above
         self.items.append(stroke("hair", (x, y), (x, top - 2)))
-
-    def _mark_before(self, y: float) -> None:
-        """Draw the mark before the body of a loop that does not start."""
-        self._note("strong", self.margin, y + 2.4, "starts")
-        self._line("dots", (0, y), (self.begin - 9, y))
-        self._words("plain", (self.begin - 9) / 2, y - 2.2, "false" if self.book.starts is False else "no")
-        thin, thick = self._x(self.begin - 6.5), self._x(self.begin - 3.5)
-        self.items += end_bars(thin, thick, y - 6.5, y + 6.5, "end-")
 
     def _output_rows(self, bottom: float) -> float:
         """Draw the outputs below the boxes, and the wires to them; return where the next row begins."""
@@ -615,11 +588,11 @@ class _PageLayout:
         for lane in self.last_told:
             y += 9
             self._note("of-output", self.margin, y, lane.name)
-            told = self._text(lane, k) if k in lane.values else _passing(lane)
-            form = f" ({lane.form})" if lane.form and k in lane.values else ""
+            told = self._text(lane, k)
+            form = f" ({lane.form})" if lane.form else ""
             texts = (f"{told}{form}, the last value", f"{told}, the last value", told)
             shown = _fitting(texts, self.width - self.margin - self.label, "plain")
-            with self._made_in(max(k, 0)):
+            with self._made_in(k):
                 self._note(_style(lane, k), self.label, y, shown)
         return y + 4 if self.last_told else y
 
@@ -641,16 +614,13 @@ class _PageLayout:
             self._axis_places(lane, "slice" if above else "piece", y - 2.5 if above else y + high + _LINE - 1)
         self._note(f"of-{kind}", self.margin, y + high / 2 - 0.8, self._name(lane))
         self._note("aside", self.margin, y + high / 2 + 7, self._form(lane))
-        if not self.book.count:
-            self._box("idle-cell", 0, self.end, y, high)
-            self._words("plain", self.end / 2, y + high / 2 + 2.6, _passing(lane) or "no piece")
         is_last = lane.kind is LaneKind.LAST
         most = self.room - 7.5 if above else self.room  # beside the wire to the mark
         for k in plan.shown[-1:] if is_last else plan.shown:
             middle = self.places[k] + self.cell / 2
             begin, end = self._strip_ends(k, middle, most, is_last=is_last)
             with self._made_in(k, known=above):
-                self._strip_cell(f"{kind}-strip", begin, end, y, high)
+                self._box(f"{kind}-strip", begin, end, y, high)
                 self._value(lane, k, middle, y, high)
                 if above:
                     self._arrow_down("input-wire", self._x(middle), y + high, y + high + 9)
@@ -667,37 +637,14 @@ class _PageLayout:
         if is_last:
             half = min(half, self.room - middle)
             return middle - half, middle + half
-        begin = self.torn[1] if k == self.hidden.stop else middle - half
-        return begin, self.torn[0] if k == self.hidden.start - 1 else min(middle + half, most)
+        begin = self.torn[1] + _DEPTH if k == self.hidden.stop else middle - half
+        return begin, self.torn[0] - _DEPTH if k == self.hidden.start - 1 else min(middle + half, most)
 
     def _axis_places(self, lane: ValueLane, word: str, y: float) -> None:
         """Write where on their axis the slices or the pieces lie."""
         self._note("aside", self.margin, y, word)
         for k, u in self.places.items():
             self._words("aside", u + self.cell / 2, y, lane.places.get(k, ""))
-
-    def _strip_cell(self, style: str, u0: float, u1: float, y: float, high: float) -> None:
-        """Draw a cell of a strip; where the page is torn its edge is."""
-        if u0 != self.torn[1] and u1 != self.torn[0]:
-            self._box(style, u0, u1, y, high)
-            return
-        torn = [y, *self._teeth(y, y + high), y + high]
-        left, right = (
-            [(self._x(self._torn_at(u, at)), at) for at in (torn if u in self.torn else (y, y + high))]
-            for u in (u0, u1)
-        )
-        self.items.append(polygon(style, *left, *reversed(right)))
-
-    def _teeth(self, top: float, bottom: float) -> list[float]:
-        """Return where between two heights the torn edge turns."""
-        first = math.floor((top - self.tear_top) / _TOOTH) + 1
-        last = math.ceil((bottom - self.tear_top) / _TOOTH)
-        return [self.tear_top + at * _TOOTH for at in range(first, last)]
-
-    def _torn_at(self, u: float, y: float) -> float:
-        """Return a place of time, moved onto the torn edge where it is on it."""
-        at = (y - self.tear_top) / _TOOTH
-        return u - _DEPTH + 2 * _DEPTH * (1 - abs(at % 2 - 1)) if u in self.torn else u
 
     def _last_value_told(self, beside: float, y: float) -> None:
         """Write beside the value of the last iteration what it is, where there is room."""
@@ -734,20 +681,16 @@ class _PageLayout:
         self.items.append(Rectangle(f"{kind}-frame", left, y, _PICTURE, 6))
 
     def _between(self, lane: ValueLane, y: float) -> None:
-        """Write into the tear what the iterations that are not drawn wrote, where it is short."""
+        """Write into the tear between which numbers the pieces that are not drawn are, or how many these are."""
         hidden = self.hidden
         values = [lane.values[k] for k in hidden if k in lane.values]
-        forms: list[list[str]] = []
-        if len(values) == len(hidden) and not lane.is_vector:
-            words, half = [self._text(lane, k) for k in hidden], (len(hidden) + 1) // 2
-            forms = [[" ".join(words)], [" ".join(words[:half]), " ".join(words[half:])]]
-            found = [None if one.statistics is None else one.statistics.min for one in values]
-            numbers = [one for one in found if isinstance(one, (int, float)) and math.isfinite(one)]
-            if len(numbers) == len(hidden):
-                low, high = (decimal_text(bound, self._decimals(lane)) for bound in (min(numbers), max(numbers)))
-                forms.append([low, f"to {high}"])
         pieces = counted(len(hidden), "piece")
-        forms += [[pieces], pieces.split()]
+        forms = [[pieces], pieces.split()]
+        found = [None if one.statistics is None else one.statistics.min for one in values]
+        numbers = [one for one in found if isinstance(one, (int, float)) and math.isfinite(one)]
+        if len(numbers) == len(hidden) and not lane.is_vector:
+            low, high = (decimal_text(bound, self._decimals(lane)) for bound in (min(numbers), max(numbers)))
+            forms.insert(0, [low, f"to {high}"])
         room = self.tear - 6
         lines = next((one for one in forms if all(advance(line, SMALL) <= room for line in one)), forms[-1])
         for index, line in enumerate(lines):
@@ -763,7 +706,7 @@ class _PageLayout:
             told = f"body: {work.cell.type} of {counted(work.cell.units, 'unit')}"
             y = self._below("plain", (told,), y, lowest)
         formula = () if self.text.formula else work.formula
-        if not formula and not self.text.has_types and self.book.count:
+        if not formula and not self.text.has_types:
             return self._below("plain", (f"body: {work.types_told}",), y, lowest, behind=",")
         return self._below(FORMULA.style, formula, y, lowest)
 
@@ -791,7 +734,6 @@ class _PageLayout:
         joined = any(lane.kind is LaneKind.JOINED for lane in self.outputs)
         shades = partial(_shades_sample, kind=self.shaded)
         entries: tuple[tuple[object, float, Callable[[float, float], Sequence[Shape]], str], ...] = (
-            (not book.count, 22, _condition_sample, "does not start"),
             (carried, 16, _lane_sample, f"carried: what is in {told}" if told else "carried"),
             (book.conditions, 22, _condition_sample, "goes on while true, else ends"),
             (book.sliced, 14, partial(_strip_sample, style="input-strip"), "sliced"),
@@ -850,11 +792,6 @@ def _steps(plan: _Plan) -> tuple[DrawnStep, ...]:
     if plan.hidden:
         drawn.insert(len(plan.first), DrawnStep(plan.hidden.start, plan.hidden.stop, is_gap=True))
     return tuple(drawn)
-
-
-def _passing(lane: ValueLane) -> str:
-    """Return what came in or went out where no iteration ran, short."""
-    return shortened(lane.passing, _LONGEST_PASSING)
 
 
 def _has_norm(lane: ValueLane) -> bool:

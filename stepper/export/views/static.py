@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
 
-from stepper.engine.frames import EventKind, Every
-from stepper.engine.loops import NoEffect, OutputRole, Role, RoleError, output_role, roles_of
+from stepper.engine.frames import EventKind, Every, Frame
+from stepper.engine.loops import OutputRole, Role, RoleError, output_role, roles_of
 from stepper.engine.machine import Machine
 from stepper.engine.program import Program
 from stepper.errors import ExecutionError, LimitReached, ModelError, UnsupportedOperation
 from stepper.export.equations import equations
 from stepper.export.figures.builder import (
     FigureBuilder,
-    FramePorts,
     declared_text,
     input_role,
-    kind_of,
     loop_label,
     origin_role,
     port_roles,
 )
 from stepper.export.figures.content import FigureContent
-from stepper.export.figures.drawn_graph import reader_names, references_of, shortened
+from stepper.export.figures.drawn_graph import reader_names, references_of
 from stepper.export.figures.figure import (
     SIDES,
     Arrangement,
@@ -39,116 +37,15 @@ from stepper.export.figures.figure import (
     PortRole,
 )
 from stepper.export.figures.loop_facts import (
-    EdgeWithoutEffect,
     condition_effect,
-    differences_within,
     edges_without_effect,
     loop_facts,
 )
-from stepper.export.figures.loop_trace import LoopPath, loops_of
+from stepper.export.figures.loop_trace import LoopPath, LoopTrace, loops_of
 from stepper.export.fold_blocks import LARGE, drawn_once
 from stepper.export.options import BlockStyle
-from stepper.ir.model import Body, Graph, InputMapping, Layer, Model, OutputMapping
-from stepper.query.short_names import is_automatic
+from stepper.ir.model import Body, Graph, Layer, Model, OutputMapping
 from stepper.wording import counted, enumerated, excerpt
-
-_MOST_NAMES: Final = 4
-"""Names that a box has at most."""
-_MOST_TYPES: Final = 3
-_LONGEST: Final = 20
-WHOLE_LABEL: Final = 44
-"""Letters of the label of a frame that has a page of 84 mm for itself."""
-
-
-def cell_figure(model: Model, loop: LoopPath, content: FigureContent) -> Figure:
-    """Return the body of a loop, or the sides of an If, as one box each."""
-    layer = loop.layer
-    facts = loop_facts(model, loop.outer, layer, content.limit_of(loop.outer, layer))
-    inner = tuple(note for body in layer.bodies for note in differences_within(body.graph))
-    id = f"c{layer.id}"
-    frame = _titled(Cluster(id, kind_of(layer), layer.type), layer)
-    formula = equations(model, layer) if layer.is_loop and content.formula else ()
-    made = Figure(f"{loop.title}, rolled", "", (), (), (frame,), equations=formula, facts=(*facts, *inner))
-    if layer.is_loop:
-        made = _with_cell(made, loop, id, FramePorts(content, layer, loop.outer))
-    else:
-        made = _with_sides(made, loop, id)
-    count = sum(len(body.graph.layers) for body in layer.bodies)
-    description = (
-        f"The body of {loop.title} as one box of {counted(count, 'layer')}, between what goes in and what comes out. "
-        f"{'; '.join((*formula, *facts))}."
-    )
-    return replace(made, description=description)
-
-
-def _titled(frame: Cluster, layer: Layer) -> Cluster:
-    """Return the frame with a label that is not cut on narrow pages: a long name stands below the type."""
-    label = loop_label(layer)
-    if len(label) > WHOLE_LABEL:
-        return replace(frame, label=layer.type, lines=(shortened(excerpt(layer.name), WHOLE_LABEL),))
-    longer = f"{label}, one iteration" if layer.is_loop else label
-    return replace(frame, label=longer if len(longer) <= WHOLE_LABEL else label)
-
-
-def _with_cell(figure: Figure, loop: LoopPath, frame: str, ports: FramePorts) -> Figure:
-    """Return the figure with the cell of a loop and its roles, back edges without effect, and a mark for each end."""
-    body, roles = loop.body, roles_of(loop.layer)
-    names = _names_of(body.graph)
-    carried = [names[parameter] for parameter in roles.merged_from]
-    lost = edges_without_effect(loop.layer)
-    inputs = _told(
-        {
-            "sliced": [_with_origin(loop, entry, names) for entry in roles.sliced],
-            "the same each time": [_with_origin(loop, entry, names) for entry in roles.invariant],
-            "iteration number": [names[parameter] for parameter in roles.current_iteration],
-            "not fed": [names[one.parameter] for one in lost if one.reason is NoEffect.NOT_FED],
-        }
-    )
-    nodes, edges = [_cell(body.graph, "cell", frame)], list[FigureEdge]()
-
-    def add(kind: NodeKind, id: str, *lines: str, label: str = "", role: PortRole = PortRole.NONE) -> None:
-        """Add a box with the edge from it to the cell, or from the cell to it."""
-        nodes.append(FigureNode(id, kind, label or id, lines, cluster=frame, role=role))
-        edges.append(FigureEdge(*((id, "cell") if kind is NodeKind.PARAMETER else ("cell", id)), EdgeKind.DATA))
-
-    if inputs:
-        add(NodeKind.PARAMETER, "inputs", *inputs)
-    if carried:
-        add(NodeKind.PARAMETER, "carried", _listed(carried), role=PortRole.CARRIED)
-    if carried or lost:
-        add(NodeKind.RESULT, "next")
-    if carried:
-        edges.append(FigureEdge("next", "carried", EdgeKind.BACK, counted(len(carried), "carried value")))
-    for head, is_there in (("carried", carried), ("inputs", inputs)):
-        here = [one for one in lost if (one.reason is NoEffect.EARLIER) == (head == "carried")]
-        if here and is_there:
-            edges.append(_without_effect(head, here))
-    outputs = _outputs(loop)
-    if outputs:
-        add(NodeKind.RESULT, "outputs", *outputs)
-    if can_end(body):
-        add(NodeKind.RESULT, "condition", label="goes on?", role=PortRole.CONDITION)
-        nodes.append(FigureNode("end", NodeKind.END, "false: ends", cluster=frame))
-        edges.append(FigureEdge("condition", "end", EdgeKind.ENDS))
-    nodes += [FigureNode("count", NodeKind.END, way.words, cluster=frame) for way in ports.ways_to_end]
-    found = tuple(ports.to_mark(way, "count") for way in ports.ways_to_end)
-    clusters = tuple(replace(one, ports=found) for one in figure.clusters)
-    return replace(figure, nodes=tuple(nodes), edges=tuple(edges), clusters=clusters)
-
-
-def _without_effect(head: str, lost: Sequence[EdgeWithoutEffect]) -> FigureEdge:
-    """Return the edge for back edges without effect; where there are several, their reasons are told below."""
-    told = lost[0].told if len(lost) == 1 else (f"{len(lost)} back edges,", "as told below")
-    label = f"{counted(len(lost), 'back edge')}: no effect"
-    return FigureEdge("next", head, EdgeKind.NO_EFFECT, label, details=told)
-
-
-def _with_origin(loop: LoopPath, entry: InputMapping, names: Mapping[int, str]) -> str:
-    """Return the name of a Parameter; of one that a converter has numbered also that of what it gets."""
-    name, source = names[entry.parameter], None
-    if entry.input is not None and is_automatic(loop.body.graph.by_id[entry.parameter]):
-        source = loop.outer.sources[loop.layer.id][entry.input]
-    return name if source is None else f"{name} ← {_names_of(loop.outer)[source.layer]}"
 
 
 def can_end(body: Body) -> bool:
@@ -156,66 +53,6 @@ def can_end(body: Body) -> bool:
     result = next((entry.result for entry in body.outputs if output_role(entry).is_condition), None)
     source = None if result is None else body.graph.sources[result][0]
     return source is not None and body.graph.by_id[source.layer].type != "Constant"
-
-
-def _with_sides(figure: Figure, loop: LoopPath, frame: str) -> Figure:
-    """Return the figure with a cell for each side of an If."""
-    sides = [(f"{frame}.{SIDES[body.role]}", body) for body in loop.layer.bodies]
-    frames = [Cluster(id, NodeKind.SIDE, SIDES[body.role], frame, level=1) for id, body in sides]
-    cells = [_side(loop, body, id) for id, body in sides]
-    return replace(figure, clusters=(*figure.clusters, *frames), nodes=tuple(cells))
-
-
-def _side(loop: LoopPath, body: Body, frame: str) -> FigureNode:
-    names = _names_of(body.graph)
-    told = _told(
-        {
-            "reads": [names[entry.parameter] for entry in body.inputs],
-            "gives": [f"output {entry.output}" for entry in body.outputs if entry.output is not None],
-        }
-    )
-    cell = _cell(body.graph, f"{frame}.cell", frame)
-    return replace(cell, lines=(*cell.lines, *told))
-
-
-def _cell(graph: Graph, id: str, frame: str) -> FigureNode:
-    """Return the box of all operations of a graph, with the types that are there most often."""
-    types = Counter(layer.type for layer in graph.operations)
-    often = types.most_common(_MOST_TYPES)
-    told = [f"{excerpt(type)}×{number}" if number > 1 else excerpt(type) for type, number in often]
-    count, shown = types.total(), sum(number for _, number in often)
-    told += [f"{count - shown} more"] if count > shown else []
-    lines = (", ".join(told),) if count > 1 else ()
-    return FigureNode(id, NodeKind.GROUP, counted(count, "operation"), lines, cluster=frame)
-
-
-def _outputs(loop: LoopPath) -> tuple[str, ...]:
-    """Return the outputs of a loop by role, each with the first that reads it."""
-    found: dict[str, list[str]] = {}
-    for entry in loop.body.outputs:
-        if entry.output is None:
-            continue
-        readers = reader_names(loop.outer, loop.layer, entry.output, _LONGEST - 2)
-        named = f"→{readers[0]}" if readers else ""
-        role = "pieces" if output_role(entry).is_concatenated else "last value"
-        found.setdefault(role, []).append(f"{entry.output}{named}")
-    return _told(found)
-
-
-def _told(groups: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """Return the groups that have members in a line; none where all are empty."""
-    text = "; ".join(f"{word}: {_listed(members)}" for word, members in groups.items() if members)
-    return (text,) if text else ()
-
-
-def _names_of(graph: Graph) -> Mapping[int, str]:
-    """Return the names of layers as they have room here."""
-    return {key: shortened(excerpt(name), _LONGEST) for key, name in references_of(graph).items()}
-
-
-def _listed(names: Sequence[str]) -> str:
-    rest = len(names) - _MOST_NAMES
-    return ", ".join([*names[:_MOST_NAMES], *([f"{rest} more"] if rest > 0 else [])])
 
 
 def model_figure(model: Model, content: FigureContent) -> Figure:
@@ -234,7 +71,8 @@ def model_figure(model: Model, content: FigureContent) -> Figure:
 def rolled_figure(model: Model, loop: LoopPath, content: FigureContent) -> Figure:
     """Return the body of one loop, its back edges leading from the end of an iteration to the beginning of the next."""
     if content.cell:
-        return cell_figure(model, loop, content)
+        formula = equations(model, loop.layer) if loop.layer.is_loop else ()
+        return replace(ports_figure(model, loop, content), equations=formula)
     parts = FigureBuilder(content)
     parts.add_bodies(loop.layer, loop.outer, (), "", content.depth)
     facts = loop_facts(model, loop.outer, loop.layer, content.limit_of(loop.outer, loop.layer))
@@ -271,21 +109,33 @@ def _built(parts: FigureBuilder, model: Model, title: str, description: str) -> 
 
 
 BODY = "body"
-_WHEN = {"then": "runs if input 0 is true", "else": "runs if input 0 is false"}
 
 
-def ports_figure(model: Model, loop: LoopPath, content: FigureContent) -> Figure:
-    """Return the port map of a loop: inputs, carried values, outputs; of an If those of both sides."""
-    ports, layer, outer = PortBoxes(loop), loop.layer, loop.outer
+def ports_figure(model: Model, loop: LoopPath, content: FigureContent, idle: LoopTrace | None = None) -> Figure:
+    """Return the port map of a loop: inputs, carried values, outputs; of an If those of both sides.
+
+    Of an `idle` run, which has no iteration, with what goes in and comes out.
+    """
+    ports, layer, outer = PortBoxes(loop, idle), loop.layer, loop.outer
     if layer.is_loop:
         ports.add_body(loop.body, BODY, condition=condition_effect(model, outer, layer))
+        facts = loop_facts(model, outer, layer, content.limit_of(outer, layer))
+        title = f"body of {_operations(loop.body.graph)}"
+        if idle is not None:
+            return ports.figure(
+                f"{loop.title}, no iteration",
+                f"A run of {loop.title} without iterations. What a back edge would carry goes straight through: the "
+                "first value is the last one. Concatenated outputs have no pieces. "
+                f"{idle.ended[:1].upper()}{idle.ended[1:]}.",
+                {BODY: f"{title}, not run"},
+                (idle.ended, *((idle.reason,) if idle.decided else ()), *facts),
+            )
         return ports.figure(
             f"{loop.title}, port map",
-            f"What the port map of {loop.title} says: on the left what is outside, in the middle the body's "
-            "Parameters and Results, on the right the loop's outputs and, dashed, the Parameters of the next "
-            "iteration.",
-            {BODY: "body"},
-            loop_facts(model, outer, layer, content.limit_of(outer, layer)),
+            f"What the port map of {loop.title} says: the body's Parameters with what goes into them, and its Results "
+            "with the loop's outputs and, dashed, the Parameters of the next iteration.",
+            {BODY: title},
+            facts,
         )
     sides = {SIDES[body.role]: body for body in layer.bodies}
     for side, body in sides.items():
@@ -294,11 +144,15 @@ def ports_figure(model: Model, loop: LoopPath, content: FigureContent) -> Figure
     condition = "not connected" if decides is None else str(outer.by_id[decides.layer])
     return ports.figure(
         f"{loop.title}, port maps",
-        f"What the port maps of {loop.title} say: on the left its inputs, in the middle the Parameters and "
-        "Results of both sides, on the right its outputs. An output is a Result of the side that ran.",
-        {side: f"{side}: {_WHEN[side]}" for side in sides},
-        (f"condition: input 0, {excerpt(condition)}",),
+        f"What the port maps of {loop.title} say: the Parameters of both sides with its inputs, and their Results with "
+        "its outputs. An output is a Result of the side that ran.",
+        {side: f"{side} side of {_operations(body.graph)}" for side, body in sides.items()},
+        (f"condition: input 0, {excerpt(condition)}; then runs if it is true, else if it is false",),
     )
+
+
+def _operations(graph: Graph) -> str:
+    return counted(len(graph.operations), "operation")
 
 
 def input_node(loop: LoopPath, names: Mapping[int, str], index: int, *lines: str) -> FigureNode:
@@ -311,9 +165,11 @@ def input_node(loop: LoopPath, names: Mapping[int, str], index: int, *lines: str
 
 
 class PortBoxes:
-    """Nodes and edges of a port map, or of a loop that did not start; those outside of the bodies each once."""
+    """Nodes and edges of a port map, those outside of the bodies each once; of an `idle` run with values."""
 
-    def __init__(self, loop: LoopPath) -> None:
+    def __init__(self, loop: LoopPath, idle: LoopTrace | None) -> None:
+        self.is_idle = idle is not None
+        self.came, self.left = ({}, {}) if idle is None else (idle.came, idle.left)
         self.loop, self.layer = loop, loop.layer
         self.outer = references_of(loop.outer)
         self.nodes: dict[str, FigureNode] = {}
@@ -329,6 +185,8 @@ class PortBoxes:
             self.carried = roles.merged_from
             self.told = {unfed.id: "not connected" for unfed in roles.unfed}
             self.told |= dict.fromkeys(roles.current_iteration, "current iteration")
+            if idle is not None:
+                self.told |= dict.fromkeys(self.carried, "first value = last value")
 
     def figure(self, title: str, description: str, frames: Mapping[str, str], facts: tuple[str, ...]) -> Figure:
         """Return the figure; `frames` are the titles of bodies by their ids."""
@@ -339,7 +197,7 @@ class PortBoxes:
             tuple(self.nodes.values()),
             tuple(self.edges),
             tuple(Cluster(id, kind, label) for id, label in frames.items()),
-            arrangement=Arrangement.PORT_MAP,
+            arrangement=Arrangement.PORT_LISTS,
             facts=facts,
         )
 
@@ -353,18 +211,19 @@ class PortBoxes:
         source = self.loop.outer.sources[self.layer.id][index]
         line = "not connected"
         if source is not None:
-            line = f"input {index}: {declared_text(self.loop.outer.by_id[source.layer].outputs[source.output])}"
+            declared = declared_text(self.loop.outer.by_id[source.layer].outputs[source.output])
+            line = f"input {index}: {self.came.get(index, declared)}"
         return self.add(input_node(self.loop, self.outer, index, line))
 
     def add_output(self, output: int) -> str:
         """Add the box of an output, once."""
         readers = reader_names(self.loop.outer, self.layer, output, 24)
         label = f"output {output} → {readers[0]}" if readers else f"output {output}"
-        lines = (declared_text(self.layer.outputs[output]),)
+        lines = (self.left.get(output) or declared_text(self.layer.outputs[output]),)
         return self.add(FigureNode(f"out{output}", NodeKind.OUTPUT, excerpt(label), lines))
 
     def add_body(self, body: Body, frame: str, prefix: str = "", condition: str = "") -> None:
-        """Add every input entry, the Parameters without a source, the operations, and the Results with their targets.
+        """Add every input entry, the Parameters without a source, and the Results with their targets.
 
         `condition` says what the condition means for the loop.
         """
@@ -379,8 +238,6 @@ class PortBoxes:
                 self.edges.append(FigureEdge(self.add_input(entry.input), target, kind, text, details=details))
         for parameter in body.graph.parameters:
             self._add_parameter(parameter, names, frame, prefix)
-        count = counted(len(body.graph.operations), "operation")
-        self.add(FigureNode(f"{prefix}operations", NodeKind.GROUP, count, cluster=frame))
         self._add_results(body, names, frame, prefix, condition)
 
     def _add_results(self, body: Body, names: Mapping[int, str], frame: str, prefix: str, condition: str) -> None:
@@ -394,7 +251,7 @@ class PortBoxes:
                     text = str(output_role(given)) if self.layer.is_loop else f"if {frame} ran"
                     self._add_target(id, given, text, condition)
             for key, source in self.carried.items():
-                if source == result.id:
+                if source == result.id and not self.is_idle:  # else no iteration is the next
                     self._add_next(by_id[key], names, id, EdgeKind.BACK, "back edge")
             for edge in self.lost:
                 if edge.result == result.id:
@@ -453,59 +310,44 @@ class LoopObservation(NamedTuple):
 def observed_run(machine: Machine) -> LoopObservation:
     """Run a machine to its end, or to where it fails: what it showed before is true."""
     kinds: defaultdict[EventKind, set[tuple[int, int]]] = defaultdict(set)
-    seen = _SeenSizes()
+    shapes: defaultdict[tuple[int, int, int], set[tuple[int, ...]]] = defaultdict(set)
+    slots: dict[int, list[tuple[tuple[int, int, int], int]]] = {}
+    looked = 0
+
+    def look(frame: Frame) -> int:
+        """Note the sizes of a frame's values of which the file leaves one open; return how many these are."""
+        program = frame.program
+        if id(program) not in slots:
+            slots[id(program)] = list(_open_slots(program))
+        for key, slot in slots[id(program)]:
+            if frame.values[slot] is not None:
+                shapes[key].add(np.shape(frame.values[slot]))
+        return len(slots[id(program)])
+
     try:
         for count, event in enumerate(machine.run(Every.ITERATION)):
             frame, activation = event.frame, event.frame.activation
             if count > _MOST_EVENTS:
                 break
-            if event.kind is not EventKind.ENTERED:
-                seen.look(frame.program, frame.values)
+            if event.kind is not EventKind.ENTERED and looked <= _MOST_VALUES:
+                looked += look(frame)
             if event.kind in _BEGINS and activation is not None and activation.operation.layer.is_loop:
                 kinds[event.kind].add((id(machine.stack[-2].program.graph), activation.operation.layer.id))
     except (ExecutionError, LimitReached, UnsupportedOperation):
-        for frame in machine.stack:
-            seen.look(frame.program, frame.values)
-    return LoopObservation(frozenset(kinds[_BEGINS[0]] - kinds[_BEGINS[1]]), seen.sizes)
+        looked += sum(map(look, machine.stack))
+    found = {} if looked > _MOST_VALUES else shapes
+    sizes = {key: _always(seen) for key, seen in found.items() if len(set(map(len, seen))) == 1}
+    return LoopObservation(frozenset(kinds[_BEGINS[0]] - kinds[_BEGINS[1]]), sizes)
 
 
-class _SeenSizes:
-    """Sizes of the values seen so far."""
+def _open_slots(program: Program) -> Iterator[tuple[tuple[int, int, int], int]]:
+    """Yield the slots of values of which the file leaves a size open."""
+    for (layer, output), slot in program.slots.items():
+        ports = program.graph.by_id[layer].outputs[output : output + 1]
+        if any(min(port.dims, default=0) < 0 for port in ports):
+            yield (id(program.graph), layer, output), slot
 
-    def __init__(self) -> None:
-        self._found: dict[tuple[int, int, int], tuple[int, ...] | None] = {}
-        self._open: dict[int, list[tuple[tuple[int, int, int], int]]] = {}
-        self._count = 0
 
-    @property
-    def sizes(self) -> Sizes:
-        """The sizes of all values of one rank; none where there were too many values."""
-        if self._count > _MOST_VALUES:
-            return {}
-        return {key: sizes for key, sizes in self._found.items() if sizes is not None}
-
-    def look(self, program: Program, values: Sequence[Any]) -> None:
-        """Look at the values of a frame."""
-        if self._count > _MOST_VALUES:
-            return
-        for key, slot in self._slots_of(program):
-            value = values[slot]
-            if value is None:
-                continue
-            self._count += 1
-            shape = np.shape(value)
-            known = self._found.setdefault(key, shape)
-            if known is not None and known != shape:
-                pairs = zip(known, shape, strict=True) if len(known) == len(shape) else None
-                self._found[key] = None if pairs is None else tuple(a if a == b else -1 for a, b in pairs)
-
-    def _slots_of(self, program: Program) -> list[tuple[tuple[int, int, int], int]]:
-        """Return the slots of values of which the file leaves a size open."""
-        if id(program) not in self._open:
-            graph = program.graph
-            self._open[id(program)] = [
-                ((id(graph), layer, output), slot)
-                for (layer, output), slot in program.slots.items()
-                if any(min(port.dims, default=0) < 0 for port in graph.by_id[layer].outputs[output : output + 1])
-            ]
-        return self._open[id(program)]
+def _always(shapes: set[tuple[int, ...]]) -> tuple[int, ...]:
+    """Return the sizes that all shapes of one rank share; -1 for others."""
+    return tuple(sizes[0] if len(set(sizes)) == 1 else -1 for sizes in zip(*shapes, strict=True))

@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from stepper.engine.loops import EndReason, Role, Roles, output_role, roles_of
+from stepper.engine.loops import Role, Roles, output_role, roles_of
 from stepper.export.figures.builder import (
     DrawnBox,
     FigureBuilder,
@@ -24,7 +24,6 @@ from stepper.export.figures.drawn_graph import (
     DrawnGraph,
     ValueSummary,
     drawn_graph,
-    output_name,
     reader_names,
     references_of,
     shortened,
@@ -40,11 +39,9 @@ from stepper.export.figures.figure import (
     Figure,
     FigureEdge,
     FigureNode,
-    FramePort,
     InnerBody,
     IterationPlace,
     NodeKind,
-    PortRole,
     Thumbnail,
     ValueState,
 )
@@ -52,11 +49,11 @@ from stepper.export.figures.loop_facts import edges_without_effect
 from stepper.export.figures.loop_trace import ControlInput, IterationTrace, LoopTrace, Summaries, is_idle
 from stepper.export.options import ConstantStyle, ValueDetail
 from stepper.export.parting import in_iteration
-from stepper.export.views.static import PortBoxes, input_node
+from stepper.export.views.static import input_node, ports_figure
 from stepper.ir.model import Graph, InputMapping, Layer, OutputMapping, Slicing, Source
 from stepper.ops.operands import shape_text
 from stepper.records import Record
-from stepper.wording import counted, excerpt
+from stepper.wording import counted
 
 _MOST_OUTPUTS: Final = 4
 """Outputs of an operation of which the values stand in its box."""
@@ -190,92 +187,6 @@ def _is_often(inside: tuple[InnerBody, ...]) -> bool:
     return any(body.runs_often for body in inside)
 
 
-_AT_ONCE: Final = "after 0 iterations: does not start"
-_BEFORE: Final = "does not start"
-
-
-def not_begun_figure(trace: LoopTrace, facts: tuple[str, ...]) -> Figure:
-    """Return the figure of a run without iterations; `facts` are what the file says of the loop."""
-    made = _NotBegun(trace)
-    made.add_carried()
-    made.add_outputs()
-    made.add_mark()
-    label, ports = loop_label(trace.loop.layer), tuple(made.ports)
-    frame = Cluster(made.frame, NodeKind.LOOP, label, lines=made.lines, idle=True, is_passed=True, ports=ports)
-    return Figure(
-        f"{trace.loop.title}, no iteration",
-        f"A run of {trace.loop.title} without iterations. What a back edge would carry goes straight through: the "
-        f"first value is the last one. Concatenated outputs have no pieces. {_sentence(trace.ended)}",
-        tuple(made.nodes.values()),
-        tuple(made.edges),
-        (frame,),
-        facts=(trace.ended, *facts),
-    )
-
-
-class _NotBegun(PortBoxes):
-    """Nodes, edges and ports under construction."""
-
-    def __init__(self, trace: LoopTrace) -> None:
-        super().__init__(trace.loop)
-        self.trace, self.roles, self.inner = trace, roles_of(trace.loop.layer), references_of(trace.loop.body.graph)
-        self.frame = f"c{self.layer.id}"
-        self.lines: tuple[str, ...] = ("0 iterations, body not run",)
-        self.ports: list[FramePort] = []
-
-    def add_carried(self) -> None:
-        """Add every carried Parameter with what it begins with."""
-        for entry in self.roles.merged:
-            assert entry.input is not None
-            id, words = self._inside(entry.parameter), ("first value = last value",)
-            label = excerpt(self.inner[entry.parameter])
-            node = FigureNode(id, NodeKind.PARAMETER, label, words, cluster=self.frame, role=PortRole.CARRIED)
-            self.add(node)
-            self.add(self._source(entry.input, self.trace.came.get(entry.input, "")))
-            self.ports.append(FramePort(entry.input, (f"input {entry.input}", str(entry.input)), (id,)))
-            self.edges.append(FigureEdge(f"in{entry.input}", id, EdgeKind.CARRIED, enters=entry.input))
-
-    def _inside(self, parameter: int) -> str:
-        return f"{self.layer.id}.n{parameter}"
-
-    def _source(self, index: int, line: str) -> FigureNode:
-        return input_node(self.loop, self.outer, index, line)
-
-    def add_outputs(self) -> None:
-        """Add all outputs with what they became."""
-        carried: dict[int, int] = {}
-        for fed in sorted(self.roles.merged, key=lambda one: one.input or 0):  # the lowest input counts
-            carried.setdefault(self.roles.merged_from[fed.parameter], fed.parameter)
-        for entry in self.loop.body.outputs:
-            if entry.output is None:
-                continue
-            goes_through = entry.slicing is None and entry.result in carried
-            ends = (self._inside(carried[entry.result]),) if goes_through else ()
-            id, name = f"out{entry.output}", f"output {entry.output}"
-            self.ports.append(FramePort(entry.output, (name, str(entry.output)), ends, is_output=True))
-            kind = NodeKind.OUTPUT if entry.slicing is None else NodeKind.CONCATENATION
-            label = output_name(self.loop.outer, self.layer, entry.output, 24) or name
-            self.add(FigureNode(id, kind, label, (f"{name}: {self.trace.left.get(entry.output, '')}",)))
-            leads = EdgeKind.CARRIED if goes_through else EdgeKind.PIECE
-            source = ends[0] if ends else self.frame
-            self.edges.append(FigureEdge(source, id, leads, output=entry.output, leaves=entry.output))
-
-    def add_mark(self) -> None:
-        """Add the mark before the frame, at the port of what kept the loop from beginning; else beside the frame."""
-        decided = self.trace.decided
-        told = (str(EndReason.INITIAL_CONDITION), decided) if decided else (shortened(self.trace.ended, 60),)
-        control = next((one for one in self.trace.controls if one.value is False or one.value == 0), None)
-        inputs = [port.index for port in self.ports if not port.is_output]
-        if control is None or control.input in inputs:
-            self.add(FigureNode("end", NodeKind.END, _AT_ONCE, told))
-            return
-        self.add(self._source(control.input, control.text))
-        self.add(FigureNode("end", NodeKind.END, _BEFORE, title=self.trace.ended, cluster=self.frame))
-        self.ports.insert(len(inputs), FramePort(control.input, (), ("end",)))
-        self.edges.append(FigureEdge(f"in{control.input}", "end", EdgeKind.ENDS, enters=control.input))
-        self.lines += told[:1]
-
-
 _STAGE: Final = "*"
 """The frame of an iteration in the template of all."""
 
@@ -286,7 +197,8 @@ def unrolled_figure(trace: LoopTrace, content: FigureContent, facts: tuple[str, 
     `facts` are what the file says of its beginning and its end.
     """
     if not trace.count and not trace.failed:
-        return not_begun_figure(trace, facts)
+        assert content.model is not None
+        return ports_figure(content.model, trace.loop, content, trace)
     return _Unrolled(trace, replace(content, fold_accumulators=False), facts).figure()
 
 
@@ -312,9 +224,9 @@ class _Stage(Record):
         return self.id if self.trace is None or layer is None else f"{self.id}.n{layer}"
 
 
-def iteration_figures(trace: LoopTrace, content: FigureContent, facts: tuple[str, ...] = ()) -> list[Figure]:
+def iteration_figures(trace: LoopTrace, content: FigureContent) -> list[Figure]:
     """Return for each iteration kept the body with its back edges and values: figures that differ only in texts."""
-    made = _Unrolled(trace, content, facts)
+    made = _Unrolled(trace, content, ())
     return [made.rolled(stage) for stage in made.stages if stage.trace is not None]
 
 

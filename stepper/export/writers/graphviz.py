@@ -34,7 +34,7 @@ def write(picture: Picture) -> str:
     """Return the figure in the DOT language; the same figure gives the same text."""
     figure = picture.figure
     colours, ordering = palette(picture.request.theme), _Ordering(figure)
-    direction = "LR" if figure.arrangement is Arrangement.PORT_MAP else "TB"
+    direction = "LR" if figure.arrangement is Arrangement.PORT_LISTS else "TB"
     font = 'fontname="Liberation Sans,Arimo,Arial,Helvetica,sans-serif"'
     lines = [
         *(("// `neato -n2` draws all iterations alike",) if ordering.rows else ()),
@@ -117,7 +117,7 @@ def _edge(figure: Figure, edge: FigureEdge, colours: Palette) -> str:
         attributes.append(f"color={quoted(colour)}")
     if style != "solid":
         attributes.append(f"style={style}")
-    if edge.kind in BACKWARD and figure.arrangement is not Arrangement.PORT_MAP:
+    if edge.kind in BACKWARD and figure.arrangement is not Arrangement.PORT_LISTS:
         attributes.append("constraint=false")
     if figure.arrangement is Arrangement.ITERATIONS and edge.kind is not EdgeKind.DATA:
         attributes.append("weight=0")
@@ -144,7 +144,7 @@ class _Ordering:
     def __init__(self, figure: Figure) -> None:
         self.figure = figure
         self.drawing = arrange_iterations(figure) if figure.arrangement is Arrangement.ITERATIONS else FigureLayout()
-        marks = (BoxShape(mark.node, *mark.area) for mark in self.drawing.marks)
+        marks = (BoxShape(one.node, one.x, one.y, columns(one.node.label), 1) for one in self.drawing.marks)
         boxes = sorted([*self.drawing.boxes, *marks], key=lambda box: (box.y, box.x))
         self.rows = _rows(boxes)
         self.boxes = {box.node.id: box for box in boxes}

@@ -67,7 +67,7 @@ def write(picture: Picture) -> str:
     if not trace.count:
         figure = picture.figure
         return _page(picture, figure, _shown(picture, inline_svg(figure, arranged(figure))), "")
-    figures = iteration_figures(trace, request.content, picture.loop_facts)
+    figures = iteration_figures(trace, request.content)
     if not figures:
         raise UsageError("none of the iterations that are chosen ran, so there is none for a slider to show")
     layout = BodyLayout(figures)

@@ -61,7 +61,7 @@ def flowchart(figure: Figure, theme: Theme = Theme.AUTO, *, below: bool = True) 
     Its colours are those of the other formats, for light pages where the theme is auto.
     """
     lines = [
-        "flowchart LR" if figure.arrangement is Arrangement.PORT_MAP else "flowchart TD",
+        "flowchart LR" if figure.arrangement is Arrangement.PORT_LISTS else "flowchart TD",
         f"  accTitle: {_plain(figure.title)}",
         f"  accDescr: {_plain(figure.description)}",
         *_inside(figure, "", "  "),

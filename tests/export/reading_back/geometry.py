@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from itertools import combinations
 
@@ -10,7 +9,6 @@ import numpy as np
 
 from tests.export.reading_back.drawing import Area, Drawing, Item, Wire, Words, segments_of
 
-CELL = frozenset({"inputs", "carried", "cell", "next", "outputs", "condition", "end", "count"})
 """Boxes of a body as one box, all in its frame."""
 
 
@@ -126,10 +124,8 @@ def home_of(drawing: Drawing, id: str) -> Item | None:
     if id in drawing.frames and id.endswith((".then", ".else")):
         return drawing.frames.get(id.rpartition(".")[0])
     before = id.rpartition(".")[0]
-    if id in CELL and "cell" in drawing.boxes:
-        return next((frame for key, frame in drawing.frames.items() if re.fullmatch(r"c\d+", key)), None)
     if not before:
-        return None if id[:1] in "ie" or id in drawing.frames else _port_map_home(drawing, id)
+        return None
     if before in ("then", "else"):
         return drawing.frames.get(before)
     if before in drawing.frames:
@@ -138,10 +134,6 @@ def home_of(drawing: Drawing, id: str) -> Item | None:
     prefix = f"{outer}." if outer else ""
     side = {"t": ".then", "e": ".else"}.get(owner[-1:], "")
     return drawing.frames.get(f"{prefix}c{owner.rstrip('te')}{side}")
-
-
-def _port_map_home(drawing: Drawing, id: str) -> Item | None:
-    return drawing.frames.get("body") if id.startswith(("n", "operations")) and not id.startswith("next") else None
 
 
 def _homes(drawing: Drawing, id: str) -> set[str]:

@@ -65,28 +65,17 @@ class RunFigure:
         yield from self._end()
 
     def _straight_through(self) -> Iterator[str]:
-        """Without an iteration what is carried leads from its input to the output, and every output is drawn."""
-        wanted = set()
-        for entry in self.body.outputs:
-            if entry.port is None:
-                continue
-            if f"out{entry.port}" not in self.drawing.boxes:
-                yield f"output {entry.port} is not drawn"
-            heads = [one for one in self.body.graph.of("Parameter") if self.layer.carried_from(one.id) == entry.inner]
-            if heads and entry.cut is None:
-                first = min(heads, key=lambda one: self._port_of(one.id))
-                wanted.add((f"{self.layer.id}.n{first.id}", f"out{entry.port}"))
+        """Without an iteration the first value of what is carried is the last one, and every output is drawn."""
         for parameter in self.body.graph.of("Parameter"):
-            if self.layer.carried_from(parameter.id) is not None:
-                wanted.add((f"in{self._port_of(parameter.id)}", f"{self.layer.id}.n{parameter.id}"))
-        carried = [one for one in self.drawing.joins if one.kind == "carried" and one.target in self.drawing.boxes]
-        got = {(one.source, one.target) for one in carried}
-        for source, target in sorted(wanted ^ got):
-            yield f"{'no' if (source, target) in wanted else 'a needless'} wire from {source} to {target}"
-
-    def _port_of(self, parameter: int) -> int:
-        entry = self.layer.entry_of(parameter)
-        return 0 if entry is None or entry.port is None else entry.port
+            box = self.drawing.boxes.get(f"n{parameter.id}")
+            is_carried = self.layer.carried_from(parameter.id) is not None
+            if box is None or is_carried != ("first value = last value" in box.lines):
+                yield f"{parameter.name} is carried: {is_carried}"
+        for entry in self.body.outputs:
+            if entry.port is not None and not any(
+                one.text.startswith(f"output {entry.port}") for one in self.drawing.free
+            ):
+                yield f"output {entry.port} is not drawn"
 
     def _stack(self) -> Iterator[str]:
         if any(number >= self.count for number in self.shown):
@@ -379,16 +368,12 @@ class RunFigure:
 
     def _end(self) -> Iterator[str]:
         box = self.drawing.boxes.get("end")
-        if box is None:
-            yield "there is no end mark"
-            return
-        lines = box.lines
-        if not self.count:  # the mark stands before the frame, which says why
-            if lines != ["does not start"]:
-                yield f"it does not start: {lines}"
-            lines = [one.text for frame in self.drawing.frames.values() for one in frame.words]
-            if not any(line.startswith("0 iterations") for line in lines):
+        lines = [one.text for one in self.drawing.free] if box is None else box.lines
+        if not self.count:
+            if not any(line.endswith("not run") for line in lines):
                 yield f"the run made no iteration: {lines}"
+        elif box is None:
+            yield "there is no end mark"
         elif not box.lines[0].startswith(f"after {self.count:,} iteration") and not box.lines[0].startswith(
             f"after {self.count} iteration"
         ):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
-from tests.export.reading_back.drawing import Area, Drawing, Item, Wire, segments_of
+from tests.export.reading_back.drawing import Area, Drawing, Item, Wire, Words
 from tests.export.reading_back.model_file import NO_LIMIT, Body, Cut, Entry, Graph, Layer, ModelFile
 
 TYPES = {"ReLU": "Relu"}
@@ -532,118 +533,137 @@ def port_map_faults(drawing: Drawing, model: ModelFile, path: tuple[int, ...]) -
     """What is wrong in the view of a port map."""
     graph, layer = next((graph, layer) for ids, graph, layer in model.loops() if ids == path)
     if layer.type == "If":
-        yield from _branch_ports(drawing, graph, layer)
+        yield from _entry_faults(drawing, graph, layer, list(_branch_entries(layer)))
+        source = graph.source(layer.id, 0)
+        if source is not None and not any(source.name[:20] in one.text for one in drawing.free):
+            yield f"nothing says that {source.name} is the condition"
         return
     yield from _lines_on_the_end([one.text for one in drawing.free], model, graph, layer)
     body = layer.bodies[0]
-    yield from _port_wires(drawing, _entries(layer))
-    yield from _port_boxes(drawing, graph, layer)
+    yield from _entry_faults(drawing, graph, layer, list(_entries(layer)))
     for parameter in body.graph.of("Parameter"):
         box = drawing.boxes.get(f"n{parameter.id}")
-        if box is not None and (layer.role(parameter.id) == "current iteration") != ("current iteration" in box.lines):
-            yield f"{parameter.name} is {layer.role(parameter.id)}: {box.lines}"
+        if box is None or (layer.role(parameter.id) == "current iteration") != ("current iteration" in box.lines):
+            yield f"{parameter.name} is {layer.role(parameter.id)}: {None if box is None else box.lines}"
 
 
-def _entries(layer: Layer) -> dict[tuple[str, str], tuple[str, Cut | None]]:
-    """The entries of a loop's port map by the boxes that they join: role, and how they cut."""
+@dataclass(frozen=True)
+class _Wanted:
+    """An entry of a port map: the box of its Parameter or Result, what its other end is, its role, how it cuts."""
+
+    box: str
+    inwards: bool
+    other: str
+    role: str
+    cut: Cut | None = None
+
+
+def _entries(layer: Layer) -> Iterator[_Wanted]:
+    """The entries of a loop's port map."""
     body = layer.bodies[0]
-    wanted: dict[tuple[str, str], tuple[str, Cut | None]] = {}
     for entry in body.inputs:
         if entry.port is not None:
             role = "current iteration" if entry.purpose else layer.role(entry.inner)
-            wanted[f"in{entry.port}", f"n{entry.inner}"] = (role, entry.cut)
+            yield _Wanted(f"n{entry.inner}", True, f"input {entry.port}", role, entry.cut)
     for entry in body.outputs:
         if entry.port is not None:
             word = "condition" if entry.purpose else "concatenated" if entry.cut is not None else "last value"
-            wanted[f"n{entry.inner}", f"out{entry.port}"] = (word, entry.cut)
+            yield _Wanted(f"n{entry.inner}", False, f"output {entry.port}", word, entry.cut)
         elif entry.purpose:
-            wanted[f"n{entry.inner}", f"condition{entry.inner}"] = ("condition", None)
+            yield _Wanted(f"n{entry.inner}", False, "execution condition", "condition")
     for parameter in body.graph.of("Parameter"):
         tail = layer.carried_from(parameter.id)
         if tail is not None:
-            wanted[f"n{tail}", f"next{parameter.id}"] = ("back edge", None)
+            yield _Wanted(f"n{tail}", False, f"next {parameter.id}", "back edge")
     for tail, head in layer.idle_edges():
-        wanted[f"n{tail}", f"next{head}"] = ("back edge: no effect", None)
-    return wanted
+        yield _Wanted(f"n{tail}", False, f"next {head}", "back edge: no effect")
 
 
-def _port_wires(drawing: Drawing, wanted: dict[tuple[str, str], tuple[str, Cut | None]]) -> Iterator[str]:
-    got = {(one.source, one.target) for one in drawing.joins}
-    for source, target in sorted(set(wanted) ^ got):
-        yield f"{'no' if (source, target) in wanted else 'a needless'} wire from {source} to {target}"
+def _branch_entries(layer: Layer) -> Iterator[_Wanted]:
+    for body in layer.bodies:
+        for entry in body.inputs:
+            yield _Wanted(f"{body.role}.n{entry.inner}", True, f"input {entry.port}", "")
+        for entry in body.outputs:
+            if entry.port is not None:
+                yield _Wanted(f"{body.role}.n{entry.inner}", False, f"output {entry.port}", f"if {body.role} ran")
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    """A wire of a list: the box at its one end, the words at its other end, and its title."""
+
+    box: str
+    inwards: bool
+    words: tuple[str, ...]
+    title: str
+
+    def is_of(self, wanted: _Wanted, layer: Layer) -> bool:
+        """Whether it is drawn from, or to, what is wanted."""
+        if (self.box, self.inwards) != (wanted.box, wanted.inwards):
+            return False
+        if wanted.other.startswith("next "):
+            said = " ".join(self.words)
+            name = said.removesuffix(" in the next iteration")
+            return name != said and names(name, layer.bodies[0].graph.layers[int(wanted.other[5:])])
+        return any(re.match(rf"{wanted.other}\b", line) for line in self.words)
+
+
+def _drawn_entries(drawing: Drawing) -> Iterator[_Drawn]:
+    """The wires of all lists, each with the block of words beside it: lines right below each other."""
+    lists: dict[tuple[float, bool], list[tuple[float, str, Wire]]] = {}
     for wire in drawing.wires:
-        beside = _beside(drawing, wire)
-        if wire.title and wire.title not in beside and wire.title.partition(": ")[0] not in beside:
-            yield f"beside the wire {wire.title!r} stands {_beside(drawing, wire)}"
-    joined = _labels(drawing)
-    for ends, (role, cut) in wanted.items():
-        title = joined.get(ends, "")
-        if not says_role(title, role):
-            yield f"the wire from {ends[0]} to {ends[1]} is {role}: {title!r}"
-        if cut is not None and not says_cut(title, cut):
-            yield f"the wire from {ends[0]} to {ends[1]} is cut {cut}: {title!r}"
+        ((x0, y, x1, _),) = wire.segments
+        into = [box.id for box in drawing.boxes.values() if abs(x1 - box.area.x) < 5 and box.area.holds(x1 + 5, y, 1)]
+        out = [box.id for box in drawing.boxes.values() if box.area.holds(x0, y, 1)]
+        lists.setdefault((x0 if into else x1, bool(into)), []).append((y, (into or out or [""])[0], wire))
+    for (x, inwards), wires in lists.items():
+        free = [one for one in drawing.free if one.anchor == ("end" if inwards else "start") and abs(one.x - x) < 24]
+        blocks: list[list[Words]] = []
+        for one in sorted(free, key=lambda one: one.y):
+            if one.style == "title":
+                continue
+            if blocks and one.y - blocks[-1][-1].y < 18:
+                blocks[-1].append(one)
+            else:
+                blocks.append([one])
+        for (_, box, wire), block in zip(sorted(wires, key=lambda one: one[0]), blocks, strict=False):
+            yield _Drawn(box, inwards, tuple(one.text for one in block), wire.title)
 
 
-def _beside(drawing: Drawing, wire: Wire) -> list[str]:
-    """The words above and below the middle of a wire of a port map, where it leaves or enters the body."""
-    rows = {y for area in segments_of(wire) if area.width > area.height for y in (area.y,)}
-    left, right = min(x for x, *_ in wire.segments), max(x for _, _, x, _ in wire.segments)
-    free = [words for words in drawing.free if words.anchor == "middle" and left < words.x < right]
-    found = []
-    for words in free:
-        if any(-20 < words.y - row < 26 for row in rows):
-            found.append(words.text)
-            while found[-1].endswith(","):  # what is told goes on in the line below
-                words = next(one for one in free if one.x == words.x and 0 < one.y - words.y < 18)
-                found[-1] += f" {words.text}"
-    return found
+def _entry_faults(drawing: Drawing, graph: Graph, layer: Layer, wanted: list[_Wanted]) -> Iterator[str]:
+    drawn = list(_drawn_entries(drawing))
+    if len(drawn) != len(wanted):
+        yield f"there are {len(drawn)} wires with words, and {len(wanted)} entries"
+    for one in wanted:
+        found = next((other for other in drawn if other.is_of(one, layer)), None)
+        if found is None:
+            yield f"no wire is {one}: {drawn}"
+            continue
+        drawn.remove(found)
+        said = f"{found.title} | {' '.join(found.words)}"
+        if not says_role(said, one.role):
+            yield f"{one} has another role: {said!r}"
+        if one.cut is not None and not says_cut(said, one.cut):
+            yield f"{one} is cut in another way: {said!r}"
+        yield from _outside(found, graph, layer, one.other)
 
 
-def _labels(drawing: Drawing) -> dict[tuple[str, str], str]:
-    """What stands beside the wire between two boxes; each wire of a port map is one alone."""
-    found = {}
-    for wire in drawing.wires:
-        tips = [item.id for tip in wire.tips for item in drawing.boxes.values()
-                if abs(item.area.x - tip[0]) < 5 and item.area.y <= tip[1] <= item.area.bottom]  # fmt: skip
-        begins = [item.id for x, y in wire.ends for item in drawing.boxes.values() if item.area.holds(x, y, 1)]
-        said = " | ".join((wire.title, *_beside(drawing, wire)))
-        found.update({(begin, tip): said for begin in begins for tip in tips})
-    return found
-
-
-def _port_boxes(drawing: Drawing, graph: Graph, layer: Layer) -> Iterator[str]:
+def _outside(drawn: _Drawn, graph: Graph, layer: Layer, other: str) -> Iterator[str]:
     """Names, types and shapes of what is outside."""
-    for id, box in drawing.boxes.items():
-        if id.startswith("in") and id[2:].isdigit():
-            source = graph.source(layer.id, int(id[2:]))
-            if source is not None:
-                given = graph.layers[layer.id].sources[int(id[2:])]
-                assert given is not None
-                if not names(box.lines[0], source, graph) or _form(*source.forms[given[1]]) not in " ".join(box.lines):
-                    yield f"input {id[2:]} is {source.name} {_form(*source.forms[given[1]])}: {box.lines}"
-        if id.startswith("out") and id[3:].isdigit():
-            reader = graph.reader(layer.id, int(id[3:]))
-            said = box.lines[0].partition("→ ")
-            if said[0].strip() != f"output {id[3:]}" or (reader is not None and not names(said[2], reader, graph)):
-                yield f"output {id[3:]} goes to {None if reader is None else reader.name}: {box.lines}"
-            if _form(*layer.forms[int(id[3:])]) not in " ".join(box.lines):
-                yield f"output {id[3:]} is {_form(*layer.forms[int(id[3:])])}: {box.lines}"
+    word, _, number = other.partition(" ")
+    if word == "input":
+        source, given = graph.source(layer.id, int(number)), graph.layers[layer.id].sources[int(number)]
+        if source is not None:
+            assert given is not None
+            if not names(drawn.words[0], source, graph) or _form(*source.forms[given[1]]) not in " ".join(drawn.words):
+                yield f"{other} is {source.name} {_form(*source.forms[given[1]])}: {drawn.words}"
+    elif word == "output":
+        reader, said = graph.reader(layer.id, int(number)), drawn.words[0].partition("→ ")
+        if reader is not None and not names(said[2], reader, graph):
+            yield f"{other} goes to {reader.name}: {drawn.words}"
+        if _form(*layer.forms[int(number)]) not in " ".join(drawn.words):
+            yield f"{other} is {_form(*layer.forms[int(number)])}: {drawn.words}"
 
 
 def _form(element_type: str, dims: tuple[int, ...]) -> str:
     return f"{element_type}[{','.join('?' if size < 0 else str(size) for size in dims)}]"
-
-
-def _branch_ports(drawing: Drawing, graph: Graph, layer: Layer) -> Iterator[str]:
-    wanted = {}
-    for body in layer.bodies:
-        for entry in body.inputs:
-            wanted[f"in{entry.port}", f"{body.role}.n{entry.inner}"] = ("", None)
-        for entry in body.outputs:
-            if entry.port is not None:
-                wanted[f"{body.role}.n{entry.inner}", f"out{entry.port}"] = (f"if {body.role} ran", None)
-    yield from _port_wires(drawing, wanted)
-    yield from _port_boxes(drawing, graph, layer)
-    source = graph.source(layer.id, 0)
-    if source is not None and not any(source.name[:20] in one.text for one in drawing.free):
-        yield f"nothing says that {source.name} is the condition"

@@ -49,7 +49,7 @@ def test_a_run_without_iterations_is_the_figure_of_that(tmp_path: Path) -> None:
     file = tmp_path / "page.html"
     assert main([*WHILE[:2], "--input", "start=1", "-o", str(file), "--caption", "Nothing to do"]) == 0
     page = file.read_text(encoding="utf-8")
-    assert "0 iterations, body not run" in page and page.count("first value = last value") == 3
+    assert "body of 6 operations, not run" in page and page.count("first value = last value") == 3
     assert "<figcaption>Nothing to do</figcaption>" in page and "starts if" in page
     assert "<script" not in page and 'id="controls"' not in page
 
