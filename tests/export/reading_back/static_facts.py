@@ -617,7 +617,8 @@ def _drawn_entries(drawing: Drawing) -> Iterator[_Drawn]:
         out = [box.id for box in drawing.boxes.values() if box.area.holds(x0, y, 1)]
         lists.setdefault((x0 if into else x1, bool(into)), []).append((y, (into or out or [""])[0], wire))
     for (x, inwards), wires in lists.items():
-        free = [one for one in drawing.free if one.anchor == ("end" if inwards else "start") and abs(one.x - x) < 24]
+        begin = x - 12 if inwards else x + 12
+        free = [one for one in drawing.free if abs(one.x - begin) < 4 and one.anchor == ("end" if inwards else "start")]
         blocks: list[list[Words]] = []
         for one in sorted(free, key=lambda one: one.y):
             if one.style == "title":
