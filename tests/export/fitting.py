@@ -74,8 +74,7 @@ def faults_of_page(page: PageDrawing, width: float, least: float, highest: float
         left = line.x - wide * {"start": 0, "middle": 0.5, "end": 1}[line.anchor]
         if left < -0.5 or left + wide > page.width + 0.5 or line.y > page.height + 0.5:
             yield f"the words {line.text!r} leave the page"
-        if not line.hidden:
-            shown.append((line.text, Area(left, line.y - 0.7 * size, wide, 0.7 * size)))
+        shown.append((line.text, Area(left, line.y - 0.7 * size, wide, 0.7 * size)))
     for (one, a), (other, b) in combinations(shown, 2):
         across, down = a.overlap(b)
         if across > 0.7 and down > 0.7:

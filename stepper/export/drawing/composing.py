@@ -401,7 +401,7 @@ def shapes_of(layout: FigureLayout, dx: float, dy: float) -> Iterator[Shape]:
     for mark in layout.marks:
         yield place.mark(mark)
     for text in layout.texts:
-        yield from place.text(text)
+        yield place.text(text)
 
 
 class _PagePlace:
@@ -472,12 +472,10 @@ class _PagePlace:
         items += [Disc("tip", self._x(column), self._y(row), 2.4) for column, row in joined]
         return Group(tuple(items), f"{line.kind}{' idle' if line.idle else ''}", title=line.title)
 
-    def text(self, text: Text) -> Iterator[TextLine]:
-        """Yield a text of its own, with a ground below it where it stands on wires."""
+    def text(self, text: Text) -> TextLine:
+        """Return a text of its own."""
         x, y = self.dx + text.x * CELL, self.dy + text.y * ROW + 12
-        if text.style == "back":  # not every program can draw a stroke below its text
-            yield TextLine("halo", x, y, text.text, text.anchor, hidden=True)
-        yield TextLine(text.style, x, y, text.text, text.anchor)
+        return TextLine(text.style, x, y, text.text, text.anchor)
 
     def _stroke(self, segment: Segment, line: Polyline) -> tuple[Point, Point]:
         x0, y0, x1, y1 = segment

@@ -116,7 +116,7 @@ class _Rule(NamedTuple):
         return ", ".join(f"{scope}{group} .{shape}" for group in groups for shape in self.shapes.split())
 
 
-_TEXTS: Final = "label title heading slide-heading small mark back halo faint bad-small bad-title born-text"
+_TEXTS: Final = "label title heading slide-heading small mark faint bad-small bad-title born-text"
 
 _STYLES: Final = f"""
 page | fill: page
@@ -126,7 +126,7 @@ frame | fill: body; stroke: body-edge; stroke-width: 1.2
 title heading slide-heading mark bad-title born-text | font-weight: bold
 heading | font-size: {HEADING_SIZE}px
 slide-heading | font-size: {SLIDE_SIZE}px
-small mark back halo | font-size: {SMALL_SIZE}px
+small mark | font-size: {SMALL_SIZE}px
 faint bad-small | font-size: {SMALL_SIZE}px
 small faint | fill: quiet
 equation equation-index | fill: ink; font-size: {LABEL_SIZE}px
@@ -134,8 +134,6 @@ equation-index | font-size: {SMALL_SIZE}px
 mark bad-small bad-title bad-chip | fill: mark
 born-text | fill: page
 chip | fill: edge
-back | fill: back
-halo | fill: body; stroke: body; stroke-width: 4; stroke-linejoin: round
 wire | fill: none; stroke: wire; stroke-width: 1.3; stroke-linejoin: round; stroke-linecap: square
 tip | fill: wire
 thin bar | fill: none; stroke: ink; stroke-width: 1.2
@@ -372,14 +370,13 @@ class Disc(Record):
 
 
 class TextLine(Record):
-    """A line of text on its base line; `anchor` is start, middle or end. `hidden`: readers aloud leave it out."""
+    """A line of text on its base line; `anchor` is start, middle or end."""
 
     style: str
     x: float
     y: float
     text: str
     anchor: str = "start"
-    hidden: bool = False
 
 
 class Group(Record):
@@ -418,7 +415,7 @@ _PICTURES: Final = frozenset(
     ["shade", "spark", "mark", "input-shade", "output-shade", "fault-shade", "input-frame", "output-frame", "picture"]
 )
 """Styles of shapes that show values."""
-_NAMES: Final = frozenset({"label", "title", "back", "halo"})
+_NAMES: Final = frozenset({"label", "title"})
 """Styles of texts that are names."""
 
 

@@ -128,7 +128,12 @@ def ports_figure(model: Model, loop: LoopPath, content: FigureContent, idle: Loo
                 "first value is the last one. Concatenated outputs have no pieces. "
                 f"{idle.ended[:1].upper()}{idle.ended[1:]}.",
                 {BODY: f"{title}, not run"},
-                (idle.ended, *((idle.reason,) if idle.decided else ()), *facts),
+                (
+                    idle.ended,
+                    *((idle.reason,) if idle.decided else ()),
+                    *(control.text for control in idle.controls if not control.value),
+                    *facts,
+                ),
             )
         return ports.figure(
             f"{loop.title}, port map",

@@ -247,8 +247,7 @@ def _group(group: Group, paint: Paint, prefix: str) -> Iterator[str]:
 
 def _text(words: TextLine, look: str) -> str:
     anchor = "" if words.anchor == "start" else f' text-anchor="{words.anchor}"'
-    aloud = ' aria-hidden="true"' if words.hidden else ""
-    return f'<text {look} x="{_n(words.x)}" y="{_n(words.y)}"{anchor}{aloud}>{escape(words.text)}</text>'
+    return f'<text {look} x="{_n(words.x)}" y="{_n(words.y)}"{anchor}>{escape(words.text)}</text>'
 
 
 def _path(path: Path) -> str:
@@ -417,13 +416,7 @@ class _Page:
         x = words.x - width * {"start": 0.0, "middle": 0.5, "end": 1.0}[words.anchor]
         document = self._document
         document.set_font(_FONT, "B" if bold else "", size * document.k)
-        fill = properties["fill"]
-        if "stroke" in properties:
-            stroke = float(properties["stroke-width"])
-            with document.local_context(text_mode="FILL_STROKE", draw_color=fill, text_color=fill, line_width=stroke):
-                document.text(x, words.y, words.text)
-            return
-        document.set_text_color(fill)
+        document.set_text_color(properties["fill"])
         document.text(x, words.y, words.text)
 
 
@@ -544,8 +537,6 @@ class _Painter:
         text = "".join(map(_letter, words.text))
         font = rf"\fontsize{{{size:.3g}bp}}{{{size * 1.2:.3g}bp}}\selectfont" + (r"\bfseries" if bold else "")
         options = f"anchor={_ANCHORS[words.anchor]},text={properties['fill']}"
-        if "stroke" in properties:  # a ground below the words that follow
-            options += f",fill={properties['fill']},inner xsep=1.5bp,text opacity=0"
         fitted = rf"\ifdim\wd0>{width:.4g}bp\resizebox{{{width:.4g}bp}}{{\height}}{{\unhbox0}}\else\unhbox0\fi"
         yield rf"\node[{options}] at {_at(words.x, words.y)} {{{font}\setbox0\hbox{{{text}}}{fitted}}};"
 

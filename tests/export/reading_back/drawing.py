@@ -68,7 +68,6 @@ class Words:
     size: float
     bold: bool
     anchor: str
-    hidden: bool
 
     @cached_property
     def area(self) -> Area:
@@ -362,7 +361,6 @@ def _words(element: etree._Element) -> Words:
         size=_number(element, "font-size"),
         bold=element.get("font-weight") == "bold",
         anchor=element.get("text-anchor", "start"),
-        hidden=element.get("aria-hidden") == "true",
     )
 
 

@@ -43,7 +43,7 @@ def _cut(drawing: Drawing) -> Iterator[str]:
 
 
 def _over_each_other(drawing: Drawing) -> Iterator[str]:
-    shown = sorted((one for one in drawing.words if not one.hidden), key=lambda one: one.area.y)
+    shown = sorted(drawing.words, key=lambda one: one.area.y)
     for index, one in enumerate(shown):
         for other in shown[index + 1 :]:
             if other.area.y > one.area.bottom:
@@ -59,10 +59,8 @@ def _over_each_other(drawing: Drawing) -> Iterator[str]:
 
 def _crossed(drawing: Drawing) -> Iterator[str]:
     """Wires through boxes that they do not join, and through words."""
-    covered = {words.text for words in drawing.free if words.hidden}  # these have a ground of their own
-    bare = [one for one in drawing.words if not one.hidden and one.text not in covered]
     in_boxes = {id(words) for item in drawing.boxes.values() for words in item.words}
-    bare = [words for words in bare if id(words) not in in_boxes]
+    bare = [words for words in drawing.words if id(words) not in in_boxes]
     boxes = list(drawing.boxes.values())
     over_boxes, over_words = _Overlaps([one.area for one in boxes]), _Overlaps([_inner(one) for one in bare])
     for wire in drawing.wires:

@@ -27,7 +27,7 @@ def faults(run: RunFigure) -> Iterator[str]:
 class _Textbook:
     def __init__(self, run: RunFigure) -> None:
         self.run, self.drawing = run, run.drawing
-        self.words = [one for one in self.drawing.free if not one.hidden]
+        self.words = list(self.drawing.free)
         heading = next((one for one in self.words if one.text == "iteration"), None)
         row = [] if heading is None else self._row(heading.y, "number")
         self.places = {int(one.text): one.x for one in row if one.text.isdigit()}
@@ -320,7 +320,7 @@ def figure_faults(drawing: Drawing) -> Iterator[str]:
             yield f"the words {words.text!r} leave the page"
         if words.size < min(smallest, 6.9):
             yield f"the words {words.text!r} are {words.size} high"
-    shown = [one for one in drawing.words if not one.hidden]
+    shown = list(drawing.words)
     for index, one in enumerate(shown):
         for other in shown[index + 1 :]:
             across, down = one.area.overlap(other.area)
