@@ -247,8 +247,8 @@ def test_few_places_write_to_a_terminal() -> None:
 
 MOST: Final = {
     "tui": 241_560,
-    "debug": 205_157,
-    "export": 138_038,
+    "debug": 205_152,
+    "export": 129_954,
     "diagnosis": 102_767,
     "compare": 64_792,
     "ops": 65_910,
@@ -267,7 +267,7 @@ MOST: Final = {
     "processes": 7_814,
     "files": 6_364,
     "stepper": 5_701,
-    "(files)": 587,
+    "(files)": 586,
     "(repeated names)": 101,
     "schemas": 96,
 }

@@ -383,7 +383,6 @@ class _Layout:
         return histories
 
     def _heads(self) -> None:
-        story = self.story
         outer: Indices | None = None
         for one in self.columns:
             if self.nested and one.path[:-1] != outer and len(one.path) > 1:

@@ -568,19 +568,6 @@ def _edges_within(figure: Figure, items: Mapping[str, object]) -> list[FigureEdg
     return list(found)
 
 
-def _pin_of_its_own(frame: Framed) -> int:
-    """Return a new pin of a frame, for a wire to it as a whole; where it has no pins, none is needed."""
-    entries = dict(frame.pins.entries)
-    if not entries:
-        return -1
-    taken = entries.values()
-    free = (x for x in range(frame.drawing.width - 2, 0, -1) if all(abs(x - other) > 1 for other in taken))
-    entry = min(entries) - 1 if min(entries) < 0 else -1
-    entries[entry] = next(free, frame.drawing.width - 1)
-    frame.pins = frame.pins._replace(entries=entries)
-    return entry
-
-
 def _layout_edges(
     edges: list[FigureEdge], inner: Mapping[str, Framed], number: Mapping[str, int]
 ) -> tuple[list[LayoutEdge], dict[tuple[int, int], EdgeKind]]:
@@ -597,9 +584,8 @@ def _layout_edges(
             output = edge.leaves
         else:
             output = tensors.setdefault(edge.output, len(tensors))
-        entry = edge.enters if edge.target in inner else -1
-        if edge.target in inner and entry not in inner[edge.target].pins.entries:
-            entry = _pin_of_its_own(inner[edge.target])
+        pins = inner[edge.target].pins.entries if edge.target in inner else {}
+        entry = edge.enters if edge.enters in pins else min(pins, default=-1)
         found.append(LayoutEdge(number[edge.source], number[edge.target], output, entry))
         kinds.setdefault((number[edge.source], output), edge.kind)
     return found, kinds
