@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
 from itertools import cycle, islice
 from pathlib import Path
-from time import thread_time
 
 import pytest
 from lxml import etree
@@ -16,7 +15,6 @@ from stepper.diagnosis.lint import linting
 from stepper.diagnosis.lint.kinds import LayerKinds
 from stepper.diagnosis.lint.linting import lint
 from stepper.diagnosis.lint.subjects import LayerSubject
-from stepper.ir.reader import read_all_faults
 from tests.benchmarks.checking import attended, large, moved
 from tests.models import Graph, Value, joined, sliced
 
@@ -81,25 +79,11 @@ def test_of_kinds_the_rules_find_what_they_find_of_each_layer(
 
 MOST_CALLS = 0.6
 """Calls of rules for each layer: as long as each rule was asked about each layer there were nine."""
-LONGEST = 0.9
-"""The time of the rules over that of reading; measured: 0.2 of arithmetic, 0.5 of movements, 0.6 of attention."""
 
 
 @pytest.mark.parametrize("number", range(3), ids=("arithmetic", "movements", "attention"))
-def test_the_rules_take_less_time_than_reading_the_file(
-    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_few_rules_are_asked_about_each_layer(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _name, path = next(islice(large(tmp_path, 5_000), number, None))
-
-    def seconds(work: Callable[[Path], object]) -> float:
-        begun = thread_time()
-        work(path)
-        return thread_time() - begun
-
-    both = [(seconds(read_all_faults), seconds(lint)) for _ in range(3)]
-    reading = min(one for one, _ in both)
-    assert min(one for _, one in both) - reading < LONGEST * reading
-
     calls = 0
     asked = linting._of
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -22,7 +21,7 @@ from tui.worker.driver import Driver
 from tui.worker.event_log import LogKind
 
 
-def test_escape_stops_a_long_run_within_a_tenth_of_a_second_and_nothing_is_lost() -> None:
+def test_escape_stops_a_long_run_and_nothing_is_lost() -> None:
     async def script(driven: Driven) -> None:
         driven.app.perform("continue")
         seen = set()
@@ -31,11 +30,13 @@ def test_escape_stops_a_long_run_within_a_tenth_of_a_second_and_nothing_is_lost(
             seen.add(driven.state.iteration)
         assert driven.state.running is not None and "running" in driven.text("top")
         assert len(seen) > 2, "the iteration is shown while it runs"
-        begun = time.perf_counter()
         driven.app.perform("pause")
-        while driven.app.driver.is_busy:
-            await asyncio.sleep(0.002)
-        assert time.perf_counter() - begun < 2  # measured in tests.benchmarks.terminal; an unheard pause lasts a minute
+
+        async def until_paused() -> None:
+            while driven.app.driver.is_busy:
+                await asyncio.sleep(0.002)
+
+        await asyncio.wait_for(until_paused(), 30)  # an unheard pause lasts longer
         await driven.settle()
         assert driven.state.running is None and driven.state.iteration is not None
         paused = driven.state.view.tick
@@ -113,12 +114,9 @@ def test_a_paused_search_backward_says_how_far_it_has_looked_and_where_it_is() -
 def test_the_event_loop_never_waits_for_the_run() -> None:
     async def script(driven: Driven) -> None:
         driven.app.perform("continue")
-        longest = 0.0
         for _ in range(50):
-            begun = time.perf_counter()
             await asyncio.sleep(0.005)
-            longest = max(longest, time.perf_counter() - begun)
-        assert longest < 2  # measured in tests.benchmarks.terminal; a loop that waits for the run waits a minute
+            assert driven.app.driver.is_busy, "the run goes on, and so does the event loop"
         driven.app.perform("pause")
         await driven.settle()
 
