@@ -8,6 +8,7 @@ from textual.containers import Container
 
 from stepper.commands.session_commands import two_columns
 from stepper.errors import UsageError
+from stepper.query.address_syntax import without_element
 from stepper.tensors.statistics import OVER_ITERATIONS
 from tui.actions.registry import action
 from tui.actions.values import subject_of
@@ -239,12 +240,12 @@ def _view(app: Application, text: str) -> None:
 @action("toggle-break", help="set a breakpoint on the selected operation, or take it away")
 def _toggle_break(app: Application, _text: str) -> None:
     cursor = app.state.cursor
-    address = app.chosen_address or app.found
+    address = without_element(app.chosen_address or app.found)
     if address:
         here = tuple(one for one in app.state.breaks if one.description.text == address)
     else:
         here = () if cursor is None else app.state.breaks_at(cursor)
-    app.perform(f"delete {here[0].number}" if here else "break {op}")
+    app.perform(f"delete {here[0].number}" if here else f"break {address or '{op}'}")
 
 
 # --- the screen -----------------------------------------------------------------------------------------------------

@@ -174,6 +174,25 @@ def test_o_shows_the_path_from_the_input_and_the_back_edges_that_it_came_by() ->
     drive("rwkv_overflow", script, size=(200, 60), runs=True)
 
 
+def test_breakpoints_and_the_moment_are_marked_in_their_rows() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        await driven.press("o", "b")
+        await driven.filled()
+        assert [one.description.text for one in driven.state.breaks] == ["time_mixing::exp_key@7"]
+        line = next(one for one in driven.text("sheet").splitlines() if one[3:].startswith("exp_key"))
+        assert line[2] == "◆" or line[2] == "●"
+        await driven.press("b")
+        await driven.filled()
+        assert not driven.state.breaks
+        await driven.type("goto wkv@8")
+        await driven.type("rows all")
+        await driven.filled()
+        assert "▸" in row(driven, "wkv") and "▸" not in row(driven, "gated") and "▸8" in driven.text("sheet")
+
+    drive("rwkv_overflow", script, size=(120, 40), runs=True)
+
+
 def test_x_goes_through_the_cells_where_nan_and_inf_begin() -> None:
     async def script(driven: Driven) -> None:
         await driven.ran()

@@ -22,7 +22,7 @@ from tui.screens.sheet.cells import Shades, bars_of
 from tui.screens.sheet.headline import Headline, sentence
 from tui.screens.sheet.model import SheetModel
 from tui.state import State
-from tui.theme import GLYPHS
+from tui.theme import GLYPHS, break_glyph
 
 if TYPE_CHECKING:
     from stepper.debug.moments.spread import SpreadCell
@@ -344,7 +344,10 @@ class SheetPane(Pane):
         glyph = glyph or (GLYPHS["unfold"] if target.bodies and one.statistic != "" else " ")
         under = " cursor" if is_at else ""
         room = self._name_width
-        row: Row = [(GLYPHS["focus"] if is_at else " ", "accent"), (f"{glyph:1.1} ", "dim")]
+        program = view.topic.values[one.value].target.program
+        index_in = program.indices.get(target.id, -1)
+        breaks = next((break_glyph(each) for each in self.state.breaks if each.is_at(program, index_in)), " ")
+        row: Row = [(GLYPHS["focus"] if is_at else " ", "accent"), (f"{glyph:1.1}", "dim"), (breaks, "bad")]
         row.append((padded(clip(_name(view, one), room), room), f"strong{under}" if is_at else ""))
         row += [(f" {padded(self._index(one), _INDEX)}", f"dim{under}"), *self._cells(index, view)]
         return row
@@ -370,6 +373,8 @@ class SheetPane(Pane):
         if left > 0:
             yield " ", ""
         marks = self._marks(index, range(shape.first, shape.end + 1))
+        target = view.topic.values[view.columns[index].value].target
+        program = target.program if self._moment == (id(target.program), target.layer.id) else None
         for place in range(shape.first, shape.end):
             at = place - view.top
             is_known = numbers is not None and 0 <= at < len(numbers)
@@ -379,6 +384,10 @@ class SheetPane(Pane):
             elif index == layer.row and place == layer.place:
                 text = "·" if value is None else self._shades.text(index, value, _WIDE - 2)
                 yield f"{text:>{_WIDE - 1}} ", "now"
+            elif self._is_moment(program, place, view):
+                text, tone = self._shades.cell(index, value, _WIDE - 1)
+                yield GLYPHS["now"], "accent"
+                yield text, tone
             elif marks:
                 text, tone = marks[place - shape.first]
                 yield text, tone
@@ -388,6 +397,20 @@ class SheetPane(Pane):
         if right > 0:
             yield " ", ""
             yield from self._narrow(index, shape.right, parts[-right:])
+
+    @property
+    def _moment(self) -> tuple[int, int] | None:
+        """The program and the layer of the operation after which the run stands."""
+        frame = self.state.frame
+        if frame is None or not 0 <= frame.moment < len(frame.layers):
+            return None
+        return id(frame.program), frame.layers[frame.moment].id
+
+    def _is_moment(self, program: Program | None, place: int, view: SheetView) -> bool:
+        """True if a cell of the operation of the moment is in its iteration."""
+        look, at = self.model.layer.look, place - view.top
+        is_known = program is not None and look is not None and 0 <= at < len(view.iterations)
+        return is_known and look is not None and view.iterations[at] == look.now
 
     def _marks(self, index: int, bounds: Sequence[int]) -> list[Cell]:
         """Return how the operation of a row differs from that of the other run between neighbouring bounds."""
