@@ -370,16 +370,6 @@ class Debugger:
         return story(self.timeline, question)
 
     @_taking_turns
-    def previewed(self, story: Story) -> Story:
-        """Return a story of another branch with the values of this one: what an edit makes of its path.
-
-        Its links have the values of the other one as `before`. The present stays.
-        """
-        from stepper.debug.story.building import previewed
-
-        return previewed(self.timeline, story)
-
-    @_taking_turns
     def over_iterations(
         self, address: str | Address, statistic: str | None = None, *, most: int | None = None
     ) -> Series:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from stepper import element_types
 from stepper.debug.causes.cause import Arithmetic, Element, LinkForm, LinkKind, Scalar, Verdict
-from stepper.debug.causes.locations import file_of, location_of, output_named, program_of
+from stepper.debug.causes.locations import file_of, location_of, output_named
 from stepper.debug.causes.nan_origins import scalar_of
 from stepper.debug.causes.run_walk import (
     EarlierFrames,
@@ -63,7 +63,6 @@ from stepper.debug.story.facts import (
     StoryRow,
     StorySlices,
     folded,
-    is_bad,
     time_of,
 )
 from stepper.debug.story.texts import name_in_iteration
@@ -72,7 +71,7 @@ from stepper.debug.visits import before_iteration, excursion
 from stepper.element_types import Indices, limits
 from stepper.engine.frames import Event, EventKind, Every, Frame, Phase
 from stepper.engine.loops import EndReason
-from stepper.engine.program import CompiledModel, LoopPlan, Operation, Program
+from stepper.engine.program import LoopPlan, Operation, Program
 from stepper.errors import Paused, StepperError, UsageError
 from stepper.ir.model import Source, layer_site
 from stepper.query import short_names
@@ -733,48 +732,3 @@ def _leads_back(story: Story, start: int, known: dict[int, bool]) -> bool:
     found = here is not None and known.get(here, True)
     known.update(dict.fromkeys(way, found))
     return found
-
-
-def previewed(timeline: Timeline, story: Story) -> Story:
-    """Return the same rows, columns and links with the values that they have in the run as it is edited now.
-
-    Each link keeps the value that it had as `before`, and says nothing of its operands, which may be others now.
-    """
-    histories = ElementHistories(timeline)
-    wanted = [_wish_of(timeline.machine.compiled, link) for link in story.links]
-    paths = [column.path for column in story.columns if column.path]
-    inside = [one for one in wanted if one is not None and one.program.path]
-    if paths and inside:
-        histories.record(inside, story.entered, paths)
-    links, rows = [], list(story.rows)
-    for one, link in zip(wanted, story.links, strict=True):
-        values = () if one is None else histories.of(one)
-        path = story.columns[link.column].path
-        found = (value for at, value in zip(histories.iterations, values, strict=False) if at[: len(path)] == path)
-        links.append(_previewed(link, next(found, link.value)))
-        if one is not None and rows[link.row].element is not None:
-            rows[link.row] = replace(rows[link.row], history=values)
-    return replace(
-        story,
-        rows=tuple(rows),
-        links=tuple(links),
-        iterations=tuple(histories.iterations),
-        total=histories.total,
-        counts_all=histories.counts_all,
-        is_preview=True,
-        sources=(),
-    )
-
-
-def _previewed(link: StoryLink, now: Scalar | None) -> StoryLink:
-    role = LinkRole.PATH if link.role is LinkRole.BORN and not is_bad(now) else link.role
-    left_out: dict[str, Any] = {"operands": (), "count": 0, "formula": "", "limit": None, "share": None, "groups": ()}
-    return replace(link, value=now, before=link.value, role=role, **left_out)
-
-
-def _wish_of(compiled: CompiledModel, link: StoryLink) -> HistoryWish | None:
-    operation = link.location.operation
-    if link.element is None or operation is None:
-        return None
-    program = program_of(link.location, compiled)
-    return HistoryWish(program, program.slot(operation.id, link.location.output or 0), link.element, link.is_shape)

@@ -327,7 +327,6 @@ class StoryLink(Record):
     times: int = 1
     first: Scalar | None = None
     tick: int = 0
-    before: Scalar | None = None
     is_shape: bool = False
 
     @property
@@ -431,8 +430,7 @@ class Story(Record):
     iterations that the histories are of, which may be a part of the `total` that the loop runs (unless `counts_all`, of
     at least so many); `present` where the run stands; in those of `passed` the element was only passed on. `pending`
     links were not looked at, `stopped` says why the way back ends early. `end` is of a question for the end of a loop.
-    `entered` is the tick at which the outermost of the loops was entered. `is_preview`: the values are those after an
-    edit, `before` of each link what it was. `shares` says how much of it each iteration brought, the latest first,
+    `entered` is the tick at which the outermost of the loops was entered. `shares` says how much of it each iteration brought, the latest first,
     where that is known. `failure` is the message of the error with which the operation that was asked about failed.
     `sources` are the elements of inputs, constants and edits that it depends on; none where these are too far away.
     """
@@ -456,7 +454,6 @@ class Story(Record):
     end: StoryEnd | None = None
     question: StoryQuestion = StoryQuestion()
     entered: int = 0
-    is_preview: bool = False
     shares: tuple[tuple[Indices, float], ...] = ()
     failure: str = ""
     sources: tuple[SourceTensor, ...] = ()

@@ -442,9 +442,7 @@ def column_text(column: StoryColumn) -> str:
 
 
 def reason(link: StoryLink) -> str:
-    """Return in a few words why a link is what it is; after an edit what it was."""
-    if link.before is not None:
-        return "as before" if link.before == link.value else f"was {number(link.before)}"
+    """Return in a few words why a link is what it is."""
     if link.role is LinkRole.BORN:
         return _birth(link)
     if link.kind is not LinkKind.COMPUTED:
@@ -697,7 +695,7 @@ def title(story: Story) -> str:
     link = story.links[story.asked]
     if story.failure:
         return f"{excerpt(story.name)} failed"
-    return f"{excerpt(story.name)} is {number(link.before if story.is_preview else link.value)}"
+    return f"{excerpt(story.name)} is {number(link.value)}"
 
 
 def end_word(end: StoryEnd) -> str:
@@ -742,8 +740,6 @@ def verdict(story: Story) -> tuple[str, str]:
     if story.end is not None and (story.end.is_set or story.end.reason is not EndReason.CONDITION):
         return _other_end(story, story.end)
     asked = story.links[story.asked]
-    if story.is_preview:
-        return _preview_verdict(story, asked)
     if story.end is not None:
         return _end_verdict(story, asked)
     if story.births:
@@ -784,16 +780,6 @@ def _made_last(story: Story) -> str:
         return ""
     asked = story.links[story.asked]
     return f"; the last iteration made {link_name(story, asked)} = {number(asked.value)}"
-
-
-def _preview_verdict(story: Story, asked: StoryLink) -> tuple[str, str]:
-    changed = sum(link.value != link.before for link in story.links)
-    mended = sum(is_bad(link.before) and not link.is_bad for link in story.links)
-    broken = sum(link.is_bad and not is_bad(link.before) for link in story.links)
-    parts = [f"{changed} of {counted(len(story.links), 'link')} changed"]
-    parts += [f"{mended} mended"] if mended else []
-    parts += [f"{broken} broken"] if broken else []
-    return f"with this edit it is {number(asked.value)}, was {number(asked.before)}", f": {', '.join(parts)}"
 
 
 def _end_verdict(story: Story, asked: StoryLink) -> tuple[str, str]:
