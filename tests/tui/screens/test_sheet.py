@@ -21,6 +21,7 @@ from tui.screens.sheet.inspector import difference_text
 from tui.screens.sheet.pane import SheetPane, shape_of_time
 from tui.screens.sheet.screen import SheetScreen
 from tui.session.layout import put_layout
+from tui.theme import Look
 
 SIZES = pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)], ids=str)
 
@@ -208,6 +209,28 @@ def test_x_goes_through_the_cells_where_nan_and_inf_begin() -> None:
         assert at(driven) == ("weighted", 7)
 
     drive("rwkv_overflow", script, size=(120, 40), runs=True)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (160, 48), (200, 60)], ids=str)
+def test_the_sheet_at_every_size(size: tuple[int, int]) -> None:
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        await driven.press("o")
+        await driven.filled()
+        driven.golden(f"sheet_{size[0]}x{size[1]}", "sheet", "inspector")
+
+    drive("rwkv_overflow", script, size=size, runs=True)
+
+
+def test_in_ascii_the_sheet_says_the_same() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        await driven.press("o")
+        await driven.filled()
+        text = driven.text("sheet") + driven.text("inspector")
+        assert text.isascii() and "embedded[7,6] = -20.892" in text and "exp(89.200) = +Inf" in text
+
+    drive("rwkv_overflow", script, size=(120, 40), runs=True, look=Look(ascii=True, plain=True))
 
 
 # --- in and out -------------------------------------------------------------------------------------------------------
