@@ -43,11 +43,15 @@ _BESIDE = 6
 
 
 class SheetLevel(Struct, eq=False):
-    """Rows that were opened. The cursor is at a `place` in time, counted among those that pass, and on a `row`."""
+    """Rows that were opened. The cursor is at a `place` in time, counted among those that pass, and on a `row`.
+
+    It goes to the `wanted` place as soon as that is read.
+    """
 
     opened: OpenedSheet | None = None
     look: SheetLook | None = None
     place: int = 0
+    wanted: int | None = None
     row: int = 0
     top: int = 0
     sort: SheetSort | None = None
@@ -179,7 +183,7 @@ class SheetModel:
             layer.row = found.found.row
             is_first |= found.found.story is not None
             if is_first and found.iteration is not None:
-                layer.place = max(found.iteration - found.sheet.topic.begin, 0)
+                layer.wanted = max(found.iteration - found.sheet.topic.begin, 0)
             then()
             self.refresh(anew=True)
             self._read()
@@ -270,7 +274,7 @@ class SheetModel:
         self._push(SheetQuestion(frame, rows if rows in (RowSet.CARRIED, RowSet.ALL) else RowSet.ALL))
 
     def _push(self, question: SheetQuestion) -> None:
-        layer = SheetLevel(place=self.layer.place if question.rows is RowSet.ELEMENTS else 0)
+        layer = SheetLevel(wanted=self.layer.place if question.rows is RowSet.ELEMENTS else 0)
         self._open(OpenSheet(question), layer)
 
     def go_out(self) -> bool:
@@ -293,7 +297,7 @@ class SheetModel:
 
     def _come_to(self, frame: SheetFrame, rows: RowSet, layer: Layer, place: int) -> None:
         """Show the rows of a frame, the cursor on the row of a layer."""
-        self.layers[0] = SheetLevel(place=place)
+        self.layers[0] = SheetLevel(wanted=place)
         self._wanted_row = short_names_of(frame.program.graph).get(layer.id, layer.name)
         self._open(OpenSheet(SheetQuestion(frame, rows)), self.layers[0])
 
@@ -328,7 +332,9 @@ class SheetModel:
             wanted, self._wanted_row = self._wanted_row, ""
             columns, values = look.view.columns, look.view.topic.values
             layer.row = next((k for k, one in enumerate(columns) if values[one.value].name == wanted), layer.row)
-        layer.place = max(0, min(layer.place, look.view.passed - 1))
+        last = look.view.passed - 1
+        layer.place = max(0, min(layer.place if layer.wanted is None else layer.wanted, last))
+        layer.wanted = None if look.view.complete or layer.place == layer.wanted else layer.wanted
         layer.row = max(0, min(layer.row, len(look.view.columns) - 1))
         self._changed()
         self._inspect()
@@ -351,7 +357,7 @@ class SheetModel:
         layer = self.layer
         if layer.opened is not None:
             if iteration is not None and not layer.sort and not layer.filter:
-                layer.place = max(iteration - layer.opened.sheet.topic.begin, 0)
+                layer.wanted = max(iteration - layer.opened.sheet.topic.begin, 0)
             self._inspecting = None
             self.refresh(anew=True)
             self._read()
@@ -386,7 +392,7 @@ class SheetModel:
         if view is None:
             return
         layer.row = max(0, min(layer.row + down, len(view.columns) - 1))
-        layer.place = max(0, min(layer.place + across, view.passed - 1))
+        layer.place, layer.wanted = max(0, min(layer.place + across, view.passed - 1)), None
         self._say("", "dim")
         self._changed()
         self.refresh()
