@@ -95,7 +95,7 @@ def _filter(app: Application, text: str) -> None:
 
 @action("filter-prompt", help="type the filter of the sheet")
 def _filter_prompt(app: Application, _text: str) -> None:
-    app.open_prompt(f"filter {_model(app).layer.filter}")
+    app.open_prompt(f"filter {_model(app).level.filter}")
 
 
 @action(

@@ -455,7 +455,7 @@ def test_it_is_kept_with_a_session() -> None:
         await driven.press("q")
         put_layout(driven.app, kept)
         await driven.filled()
-        assert sheet_of(driven).found_rows is RowSet.ALL and sheet_of(driven).model.layer.filter == "nan"
+        assert sheet_of(driven).found_rows is RowSet.ALL and sheet_of(driven).model.level.filter == "nan"
 
     drive("rwkv_overflow", script, size=(120, 40), runs=True)
 
@@ -469,7 +469,7 @@ def test_keys_typed_before_the_sheet_is_there_wait_for_it() -> None:
         await driven.filled()
         assert isinstance(driven.app.front, SheetScreen)
         model = sheet_of(driven).model
-        assert model.layer.row == 2 and model.iteration == 6
+        assert model.level.row == 2 and model.iteration == 6
 
     drive("rwkv_overflow", script, size=(120, 40), runs=True)
 

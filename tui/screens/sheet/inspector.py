@@ -63,7 +63,7 @@ class Inspector(Pane, can_focus=False):
         cell = self._cell(view, column, at, width)
         left = height - len(cell) - 1
         detail = view.detail
-        if detail is None or detail.column != self.model.layer.row or view.total < 2:
+        if detail is None or detail.column != self.model.level.row or view.total < 2:
             return cell
         if width >= _LEAST_WIDE and height < 2 * _LOWEST:
             chart = self._course(detail, width - _LEFT, max(height - 2, 3))
@@ -101,13 +101,13 @@ class Inspector(Pane, can_focus=False):
 
     def _beside_a(self) -> list[Row]:
         """Return the number of A in this row, and how far that of the cursor is from it."""
-        look, now = self.model.layer.look, self.model.number
+        look, now = self.model.level.look, self.model.number
         if look is None or look.a is None:
             return []
         a = look.a
         if a.problem:
             return [[("A ", "a-on"), (f" {a.problem}", "dim")]]
-        held = a.numbers.get(self.model.layer.row)
+        held = a.numbers.get(self.model.level.row)
         place = "" if a.iteration is None else f"@{a.iteration:,}"
         return [
             [
@@ -149,7 +149,7 @@ class Inspector(Pane, can_focus=False):
 
     def _writer(self, *, of_means: bool = False) -> Callable[..., str]:
         """Return what writes numbers of the row in so much room; means of booleans are numbers."""
-        view, column = self.model.view, self.model.layer.row
+        view, column = self.model.view, self.model.level.row
         if view is not None and view.is_truth(column) and not of_means:
             return lambda value, room=1: truth_text(value)
         facts = None if view is None else view.facts.get(column)
@@ -157,7 +157,7 @@ class Inspector(Pane, can_focus=False):
 
     def _course(self, detail: ColumnDetail, width: int, tall: int) -> list[Row]:
         """Draw each iteration, or the strongest of several, at its height; what is beyond the scale at its ends."""
-        look, view = self.model.layer.look, self.model.view
+        look, view = self.model.level.look, self.model.view
         title: Row = [("over the iterations", "title")]
         if detail.low is None or look is None or view is None:
             return [title, [("no finite number", "dim")]]

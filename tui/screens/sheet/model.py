@@ -76,7 +76,7 @@ class SheetModel:
         first: OpenSheet,
     ) -> None:
         self._driver, self._changed, self._say, self.first = driver, changed, say, first
-        self.layers = [SheetLevel()]
+        self.levels = [SheetLevel()]
         self.inspected: InspectedCell | None = None
         self.room, self.window = 20, (0, 1)
         self.bounds: Indices = ()
@@ -90,19 +90,19 @@ class SheetModel:
     # --- what is there -----------------------------------------------------------------------------------------------
 
     @property
-    def layer(self) -> SheetLevel:
+    def level(self) -> SheetLevel:
         """The rows in front."""
-        return self.layers[-1]
+        return self.levels[-1]
 
     @property
     def view(self) -> SheetView | None:
         """The part of the table that is known; None before the first answer."""
-        return None if self.layer.look is None else self.layer.look.view
+        return None if self.level.look is None else self.level.look.view
 
     @property
     def found(self) -> RowsFound | None:
         """The rows, and where they come from."""
-        return None if self.layer.opened is None else self.layer.opened.found
+        return None if self.level.opened is None else self.level.opened.found
 
     @property
     def story(self) -> Story | None:
@@ -123,7 +123,7 @@ class SheetModel:
     def at(self) -> SheetColumn | None:
         """The row of the cursor."""
         view = self.view
-        return None if view is None or self.layer.row >= len(view.columns) else view.columns[self.layer.row]
+        return None if view is None or self.level.row >= len(view.columns) else view.columns[self.level.row]
 
     @property
     def layer_here(self) -> int | None:
@@ -135,14 +135,14 @@ class SheetModel:
     def iteration(self) -> int | None:
         """The iteration of the cursor, if it is known."""
         view = self.view
-        place = 0 if view is None else self.layer.place - view.top
+        place = 0 if view is None else self.level.place - view.top
         return None if view is None or not 0 <= place < len(view.iterations) else view.iterations[place]
 
     @property
     def number(self) -> object:
         """The number in the cell of the cursor; None: there is none."""
-        view, place = self.view, self.layer.place
-        numbers = None if view is None else view.numbers.get(self.layer.row)
+        view, place = self.view, self.level.place
+        numbers = None if view is None else view.numbers.get(self.level.row)
         return None if view is None or numbers is None or self.iteration is None else numbers[place - view.top]
 
     @property
@@ -154,12 +154,12 @@ class SheetModel:
 
     def open(self) -> None:
         """Have the first rows made."""
-        self._open(self.first, self.layer)
+        self._open(self.first, self.level)
 
     def _open(
         self,
         request: OpenSheet,
-        layer: SheetLevel,
+        level: SheetLevel,
         then: Callable[[], None] = lambda: None,
         otherwise: Callable[[], None] | None = None,
     ) -> None:
@@ -171,19 +171,19 @@ class SheetModel:
                 if otherwise is not None:
                     otherwise()
                     return
-                if layer.opened is None and layer is self.layers[0]:
-                    layer.problem = str(found)
+                if level.opened is None and level is self.levels[0]:
+                    level.problem = str(found)
                 else:
                     self._say(str(found), "bad")
                 self._changed()
                 return
-            is_first, layer.opened, layer.problem = layer.opened is None, found, ""
-            if layer not in self.layers:
-                self.layers.append(layer)
-            layer.row = found.found.row
+            is_first, level.opened, level.problem = level.opened is None, found, ""
+            if level not in self.levels:
+                self.levels.append(level)
+            level.row = found.found.row
             is_first |= found.found.story is not None
             if is_first and found.iteration is not None:
-                layer.wanted = max(found.iteration - found.sheet.topic.begin, 0)
+                level.wanted = max(found.iteration - found.sheet.topic.begin, 0)
             then()
             self.refresh(anew=True)
             self._read()
@@ -221,20 +221,20 @@ class SheetModel:
         self.address(asked)
 
     def _replace(self, question: SheetQuestion, otherwise: Callable[[], None] | None = None) -> None:
-        layer, before = self.layer, self.at
+        level, before = self.level, self.at
         name = "" if before is None else self._name_here
 
         def keep() -> None:
-            layer.top = 0
+            level.top = 0
             self._wanted_row = "" if question.rows is RowSet.WHY else name
 
-        layer.sort = None
-        self._open(OpenSheet(question), layer, keep, otherwise)
+        level.sort = None
+        self._open(OpenSheet(question), level, keep, otherwise)
 
     def ask(self, question: StoryQuestion) -> None:
         """Show the path that answers a question why."""
-        self.layer.sort, self.layer.filter = None, ""
-        self._open(OpenSheet(None, story=question), self.layer)
+        self.level.sort, self.level.filter = None, ""
+        self._open(OpenSheet(None, story=question), self.level)
 
     def widen(self, by: int) -> None:
         """Follow more operands of the value of the cursor on its path, or fewer."""
@@ -274,19 +274,19 @@ class SheetModel:
         self._push(SheetQuestion(frame, rows if rows in (RowSet.CARRIED, RowSet.ALL) else RowSet.ALL))
 
     def _push(self, question: SheetQuestion) -> None:
-        layer = SheetLevel(wanted=self.layer.place if question.rows is RowSet.ELEMENTS else 0)
-        self._open(OpenSheet(question), layer)
+        level = SheetLevel(wanted=self.level.place if question.rows is RowSet.ELEMENTS else 0)
+        self._open(OpenSheet(question), level)
 
     def go_out(self) -> bool:
         """Go out of what was gone into; False on the outermost graph."""
-        if len(self.layers) > 1:
-            self.layers.pop()
+        if len(self.levels) > 1:
+            self.levels.pop()
             self.refresh(anew=True)
             self._changed()
             return True
         found, around = self.found, self.path[:-1]
         if found is not None and found.question.rows is RowSet.ELEMENTS:
-            self._come_to(found.question.frame, RowSet.ALL, found.topic.values[0].target.layer, self.layer.place)
+            self._come_to(found.question.frame, RowSet.ALL, found.topic.values[0].target.layer, self.level.place)
             return True
         if not around:
             return False
@@ -297,50 +297,50 @@ class SheetModel:
 
     def _come_to(self, frame: SheetFrame, rows: RowSet, layer: Layer, place: int) -> None:
         """Show the rows of a frame, the cursor on the row of a layer."""
-        self.layers[0] = SheetLevel(wanted=place)
+        self.levels[0] = SheetLevel(wanted=place)
         self._wanted_row = short_names_of(frame.program.graph).get(layer.id, layer.name)
-        self._open(OpenSheet(SheetQuestion(frame, rows)), self.layers[0])
+        self._open(OpenSheet(SheetQuestion(frame, rows)), self.levels[0])
 
     # --- reading -----------------------------------------------------------------------------------------------------
 
     def refresh(self, *, anew: bool = False) -> None:
         """Ask for the part that is seen, unless that was asked for; `anew`: the run stands elsewhere, or grew."""
-        layer = self.layer
-        if layer.opened is None:
+        level = self.level
+        if level.opened is None:
             return
         first, end = self.window
         request = SheetRequest(
             top=first,
             rows=end - first,
-            columns=tuple(range(max(layer.top - _BESIDE, 0), layer.top + self.room + _BESIDE)),
-            sort=layer.sort,
-            filter=layer.filter,
-            detail=layer.row,
+            columns=tuple(range(max(level.top - _BESIDE, 0), level.top + self.room + _BESIDE)),
+            sort=level.sort,
+            filter=level.filter,
+            detail=level.row,
             bins=self.bounds,
         )
-        key = (id(layer), request)
+        key = (id(level), request)
         if anew or key != self._asked:
             self._asked = key
-            sheet = layer.opened.sheet
-            self._driver.ask(LookAt(sheet, request, self.iteration), lambda look: self._seen(layer, look))
+            sheet = level.opened.sheet
+            self._driver.ask(LookAt(sheet, request, self.iteration), lambda look: self._seen(level, look))
 
-    def _seen(self, layer: SheetLevel, look: SheetLook) -> None:
-        layer.look, self.is_expected = look, False
-        if layer is not self.layer:
+    def _seen(self, level: SheetLevel, look: SheetLook) -> None:
+        level.look, self.is_expected = look, False
+        if level is not self.level:
             return
         if self._wanted_row:
             wanted, self._wanted_row = self._wanted_row, ""
             columns, values = look.view.columns, look.view.topic.values
-            layer.row = next((k for k, one in enumerate(columns) if values[one.value].name == wanted), layer.row)
+            level.row = next((k for k, one in enumerate(columns) if values[one.value].name == wanted), level.row)
         last = look.view.passed - 1
-        layer.place = max(0, min(layer.place if layer.wanted is None else layer.wanted, last))
-        layer.wanted = None if look.view.complete or layer.place == layer.wanted else layer.wanted
-        layer.row = max(0, min(layer.row, len(look.view.columns) - 1))
+        level.place = max(0, min(level.place if level.wanted is None else level.wanted, last))
+        level.wanted = None if look.view.complete or level.place == level.wanted else level.wanted
+        level.row = max(0, min(level.row, len(look.view.columns) - 1))
         self._changed()
         self._inspect()
 
     def _read(self) -> None:
-        opened = self.layer.opened
+        opened = self.level.opened
         if self._is_reading or opened is None:
             return
         self._is_reading = True
@@ -354,20 +354,20 @@ class SheetModel:
 
     def run_moved(self, iteration: int | None) -> None:
         """The run stands elsewhere, or takes another course; the cursor goes where it stands."""
-        layer = self.layer
-        if layer.opened is not None:
-            if iteration is not None and not layer.sort and not layer.filter:
-                layer.wanted = max(iteration - layer.opened.sheet.topic.begin, 0)
+        level = self.level
+        if level.opened is not None:
+            if iteration is not None and not level.sort and not level.filter:
+                level.wanted = max(iteration - level.opened.sheet.topic.begin, 0)
             self._inspecting = None
             self.refresh(anew=True)
             self._read()
 
     def _inspect(self) -> None:
-        opened, column, iteration = self.layer.opened, self.at, self.iteration
+        opened, column, iteration = self.level.opened, self.at, self.iteration
         if opened is None or column is None or iteration is None or self.number is None:
             self.inspected = None
             return
-        key = id(opened), self.layer.row, iteration
+        key = id(opened), self.level.row, iteration
         if key == self._inspecting:
             return
         self._inspecting = key
@@ -382,17 +382,17 @@ class SheetModel:
                 self.inspected = found
                 self._changed()
 
-        self._driver.ask(InspectCell(opened.sheet, self.layer.row, iteration), seen, gives_way=True)
+        self._driver.ask(InspectCell(opened.sheet, self.level.row, iteration), seen, gives_way=True)
 
     # --- the cursor --------------------------------------------------------------------------------------------------
 
     def move(self, down: int, across: int) -> None:
         """Move the cursor by so many rows, and places in time."""
-        layer, view = self.layer, self.view
+        level, view = self.level, self.view
         if view is None:
             return
-        layer.row = max(0, min(layer.row + down, len(view.columns) - 1))
-        layer.place, layer.wanted = max(0, min(layer.place + across, view.passed - 1)), None
+        level.row = max(0, min(level.row + down, len(view.columns) - 1))
+        level.place, level.wanted = max(0, min(level.place + across, view.passed - 1)), None
         self._say("", "dim")
         self._changed()
         self.refresh()
@@ -400,21 +400,21 @@ class SheetModel:
 
     def go_to(self, place: int, row: int | None = None) -> None:
         """Put the cursor on a place in time, and a row."""
-        layer = self.layer
-        layer.place, layer.row = place, layer.row if row is None else row
+        level = self.level
+        level.place, level.row = place, level.row if row is None else row
         self.move(0, 0)
 
     # --- order, filter, search ---------------------------------------------------------------------------------------
 
     def sort(self, *, descending: bool, row: int | None = None) -> None:
         """Order the iterations by the row of the cursor; if that is how it is, as they ran."""
-        layer = self.layer
-        wanted = SheetSort(layer.row if row is None else row, descending)
-        if wanted == layer.sort:
-            layer.sort = None
+        level = self.level
+        wanted = SheetSort(level.row if row is None else row, descending)
+        if wanted == level.sort:
+            level.sort = None
             self._keep_iteration()
         else:
-            layer.sort, layer.place = wanted, 0
+            level.sort, level.place = wanted, 0
             self.refresh(anew=True)
 
     def filter(self, text: str) -> None:
@@ -422,11 +422,11 @@ class SheetModel:
 
         One that cannot be read leaves the filter as it is.
         """
-        layer, opened = self.layer, self.layer.opened
+        level, opened = self.level, self.level.opened
         wanted = "" if text.strip().lower() == _OFF else text
 
         def put(_checked: None = None) -> None:
-            layer.filter = wanted
+            level.filter = wanted
             self._keep_iteration()
 
         if wanted and opened is not None:
@@ -435,47 +435,47 @@ class SheetModel:
             put()
 
     def _keep_iteration(self) -> None:
-        layer, iteration = self.layer, self.iteration
+        level, iteration = self.level, self.iteration
         self.refresh(anew=True)
-        if iteration is not None and layer.opened is not None:
-            question = PlaceOf(layer.opened.sheet, iteration, layer.sort, layer.filter)
+        if iteration is not None and level.opened is not None:
+            question = PlaceOf(level.opened.sheet, iteration, level.sort, level.filter)
             self._driver.ask(question, lambda place: self.go_to(place or 0))
 
     def search(self, text: str, *, backward: bool = False) -> None:
         """Go to the row of a name, or the next iteration where a condition holds; empty: what was sought last."""
-        layer, column = self.layer, self.at
-        layer.sought = text or layer.sought
-        if not layer.sought or layer.opened is None:
+        level, column = self.level, self.at
+        level.sought = text or level.sought
+        if not level.sought or level.opened is None:
             raise UsageError("nothing was sought yet: / seeks a row, or a condition such as > 5 or x[0] > 5")
         name = "" if column is None else column.name
-        sheet = layer.opened.sheet
-        question = SearchSheet(sheet, layer.sought, name, layer.place, layer.sort, layer.filter, backward)
+        sheet = level.opened.sheet
+        question = SearchSheet(sheet, level.sought, name, level.place, level.sort, level.filter, backward)
         self._driver.ask(question, self._found)
 
     def seek_bad(self, *, backward: bool) -> None:
         """Go to the next cell in which a NaN or Inf begins."""
-        layer = self.layer
-        layer.sought = "NaN or Inf"
-        question = NextBad(self._sheet(), layer.place, layer.row, layer.sort, layer.filter, backward)
+        level = self.level
+        level.sought = "NaN or Inf"
+        question = NextBad(self._sheet(), level.place, level.row, level.sort, level.filter, backward)
         self._driver.ask(question, self._found)
 
     def _found(self, found: FoundCell) -> None:
         if found.column is not None or found.place is not None:
-            self.go_to(self.layer.place if found.place is None else found.place, found.column)
+            self.go_to(self.level.place if found.place is None else found.place, found.column)
         else:
-            self._say(f"nothing further: {self.layer.sought}", "dim")
+            self._say(f"nothing further: {self.level.sought}", "dim")
 
     # --- what leaves it ----------------------------------------------------------------------------------------------
 
     def copy(self, then: Callable[[str], None]) -> None:
         """Have the rows as CSV, an iteration a line."""
-        layer = self.layer
-        self._driver.ask(CopySheet(self._sheet(), self._all_rows(), layer.sort, layer.filter), then)
+        level = self.level
+        self._driver.ask(CopySheet(self._sheet(), self._all_rows(), level.sort, level.filter), then)
 
     def save(self, path: str, then: Callable[[int], None]) -> None:
         """Have the rows written into a file, an iteration a line."""
-        layer = self.layer
-        self._driver.ask(SaveSheet(self._sheet(), path, self._all_rows(), layer.sort, layer.filter), then)
+        level = self.level
+        self._driver.ask(SaveSheet(self._sheet(), path, self._all_rows(), level.sort, level.filter), then)
 
     def _all_rows(self) -> Indices:
         return tuple(range(0 if self.view is None else len(self.view.columns)))
@@ -491,9 +491,9 @@ class SheetModel:
             self.is_expected = False
             then(address)
 
-        self._driver.ask(AddressOf(sheet, self.layer.row, iteration), found)
+        self._driver.ask(AddressOf(sheet, self.level.row, iteration), found)
 
     def _sheet(self) -> Sheet:
-        if self.layer.opened is None:
+        if self.level.opened is None:
             raise UsageError("the sheet is not read yet")
-        return self.layer.opened.sheet
+        return self.level.opened.sheet

@@ -151,7 +151,7 @@ class SheetPane(Pane):
         seen = (None if state.view is None else state.view.tick, state.course, state.furthest, state.is_edited)
         if seen != self._seen:
             is_first, self._seen = not self._seen, seen
-            look = self.model.layer.look
+            look = self.model.level.look
             self.model.run_moved(None if look is None or is_first else state.iteration)
         self.changed()
 
@@ -160,11 +160,11 @@ class SheetPane(Pane):
         width, height = self.size
         model, view = self.model, self.model.view
         if width and height and view is not None:
-            layer, had = model.layer, (model.room, model.window, model.bounds)
+            level, had = model.level, (model.room, model.window, model.bounds)
             model.room = max(height - len(self.heading(width)), 1)
-            layer.top = max(min(layer.top, layer.row), layer.row - model.room + 1, 0)
-            self.top = layer.top
-            self.shape = shape_of_time(view.passed, layer.place, width - self.label_width - 2)
+            level.top = max(min(level.top, level.row), level.row - model.room + 1, 0)
+            self.top = level.top
+            self.shape = shape_of_time(view.passed, level.place, width - self.label_width - 2)
             model.window, model.bounds = (self.shape.first, self.shape.end), self.shape.bounds
             if had != (model.room, model.window, model.bounds):
                 model.refresh()
@@ -199,8 +199,8 @@ class SheetPane(Pane):
         """Return the path, the sets of rows, filter and order, and the numbers of the iterations."""
         model, view = self.model, self.model.view
         if view is None:
-            self.title, self.note = "sheet", "" if model.layer.problem else "reading"
-            lines = [part for line in model.layer.problem.splitlines() for part in wrapped(printable(line), width - 4)]
+            self.title, self.note = "sheet", "" if model.level.problem else "reading"
+            lines = [part for line in model.level.problem.splitlines() for part in wrapped(printable(line), width - 4)]
             reasons: list[Row] = [[(f"  {line}", "")] for line in lines]
             return [*super().heading(width), [], *reasons]
         if model.is_none:
@@ -240,7 +240,7 @@ class SheetPane(Pane):
             around = outer[len(frame.program.path) - 2] if len(frame.program.path) > 1 else None
             names[-1] += "" if around is None else f" @{around}"
             names.append(printable(layer_name(layer)))
-        if len(self.model.layers) > 1 and self.found_rows is RowSet.ELEMENTS:
+        if len(self.model.levels) > 1 and self.found_rows is RowSet.ELEMENTS:
             names.append(printable(view.forms[0].name))
         row: Row = [mark, (clip(" › ".join(names), width * 2 // 3), "title-on" if self.has_focus else "title")]
         count = "" if not view.topic.body.path else f"   {counted(view.total, 'iteration')}"
@@ -282,23 +282,23 @@ class SheetPane(Pane):
         return [*row, ("  f", "key"), (" other rows", "dim")] if width >= 76 else row
 
     def _asked_for(self, view: SheetView, width: int) -> Row:
-        layer = self.model.layer
+        level = self.model.level
         row: Row = [(" ", "")]
         if view.problem:
             return [(f" {clip(printable(' '.join(view.problem.split())), width - 2)}", "bad")]
-        if layer.filter:
+        if level.filter:
             left = view.total - view.filtered
-            row += [("filter ", "dim"), (printable(layer.filter), "edit")]
+            row += [("filter ", "dim"), (printable(level.filter), "edit")]
             row.append((f"   {view.passed:,} of {counted(view.total, 'iteration')}", "strong"))
             row.append((f", {left:,} to be asked" if left > 0 else "", "dim"))
-        if layer.sort is not None and layer.sort.column < len(view.columns):
-            name = printable(view.columns[layer.sort.column].name)
-            way = " down" if layer.sort.descending else " up"
-            row += [("   " if layer.filter else "", ""), ("ordered by ", "dim"), (name, "accent"), (way, "dim")]
+        if level.sort is not None and level.sort.column < len(view.columns):
+            name = printable(view.columns[level.sort.column].name)
+            way = " down" if level.sort.descending else " up"
+            row += [("   " if level.filter else "", ""), ("ordered by ", "dim"), (name, "accent"), (way, "dim")]
         return row if len(row) > 1 else []
 
     def _ruler(self, view: SheetView) -> Row:
-        shape, look = self.shape, self.model.layer.look
+        shape, look = self.shape, self.model.level.look
         row: Row = [(padded("", self.label_width), "")]
         row.append((self._span(shape.left, view), "dim"))
         if len(shape.left) > 1:
@@ -311,7 +311,7 @@ class SheetPane(Pane):
             if number is not None and number == a:
                 row.append((f"{f'A {number:,}':>{_WIDE - 1}} ", "a-on"))
                 continue
-            tone = "title-on" if place == self.model.layer.place else "accent" if is_now else "dim"
+            tone = "title-on" if place == self.model.level.place else "accent" if is_now else "dim"
             text = "…" if number is None else f"{GLYPHS['now'] if is_now else ''}{number:,}"
             row.append((f"{text:>{_WIDE - 1}} ", tone))
         return [*row, (" ", ""), (self._span(shape.right, view), "dim")]
@@ -321,8 +321,8 @@ class SheetPane(Pane):
         cells = len(bounds) - 1
         if cells < 1:
             return ""
-        layer = self.model.layer
-        is_plain = not layer.filter and layer.sort is None
+        level = self.model.level
+        is_plain = not level.filter and level.sort is None
         first, last = bounds[0] + view.begin, bounds[-1] - 1 + view.begin
         text = f"{first:,}…{last:,}" if is_plain and last > first else f"{first:,}" if is_plain else "…"
         return padded(text if len(text) <= cells else "…", cells)
@@ -334,9 +334,9 @@ class SheetPane(Pane):
 
     def row(self, index: int, width: int) -> Row:
         """Return one of them."""
-        view, layer = self.model.view, self.model.layer
+        view, level = self.model.view, self.model.level
         assert view is not None
-        one, is_at = view.columns[index], index == layer.row
+        one, is_at = view.columns[index], index == level.row
         found = self.model.found
         mark = found.marks[one.value] if found is not None and one.value < len(found.marks) else None
         glyph = "" if mark is None else _GLYPHS.get(mark.kind, "")
@@ -364,7 +364,7 @@ class SheetPane(Pane):
         return ""
 
     def _cells(self, index: int, view: SheetView) -> Iterator[Cell]:
-        shape, layer = self.shape, self.model.layer
+        shape, level = self.shape, self.model.level
         bins, numbers = view.bins.get(index), view.numbers.get(index)
         is_current = view.request.bins == shape.bounds
         parts = bins if bins is not None and is_current else (None,) * (len(shape.bounds) - 1)
@@ -381,7 +381,7 @@ class SheetPane(Pane):
             value = numbers[at] if numbers is not None and is_known else None
             if not is_known:
                 yield f"{GLYPHS['pending']:>{_WIDE - 1}} ", "faint"
-            elif index == layer.row and place == layer.place:
+            elif index == level.row and place == level.place:
                 text = "·" if value is None else self._shades.text(index, value, _WIDE - 2)
                 yield f"{text:>{_WIDE - 1}} ", "now"
             elif self._is_moment(program, place, view):
@@ -408,7 +408,7 @@ class SheetPane(Pane):
 
     def _is_moment(self, program: Program | None, place: int, view: SheetView) -> bool:
         """True if a cell of the operation of the moment is in its iteration."""
-        look, at = self.model.layer.look, place - view.top
+        look, at = self.model.level.look, place - view.top
         is_known = program is not None and look is not None and 0 <= at < len(view.iterations)
         return is_known and look is not None and view.iterations[at] == look.now
 
@@ -416,7 +416,7 @@ class SheetPane(Pane):
         """Return how the operation of a row differs from that of the other run between neighbouring bounds."""
         view, found = self.model.view, self.model.found
         cells = None if found is None else found.changes
-        if view is None or cells is None or self.model.layer.filter or self.model.layer.sort is not None:
+        if view is None or cells is None or self.model.level.filter or self.model.level.sort is not None:
             return []
         layer = view.topic.values[view.columns[index].value].target.layer.id
         spans = [(begin // cells.step, -(-end // cells.step)) for begin, end in pairwise(bounds)]
@@ -467,7 +467,7 @@ class SheetPane(Pane):
                 at += wide
         elif index is not None:
             place = self._place_at(x - self.label_width)
-            model.go_to(model.layer.place if place is None else place, index)
+            model.go_to(model.level.place if place is None else place, index)
             if event.chain >= 2:
                 self.post_line("sheet-open")
 

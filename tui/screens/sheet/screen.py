@@ -117,14 +117,14 @@ class SheetScreen(DebugScreen):
 
     def kept(self) -> dict[str, str | int]:
         """Return which rows are shown, and how they are filtered and ordered."""
-        found, layer = self.model.found, self.model.layers[0]
+        found, level = self.model.found, self.model.levels[0]
         if found is None:
             return {}
         is_named = found.question.rows is RowSet.ELEMENTS
-        kept: dict[str, str | int] = {"filter": layer.filter, "values": found.question.address if is_named else ""}
+        kept: dict[str, str | int] = {"filter": level.filter, "values": found.question.address if is_named else ""}
         kept["rows"] = str(found.question.rows)
-        if layer.sort is not None:
-            kept |= {"sort": layer.sort.column, "descending": int(layer.sort.descending)}
+        if level.sort is not None:
+            kept |= {"sort": level.sort.column, "descending": int(level.sort.descending)}
         return kept
 
     def put_kept(self, kept: Mapping[str, object]) -> None:
@@ -133,9 +133,9 @@ class SheetScreen(DebugScreen):
         values, filter = (text if isinstance(text, str) else "" for text in (kept.get("values"), kept.get("filter")))
         is_set = isinstance(rows, str) and rows in (RowSet.ALL, RowSet.WATCHED)
         model.first = OpenSheet(None, RowSet(str(rows)) if is_set else RowSet.CARRIED, values)
-        model.layer.filter = filter
+        model.level.filter = filter
         if isinstance(sort, int) and sort >= 0:
-            model.layer.sort = SheetSort(sort, descending=bool(kept.get("descending")))
+            model.level.sort = SheetSort(sort, descending=bool(kept.get("descending")))
 
     def put_answer(self, text: str, tone: str) -> None:
         """After a fault no answer is to be expected."""
