@@ -246,8 +246,8 @@ def test_few_places_write_to_a_terminal() -> None:
 
 
 MOST: Final = {
-    "tui": 241_560,
-    "debug": 205_152,
+    "tui": 241_917,
+    "debug": 204_495,
     "export": 129_954,
     "diagnosis": 102_767,
     "compare": 64_792,

@@ -142,7 +142,7 @@ def test_the_screen_of_a_sample_is_painted_in_a_terminal_that_is_itself_again_af
 
 def test_every_key_is_painted_and_esc_pauses_a_run() -> None:
     found = key_latency.key_to_paint(terminal_models.large_tensor(1 << 12), presses=1)
-    assert {key: len(times) for key, times in found.items() if len(times) != 1} == {"story v": 2}
+    assert {key: len(times) for key, times in found.items() if len(times) != 1} == {}
     assert {key.rpartition(" ")[0] for key in found} == {place.where.strip() for place in key_latency.PLACES}
     assert len(terminal.escape_to_pause(terminal_models.long_loop(10_000_000, at=5), presses=1)) == 1
 
