@@ -10,7 +10,7 @@ from typing import Final
 
 from stepper.cli.options.calls import check_carried
 from stepper.cli.options.engine import ensure_no_device, fallback_of, opened_model, runtime_of
-from stepper.cli.options.specs import bound_inputs, given_inputs, given_states, inputs_of_other, without
+from stepper.cli.options.specs import bound_inputs, given_states, inputs_of_other, without
 from stepper.cli.printing import Progress
 from stepper.compare.align import read_pairs
 from stepper.compare.comparison import RunComparison, compare_models, compare_with
@@ -43,7 +43,7 @@ def compared(options: argparse.Namespace, *, only_outputs: bool = False) -> RunC
         model = open_sequences(model)
     if is_model_path(options.reference):
         return _with_model(model, options)
-    inputs = bound_inputs(model, given_inputs(model, options))
+    inputs = bound_inputs(model, options)
     if options.align is not None:
         raise UsageError("--align is for two models; there is only one here")
     return _with_another(model, inputs, options, only_outputs=only_outputs)
@@ -57,7 +57,7 @@ def _with_model(model: Model, options: argparse.Namespace) -> RunComparison:
     own = inputs_of_other(other, model, options)
     options.call_inputs = of_calls
     options.input, options.shape = without(other, model, everything), without(other, model, shapes)
-    inputs = bound_inputs(model, given_inputs(model, options))
+    inputs = bound_inputs(model, options)
     options.input, options.shape = everything, shapes
     return compare_models(
         model,
@@ -69,7 +69,7 @@ def _with_model(model: Model, options: argparse.Namespace) -> RunComparison:
         tolerances=tolerances_of(options, model, exact=True),
         given=_given(options, model, other),
         max_iterations=options.max_iterations,
-        states=given_states(model, options.state, options.states),
+        states=given_states(model, options),
         partner=fallback_of(options, options.engine),
         reference_partner=fallback_of(options),
     )
@@ -79,7 +79,7 @@ def _with_another(
     model: Model, inputs: list[Array], options: argparse.Namespace, *, only_outputs: bool
 ) -> RunComparison:
     compiled = compile_model(model, Rules(options.rules), fallback_of(options, options.engine))
-    states = bind_states(compiled, given_states(model, options.state, options.states))
+    states = bind_states(compiled, given_states(model, options))
     if states and options.reference in _WITHOUT_STATES:
         raise UsageError(f"--with {options.reference} begins with the variables that the model has; leave --state out")
     machine = Machine(compiled, inputs, max_iterations=options.max_iterations, states=states)

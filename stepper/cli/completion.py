@@ -15,7 +15,7 @@ import argcomplete
 from argcomplete.completers import SuppressCompleter
 from argcomplete.lexers import split_line
 
-from stepper.cli.parser import add_application, command_line
+from stepper.cli.parser import APPLICATION, command_line
 from stepper.cli.usage import Parser
 from stepper.errors import StepperError
 from stepper.files.kinds import CASE_MODEL, CONVERTED, IR_SUFFIX, is_case, is_model_path
@@ -37,7 +37,7 @@ def answer() -> None:
     # A bare model opens the application.
     for name in _files(*_MODEL_SUFFIXES)(prefix) if len(words) == 1 else filter(_is_opened, words[1:2]):
         what = "a model to open" if _is_opened(name) else "a folder"
-        add_application(commands.add_parser(name, help=what), has_model=False)
+        APPLICATION(commands.add_parser(name, help=what))
     for one in commands.choices.values():
         _add_completers(one)
     argcomplete.autocomplete(top, always_complete_options="long", default_completer=SuppressCompleter())

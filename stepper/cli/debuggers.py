@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from stepper.cli.options.engine import fallback_of, opened_model, partner_of, runtime_of
 from stepper.cli.options.protected import protected_files
-from stepper.cli.options.specs import bound_inputs, given_inputs, given_states
+from stepper.cli.options.specs import bound_inputs, given_states
 from stepper.engine.rules import Rules
 
 if TYPE_CHECKING:
@@ -24,9 +24,7 @@ def debugger_of(options: argparse.Namespace, *, kept: Mapping[str | int, Any] | 
     """
     model = opened_model(options)
     # Inputs are wanted before the model is opened, so that a missing one is found at once.
-    given = given_inputs(model, options)
-    inputs = bound_inputs(model, {**(kept or {}), **given})
-    return debugger_on(model, dict(enumerate(inputs)), options)
+    return debugger_on(model, dict(enumerate(bound_inputs(model, options, kept))), options)
 
 
 def debugger_on(model: Model, inputs: Mapping[int, Array], options: argparse.Namespace) -> Debugger:
@@ -44,7 +42,7 @@ def debugger_on(model: Model, inputs: Mapping[int, Array], options: argparse.Nam
         options.rules or Rules.SPEC,
         memory=getattr(options, "memory", None) or DEFAULT_MEMORY,
         max_iterations=options.max_iterations,
-        states={**getattr(options, "kept_states", {}), **given_states(model, options.state, options.states)},
+        states={**getattr(options, "kept_states", {}), **given_states(model, options)},
         partner=partner,
     )
     debugger.protected += protected_files(options)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from msgspec import convert
 
 from stepper.cli.comparing import tolerances_of
 from stepper.cli.npz_files import write_npz
@@ -122,7 +123,7 @@ def _job(options: argparse.Namespace, model: Model) -> SweepJob:
     reader = InputReader(
         folder=str(Path.cwd()),
         fixed={int(position): converted(parameters[int(position)], value) for position, value in fixed.items()},
-        states={name: np.asarray(value) for name, value in given_states(model, options.state, options.states).items()},
+        states={name: np.asarray(value) for name, value in given_states(model, options).items()},
         shapes=shapes,
         function=options.generate or "",
     )
@@ -190,21 +191,8 @@ def _standing_for(parameter: Layer) -> Array:
 
 
 def _kept_options(options: argparse.Namespace) -> SweepOptions:
-    return SweepOptions(
-        input=tuple(options.input),
-        shape=tuple(options.shape),
-        state=tuple(options.state),
-        states=options.states or "",
-        rules=options.rules,
-        engine=options.engine,
-        engine_for=tuple(options.engine_for),
-        device=options.device or "",
-        precision=options.precision or "",
-        open_sequences=options.open_sequences,
-        max_iterations=options.max_iterations,
-        reference=options.reference or "",
-        generate=options.generate or "",
-    )
+    given = {name: getattr(options, name) for name in SweepOptions.__struct_fields__}
+    return convert({name: value for name, value in given.items() if value is not None}, SweepOptions)
 
 
 # --- from a row to the debugger -------------------------------------------------------------------------------------

@@ -38,14 +38,6 @@ class Parser(argparse.ArgumentParser):
             self.actions.append(action)
         return action
 
-    def add_flag(self, *names: str, help: str) -> None:
-        """Add an option without a value."""
-        self.add_argument(*names, action="store_true", help=help)
-
-    def add_repeated(self, name: str, metavar: str, help: str, **options: Any) -> None:
-        """Add an option that may be given several times; its values are a list."""
-        self.add_argument(name, action="append", default=[], metavar=metavar, help=help, **options)
-
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse as argparse does. Raise UsageError for what is wrong."""
         try:
@@ -100,19 +92,58 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(f"{name} has no option {option}{f'; {near}' if near else self._help}")
 
 
+Option = Callable[[Parser], object]
+"""Adds an option, an argument, or several of them to a command."""
+
+
+def option(names: str, metavar: str, help: str, **more: Any) -> Option:
+    """Return an option with a value, or an argument; `names` are separated by a blank."""
+    return lambda command: command.add_argument(*names.split(), metavar=metavar, help=help, **more)
+
+
+def choice(names: str, choices: Iterable[str], help: str, **more: Any) -> Option:
+    """Return an option or an argument that is one of a few words."""
+    return lambda command: command.add_argument(*names.split(), choices=tuple(choices), help=help, **more)
+
+
+def repeated(name: str, metavar: str, help: str, **more: Any) -> Option:
+    """Return an option that may be given several times; its values are a list."""
+    return option(name, metavar, help, action="append", default=[], **more)
+
+
+def flag(names: str, help: str) -> Option:
+    """Return an option without a value."""
+    return lambda command: command.add_argument(*names.split(), action="store_true", help=help)
+
+
+def defaults(**values: Any) -> Option:
+    """Return values of options that the command does not have."""
+    return lambda command: command.set_defaults(**values)
+
+
+def group(*options: Option) -> Option:
+    """Return several options as one."""
+
+    def add(command: Parser) -> None:
+        for one in options:
+            one(command)
+
+    return add
+
+
 def _pattern(action: argparse.Action) -> str:
     choices = tuple(action.choices or ())
     word = "|".join(choices) if len(choices) == 1 else str(action.metavar or action.dest)
     return {"?": f"[{word}]", "*": f"[{word} ...]", "+": f"{word} [{word} ...]"}.get(str(action.nargs), word)
 
 
-def _one_of(choices: tuple[str, ...]) -> Callable[[str], str]:
+def _one_of(choices: tuple[Any, ...]) -> Callable[[str], Any]:
     """Return the type of an option that is one of a few words."""
 
-    def chosen(text: str) -> str:
+    def chosen(text: str) -> Any:
         if text not in choices:
             raise argparse.ArgumentTypeError(none_of(text, choices))
-        return text
+        return choices[choices.index(text)]  # which may be a member of an Enum
 
     return chosen
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from argparse import Namespace
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from stepper.element_types import Array
 from stepper.errors import StepperError
 from stepper.plain_values import answer_json, json_text, storable, tensor_json
 from stepper.tensors.number_text import number_text
+from stepper.terminal import say
 
 _SHOWN: Final = 8
 
@@ -26,6 +28,15 @@ def print_json(report: Mapping[str, Any], *, in_a_line: bool = False) -> None:
     plain = not (sys.stdout.encoding or "").lower().startswith("utf")
     indent = None if in_a_line else 2
     print(json_text(answer_json(report), indent, plain=plain), flush=in_a_line)
+
+
+def print_answer(options: Namespace, data: Mapping[str, Any], lines: Iterable[str]) -> None:
+    """Print an answer as JSON where that is asked for, else as text."""
+    if options.json:
+        print_json(data)
+        return
+    for line in lines:
+        say(line)
 
 
 def error_data(error: StepperError) -> dict[str, Any]:

@@ -268,23 +268,16 @@ def _except(session: Session, text: str) -> Answer:
     return Answer((f"NaN and Inf are expected in {text}",))
 
 
-@command("delete", syntax="[N]", help="take a breakpoint away, or all")
-def _delete(session: Session, text: str) -> Answer:
-    session.debugger.breakpoints.delete(_numbered(text))
-    return breaks(session)
+def _on_breakpoints(name: str, help: str) -> None:
+    """Register a command that does something with one breakpoint, or with all."""
+
+    @command(name, syntax="[N]", help=help)
+    def change(session: Session, text: str) -> Answer:
+        number_of = number(text, "the number of a breakpoint") if text else None
+        getattr(session.debugger.breakpoints, name)(number_of)
+        return breaks(session)
 
 
-@command("enable", syntax="[N]", help="let a breakpoint stop the run again, or all")
-def _enable(session: Session, text: str) -> Answer:
-    session.debugger.breakpoints.enable(_numbered(text))
-    return breaks(session)
-
-
-@command("disable", syntax="[N]", help="keep a breakpoint, or all, but do not stop there")
-def _disable(session: Session, text: str) -> Answer:
-    session.debugger.breakpoints.disable(_numbered(text))
-    return breaks(session)
-
-
-def _numbered(text: str) -> int | None:
-    return number(text, "the number of a breakpoint") if text else None
+_on_breakpoints("delete", "take a breakpoint away, or all")
+_on_breakpoints("enable", "let a breakpoint stop the run again, or all")
+_on_breakpoints("disable", "keep a breakpoint, or all, but do not stop there")

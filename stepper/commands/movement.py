@@ -10,19 +10,18 @@ from stepper.commands.stop_answers import moved
 from stepper.debug.stop import Reason, Stop
 
 
-@command("next", "n", syntax="[N]", help="the next operation here, a nested loop or branch as one", moves=True)
-def _next(session: Session, text: str) -> Answer:
-    return moved(session, session.debugger.next(count(text)))
+def _verb(*names: str, help: str, syntax: str = "", moves: bool = True) -> None:
+    """Register a command that is a verb of the debugger; it takes a count where it has a syntax."""
+
+    @command(*names, syntax=syntax, help=help, moves=moves)
+    def move(session: Session, text: str) -> Answer:
+        verb = getattr(session.debugger, names[0].replace("-", "_"))
+        return moved(session, verb(count(text)) if syntax else verb())
 
 
-@command("step", "s", syntax="[N]", help="the next operation, into nested bodies too", moves=True)
-def _step(session: Session, text: str) -> Answer:
-    return moved(session, session.debugger.step(count(text)))
-
-
-@command("finish", "f", help="after the last iteration of this loop; from there, or in a branch, out of it", moves=True)
-def _finish(session: Session, _text: str) -> Answer:
-    return moved(session, session.debugger.finish())
+_verb("next", "n", syntax="[N]", help="the next operation here, a nested loop or branch as one")
+_verb("step", "s", syntax="[N]", help="the next operation, into nested bodies too")
+_verb("finish", "f", help="after the last iteration of this loop; from there, or in a branch, out of it")
 
 
 @command(
@@ -63,29 +62,11 @@ def _run_to(session: Session, text: str) -> Answer:
     return moved(session, session.debugger.run_to(required(text, "what to run to")))
 
 
-@command("first", help="the start of the run")
-def _first(session: Session, _text: str) -> Answer:
-    return moved(session, session.debugger.first())
-
-
-@command("last", help="the end of the run, whatever would stop on the way")
-def _last(session: Session, _text: str) -> Answer:
-    return moved(session, session.debugger.last())
-
-
-@command("reverse-next", "rn", syntax="[N]", help="next, backward", moves=True)
-def _reverse_next(session: Session, text: str) -> Answer:
-    return moved(session, session.debugger.reverse_next(count(text)))
-
-
-@command("reverse-step", "rs", syntax="[N]", help="step, backward", moves=True)
-def _reverse_step(session: Session, text: str) -> Answer:
-    return moved(session, session.debugger.reverse_step(count(text)))
-
-
-@command("reverse-finish", "rf", help="before the first iteration of this loop or branch", moves=True)
-def _reverse_finish(session: Session, _text: str) -> Answer:
-    return moved(session, session.debugger.reverse_finish())
+_verb("first", help="the start of the run", moves=False)
+_verb("last", help="the end of the run, whatever would stop on the way", moves=False)
+_verb("reverse-next", "rn", syntax="[N]", help="next, backward")
+_verb("reverse-step", "rs", syntax="[N]", help="step, backward")
+_verb("reverse-finish", "rf", help="before the first iteration of this loop or branch")
 
 
 @command("reverse-continue", "rc", syntax="[N]", help="back to the stop before, or to the start", moves=True)

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from stepper.cases.case import Case, cases_in, trigger_text
-from stepper.cli.values import print_json
+from stepper.cli.values import print_answer
 from stepper.engine.array_files import read_archive
 from stepper.errors import FINDING, InputError, UsageError
 from stepper.records import as_data
-from stepper.terminal import say
 from stepper.wording import counted, excerpt
 
 _MOST_ARRAYS: Final = 20
@@ -23,11 +22,8 @@ def execute(options: argparse.Namespace) -> int:
     cases = cases_in(folder)
     if not cases:
         raise UsageError(f"{folder} has no cases: folders with a model.xml, as stepper capture and reduce write them")
-    if options.json:
-        print_json({"folder": options.folder, "cases": [case_data(case) for case in cases]})
-    else:
-        for line in case_lines(cases):
-            say(line)
+    data = {"folder": options.folder, "cases": [case_data(case) for case in cases]}
+    print_answer(options, data, case_lines(cases))
     return FINDING if any(case.damage for case in cases) else 0
 
 
@@ -67,13 +63,7 @@ def _arrays_text(path: Path) -> str:
 
 def case_data(case: Case) -> dict[str, Any]:
     """Return a case for an answer as JSON."""
-    files = {
-        "model": case.model,
-        "inputs": case.inputs,
-        "states": case.states,
-        "outputs": case.outputs,
-        "calls": case.calls,
-    }
+    files = {name: getattr(case, name) for name in ("model", "inputs", "states", "outputs", "calls")}
     return {
         "folder": str(case.folder),
         **{name: None if path is None else str(path) for name, path in files.items()},

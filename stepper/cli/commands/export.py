@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from stepper.cli.options.engine import fallback_of, is_usual, opened_model, partner_of
 from stepper.cli.options.protected import protected_files
-from stepper.cli.options.specs import bound_inputs, given_inputs, given_states
+from stepper.cli.options.specs import bound_inputs, given_states
 from stepper.debug.reference_values import ReferenceValues
 from stepper.element_types import Array
 from stepper.engine.compiler import compile_model, given_away
@@ -23,16 +23,7 @@ from stepper.engine.rules import Rules
 from stepper.errors import FINDING, UsageError
 from stepper.export.exporter import default_depth, default_view, export, picture, save, with_defaults
 from stepper.export.figures.content import FigureContent, Highlight, patterns
-from stepper.export.options import (
-    BlockStyle,
-    ConstantStyle,
-    FigureView,
-    LayoutEngine,
-    Preset,
-    Theme,
-    TimeDirection,
-    ValueDetail,
-)
+from stepper.export.options import FigureView, LayoutEngine, TimeDirection, ValueDetail
 from stepper.export.parts import usual_view
 from stepper.export.picture import FigureRequest, FileContent
 from stepper.export.places import USUAL_HOPS, Zoom, zoom_named
@@ -151,9 +142,9 @@ def _subject(options: argparse.Namespace) -> Subject:
     opened = open_sequences(model) if options.open_sequences else model
     if not options.input and options.inputs is None and not options.calls and model.graph.parameters:
         return opened, None
-    inputs = bound_inputs(model, given_inputs(model, options))
+    inputs = bound_inputs(model, options)
     options.bound_inputs = inputs
-    states = given_states(model, options.state, options.states)
+    states = given_states(model, options)
     return opened, lambda: _machine(opened, inputs, states, options)
 
 
@@ -221,7 +212,7 @@ def _request(
         usual = usual_view(zoom, has_inputs=machine is not None)
     if format.subject is FormatSubject.RUN:
         usual = FigureView.UNROLLED
-    view = FigureView(options.view or (usual if options.why is None else FigureView.STORY))
+    view = options.view or (usual if options.why is None else FigureView.STORY)
     if (view is FigureView.STORY) is not (options.why is not None):
         raise UsageError("--view story and --why belong together: --why ADDRESS, or --why end")
     if in_steps:
@@ -238,9 +229,9 @@ def _request(
         only=patterns(options.only),
         hide=patterns(options.hide),
         carried=options.carried,
-        values=ValueDetail(options.values),
-        constants=ConstantStyle(options.constants),
-        blocks=None if options.blocks is None else BlockStyle(options.blocks),
+        values=options.values,
+        constants=options.constants,
+        blocks=options.blocks,
         highlight=None if options.highlight is None else _highlight(model, options),
         elsewhere=given_away(model, options.partner),
     )
@@ -250,17 +241,17 @@ def _request(
         why=options.why,
         iterations=None if options.iters is None else options.iters.strip(),
         content=content,
-        theme=Theme(options.theme),
+        theme=options.theme,
         width=options.width,
         scale=options.scale,
         title=options.title,
-        direction=None if options.direction is None else TimeDirection(options.direction),
-        preset=None if options.preset is None else Preset(options.preset),
+        direction=options.direction,
+        preset=options.preset,
         zoom=zoom,
         beside=None if options.diff is None else lambda run: _reference(run, options),
         caption=options.caption,
         legend=options.legend == "on",
-        layout=LayoutEngine(options.layout),
+        layout=options.layout,
         in_steps=in_steps,
         embedded=options.embed,
         pace=(options.pace or _PACE) if options.animate else None,

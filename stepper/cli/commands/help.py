@@ -10,12 +10,11 @@ from types import MappingProxyType
 from typing import Final
 
 from stepper.cli.parser import COMMANDS, command_parsers
-from stepper.cli.values import print_json
+from stepper.cli.values import print_answer
 from stepper.commands.session import commands
 from stepper.commands.session_commands import WIDTH, Topic, help_answer, topic_lines, topics, two_columns
 from stepper.errors import EXIT_CODES, UsageError
 from stepper.schemas import schema, schema_names
-from stepper.terminal import say
 from stepper.wording import near_text
 
 COMMAND_LINE_TOPICS: Final[Mapping[str, Topic]] = MappingProxyType({
@@ -64,11 +63,7 @@ def execute(options: argparse.Namespace) -> int:
 
         return print_keys(options.keys, as_json=options.json)
     lines = _lines(topic)
-    if options.json:
-        print_json({"topic": topic, "lines": lines})
-    else:
-        for line in lines:
-            say(line)
+    print_answer(options, {"topic": topic, "lines": lines}, lines)
     return 0
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from stepper.cli.options.engine import opened_model, runtime_of
-from stepper.cli.options.specs import bound_inputs, given_inputs, given_states
+from stepper.cli.options.specs import bound_inputs, given_states
 from stepper.cli.printing import show_progress
-from stepper.cli.values import print_json
+from stepper.cli.values import print_answer
 from stepper.compare.passes import (
     PassEffect,
     PassJudge,
@@ -28,19 +28,19 @@ from stepper.errors import FINDING
 from stepper.openvino.partner import traced_passes
 from stepper.openvino.peer import OpenVINOPeer
 from stepper.openvino.runtime import ensure_installed
+from stepper.records import as_data
 from stepper.tensors.tolerances import Tolerance
-from stepper.terminal import say
 
 
 def execute(options: argparse.Namespace) -> int:
     """Compile, run after each pass, report; 1 where a pass changes the results, else 0."""
     ensure_installed("stepper passes")
     model = opened_model(options)
-    inputs = bound_inputs(model, given_inputs(model, options))
+    inputs = bound_inputs(model, options)
     tolerance = Tolerance(options.rtol, options.atol)
     runtime, rules, most = runtime_of(options), Rules(options.rules), options.max_iterations
     runtime.check()
-    states = bind_states(compile_model(model, rules), given_states(model, options.state, options.states))
+    states = bind_states(compile_model(model, rules), given_states(model, options))
     show = _progress(wanted=not options.quiet)
     judge = PassJudge(model, inputs, rules, tolerance, most, states)
     passes = traced_passes(model.path, runtime.device, runtime.precision, runtime.timeout)
@@ -51,15 +51,15 @@ def execute(options: argparse.Namespace) -> int:
     show("")
     outputs = OpenVINOPeer(model, runtime, variables_alone(model, states)).run(inputs)
     apart = judge.beside_runtime(outputs)
-    if options.json:
-        print_json({**_json(options, found), "runtime": list(apart)})
-    else:
-        for line in _lines(found, everything=options.all):
-            say(line)
-        if apart and found.first is None:
-            say("the runtime itself gives something else, so it is in its kernels and not in its transformations")
-        for line in apart if found.first is None else ():
-            say(f"  {line}")
+    data = {
+        "model": options.model,
+        "total": found.total,
+        "first_change": _row(found.first),
+        "large_change": _row(found.large),
+        "passes": [_row(report) for report in found.reports],
+        "runtime": apart,
+    }
+    print_answer(options, data, _lines(found, apart, everything=options.all))
     return 0 if found.first is None else FINDING
 
 
@@ -81,27 +81,14 @@ def _of_all(every: Iterable[PassReport], show: Callable[[str], None]) -> PassSea
     return PassSearch(len(reports), reports, first, growth(reports), refused)
 
 
-def _json(options: argparse.Namespace, found: PassSearch) -> dict[str, Any]:
-    return {
-        "model": options.model,
-        "total": found.total,
-        "first_change": None if found.first is None else _row(found.first),
-        "large_change": None if found.large is None else _row(found.large),
-        "passes": [_row(report) for report in found.reports],
-    }
+def _row(report: PassReport | None) -> dict[str, Any] | None:
+    if report is None:
+        return None
+    data: dict[str, Any] = as_data(report)
+    return {**data, "largest_difference": data.pop("distance")}
 
 
-def _row(report: PassReport) -> dict[str, Any]:
-    return {
-        "number": report.number,
-        "name": report.name,
-        "verdict": str(report.verdict),
-        "details": list(report.details),
-        "largest_difference": report.distance,
-    }
-
-
-def _lines(found: PassSearch, *, everything: bool) -> Iterator[str]:
+def _lines(found: PassSearch, apart: Sequence[str], *, everything: bool) -> Iterator[str]:
     reports, first, large, refused = found.reports, found.first, found.large, found.refused
     if everything:
         width = max((len(report.name) for report in reports), default=0)
@@ -123,3 +110,6 @@ def _lines(found: PassSearch, *, everything: bool) -> Iterator[str]:
         yield f"most of it comes with {large.number} {large.name}: {sizes}"
     if refused is not None and not everything:
         yield f"the first after which it cannot be run is {refused.number} {refused.name}: {refused.details[0]}"
+    if apart and first is None:
+        yield "the runtime itself gives something else, so it is in its kernels and not in its transformations"
+        yield from (f"  {line}" for line in apart)

@@ -9,7 +9,7 @@ from typing import Any
 
 from stepper.cli.options.engine import choices_of, opened_model, runtime_of
 from stepper.cli.options.protected import protected_files
-from stepper.cli.options.specs import bound_inputs, given_inputs, given_states
+from stepper.cli.options.specs import bound_inputs, given_states
 from stepper.cli.printing import show_progress
 from stepper.cli.values import print_json
 from stepper.debug.breakpoints.data_breakpoints import break_description
@@ -31,8 +31,8 @@ def execute(options: argparse.Namespace) -> int:
     model = opened_model(options)
     choices = choices_of(options)
     OpenVINOPartner(options.engine, choices, runtime_of(options)).check(model)
-    states = given_states(model, options.state, options.states)
-    inputs = bound_inputs(model, given_inputs(model, options))
+    states = given_states(model, options)
+    inputs = bound_inputs(model, options)
     folder = Path(options.output)
     was_there = folder.exists()
     targets = case_targets(folder, protected_files(options), "-o")

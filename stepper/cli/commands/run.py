@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from stepper.cli.npz_files import state_arrays, states_target, write_npz
 from stepper.cli.options.engine import opened_model, partner_of
 from stepper.cli.options.protected import protected_files
-from stepper.cli.options.specs import bound_inputs, given_inputs, given_states
+from stepper.cli.options.specs import bound_inputs, given_states
 from stepper.cli.printing import Progress
 from stepper.cli.running import recorded_run
 from stepper.cli.values import as_json, excerpt, print_json
@@ -95,8 +95,8 @@ def _write(
 
 def _run(options: argparse.Namespace) -> Outputs:
     model = opened_model(options)
-    inputs = bound_inputs(model, given_inputs(model, options))
-    states = given_states(model, options.state, options.states)
+    inputs = bound_inputs(model, options)
+    states = given_states(model, options)
     opened = open_sequences(model) if options.open_sequences else model
     compiled = compile_model(opened, Rules(options.rules), partner_of(options, model))
     machine = Machine(

@@ -10,14 +10,13 @@ from typing import Any
 
 from stepper.cli.printing import show_progress
 from stepper.cli.sweeps import AskedSweep, opening_words
-from stepper.cli.values import print_json
+from stepper.cli.values import print_answer
 from stepper.errors import FINDING, StepperError, UsageError
 from stepper.files.kinds import RECORDING
 from stepper.records import as_data
 from stepper.sweep.results import (
     StoredRow,
     SweepOutcome,
-    SweepSummary,
     SweepWriter,
     is_sweep,
     read_about,
@@ -26,7 +25,6 @@ from stepper.sweep.results import (
     summary,
 )
 from stepper.sweep.sweeping import Sweep, SweepProgress, progress_text, report_lines
-from stepper.terminal import say
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -78,43 +76,26 @@ def _show(progress: SweepProgress) -> None:
 def _report(options: argparse.Namespace, file: Path) -> int:
     about, rows = read_about(file), read_rows(file)
     found = summary(rows, about.count)
-    if options.json:
-        print_json(_data(str(file), about.model, found, rows))
-    else:
-        for line in report_lines(found, shlex.quote(str(file))):
-            say(line)
-    return FINDING if found.found else 0
-
-
-def _data(file: str, model: str, found: SweepSummary, rows: list[StoredRow]) -> dict[str, Any]:
-    return {
-        "model": model,
-        "file": file,
+    data = {
+        "model": about.model,
+        "file": str(file),
         "inputs": found.count,
         "done": found.done,
-        "outcomes": {str(outcome): count for outcome, count in found.outcomes.items()},
+        "outcomes": found.outcomes,
         "places": as_data(found.places),
         "loops": as_data(found.loops),
-        "unusual": list(found.unusual),
+        "unusual": found.unusual,
         "rows": [row_data(stored) for stored in rows if stored.row.outcome is not SweepOutcome.NOTHING],
     }
+    print_answer(options, data, report_lines(found, shlex.quote(str(file))))
+    return FINDING if found.found else 0
 
 
 def row_data(stored: StoredRow) -> dict[str, Any]:
     """Return a row for an answer as JSON."""
-    row = stored.row
-    return {
-        "number": stored.number,
-        "name": row.name,
-        "outcome": str(row.outcome),
-        "what": row.what,
-        "operation": row.operation,
-        "type": row.type,
-        "path": list(row.path),
-        "iterations": list(row.iterations),
-        "address": row.address,
-        "text": row.text,
-    }
+    data = as_data(stored.row)
+    del data["loops"]
+    return {"number": stored.number, **data}
 
 
 def _open(file: Path, options: argparse.Namespace) -> int:

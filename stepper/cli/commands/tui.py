@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from stepper.cli import session_file
 from stepper.cli.debuggers import debugger_of, debugger_on, put_reference
 from stepper.cli.options.engine import opened_model, partner_of
-from stepper.cli.options.specs import bound_inputs, given_inputs, given_texts
+from stepper.cli.options.specs import bound_inputs, given_texts
 from stepper.collector import collector_off
 from stepper.errors import InputError, UsageError
 
@@ -112,12 +112,11 @@ def _all_inputs(
     """
     of_calls = getattr(options, "call_inputs", {})
     if model.calls is not None and of_calls:  # the screen for inputs offers nothing that these could be chosen from
-        return dict(enumerate(bound_inputs(model, {**kept, **given_inputs(model, options)})))
+        return dict(enumerate(bound_inputs(model, options, kept)))
     if len({*texts, *kept}) < len(model.graph.parameters):
         return None
     try:
-        given = given_inputs(model, options)
-        return dict(enumerate(bound_inputs(model, {**kept, **given})))
+        return dict(enumerate(bound_inputs(model, options, kept)))
     except (UsageError, InputError):
         return None
 

@@ -8,7 +8,7 @@ import sys
 from stepper.cli.debuggers import debugger_of, put_reference
 from stepper.cli.interruptions import Interruptions
 from stepper.cli.printing import Progress
-from stepper.cli.values import print_json
+from stepper.cli.values import print_answer
 from stepper.debug.debugger import Debugger
 from stepper.debug.provenance.question import forward_address
 from stepper.debug.story.texts import provenance_data, uses_data, uses_lines, why_lines
@@ -26,11 +26,7 @@ def execute(options: argparse.Namespace) -> int:
         with signals.while_busy():
             is_forward = options.uses or forward_address(options.address)
             lines, data = (_uses if is_forward else _why)(debugger, options.address)
-    if options.json:
-        print_json({"model": options.model} | data)
-        return 0
-    for line in lines:
-        say(line)
+    print_answer(options, {"model": options.model} | data, lines)
     return 0
 
 

@@ -114,11 +114,12 @@ def _check_shapes(parameters: tuple[Layer, ...], fixed: Mapping[int, Shape], fou
             )
 
 
-def given_states(model: Model, specs: list[str], archive: str | None) -> dict[str, Any]:
+def given_states(model: Model, options: argparse.Namespace) -> dict[str, Any]:
     """Return values by variable from the options; a `--state` goes before the same key of `--states`.
 
     UsageError for what is not a variable, which lists those that there are.
     """
+    specs, archive = options.state, options.states
     if not specs and archive is None:
         return {}
     known = {variable.name: variable for variable in variables_of(model)}
@@ -134,10 +135,13 @@ def given_states(model: Model, specs: list[str], archive: str | None) -> dict[st
     return found
 
 
-def bound_inputs(model: Model, given: Mapping[str | int, Any]) -> list[Array]:
-    """Return one array for each Parameter, as `bind_inputs` does. MissingInputs names the options that give them."""
+def bound_inputs(model: Model, options: argparse.Namespace, kept: Mapping[str | int, Any] | None = None) -> list[Array]:
+    """Return one array for each Parameter; `kept` are by position, for those that the options do not give.
+
+    MissingInputs names the options that give them.
+    """
     try:
-        return bind_inputs(model, given)
+        return bind_inputs(model, {**(kept or {}), **given_inputs(model, options)})
     except MissingInputs as error:
         lines = missing_lines(error.missing, error.inputs)
         name = excerpt(error.missing[0].name)

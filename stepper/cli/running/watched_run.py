@@ -11,7 +11,7 @@ from stepper.cli.debuggers import debugger_of
 from stepper.cli.options.engine import partner_of
 from stepper.cli.printing import Progress
 from stepper.cli.running import recorded_run
-from stepper.cli.values import print_json
+from stepper.cli.values import print_answer
 from stepper.commands.stop_answers import stop_data, stop_lines
 from stepper.debug.breakpoints.breakpoint import BreakDescription
 from stepper.debug.breakpoints.data_breakpoints import break_description
@@ -91,10 +91,7 @@ def _is_recording_stopped(debugger: Debugger, recorder: Recorder, options: argpa
 
 def _report(debugger: Debugger, recorder: Recorder | None, options: argparse.Namespace) -> None:
     """Print where and why it stopped."""
-    if options.json:
-        print_json({"model": options.model, "rules": options.rules, "break": stop_data(debugger)})
-    else:
-        for line in stop_lines(debugger):
-            say(line)
+    data = {"model": options.model, "rules": options.rules, "break": stop_data(debugger)}
+    print_answer(options, data, stop_lines(debugger))
     if recorder is not None:
         say(f"recorded up to here; {recorded_run.go_on_with(recorder)}", file=sys.stderr)

@@ -12,11 +12,11 @@ from collections.abc import Callable
 from typing import Annotated, Any, Final
 
 import msgspec
-from msgspec import UNSET, Meta, UnsetType, field
+from msgspec import UNSET, Meta, UnsetType
 
 from stepper.errors import StepperError
 from stepper.integrations.dap.answering import REQUESTS, RequestKind
-from stepper.integrations.dap.messages import EventMessage, Request, Response
+from stepper.integrations.dap.messages import CancelArguments, EventMessage, Request, Response, decoded
 from stepper.integrations.dap.session import DapSession, OpenRun
 from stepper.records import Record
 from stepper.wording import excerpt, near_text
@@ -76,12 +76,12 @@ class Adapter:
 
     def _is_cancelled(self, content: bytes) -> bool:
         """True if a request to cancel is for the movement under way, or for a request that is still to be answered."""
-        try:
-            asked = msgspec.json.decode(bytes(msgspec.json.decode(content, type=Request).arguments), type=_Cancelled)
-        except (msgspec.MsgspecError, ValueError, RecursionError):
+        request = decoded(content, Request)
+        asked = None if request is None else decoded(request.arguments, CancelArguments)
+        if asked is None:
             return False
-        is_movement = bool(asked.progress) and asked.progress == self.session.progress
-        return is_movement or (asked.request is not None and asked.request > self._answered_to)
+        is_movement = bool(asked.progress_id) and asked.progress_id == self.session.progress
+        return is_movement or (asked.request_id is not None and asked.request_id > self._answered_to)
 
     def pause(self) -> None:
         """Have the movement under way, and those that were asked for before, end at once."""
@@ -134,10 +134,10 @@ class Adapter:
     def refuse(self, content: bytes, text: str) -> None:
         """Answer a message that is not carried out with the reason for that, in place of `handle`."""
         self._handled += 1
-        try:
-            self._refuse(msgspec.json.decode(content, type=Request), text)
-        except (msgspec.MsgspecError, ValueError, RecursionError):
+        if (request := decoded(content, Request)) is None:
             self.session.say(text, "stderr")
+        else:
+            self._refuse(request, text)
 
     @property
     def is_suspended(self) -> bool:
@@ -214,13 +214,6 @@ class RunElsewhere(Record):
     attaching: bytes
 
 
-class _Cancelled(Record):
-    """The arguments of `cancel`: what it is for, by the number of a request or by what has a progress."""
-
-    request: int | None = field(name="requestId", default=None)
-    progress: str | None = field(name="progressId", default=None)
-
-
 class _Port(Record):
     """The argument of `attach` that names an application."""
 
@@ -229,25 +222,20 @@ class _Port(Record):
 
 def _port(request: Request) -> int | None:
     """Return the port that a request to attach names; None where it names none, or what is none."""
-    try:
-        return msgspec.json.decode(bytes(request.arguments), type=_Port).port
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        return None
+    found = decoded(request.arguments, _Port)
+    return None if found is None else found.port
 
 
 def command_of(content: bytes) -> str:
     """Return the command of a message; empty where it is no request."""
-    try:
-        return msgspec.json.decode(content, type=Request).command
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        return ""
+    request = decoded(content, Request)
+    return "" if request is None else request.command
 
 
 def refusal(content: bytes, text: str) -> bytes | None:
     """Return the answer that refuses a request for this reason; None to what is none."""
-    try:
-        request = msgspec.json.decode(content, type=Request)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
+    request = decoded(content, Request)
+    if request is None:
         return None
     body = {"error": {"id": 2, "format": text, "showUser": True}}
     return msgspec.json.encode(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Callable, Iterable
-from typing import Any, Final, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, Literal, TypeVar
 
-from msgspec import Struct
-from msgspec.structs import replace
+from msgspec import defstruct
+from msgspec.structs import asdict, replace
 
 from stepper.commands.session import command_called
 from stepper.debug.debugger import Debugger
@@ -19,33 +20,19 @@ from stepper.engine.program import LoopPlan
 from stepper.errors import StepperError, UsageError
 from stepper.integrations.dap.breakpoints import FILTERS, FINDINGS, USUAL, is_of_a_loop, value_break
 from stepper.integrations.dap.messages import (
-    BreakpointLines,
     CancelArguments,
-    CompletionArguments,
-    EvaluateArguments,
-    ExceptionFilters,
-    FigureArguments,
-    FrameArguments,
-    GotoArguments,
-    GotoLine,
+    ExceptionOption,
     InitializeArguments,
-    LineBreakpoints,
-    MemoryArguments,
-    NamedBreakpoints,
-    NoArguments,
-    SetExpressionArguments,
-    SetVariableArguments,
+    LineBreakpoint,
+    NamedBreakpoint,
     ShownBreakpoint,
     ShownCompletion,
     ShownResult,
     ShownTarget,
     ShownVariable,
+    SourceArguments,
     SourceRequest,
-    StackArguments,
-    StepInArguments,
-    ValueBreakpointQuestion,
-    ValueBreakpoints,
-    VariablesArguments,
+    ValueBreakpoint,
 )
 from stepper.integrations.dap.session import THREAD, DapSession, DebuggedRun
 from stepper.integrations.dap.stack import is_source, program_of, restart_tick, shown_frames
@@ -53,8 +40,6 @@ from stepper.query.address_resolution import address_of
 from stepper.query.address_syntax import parse_address
 from stepper.query.expressions import parse
 from stepper.records import Record, as_data
-
-A = TypeVar("A", bound=Struct)
 
 
 class RequestKind(Record, eq=False):
@@ -71,16 +56,28 @@ class RequestKind(Record, eq=False):
 
 REQUESTS: Final[dict[str, RequestKind]] = {}
 """All requests, by name."""
+_Answer = TypeVar("_Answer", bound=Callable[..., Any])
 
 
 def request(
-    *names: str, arguments: type[A] | Any, moves: bool = False, needs_run: bool = True
-) -> Callable[[Callable[[DapSession, A], Any]], Callable[[DapSession, A], Any]]:
-    """Register a function as what answers the requests of these names."""
+    *names: str, arguments: Any = None, moves: bool = False, needs_run: bool = True
+) -> Callable[[_Answer], _Answer]:
+    """Register a function as what answers the requests of these names.
 
-    def register(answer: Callable[[DapSession, A], Any]) -> Callable[[DapSession, A], Any]:
-        for name in names:
-            REQUESTS[name] = RequestKind(arguments, answer, moves, needs_run)
+    Its arguments behind the session are those of the request, or it takes `arguments` as one.
+    """
+
+    def register(answer: _Answer) -> _Answer:
+        kind = RequestKind(arguments, answer, moves, needs_run)
+        if arguments is None:
+            _session, *given = inspect.signature(answer, eval_str=True).parameters.values()
+            fields = [
+                (one.name, one.annotation) if one.default is one.empty else (one.name, one.annotation, one.default)
+                for one in given
+            ]
+            struct = defstruct(answer.__name__, fields, rename="camel", frozen=True)
+            kind = replace(kind, arguments=struct, answer=lambda session, found: answer(session, **asdict(found)))
+        REQUESTS.update(dict.fromkeys(names, kind))
         return answer
 
     return register
@@ -140,8 +137,8 @@ def _attach(session: DapSession, arguments: dict[str, Any]) -> None:
     session.launch(arguments, attach=True)
 
 
-@request("configurationDone", arguments=NoArguments)
-def _configuration_done(session: DapSession, _arguments: NoArguments) -> None:
+@request("configurationDone")
+def _configuration_done(session: DapSession) -> None:
     run = session.run
     if session.is_configured:
         return
@@ -154,23 +151,23 @@ def _configuration_done(session: DapSession, _arguments: NoArguments) -> None:
         session.move(run.debugger.last)
 
 
-@request("restart", arguments=NoArguments, moves=True)
-def _restart(session: DapSession, _arguments: NoArguments) -> None:
+@request("restart", moves=True)
+def _restart(session: DapSession) -> None:
     session.move(session.run.from_the_start, "restart")
 
 
-@request("disconnect", "terminate", arguments=NoArguments, needs_run=False)
-def _end(session: DapSession, _arguments: NoArguments) -> None:
+@request("disconnect", "terminate", needs_run=False)
+def _end(session: DapSession) -> None:
     session.end()
 
 
-@request("threads", arguments=NoArguments)
-def _threads(session: DapSession, _arguments: NoArguments) -> dict[str, Any]:
+@request("threads")
+def _threads(session: DapSession) -> dict[str, Any]:
     return {"threads": [{"id": THREAD, "name": session.run.title if session.has_run else "no run yet"}]}
 
 
-@request("pause", arguments=NoArguments, needs_run=False)
-def _pause(_session: DapSession, _arguments: NoArguments) -> None:
+@request("pause", needs_run=False)
+def _pause(_session: DapSession) -> None:
     """Answer a pause of what is not under way: nothing. One of a movement is heard before (see adapter.py)."""
 
 
@@ -185,8 +182,8 @@ _Verb = Callable[[Debugger], Stop]
 def _moves(name: str, verb: _Verb, *, goes_on: bool = False) -> None:
     """Register a request that is a verb of the debugger."""
 
-    @request(name, arguments=NoArguments, moves=True)
-    def answer(session: DapSession, _arguments: NoArguments) -> dict[str, Any]:
+    @request(name, moves=True)
+    def answer(session: DapSession) -> dict[str, Any]:
         debugger = session.run.debugger
         session.move(lambda: verb(debugger), goes_on=goes_on)
         return {"allThreadsContinued": True}
@@ -199,25 +196,25 @@ _moves("stepBack", lambda debugger: debugger.reverse_next())
 _moves("stepOut", lambda debugger: debugger.finish())
 
 
-@request("stepIn", arguments=StepInArguments, moves=True)
-def _step_in(session: DapSession, arguments: StepInArguments) -> None:
+@request("stepIn", moves=True)
+def _step_in(session: DapSession, target_id: int | None = None) -> None:
     run = session.run
-    if arguments.target_id is None:
+    if target_id is None:
         session.move(run.debugger.step)
         return
-    place = run.listing.place(arguments.target_id)
+    place = run.listing.place(target_id)
     if place is None:
-        raise UsageError(f"there is nothing to step into at {arguments.target_id}")
+        raise UsageError(f"there is nothing to step into at {target_id}")
     address = run.listing.address(place)
     session.move(lambda: run.debugger.run_to(address))
 
 
-@request("stepInTargets", arguments=FrameArguments)
-def _step_in_targets(session: DapSession, arguments: FrameArguments) -> dict[str, Any]:
+@request("stepInTargets")
+def _step_in_targets(session: DapSession, frame_id: int) -> dict[str, Any]:
     """Answer with the loops, and the sides of each If, that come next in the innermost frame."""
     run = session.run
     stack = run.debugger.machine.stack
-    if not stack or arguments.frame_id != len(stack):
+    if not stack or frame_id != len(stack):
         return {"targets": []}
     frame, found = stack[-1], []
     for operation in frame.program.operations[frame.pc :]:
@@ -233,34 +230,34 @@ def _step_in_targets(session: DapSession, arguments: FrameArguments) -> dict[str
     return {"targets": [ShownTarget(line, label, line - offset) for line, label in found]}
 
 
-@request("restartFrame", arguments=FrameArguments, moves=True)
-def _restart_frame(session: DapSession, arguments: FrameArguments) -> None:
+@request("restartFrame", moves=True)
+def _restart_frame(session: DapSession, frame_id: int) -> None:
     debugger = session.run.debugger
-    tick = restart_tick(debugger, arguments.frame_id - 1)
+    tick = restart_tick(debugger, frame_id - 1)
     session.move(lambda: debugger.goto_tick(tick), "restart")
 
 
-@request("gotoTargets", arguments=GotoLine)
-def _goto_targets(session: DapSession, arguments: GotoLine) -> dict[str, Any]:
+@request("gotoTargets")
+def _goto_targets(session: DapSession, source: SourceArguments, line: int) -> dict[str, Any]:
     """Answer with where a line is in time: in this iteration, and the next time that the run comes there."""
     run, offset = session.run, session.line_offset
-    line = run.listing.nearest(arguments.line + offset) if is_source(arguments.source, run.source) else None
-    place = None if line is None else run.listing.place(line)
-    if line is None or place is None:
+    at = run.listing.nearest(line + offset) if is_source(source, run.source) else None
+    place = None if at is None else run.listing.place(at)
+    if at is None or place is None:
         return {"targets": []}
     name = place.layer.name
     labels = (f"{name}, in this iteration", f"{name}, the next time")
-    targets = [ShownTarget(2 * line + way, label, line - offset) for way, label in enumerate(labels)]
+    targets = [ShownTarget(2 * at + way, label, at - offset) for way, label in enumerate(labels)]
     return {"targets": targets}
 
 
-@request("goto", arguments=GotoArguments, moves=True)
-def _goto(session: DapSession, arguments: GotoArguments) -> None:
+@request("goto", moves=True)
+def _goto(session: DapSession, target_id: int) -> None:
     run = session.run
-    line, way = divmod(arguments.target_id, 2)
+    line, way = divmod(target_id, 2)
     place = run.listing.place(line)
     if place is None:
-        raise UsageError(f"there is no target {arguments.target_id}; ask for those of a line")
+        raise UsageError(f"there is no target {target_id}; ask for those of a line")
     address = run.listing.address(place)
     verb = run.debugger.run_to if way else run.debugger.goto
     session.move(lambda: verb(address), "goto")
@@ -275,17 +272,17 @@ _VALUES: Final = ("ADDR", "EXPR", "TARGET", "N|tick N|ADDR")
 """With these begins the syntax of such a command."""
 
 
-@request("evaluate", arguments=EvaluateArguments)
-def _evaluate(session: DapSession, arguments: EvaluateArguments) -> ShownResult:
-    text = _line(arguments.expression)
-    if arguments.context != "repl":
-        return _value(session.run, text, arguments.frame_id)
+@request("evaluate")
+def _evaluate(session: DapSession, expression: str, frame_id: int | None = None, context: str = "") -> ShownResult:
+    text = _line(expression)
+    if context != "repl":
+        return _value(session.run, text, frame_id)
     if not _is_command(text):
         try:
-            return _value(session.run, text, arguments.frame_id)
+            return _value(session.run, text, frame_id)
         except StepperError:
             pass  # the interpreter says what there is
-    return _carried_out(session, text, arguments.frame_id)
+    return _carried_out(session, text, frame_id)
 
 
 def _line(text: str) -> str:
@@ -374,15 +371,15 @@ def _of_frame(run: DebuggedRun, text: str, frame: int | None) -> str:
 # --- other values ---------------------------------------------------------------------------------------------------
 
 
-@request("setVariable", arguments=SetVariableArguments)
-def _set_variable(session: DapSession, arguments: SetVariableArguments) -> dict[str, Any]:
-    address = session.run.variables.address(arguments.variables_reference, arguments.name)
-    return _set(session, address, arguments.value)
+@request("setVariable")
+def _set_variable(session: DapSession, variables_reference: int, name: str, value: str) -> dict[str, Any]:
+    address = session.run.variables.address(variables_reference, name)
+    return _set(session, address, value)
 
 
-@request("setExpression", arguments=SetExpressionArguments)
-def _set_expression(session: DapSession, arguments: SetExpressionArguments) -> dict[str, Any]:
-    return _set(session, address_in(session.run, _line(arguments.expression), arguments.frame_id), arguments.value)
+@request("setExpression")
+def _set_expression(session: DapSession, expression: str, value: str, frame_id: int | None = None) -> dict[str, Any]:
+    return _set(session, address_in(session.run, _line(expression), frame_id), value)
 
 
 def _set(session: DapSession, address: str, value: str) -> dict[str, Any]:
@@ -407,12 +404,12 @@ def as_dict(shown: ShownResult, *, value: bool) -> dict[str, Any]:
 # --- completion -----------------------------------------------------------------------------------------------------
 
 
-@request("completions", arguments=CompletionArguments)
-def _completions(session: DapSession, arguments: CompletionArguments) -> dict[str, Any]:
+@request("completions")
+def _completions(session: DapSession, text: str, column: int) -> dict[str, Any]:
     """Answer with the commands that fit, and with the names that do."""
     run = session.run
-    column = max(arguments.column - (1 if session.client.columns_start_at1 else 0), 0)
-    line = _line(arguments.text)[:column]
+    column = max(column - (1 if session.client.columns_start_at1 else 0), 0)
+    line = _line(text)[:column]
     found = [
         ShownCompletion(one.word, one.line, 0, len(line), one.what, "keyword" if not one.form else "value")
         for one in run.completer.of_session(line, run.interpreter.session)
@@ -434,34 +431,38 @@ def _shown(found: list[ShownBreakpoint]) -> dict[str, Any]:
     return {"breakpoints": found}
 
 
-@request("setBreakpoints", arguments=LineBreakpoints)
-def _set_lines(session: DapSession, arguments: LineBreakpoints) -> dict[str, Any]:
+@request("setBreakpoints")
+def _set_lines(
+    session: DapSession, source: SourceArguments, breakpoints: Sequence[LineBreakpoint] = ()
+) -> dict[str, Any]:
     run = session.run
-    if not is_source(arguments.source, run.source):
+    if not is_source(source, run.source):
         where = run.source.path or f"the source '{run.source.name}'"
         message = f"the run is listed in {where}; set breakpoints there"
-        return _shown([ShownBreakpoint(verified=False, message=message) for _ in arguments.breakpoints])
-    return _shown(run.breakpoints.set_lines(arguments.breakpoints, session.line_offset))
+        return _shown([ShownBreakpoint(verified=False, message=message) for _ in breakpoints])
+    return _shown(run.breakpoints.set_lines(breakpoints, session.line_offset))
 
 
-@request("breakpointLocations", arguments=BreakpointLines)
-def _locations(session: DapSession, arguments: BreakpointLines) -> dict[str, Any]:
+@request("breakpointLocations")
+def _locations(session: DapSession, source: SourceArguments, line: int, end_line: int | None = None) -> dict[str, Any]:
     run, offset = session.run, session.line_offset
-    if not is_source(arguments.source, run.source):
+    if not is_source(source, run.source):
         return {"breakpoints": []}
-    end = arguments.line if arguments.end_line is None else arguments.end_line
-    lines = run.listing.between(arguments.line + offset, end + offset)
+    end = line if end_line is None else end_line
+    lines = run.listing.between(line + offset, end + offset)
     return {"breakpoints": [{"line": line - offset} for line in lines]}
 
 
-@request("setFunctionBreakpoints", arguments=NamedBreakpoints)
-def _set_names(session: DapSession, arguments: NamedBreakpoints) -> dict[str, Any]:
-    return _shown(session.run.breakpoints.set_names(arguments.breakpoints))
+@request("setFunctionBreakpoints")
+def _set_names(session: DapSession, breakpoints: list[NamedBreakpoint]) -> dict[str, Any]:
+    return _shown(session.run.breakpoints.set_names(breakpoints))
 
 
-@request("setExceptionBreakpoints", arguments=ExceptionFilters)
-def _set_exceptions(session: DapSession, arguments: ExceptionFilters) -> dict[str, Any]:
-    return _shown(session.run.breakpoints.set_exceptions(arguments, lambda: _findings(session.run)))
+@request("setExceptionBreakpoints")
+def _set_exceptions(
+    session: DapSession, filters: Sequence[str] = (), filter_options: Sequence[ExceptionOption] = ()
+) -> dict[str, Any]:
+    return _shown(session.run.breakpoints.set_exceptions(filters, filter_options, lambda: _findings(session.run)))
 
 
 def _findings(run: DebuggedRun) -> Iterable[Finding]:
@@ -470,62 +471,68 @@ def _findings(run: DebuggedRun) -> Iterable[Finding]:
     return [one for one in check_run(other, seconds=_SECONDS).findings if one.address]
 
 
-@request("dataBreakpointInfo", arguments=ValueBreakpointQuestion)
-def _value_question(session: DapSession, arguments: ValueBreakpointQuestion) -> dict[str, Any]:
+@request("dataBreakpointInfo")
+def _value_question(
+    session: DapSession, name: str, variables_reference: int = 0, frame_id: int | None = None
+) -> dict[str, Any]:
     run = session.run
     try:
-        if arguments.variables_reference:
-            address = run.variables.address(arguments.variables_reference, arguments.name)
+        if variables_reference:
+            address = run.variables.address(variables_reference, name)
         else:
-            where = program_of(run.debugger, arguments.frame_id)
-            run.names.target(parse_address(arguments.name), where)
-            address = address_in(run, arguments.name, arguments.frame_id)
+            where = program_of(run.debugger, frame_id)
+            run.names.target(parse_address(name), where)
+            address = address_in(run, name, frame_id)
         found = value_break(run.debugger, address)
     except StepperError as error:
         return {"dataId": None, "description": str(error).splitlines()[0]}
     return {"dataId": found, "description": found, "accessTypes": ["write"], "canPersist": True}
 
 
-@request("setDataBreakpoints", arguments=ValueBreakpoints)
-def _set_values(session: DapSession, arguments: ValueBreakpoints) -> dict[str, Any]:
-    return _shown(session.run.breakpoints.set_values(arguments.breakpoints))
+@request("setDataBreakpoints")
+def _set_values(session: DapSession, breakpoints: list[ValueBreakpoint]) -> dict[str, Any]:
+    return _shown(session.run.breakpoints.set_values(breakpoints))
 
 
-@request("stackTrace", arguments=StackArguments)
-def _stack_trace(session: DapSession, arguments: StackArguments) -> dict[str, Any]:
+@request("stackTrace")
+def _stack_trace(session: DapSession, start_frame: int | None = None, levels: int | None = None) -> dict[str, Any]:
     run, offset = session.run, session.line_offset
     frames = shown_frames(run.debugger, run.listing, run.source)
-    start = max(arguments.start_frame or 0, 0)
-    end = start + arguments.levels if arguments.levels else len(frames)
+    start = max(start_frame or 0, 0)
+    end = start + levels if levels else len(frames)
     column = 1 if session.client.columns_start_at1 else 0
     shown = [replace(one, line=one.line - offset, column=column) for one in frames[start:end]]
     return {"stackFrames": shown, "totalFrames": len(frames)}
 
 
-@request("scopes", arguments=FrameArguments)
-def _scopes(session: DapSession, arguments: FrameArguments) -> dict[str, Any]:
-    return {"scopes": session.run.variables.scopes(arguments.frame_id - 1)}
+@request("scopes")
+def _scopes(session: DapSession, frame_id: int) -> dict[str, Any]:
+    return {"scopes": session.run.variables.scopes(frame_id - 1)}
 
 
-@request("variables", arguments=VariablesArguments)
-def _variables(session: DapSession, arguments: VariablesArguments) -> dict[str, Any]:
+@request("variables")
+def _variables(
+    session: DapSession,
+    variables_reference: int,
+    filter: Literal["indexed", "named"] | None = None,
+    start: int | None = None,
+    count: int | None = None,
+) -> dict[str, Any]:
     variables = session.run.variables
-    if arguments.filter is not None and (arguments.filter == "indexed") != variables.is_indexed(
-        arguments.variables_reference
-    ):
+    if filter is not None and (filter == "indexed") != variables.is_indexed(variables_reference):
         return {"variables": []}
-    found = variables.page(arguments.variables_reference, arguments.start or 0, arguments.count or 0)
+    found = variables.page(variables_reference, start or 0, count or 0)
     return {"variables": found}
 
 
-@request("readMemory", arguments=MemoryArguments)
-def _read_memory(session: DapSession, arguments: MemoryArguments) -> dict[str, Any]:
-    data, missing = session.run.variables.memory(arguments.memory_reference, arguments.offset, arguments.count)
-    return {"address": hex(max(arguments.offset, 0)), "data": data, "unreadableBytes": missing}
+@request("readMemory")
+def _read_memory(session: DapSession, memory_reference: str, count: int, offset: int = 0) -> dict[str, Any]:
+    data, missing = session.run.variables.memory(memory_reference, offset, count)
+    return {"address": hex(max(offset, 0)), "data": data, "unreadableBytes": missing}
 
 
-@request("loadedSources", arguments=NoArguments)
-def _loaded_sources(session: DapSession, _arguments: NoArguments) -> dict[str, Any]:
+@request("loadedSources")
+def _loaded_sources(session: DapSession) -> dict[str, Any]:
     return {"sources": [session.run.source]}
 
 
@@ -534,8 +541,8 @@ def _source(session: DapSession, _arguments: SourceRequest) -> dict[str, Any]:
     return {"content": session.run.text}
 
 
-@request("exceptionInfo", arguments=NoArguments)
-def _exception_info(session: DapSession, _arguments: NoArguments) -> dict[str, Any]:
+@request("exceptionInfo")
+def _exception_info(session: DapSession) -> dict[str, Any]:
     run = session.run
     stop = run.debugger.stop
     text = run.story
@@ -546,22 +553,22 @@ def _exception_info(session: DapSession, _arguments: NoArguments) -> dict[str, A
     return {"exceptionId": kind, "description": text, "breakMode": "always", "details": details}
 
 
-@request("stepper/stop", arguments=NoArguments)
-def _stop(session: DapSession, _arguments: NoArguments) -> dict[str, Any]:
+@request("stepper/stop")
+def _stop(session: DapSession) -> dict[str, Any]:
     """Answer with where the session stands: the number of a figure, the id of a box in it, a column's `data-goto`."""
     found: dict[str, Any] = as_data(session.run.follower.stop())
     return found
 
 
-@request("stepper/figure", arguments=FigureArguments)
-def _figure(session: DapSession, arguments: FigureArguments) -> dict[str, Any]:
+@request("stepper/figure")
+def _figure(session: DapSession, figure: int) -> dict[str, Any]:
     """Answer with a figure: SVG, and the addresses of its boxes by their ids."""
-    found: dict[str, Any] = as_data(session.run.follower.figure(arguments.figure))
+    found: dict[str, Any] = as_data(session.run.follower.figure(figure))
     return found
 
 
-@request("stepper/overview", arguments=NoArguments)
-def _overview(session: DapSession, _arguments: NoArguments) -> dict[str, Any]:
+@request("stepper/overview")
+def _overview(session: DapSession) -> dict[str, Any]:
     """Answer with the overview of the run as HTML, without a script: columns have `data-goto`."""
     with session.working():
         return {"html": session.run.follower.overview()}

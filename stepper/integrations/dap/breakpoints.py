@@ -22,7 +22,7 @@ from stepper.diagnosis.findings import Finding
 from stepper.errors import StepperError, UsageError
 from stepper.integrations.dap.listing import ModelListing
 from stepper.integrations.dap.messages import (
-    ExceptionFilters,
+    ExceptionOption,
     LineBreakpoint,
     NamedBreakpoint,
     ShownBreakpoint,
@@ -172,11 +172,11 @@ class ClientBreakpoints:
         return self._replaced(VALUES, [lambda one=one: (_on_value(one), None) for one in wanted])  # type: ignore[misc]
 
     def set_exceptions(
-        self, wanted: ExceptionFilters, findings: Callable[[], Iterable[Finding]]
+        self, filters: Sequence[str], options: Sequence[ExceptionOption], findings: Callable[[], Iterable[Finding]]
     ) -> list[ShownBreakpoint]:
         """Set the exception filters; `findings` gives what `check` finds at a place, and is asked if that is wanted."""
-        pairs = [(name, "") for name in wanted.filters]
-        pairs += [(one.filter_id, one.condition or "") for one in wanted.filter_options]
+        pairs = [(name, "") for name in filters]
+        pairs += [(one.filter_id, one.condition or "") for one in options]
         made: list[_Wanted] = [
             lambda name=name, about=about: (_for_exception(name, about), None)  # type: ignore[misc]
             for name, about in pairs

@@ -13,7 +13,7 @@ import secrets
 import socket
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any, Final, Literal
+from typing import IO, Any, Final, TypeVar
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
@@ -31,6 +31,17 @@ class Request(Record):
     type: str
     command: str = ""
     arguments: Raw = Raw(b"{}")
+
+
+T = TypeVar("T")
+
+
+def decoded(content: bytes | Raw, kind: type[T]) -> T | None:
+    """Return JSON as a record of a kind; None where it is none."""
+    try:
+        return msgspec.json.decode(content, type=kind)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None
 
 
 class Response(Record):
@@ -59,10 +70,6 @@ class EventMessage(Record):
 
 class _Carried(Struct, frozen=True, rename="camel"):
     """Arguments of a request."""
-
-
-class NoArguments(_Carried, frozen=True):
-    """None, or none that matter."""
 
 
 class InitializeArguments(_Carried, frozen=True):
@@ -99,33 +106,12 @@ class LineBreakpoint(_Carried, frozen=True):
     log_message: str | None = None
 
 
-class LineBreakpoints(_Carried, frozen=True):
-    """All breakpoints of a source."""
-
-    source: SourceArguments
-    breakpoints: list[LineBreakpoint] = []
-
-
-class BreakpointLines(_Carried, frozen=True):
-    """The lines of a source on which there can be breakpoints."""
-
-    source: SourceArguments
-    line: int
-    end_line: int | None = None
-
-
 class NamedBreakpoint(_Carried, frozen=True):
     """A breakpoint by name."""
 
     name: str
     condition: str | None = None
     hit_condition: str | None = None
-
-
-class NamedBreakpoints(_Carried, frozen=True):
-    """All breakpoints by name."""
-
-    breakpoints: list[NamedBreakpoint]
 
 
 class ValueBreakpoint(_Carried, frozen=True):
@@ -137,120 +123,11 @@ class ValueBreakpoint(_Carried, frozen=True):
     hit_condition: str | None = None
 
 
-class ValueBreakpoints(_Carried, frozen=True):
-    """All breakpoints on values."""
-
-    breakpoints: list[ValueBreakpoint]
-
-
-class ValueBreakpointQuestion(_Carried, frozen=True):
-    """Question for a breakpoint on a value."""
-
-    name: str
-    variables_reference: int = 0
-    frame_id: int | None = None
-
-
 class ExceptionOption(_Carried, frozen=True):
     """An exception filter with a condition."""
 
     filter_id: str
     condition: str | None = None
-
-
-class ExceptionFilters(_Carried, frozen=True):
-    """All exception filters that are on."""
-
-    filters: list[str] = []
-    filter_options: list[ExceptionOption] = []
-
-
-class FrameArguments(_Carried, frozen=True):
-    """A stack frame."""
-
-    frame_id: int
-
-
-class StepInArguments(_Carried, frozen=True):
-    """A step into something."""
-
-    target_id: int | None = None
-
-
-class StackArguments(_Carried, frozen=True):
-    """A part of the stack."""
-
-    start_frame: int | None = None
-    levels: int | None = None
-
-
-class VariablesArguments(_Carried, frozen=True):
-    """A part of the variables in something."""
-
-    variables_reference: int
-    filter: Literal["indexed", "named"] | None = None
-    start: int | None = None
-    count: int | None = None
-
-
-class SetVariableArguments(_Carried, frozen=True):
-    """Another value for a variable."""
-
-    variables_reference: int
-    name: str
-    value: str
-
-
-class SetExpressionArguments(_Carried, frozen=True):
-    """Another value for what an expression names."""
-
-    expression: str
-    value: str
-    frame_id: int | None = None
-
-
-class EvaluateArguments(_Carried, frozen=True):
-    """An expression, or a command where the context is `repl`."""
-
-    expression: str
-    frame_id: int | None = None
-    context: str = ""
-
-
-class CompletionArguments(_Carried, frozen=True):
-    """A line, and where the cursor is in it."""
-
-    text: str
-    column: int
-    line: int | None = None
-    frame_id: int | None = None
-
-
-class GotoLine(_Carried, frozen=True):
-    """A line to go to."""
-
-    source: SourceArguments
-    line: int
-
-
-class GotoArguments(_Carried, frozen=True):
-    """A target to go to."""
-
-    target_id: int
-
-
-class FigureArguments(_Carried, frozen=True):
-    """Arguments of `stepper/figure`: the number that a stop has given."""
-
-    figure: int
-
-
-class MemoryArguments(_Carried, frozen=True):
-    """Bytes of a tensor."""
-
-    memory_reference: str
-    count: int
-    offset: int = 0
 
 
 class CancelArguments(_Carried, frozen=True):
@@ -381,11 +258,11 @@ def new_token() -> str:
 
 def has_token(message: bytes, token: str) -> bool:
     """True if a request brings this token among its arguments."""
-    try:
-        given = msgspec.json.decode(msgspec.json.decode(message, type=Request).arguments, type=_Token).token
-    except (msgspec.MsgspecError, ValueError, RecursionError):
+    request = decoded(message, Request)
+    if request is None or (found := decoded(request.arguments, _Token)) is None:
         return False
-    return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), token.encode("utf-8", "surrogateescape"))
+    given = found.token.encode("utf-8", "surrogatepass")
+    return hmac.compare_digest(given, token.encode("utf-8", "surrogateescape"))
 
 
 def keep(port: int, token: str) -> None:
