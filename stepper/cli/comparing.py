@@ -9,8 +9,16 @@ from pathlib import Path
 from typing import Final
 
 from stepper.cli.options.calls import check_carried
-from stepper.cli.options.engine import ensure_no_device, fallback_of, opened_model, runtime_of
-from stepper.cli.options.specs import bound_inputs, given_states, inputs_of_other, without
+from stepper.cli.options.specs import (
+    bound_inputs,
+    ensure_no_device,
+    fallback_of,
+    given_states,
+    inputs_of_other,
+    opened_model,
+    runtime_of,
+    without,
+)
 from stepper.cli.printing import Progress
 from stepper.compare.align import read_pairs
 from stepper.compare.comparison import RunComparison, compare_models, compare_with

@@ -6,9 +6,15 @@ import argparse
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from stepper.cli.options.engine import fallback_of, opened_model, partner_of, runtime_of
-from stepper.cli.options.protected import protected_files
-from stepper.cli.options.specs import bound_inputs, given_states
+from stepper.cli.options.specs import (
+    bound_inputs,
+    fallback_of,
+    given_states,
+    opened_model,
+    partner_of,
+    protected_files,
+    runtime_of,
+)
 from stepper.engine.rules import Rules
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stepper.cli.options.protected import protected_files
+from stepper.cli.options.specs import protected_files
 from stepper.cli.printing import Progress
 from stepper.errors import StepperError
 from stepper.files.kinds import SESSION

@@ -39,7 +39,7 @@ from stepper.errors import UsageError
 from stepper.files.output import ProtectedFiles
 from stepper.ir.model import Source, layer_data
 from stepper.plain_values import json_number, tensor_json
-from stepper.query.address_resolution import Target, layer_address, resolve
+from stepper.query.address_resolution import Atlas, Target, layer_address, resolve
 from stepper.query.address_syntax import (
     ALL_ITERATIONS,
     QUOTED,
@@ -49,7 +49,6 @@ from stepper.query.address_syntax import (
     names_iteration,
     parse_address,
 )
-from stepper.query.atlas import Atlas
 from stepper.query.expressions import parse
 from stepper.records import as_data
 from stepper.tensors.number_text import number_text

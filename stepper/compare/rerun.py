@@ -32,7 +32,7 @@ from stepper.tensors.difference import measure
 from stepper.tensors.tolerances import Tolerance, Tolerances
 
 if TYPE_CHECKING:
-    from stepper.openvino.model_text import NativeText
+    from stepper.openvino.runtime import NativeText
 
 
 # --- The first iteration that another runtime computes otherwise, found by running a loop less often -----------------

@@ -10,9 +10,8 @@ from msgspec.structs import replace
 
 from stepper.engine.program import CompiledModel, Program
 from stepper.errors import StepperError, UsageError
-from stepper.query.address_resolution import Target, means_something, resolve, shape_asked
+from stepper.query.address_resolution import Atlas, Target, means_something, resolve, shape_asked
 from stepper.query.address_syntax import AddressError, NameKind, exact_name, parse_address
-from stepper.query.atlas import Atlas
 
 if TYPE_CHECKING:
     from stepper.engine.frames import Frame

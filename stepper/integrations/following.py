@@ -22,8 +22,7 @@ from stepper.export.exporter import draw
 from stepper.export.figures.figure import InnerBody, prefix_of
 from stepper.export.overview_page import overview_html
 from stepper.ir.model import Layer
-from stepper.query.address_resolution import layer_address
-from stepper.query.atlas import Atlas
+from stepper.query.address_resolution import Atlas, layer_address
 from stepper.records import Record
 
 SECONDS: Final = 2.0

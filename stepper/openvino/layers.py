@@ -19,8 +19,7 @@ from stepper.engine.program import no_kernel
 from stepper.errors import KernelError, UnsupportedOperation
 from stepper.ir import weights
 from stepper.ir.model import Calls, Layer
-from stepper.openvino.model_text import NativeText
-from stepper.openvino.runtime import FunctionKind, Judgement, Runtime, complaint, feed, to_array, to_tensor
+from stepper.openvino.runtime import FunctionKind, Judgement, NativeText, Runtime, complaint, feed, to_array, to_tensor
 from stepper.processes.messages import WorkerEnded
 from stepper.tensors.difference import is_within
 

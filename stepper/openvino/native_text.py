@@ -20,7 +20,7 @@ from stepper.ir import xml
 from stepper.ir.model import Graph, Layer, LoopKey, Model
 from stepper.ir.reader import read
 from stepper.ir.xml import Element
-from stepper.openvino.model_text import NativeText, weights_of
+from stepper.openvino.runtime import NativeText, weights_of
 
 # Changes to the text of a model before OpenVINO reads it: more layers, ports and port maps; the .bin stays.
 

@@ -39,7 +39,6 @@ from stepper.openvino.layers import (
     operation_text,
     result_text,
 )
-from stepper.openvino.model_text import NativeText, weights_of
 from stepper.openvino.partner import remote_layer
 from stepper.openvino.program import shared_worker
 from stepper.openvino.runtime import (
@@ -47,9 +46,11 @@ from stepper.openvino.runtime import (
     DefineModel,
     FunctionKind,
     Judgement,
+    NativeText,
     Runtime,
     complaint,
     ensure_installed,
+    weights_of,
 )
 from stepper.operation_types import STATEFUL
 from stepper.processes.messages import ENDED, WorkerLimit

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -31,6 +31,7 @@ from stepper.wording import excerpt
 if TYPE_CHECKING:
     import openvino
 
+    from stepper.ir.model import Model
     from stepper.processes.worker import Limits
 
 
@@ -446,3 +447,27 @@ def native_type(element_type: ElementType) -> openvino.Type:
 
     native: openvino.Type = getattr(openvino.Type, element_type.name)
     return native
+
+
+class NativeText(NamedTuple):
+    """The text of an IR, and the bytes of its .bin."""
+
+    text: str
+    weights: np.memmap[Any, Any] | None
+
+    @property
+    def weights_path(self) -> str:
+        """The path of the .bin; empty without one."""
+        return "" if self.weights is None else str(self.weights.filename)
+
+
+def weights_of(model: Model) -> np.memmap[Any, Any] | None:
+    """Return the bytes of a model's .bin; None where it has none."""
+    if model.weights is None or model.weights.size == 0:
+        return None
+    return mapped(model.weights.path)
+
+
+def mapped(path: str | Path) -> np.memmap[Any, Any]:
+    """Return the bytes of a .bin; copied on write, for OpenVINO wants memory that could be written."""
+    return np.memmap(path, np.uint8, "c")

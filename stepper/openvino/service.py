@@ -15,7 +15,6 @@ import msgspec
 from stepper.element_types import Array
 from stepper.openvino import runtime
 from stepper.openvino.layers import LayerInOpenVINO, function_of
-from stepper.openvino.model_text import NativeText, mapped
 from stepper.openvino.runtime import (
     CheckDevice,
     CompileFile,
@@ -23,10 +22,12 @@ from stepper.openvino.runtime import (
     DefineLayer,
     DefineModel,
     FindNode,
+    NativeText,
     OpenVINOAct,
     Rewrite,
     Runtime,
     RuntimeFacts,
+    mapped,
 )
 from stepper.processes.messages import CallFunction
 from stepper.processes.server import Announce, serve

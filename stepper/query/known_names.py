@@ -8,9 +8,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from stepper import element_types
-from stepper.query.address_resolution import layer_address, levels_of
+from stepper.query.address_resolution import Atlas, layer_address, levels_of
 from stepper.query.address_syntax import exact_name
-from stepper.query.atlas import Atlas
 from stepper.query.short_names import short_names_of
 from stepper.records import Record
 

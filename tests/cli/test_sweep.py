@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import stepper
-from stepper.cli.sweeps import opening_words
+from stepper.cli.commands.sweep import opening_words
 from stepper.sweep.inputs import SeedInput
 from stepper.sweep.results import SweepAbout, read_about, read_row, read_rows
 from tests.cli.conftest import ROOT, Call, ended, program
@@ -36,7 +36,7 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch) -> None:
     """No processes: what is done in them is the same."""
-    monkeypatch.setattr("stepper.cli.sweeps.workers_of", lambda _on, _jobs: NoProcesses())
+    monkeypatch.setattr("stepper.cli.commands.sweep.workers_of", lambda _on, _jobs: NoProcesses())
 
 
 def table(file: Path) -> list[Any]:
@@ -64,7 +64,7 @@ def test_a_sweep_that_is_killed_goes_on_to_the_same_table(
     call: Call, model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr("stepper.cli.sweeps.workers_of", lambda _on, _jobs: NoProcesses())
+        patched.setattr("stepper.cli.commands.sweep.workers_of", lambda _on, _jobs: NoProcesses())
         call("sweep", model, "--random", 600, "--break", "inf", "--out", "whole.sqlite")
     words = ("sweep", model, "--random", 600, "--break", "inf", "--jobs", 1, "--out", "parts.sqlite")
     process = program(*words)

@@ -13,7 +13,7 @@ import stepper
 from stepper.compare.rerun import LoopBisection, bisect, shared_constants, unused_slices
 from stepper.element_types import Array
 from stepper.engine.frames import Every
-from stepper.openvino.model_text import NativeText
+from stepper.openvino.runtime import NativeText
 from stepper.tensors.tolerances import Tolerances
 from tests.models import Graph, carried, joined, last, sliced
 

@@ -19,7 +19,7 @@ __all__ = ["call"]
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("stepper.cli.sweeps.workers_of", lambda _on, _jobs: NoProcesses())
+    monkeypatch.setattr("stepper.cli.commands.sweep.workers_of", lambda _on, _jobs: NoProcesses())
 
 
 def test_a_fault_of_the_runtime_differs_where_compare_says(call: Call, here: None) -> None:

@@ -24,7 +24,7 @@ from stepper.integrations.documents.figure import (
     InlineFigures,
     asked,
 )
-from stepper.integrations.mkdocs.page import read_fence
+from stepper.integrations.mkdocs import read_fence
 
 SAMPLES = Path(__file__).parents[2] / "sample_models"
 MODEL = "reverse/model.xml"

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 import stepper
-from stepper.query.address_resolution import ResolutionError, Target, resolve
+from stepper.query.address_resolution import ResolutionError, Target, all_names, resolve
 from stepper.query.address_syntax import parse_address
-from stepper.query.atlas import all_names
 from stepper.query.short_names import short_names, short_names_of, without_number
 from tests.debug.debugged import SAMPLES
 from tests.models import Graph

@@ -6,10 +6,10 @@ import argparse
 import sys
 from typing import Final
 
+from stepper.cli.commands.lint import asked_rules, exit_code, finding_data, report, write_logs
 from stepper.cli.comparing import compared
 from stepper.cli.debuggers import debugger_of
-from stepper.cli.findings import asked_rules, exit_code, finding_data, report, write_logs
-from stepper.cli.options.protected import protected_files
+from stepper.cli.options.specs import protected_files
 from stepper.cli.printing import Progress
 from stepper.cli.values import print_json
 from stepper.compare.comparison import RunComparison

@@ -14,7 +14,7 @@ from stepper.cli import session_file
 from stepper.cli.debuggers import debugger_of, put_reference
 from stepper.cli.interruptions import Interruptions
 from stepper.cli.npz_files import state_arrays, states_target, write_npz
-from stepper.cli.options.protected import protected_files
+from stepper.cli.options.specs import protected_files
 from stepper.cli.presses import Ended
 from stepper.cli.printing import output_width, wrapped
 from stepper.cli.session_file import CommandLineSession

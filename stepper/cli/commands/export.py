@@ -10,9 +10,15 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final
 
-from stepper.cli.options.engine import fallback_of, is_usual, opened_model, partner_of
-from stepper.cli.options.protected import protected_files
-from stepper.cli.options.specs import bound_inputs, given_states
+from stepper.cli.options.specs import (
+    bound_inputs,
+    fallback_of,
+    given_states,
+    is_usual,
+    opened_model,
+    partner_of,
+    protected_files,
+)
 from stepper.debug.reference_values import ReferenceValues
 from stepper.element_types import Array
 from stepper.engine.compiler import compile_model, given_away

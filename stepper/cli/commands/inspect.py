@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from stepper.cli.options.engine import opened_model
+from stepper.cli.options.specs import opened_model
 from stepper.cli.values import print_json
 from stepper.engine.loops import ControlOrigin, OutputRole, Role
 from stepper.engine.program import mark_of

@@ -7,8 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from stepper.cli.options.engine import opened_model, runtime_of
-from stepper.cli.options.specs import bound_inputs, given_states
+from stepper.cli.options.specs import bound_inputs, given_states, opened_model, runtime_of
 from stepper.cli.printing import show_progress
 from stepper.cli.values import print_answer
 from stepper.compare.passes import (

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from stepper import element_types
-from stepper.cli.options.protected import protected_files
+from stepper.cli.options.specs import protected_files
 from stepper.cli.printing import output_width
 from stepper.cli.values import print_json
 from stepper.debug.inspection.text import by_text, titled_lines, value_lines

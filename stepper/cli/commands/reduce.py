@@ -7,9 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from stepper.cli.options.engine import choices_of, opened_model, runtime_of
-from stepper.cli.options.protected import protected_files
-from stepper.cli.options.specs import bound_inputs, given_states
+from stepper.cli.options.specs import bound_inputs, choices_of, given_states, opened_model, protected_files, runtime_of
 from stepper.cli.printing import show_progress
 from stepper.cli.values import print_json
 from stepper.debug.breakpoints.data_breakpoints import break_description

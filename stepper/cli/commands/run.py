@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any, TextIO
 
 from stepper.cli.npz_files import state_arrays, states_target, write_npz
-from stepper.cli.options.engine import opened_model, partner_of
-from stepper.cli.options.protected import protected_files
-from stepper.cli.options.specs import bound_inputs, given_states
+from stepper.cli.options.specs import (
+    bound_inputs,
+    given_inputs,
+    given_states,
+    opened_model,
+    partner_of,
+    protected_files,
+)
+from stepper.cli.presses import PRESSES
 from stepper.cli.printing import Progress
-from stepper.cli.running import recorded_run
 from stepper.cli.values import as_json, excerpt, print_json
 from stepper.element_types import Array
 from stepper.engine.compiler import compile_model
@@ -25,7 +33,7 @@ from stepper.engine.run import LoopLog, LoopSummary, Outputs, collect
 from stepper.errors import FINDING, OutputError, UsageError
 from stepper.files.kinds import ARRAYS, RECORDING
 from stepper.files.output import RECORDING_FILE, OutputFile, ProtectedFiles
-from stepper.ir.reader import open_sequences
+from stepper.ir.reader import open_sequences, read
 from stepper.ops.operands import form_text
 from stepper.records import as_data
 from stepper.terminal import say
@@ -39,12 +47,12 @@ def execute(options: argparse.Namespace) -> int:
     """Run, write, report; 0 if all went well, 1 where a break was hit."""
     if options.json and options.outputs == "-":
         raise UsageError("--json and --outputs - both write to stdout; choose a file for the outputs")
-    recorded_run.check_options(options)
+    check_options(options)
     target, states = _targets(options)
     options.troubles = []
     outputs: Outputs | None
     if options.breaks:
-        from stepper.cli.running import watched_run
+        from stepper.cli import watched_run
 
         outputs = watched_run.run(options)
         if outputs is None:
@@ -72,7 +80,7 @@ def _targets(options: argparse.Namespace) -> tuple[OutputFile | None, OutputFile
 
     OutputError where a file of the run may not be written.
     """
-    protected = protected_files(options) + recorded_run.protected_files_of(options)
+    protected = protected_files(options) + protected_files_of(options)
     if options.trace is not None:
         OutputFile(Path(options.trace), RECORDING, protected.but(RECORDING_FILE), "--trace").check()
     target = None if options.outputs in (None, "-") else OutputFile(Path(options.outputs), ARRAYS, protected, "-o")
@@ -106,12 +114,12 @@ def _run(options: argparse.Namespace) -> Outputs:
         states=bind_states(compiled, states),
         keep_values=False,
     )
-    recorder = recorded_run.begun(machine, inputs, options)
+    recorder = begun(machine, inputs, options)
     return _to_the_end(machine, LoopLog(), recorder, options)
 
 
 def _resume(options: argparse.Namespace) -> Outputs:
-    recorder, log = recorded_run.resumed(options)
+    recorder, log = resumed(options)
     machine = recorder.machine
     options.model, options.rules = str(machine.compiled.model.path), machine.rules.value
     return _to_the_end(machine, log, recorder, options)
@@ -121,8 +129,8 @@ def _to_the_end(machine: Machine, log: LoopLog, recorder: Recorder | None, optio
     machine.observers = (log,)
     with Progress(machine, wanted=not options.quiet):
         if recorder is not None:
-            with recorded_run.reported_all_the_same(machine, options):
-                recorded_run.drive(recorder)
+            with reported_all_the_same(machine, options):
+                drive(recorder)
             return collect(machine, log)
         try:
             for _event in machine.run(Every.END):
@@ -193,3 +201,111 @@ def _loop_text(loop: LoopSummary) -> str:
         return f"{counted(loop.iterations, loop.word)}, {reasons}"
     spread = f"{loop.fewest}" if loop.fewest == loop.most else f"{loop.fewest} to {loop.most}"
     return f"entered {loop.executions:,} times, {spread} {loop.word}s each, {loop.iterations:,} in all; {reasons}"
+
+
+_RECORDING = ("record", "record_ops", "record_iters")
+
+
+def check_options(options: argparse.Namespace) -> None:
+    """Raise UsageError where options contradict each other."""
+    if options.resume is None:
+        if options.model is None:
+            raise UsageError("name a MODEL to run, or a recording to go on with: --resume FILE")
+        given = [f"--{name.replace('_', '-')}" for name in _RECORDING if getattr(options, name) is not None]
+        if given and options.trace is None:
+            raise UsageError(f"{given[0]} selects what is recorded; it needs --trace FILE")
+        if options.model_path is not None:
+            raise UsageError("--model is for --resume FILE: where its model is now")
+    elif options.model is not None:
+        raise UsageError("the recording knows its model; where it has moved, say so with --model PATH")
+    elif options.state or options.states is not None:
+        raise UsageError("--resume goes on with the variables that the run had; leave --state out")
+    elif options.calls or options.carry:
+        raise UsageError("--resume goes on with the calls that the run had; leave --calls and --carry out")
+    elif options.trace is not None or options.open_sequences or any(getattr(options, name) for name in _RECORDING):
+        raise UsageError("--resume goes on as the recording began; it takes no other way of recording or running")
+
+
+def begun(machine: Machine, inputs: Sequence[Array], options: argparse.Namespace) -> Recorder | None:
+    """Return the recorder that the options ask for."""
+    if options.trace is None:
+        return None
+    from stepper.recording import Amount, RecordingOptions, record
+
+    what = RecordingOptions.parse(options.record or Amount.CARRIED, options.record_ops, options.record_iters or "")
+    return record(machine, inputs, options.trace, what)
+
+
+def resumed(options: argparse.Namespace) -> tuple[Recorder, LoopLog]:
+    """Return the recorder of the file to go on with, and what loops did before."""
+    from stepper.recording import resume
+
+    path, inputs = origin(options)
+    partner = partner_of(options, read(path))
+    return resume(options.resume, path, inputs, max_iterations=options.max_iterations, partner=partner)
+
+
+def protected_files_of(options: argparse.Namespace) -> ProtectedFiles:
+    """Return the model of the recording to go on with, which the options need not name."""
+    if options.resume is None:
+        return ProtectedFiles()
+    from stepper.recording import open_recording
+
+    with open_recording(options.resume) as recording:
+        return ProtectedFiles.of_model(recording.model_path(options.model_path))
+
+
+def origin(options: argparse.Namespace) -> tuple[Path, Mapping[str | int, Any] | None]:
+    """Return the path of the model of the file to go on with, and the inputs that the options give (None: not any)."""
+    from stepper.recording import open_recording
+
+    with open_recording(options.resume) as recording:
+        path = recording.model_path(options.model_path)
+        if not (options.input or options.inputs):
+            return path, None
+        return path, given_inputs(recording.model(options.model_path), options)
+
+
+@contextlib.contextmanager
+def reported_all_the_same(machine: Machine, options: argparse.Namespace) -> Iterator[None]:
+    """Put off an error of a finished run until after its report (`options.troubles`)."""
+    try:
+        yield
+    except OutputError as error:
+        if not machine.finished:
+            raise
+        options.troubles.append(error)
+
+
+def drive(recorder: Recorder) -> None:
+    """Run to the end. Ctrl+C ends it in order, with a snapshot of where it was; a second one at once."""
+    with recorder, interruptible(recorder.machine):
+        if recorder.run():
+            return
+        where = place(recorder.machine.stack)
+    raise KeyboardInterrupt(f"interrupted at {where}; {go_on_with(recorder)}")
+
+
+def go_on_with(recorder: Recorder) -> str:
+    """Return how the run goes on from its file."""
+    return f"go on with: stepper run --resume {recorder.path}"
+
+
+@contextlib.contextmanager
+def interruptible(machine: Machine) -> Iterator[None]:
+    """Have Ctrl+C ask the machine to pause, once; after that it is what it was."""
+
+    def pause(_number: int, _frame: FrameType | None) -> None:
+        if PRESSES.is_another():
+            signal.signal(signal.SIGINT, previous)
+            machine.request_pause()
+
+    try:
+        previous = signal.signal(signal.SIGINT, pause)
+    except ValueError:  # only the main thread may do so
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, previous)

@@ -5,17 +5,64 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+from msgspec import convert
+
+from stepper.cli.comparing import tolerances_of
+from stepper.cli.npz_files import write_npz
+from stepper.cli.options.specs import (
+    choices_of,
+    given_inputs,
+    given_states,
+    given_texts,
+    opened_model,
+    partner_of,
+    protected_files,
+)
 from stepper.cli.printing import show_progress
-from stepper.cli.sweeps import AskedSweep, opening_words
 from stepper.cli.values import print_answer
+from stepper.compare.references.onnx import EVALUATORS, OnnxPeer
+from stepper.debug.breakpoints.data_breakpoints import break_description
+from stepper.debug.debugger import Debugger
+from stepper.element_types import F32
+from stepper.engine.compiler import compile_model
+from stepper.engine.inputs import bind_states, converted
+from stepper.engine.machine import Machine
 from stepper.errors import FINDING, StepperError, UsageError
-from stepper.files.kinds import RECORDING
+from stepper.files.kinds import ARRAYS, RECORDING, is_model_path
+from stepper.files.output import OutputFile, ProtectedFiles
+from stepper.ir.model import parameter_shape, parameter_type
+from stepper.ir.reader import open_sequences, read
+from stepper.openvino.partner import OPENVINO
+from stepper.openvino.runtime import ensure_installed
 from stepper.records import as_data
+from stepper.sweep.inputs import (
+    CallInput,
+    EngineChoice,
+    FileInput,
+    InputReader,
+    SeedInput,
+    SweepInput,
+    SweepJob,
+    called_inputs,
+    check_function,
+    files_inputs,
+    identity,
+    keyed,
+    load_function,
+    random_inputs,
+    stamp,
+)
 from stepper.sweep.results import (
     StoredRow,
+    SweepAbout,
+    SweepOptions,
     SweepOutcome,
     SweepWriter,
     is_sweep,
@@ -24,7 +71,11 @@ from stepper.sweep.results import (
     read_rows,
     summary,
 )
-from stepper.sweep.sweeping import Sweep, SweepProgress, progress_text, report_lines
+from stepper.sweep.sweeping import Sweep, SweepProgress, Workers, progress_text, report_lines, workers_of
+
+if TYPE_CHECKING:
+    from stepper.element_types import Array
+    from stepper.ir.model import Layer, Model
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -140,3 +191,194 @@ def _debug(file: Path, number: int, options: argparse.Namespace) -> int:
     extensions = [f"--extension={one}" for one in options.extension]
     with opening_words(read_about(file), read_row(file, number), options.generate) as words:
         return tui.execute(parsed(["tui", *words, *look, *extensions]))
+
+
+_NAN: Final = "nan"
+
+
+class AskedSweep:
+    """A sweep that options ask for: its job, its inputs and where they are done. Nothing has run yet."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        """Check everything that can be known before: raises what wrong options and models raise."""
+        model = opened_model(options)
+        _check_together(options)
+        self.workers: Workers = workers_of(options.on or "", options.jobs)
+        self.inputs = _inputs(options)
+        job = _job(options, model)
+        _try_out(job, model, self.inputs)
+        made_of, folder = identity(job, model), job.reader.folder
+        self.job = keyed(job, made_of)
+        self.stamps = [stamp(one, folder) for one in self.inputs]
+        self.about = SweepAbout(options.model, folder, len(self.inputs), made_of, _kept_options(options))
+        self.protected = protected_files(options)
+
+
+def _check_together(options: argparse.Namespace) -> None:
+    asked = [name for name, given in (("--break", options.breaks), ("--check", options.check)) if given]
+    asked += ["--with"] if options.reference is not None else []
+    if len(asked) > 1:
+        raise UsageError(f"{' and '.join(asked)}: a sweep looks for one thing; make two, with another --out")
+    sources = [
+        name
+        for name, given in (
+            ("--inputs", options.patterns),
+            ("--random", options.random),
+            ("--generate", options.generate),
+        )
+        if given
+    ]
+    if len(sources) != 1:
+        which = " and ".join(sources) or "none is given"
+        raise UsageError(
+            f"one of --inputs 'set/*.npz', --random N or --generate PKG.MODULE:FUNCTION is needed: {which}"
+        )
+    if options.leading_axis and not options.patterns:
+        raise UsageError("--leading-axis is for the files of --inputs")
+    if (options.count is None) != (options.generate is None):
+        raise UsageError("--generate and --count go together: --generate pkg.module:function --count 1000")
+    if options.open is not None:
+        raise UsageError("--open is for the file of a sweep: stepper sweep sweep.sqlite --open 17")
+
+
+def _inputs(options: argparse.Namespace) -> list[SweepInput]:
+    if options.patterns:
+        return files_inputs(options.patterns, leading_axis=options.leading_axis)
+    if options.random:
+        return random_inputs(options.random, options.seed)
+    check_function(options.generate)
+    load_function(options.generate)
+    return called_inputs(options.count)
+
+
+def _job(options: argparse.Namespace, model: Model) -> SweepJob:
+    if any(text.startswith("*=") for text in options.input):
+        raise UsageError("--input '*=...' gives all runs the same values; --random N gives each its own")
+    parameters = model.graph.parameters
+    fixed = given_inputs(model, argparse.Namespace(input=options.input, inputs=None, shape=options.shape))
+    shapes = given_texts(model, [], None, options.shape)[1]
+    reader = InputReader(
+        folder=str(Path.cwd()),
+        fixed={int(position): converted(parameters[int(position)], value) for position, value in fixed.items()},
+        states={name: np.asarray(value) for name, value in given_states(model, options).items()},
+        shapes=shapes,
+        function=options.generate or "",
+    )
+    partner_of(options, model)
+    breaks = tuple(options.breaks)
+    if not breaks and not options.check and options.reference is None:
+        breaks = (_NAN,)
+    reference = options.reference or ""
+    _check_reference(reference, options.model)
+    return SweepJob(
+        model=str(model.path.absolute()),
+        reader=reader,
+        source=options.model,
+        rules=options.rules,
+        open_sequences=options.open_sequences,
+        breaks=breaks,
+        checks=options.check,
+        reference=str(Path(reference).absolute()) if is_model_path(reference) else reference,
+        tolerances=tolerances_of(options, model, exact=is_model_path(reference)) if reference else None,
+        max_iterations=options.max_iterations,
+        seconds=options.seconds,
+        engine=EngineChoice(
+            options.engine,
+            choices_of(options),
+            options.device or "CPU",
+            options.precision or "f32",
+            tuple(options.extension),
+            options.timeout,
+        ),
+    )
+
+
+def _check_reference(reference: str, model: str) -> None:
+    """Raise UsageError for what no input can be compared with."""
+    if reference == OPENVINO:
+        ensure_installed("stepper sweep --with openvino")
+    elif reference in EVALUATORS:
+        OnnxPeer(model, reference)
+    elif reference and not is_model_path(reference):
+        known = ", ".join((OPENVINO, *EVALUATORS))
+        raise UsageError(f"--with {reference}: expected another model, or one of {known}: what runs on any input")
+
+
+def _try_out(job: SweepJob, model: Model, inputs: Sequence[SweepInput]) -> None:
+    """Raise what is wrong with the model, the variables, the breakpoints or the reference before anything runs."""
+    if is_model_path(job.reference):
+        read(job.reference)
+    form = open_sequences(model) if job.open_sequences else model
+    compiled = compile_model(form, job.rules, job.engine.partner)
+    bind_states(compiled, job.reader.states)
+    descriptions = [break_description(text) for text in job.breaks]
+    if isinstance(inputs[0], SeedInput):  # a file may be broken and a function may fail: that is a row
+        job.reader.read(inputs[0], form)
+    values = [_standing_for(parameter) for parameter in form.graph.parameters]
+    debugger = Debugger.of(Machine(compiled, values), values)
+    for description in descriptions:
+        debugger.breakpoints.add(description)
+
+
+def _standing_for(parameter: Layer) -> Array:
+    """Return an array in place of a value of an input, which nothing computes with, and which takes no memory."""
+    dimensions = parameter_shape(parameter).dimensions or ()
+    element_type = parameter_type(parameter) or F32
+    return np.broadcast_to(np.zeros((), element_type.dtype), [one.least for one in dimensions])
+
+
+def _kept_options(options: argparse.Namespace) -> SweepOptions:
+    given = {name: getattr(options, name) for name in SweepOptions.__struct_fields__}
+    return convert({name: value for name, value in given.items() if value is not None}, SweepOptions)
+
+
+# --- from a row to the debugger -------------------------------------------------------------------------------------
+
+
+@contextmanager
+def opening_words(about: SweepAbout, stored: StoredRow, generate: str | None = None) -> Iterator[list[str]]:
+    """Return the words of the command line that open the debugger on an input, where something shows with it.
+
+    What is no file of its own is written to a temporary one, which lasts as long as the block. A function is called
+    only if the user names it again (`generate`): a file of a sweep may come from anywhere. Raises what reading the
+    input raises, and UsageError.
+    """
+    with tempfile.TemporaryDirectory(prefix="stepper-sweep-") as folder:
+        yield [
+            str((Path(about.folder) / about.model).absolute()),  # which is no option, whatever its name is
+            *_option_words(about),
+            *_input_words(about, stored.input, Path(folder), generate),
+            *([f"--at={stored.row.address}"] if stored.row.address else []),
+            "--no-keep",
+        ]
+
+
+def _option_words(about: SweepAbout) -> list[str]:
+    # Each value is joined to its option, so that none of them, which come from a file, can be another option.
+    options = about.options
+    words = [f"--input={text}" for text in options.input] + [f"--shape={text}" for text in options.shape]
+    words += [f"--state={text}" for text in options.state] + [f"--rules={options.rules}", f"--engine={options.engine}"]
+    words += [f"--engine-for={text}" for text in options.engine_for]
+    words += [f"--{name}={value}" for name in ("device", "precision") if (value := getattr(options, name))]
+    words += ["--open-sequences"] if options.open_sequences else []
+    words += [] if options.max_iterations is None else [f"--max-iterations={options.max_iterations}"]
+    return words + ([f"--reference={options.reference}"] if is_model_path(options.reference) else [])
+
+
+def _input_words(about: SweepAbout, one: SweepInput, folder: Path, generate: str | None) -> list[str]:
+    if isinstance(one, SeedInput):
+        return [f"--input=*={one.name}", *_states_words(about, "")]
+    if isinstance(one, FileInput):
+        return [f"--inputs={Path(about.folder) / one.path}", *_states_words(about, one.states)]
+    if isinstance(one, CallInput) and generate != about.options.generate:
+        named = shlex.quote(about.options.generate)
+        raise UsageError(f"its inputs come from a function; name it, if it is to be called: --generate {named}")
+    reader = InputReader(folder=about.folder, function=generate or "")
+    target = OutputFile(folder / "inputs.npz", ARRAYS, ProtectedFiles(), "")
+    write_npz(target, reader.arrays(one, read(about.model)))
+    return [f"--inputs={target.path}", *_states_words(about, "")]
+
+
+def _states_words(about: SweepAbout, own: str) -> list[str]:
+    chosen = about.options.states or own
+    return [f"--states={Path(about.folder) / chosen}"] if chosen else []

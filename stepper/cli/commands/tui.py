@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from stepper.cli import session_file
 from stepper.cli.debuggers import debugger_of, debugger_on, put_reference
-from stepper.cli.options.engine import opened_model, partner_of
-from stepper.cli.options.specs import bound_inputs, given_texts
+from stepper.cli.options.specs import bound_inputs, given_texts, opened_model, partner_of
 from stepper.collector import collector_off
 from stepper.errors import InputError, UsageError
 

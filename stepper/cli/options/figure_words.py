@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
 
-from stepper.cli.options.protected import OPTIONS_WITH_A_PATH
+from stepper.cli.options.specs import OPTIONS_WITH_A_PATH
 from stepper.cli.parser import command_parsers
 from stepper.errors import UsageError
 from stepper.files.allowed import ALLOWED, SettingsFile

@@ -1,9 +1,10 @@
-"""Values of inputs and variables from the options `--input`, `--inputs`, `--shape`, `--state` and `--states`."""
+"""From options to what they mean: the model, who computes it, its inputs and variables, and files that are read."""
 
 from __future__ import annotations
 
 import argparse
 import shlex
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -12,6 +13,7 @@ from stepper.engine.array_files import read_archive
 from stepper.engine.inputs import (
     bind_inputs,
     converted,
+    file_of,
     listed,
     missing_lines,
     position_of,
@@ -20,12 +22,19 @@ from stepper.engine.inputs import (
     variables_of,
 )
 from stepper.errors import MissingInputs, StepperError, UsageError
+from stepper.files.kinds import is_model_path
+from stepper.files.output import RECORDING_FILE, REFERENCE_FILE, SESSION_FILE, ProtectedFiles
+from stepper.openvino.opening import open_model
+from stepper.openvino.partner import NUMPY, OPENVINO, OpenVINOPartner
+from stepper.openvino.runtime import Runtime
 from stepper.ops.operands import shape_text
+from stepper.terminal import say
 from stepper.wording import excerpt
 
 if TYPE_CHECKING:
     from stepper.element_types import Array
     from stepper.ir.model import Layer, Model
+
 
 _EXAMPLES: Final = {"--state": "h=h0.npy", "--input": "x=[1,2,3] or x=x.npy", "--shape": "x=1,5,4"}
 T = TypeVar("T")
@@ -210,3 +219,127 @@ def _shape(text: str) -> tuple[int, ...]:
     if not all(part.isdecimal() and len(part) < 19 for part in parts):
         raise UsageError(f"--shape '{text}' is not a list of sizes, such as 1,5,4")
     return tuple(int(part) for part in parts)
+
+
+_FILES: Final = {
+    "inputs": "the file of --inputs",
+    "states": "the file of --states",
+    "script": "the script",
+    "session": SESSION_FILE,
+    "keys": "the file of keys",
+    "align": "the file of --align",
+    "resume": "the recording that the run goes on with",
+}
+"""Options with the name of a file, and what that file is."""
+
+_MODELS: Final = {
+    "model": RECORDING_FILE,
+    "model_path": "the model",
+    "reference": REFERENCE_FILE,
+    "diff": REFERENCE_FILE,
+    "trace": RECORDING_FILE,
+}
+"""Options with the name of a model or of a recording, and what it is where it is not a model."""
+
+OPTIONS_WITH_A_PATH: Final = frozenset((*_FILES, *_MODELS, "extension"))
+"""Options whose whole value may be a path."""
+
+
+def protected_files(options: argparse.Namespace) -> ProtectedFiles:
+    """Return all files that a command with these options reads, or keeps a session in; opens none."""
+    found = ProtectedFiles()
+    for name, what in _MODELS.items():
+        path = getattr(options, name, None)
+        if path is not None:
+            named = "the model" if name == "model" else what
+            found += ProtectedFiles.of_model(path, named) if is_model_path(path) else ProtectedFiles.of_file(path, what)
+    for name, what in _FILES.items():
+        path = getattr(options, name, None)
+        if path not in (None, "-"):
+            found += ProtectedFiles.of_file(path, what)
+    for what, specs in (("input", getattr(options, "input", [])), ("state", getattr(options, "state", []))):
+        for name, text in pairs(specs, f"--{what}").items():
+            file = file_of(text)
+            if file is not None:
+                found += ProtectedFiles.of_file(file, f"{what} '{name}'")
+    if getattr(options, "calls", None):
+        from stepper.cli.options.calls import files_of_calls  # few runs are of many calls
+
+        found += files_of_calls(options)
+    for library in getattr(options, "extension", []):
+        found += ProtectedFiles.of_file(library, "an extension of OpenVINO")
+    return found + _files_of_case(options)
+
+
+def _files_of_case(options: argparse.Namespace) -> ProtectedFiles:
+    """Return the files of a case that stands in place of the model: what the application got is one of them."""
+    case, found = getattr(options, "case", None), ProtectedFiles()
+    for path in () if case is None else case.files:
+        found += ProtectedFiles.of_file(path, "a file of the case")
+    return found
+
+
+def opened_model(options: argparse.Namespace, path: str | None = None) -> Model:
+    """Return the model that is named (or another one); converted where it is not an IR, with a message on stderr.
+
+    Where the options say so it is the loop over its calls.
+    """
+    quiet = getattr(options, "quiet", False)
+    notify = None if quiet else lambda text: say(f"stepper: {text}", file=sys.stderr)
+    shapes = given_shapes(getattr(options, "shape", [])) if path is None else {}
+    model = open_model(options.model if path is None else path, notify, getattr(options, "timeout", None), shapes)
+    if getattr(options, "calls", None) or getattr(options, "carry", None):
+        from stepper.cli.options.calls import put_calls  # few runs are of many calls
+
+        beside = options.command == "compare" and is_model_path(options.reference)
+        return put_calls(model, options, some=beside)
+    if path is None and (kept := getattr(options, "kept_calls", None)) is not None:
+        from stepper.ir.calls import with_calls
+
+        return with_calls(model, kept)
+    return model
+
+
+def choices_of(options: argparse.Namespace) -> dict[str, str]:
+    """Return the engines for patterns. UsageError for what is not PATTERN=ENGINE."""
+    return dict(_choice(text) for text in options.engine_for)
+
+
+def partner_of(options: argparse.Namespace, model: Model) -> OpenVINOPartner:
+    """Return who computes what. UsageError for contradictions, and for a pattern that fits nothing in the model."""
+    choices = choices_of(options)
+    partner = OpenVINOPartner(options.engine, choices, runtime_of(options))
+    if OPENVINO not in (options.engine, *choices.values(), getattr(options, "reference", None)):
+        ensure_no_device(options, "give it operations with --engine or --engine-for")
+    partner.check(model)
+    return partner
+
+
+def is_usual(options: argparse.Namespace) -> bool:
+    """Return True if the options leave it to numpy to compute, and to OpenVINO only what has no kernel."""
+    return options.engine == NUMPY and not (options.engine_for or options.device or options.precision)
+
+
+def fallback_of(options: argparse.Namespace, engine: str = NUMPY) -> OpenVINOPartner:
+    """Return the partner for operations without a kernel where numpy computes all others; on the CPU, in f32."""
+    return OpenVINOPartner(engine, runtime=Runtime(extensions=options.extension, timeout=options.timeout))
+
+
+def runtime_of(options: argparse.Namespace) -> Runtime:
+    """OpenVINO as the options describe it; not imported yet."""
+    extensions = getattr(options, "extension", ())
+    return Runtime(options.device or "CPU", options.precision or "f32", extensions, timeout=options.timeout)
+
+
+def ensure_no_device(options: argparse.Namespace, advice: str) -> None:
+    """Raise UsageError for a device or a precision where OpenVINO has nothing to compute."""
+    for name, given in (("--device", options.device), ("--precision", options.precision)):
+        if given:
+            raise UsageError(f"{name} is for OpenVINO; {advice}")
+
+
+def _choice(text: str) -> tuple[str, str]:
+    pattern, equals, engine = text.rpartition("=")
+    if not equals or not pattern:
+        raise UsageError(f"--engine-for '{text}' is not PATTERN=ENGINE, such as MatMul=openvino")
+    return pattern, engine

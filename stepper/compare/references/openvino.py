@@ -42,7 +42,7 @@ from stepper.records import Record
 from stepper.tensors.tolerances import Tolerance, Tolerances
 
 if TYPE_CHECKING:
-    from stepper.openvino.model_text import NativeText
+    from stepper.openvino.runtime import NativeText
 
 
 # ---------------------------------------------------------------------------------------------------------------------

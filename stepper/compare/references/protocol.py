@@ -22,7 +22,7 @@ from stepper.ir.model import Layer, LoopKey
 from stepper.records import Record
 
 if TYPE_CHECKING:
-    from stepper.openvino.model_text import NativeText
+    from stepper.openvino.runtime import NativeText
     from stepper.tensors.tolerances import Tolerances
 
 

@@ -31,7 +31,15 @@ from stepper.engine.program import CompiledModel, Program, Value
 from stepper.errors import StepperError, UsageError
 from stepper.ir.model import Layer, parameter_shape
 from stepper.ops.operands import shape_text
-from stepper.query.address_resolution import ResolutionError, Target, WhyAbsent, resolve, resolve_all, shape_asked
+from stepper.query.address_resolution import (
+    Atlas,
+    ResolutionError,
+    Target,
+    WhyAbsent,
+    resolve,
+    resolve_all,
+    shape_asked,
+)
 from stepper.query.address_syntax import (
     Address,
     IterationRange,
@@ -41,10 +49,8 @@ from stepper.query.address_syntax import (
     numpy_index,
     parse_address,
 )
-from stepper.query.atlas import Atlas
-from stepper.query.expression_compiler import Leaves
 from stepper.query.expression_syntax import Call, Indexed, Node, parse_tree
-from stepper.query.expressions import Expression, parse
+from stepper.query.expressions import Expression, Leaves, parse
 from stepper.records import Record
 
 

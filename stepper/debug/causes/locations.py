@@ -11,9 +11,8 @@ from stepper import element_types
 from stepper.debug.causes.cause import Carried, Enclosure, Location, TensorBrief, ValueChange
 from stepper.debug.provenance.operation_at import differing
 from stepper.ir.model import Body, Layer, layer_site
-from stepper.query.address_resolution import SIDE_NAMES, unique_name
+from stepper.query.address_resolution import SIDE_NAMES, Atlas, unique_name
 from stepper.query.address_syntax import Address, Level, Name, NameKind
-from stepper.query.atlas import Atlas
 from stepper.tensors.difference import index_of
 from stepper.tensors.number_text import array_text
 

@@ -23,6 +23,7 @@ from stepper.ir.lowering import without_loops
 from stepper.ir.model import Layer
 from stepper.query.address_resolution import (
     AmbiguousAddress,
+    Atlas,
     address_of,
     as_asked,
     layer_address,
@@ -30,7 +31,6 @@ from stepper.query.address_resolution import (
     unique_name,
 )
 from stepper.query.address_syntax import Address, IterationRange, Iterations, parse_address
-from stepper.query.atlas import Atlas
 
 Wanted = dict[int, int | IterationRange]
 """The iterations to be in, by the depth of the loop's frame."""

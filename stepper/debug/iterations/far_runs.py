@@ -32,9 +32,8 @@ from stepper.engine.machine import Machine
 from stepper.engine.program import CompiledModel, LoopPlan, Program
 from stepper.errors import Paused, StepperError
 from stepper.ir.model import Layer
-from stepper.query.address_resolution import Target, from_main, layer_address, moment_address, resolve
+from stepper.query.address_resolution import Atlas, Target, from_main, layer_address, moment_address, resolve
 from stepper.query.address_syntax import Address, Iterations
-from stepper.query.atlas import Atlas
 from stepper.records import Brief, Record
 
 MOST_SECONDS: Final = 2.0

@@ -20,9 +20,8 @@ from stepper.engine.frames import Event, EventKind, Every, Frame, Frames, Snapsh
 from stepper.engine.machine import Machine
 from stepper.engine.program import Program
 from stepper.errors import Paused, UsageError
-from stepper.query.address_resolution import Target, address_of, resolve
+from stepper.query.address_resolution import Atlas, Target, address_of, resolve
 from stepper.query.address_syntax import Address, IterationRange, Iterations, Name, NameKind, exact_name
-from stepper.query.atlas import Atlas
 from stepper.wording import counted
 
 Outer = tuple[int | None, ...]

@@ -46,7 +46,7 @@ from stepper.engine.program import Program, Value
 from stepper.errors import StepperError, UsageError
 from stepper.ir.lowering import without_loops
 from stepper.ir.model import Layer
-from stepper.query.atlas import Atlas
+from stepper.query.address_resolution import Atlas
 from stepper.records import Record
 from stepper.tensors.difference import Change, Difference, difference
 from stepper.tensors.statistics import number_of

@@ -29,7 +29,7 @@ from stepper.engine.machine import Machine
 from stepper.engine.program import CompiledModel, Program
 from stepper.errors import StepperError
 from stepper.ir.model import Layer
-from stepper.query.atlas import Atlas
+from stepper.query.address_resolution import Atlas
 from stepper.records import Record
 
 Order = tuple[float, ...]

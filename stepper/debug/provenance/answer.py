@@ -51,8 +51,8 @@ from stepper.engine.machine import Machine
 from stepper.engine.program import CompiledModel
 from stepper.errors import Paused, StepperError, UsageError
 from stepper.ir.model import layer_site
+from stepper.query.address_resolution import Atlas
 from stepper.query.address_syntax import Address, exact_name
-from stepper.query.atlas import Atlas
 from stepper.tensors.difference import index_of
 
 MOST_ELEMENTS: Final = 20_000

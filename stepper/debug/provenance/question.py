@@ -35,7 +35,7 @@ from stepper.engine.run import output_names
 from stepper.errors import UsageError
 from stepper.ir.model import Layer
 from stepper.ops.operands import shape_text
-from stepper.query.address_resolution import MAIN, Target, layer_address, resolve, shape_asked
+from stepper.query.address_resolution import MAIN, Atlas, Target, layer_address, resolve, shape_asked
 from stepper.query.address_syntax import (
     Address,
     Iterations,
@@ -46,7 +46,6 @@ from stepper.query.address_syntax import (
     numpy_index,
     parse_address,
 )
-from stepper.query.atlas import Atlas
 from stepper.records import Record
 from stepper.tensors.difference import index_of
 

@@ -75,9 +75,8 @@ from stepper.engine.program import LoopPlan, Operation, Program
 from stepper.errors import Paused, StepperError, UsageError
 from stepper.ir.model import Source, layer_site
 from stepper.query import short_names
-from stepper.query.address_resolution import Target, moment_address, resolve
+from stepper.query.address_resolution import Atlas, Target, moment_address, resolve
 from stepper.query.address_syntax import Address, exact_name
-from stepper.query.atlas import Atlas
 from stepper.tensors.difference import index_of
 
 MOST_BEFORE: Final = 256

@@ -20,7 +20,7 @@ from stepper.debug.timeline import Timeline
 from stepper.element_types import Array, Indices, Shape, read_only
 from stepper.engine.program import CompiledModel, Program, Value
 from stepper.errors import UsageError
-from stepper.query.address_resolution import ResolutionError, Target, moment_address, resolve, resolve_all
+from stepper.query.address_resolution import Atlas, ResolutionError, Target, moment_address, resolve, resolve_all
 from stepper.query.address_syntax import (
     ALL_ITERATIONS,
     Address,
@@ -30,7 +30,6 @@ from stepper.query.address_syntax import (
     numpy_index,
     parse_address,
 )
-from stepper.query.atlas import Atlas
 from stepper.query.expression_values import ValueFailure, element
 from stepper.query.short_names import short_names_of
 from stepper.records import Brief, Record

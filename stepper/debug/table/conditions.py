@@ -19,7 +19,6 @@ from stepper.engine.program import Program
 from stepper.errors import StepperError, UsageError
 from stepper.query.address_resolution import Target
 from stepper.query.address_syntax import Address, parse_address
-from stepper.query.expression_compiler import Compiler, ReadFrom
 from stepper.query.expression_syntax import (
     Binary,
     Call,
@@ -33,7 +32,7 @@ from stepper.query.expression_syntax import (
     Unary,
     parse_tree,
 )
-from stepper.query.expressions import Expression, parse
+from stepper.query.expressions import Compiler, Expression, ReadFrom, parse
 
 _BEFORE: Final = re.compile(r"(?P<column>[^\s()<>=!+*/%,@-]+\[[^\]]*\])@-1(?![0-9])")
 _OPERATORS: Final = ("==", "!=", "<=", ">=", "<", ">")

@@ -29,9 +29,8 @@ from stepper.debug.table.columns import MOST_VALUES, SheetTopic, SheetValue, top
 from stepper.element_types import Indices
 from stepper.engine.program import CompiledModel, LoopPlan, Operation, Program
 from stepper.errors import StepperError, UsageError
-from stepper.query.address_resolution import Target, moment_address, resolve
+from stepper.query.address_resolution import Atlas, Target, moment_address, resolve
 from stepper.query.address_syntax import Address, parse_address, without_element
-from stepper.query.atlas import Atlas
 from stepper.query.short_names import short_names_of
 from stepper.records import Record
 from stepper.tensors.statistics import FITTING

@@ -19,6 +19,7 @@ from stepper.diagnosis.findings import Finding
 from stepper.engine.program import LoopPlan
 from stepper.errors import StepperError, UsageError
 from stepper.integrations.dap.breakpoints import FILTERS, FINDINGS, USUAL, is_of_a_loop, value_break
+from stepper.integrations.dap.listing import is_source, program_of, restart_tick, shown_frames
 from stepper.integrations.dap.messages import (
     CancelArguments,
     ExceptionOption,
@@ -35,7 +36,6 @@ from stepper.integrations.dap.messages import (
     ValueBreakpoint,
 )
 from stepper.integrations.dap.session import THREAD, DapSession, DebuggedRun
-from stepper.integrations.dap.stack import is_source, program_of, restart_tick, shown_frames
 from stepper.query.address_resolution import address_of
 from stepper.query.address_syntax import parse_address
 from stepper.query.expressions import parse

@@ -22,9 +22,8 @@ from stepper.diagnosis.findings import Finding
 from stepper.diagnosis.texts import consequence, headline
 from stepper.errors import StepperError, UsageError
 from stepper.integrations.dap.breakpoints import EXCEPTIONS, ClientBreakpoints
-from stepper.integrations.dap.listing import ModelListing
+from stepper.integrations.dap.listing import ModelListing, listing_source
 from stepper.integrations.dap.messages import InitializeArguments
-from stepper.integrations.dap.stack import listing_source
 from stepper.integrations.dap.variables import StopVariables
 from stepper.integrations.following import Follower
 from stepper.records import Record

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from stepper.debug.iterations.loop_runs import address_in_run
-from stepper.query.address_resolution import layer_address
-from stepper.query.atlas import Atlas
+from stepper.query.address_resolution import Atlas, layer_address
 from tui.paint.names import layer_name
 from tui.paint.rows import Row, clip
 from tui.state import State

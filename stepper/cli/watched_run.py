@@ -7,10 +7,10 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from stepper.cli.commands.run import begun, go_on_with, interruptible, origin, reported_all_the_same
 from stepper.cli.debuggers import debugger_of
-from stepper.cli.options.engine import partner_of
+from stepper.cli.options.specs import partner_of
 from stepper.cli.printing import Progress
-from stepper.cli.running import recorded_run
 from stepper.cli.values import print_answer
 from stepper.commands.stop_answers import stop_data, stop_lines
 from stepper.debug.breakpoints.breakpoint import BreakDescription
@@ -47,13 +47,13 @@ def _begun(options: argparse.Namespace, breaks: Sequence[BreakDescription]) -> B
     for description in breaks:
         debugger.breakpoints.add(description)
     # The file is made last, so that what is refused leaves none.
-    return debugger, recorded_run.begun(debugger.machine, debugger.inputs, options), LoopLog()
+    return debugger, begun(debugger.machine, debugger.inputs, options), LoopLog()
 
 
 def _resumed(options: argparse.Namespace, breaks: Sequence[BreakDescription]) -> Begun:
     from stepper.recording.recorder import resume_debugged
 
-    path, inputs = recorded_run.origin(options)
+    path, inputs = origin(options)
     debugger, recorder, log = resume_debugged(
         options.resume,
         breaks,
@@ -79,13 +79,13 @@ def _is_recording_stopped(debugger: Debugger, recorder: Recorder, options: argpa
     """Return the same of a run that is recorded; Ctrl+C ends it as it ends any recorded run."""
     from stepper.recording.recorder import continue_recorded, recorded
 
-    told_later = recorded_run.reported_all_the_same(debugger.machine, options)
+    told_later = reported_all_the_same(debugger.machine, options)
     is_paused_from_here = debugger.working()  # also before the run begins
-    with recorded(debugger, recorder), is_paused_from_here, recorded_run.interruptible(debugger.machine), told_later:
+    with recorded(debugger, recorder), is_paused_from_here, interruptible(debugger.machine), told_later:
         continue_recorded(debugger, recorder, for_good=True)
     stop = debugger.stop
     if stop.reason is Reason.PAUSED:
-        raise KeyboardInterrupt(f"interrupted at {stop.place}; {recorded_run.go_on_with(recorder)}")
+        raise KeyboardInterrupt(f"interrupted at {stop.place}; {go_on_with(recorder)}")
     return stop.reason is Reason.BREAK
 
 
@@ -94,4 +94,4 @@ def _report(debugger: Debugger, recorder: Recorder | None, options: argparse.Nam
     data = {"model": options.model, "rules": options.rules, "break": stop_data(debugger)}
     print_answer(options, data, stop_lines(debugger))
     if recorder is not None:
-        say(f"recorded up to here; {recorded_run.go_on_with(recorder)}", file=sys.stderr)
+        say(f"recorded up to here; {go_on_with(recorder)}", file=sys.stderr)

@@ -1,1 +1,0 @@
-"""Runs of `stepper run`: recorded, watched, resumed."""
