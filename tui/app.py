@@ -78,7 +78,8 @@ if TYPE_CHECKING:  # what the first picture does not need is imported where it i
     from stepper.debug.debugger import Debugger
     from stepper.debug.stop import Stop
     from stepper.debug.story.facts import StoryQuestion
-    from stepper.integrations.dap.visits import EditorPort, Visit
+    from stepper.integrations.dap.joining import RunPort
+    from stepper.integrations.dap.visits import Visit
     from stepper.session.autosave import Autosave
     from stepper.session.input_choices import InputChoices, Opening
     from tui.keys.key_files import ChosenKeys
@@ -140,7 +141,7 @@ class StepperApp(App[int]):
         choosing: Callable[[], Opening] | None = None,
         starts_up: bool = False,
         runs: bool | None = None,
-        editors: EditorPort | None = None,
+        editors: RunPort | None = None,
     ) -> None:
         """A debugger, or how it is made when the first screen is there; None: of a model whose inputs are chosen first
         (`opening`). `choosing` is how those of a debugger can be chosen anew.

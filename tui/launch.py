@@ -23,7 +23,7 @@ from tui.theme import Look
 if TYPE_CHECKING:
     from stepper.debug.debugger import Debugger
     from stepper.element_types import Array
-    from stepper.integrations.dap.visits import EditorPort
+    from stepper.integrations.dap.joining import RunPort
     from stepper.ir.model import Model
     from stepper.session.input_choices import Opening
     from tui.session.application_session import Reopen
@@ -76,7 +76,7 @@ def open_application(
     keeping: SessionOptions | None = None,
     reopen: Reopen | None = None,
     runs: bool = True,
-    editors: EditorPort | None = None,
+    editors: RunPort | None = None,
 ) -> int:
     """Run a model on inputs, by position, until the user leaves; the exit code.
 
@@ -112,7 +112,7 @@ def _run(
     reopen: Reopen | None,
     choosing: Callable[[], Opening] | None,
     runs: bool,
-    editors: EditorPort | None,
+    editors: RunPort | None,
 ) -> int:
     keeping = SessionOptions() if keeping is None else keeping
     keys = chosen_keys(keeping.keys)
@@ -171,7 +171,7 @@ def open_inputs(
     light: bool = False,
     keeping: SessionOptions | None = None,
     runs: bool = True,
-    editors: EditorPort | None = None,
+    editors: RunPort | None = None,
 ) -> int:
     """Return the same, the inputs screen first."""
     opening, name, look = given.opening(model, {}), model_name(model), {"ascii": ascii, "light": light}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
+from argparse import Namespace
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -42,7 +42,7 @@ _WITHOUT_STATES: Final = ("onnx", "onnxruntime")
 """References that run the model themselves, from its own beginning."""
 
 
-def compared(options: argparse.Namespace, *, only_outputs: bool = False) -> RunComparison:
+def compared(options: Namespace, *, only_outputs: bool = False) -> RunComparison:
     """Return how the model and the reference of the options part; `only_outputs`: as `compare_with` says."""
     if options.reference != OPENVINO:
         ensure_no_device(options, "compare with it: --with openvino")
@@ -57,7 +57,7 @@ def compared(options: argparse.Namespace, *, only_outputs: bool = False) -> RunC
     return _with_another(model, inputs, options, only_outputs=only_outputs)
 
 
-def _with_model(model: Model, options: argparse.Namespace) -> RunComparison:
+def _with_model(model: Model, options: Namespace) -> RunComparison:
     of_calls, everything, shapes = getattr(options, "call_inputs", {}), options.input, options.shape
     other = opened_model(options, options.reference)
     check_carried((model, other), options)
@@ -83,9 +83,7 @@ def _with_model(model: Model, options: argparse.Namespace) -> RunComparison:
     )
 
 
-def _with_another(
-    model: Model, inputs: list[Array], options: argparse.Namespace, *, only_outputs: bool
-) -> RunComparison:
+def _with_another(model: Model, inputs: list[Array], options: Namespace, *, only_outputs: bool) -> RunComparison:
     compiled = compile_model(model, Rules(options.rules), fallback_of(options, options.engine))
     states = bind_states(compiled, given_states(model, options))
     if states and options.reference in _WITHOUT_STATES:
@@ -109,7 +107,7 @@ def _with_another(
         return compare_with(machine, reference, tolerances, only_outputs=only_outputs)
 
 
-def _given(options: argparse.Namespace, ours: Model, theirs: Model) -> Mapping[str, str]:
+def _given(options: Namespace, ours: Model, theirs: Model) -> Mapping[str, str]:
     """Return the pairs of --align, every name of which must be there."""
     pairs = {} if options.align is None else read_pairs(Path(options.align))
     for model, names in ((ours, pairs.keys()), (theirs, pairs.values())):
@@ -120,7 +118,7 @@ def _given(options: argparse.Namespace, ours: Model, theirs: Model) -> Mapping[s
     return pairs
 
 
-def tolerances_of(options: argparse.Namespace, model: Model, *, exact: bool) -> Tolerances:
+def tolerances_of(options: Namespace, model: Model, *, exact: bool) -> Tolerances:
     """Return those of the options. UsageError for a name that is neither an element type nor one of the model."""
     by_name = dict(parse_tolerance(text) for text in options.tolerance)
     layers = [layer for _path, graph in model.graphs() for layer in graph.layers]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
+from argparse import Namespace
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from stepper.ir.model import Model
 
 
-def debugger_of(options: argparse.Namespace, *, kept: Mapping[str | int, Any] | None = None) -> Debugger:
+def debugger_of(options: Namespace, *, kept: Mapping[str | int, Any] | None = None) -> Debugger:
     """Return a debugger of the model on the inputs that the options give.
 
     `kept` are inputs by position, for those that the options do not give.
@@ -33,7 +33,7 @@ def debugger_of(options: argparse.Namespace, *, kept: Mapping[str | int, Any] | 
     return debugger_on(model, dict(enumerate(bound_inputs(model, options, kept))), options)
 
 
-def debugger_on(model: Model, inputs: Mapping[int, Array], options: argparse.Namespace) -> Debugger:
+def debugger_on(model: Model, inputs: Mapping[int, Array], options: Namespace) -> Debugger:
     """Return a debugger of the model on these inputs, by position."""
     from stepper.debug.debugger import DEFAULT_MEMORY, Debugger  # the application is painted before
 
@@ -55,7 +55,7 @@ def debugger_on(model: Model, inputs: Mapping[int, Array], options: argparse.Nam
     return debugger
 
 
-def put_reference(debugger: Debugger, options: argparse.Namespace) -> None:
+def put_reference(debugger: Debugger, options: Namespace) -> None:
     """Compare with what the options name as the reference, if they do."""
     if options.reference is None:
         return

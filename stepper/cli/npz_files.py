@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
+from argparse import Namespace
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ def write_npz(target: OutputFile | None, arrays: Mapping[str, Array]) -> None:
         write_arrays(file, arrays)
 
 
-def states_target(options: argparse.Namespace, protected: ProtectedFiles) -> OutputFile | None:
+def states_target(options: Namespace, protected: ProtectedFiles) -> OutputFile | None:
     """Return where `--save-states` writes; None where it is not given. Raises UsageError for stdout, OutputError."""
     if options.save_states is None:
         return None

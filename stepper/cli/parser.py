@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from functools import cache
 from types import MappingProxyType
@@ -74,7 +75,7 @@ def command_parsers() -> Mapping[str, Parser]:
     return command_line()[1].choices
 
 
-def parsed(words: Sequence[str]) -> argparse.Namespace:
+def parsed(words: Sequence[str]) -> Namespace:
     """Return the options that these words give. Raise UsageError, in one line, for words that are wrong."""
     words = list(words)
     if words and words[0] not in COMMANDS and (is_model_path(words[0]) or is_case(words[0])):
@@ -85,7 +86,7 @@ def parsed(words: Sequence[str]) -> argparse.Namespace:
         commands = command_parsers()
         commands[options.command].refuse(rest, commands)
     put_case(options)
-    return cast("argparse.Namespace", options)
+    return cast("Namespace", options)
 
 
 def _with_ranges(words: Sequence[str]) -> list[str]:

@@ -5,9 +5,9 @@ It is kept in the file of --session, or at a terminal by model, as the applicati
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import sys
+from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from stepper.debug.debugger import Debugger
 
 
-def exists(options: argparse.Namespace) -> bool:
+def exists(options: Namespace) -> bool:
     """Return True if there is a session to go on with."""
     return options.session is not None and Path(options.session).exists()
 
 
-def adopt(options: argparse.Namespace) -> dict[str | int, Any]:
+def adopt(options: Namespace) -> dict[str | int, Any]:
     """Run as the session did where the options leave it open; return its inputs by position. SessionError."""
     if not exists(options):
         return {}
@@ -45,14 +45,14 @@ def adopt(options: argparse.Namespace) -> dict[str | int, Any]:
         return dict(enumerate(recording.inputs().values()))
 
 
-def check_target(options: argparse.Namespace) -> None:
+def check_target(options: Namespace) -> None:
     """Raise OutputError where the session may not be kept in the file that is named."""
     protected = protected_files(options).but(SESSION_FILE, RECORDING_FILE, REFERENCE_FILE)
     OutputFile(Path(options.session), SESSION, protected, "--session").check()
 
 
 @contextlib.contextmanager
-def locked(options: argparse.Namespace) -> Iterator[None]:
+def locked(options: Namespace) -> Iterator[None]:
     """Lock the session for a block. FileInUse where another program has it."""
     if options.session is None:
         yield
@@ -67,7 +67,7 @@ def locked(options: argparse.Namespace) -> Iterator[None]:
 class CommandLineSession:
     """The session of one conversation. `by_model`: where no file is named it is kept in the user's state folder."""
 
-    def __init__(self, options: argparse.Namespace, debugger: Debugger, *, by_model: bool) -> None:
+    def __init__(self, options: Namespace, debugger: Debugger, *, by_model: bool) -> None:
         self._file: str | None = options.session
         self._debugger = debugger
         self._autosave = None

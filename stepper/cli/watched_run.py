@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
+from argparse import Namespace
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     Begun = tuple[Debugger, Recorder | None, LoopLog]
 
 
-def run(options: argparse.Namespace) -> Outputs | None:
+def run(options: Namespace) -> Outputs | None:
     """Return the outputs; None where a breakpoint stopped the run before its end, which is then reported."""
     descriptions = [break_description(text) for text in options.breaks]
     begin = _begun if options.resume is None else _resumed
@@ -42,7 +42,7 @@ def run(options: argparse.Namespace) -> Outputs | None:
     return None
 
 
-def _begun(options: argparse.Namespace, breaks: Sequence[BreakDescription]) -> Begun:
+def _begun(options: Namespace, breaks: Sequence[BreakDescription]) -> Begun:
     debugger = debugger_of(options)
     for description in breaks:
         debugger.breakpoints.add(description)
@@ -50,7 +50,7 @@ def _begun(options: argparse.Namespace, breaks: Sequence[BreakDescription]) -> B
     return debugger, begun(debugger.machine, debugger.inputs, options), LoopLog()
 
 
-def _resumed(options: argparse.Namespace, breaks: Sequence[BreakDescription]) -> Begun:
+def _resumed(options: Namespace, breaks: Sequence[BreakDescription]) -> Begun:
     from stepper.recording.recorder import resume_debugged
 
     path, inputs = origin(options)
@@ -75,7 +75,7 @@ def _is_stopped(debugger: Debugger) -> bool:
         raise KeyboardInterrupt(f"interrupted at {where}; no outputs were written") from None
 
 
-def _is_recording_stopped(debugger: Debugger, recorder: Recorder, options: argparse.Namespace) -> bool:
+def _is_recording_stopped(debugger: Debugger, recorder: Recorder, options: Namespace) -> bool:
     """Return the same of a run that is recorded; Ctrl+C ends it as it ends any recorded run."""
     from stepper.recording.recorder import continue_recorded, recorded
 
@@ -89,7 +89,7 @@ def _is_recording_stopped(debugger: Debugger, recorder: Recorder, options: argpa
     return stop.reason is Reason.BREAK
 
 
-def _report(debugger: Debugger, recorder: Recorder | None, options: argparse.Namespace) -> None:
+def _report(debugger: Debugger, recorder: Recorder | None, options: Namespace) -> None:
     """Print where and why it stopped."""
     data = {"model": options.model, "rules": options.rules, "break": stop_data(debugger)}
     print_answer(options, data, stop_lines(debugger))

@@ -91,7 +91,7 @@ class Runtime:
         """
         if size > _SMALL or self.device.upper() != "CPU":
             return self
-        return Runtime(self.device, self.precision, self.extensions, {**_ONE_THREAD, **self.properties}, self.timeout)
+        return self.with_properties(_ONE_THREAD | self.properties)
 
     def beside_another(self) -> Runtime:
         """Return the same for models of which two are computed at a time: each with half of the cores.
@@ -103,7 +103,7 @@ class Runtime:
         from stepper.processes.starting import cores  # most runs need no other process
 
         threads = {**_ONE_THREAD, "INFERENCE_NUM_THREADS": str(max(1, cores() // 2))}
-        return Runtime(self.device, self.precision, self.extensions, {**threads, **self.properties}, self.timeout)
+        return self.with_properties(threads | self.properties)
 
     def keeping(self) -> Runtime:
         """Return the same, but what it compiles is kept for later runs.

@@ -29,7 +29,7 @@ from textual.pilot import Pilot
 import stepper
 from stepper.debug.debugger import Debugger
 from stepper.debug.overview.facts import Overview, RunState
-from stepper.integrations.dap.visits import EditorPort
+from stepper.integrations.dap.joining import RunPort
 from stepper.session.input_choices import Opening
 from tests.debug.debugged import SAMPLES
 from tests.last_digits import difference
@@ -245,7 +245,7 @@ def drive(
     look: Look | None = None,
     starts_up: bool = False,
     runs: bool | None = None,
-    editors: EditorPort | None = None,
+    editors: RunPort | None = None,
 ) -> None:
     """Run a script in the application on a sample model, or what else is to open, beginning with `lines`."""
 

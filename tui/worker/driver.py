@@ -33,7 +33,7 @@ if TYPE_CHECKING:  # the worker imports what it needs: the screen is painted bef
     from stepper.debug.overview.facts import Overview
     from stepper.element_types import Array
     from stepper.engine.program import CompiledModel
-    from stepper.integrations.dap.visits import EditorPort
+    from stepper.integrations.dap.joining import RunPort
     from tui.worker.background_run import BackgroundRun
     from tui.worker.snapshot import Snapshots
 
@@ -77,7 +77,7 @@ class Driver:
         log: EventLog | None = None,
         *,
         keep: Callable[[Debugger, bool], tuple[str, bool]] = lambda _debugger, _due: ("", False),
-        editors: EditorPort | None = None,
+        editors: RunPort | None = None,
     ) -> None:
         """The debugger, or how one is made (in the worker); None: there will be another driver that has one.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import os
 import secrets
@@ -11,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+from argparse import Namespace
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -36,7 +36,7 @@ _LAST_PATIENCE: Final = 3.0
 """Seconds that it has after another one."""
 
 
-def execute(options: argparse.Namespace) -> int:
+def execute(options: Namespace) -> int:
     """Run the command, and tell of the cases; its exit code if that is not 0, else FINDING where there are any."""
     words = options.application[1:] if options.application[:1] == ["--"] else options.application
     if not words:
@@ -67,7 +67,7 @@ def execute(options: argparse.Namespace) -> int:
     return code or (FINDING if cases else 0)
 
 
-def _environment(options: argparse.Namespace, folder: Path, run: str) -> dict[str, str]:
+def _environment(options: Namespace, folder: Path, run: str) -> dict[str, str]:
     specs = [find_spec(name) for name in _PACKAGES]
     packages = [str(Path(spec.origin).parents[1]) for spec in specs if spec is not None and spec.origin]
     settings = CaptureSettings(
@@ -120,7 +120,7 @@ def _after_interrupt(process: subprocess.Popen[bytes]) -> int:
     return process.wait()
 
 
-def _tell(options: argparse.Namespace, reports: list[ProcessReport], cases: list[Case], code: int) -> None:
+def _tell(options: Namespace, reports: list[ProcessReport], cases: list[Case], code: int) -> None:
     """Tell it on stderr: stdout is that of the application."""
     lines = [f"stepper: {text}" for text in dict.fromkeys(text for report in reports for text in report.troubles)]
     if not reports:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
+from argparse import Namespace
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,7 +16,7 @@ from stepper.wording import counted, excerpt
 _MOST_ARRAYS: Final = 20
 
 
-def execute(options: argparse.Namespace) -> int:
+def execute(options: Namespace) -> int:
     """List them; FINDING where one is damaged. UsageError where there are none."""
     folder = Path(options.folder)
     cases = cases_in(folder)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
+from argparse import Namespace
 from typing import Final
 
 from stepper.cli.commands.lint import asked_rules, exit_code, finding_data, report, write_logs
@@ -35,7 +35,7 @@ _TIMES_OURS: Final = 10.0
 """How long OpenVINO may take then: times that run, and seconds that it may take in any case."""
 
 
-def execute(options: argparse.Namespace) -> int:
+def execute(options: Namespace) -> int:
     """Report what is wrong, the gravest first. Return FINDING where something is as grave as --fail-on says."""
     _ensure_narrowing(options)
     asked = asked_rules(options, of_runs=True)
@@ -62,7 +62,7 @@ def execute(options: argparse.Namespace) -> int:
     return exit_code(chosen, least)
 
 
-def _ensure_narrowing(options: argparse.Namespace) -> None:
+def _ensure_narrowing(options: Namespace) -> None:
     """Raise UsageError for options of --as without it."""
     for name, given in (("--loss", options.loss), ("--keep-in-f32", options.keep_in_f32)):
         if given is not None and options.narrowing is None:
@@ -71,7 +71,7 @@ def _ensure_narrowing(options: argparse.Namespace) -> None:
         raise UsageError("--keep-in-f32 marks operations for f16 and bf16; weights are left out by name, in NNCF")
 
 
-def _of_the_run(options: argparse.Namespace) -> tuple[list[Finding], tuple[str, ...]]:
+def _of_the_run(options: Namespace) -> tuple[list[Finding], tuple[str, ...]]:
     """Return what is found in a run, and in words what was looked for."""
     target = options.keep_in_f32
     files = None if target is None else marked_files(target, protected_files(options), "--keep-in-f32")
@@ -85,7 +85,7 @@ def _of_the_run(options: argparse.Namespace) -> tuple[list[Finding], tuple[str, 
         return found, tuple(looked_for)
 
     def compare(rules: Rules | None) -> RunComparison:
-        asked = argparse.Namespace(**{**vars(options), "reference": reference, "engine": NUMPY})
+        asked = Namespace(**{**vars(options), "reference": reference, "engine": NUMPY})
         asked.rules = rules or options.rules
         most = max(_LEAST_SECONDS, _TIMES_OURS * checked.overview.seconds)
         asked.timeout = options.timeout or (most if options.reference is None else None)
@@ -99,7 +99,7 @@ def _of_the_run(options: argparse.Namespace) -> tuple[list[Finding], tuple[str, 
 
 
 def _in_fewer_bits(
-    debugger: Debugger, options: argparse.Namespace, files: tuple[OutputFile, OutputFile] | None
+    debugger: Debugger, options: Namespace, files: tuple[OutputFile, OutputFile] | None
 ) -> tuple[Finding, ...]:
     if options.narrowing is None:
         return ()
@@ -112,7 +112,7 @@ def _in_fewer_bits(
     return checked.findings
 
 
-def _reference(options: argparse.Namespace, overview: Overview) -> str | None:
+def _reference(options: Namespace, overview: Overview) -> str | None:
     """Return what to compare with: what is asked for, else OpenVINO where it is there and the run was short."""
     if options.reference is not None:
         return None if options.reference == "none" else str(options.reference)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
+from argparse import Namespace
 
 from stepper.collector import collector_off
 from stepper.errors import FINDING
 from stepper.openvino.program import OPENVINO, start_loading
 
 
-def execute(options: argparse.Namespace) -> int:
+def execute(options: Namespace) -> int:
     """Compare and report; 0 where nothing differs, 1 where something does."""
     options.reference = options.reference or OPENVINO
     if options.reference == OPENVINO:
@@ -32,7 +32,7 @@ def execute(options: argparse.Namespace) -> int:
     return FINDING if found.differs else 0
 
 
-def _note_another_model(options: argparse.Namespace) -> None:
+def _note_another_model(options: Namespace) -> None:
     """Say that the model of a case was changed since it ran in the application whose outputs it is held against."""
     from stepper.terminal import say
 

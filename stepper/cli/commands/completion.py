@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
+from argparse import Namespace
 
 from argcomplete.shell_integration import shellcode
 
 
-def execute(options: argparse.Namespace) -> int:
+def execute(options: Namespace) -> int:
     """Print the script; 0."""
     print(shellcode(["stepper"], use_defaults=False, shell=options.shell))
     return 0

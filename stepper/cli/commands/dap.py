@@ -8,6 +8,7 @@ import gc
 import os
 import re
 import sys
+from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -34,7 +35,7 @@ _OWN_OF_CLIENTS: Final = re.compile(
 )
 
 
-def execute(options: argparse.Namespace) -> int:
+def execute(options: Namespace) -> int:
     """Serve one client on stdin and stdout, or, on a port, one after another until interrupted; 0."""
     gc.enable()  # what a session leaves behind is garbage, and it may take a day
 
@@ -61,12 +62,12 @@ def _tell(door: ClientPort) -> None:
         say(f"token {door.token}")
 
 
-def opener(options: argparse.Namespace) -> OpenRun:
+def opener(options: Namespace) -> OpenRun:
     """Return what opens the runs that clients ask for, with these options where they say nothing else."""
     return lambda arguments, attach: _opened(options, arguments, attach=attach)
 
 
-def _opened(given: argparse.Namespace, arguments: Mapping[str, Any], *, attach: bool) -> OpenedRun:
+def _opened(given: Namespace, arguments: Mapping[str, Any], *, attach: bool) -> OpenedRun:
     """Return the run that the arguments of a client name. Raises StepperError."""
     notes = [_unknown(name) for name in arguments if _is_unknown(name)]
     model = arguments.get("model", arguments.get("program")) or None
@@ -85,7 +86,7 @@ def _opened(given: argparse.Namespace, arguments: Mapping[str, Any], *, attach: 
     return OpenedRun(debugger, [break_description(text) for text in options.breaks], notes)
 
 
-def _recorded(options: argparse.Namespace, recording: str, notes: list[str]) -> OpenedRun:
+def _recorded(options: Namespace, recording: str, notes: list[str]) -> OpenedRun:
     """Return the run of a recording once more, with its inputs and rules, at the tick where that ended."""
     from stepper.recording import open_recording  # loads SQLite
 
@@ -101,7 +102,7 @@ def _recorded(options: argparse.Namespace, recording: str, notes: list[str]) -> 
 # --- from arguments to options --------------------------------------------------------------------------------------
 
 
-def _options(given: argparse.Namespace, arguments: Mapping[str, Any], model: str | None) -> argparse.Namespace:
+def _options(given: Namespace, arguments: Mapping[str, Any], model: str | None) -> Namespace:
     """Return the options of the command line with those of a client, which count where both say something.
 
     A client that names a model says all that belongs to it.
@@ -113,7 +114,7 @@ def _options(given: argparse.Namespace, arguments: Mapping[str, Any], model: str
         action = _ACTIONS().get(_plain(name))
         if action is not None and value is not None:
             words += _words(name, action, value)
-    options: argparse.Namespace = parser.parse_args(words, base)
+    options: Namespace = parser.parse_args(words, base)
     options.command = "dap"
     put_case(options)
     return options

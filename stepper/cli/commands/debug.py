@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import signal
 import sys
+from argparse import Namespace
 from collections.abc import Iterator
 from types import FrameType
 from typing import Any, Final
@@ -40,13 +40,13 @@ _MARK: Final = "\ufeff"
 """The byte order mark, with which some editors begin a file."""
 
 
-def execute(options: argparse.Namespace) -> int:
+def execute(options: Namespace) -> int:
     """Carry out commands until there are no more; 0, or the code of the error that ended a script."""
     with session_file.locked(options):
         return _debug(options)
 
 
-def _debug(options: argparse.Namespace) -> int:
+def _debug(options: Namespace) -> int:
     kept = session_file.adopt(options)
     debugger = debugger_of(options, kept=kept)
     if sys.stdin is None and options.script in (None, "-"):

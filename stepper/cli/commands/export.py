@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 import io
 import sys
+from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
@@ -59,7 +59,7 @@ _PACE: Final = 1.2
 """Seconds for which a picture that plays shows an iteration, unless it is said."""
 
 
-def execute(options: argparse.Namespace) -> int:
+def execute(options: Namespace) -> int:
     """Draw and write, or check. Return 0 if all went well, FINDING for a file that is out of date."""
     options.protected = protected_files(options)
     format = _format(options)
@@ -82,7 +82,7 @@ def execute(options: argparse.Namespace) -> int:
     return 0
 
 
-def _format(options: argparse.Namespace) -> FigureFormat:
+def _format(options: Namespace) -> FigureFormat:
     """Return the format of --as, else of the file's suffix; SVG without any. UsageError for a suffix of no format."""
     if options.format:
         return figure_format(options.format)
@@ -101,7 +101,7 @@ def _format(options: argparse.Namespace) -> FigureFormat:
         raise UsageError(f"{option} {path}: {error}, or say with --as which") from None
 
 
-def _check_steps(options: argparse.Namespace, format: FigureFormat) -> None:
+def _check_steps(options: Namespace, format: FigureFormat) -> None:
     """Raise UsageError for options of steps that do not fit together."""
     if options.pace is not None and not options.animate:
         raise UsageError("--pace is for --animate: how long the picture shows each iteration")
@@ -122,7 +122,7 @@ def _check_steps(options: argparse.Namespace, format: FigureFormat) -> None:
         raise UsageError("with --frames DIR, --check is of the same DIR")
 
 
-def _target(options: argparse.Namespace, format: FigureFormat) -> OutputFile | None:
+def _target(options: Namespace, format: FigureFormat) -> OutputFile | None:
     """Return the file to write; None for stdout and with --check. OutputError where it may not be written."""
     if options.check is not None or options.output in (None, "-") or options.frames is not None:
         return None
@@ -136,7 +136,7 @@ def _target(options: argparse.Namespace, format: FigureFormat) -> OutputFile | N
 Subject = tuple[Model, Callable[[], Machine] | None]
 
 
-def _subject(options: argparse.Namespace) -> Subject:
+def _subject(options: Namespace) -> Subject:
     """Return the model and what makes a run of it at its beginning; None for that where no inputs are given."""
     path = Path(options.model)
     if not is_model_path(options.model) and path.suffix.lower() != ".bin" and path.is_file():
@@ -154,7 +154,7 @@ def _subject(options: argparse.Namespace) -> Subject:
     return opened, lambda: _machine(opened, inputs, states, options)
 
 
-def _recorded(options: argparse.Namespace) -> Subject:
+def _recorded(options: Namespace) -> Subject:
     """Return the model of a recording, and its run again on the recorded inputs, under the recorded rules."""
     own = options.input or options.inputs is not None or options.state or options.states is not None
     if own or options.open_sequences or options.calls or options.carry or not is_usual(options):
@@ -169,12 +169,12 @@ def _recorded(options: argparse.Namespace) -> Subject:
     return opened, lambda: _machine(opened, inputs, states, options)
 
 
-def _machine(model: Model, inputs: Sequence[Array], states: Mapping[str, Any], options: argparse.Namespace) -> Machine:
+def _machine(model: Model, inputs: Sequence[Array], states: Mapping[str, Any], options: Namespace) -> Machine:
     compiled = _compiled(model, options)
     return Machine(compiled, inputs, max_iterations=options.max_iterations, states=bind_states(compiled, states))
 
 
-def _compiled(model: Model, options: argparse.Namespace) -> CompiledModel:
+def _compiled(model: Model, options: Namespace) -> CompiledModel:
     return compile_model(model, Rules(options.rules), options.partner)
 
 
@@ -182,14 +182,12 @@ def _compiled(model: Model, options: argparse.Namespace) -> CompiledModel:
 
 
 def _written(
-    options: argparse.Namespace, model: Model, machine: Callable[[], Machine] | None, format: FigureFormat
+    options: Namespace, model: Model, machine: Callable[[], Machine] | None, format: FigureFormat
 ) -> FileContent:
     return export(model, machine, _request(options, model, machine, format), format)
 
 
-def _frames(
-    options: argparse.Namespace, model: Model, machine: Callable[[], Machine] | None, format: FigureFormat
-) -> int:
+def _frames(options: Namespace, model: Model, machine: Callable[[], Machine] | None, format: FigureFormat) -> int:
     """Write or check a file for each step. Return FINDING where one is out of date."""
     request = with_defaults(_request(options, model, machine, format), format)
     files = frames(picture(model, machine, request), format)
@@ -207,7 +205,7 @@ def _frames(
 
 
 def _request(
-    options: argparse.Namespace, model: Model, machine: Callable[[], Machine] | None, format: FigureFormat
+    options: Namespace, model: Model, machine: Callable[[], Machine] | None, format: FigureFormat
 ) -> FigureRequest:
     in_steps = options.frames is not None or options.animate
     zoom = _zoom(model, options)
@@ -278,7 +276,7 @@ def _check_run(view: FigureView, machine: Callable[[], Machine] | None) -> None:
         raise UsageError("steps are those of a run, and a run needs inputs: --inputs FILE.npz or --input NAME=SPEC")
 
 
-def _reference(run: Machine, options: argparse.Namespace) -> ReferenceValues:
+def _reference(run: Machine, options: Namespace) -> ReferenceValues:
     """Return the run that --diff names."""
     from stepper.compare.references.opening import debug_reference  # loads what compares
 
@@ -286,7 +284,7 @@ def _reference(run: Machine, options: argparse.Namespace) -> ReferenceValues:
     return debug_reference(options.diff, run, options.bound_inputs, None, options.model, partner, option="--diff")
 
 
-def _zoom(model: Model, options: argparse.Namespace) -> Zoom | None:
+def _zoom(model: Model, options: Namespace) -> Zoom | None:
     """Return the part of the figure that the options ask for; None: all of it."""
     if (options.begin is None) is not (options.end is None):
         raise UsageError("--from A and --to B belong together: all ways from A to B")
@@ -300,7 +298,7 @@ def _zoom(model: Model, options: argparse.Namespace) -> Zoom | None:
     return zoom_named(compiled, around=options.around, ways=ways, detail=options.detail, hops=hops, depth=options.depth)
 
 
-def _highlight(model: Model, options: argparse.Namespace) -> Highlight:
+def _highlight(model: Model, options: Namespace) -> Highlight:
     """Return the operation, and the iteration of the loop around it, that an address names."""
     target = resolve(parse_address(options.highlight), _compiled(model, options))
     asked = target.iterations[-1] if target.iterations else None

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import re
 import shlex
+from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -54,7 +54,7 @@ class FigureList(Record):
     text: str = ""
 
 
-def execute(options: argparse.Namespace) -> int:
+def execute(options: Namespace) -> int:
     """Write or check the figures. Return 0 if all went well, FINDING where one is out of date."""
     path = Path(options.file)
     listed = figure_list(path)
@@ -184,7 +184,7 @@ def _chosen(listed: Sequence[ListedFigure], names: Sequence[str], path: Path) ->
     return tuple(one for one in listed if not names or one.name in names)
 
 
-def _page(listed: FigureList, options: argparse.Namespace) -> int:
+def _page(listed: FigureList, options: Namespace) -> int:
     """Write or check the page."""
     path, text = Path(listed.page), page_of(listed, Path())
     if options.check:
@@ -195,7 +195,7 @@ def _page(listed: FigureList, options: argparse.Namespace) -> int:
     return 0
 
 
-def _carry_out(figure: ListedFigure, file: str, options: argparse.Namespace) -> int:
+def _carry_out(figure: ListedFigure, file: str, options: Namespace) -> int:
     """Write or check one file of a figure. Raise StepperError with the figure's name."""
     if not options.check:
         Path(file).parent.mkdir(parents=True, exist_ok=True)

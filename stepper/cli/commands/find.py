@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
+from argparse import Namespace
 from typing import Any
 
 from stepper.cli.values import print_json
@@ -17,7 +17,7 @@ from stepper.records import as_data
 from stepper.terminal import say
 
 
-def execute(options: argparse.Namespace) -> int:
+def execute(options: Namespace) -> int:
     """Look for the predicate; 1 where it holds anywhere, else 0."""
     which, predicate = Which(options.which), options.predicate.strip()
     with open_recording(options.trace) as recording:
@@ -30,7 +30,7 @@ def execute(options: argparse.Namespace) -> int:
         return FINDING if found.moments else 0
 
 
-def _report_moments(found: Found, options: argparse.Namespace) -> None:
+def _report_moments(found: Found, options: Namespace) -> None:
     if options.json:
         print_json(_report(options) | as_data(found))
         return
@@ -45,7 +45,7 @@ def _report_moments(found: Found, options: argparse.Namespace) -> None:
         say(f"stepper: not known at {found.failures:,} of {found.asked:,} moments: {reason}", file=sys.stderr)
 
 
-def _report_values(findings: NonFiniteValues, word: str, options: argparse.Namespace) -> None:
+def _report_values(findings: NonFiniteValues, word: str, options: Namespace) -> None:
     more = findings.total > len(findings.found) and options.which == Which.ALL
     if options.json:
         found = [as_data(finding) for finding in findings.found]
@@ -67,5 +67,5 @@ def _more(*, more: bool) -> None:
         say("stepper: there are more; --limit N shows more of them", file=sys.stderr)
 
 
-def _report(options: argparse.Namespace) -> dict[str, Any]:
+def _report(options: Namespace) -> dict[str, Any]:
     return {"trace": options.trace, "predicate": options.predicate.strip()}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import textwrap
+from argparse import Namespace
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final
@@ -50,7 +50,7 @@ _PRINTED: Final[Mapping[str, str]] = MappingProxyType({
 })  # fmt: skip
 
 
-def execute(options: argparse.Namespace) -> int:
+def execute(options: Namespace) -> int:
     """Print the help for a topic, or the list of topics; 0. UsageError for a topic that there is not."""
     topic = "-".join(options.topic)
     if options.keys is not None and topic != "keys":

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
+from argparse import Namespace
 from pathlib import Path
 
 from stepper.cli.printing import show_progress
@@ -26,7 +26,7 @@ from stepper.terminal import say
 from stepper.wording import counted
 
 
-def execute(options: argparse.Namespace) -> int:
+def execute(options: Namespace) -> int:
     """Hunt, or show known faults; FINDING where anything differs, 0 where nothing does, INTERRUPTED after Ctrl+C."""
     if options.fault is None and options.output is None:
         raise UsageError("-o/--output is missing: the folder for the record and the cases; or --fault NAME")
@@ -57,7 +57,7 @@ def execute(options: argparse.Namespace) -> int:
     return FINDING if report.faults else 0
 
 
-def _show_cases(options: argparse.Namespace, outcomes: list[CaseOutcome]) -> int:
+def _show_cases(options: Namespace, outcomes: list[CaseOutcome]) -> int:
     """Say of each case whether it shows its fault; FINDING where one does."""
     if options.json:
         cases = [
@@ -103,7 +103,7 @@ def _show(progress: HuntProgress) -> None:
     show_progress(f"{counted(progress.seeds, 'seed')}, {differ} ({faults}), {progress.seconds:.0f} s")
 
 
-def _report(options: argparse.Namespace, report: HuntReport) -> None:
+def _report(options: Namespace, report: HuntReport) -> None:
     differing = sum(len(fault.seeds) for fault in report.faults)
     rest = f"{report.not_built} not built, {report.undecided} undecided"
     say(f"{counted(report.seeds, 'seed')}: {report.agree} agree, {differing} differ, {rest}; {report.seconds:.1f} s")
@@ -113,7 +113,7 @@ def _report(options: argparse.Namespace, report: HuntReport) -> None:
         say("interrupted; the same command goes on from here")
 
 
-def _line(options: argparse.Namespace, fault: FaultCount) -> None:
+def _line(options: Namespace, fault: FaultCount) -> None:
     kind = "ours" if fault.is_ours else "known" if fault.is_known else "new"
     say(f"  {fault.fault} ({kind}): {counted(len(fault.seeds), 'seed')}, first {fault.seeds[0]}")
     say(f"    {fault.message}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
+from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -24,7 +24,7 @@ from stepper.wording import counted, near_text
 _MOST_SEQUENCES: Final = 10
 
 
-def execute(options: argparse.Namespace) -> int:
+def execute(options: Namespace) -> int:
     """Read, outline, report; 0 if all went well."""
     model = opened_model(options)
     found = outline(open_sequences(model) if options.open_sequences else model)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
+from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from stepper.terminal import say
 from stepper.wording import counted
 
 
-def execute(options: argparse.Namespace) -> int:
+def execute(options: Namespace) -> int:
     """Report what is wrong. Return FINDING for errors and warnings, 0 for notes alone and for nothing."""
     if options.explain is not None:
         for rule in rules_named(options.explain):
@@ -49,7 +49,7 @@ def execute(options: argparse.Namespace) -> int:
     return exit_code(found, Severity.WARNING)
 
 
-def _models(options: argparse.Namespace) -> list[str]:
+def _models(options: Namespace) -> list[str]:
     """Return the files to look at, each once."""
     if options.changed is None:
         if not options.models:
@@ -94,7 +94,7 @@ def _explanation(rule: Rule) -> Iterator[str]:
         yield from (f"        {line}" for line in example_lines(example.wrong or "(nothing)"))
 
 
-def asked_rules(options: argparse.Namespace, *, of_runs: bool) -> Mapping[str, Rule]:
+def asked_rules(options: Namespace, *, of_runs: bool) -> Mapping[str, Rule]:
     """Return the rules that options and the settings of the project choose, those of runs only where one is made."""
     select, ignore = settings(Path.cwd())
     chosen = Selection.of(options.select or select, (*ignore, *(options.ignore or ())))
@@ -108,7 +108,7 @@ def exit_code(found: Sequence[Finding], least: Severity) -> int:
 
 
 def write_logs(
-    options: argparse.Namespace,
+    options: Namespace,
     found: Mapping[str, Sequence[Finding]],
     asked: Mapping[str, Rule],
     least: Severity,

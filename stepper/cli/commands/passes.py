@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
+from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -31,7 +31,7 @@ from stepper.records import as_data
 from stepper.tensors.tolerances import Tolerance
 
 
-def execute(options: argparse.Namespace) -> int:
+def execute(options: Namespace) -> int:
     """Compile, run after each pass, report; 1 where a pass changes the results, else 0."""
     ensure_installed("stepper passes")
     model = opened_model(options)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 import csv
 import itertools
 import sys
+from argparse import Namespace
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
@@ -37,7 +37,7 @@ _MOST_IN_REPORT: Final = 10_000
 _DIGITS: Final = 8
 
 
-def execute(options: argparse.Namespace) -> int:
+def execute(options: Namespace) -> int:
     """Show what the addresses mean in the recording; 0."""
     chosen = [name for name in ("csv", "json", "npy") if getattr(options, name)]
     if len(chosen) > 1:
@@ -69,7 +69,7 @@ def _ensure_there(recording: Recording, selections: list[ValueSelection], addres
 # --- text -----------------------------------------------------------------------------------------------------------
 
 
-def _print(selections: list[ValueSelection], options: argparse.Namespace) -> None:
+def _print(selections: list[ValueSelection], options: Namespace) -> None:
     titled = len(selections) > 1 or not selections[0].is_single or bool(selections[0].computed_by)
     unrecorded: list[str] = []
     for selection in selections:
@@ -114,7 +114,7 @@ def _ends(selection: ValueSelection, *, statistics: bool) -> tuple[list[Recorded
     return [*first, *last], rest - len(last), is_whole
 
 
-def _value_lines(found: RecordedValue, options: argparse.Namespace) -> list[str]:
+def _value_lines(found: RecordedValue, options: Namespace) -> list[str]:
     width = output_width() - 2
     if found.value is None:
         return titled_lines(found.at, [_summary_text(found.statistics(), options.digits)], width)
@@ -127,7 +127,7 @@ def _summary_text(summary: Summary, digits: int | None) -> str:
     return f"{form_text(summary)}  {'  '.join(numbers)}"
 
 
-def _table(shown: list[RecordedValue], options: argparse.Namespace) -> list[list[str]]:
+def _table(shown: list[RecordedValue], options: Namespace) -> list[list[str]]:
     """Return statistics, one line a moment; the first group has the heading, too."""
     rows = [["@", "type", *RECORDED]]
     for found in shown:
@@ -150,7 +150,7 @@ def _how_to_record(names: list[str]) -> str:
 # --- JSON and CSV ---------------------------------------------------------------------------------------------------
 
 
-def _report(selection: ValueSelection, options: argparse.Namespace) -> dict[str, Any]:
+def _report(selection: ValueSelection, options: Namespace) -> dict[str, Any]:
     walk = selection.walk(statistics=options.stats)
     moments = [_moment(found, options) for found in itertools.islice(walk, _MOST_IN_REPORT)]
     more = sum(1 for _ in walk)
@@ -158,7 +158,7 @@ def _report(selection: ValueSelection, options: argparse.Namespace) -> dict[str,
     return {**report, "computed_by": selection.computed_by} if selection.computed_by else report
 
 
-def _moment(found: RecordedValue, options: argparse.Namespace) -> dict[str, Any]:
+def _moment(found: RecordedValue, options: Namespace) -> dict[str, Any]:
     numbers = [number for number in found.numbers if number is not None]
     report: dict[str, Any] = {"iterations": numbers, "tick": found.tick}
     if options.stats or found.value is None:
@@ -168,7 +168,7 @@ def _moment(found: RecordedValue, options: argparse.Namespace) -> dict[str, Any]
     return report | tensor_json(found.value) | ({"recorded_as": found.source} if found.source else {})
 
 
-def _write_rows(selections: list[ValueSelection], options: argparse.Namespace) -> None:
+def _write_rows(selections: list[ValueSelection], options: Namespace) -> None:
     """Write rows element by element, or of statistics moment by moment."""
     columns = ["type", "shape", *RECORDED] if options.stats else ["index", "value"]
     heading = ["address", "at", "tick", *columns]
@@ -214,7 +214,7 @@ def _ensure_recorded(found: RecordedValue, selection: ValueSelection) -> None:
 # --- .npy -----------------------------------------------------------------------------------------------------------
 
 
-def _write_array(selections: list[ValueSelection], options: argparse.Namespace, target: OutputFile) -> None:
+def _write_array(selections: list[ValueSelection], options: Namespace, target: OutputFile) -> None:
     """Write one array as it is read: the value of one moment, of several along a new first dimension."""
     if options.stats or len(selections) != 1:
         names = ", ".join(selection.name for selection in selections[:5])

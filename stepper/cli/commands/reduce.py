@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from stepper.terminal import say
 from stepper.wording import counted
 
 
-def execute(options: argparse.Namespace) -> int:
+def execute(options: Namespace) -> int:
     """Reduce and write; FINDING where there is a fault, 0 where there is none, INTERRUPTED after Ctrl+C."""
     condition = _condition(options)
     model = opened_model(options)
@@ -70,7 +70,7 @@ def execute(options: argparse.Namespace) -> int:
     return INTERRUPTED if found.is_interrupted else FINDING
 
 
-def _condition(options: argparse.Namespace) -> FaultCondition | None:
+def _condition(options: Namespace) -> FaultCondition | None:
     given = [options.break_spec is not None, options.error, options.reference is not None]
     if sum(given) > 1:
         raise UsageError("one fault at a time: --break, --error or --differs")
@@ -93,7 +93,7 @@ def _show(progress: ReductionProgress) -> None:
     show_progress(f"{left} left, {counted(progress.trials, 'trial')}, {progress.seconds:.0f} s")
 
 
-def _nothing(options: argparse.Namespace) -> int:
+def _nothing(options: Namespace) -> int:
     if options.json:
         print_json({"model": options.model, "fault": None, "reduced": None})
     else:
@@ -101,7 +101,7 @@ def _nothing(options: argparse.Namespace) -> int:
     return 0
 
 
-def _data(options: argparse.Namespace, found: Reduction, files: tuple[str, ...]) -> dict[str, Any]:
+def _data(options: Namespace, found: Reduction, files: tuple[str, ...]) -> dict[str, Any]:
     before, after = found.operations
     return {
         "model": options.model,
@@ -119,7 +119,7 @@ def _data(options: argparse.Namespace, found: Reduction, files: tuple[str, ...])
     }
 
 
-def _report(options: argparse.Namespace, found: Reduction, files: tuple[str, ...]) -> None:
+def _report(options: Namespace, found: Reduction, files: tuple[str, ...]) -> None:
     before, after = found.operations
     say(fault_text(found.fault))
     end = "nothing more goes" if found.is_smallest else "interrupted" if found.is_interrupted else "time is up"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import signal
 import sys
+from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from stepper.recording import Recorder
 
 
-def execute(options: argparse.Namespace) -> int:
+def execute(options: Namespace) -> int:
     """Run, write, report; 0 if all went well, 1 where a break was hit."""
     if options.json and options.outputs == "-":
         raise UsageError("--json and --outputs - both write to stdout; choose a file for the outputs")
@@ -75,7 +75,7 @@ def _together(troubles: list[OutputError]) -> OutputError:
     return OutputError("; ".join(str(one) for one in troubles))
 
 
-def _targets(options: argparse.Namespace) -> tuple[OutputFile | None, OutputFile | None]:
+def _targets(options: Namespace) -> tuple[OutputFile | None, OutputFile | None]:
     """Return where the outputs and the variables go; None for nowhere and for stdout.
 
     OutputError where a file of the run may not be written.
@@ -90,9 +90,7 @@ def _targets(options: argparse.Namespace) -> tuple[OutputFile | None, OutputFile
     return target, states_target(options, protected)
 
 
-def _write(
-    options: argparse.Namespace, target: OutputFile | None, arrays: Mapping[str, Array], *, wanted: bool
-) -> None:
+def _write(options: Namespace, target: OutputFile | None, arrays: Mapping[str, Array], *, wanted: bool) -> None:
     """Write arrays. What is wrong with their file is raised at the end: the report is printed before."""
     if wanted:
         try:
@@ -101,7 +99,7 @@ def _write(
             options.troubles.append(error)
 
 
-def _run(options: argparse.Namespace) -> Outputs:
+def _run(options: Namespace) -> Outputs:
     model = opened_model(options)
     inputs = bound_inputs(model, options)
     states = given_states(model, options)
@@ -118,14 +116,14 @@ def _run(options: argparse.Namespace) -> Outputs:
     return _to_the_end(machine, LoopLog(), recorder, options)
 
 
-def _resume(options: argparse.Namespace) -> Outputs:
+def _resume(options: Namespace) -> Outputs:
     recorder, log = resumed(options)
     machine = recorder.machine
     options.model, options.rules = str(machine.compiled.model.path), machine.rules.value
     return _to_the_end(machine, log, recorder, options)
 
 
-def _to_the_end(machine: Machine, log: LoopLog, recorder: Recorder | None, options: argparse.Namespace) -> Outputs:
+def _to_the_end(machine: Machine, log: LoopLog, recorder: Recorder | None, options: Namespace) -> Outputs:
     machine.observers = (log,)
     with Progress(machine, wanted=not options.quiet):
         if recorder is not None:
@@ -140,7 +138,7 @@ def _to_the_end(machine: Machine, log: LoopLog, recorder: Recorder | None, optio
     return collect(machine, log)
 
 
-def _report(options: argparse.Namespace, outputs: Outputs) -> dict[str, Any]:
+def _report(options: Namespace, outputs: Outputs) -> dict[str, Any]:
     return {
         "model": options.model,
         "rules": options.rules,
@@ -165,7 +163,7 @@ def _loop_json(loop: LoopSummary, model: str) -> dict[str, Any]:
     }
 
 
-def _print(options: argparse.Namespace, outputs: Outputs) -> None:
+def _print(options: Namespace, outputs: Outputs) -> None:
     data = sys.stderr if options.outputs == "-" else sys.stdout
     _print_tensors("outputs", outputs, data)
     if outputs.states:
@@ -206,7 +204,7 @@ def _loop_text(loop: LoopSummary) -> str:
 _RECORDING = ("record", "record_ops", "record_iters")
 
 
-def check_options(options: argparse.Namespace) -> None:
+def check_options(options: Namespace) -> None:
     """Raise UsageError where options contradict each other."""
     if options.resume is None:
         if options.model is None:
@@ -226,7 +224,7 @@ def check_options(options: argparse.Namespace) -> None:
         raise UsageError("--resume goes on as the recording began; it takes no other way of recording or running")
 
 
-def begun(machine: Machine, inputs: Sequence[Array], options: argparse.Namespace) -> Recorder | None:
+def begun(machine: Machine, inputs: Sequence[Array], options: Namespace) -> Recorder | None:
     """Return the recorder that the options ask for."""
     if options.trace is None:
         return None
@@ -236,7 +234,7 @@ def begun(machine: Machine, inputs: Sequence[Array], options: argparse.Namespace
     return record(machine, inputs, options.trace, what)
 
 
-def resumed(options: argparse.Namespace) -> tuple[Recorder, LoopLog]:
+def resumed(options: Namespace) -> tuple[Recorder, LoopLog]:
     """Return the recorder of the file to go on with, and what loops did before."""
     from stepper.recording import resume
 
@@ -245,7 +243,7 @@ def resumed(options: argparse.Namespace) -> tuple[Recorder, LoopLog]:
     return resume(options.resume, path, inputs, max_iterations=options.max_iterations, partner=partner)
 
 
-def protected_files_of(options: argparse.Namespace) -> ProtectedFiles:
+def protected_files_of(options: Namespace) -> ProtectedFiles:
     """Return the model of the recording to go on with, which the options need not name."""
     if options.resume is None:
         return ProtectedFiles()
@@ -255,7 +253,7 @@ def protected_files_of(options: argparse.Namespace) -> ProtectedFiles:
         return ProtectedFiles.of_model(recording.model_path(options.model_path))
 
 
-def origin(options: argparse.Namespace) -> tuple[Path, Mapping[str | int, Any] | None]:
+def origin(options: Namespace) -> tuple[Path, Mapping[str | int, Any] | None]:
     """Return the path of the model of the file to go on with, and the inputs that the options give (None: not any)."""
     from stepper.recording import open_recording
 
@@ -267,7 +265,7 @@ def origin(options: argparse.Namespace) -> tuple[Path, Mapping[str | int, Any] |
 
 
 @contextlib.contextmanager
-def reported_all_the_same(machine: Machine, options: argparse.Namespace) -> Iterator[None]:
+def reported_all_the_same(machine: Machine, options: Namespace) -> Iterator[None]:
     """Put off an error of a finished run until after its report (`options.troubles`)."""
     try:
         yield

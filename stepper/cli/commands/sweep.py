@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 import shlex
 import sys
 import tempfile
+from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -78,7 +78,7 @@ if TYPE_CHECKING:
     from stepper.ir.model import Layer, Model
 
 
-def execute(options: argparse.Namespace) -> int:
+def execute(options: Namespace) -> int:
     """Sweep, or show what a sweep has found. FINDING where anything shows; KeyboardInterrupt keeps what is done."""
     if is_sweep(options.model) or Path(options.model).suffix in RECORDING.suffixes:  # which says what it is, if not
         file = Path(options.model)
@@ -104,7 +104,7 @@ def execute(options: argparse.Namespace) -> int:
     return _report(options, file)
 
 
-def _refuse_of_a_sweep(options: argparse.Namespace) -> None:
+def _refuse_of_a_sweep(options: Namespace) -> None:
     """Raise UsageError for what a file of results cannot be asked: it would be taken to have no effect."""
     given = (
         ("--break", options.breaks),
@@ -124,7 +124,7 @@ def _show(progress: SweepProgress) -> None:
     show_progress(progress_text(progress))
 
 
-def _report(options: argparse.Namespace, file: Path) -> int:
+def _report(options: Namespace, file: Path) -> int:
     about, rows = read_about(file), read_rows(file)
     found = summary(rows, about.count)
     data = {
@@ -149,7 +149,7 @@ def row_data(stored: StoredRow) -> dict[str, Any]:
     return {"number": stored.number, **data}
 
 
-def _open(file: Path, options: argparse.Namespace) -> int:
+def _open(file: Path, options: Namespace) -> int:
     """Open the debugger on an input, as `stepper MODEL` does; or the table, and what is chosen there, until it is left.
 
     UsageError where there is no terminal.
@@ -183,7 +183,7 @@ def _open(file: Path, options: argparse.Namespace) -> int:
                 return code
 
 
-def _debug(file: Path, number: int, options: argparse.Namespace) -> int:
+def _debug(file: Path, number: int, options: Namespace) -> int:
     from stepper.cli.commands import tui  # few ask for it
     from stepper.cli.parser import parsed
 
@@ -199,7 +199,7 @@ _NAN: Final = "nan"
 class AskedSweep:
     """A sweep that options ask for: its job, its inputs and where they are done. Nothing has run yet."""
 
-    def __init__(self, options: argparse.Namespace) -> None:
+    def __init__(self, options: Namespace) -> None:
         """Check everything that can be known before: raises what wrong options and models raise."""
         model = opened_model(options)
         _check_together(options)
@@ -214,7 +214,7 @@ class AskedSweep:
         self.protected = protected_files(options)
 
 
-def _check_together(options: argparse.Namespace) -> None:
+def _check_together(options: Namespace) -> None:
     asked = [name for name, given in (("--break", options.breaks), ("--check", options.check)) if given]
     asked += ["--with"] if options.reference is not None else []
     if len(asked) > 1:
@@ -241,7 +241,7 @@ def _check_together(options: argparse.Namespace) -> None:
         raise UsageError("--open is for the file of a sweep: stepper sweep sweep.sqlite --open 17")
 
 
-def _inputs(options: argparse.Namespace) -> list[SweepInput]:
+def _inputs(options: Namespace) -> list[SweepInput]:
     if options.patterns:
         return files_inputs(options.patterns, leading_axis=options.leading_axis)
     if options.random:
@@ -251,11 +251,11 @@ def _inputs(options: argparse.Namespace) -> list[SweepInput]:
     return called_inputs(options.count)
 
 
-def _job(options: argparse.Namespace, model: Model) -> SweepJob:
+def _job(options: Namespace, model: Model) -> SweepJob:
     if any(text.startswith("*=") for text in options.input):
         raise UsageError("--input '*=...' gives all runs the same values; --random N gives each its own")
     parameters = model.graph.parameters
-    fixed = given_inputs(model, argparse.Namespace(input=options.input, inputs=None, shape=options.shape))
+    fixed = given_inputs(model, Namespace(input=options.input, inputs=None, shape=options.shape))
     shapes = given_texts(model, [], None, options.shape)[1]
     reader = InputReader(
         folder=str(Path.cwd()),
@@ -327,7 +327,7 @@ def _standing_for(parameter: Layer) -> Array:
     return np.broadcast_to(np.zeros((), element_type.dtype), [one.least for one in dimensions])
 
 
-def _kept_options(options: argparse.Namespace) -> SweepOptions:
+def _kept_options(options: Namespace) -> SweepOptions:
     given = {name: getattr(options, name) for name in SweepOptions.__struct_fields__}
     return convert({name: value for name, value in given.items() if value is not None}, SweepOptions)
 

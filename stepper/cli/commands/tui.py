@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
+from argparse import Namespace
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, closing, nullcontext
 from pathlib import Path
@@ -19,11 +19,11 @@ from stepper.errors import InputError, UsageError
 if TYPE_CHECKING:
     from stepper.debug.debugger import Debugger
     from stepper.element_types import Array
-    from stepper.integrations.dap.visits import EditorPort
+    from stepper.integrations.dap.joining import RunPort
     from stepper.ir.model import Model
 
 
-def execute(options: argparse.Namespace) -> int:
+def execute(options: Namespace) -> int:
     """Open the application, where inputs are missing or do not fit on the screen for them; 0 when the user leaves.
 
     UsageError where there is no terminal.
@@ -41,7 +41,7 @@ def execute(options: argparse.Namespace) -> int:
         return _open(options, editors)  # the application enables the collector when it has all that stays
 
 
-def _editors(options: argparse.Namespace) -> AbstractContextManager[EditorPort | None]:
+def _editors(options: Namespace) -> AbstractContextManager[RunPort | None]:
     """Return the port on which editors join the run, for as long as the application is open; None without one."""
     if options.dap is None:
         return nullcontext()
@@ -50,7 +50,7 @@ def _editors(options: argparse.Namespace) -> AbstractContextManager[EditorPort |
     return closing(RunPort(options.dap))
 
 
-def _open(options: argparse.Namespace, editors: EditorPort | None) -> int:
+def _open(options: Namespace, editors: RunPort | None) -> int:
     lines = [f"source {options.script}"] if options.script else []
     lines += [f"run-to {options.at}"] if options.at else []
     from tui import launch  # here, as what is wrong with the options is said without waiting for textual
@@ -103,7 +103,7 @@ def _open(options: argparse.Namespace, editors: EditorPort | None) -> int:
 
 
 def _all_inputs(
-    model: Model, options: argparse.Namespace, texts: Mapping[int, str], kept: Mapping[str | int, Any]
+    model: Model, options: Namespace, texts: Mapping[int, str], kept: Mapping[str | int, Any]
 ) -> dict[int, Array] | None:
     """Return the inputs by position; None where one is missing or does not fit. Reads files if none is missing.
 
@@ -120,7 +120,7 @@ def _all_inputs(
         return None
 
 
-def _compared(debugger: Debugger, options: argparse.Namespace) -> Debugger:
+def _compared(debugger: Debugger, options: Namespace) -> Debugger:
     """Return the debugger with the reference that the options name."""
     put_reference(debugger, options)
     return debugger

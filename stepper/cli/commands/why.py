@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
+from argparse import Namespace
 
 from stepper.cli.debuggers import debugger_of, put_reference
 from stepper.cli.interruptions import Interruptions
@@ -16,7 +16,7 @@ from stepper.errors import StepperError
 from stepper.terminal import say
 
 
-def execute(options: argparse.Namespace) -> int:
+def execute(options: Namespace) -> int:
     """Run the model, and answer. Ctrl+C ends the search early: what was found by then is the answer, and says so."""
     debugger = debugger_of(options)
     put_reference(debugger, options)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
 import re
+from argparse import Namespace
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final
@@ -21,7 +21,7 @@ _DIGITS: Final = re.compile(r"([0-9]+)")
 _WANTED: Final = "expected their number, FILE.npz, a folder or pattern of .npz files, or INPUT=SPEC[:axisN[:LENGTH]]"
 
 
-def put_calls(model: Model, options: argparse.Namespace, *, some: bool = False) -> Model:
+def put_calls(model: Model, options: Namespace, *, some: bool = False) -> Model:
     """Return the model as the options have it called; itself where they say nothing of calls.
 
     The values of its inputs that are parts of calls are then the `call_inputs` of the options. With `some`, of a model
@@ -46,7 +46,7 @@ def put_calls(model: Model, options: argparse.Namespace, *, some: bool = False) 
     return found
 
 
-def check_carried(models: Iterable[Model], options: argparse.Namespace) -> None:
+def check_carried(models: Iterable[Model], options: Namespace) -> None:
     """Raise UsageError for a pair of --carry that none of these models has."""
     for text in getattr(options, "carry", []):
         output, input = _carried(text)
@@ -57,7 +57,7 @@ def check_carried(models: Iterable[Model], options: argparse.Namespace) -> None:
             raise UsageError(f"--carry {text}: {reason}")
 
 
-def files_of_calls(options: argparse.Namespace) -> ProtectedFiles:
+def files_of_calls(options: Namespace) -> ProtectedFiles:
     """Return the files from which calls are read."""
     found = ProtectedFiles()
     for text in getattr(options, "calls", []):
@@ -69,7 +69,7 @@ def files_of_calls(options: argparse.Namespace) -> ProtectedFiles:
     return found
 
 
-def _is_of_case(options: argparse.Namespace) -> bool:
+def _is_of_case(options: Namespace) -> bool:
     """Return True if no word of the calls was given by the user: they are those of a case."""
     case = getattr(options, "case", None)
     if case is None:

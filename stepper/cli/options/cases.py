@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
+from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -17,7 +17,7 @@ _ALONE: Final = ["1"]
 """Words of --calls that have the last call of a case run, without those before it."""
 
 
-def put_case(options: argparse.Namespace) -> None:
+def put_case(options: Namespace) -> None:
     """Put the files of a case in the place of the folder that was named as the model, and of what was not named.
 
     Raises what reading a case raises, and InputError for a case without a model.
@@ -45,7 +45,7 @@ def put_case(options: argparse.Namespace) -> None:
         options.reference_precision = None if case.facts is None else case.facts.precision
 
 
-def _opens_as_loop(case: Case, options: argparse.Namespace) -> bool:
+def _opens_as_loop(case: Case, options: Namespace) -> bool:
     """Have the calls of a case made, where it has some and nothing else is asked for."""
     asked = getattr(options, "calls", None)
     if case.calls is None or asked not in ([], _ALONE):

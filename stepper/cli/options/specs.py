@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 import shlex
 import sys
+from argparse import Namespace
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -42,7 +42,7 @@ Shape = tuple[int, ...]
 EVERYTHING_ELSE: Final = "*"
 
 
-def given_inputs(model: Model, options: argparse.Namespace) -> dict[str | int, Any]:
+def given_inputs(model: Model, options: Namespace) -> dict[str | int, Any]:
     """Return arrays by position from the options; an `--input` goes before the same key of `--inputs`.
 
     UsageError for an input that has its value from `--calls` and is given as well.
@@ -82,7 +82,7 @@ def without(other: Model, model: Model, specs: list[str]) -> list[str]:
     return [text for text in specs if _is_of(model, text) or not _is_of(other, text)]
 
 
-def inputs_of_other(other: Model, model: Model, options: argparse.Namespace) -> dict[int, Array]:
+def inputs_of_other(other: Model, model: Model, options: Namespace) -> dict[int, Array]:
     """Return the inputs of a model beside another one, by position, that it does not share with that one.
 
     They are its parts of calls, and each `--input` of a name that it alone has.
@@ -123,7 +123,7 @@ def _check_shapes(parameters: tuple[Layer, ...], fixed: Mapping[int, Shape], fou
             )
 
 
-def given_states(model: Model, options: argparse.Namespace) -> dict[str, Any]:
+def given_states(model: Model, options: Namespace) -> dict[str, Any]:
     """Return values by variable from the options; a `--state` goes before the same key of `--states`.
 
     UsageError for what is not a variable, which lists those that there are.
@@ -144,7 +144,7 @@ def given_states(model: Model, options: argparse.Namespace) -> dict[str, Any]:
     return found
 
 
-def bound_inputs(model: Model, options: argparse.Namespace, kept: Mapping[str | int, Any] | None = None) -> list[Array]:
+def bound_inputs(model: Model, options: Namespace, kept: Mapping[str | int, Any] | None = None) -> list[Array]:
     """Return one array for each Parameter; `kept` are by position, for those that the options do not give.
 
     MissingInputs names the options that give them.
@@ -245,7 +245,7 @@ OPTIONS_WITH_A_PATH: Final = frozenset((*_FILES, *_MODELS, "extension"))
 """Options whose whole value may be a path."""
 
 
-def protected_files(options: argparse.Namespace) -> ProtectedFiles:
+def protected_files(options: Namespace) -> ProtectedFiles:
     """Return all files that a command with these options reads, or keeps a session in; opens none."""
     found = ProtectedFiles()
     for name, what in _MODELS.items():
@@ -271,7 +271,7 @@ def protected_files(options: argparse.Namespace) -> ProtectedFiles:
     return found + _files_of_case(options)
 
 
-def _files_of_case(options: argparse.Namespace) -> ProtectedFiles:
+def _files_of_case(options: Namespace) -> ProtectedFiles:
     """Return the files of a case that stands in place of the model: what the application got is one of them."""
     case, found = getattr(options, "case", None), ProtectedFiles()
     for path in () if case is None else case.files:
@@ -279,7 +279,7 @@ def _files_of_case(options: argparse.Namespace) -> ProtectedFiles:
     return found
 
 
-def opened_model(options: argparse.Namespace, path: str | None = None) -> Model:
+def opened_model(options: Namespace, path: str | None = None) -> Model:
     """Return the model that is named (or another one); converted where it is not an IR, with a message on stderr.
 
     Where the options say so it is the loop over its calls.
@@ -300,12 +300,12 @@ def opened_model(options: argparse.Namespace, path: str | None = None) -> Model:
     return model
 
 
-def choices_of(options: argparse.Namespace) -> dict[str, str]:
+def choices_of(options: Namespace) -> dict[str, str]:
     """Return the engines for patterns. UsageError for what is not PATTERN=ENGINE."""
     return dict(_choice(text) for text in options.engine_for)
 
 
-def partner_of(options: argparse.Namespace, model: Model) -> OpenVINOPartner:
+def partner_of(options: Namespace, model: Model) -> OpenVINOPartner:
     """Return who computes what. UsageError for contradictions, and for a pattern that fits nothing in the model."""
     choices = choices_of(options)
     partner = OpenVINOPartner(options.engine, choices, runtime_of(options))
@@ -315,23 +315,23 @@ def partner_of(options: argparse.Namespace, model: Model) -> OpenVINOPartner:
     return partner
 
 
-def is_usual(options: argparse.Namespace) -> bool:
+def is_usual(options: Namespace) -> bool:
     """Return True if the options leave it to numpy to compute, and to OpenVINO only what has no kernel."""
     return options.engine == NUMPY and not (options.engine_for or options.device or options.precision)
 
 
-def fallback_of(options: argparse.Namespace, engine: str = NUMPY) -> OpenVINOPartner:
+def fallback_of(options: Namespace, engine: str = NUMPY) -> OpenVINOPartner:
     """Return the partner for operations without a kernel where numpy computes all others; on the CPU, in f32."""
     return OpenVINOPartner(engine, runtime=Runtime(extensions=options.extension, timeout=options.timeout))
 
 
-def runtime_of(options: argparse.Namespace) -> Runtime:
+def runtime_of(options: Namespace) -> Runtime:
     """OpenVINO as the options describe it; not imported yet."""
     extensions = getattr(options, "extension", ())
     return Runtime(options.device or "CPU", options.precision or "f32", extensions, timeout=options.timeout)
 
 
-def ensure_no_device(options: argparse.Namespace, advice: str) -> None:
+def ensure_no_device(options: Namespace, advice: str) -> None:
     """Raise UsageError for a device or a precision where OpenVINO has nothing to compute."""
     for name, given in (("--device", options.device), ("--precision", options.precision)):
         if given:

@@ -54,6 +54,8 @@ class RequestKind(Record, eq=False):
     needs_run: bool = True
 
 
+Body = dict[str, Any]
+"""Of an answer."""
 REQUESTS: Final[dict[str, RequestKind]] = {}
 """All requests, by name."""
 _Answer = TypeVar("_Answer", bound=Callable[..., Any])
@@ -112,7 +114,7 @@ _CAN: Final = (
 
 
 @request("initialize", arguments=InitializeArguments, needs_run=False)
-def _initialize(session: DapSession, arguments: InitializeArguments) -> dict[str, Any]:
+def _initialize(session: DapSession, arguments: InitializeArguments) -> Body:
     session.client = arguments
     filters = [
         {"filter": name, "label": label, "default": name in USUAL, "supportsCondition": is_of_a_loop(name)}
@@ -162,7 +164,7 @@ def _end(session: DapSession) -> None:
 
 
 @request("threads")
-def _threads(session: DapSession) -> dict[str, Any]:
+def _threads(session: DapSession) -> Body:
     return {"threads": [{"id": THREAD, "name": session.run.title if session.has_run else "no run yet"}]}
 
 
@@ -183,7 +185,7 @@ def _moves(name: str, verb: _Verb, *, goes_on: bool = False) -> None:
     """Register a request that is a verb of the debugger."""
 
     @request(name, moves=True)
-    def answer(session: DapSession) -> dict[str, Any]:
+    def answer(session: DapSession) -> Body:
         debugger = session.run.debugger
         session.move(lambda: verb(debugger), goes_on=goes_on)
         return {"allThreadsContinued": True}
@@ -210,7 +212,7 @@ def _step_in(session: DapSession, target_id: int | None = None) -> None:
 
 
 @request("stepInTargets")
-def _step_in_targets(session: DapSession, frame_id: int) -> dict[str, Any]:
+def _step_in_targets(session: DapSession, frame_id: int) -> Body:
     """Answer with the loops, and the sides of each If, that come next in the innermost frame."""
     run = session.run
     stack = run.debugger.machine.stack
@@ -238,7 +240,7 @@ def _restart_frame(session: DapSession, frame_id: int) -> None:
 
 
 @request("gotoTargets")
-def _goto_targets(session: DapSession, source: SourceArguments, line: int) -> dict[str, Any]:
+def _goto_targets(session: DapSession, source: SourceArguments, line: int) -> Body:
     """Answer with where a line is in time: in this iteration, and the next time that the run comes there."""
     run, offset = session.run, session.line_offset
     at = run.listing.nearest(line + offset) if is_source(source, run.source) else None
@@ -372,17 +374,17 @@ def _of_frame(run: DebuggedRun, text: str, frame: int | None) -> str:
 
 
 @request("setVariable")
-def _set_variable(session: DapSession, variables_reference: int, name: str, value: str) -> dict[str, Any]:
+def _set_variable(session: DapSession, variables_reference: int, name: str, value: str) -> Body:
     address = session.run.variables.address(variables_reference, name)
     return _set(session, address, value)
 
 
 @request("setExpression")
-def _set_expression(session: DapSession, expression: str, value: str, frame_id: int | None = None) -> dict[str, Any]:
+def _set_expression(session: DapSession, expression: str, value: str, frame_id: int | None = None) -> Body:
     return _set(session, address_in(session.run, _line(expression), frame_id), value)
 
 
-def _set(session: DapSession, address: str, value: str) -> dict[str, Any]:
+def _set(session: DapSession, address: str, value: str) -> Body:
     """Put another value there, which begins a branch of the run."""
     run = session.run
     before = run.debugger.branches.title
@@ -395,7 +397,7 @@ def _set(session: DapSession, address: str, value: str) -> dict[str, Any]:
     return as_dict(_value(run, address, None), value=True)
 
 
-def as_dict(shown: ShownResult, *, value: bool) -> dict[str, Any]:
+def as_dict(shown: ShownResult, *, value: bool) -> Body:
     """Return a value as the answer of a request that sets it: there the result is called so."""
     found = {"value" if value else "result": shown.result, "variablesReference": shown.variables_reference}
     return {**found, "type": shown.type}
@@ -405,7 +407,7 @@ def as_dict(shown: ShownResult, *, value: bool) -> dict[str, Any]:
 
 
 @request("completions")
-def _completions(session: DapSession, text: str, column: int) -> dict[str, Any]:
+def _completions(session: DapSession, text: str, column: int) -> Body:
     """Answer with the commands that fit, and with the names that do."""
     run = session.run
     column = max(column - (1 if session.client.columns_start_at1 else 0), 0)
@@ -427,14 +429,12 @@ _SECONDS = 20.0
 """Seconds that a check may take while a client waits."""
 
 
-def _shown(found: list[ShownBreakpoint]) -> dict[str, Any]:
+def _shown(found: list[ShownBreakpoint]) -> Body:
     return {"breakpoints": found}
 
 
 @request("setBreakpoints")
-def _set_lines(
-    session: DapSession, source: SourceArguments, breakpoints: Sequence[LineBreakpoint] = ()
-) -> dict[str, Any]:
+def _set_lines(session: DapSession, source: SourceArguments, breakpoints: Sequence[LineBreakpoint] = ()) -> Body:
     run = session.run
     if not is_source(source, run.source):
         where = run.source.path or f"the source '{run.source.name}'"
@@ -444,7 +444,7 @@ def _set_lines(
 
 
 @request("breakpointLocations")
-def _locations(session: DapSession, source: SourceArguments, line: int, end_line: int | None = None) -> dict[str, Any]:
+def _locations(session: DapSession, source: SourceArguments, line: int, end_line: int | None = None) -> Body:
     run, offset = session.run, session.line_offset
     if not is_source(source, run.source):
         return {"breakpoints": []}
@@ -454,14 +454,14 @@ def _locations(session: DapSession, source: SourceArguments, line: int, end_line
 
 
 @request("setFunctionBreakpoints")
-def _set_names(session: DapSession, breakpoints: list[NamedBreakpoint]) -> dict[str, Any]:
+def _set_names(session: DapSession, breakpoints: list[NamedBreakpoint]) -> Body:
     return _shown(session.run.breakpoints.set_names(breakpoints))
 
 
 @request("setExceptionBreakpoints")
 def _set_exceptions(
     session: DapSession, filters: Sequence[str] = (), filter_options: Sequence[ExceptionOption] = ()
-) -> dict[str, Any]:
+) -> Body:
     return _shown(session.run.breakpoints.set_exceptions(filters, filter_options, lambda: _findings(session.run)))
 
 
@@ -472,9 +472,7 @@ def _findings(run: DebuggedRun) -> Iterable[Finding]:
 
 
 @request("dataBreakpointInfo")
-def _value_question(
-    session: DapSession, name: str, variables_reference: int = 0, frame_id: int | None = None
-) -> dict[str, Any]:
+def _value_question(session: DapSession, name: str, variables_reference: int = 0, frame_id: int | None = None) -> Body:
     run = session.run
     try:
         if variables_reference:
@@ -490,12 +488,12 @@ def _value_question(
 
 
 @request("setDataBreakpoints")
-def _set_values(session: DapSession, breakpoints: list[ValueBreakpoint]) -> dict[str, Any]:
+def _set_values(session: DapSession, breakpoints: list[ValueBreakpoint]) -> Body:
     return _shown(session.run.breakpoints.set_values(breakpoints))
 
 
 @request("stackTrace")
-def _stack_trace(session: DapSession, start_frame: int | None = None, levels: int | None = None) -> dict[str, Any]:
+def _stack_trace(session: DapSession, start_frame: int | None = None, levels: int | None = None) -> Body:
     run, offset = session.run, session.line_offset
     frames = shown_frames(run.debugger, run.listing, run.source)
     start = max(start_frame or 0, 0)
@@ -506,7 +504,7 @@ def _stack_trace(session: DapSession, start_frame: int | None = None, levels: in
 
 
 @request("scopes")
-def _scopes(session: DapSession, frame_id: int) -> dict[str, Any]:
+def _scopes(session: DapSession, frame_id: int) -> Body:
     return {"scopes": session.run.variables.scopes(frame_id - 1)}
 
 
@@ -517,7 +515,7 @@ def _variables(
     filter: Literal["indexed", "named"] | None = None,
     start: int | None = None,
     count: int | None = None,
-) -> dict[str, Any]:
+) -> Body:
     variables = session.run.variables
     if filter is not None and (filter == "indexed") != variables.is_indexed(variables_reference):
         return {"variables": []}
@@ -526,23 +524,23 @@ def _variables(
 
 
 @request("readMemory")
-def _read_memory(session: DapSession, memory_reference: str, count: int, offset: int = 0) -> dict[str, Any]:
+def _read_memory(session: DapSession, memory_reference: str, count: int, offset: int = 0) -> Body:
     data, missing = session.run.variables.memory(memory_reference, offset, count)
     return {"address": hex(max(offset, 0)), "data": data, "unreadableBytes": missing}
 
 
 @request("loadedSources")
-def _loaded_sources(session: DapSession) -> dict[str, Any]:
+def _loaded_sources(session: DapSession) -> Body:
     return {"sources": [session.run.source]}
 
 
 @request("source", arguments=SourceRequest)
-def _source(session: DapSession, _arguments: SourceRequest) -> dict[str, Any]:
+def _source(session: DapSession, _arguments: SourceRequest) -> Body:
     return {"content": session.run.text}
 
 
 @request("exceptionInfo")
-def _exception_info(session: DapSession) -> dict[str, Any]:
+def _exception_info(session: DapSession) -> Body:
     run = session.run
     stop = run.debugger.stop
     text = run.story
@@ -554,21 +552,21 @@ def _exception_info(session: DapSession) -> dict[str, Any]:
 
 
 @request("stepper/stop")
-def _stop(session: DapSession) -> dict[str, Any]:
+def _stop(session: DapSession) -> Body:
     """Answer with where the session stands: the number of a figure, the id of a box in it, a column's `data-goto`."""
-    found: dict[str, Any] = as_data(session.run.follower.stop())
+    found: Body = as_data(session.run.follower.stop())
     return found
 
 
 @request("stepper/figure")
-def _figure(session: DapSession, figure: int) -> dict[str, Any]:
+def _figure(session: DapSession, figure: int) -> Body:
     """Answer with a figure: SVG, and the addresses of its boxes by their ids."""
-    found: dict[str, Any] = as_data(session.run.follower.figure(figure))
+    found: Body = as_data(session.run.follower.figure(figure))
     return found
 
 
 @request("stepper/overview")
-def _overview(session: DapSession) -> dict[str, Any]:
+def _overview(session: DapSession) -> Body:
     """Answer with the overview of the run as HTML, without a script: columns have `data-goto`."""
     with session.working():
         return {"html": session.run.follower.overview()}

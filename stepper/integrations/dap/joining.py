@@ -15,7 +15,7 @@ from stepper.debug.debugger import Debugger
 from stepper.errors import UsageError
 from stepper.integrations.dap.adapter import Adapter, command_of
 from stepper.integrations.dap.answering import REQUESTS
-from stepper.integrations.dap.server import ClientPort, serve_streams
+from stepper.integrations.dap.server import ClientPort, Lead, serve_streams
 from stepper.integrations.dap.session import OpenedRun
 from stepper.integrations.dap.visits import RunHost, Visit, Visited
 
@@ -24,7 +24,7 @@ _LOOK: Final = 0.05
 _OTHER_MOVES: Final = "the application moves the run; pause it, or wait until it stands"
 
 
-class RunPort:
+class RunPort(Lead):
     """The port of an application; one editor at a time joins its run."""
 
     def __init__(self, port: int) -> None:
@@ -159,10 +159,7 @@ class RunPort:
         """Answer a message; in the thread of the run."""
         session, was_shared = adapter.session, adapter.session.is_shared
         self._debugger = debugger
-        if content is None:
-            adapter.resume()
-        else:
-            adapter.handle(content)
+        super().carry_out(adapter, content)
         if not session.is_shared:
             return Visited()
         if not was_shared:

@@ -9,7 +9,7 @@ import socket
 import struct
 import threading
 from collections.abc import Callable
-from typing import IO, Final, Protocol
+from typing import IO, Final
 
 import msgspec
 
@@ -45,37 +45,24 @@ _PATIENCE: Final = 5.0
 """Seconds in which a client that is not served says anything."""
 
 
-class Lead(Protocol):
-    """Who carries out what a client asks: whoever serves it, or an application that has the run as well."""
+class Lead:
+    """Who carries out what a client asks: whoever serves it; an application that has the run as well overrides it."""
 
     def joined(self, adapter: Adapter) -> None:
         """A client is there."""
 
     def carry_out(self, adapter: Adapter, content: bytes | None) -> None:
         """Answer a message; None: go on with the movement that was interrupted."""
-
-    def left(self, adapter: Adapter) -> None:
-        """The client is gone."""
-
-
-class _Direct:
-    """Carries out all in the thread that serves the client."""
-
-    def joined(self, adapter: Adapter) -> None:
-        """Nothing is to be done."""
-
-    def carry_out(self, adapter: Adapter, content: bytes | None) -> None:
-        """Answer at once."""
         if content is None:
             adapter.resume()
         else:
             adapter.handle(content)
 
     def left(self, adapter: Adapter) -> None:
-        """Nothing is to be done."""
+        """The client is gone."""
 
 
-_DIRECT: Final = _Direct()
+_DIRECT: Final = Lead()
 
 
 def serve_streams(

@@ -48,27 +48,3 @@ class RunHost(Protocol):
 
     def tell_editor(self, *, joined: bool) -> None:
         """An editor has come, or has left."""
-
-
-class EditorPort(Protocol):
-    """The port on which editors join, as the application sees it."""
-
-    @property
-    def number(self) -> int:
-        """The port."""
-        ...
-
-    def open(self, host: RunHost) -> None:
-        """Let editors in."""
-
-    def begins(self) -> None:
-        """The application begins to move the run; in the thread of that."""
-
-    def stands(self, failure: str = "") -> None:
-        """The application has done something with the run, which may have failed; in the thread of that."""
-
-    def leave_run(self) -> None:
-        """The run is over: end the session of the editor, and take out of the run what it has set there."""
-
-    def end_session(self, *, restarts: bool) -> None:
-        """End the session of the editor that is there; `restarts`: there will be another run, which it may join."""

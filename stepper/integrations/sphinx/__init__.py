@@ -22,4 +22,4 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("env-get-outdated", directive.outdated)
     app.connect("env-purge-doc", directive.purge)
     app.connect("env-merge-info", directive.merge)
-    return {"version": __version__, "env_version": 1, "parallel_read_safe": True, "parallel_write_safe": True}
+    return {"version": __version__, "env_version": __version__, "parallel_read_safe": True, "parallel_write_safe": True}

@@ -16,53 +16,29 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
-from stepper import __version__
 from stepper.errors import StepperError
 from stepper.integrations.documents.figure import DocumentFigure, DocumentKind, FigureCache, InlineFigures, asked, keys
 
 
-class FigureDocuments:
-    """Names of documents with figures, and of those with one that could not be drawn; `version` is ours."""
-
-    def __init__(self) -> None:
-        self.version = __version__
-        self.having: set[str] = set()
-        self.failed: set[str] = set()
-
-
-def documents_of(env: BuildEnvironment) -> FigureDocuments:
-    """Return those of an environment."""
-    if not hasattr(env, "stepper_documents"):
-        env.stepper_documents = FigureDocuments()
-    found: FigureDocuments = env.stepper_documents
+def failed_in(env: BuildEnvironment) -> set[str]:
+    """Return the names of the documents with a figure that could not be drawn."""
+    found: set[str] = vars(env).setdefault("stepper_failed", set())
     return found
 
 
-def outdated(
-    _app: Sphinx, env: BuildEnvironment, _added: Set[str], _changed: Set[str], _removed: Set[str]
-) -> list[str]:
-    """Return documents that are read again although no file of theirs changed.
-
-    That is where a figure could not be drawn, so that each build says so; and all, where they were drawn by another
-    version.
-    """
-    documents = documents_of(env)
-    found = documents.failed if documents.version == __version__ else documents.having
-    documents.version = __version__
-    return sorted(found)
+def outdated(_app: Sphinx, env: BuildEnvironment, *_documents: Set[str]) -> list[str]:
+    """Return documents that are read again although no file of theirs changed, so that each build says what failed."""
+    return sorted(failed_in(env))
 
 
 def purge(_app: Sphinx, env: BuildEnvironment, docname: str) -> None:
     """Forget a document that is read again or is gone."""
-    documents_of(env).having.discard(docname)
-    documents_of(env).failed.discard(docname)
+    failed_in(env).discard(docname)
 
 
 def merge(_app: Sphinx, env: BuildEnvironment, docnames: Iterable[str], other: BuildEnvironment) -> None:
     """Take what another process has read."""
-    read, names = documents_of(other), set(docnames)
-    documents_of(env).having |= read.having & names
-    documents_of(env).failed |= read.failed & names
+    failed_in(env).update(failed_in(other).intersection(docnames))
 
 
 _LOG: Final = logging.getLogger(__name__)
@@ -171,8 +147,6 @@ class StepperDirective(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """Return the figure; where it cannot be drawn, with the reason in its place, and a warning."""
-        documents = documents_of(self.env)
-        documents.having.add(self.env.docname)
         location = self.get_location()
         options = {name: value for name, value in self.options.items() if name not in _OF_FIGURES}
         folder, root = Path(self.env.doc2path(self.env.docname)).parent, Path(self.env.srcdir)
@@ -181,7 +155,7 @@ class StepperDirective(SphinxDirective):
             asked_for = asked(self.arguments[0].strip(), options, folder, root)
             picture = self._picture(asked_for)
         except StepperError as error:
-            documents.failed.add(self.env.docname)
+            failed_in(self.env).add(self.env.docname)
             warn(error, location)
             picture = told(error)
         self.set_source_info(picture)
