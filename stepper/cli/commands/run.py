@@ -11,6 +11,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TextIO
 
+from stepper.cli.debuggers import debugger_of
 from stepper.cli.npz_files import state_arrays, states_target, write_npz
 from stepper.cli.options.specs import (
     bound_inputs,
@@ -22,7 +23,7 @@ from stepper.cli.options.specs import (
 )
 from stepper.cli.presses import PRESSES
 from stepper.cli.printing import Progress
-from stepper.cli.values import as_json, excerpt, print_json
+from stepper.cli.values import as_json, excerpt, print_answer, print_json
 from stepper.element_types import Array
 from stepper.engine.compiler import compile_model
 from stepper.engine.frames import Every, place
@@ -40,7 +41,11 @@ from stepper.terminal import say
 from stepper.wording import counted
 
 if TYPE_CHECKING:
+    from stepper.debug.breakpoints.breakpoint import BreakDescription
+    from stepper.debug.debugger import Debugger
     from stepper.recording import Recorder
+
+    Begun = tuple[Debugger, Recorder | None, LoopLog]
 
 
 def execute(options: Namespace) -> int:
@@ -52,9 +57,7 @@ def execute(options: Namespace) -> int:
     options.troubles = []
     outputs: Outputs | None
     if options.breaks:
-        from stepper.cli import watched_run
-
-        outputs = watched_run.run(options)
+        outputs = _watched(options)
         if outputs is None:
             return FINDING
     else:
@@ -307,3 +310,85 @@ def interruptible(machine: Machine) -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, previous)
+
+
+if TYPE_CHECKING:
+    from stepper.recording import Recorder
+
+    Begun = tuple[Debugger, Recorder | None, LoopLog]
+
+
+def _watched(options: Namespace) -> Outputs | None:
+    """Return the outputs; None where a breakpoint stopped the run before its end, which is then reported."""
+    from stepper.debug.breakpoints.data_breakpoints import break_description  # few runs are watched
+
+    descriptions = [break_description(text) for text in options.breaks]
+    begin = _begun_watched if options.resume is None else _resumed_watched
+    debugger, recorder, log = begin(options, descriptions)
+    debugger.machine.observers = (log,)
+    with Progress(debugger.machine, wanted=not options.quiet):
+        stopped = _is_stopped(debugger) if recorder is None else _is_recording_stopped(debugger, recorder, options)
+    if not stopped:
+        return collect(debugger.machine, log)
+    _report_stop(debugger, recorder, options)
+    return None
+
+
+def _begun_watched(options: Namespace, breaks: Sequence[BreakDescription]) -> Begun:
+    debugger = debugger_of(options)
+    for description in breaks:
+        debugger.breakpoints.add(description)
+    # The file is made last, so that what is refused leaves none.
+    return debugger, begun(debugger.machine, debugger.inputs, options), LoopLog()
+
+
+def _resumed_watched(options: Namespace, breaks: Sequence[BreakDescription]) -> Begun:
+    from stepper.recording.recorder import resume_debugged
+
+    path, inputs = origin(options)
+    debugger, recorder, log = resume_debugged(
+        options.resume,
+        breaks,
+        path,
+        inputs,
+        max_iterations=options.max_iterations,
+        partner=partner_of(options, read(path)),
+    )
+    options.model, options.rules = str(debugger.model.path), debugger.machine.rules.value
+    return debugger, recorder, log
+
+
+def _is_stopped(debugger: Debugger) -> bool:
+    """Run; whether a breakpoint stopped it before the end."""
+    from stepper.debug.stop import Reason
+
+    try:
+        return debugger.continue_().reason is Reason.BREAK
+    except KeyboardInterrupt:
+        where = place(debugger.machine.stack)
+        raise KeyboardInterrupt(f"interrupted at {where}; no outputs were written") from None
+
+
+def _is_recording_stopped(debugger: Debugger, recorder: Recorder, options: Namespace) -> bool:
+    """Return the same of a run that is recorded; Ctrl+C ends it as it ends any recorded run."""
+    from stepper.debug.stop import Reason
+    from stepper.recording.recorder import continue_recorded, recorded
+
+    told_later = reported_all_the_same(debugger.machine, options)
+    is_paused_from_here = debugger.working()  # also before the run begins
+    with recorded(debugger, recorder), is_paused_from_here, interruptible(debugger.machine), told_later:
+        continue_recorded(debugger, recorder, for_good=True)
+    stop = debugger.stop
+    if stop.reason is Reason.PAUSED:
+        raise KeyboardInterrupt(f"interrupted at {stop.place}; {go_on_with(recorder)}")
+    return stop.reason is Reason.BREAK
+
+
+def _report_stop(debugger: Debugger, recorder: Recorder | None, options: Namespace) -> None:
+    """Print where and why it stopped."""
+    from stepper.commands.stop_answers import stop_data, stop_lines
+
+    data = {"model": options.model, "rules": options.rules, "break": stop_data(debugger)}
+    print_answer(options, data, stop_lines(debugger))
+    if recorder is not None:
+        say(f"recorded up to here; {go_on_with(recorder)}", file=sys.stderr)
