@@ -162,7 +162,7 @@ class StepperApp(App[int]):
         self._conflicts = () if keys is None else keys.conflicts
         self._wanted: tuple[int, int] | None = None
         self.look = Look() if look is None else look
-        self.state = State(model=name, editor="" if editors is None else f"dap {editors.number}")
+        self.state = State(model=name, editor=self._editor)
         self.runs = runs
         self.refusal: Exception | None = None
         """Why there is no debugger, where that ended the application."""

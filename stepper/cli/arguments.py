@@ -113,6 +113,9 @@ STATES: Final = group(
 )
 """Values for the model's variables (ReadValue, Assign), as an earlier run left them."""
 
+GIVEN: Final = group(INPUTS, CALLS, STATES)
+"""All that a run is given."""
+
 DEVICE: Final = group(
     option("--device", "NAME", "the device of OpenVINO: CPU (default), GPU.0, AUTO, ..."),
     choice("--precision", ("f32", "f16", "bf16"), "what OpenVINO is asked to compute in (f32)"),

@@ -12,10 +12,10 @@ from typing import Final, cast
 
 from stepper import __version__
 from stepper.cli.arguments import (
-    CALLS,
     DEBUGGING,
     DEVICE,
     ENGINE,
+    GIVEN,
     INPUTS,
     JSON,
     KEYS,
@@ -116,9 +116,7 @@ _command(
     "run a model and report its outputs and loops",
     "Run the whole model and report its outputs, and for each loop its iterations and what ended it.",
     option("model", "MODEL", MODEL_HELP, nargs="?"),
-    INPUTS,
-    CALLS,
-    STATES,
+    GIVEN,
     option("--outputs -o", "FILE.npz", "write the outputs there (- for stdout), in their order"),
     option("--save-states", "FILE.npz", "write the variables there as the run leaves them"),
     RULES,
@@ -151,9 +149,7 @@ _command(
     "Carry out commands on a run of the model, from a file or as they are typed; `help` among them lists them all. "
     "From a pipe the exit code is that of the first error, which names its line; --script - ends there.",
     MODEL,
-    INPUTS,
-    CALLS,
-    STATES,
+    GIVEN,
     option("--save-states", "FILE.npz", "write the variables there as they are when the debugger is left"),
     option("--script", "FILE", "commands from this file (- for stdin); the first one that fails ends it"),
     session(
@@ -178,9 +174,7 @@ _command(
     "one after another on a port of this machine. What the launch configuration of the editor does not say, these "
     "options do; its arguments have their names.",
     option("model", "MODEL", MODEL_HELP, nargs="?"),
-    INPUTS,
-    CALLS,
-    STATES,
+    GIVEN,
     repeated("--break", "SPEC", "a breakpoint from the start, as run --break takes it", dest="breaks"),
     option("--reference", "REFERENCE", "another model (.xml), a recorded run or an .npz to compare with"),
     DEBUGGING,
@@ -239,9 +233,7 @@ _command(
     "Inf are born, loops that do not end, states that are stuck, repeat or grow; and hold it against a reference. "
     "The gravest comes first, each finding with what shows it in the debugger.",
     MODEL,
-    INPUTS,
-    CALLS,
-    STATES,
+    GIVEN,
     RULES,
     ENGINE,
     open_sequences("their states are watched, too"),
@@ -294,9 +286,7 @@ _command(
         "an element (`h@7[0,3]`, an output's `NAME[0,3]`), or 'shape of ADDR', 'condition', 'end of LOOP', "
         "'11 iterations', 'where does x[3] go'",
     ),
-    INPUTS,
-    CALLS,
-    STATES,
+    GIVEN,
     RULES,
     ENGINE,
     open_sequences("their iterations are followed, too"),
@@ -321,9 +311,7 @@ _command(
         "came out), or for an .onnx: onnx (its reference evaluator), onnxruntime",
         dest="reference",
     ),
-    INPUTS,
-    CALLS,
-    STATES,
+    GIVEN,
     RULES,
     choice(
         "--engine",
@@ -470,9 +458,7 @@ def _export(command: Parser) -> None:
             "write nothing; exit with 1 where FILE (with --frames the folder DIR) is not what would be written",
         ),
         option("-o", "FILE", "write there (- for stdout, the default)", dest="output"),
-        INPUTS,
-        CALLS,
-        STATES,
+        GIVEN,
         RULES,
         ENGINE,
         open_sequences("their steps can be drawn"),
@@ -509,9 +495,7 @@ _command(
     "process with limits. The folder has the model, reproduce.py, test_reduced.py and REPORT.md (exit code 1; 0 "
     "where there is no such fault). Ctrl+C keeps the best so far.",
     MODEL,
-    INPUTS,
-    CALLS,
-    STATES,
+    GIVEN,
     option("-o --output", "DIR", "the folder for the smallest model and what shows it", required=True),
     option("--break", "SPEC", "the fault: the run stops there, as in run --break", dest="break_spec"),
     flag("--error", "the fault: the run ends in an error, or OpenVINO refuses the model or crashes"),
@@ -663,9 +647,7 @@ _command(
 )
 
 APPLICATION: Final = group(
-    INPUTS,
-    CALLS,
-    STATES,
+    GIVEN,
     option("--at", "ADDR", "begin where a breakpoint there would stop, such as h_next or my_loop@3"),
     option("--script", "FILE", "begin with the commands of this file"),
     flag("--no-run", "show the overview without running the model for it; c there runs it"),

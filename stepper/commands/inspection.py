@@ -102,8 +102,7 @@ def _memory(session: Session) -> Answer:
 
 def _marks(session: Session) -> Answer:
     lines = [f"{name}  tick {mark.tick}, branch {mark.branch}" for name, mark in session.marks.items()]
-    data = {name: {"tick": mark.tick, "branch": mark.branch} for name, mark in session.marks.items()}
-    return Answer(tuple(lines or ["no marks"]), {"marks": data})
+    return Answer(tuple(lines or ["no marks"]), {"marks": as_data(session.marks)})
 
 
 def branches(session: Session) -> Answer:
@@ -112,11 +111,7 @@ def branches(session: Session) -> Answer:
     lines = [line for branch, depth in _tree(found, "", 0) for line in _branch_lines(branch, depth)]
     data = [
         {
-            "name": branch.name,
-            "tick": branch.tick,
-            "place": branch.place,
-            "edited_at": list(branch.edited_at),
-            "present": branch.present,
+            **as_data(branch),
             "parent": branch.parent or None,
             "parted": branch.parted if branch.parent else None,
             "edits": [{"tick": tick, "text": text} for tick, text in branch.edits],
