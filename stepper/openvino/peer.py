@@ -2,7 +2,7 @@
 
     peer = OpenVINOPeer(model)                        # the model that is stepped through; openvino is imported here
     peer.run(machine_inputs)                          # the runtime's own run, with its fusions; outputs as in the file
-    peer.iterations(machine_inputs)                   # {(3,): 12, (3, 7): 40}: by the keys of the loops
+    peer.begin_counting(machine_inputs)()             # {(3,): 12, (3, 7): 40}: by the keys of the loops
     peer.operation(graph, layer)(*inputs)             # one operation: what it makes of the same inputs, nothing else
     peer.body(graph)(*parameters)                     # one iteration of a body (program.graph): Results in file order
 
@@ -323,18 +323,15 @@ class OpenVINOPeer:
         title = f"the model {excerpt(self.model.path.name)}"
         return self._text(text, title, "the model", seconds, runtime, kind=_as_called(self.model))
 
-    def iterations(self, inputs: Sequence[Array], *, seconds: float | None = None) -> Mapping[LoopKey, int]:
-        """Return how many iterations each loop ran in all its executions together; none where OpenVINO refuses that.
-
-        They are counted in a run of their own, for counting changes what OpenVINO may fuse. (What it says of a loop
-        before it is compiled is no count: passes may drop what a loop was to be sliced by.)
-        """
-        return self.begin_counting(inputs, seconds=seconds)()
-
     def begin_counting(
         self, inputs: Sequence[Array], *, seconds: float | None = None
     ) -> Callable[[], Mapping[LoopKey, int]]:
-        """Begin to count iterations, and return what waits for their numbers."""
+        """Begin to count iterations; return what waits for how many each loop ran in all its executions together.
+
+        There are none where OpenVINO refuses that. They are counted in a run of their own, for counting changes what
+        OpenVINO may fuse. (What it says of a loop before it is compiled is no count: passes may drop what a loop was to
+        be sliced by.)
+        """
         if (calls := self.model.calls) is not None:
             loops = [layer for layer in self.model.graph.layers if layer.is_over_calls]
             return lambda: {(loop.id,): calls.count for loop in loops}

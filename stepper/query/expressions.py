@@ -3,7 +3,7 @@
     parse("abs(x - prev(x)) < 1e-6").truth(scope)
     parse("h[0, :8]").evaluate(scope)
 
-A small grammar over numpy (expression_syntax), compiled once into closures (expression_compiler); nothing of a text is
+A small grammar over numpy (expression_syntax), compiled once into closures; nothing of a text is
 ever evaluated as Python. Functions: any all max min mean sum abs isnan isinf isfinite norm std argmax argmin of all
 elements; size rank shape dtype; prev(x) one iteration before, ref(x) in the reference run; `iter`.
 """

@@ -15,10 +15,18 @@ from stepper.records import Record
 
 if TYPE_CHECKING:
     from stepper.engine.program import CompiledModel, Program
-    from stepper.ir.model import Layer
+    from stepper.ir.model import Layer, Port
 
 MOST: Final = 200
 """Names that are listed at most."""
+
+
+def declared_form(port: Port) -> str:
+    """Return type and shape as the file declares them; empty where it does not."""
+    if port.element_type is None:
+        return ""
+    sizes = ",".join("?" if size < 0 else str(size) for size in port.dims)
+    return f"{element_types.name_of(port.element_type.dtype)}[{sizes}]"
 
 
 class NamedValue(Record, eq=False):
@@ -37,11 +45,7 @@ class NamedValue(Record, eq=False):
     @property
     def declared(self) -> str:
         """Type and shape as the file declares them; empty where it does not."""
-        port = self.layer.outputs[0]
-        if port.element_type is None:
-            return ""
-        sizes = ",".join("?" if size < 0 else str(size) for size in port.dims)
-        return f"{element_types.name_of(port.element_type.dtype)}[{sizes}]"
+        return declared_form(self.layer.outputs[0])
 
     @property
     def level(self) -> str:

@@ -34,7 +34,7 @@ def test_the_runtimes_own_run_has_our_outputs_and_iterations(name: str) -> None:
     model, inputs, _wanted = sample(name)
     peer, bound = OpenVINOPeer(model), stepper.bind_inputs(model, inputs)
     ours = stepper.run(model, inputs, rules="openvino")
-    assert sorted(peer.iterations(bound).values()) == sorted(loop.iterations for loop in ours.loops)
+    assert sorted(peer.begin_counting(bound)().values()) == sorted(loop.iterations for loop in ours.loops)
     for actual, (where, value) in zip(peer.run(bound), ours.items(), strict=True):
         assert_agrees(actual, value, where)
 
@@ -44,7 +44,7 @@ def test_loops_in_loops_are_counted_in_all(tmp_path: Path) -> None:
     inputs = some_values(model.graph)
     ours = stepper.run(model, dict(enumerate(inputs)))
     peer = OpenVINOPeer(model)
-    iterations = peer.iterations(inputs)
+    iterations = peer.begin_counting(inputs)()
     assert not peer.notes
     assert sorted(iterations.values()) == sorted(loop.iterations for loop in ours.loops)
     assert max(map(len, iterations)) == 2
@@ -54,7 +54,7 @@ def test_loops_in_loops_are_counted_in_all(tmp_path: Path) -> None:
 def test_loops_in_branches_are_counted_in_all(tmp_path: Path, many: bool, rounds: int) -> None:
     model = loops_in_branches().read(tmp_path)
     inputs = stepper.bind_inputs(model, {"many": many, "n": rounds, "x": np.float32(1.5)})
-    counted = OpenVINOPeer(model).iterations(inputs)
+    counted = OpenVINOPeer(model).begin_counting(inputs)()
     iterations = {key[-1:] if len(key) < 4 else key[-2:]: count for key, count in counted.items()}
     assert len(counted) == 3 and {key[1] for key in counted} == {"then_body"}
     ran = rounds if many else 0

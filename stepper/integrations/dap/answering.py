@@ -30,16 +30,16 @@ from stepper.integrations.dap.messages import (
     ShownCompletion,
     ShownResult,
     ShownTarget,
-    ShownVariable,
     SourceArguments,
     SourceRequest,
     ValueBreakpoint,
 )
 from stepper.integrations.dap.session import THREAD, DapSession, DebuggedRun
+from stepper.integrations.following import BodyFigure, FollowedStop
 from stepper.query.address_resolution import address_of
 from stepper.query.address_syntax import parse_address
 from stepper.query.expressions import parse
-from stepper.records import Record, as_data
+from stepper.records import Record
 
 
 class RequestKind(Record, eq=False):
@@ -306,7 +306,9 @@ def _value(run: DebuggedRun, text: str, frame: int | None) -> ShownResult:
     with run.debugger.working():
         value = parse(text).evaluate(StopScope(run.debugger.timeline, run.names, where))
     shown = run.variables.shown(text, value, _address(run, text, frame))
-    return _as_value(shown)
+    return ShownResult(
+        shown.value, shown.variables_reference, shown.type, shown.indexed_variables, shown.memory_reference
+    )
 
 
 def address_in(run: DebuggedRun, text: str, frame: int | None) -> str:
@@ -320,12 +322,6 @@ def address_in(run: DebuggedRun, text: str, frame: int | None) -> str:
     address = parse_address(text.strip())
     full = address_of(run.names.target(address, where), compiled)
     return str(replace(full, iterations=address.iterations, index=address.index))
-
-
-def _as_value(shown: ShownVariable) -> ShownResult:
-    return ShownResult(
-        shown.value, shown.variables_reference, shown.type, shown.indexed_variables, shown.memory_reference
-    )
 
 
 def _address(run: DebuggedRun, text: str, frame: int | None) -> str:
@@ -394,13 +390,8 @@ def _set(session: DapSession, address: str, value: str) -> Body:
         session.say(f"{run.debugger.branches.title}: `undo` takes it back, `branch original` leaves it")
     if session.client.supports_invalidated_event:
         session.after = lambda: session.send("invalidated", {"areas": ["all"]})
-    return as_dict(_value(run, address, None), value=True)
-
-
-def as_dict(shown: ShownResult, *, value: bool) -> Body:
-    """Return a value as the answer of a request that sets it: there the result is called so."""
-    found = {"value" if value else "result": shown.result, "variablesReference": shown.variables_reference}
-    return {**found, "type": shown.type}
+    shown = _value(run, address, None)
+    return {"value": shown.result, "variablesReference": shown.variables_reference, "type": shown.type}
 
 
 # --- completion -----------------------------------------------------------------------------------------------------
@@ -552,17 +543,15 @@ def _exception_info(session: DapSession) -> Body:
 
 
 @request("stepper/stop")
-def _stop(session: DapSession) -> Body:
+def _stop(session: DapSession) -> FollowedStop:
     """Answer with where the session stands: the number of a figure, the id of a box in it, a column's `data-goto`."""
-    found: Body = as_data(session.run.follower.stop())
-    return found
+    return session.run.follower.stop()
 
 
 @request("stepper/figure")
-def _figure(session: DapSession, figure: int) -> Body:
+def _figure(session: DapSession, figure: int) -> BodyFigure:
     """Answer with a figure: SVG, and the addresses of its boxes by their ids."""
-    found: Body = as_data(session.run.follower.figure(figure))
-    return found
+    return session.run.follower.figure(figure)
 
 
 @request("stepper/overview")

@@ -19,7 +19,6 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from stepper import element_types
 from stepper.debug.debugger import Debugger
 from stepper.debug.inspection.views import FrameView, LevelView, frame_views
 from stepper.engine.loops import Role, Roles, roles_of, without_effect
@@ -28,8 +27,9 @@ from stepper.errors import OutputError, UsageError
 from stepper.files.kinds import FileKind
 from stepper.files.output import OutputFile, ProtectedFiles
 from stepper.integrations.dap.messages import ShownFrame, ShownSource, SourceArguments
-from stepper.ir.model import Body, InputMapping, Layer, Model, Port, Source
+from stepper.ir.model import Body, InputMapping, Layer, Model, Source
 from stepper.query.address_resolution import SIDE_NAMES, layer_address, unique_name
+from stepper.query.known_names import declared_form
 from stepper.records import Record
 from stepper.wording import excerpt, printable
 
@@ -135,7 +135,7 @@ class ModelListing:
         for layer in program.graph.parameters:
             if program.path:  # those of the model have their values from the start
                 self._place(program, layer, None)
-            form = _form(layer.outputs[0])
+            form = declared_form(layer.outputs[0])
             parts = (comments.get(layer.id, ""), form, f"line {layer.line}")
             self._add(depth, f"{self._name(program, layer)} = Parameter()  # {_joined(parts)}")
         for index, operation in enumerate(program.operations):
@@ -149,7 +149,7 @@ class ModelListing:
         arguments = ", ".join(self._argument(program, source) for source in program.graph.sources[layer.id])
         text = f"{self._name(program, layer)} = {layer.type}({arguments})"
         if not operation.plans:
-            form = _form(layer.outputs[0]) if layer.outputs else ""
+            form = declared_form(layer.outputs[0]) if layer.outputs else ""
             self._add(depth, f"{text}  # {_joined((form, f'line {layer.line}'))}")
             return
         self._add(depth, f"{text}:  # line {layer.line}")
@@ -227,14 +227,6 @@ class ModelListing:
 
     def _add(self, depth: int, text: str) -> None:
         self.lines.append(_INDENT * min(depth, _DEEPEST) + printable(text))
-
-
-def _form(port: Port) -> str:
-    """Return type and shape as the file declares them; empty where it does not."""
-    if port.element_type is None:
-        return ""
-    sizes = ",".join("?" if size < 0 else str(size) for size in port.dims)
-    return f"{element_types.name_of(port.element_type.dtype)}[{sizes}]"
 
 
 def _joined(parts: Iterable[str]) -> str:
