@@ -312,12 +312,6 @@ def interruptible(machine: Machine) -> Iterator[None]:
         signal.signal(signal.SIGINT, previous)
 
 
-if TYPE_CHECKING:
-    from stepper.recording import Recorder
-
-    Begun = tuple[Debugger, Recorder | None, LoopLog]
-
-
 def _watched(options: Namespace) -> Outputs | None:
     """Return the outputs; None where a breakpoint stopped the run before its end, which is then reported."""
     from stepper.debug.breakpoints.data_breakpoints import break_description  # few runs are watched

@@ -430,8 +430,9 @@ class Story(Record):
     iterations that the histories are of, which may be a part of the `total` that the loop runs (unless `counts_all`, of
     at least so many); `present` where the run stands; in those of `passed` the element was only passed on. `pending`
     links were not looked at, `stopped` says why the way back ends early. `end` is of a question for the end of a loop.
-    `entered` is the tick at which the outermost of the loops was entered. `shares` says how much of it each iteration brought, the latest first,
-    where that is known. `failure` is the message of the error with which the operation that was asked about failed.
+    `entered` is the tick at which the outermost of the loops was entered. `shares` says how much of it each iteration
+    brought, the latest first, where that is known. `failure` is the message of the error with which the operation that
+    was asked about failed.
     `sources` are the elements of inputs, constants and edits that it depends on; none where these are too far away.
     """
 
