@@ -94,6 +94,17 @@ Reference = dict[str, Any]
 In a state also `recorded`: the blob is one of the table `blobs`, not of `state_values`.
 """
 
+
+def blobs_of(data: Any) -> set[int]:
+    """Return the blobs of its own table that JSON names, wherever in it."""
+    if isinstance(data, (list, tuple)):
+        return set().union(*map(blobs_of, data))
+    if not isinstance(data, dict):
+        return set()
+    own = {data["blob"]} if type(data.get("blob")) is int and "recorded" not in data else set()
+    return own.union(*map(blobs_of, data.values()))
+
+
 OF_RECORDING: Final = "blobs"
 OF_STATES: Final = "state_values"
 

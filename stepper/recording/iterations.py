@@ -793,14 +793,15 @@ class RecordedActivation(Struct):
 class Activations:
     """Follows the stack of a machine. `count` is the highest number given so far."""
 
-    def __init__(self, levels: Mapping[int, GraphLevel], count: int = 0) -> None:
+    def __init__(self, levels: Mapping[int, GraphLevel]) -> None:
         self._levels = levels
-        self.count = count
+        self.count = 0
         self.open: list[RecordedActivation] = []
         self._touched: dict[int, RecordedActivation] = {}
 
-    def resume(self, stack: list[Frame], numbers: list[int]) -> None:
-        """Take up activations that are in the file already."""
+    def resume(self, stack: list[Frame], numbers: Sequence[int], count: int) -> None:
+        """Take up activations that are in the file already, which has so many."""
+        self.count = count
         for frame, number in zip(stack[1:], numbers, strict=True):
             self.open.append(RecordedActivation(number, frame, self._level(frame), 0, None, None, is_written=True))
 

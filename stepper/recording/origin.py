@@ -7,14 +7,14 @@ import os
 import re
 import sqlite3
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path, PurePath, PurePosixPath
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, Generic, TypeVar
 
 import msgspec
 import numpy as np
-from msgspec import field
+from msgspec import Meta, field
 
 from stepper import __version__
 from stepper.element_types import Array
@@ -30,9 +30,9 @@ from stepper.ops.operands import form_text
 from stepper.recording import file
 from stepper.recording.blobs import (
     OF_RECORDING,
-    BlobReader,
     BlobWriter,
     Reference,
+    blobs_of,
     content_hash,
     file_hashes,
     with_checksum,
@@ -184,7 +184,7 @@ class RunOrigin(Record):
     xml: str | None
     bin: str | None
     rules: str
-    max_iterations: int | None
+    max_iterations: Annotated[int, Meta(gt=0, le=2**63 - 1)] | None
     open_sequences: bool
     keep_values: bool
     choice: str
@@ -220,20 +220,13 @@ class RunOrigin(Record):
         seal = rows.pop("checksum", "")
         if seal != json.dumps(_checksum(rows)):
             raise SessionError("is damaged (its meta data)")
-        origin = cls(**{name: json.loads(value) for name, value in rows.items()})
-        origin._check()
+        try:  # the types, too: a checksum finds damage, not ill will
+            origin = msgspec.convert({name: json.loads(value) for name, value in rows.items()}, cls)
+        except msgspec.ValidationError:
+            raise SessionError("has meta data of the wrong types") from None
+        Rules(origin.rules)
+        _ = origin.plan_of_calls
         return origin
-
-    def _check(self) -> None:
-        """Check the types, too: a checksum finds damage, not ill will."""
-        texts = (self.product, self.numpy, self.model, self.rules, self.choice, self.engine, self.calls)
-        flags = (self.open_sequences, self.keep_values)
-        fits = all(isinstance(text, str) for text in texts) and all(isinstance(flag, bool) for flag in flags)
-        limit = self.max_iterations
-        if not fits or not (limit is None or (type(limit) is int and 0 < limit < 2**63)):
-            raise SessionError("has meta data of the wrong types")
-        Rules(self.rules)
-        _ = self.plan_of_calls
 
     @property
     def plan_of_calls(self) -> Calls | None:
@@ -319,32 +312,36 @@ def _seen_from(folder: Path, model: Path) -> str:
         return model.name
 
 
+def write_origin(
+    connection: sqlite3.Connection, path: Path, machine: Machine, inputs: Sequence[Array], options: RecordingOptions
+) -> tuple[BlobWriter, list[Reference]]:
+    """Write the origin of a run into an empty file; the writer of its blobs, and references to the inputs."""
+    RunOrigin.of(machine, options, path.parent).write(connection)
+    blobs = BlobWriter(connection, OF_RECORDING)
+    names = (layer.name for layer in machine.compiled.model.graph.parameters)
+    references = write_tensors(connection, "inputs", zip(names, inputs, strict=True), blobs)
+    states = ((name, np.asarray(value)) for name, value in machine.initial_states.items())
+    write_tensors(connection, "inputs", states, blobs, are_states=True)
+    return blobs, references
+
+
 def write_tensors(
-    connection: sqlite3.Connection, table: str, names: Sequence[str], tensors: Sequence[Array], blobs: BlobWriter
+    connection: sqlite3.Connection,
+    table: str,
+    tensors: Iterable[tuple[str, Array]],
+    blobs: BlobWriter,
+    *,
+    are_states: bool = False,
 ) -> list[Reference]:
-    """Fill one of the tables inputs and outputs; references to the tensors, in their order."""
+    """Fill inputs or outputs; references to the tensors. The variables of a run are inputs at negative positions."""
     assert table in ("inputs", "outputs"), "names of tables cannot be bound to a statement"
-    references = [blobs.refer(tensor) for tensor in tensors]
-    texts = map(json.dumps, references)
-    rows = [with_checksum((position, *row)) for position, row in enumerate(zip(names, texts, strict=True))]
-    connection.executemany(f"INSERT OR REPLACE INTO {table} VALUES (?, ?, ?, ?)", rows)
+    references: list[Reference] = []
+    for number, (name, tensor) in enumerate(tensors):
+        references.append(blobs.refer(tensor))
+        row = with_checksum((-1 - number if are_states else number, name, json.dumps(references[-1])))
+        connection.execute(f"INSERT OR REPLACE INTO {table} VALUES (?, ?, ?, ?)", row)
     blobs.forget([])
     return references
-
-
-def write_states(connection: sqlite3.Connection, states: Mapping[str, Any], blobs: BlobWriter) -> None:
-    """Put the variables that a run began with beside its inputs, at negative positions."""
-    texts = [json.dumps(blobs.refer(np.asarray(value))) for value in states.values()]
-    rows = [with_checksum((-1 - number, *row)) for number, row in enumerate(zip(states, texts, strict=True))]
-    connection.executemany("INSERT OR REPLACE INTO inputs VALUES (?, ?, ?, ?)", rows)
-    blobs.forget([])
-
-
-def read_states(connection: sqlite3.Connection) -> dict[str, Array]:
-    """Return the variables that a run began with, by name."""
-    reader = BlobReader(connection, OF_RECORDING)
-    rows = connection.execute("SELECT name, value FROM inputs WHERE position < 0 ORDER BY position DESC")
-    return {str(name): np.asarray(reader.value(json.loads(text))) for name, text in rows.fetchall()}
 
 
 def check_states(recorded: Mapping[str, Array], states: Mapping[str, Any]) -> None:
@@ -357,25 +354,10 @@ def check_states(recorded: Mapping[str, Array], states: Mapping[str, Any]) -> No
             raise SessionError(f"the variable '{name}' is not the one that was recorded: {difference}")
 
 
-def read_tensors(connection: sqlite3.Connection, table: str) -> dict[str, Array]:
-    """Return the tensors of inputs or outputs by name, in order."""
-    assert table in ("inputs", "outputs"), "names of tables cannot be bound to a statement"
-    reader = BlobReader(connection, OF_RECORDING)
-    rows = connection.execute(f"SELECT name, value FROM {table} WHERE position >= 0 ORDER BY position")
-    return {str(name): np.asarray(reader.value(json.loads(text))) for name, text in rows.fetchall()}
-
-
-def read_tensor(connection: sqlite3.Connection, table: str, position: int) -> Array:
-    """Return one of them. SessionError where there is none at this position."""
-    assert table in ("inputs", "outputs"), "names of tables cannot be bound to a statement"
-    row = connection.execute(f"SELECT value FROM {table} WHERE position = ?", (position,)).fetchone()
-    if row is None:
-        raise SessionError(f"has no {position}th of its {table}")
-    return np.asarray(BlobReader(connection, OF_RECORDING).value(json.loads(row[0])))
-
-
 def check_inputs(model: Model, recorded: Mapping[str, Array], given: Sequence[Array]) -> None:
     """Raise SessionError where inputs are not those of the recording; the message says which and how."""
+    if len(recorded) != len(given):
+        raise SessionError("has other inputs than the model")
     for parameter, tensor in zip(model.graph.parameters, given, strict=True):
         before = recorded.get(parameter.name)
         if before is None:
@@ -397,23 +379,8 @@ def _tensor_difference(before: Array, now: Any) -> str:
 
 # The table `kept`: what else there is to know of a run than the run itself, as rows of JSON of several kinds.
 
-MOST_ROWS: Final = 10_000
-LONGEST_ROW: Final = 2**20
-"""Characters of the JSON of one row."""
-
 Rows = Mapping[str, Sequence[Any]]
 """By kind, what json can write."""
-
-
-def read_kept(connection: sqlite3.Connection, kind: str) -> list[Any]:
-    """Return the rows of one kind. SessionError for more, or longer ones, than anybody keeps."""
-    query = "SELECT length(content), content FROM kept WHERE kind = ? ORDER BY position"
-    rows: list[Any] = []
-    for length, content in connection.execute(f"{query} LIMIT {MOST_ROWS + 1}", (kind,)):
-        if len(rows) == MOST_ROWS or not isinstance(content, str) or length > LONGEST_ROW:
-            raise SessionError(f"keeps more of the kind {kind} than there can be")
-        rows.append(json.loads(content))
-    return rows
 
 
 def replace_kept(connection: sqlite3.Connection, kind: str, rows: Sequence[str]) -> None:
@@ -428,11 +395,7 @@ def replace_kept(connection: sqlite3.Connection, kind: str, rows: Sequence[str])
 def create(path: Path, machine: Machine, inputs: Sequence[Array], rows: Callable[[BlobWriter], Rows]) -> None:
     """Create a file that keeps rows about a run, and nothing of the run itself but its origin. UsageError."""
     with file.new_file(path) as connection:
-        RunOrigin.of(machine, RecordingOptions(Amount.NONE), path.parent).write(connection)
-        names = [layer.name for layer in machine.compiled.model.graph.parameters]
-        blobs = BlobWriter(connection, OF_RECORDING)
-        write_tensors(connection, "inputs", names, inputs, blobs)
-        write_states(connection, machine.initial_states, blobs)
+        blobs, _references = write_origin(connection, path, machine, inputs, RecordingOptions(Amount.NONE))
         _write(connection, rows(blobs))
 
 
@@ -464,22 +427,7 @@ def _forget_values(connection: sqlite3.Connection, rows: Rows) -> None:
     ).fetchone()
     if runs:
         return
-    used = {int(one) for (text,) in connection.execute("SELECT value FROM inputs") for one in _blobs(json.loads(text))}
-    used |= {one for contents in rows.values() for content in contents for one in _blobs(content)}
+    inputs = [json.loads(text) for (text,) in connection.execute("SELECT value FROM inputs")]
+    used = blobs_of([inputs, *rows.values()])
     present = [identity for (identity,) in connection.execute("SELECT id FROM blobs")]
     connection.executemany("DELETE FROM blobs WHERE id = ?", [(one,) for one in present if one not in used])
-
-
-def _blobs(data: Any) -> set[int]:
-    """Return the blobs that JSON names."""
-    found: set[int] = set()
-    waiting = [data]
-    while waiting:
-        part = waiting.pop()
-        if isinstance(part, dict):
-            if type(part.get("blob")) is int:
-                found.add(part["blob"])
-            waiting += part.values()
-        elif isinstance(part, list):
-            waiting += part
-    return found

@@ -40,16 +40,7 @@ from stepper.query.address_syntax import Address, IterationRange, Name, NameKind
 from stepper.recording import file
 from stepper.recording.blobs import OF_RECORDING, BlobReader
 from stepper.recording.file import NUMBERS_OF_SERIES, RUN_LENGTH, TENSORS_OF_SERIES, as_sql
-from stepper.recording.origin import (
-    RecordingOptions,
-    RunOrigin,
-    check_inputs,
-    check_states,
-    read_kept,
-    read_states,
-    read_tensor,
-    read_tensors,
-)
+from stepper.recording.origin import RecordingOptions, RunOrigin, check_inputs, check_states
 from stepper.recording.states import checksum, pieces_from, restore
 from stepper.records import Record
 from stepper.tensors.statistics import RECORDED, recorded_statistics
@@ -58,6 +49,10 @@ from stepper.wording import excerpt
 
 _MOST_ROWS: Final = 1_000_000
 _ROWS_AT_ONCE: Final = 256
+_MOST_KEPT: Final = 10_000
+_LONGEST_KEPT: Final = 2**20
+"""Characters of the JSON of one row."""
+_TABLES: Final = ("inputs", "outputs")
 _OF_VIEW: Final = re.compile(rf"\b(from|join)\W+({'|'.join(file.VIEWS)})\b", re.IGNORECASE)
 
 
@@ -127,13 +122,12 @@ class Recording:
 
     def inputs(self) -> dict[str, Array]:
         """Return the model's inputs by the names of its Parameters."""
-        with self.reading():
-            return read_tensors(self._connection, "inputs")
+        return self._tensors("inputs")
 
     def bound_inputs(self, model: Model) -> tuple[Array, ...]:
         """Return the inputs in the order of a model's Parameters. Raise SessionError where they do not fit."""
         with self.reading():
-            recorded = read_tensors(self._connection, "inputs")
+            recorded = self.inputs()
             if len(recorded) != len(model.graph.parameters):
                 raise SessionError("has other inputs than the model")
             try:
@@ -143,23 +137,35 @@ class Recording:
 
     def states(self) -> dict[str, Array]:
         """Return the variables of an earlier run that this one began with, by name."""
-        with self.reading():
-            return read_states(self._connection)
+        return self._tensors("inputs", "position < 0")
 
     def whole(self, table: str, position: int) -> Array:
         """Return one of the model's inputs or outputs, by its position."""
         with self.reading():
-            return read_tensor(self._connection, table, position)
+            for tensor in self._tensors(table, f"position = {position}").values():
+                return tensor
+            raise SessionError(f"has no {position}th of its {table}")
 
     def outputs(self) -> dict[str, Array]:
         """Return the model's outputs by name; none where the run did not come to its end."""
+        return self._tensors("outputs")
+
+    def _tensors(self, table: str, where: str = "position >= 0") -> dict[str, Array]:
+        assert table in _TABLES, "names of tables cannot be bound to a statement"
+        query = f"SELECT name, value FROM {table} WHERE {where} ORDER BY abs(position)"
         with self.reading():
-            return read_tensors(self._connection, "outputs")
+            reader = BlobReader(self._connection, OF_RECORDING)
+            rows = self._connection.execute(query).fetchall()
+            return {str(name): np.asarray(reader.value(json.loads(text))) for name, text in rows}
 
     def kept(self, kind: str) -> list[Any]:
-        """Return the rows of JSON that were kept of this kind."""
+        """Return the rows of JSON that were kept of a kind. SessionError for too many, or too long ones."""
+        query = "SELECT length(content), content FROM kept WHERE kind = ? ORDER BY position"
         with self.reading():
-            return read_kept(self._connection, kind)
+            rows = self._connection.execute(f"{query} LIMIT {_MOST_KEPT + 1}", (kind,)).fetchall()
+            if len(rows) > _MOST_KEPT or any(length > _LONGEST_KEPT for length, _content in rows):
+                raise SessionError(f"keeps more of the kind {kind} than there can be")
+            return [json.loads(content) for _length, content in rows]
 
     def kept_value(self, reference: Any) -> Any:
         """Return the tensor that a kept row names, as a machine has it."""
@@ -170,11 +176,8 @@ class Recording:
         """Raise SessionError where a machine on these inputs does another run than this; the message says which."""
         with self.reading():
             self.origin.check_run(machine)
-            recorded = read_tensors(self._connection, "inputs")
-            if len(recorded) != len(inputs):
-                raise SessionError("has other inputs than the model")
-            check_inputs(machine.compiled.model, recorded, inputs)
-            check_states(read_states(self._connection), machine.initial_states)
+            check_inputs(machine.compiled.model, self.inputs(), inputs)
+            check_states(self.states(), machine.initial_states)
 
     # --- going on ------------------------------------------------------------------------------------------------
 
@@ -201,17 +204,20 @@ class Recording:
         """
         with self.reading():
             compiled = self._compiled(model, partner)
-            recorded = read_tensors(self._connection, "inputs")
+            recorded = self.inputs()
             bound = self.bound_inputs(compiled.model)
             if inputs:
                 parameters = compiled.model.graph.parameters
                 everything: dict[str | int, Any] = dict(enumerate(recorded.values()))
                 everything |= {position_of(parameters, key): value for key, value in inputs.items()}
                 check_inputs(compiled.model, recorded, bind_inputs(compiled.model, everything))
-            limit = self.origin.max_iterations if max_iterations is None else max_iterations
-            states = bind_states(compiled, read_states(self._connection))
-            keep = self.origin.keep_values
-            machine = Machine(compiled, bound, max_iterations=limit, states=states, keep_values=keep)
+            machine = Machine(
+                compiled,
+                bound,
+                max_iterations=self.origin.max_iterations if max_iterations is None else max_iterations,
+                states=bind_states(compiled, self.states()),
+                keep_values=self.origin.keep_values,
+            )
             return self._restore(machine, tuple(bound), 2**62 if tick is None else tick)
 
     def model(self, path: str | Path | None = None) -> Model:
@@ -317,7 +323,6 @@ _MOST_PORTS: Final = 1_000_000
 _MOST_OUTPUTS: Final = 10_000
 _MOST_DEPTH: Final = 30
 _ROLES: Final = ("body", "then_body", "else_body")
-_TABLES: Final = ("inputs", "outputs")
 
 Whole = tuple[str, int]
 """A tensor of the model's own: the table that it is in (inputs, outputs), and its position there."""

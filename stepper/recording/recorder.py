@@ -44,7 +44,7 @@ from stepper.recording.iterations import (
     insert_many,
     levels_of,
 )
-from stepper.recording.origin import PendingIterations, RecordingOptions, RunOrigin, write_states, write_tensors
+from stepper.recording.origin import PendingIterations, RecordingOptions, write_origin, write_tensors
 from stepper.recording.reading import Recording, RestoredMachine
 from stepper.recording.states import SnapshotWriter
 from stepper.records import Record
@@ -90,8 +90,8 @@ class Recorder(RunObserver):
         self._blobs = blobs
         self._batches = {key: Batch(level) for key, level in levels.items() if level.ports}
         self._rows = BatchWriter(connection, blobs, 0)
-        self._activations = Activations(levels)
-        self._snapshots = SnapshotWriter(connection, blobs)
+        self.activations = Activations(levels)
+        self.snapshots = SnapshotWriter(connection, blobs)
         self._selection = None if options.iterations.everything else PendingIterations[Row](options.iterations)
         self._frame: Frame | None = None
         self._batch: Batch | None = None
@@ -104,15 +104,10 @@ class Recorder(RunObserver):
         machine.watcher = self
         machine.observers = (*machine.observers, self)
 
-    def share(self, tensors: Sequence[Array], references: Sequence[Reference]) -> None:
-        """Note that these tensors are in the file already; a snapshot need not hold them again."""
-        self._snapshots.share(tensors, references)
-
-    def begin(self, iterations: int, activations: Activations) -> None:
-        """Take the file, which holds so much already; any other writer notices."""
+    def begin(self, iterations: int) -> None:
+        """Take the file, which holds so many iterations already; any other writer notices."""
         self._rows.iterations = iterations
-        self._activations = activations
-        self._snapshots.resume(activations)
+        self.snapshots.resume(self.activations)
         with self._errors(), self._transaction(taking=True):
             pass
 
@@ -132,9 +127,9 @@ class Recorder(RunObserver):
     def after(self, event: Event) -> None:
         """Follow a loop or branch that has been entered or left."""
         if event.kind is EventKind.ENTERED:
-            self._activations.follow(self.machine.stack, event.tick)
-        elif event.kind is EventKind.LEFT and self._activations.open:
-            self._left_behind(self._activations.close(event.tick), event)
+            self.activations.follow(self.machine.stack, event.tick)
+        elif event.kind is EventKind.LEFT and self.activations.open:
+            self._left_behind(self.activations.close(event.tick), event)
         else:
             return
         if monotonic() >= self._due:
@@ -198,8 +193,8 @@ class Recorder(RunObserver):
         return False
 
     def _turn_to(self, frame: Frame) -> None:
-        self._activations.follow(self.machine.stack)
-        self._frame, self._number = frame, self._activations.open[-1].number
+        self.activations.follow(self.machine.stack)
+        self._frame, self._number = frame, self.activations.open[-1].number
         self._batch = batch = self._batches.get(id(frame.program))
         if batch is not None and self._selection is None:
             form = batch.form_of(frame)
@@ -239,7 +234,7 @@ class Recorder(RunObserver):
         nothing follows here (`for_good`), what the iterations under way have computed is in the file, too, behind the
         snapshot: a run that resumes the file records them whole.
         """
-        machine, known = self.machine, self._activations.open
+        machine, known = self.machine, self.activations.open
         if len(known) == len(machine.stack):
             self.after(Event(EventKind.LEFT, machine.tick, known[-1].frame))
         self.realign()
@@ -248,7 +243,7 @@ class Recorder(RunObserver):
         self.snapshot()
         if for_good:
             with self._errors(), self._transaction():
-                for entry in self._activations.open:
+                for entry in self.activations.open:
                     self._write_so_far(entry)
 
     def _write_so_far(self, entry: RecordedActivation) -> None:
@@ -267,7 +262,7 @@ class Recorder(RunObserver):
 
     def realign(self) -> None:
         """Follow the frames of the machine, which are other objects since its state was restored."""
-        for entry, frame in zip(self._activations.open, self.machine.stack[1:], strict=False):
+        for entry, frame in zip(self.activations.open, self.machine.stack[1:], strict=False):
             entry.frame = frame
         self._frame = None
 
@@ -282,8 +277,9 @@ class Recorder(RunObserver):
         assert machine.outputs is not None, "the run has ended"
         names = output_names(machine.compiled.model)
         with self._errors(), self._transaction():
-            references = write_tensors(self._connection, "outputs", names, machine.outputs, self._blobs)
-            self._snapshots.share(machine.outputs, references)
+            tensors = zip(names, machine.outputs, strict=True)
+            references = write_tensors(self._connection, "outputs", tensors, self._blobs)
+            self.snapshots.share(machine.outputs, references)
             self._snapshot()
 
     def close(self) -> None:
@@ -300,18 +296,18 @@ class Recorder(RunObserver):
 
     def _write(self, batch: Batch) -> None:
         with self._errors(), self._transaction():
-            self._activations.write(self._connection)
+            self.activations.write(self._connection)
             self._rows.write(batch)
 
     def _flush(self) -> None:
-        self._activations.follow(self.machine.stack)
-        self._activations.write(self._connection)
+        self.activations.follow(self.machine.stack)
+        self.activations.write(self._connection)
         for batch in self._batches.values():
             self._rows.write(batch)
 
     def _snapshot(self) -> None:
         self._flush()
-        self._snapshots.write(self.machine, self._activations, self._rows.iterations)
+        self.snapshots.write(self.machine, self.activations, self._rows.iterations)
 
     @contextlib.contextmanager
     def _transaction(self, *, taking: bool = False) -> Iterator[None]:
@@ -388,8 +384,9 @@ def record(
         connection = _logged(path)
         try:
             recorder = Recorder(machine, connection, path, options, pace or Pace(), taken)
-            recorder.share(inputs, references)
-            recorder.begin(0, activations)
+            recorder.snapshots.share(inputs, references)
+            recorder.activations = activations
+            recorder.begin(0)
         except BaseException:
             connection.close()
             raise
@@ -445,18 +442,12 @@ def _resumed(
         with file.errors_named(path):
             _take_back(connection, restored)
             recorder = Recorder(restored.machine, connection, path, options, pace, taken)
-            recorder.begin(restored.iterations, _activations(restored, options))
+            recorder.activations.resume(restored.machine.stack, restored.numbers, restored.activations)
+            recorder.begin(restored.iterations)
     except BaseException:
         connection.close()
         raise
     return recorder, log
-
-
-def _activations(restored: RestoredMachine, options: RecordingOptions) -> Activations:
-    levels = {id(level.program): level for level in levels_of(restored.machine.compiled, options)}
-    activations = Activations(levels, restored.activations)
-    activations.resume(restored.machine.stack, list(restored.numbers))
-    return activations
 
 
 def _take_back(connection: sqlite3.Connection, restored: RestoredMachine) -> None:
@@ -495,11 +486,7 @@ def _logged(path: Path) -> CheckedConnection:
 def _fill(
     connection: sqlite3.Connection, path: Path, machine: Machine, inputs: Sequence[Array], options: RecordingOptions
 ) -> Beginning:
-    RunOrigin.of(machine, options, path.parent).write(connection)
-    names = [layer.name for layer in machine.compiled.model.graph.parameters]
-    blobs = BlobWriter(connection, OF_RECORDING)
-    references = write_tensors(connection, "inputs", names, inputs, blobs)
-    write_states(connection, machine.initial_states, blobs)
+    blobs, references = write_origin(connection, path, machine, inputs, options)
     levels = levels_of(machine.compiled, options)
     for level in levels:
         insert_many(connection, "levels", 9, [with_checksum(level.row)])

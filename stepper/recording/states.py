@@ -13,9 +13,11 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
+import msgspec
 import numpy as np
+from msgspec import Meta
 
 from stepper import element_types
 from stepper.element_types import Array
@@ -25,75 +27,94 @@ from stepper.engine.loops import EndReason, Scan
 from stepper.engine.machine import Machine
 from stepper.engine.program import LoopPlan, Operation, OpKind
 from stepper.errors import SessionError
-from stepper.recording.blobs import OF_RECORDING, OF_STATES, BlobReader, BlobWriter, Reference, content_hash
+from stepper.recording.blobs import OF_RECORDING, OF_STATES, BlobReader, BlobWriter, Reference, blobs_of, content_hash
 from stepper.recording.iterations import Activations, stacks
+from stepper.records import Record
 
-State = dict[str, Any]
 Pieces = Callable[[int, int, int], Iterable[Any]]
 """The pieces of a scan: by activation, index of the scan, and how many."""
 
-_LARGEST: Final = 2**62
 _LONGEST_TEXT: Final = 2000
 _MOST_NOTES: Final = 10_000
+_Whole = Annotated[int, Meta(ge=0, le=2**62)]
+
+
+class ActivationState(Record):
+    """An activation under way, with its number in the file and how many pieces each scan has."""
+
+    number: Annotated[int, Meta(ge=1, le=2**62)]
+    layer: int
+    iteration: Annotated[int, Meta(ge=-1, lt=2**62)]
+    condition: Any
+    ended: EndReason | None
+    casts: tuple[tuple[int, str], ...]
+    scans: tuple[int, ...]
+
+
+class FrameState(Record):
+    """A frame; only the first has no activation."""
+
+    pc: _Whole
+    phase: str
+    values: dict[str, Any]
+    activation: ActivationState | None
+
+
+class MachineState(Record):
+    """The state of a machine; without frames it has its outputs."""
+
+    tick: _Whole
+    frames: tuple[FrameState, ...]
+    states: dict[str, Any]
+    notes: tuple[tuple[str, str], ...]
+    outputs: tuple[Any, ...] | None
 
 
 # --- to JSON -----------------------------------------------------------------------------------------------------
 
 
-def state_of(machine: Machine, activations: Sequence[int], writer: BlobWriter) -> State:
+def state_of(machine: Machine, activations: Sequence[int], writer: BlobWriter) -> MachineState:
     """Return the state of a machine now. `activations` are the numbers in the file of all frames but the first."""
-    numbers: list[int | None] = [None, *activations]
+    frames = zip(machine.stack, (0, *activations), strict=False)
     outputs = machine.outputs
-    return {
-        "tick": machine.tick,
-        "frames": [_frame(frame, number, writer) for frame, number in zip(machine.stack, numbers, strict=False)],
-        "states": {key: _variable(value, writer) for key, value in machine.states.items()},
-        "notes": [[note.place[:_LONGEST_TEXT], note.text[:_LONGEST_TEXT]] for note in machine.notes][:_MOST_NOTES],
-        "outputs": None if outputs is None else [writer.refer(output) for output in outputs],
-    }
+    return MachineState(
+        machine.tick,
+        tuple(_frame(frame, number, writer) for frame, number in frames),
+        {key: value if _is_plain(value) else writer.refer(value) for key, value in machine.states.items()},
+        tuple((note.place[:_LONGEST_TEXT], note.text[:_LONGEST_TEXT]) for note in machine.notes)[:_MOST_NOTES],
+        None if outputs is None else tuple(map(writer.refer, outputs)),
+    )
 
 
-def _frame(frame: Frame, number: int | None, writer: BlobWriter) -> State:
+def _is_plain(value: Any) -> bool:
+    """Return True for a variable that is no tensor: the stream of a random operation is a number."""
+    return value is None or isinstance(value, int)
+
+
+def _frame(frame: Frame, number: int, writer: BlobWriter) -> FrameState:
     values = {
         str(slot): writer.refer(value)
         for slot, (value, constant) in enumerate(zip(frame.values, frame.program.template, strict=True))
         if value is not None and value is not constant
     }
-    activation = frame.activation and _activation(frame.activation, number)
-    return {"pc": frame.pc, "phase": frame.phase.name, "values": values, "activation": activation}
-
-
-def _activation(activation: Activation, number: int | None) -> State:
-    return {
-        "number": number,
-        "layer": activation.operation.layer.id,
-        "iteration": activation.iteration,
-        "condition": activation.condition,
-        "ended": activation.ended,
-        "casts": [[slot, element_types.of_dtype(dtype).name] for slot, dtype in activation.casts],
-        "scans": [scan.length for scan in activation.scans],
-    }
-
-
-def _variable(value: Any, writer: BlobWriter) -> Any:
-    """Return a variable is a tensor, the stream of a random operation a number."""
-    return value if value is None or isinstance(value, int) else writer.refer(value)
+    state, activation = None, frame.activation
+    if activation is not None:
+        state = ActivationState(
+            number,
+            activation.operation.layer.id,
+            activation.iteration,
+            activation.condition,
+            activation.ended,
+            tuple((slot, element_types.of_dtype(dtype).name) for slot, dtype in activation.casts),
+            tuple(scan.length for scan in activation.scans),
+        )
+    return FrameState(frame.pc, frame.phase.name, values, state)
 
 
 def values_of(machine: Machine) -> list[Any]:
     """Return all values that a state refers to."""
     found = [value for frame in machine.stack for value in frame.values if value is not None]
     return [*found, *machine.states.values()]
-
-
-def blobs_of(state: Any) -> set[int]:
-    """Return the blobs of its own that a state names, wherever in it."""
-    if isinstance(state, list):
-        return set().union(*map(blobs_of, state))
-    if not isinstance(state, dict):
-        return set()
-    own = {state["blob"]} if type(state.get("blob")) is int and "recorded" not in state else set()
-    return own.union(*map(blobs_of, state.values()))
 
 
 # --- from JSON ---------------------------------------------------------------------------------------------------
@@ -104,7 +125,7 @@ def restore(machine: Machine, text: str, connection: sqlite3.Connection, pieces:
 
     Raises SessionError, or what errors_named makes one of, for everything that cannot be the state of this model.
     """
-    return _Restoring(machine, connection, pieces).restore(_object(json.loads(text)))
+    return _Restoring(machine, connection, pieces).restore(msgspec.json.decode(text, type=MachineState))
 
 
 class _Restoring:
@@ -113,46 +134,51 @@ class _Restoring:
         self.readers = {False: BlobReader(connection, OF_STATES), True: BlobReader(connection, OF_RECORDING)}
         self.numbers: list[int] = []
 
-    def restore(self, state: State) -> list[int]:
+    def restore(self, state: MachineState) -> list[int]:
         frames: list[Frame] = []
-        for data in _list(state["frames"]):
-            frames.append(self._frame(_object(data), frames[-1] if frames else None))
-        states = {str(key): self._variable(value) for key, value in _object(state["states"]).items()}
-        outputs = None if state["outputs"] is None else tuple(map(self._output, _list(state["outputs"])))
+        for data in state.frames:
+            frames.append(self._frame(data, frames[-1] if frames else None))
+        states = {key: value if _is_plain(value) else self._value(value) for key, value in state.states.items()}
+        outputs = None if state.outputs is None else tuple(np.asarray(self._value(one)) for one in state.outputs)
         if (outputs is None) != bool(frames):
             raise SessionError("its state is neither at the end nor inside of a graph")
         if outputs is not None and len(outputs) != len(self.machine.compiled.main.results):
             raise SessionError("its state has another number of outputs than the model")
-        for place, text in _list(state["notes"])[:_MOST_NOTES]:
-            self.machine.notes.add(str(place)[:_LONGEST_TEXT], str(text)[:_LONGEST_TEXT])
-        tick = _integer(state["tick"], "tick", 0, _LARGEST)
-        self.machine.restore(Snapshot(tick, tuple(frames), states, outputs))
+        for place, text in state.notes[:_MOST_NOTES]:
+            self.machine.notes.add(place[:_LONGEST_TEXT], text[:_LONGEST_TEXT])
+        self.machine.restore(Snapshot(state.tick, tuple(frames), states, outputs))
         return self.numbers
 
-    def _frame(self, data: State, outer: Frame | None) -> Frame:
-        if outer is None:
-            if data["activation"] is not None:
-                raise SessionError("its state begins with the frame of a loop")
+    def _frame(self, data: FrameState, outer: Frame | None) -> Frame:
+        if (outer is None) != (data.activation is None):
+            raise SessionError("its state begins with the frame of a loop, or has another that is of none")
+        if outer is None or data.activation is None:
             main = self.machine.compiled.main
             frame = Frame(main, list(main.template))
         else:
-            frame = self._inner(_object(data["activation"]), outer)
-        frame.phase = Phase[str(data["phase"])]
-        if frame.activation is not None and frame.activation.scans:
-            self._append_pieces(frame, frame.activation, data["activation"]["scans"])
-        frame.pc = _integer(data["pc"], "program counter", 0, len(frame.program.code))
-        self._fill(frame, _object(data["values"]))
+            frame = self._inner(data.activation, outer)
+        frame.phase = Phase[data.phase]
+        if frame.activation is not None and data.activation is not None and frame.activation.scans:
+            self._append_pieces(frame, frame.activation, data.activation.scans)
+        if data.pc > len(frame.program.code):
+            raise SessionError(f"its state has the impossible program counter {data.pc}")
+        frame.pc = data.pc
+        frame.values = list(frame.program.template)
+        for slot, reference in data.values.items():
+            if not slot.isdecimal() or not int(slot[:12]) < len(frame.values):
+                raise SessionError(f"its state has a value for the slot '{slot:.20}', which does not exist")
+            frame.values[int(slot)] = self._value(reference)
         _check_phase(frame)
         if missing := missing_slots(frame):
             raise SessionError(f"its state lacks values of {frame.program.name} (slots {sorted(missing)[:10]})")
         _specialise(frame)
         return frame
 
-    def _inner(self, data: State, outer: Frame) -> Frame:
+    def _inner(self, data: ActivationState, outer: Frame) -> Frame:
         operation = _operation_at(outer)
-        if data["layer"] != operation.layer.id:
-            raise SessionError(f"its state is in layer {data['layer']!r:.20}, where the model has {operation.layer}")
-        self.numbers.append(_integer(data["number"], "number of an activation", 1, _LARGEST))
+        if data.layer != operation.layer.id:
+            raise SessionError(f"its state is in layer {data.layer}, where the model has {operation.layer}")
+        self.numbers.append(data.number)
         rules = self.machine.rules
         try:
             if operation.kind is not OpKind.LOOP:
@@ -160,22 +186,24 @@ class _Restoring:
             frame = transitions.enter_loop(operation, outer.values, rules, lambda _text: None)
         except Exception as error:
             raise SessionError(f"its state cannot be inside of {operation.layer}: {error}") from None
-        self._resume_loop(frame.active, data)
-        return frame
-
-    def _resume_loop(self, activation: Activation, data: State) -> None:
+        activation = frame.active
         plan = activation.plan
         assert isinstance(plan, LoopPlan), "the operation is a loop"
-        limit = _LARGEST if activation.limit is None else activation.limit
-        activation.iteration = _integer(data["iteration"], "iteration", -1, limit - 1)
-        activation.condition = data["condition"] is True
-        activation.ended = None if data["ended"] is None else EndReason(data["ended"])
-        carried = {entry.parameter for entry in plan.merged}
-        activation.casts = tuple((_member(slot, carried), _dtype(name)) for slot, name in _list(data["casts"]))
+        if activation.limit is not None and data.iteration >= activation.limit:
+            raise SessionError(f"its state has the impossible iteration {data.iteration}")
+        activation.iteration, activation.condition, activation.ended = (
+            data.iteration,
+            data.condition is True,
+            data.ended,
+        )
+        if not {slot for slot, _name in data.casts} <= {entry.parameter for entry in plan.merged}:
+            raise SessionError("its state casts a value that no back edge carries")
+        activation.casts = tuple((slot, element_types.ELEMENT_TYPES[name].dtype) for slot, name in data.casts)
+        return frame
 
-    def _append_pieces(self, frame: Frame, activation: Activation, lengths: Any) -> None:
+    def _append_pieces(self, frame: Frame, activation: Activation, lengths: Sequence[int]) -> None:
         closed = activation.iteration + (frame.phase is not Phase.RUNNING)
-        if lengths != [closed] * len(activation.scans):
+        if any(length != closed for length in lengths) or len(lengths) != len(activation.scans):
             raise SessionError("a concatenated output has another number of pieces than its loop has iterations")
         for index, scan in enumerate(activation.scans):
             for piece in self.pieces(self.numbers[-1], index, closed):
@@ -183,24 +211,8 @@ class _Restoring:
             if scan.length != closed:
                 raise SessionError("pieces of a concatenated output are missing")
 
-    def _fill(self, frame: Frame, values: State) -> None:
-        frame.values = list(frame.program.template)
-        for slot, reference in values.items():
-            if not slot.isdecimal() or not int(slot[:12]) < len(frame.values):
-                raise SessionError(f"its state has a value for the slot '{slot:.20}', which does not exist")
-            frame.values[int(slot)] = self._value(reference)
-
-    def _variable(self, value: Any) -> Any:
-        if value is None or isinstance(value, int):
-            return value
-        return self._value(value)
-
-    def _output(self, reference: Any) -> Array:
-        array: Array = np.asarray(self._value(reference))
-        return array
-
     def _value(self, reference: Any) -> Any:
-        return self.readers["recorded" in _object(reference)].value(reference)
+        return self.readers["recorded" in reference].value(reference)
 
 
 def _operation_at(outer: Frame) -> Operation:
@@ -233,37 +245,6 @@ def _specialise(frame: Frame) -> None:
     inputs = {slot for operation in program.operations for slot in operation.inputs if slot >= 0}
     if closed > 0 and all(values[slot] is not None for slot in inputs):
         activation.code = program.specialised(values, program.code)
-
-
-def _object(data: Any) -> State:
-    if not isinstance(data, dict):
-        raise SessionError("its state has something else where an object belongs")
-    return data
-
-
-def _list(data: Any) -> list[Any]:
-    if not isinstance(data, list):
-        raise SessionError("its state has something else where a list belongs")
-    return data
-
-
-def _integer(data: Any, what: str, least: int, most: int) -> int:
-    if type(data) is not int or not least <= data <= most:
-        raise SessionError(f"its state has the impossible {what} {data!s:.40}")
-    return data
-
-
-def _member(slot: Any, slots: set[int]) -> int:
-    if type(slot) is not int or slot not in slots:
-        raise SessionError("its state casts a value that no back edge carries")
-    return slot
-
-
-def _dtype(name: Any) -> np.dtype[Any]:
-    element_type = element_types.by_name(str(name))
-    if element_type is None:
-        raise SessionError(f"its state names the element type '{name!s:.20}', which does not exist")
-    return element_type.dtype
 
 
 def missing_slots(frame: Frame) -> set[int]:
@@ -340,7 +321,7 @@ class SnapshotWriter:
                 written[entry.number, index] = scan.length
         self._pieces = written
         state = state_of(machine, [entry.number for entry in activations.open], self._values)
-        text = json.dumps(state, allow_nan=False, separators=(",", ":"))
+        text = json.dumps(msgspec.to_builtins(state), allow_nan=False, separators=(",", ":"))
         row = (machine.tick, iterations, activations.count, text, checksum(machine.tick, text))
         self._connection.execute("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?, ?)", row)
         self._values.forget(values_of(machine))

@@ -16,71 +16,114 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Annotated, Any, Final, Protocol
 
+import msgspec
 import numpy as np
-from msgspec import ValidationError
-from msgspec.structs import replace
+from msgspec import UNSET, Meta, UnsetType, ValidationError
+from msgspec.structs import asdict, replace
 
 from stepper.debug.branches.branches import condition_edit, edit_again, trip_count_edit
 from stepper.debug.branches.edits import ORIGINAL, ConditionEdit, ConstantEdit, Edit, TripCountEdit, ValueEdit
-from stepper.debug.breakpoints.breakpoint import BreakDescription, BreakKind, Counted, Expected
+from stepper.debug.breakpoints.breakpoint import BreakDescription, Counted
 from stepper.debug.breakpoints.breakpoints import Counts
-from stepper.debug.causes.cause import Cause, cause_data
+from stepper.debug.causes.cause import cause_data
 from stepper.debug.debugger import Debugger
 from stepper.debug.scopes import target_in
 from stepper.debug.stop import Mark, Reason, describe
 from stepper.debug.timeline import Timeline
 from stepper.element_types import STRING
 from stepper.engine.machine import Machine
-from stepper.engine.program import CompiledModel, Program
 from stepper.errors import Paused, SessionError, UsageError
 from stepper.files.kinds import SESSION
 from stepper.files.locks import lock
 from stepper.files.output import RECORDING_FILE, REFERENCE_FILE, SESSION_FILE, OutputFile
-from stepper.query.address_resolution import Target, address_of, resolve
+from stepper.query.address_resolution import address_of, resolve
 from stepper.query.address_syntax import parse_address
-from stepper.query.formats import ensure_format
 from stepper.recording import open_recording, origin
 from stepper.recording.blobs import BlobWriter
 from stepper.recording.file import errors_named
 from stepper.recording.reading import Recording
-from stepper.records import Record, as_data
+from stepper.records import Record
+from stepper.wording import excerpt
 
-if TYPE_CHECKING:
-    from stepper.recording.origin import Rows
-
-
-# Content of a debugging session, resolved in its model: from a debugger, to rows of JSON, and from them.
+# Content of a debugging session: its rows, as they are kept, by kind. Names in them are resolved where it is put back.
 
 VERSION: Final = 1
 
+_Whole = Annotated[int, Meta(ge=0, lt=2**62)]
+_Number = Annotated[int, Meta(ge=1, lt=2**62)]
+_MOST_BRANCHES: Final = 1000
+_LONGEST_REASON: Final = 200
+
 
 class ValueStore(Protocol):
-    """Store of the values of a session: a file's blobs."""
+    """Store of the values of a session: a file's blobs, or memory."""
 
     def refer(self, value: Any, /) -> Any:
         """Store a value; return the JSON that refers to it."""
 
 
-_LARGEST: Final = 2**62
-_MOST_BRANCHES: Final = 1000
+class SavedState(Record):
+    """The branch that goes on; `reason` and `causes` say why it stands where it does."""
+
+    version: int
+    branch: str
+    reason: Reason
+    max_iterations: _Number | None
+    causes: Any = ()  # an older program kept sentences
+    last_number: _Whole = 0  # an older program kept none
 
 
-class SavedEdit(Record):
-    """A value that was changed at a tick: the whole of what the slot holds since."""
+class SavedBreakpoint(BreakDescription, kw_only=True):
+    """A breakpoint with its number, the graph from which its names are seen, and what was counted."""
 
-    tick: int
-    target: Target
-    value: Any
+    number: _Number
+    where: _Whole
+    counts: Counts
+    hit: _Whole = 0
+    ignore: _Whole = 0
+    ignored_from: _Whole = 0
+    need_trust: bool = True
+
+    @property
+    def description(self) -> BreakDescription:
+        """The breakpoint as it was asked for."""
+        return BreakDescription(**{name: getattr(self, name) for name in BreakDescription.__struct_fields__})
 
 
-class SavedLoopEdit(Record):
-    """A trip count (None: no limit) or a condition that was changed at a tick, of the loop that runs the body."""
+class SavedExpected(Record):
+    """A pattern of operations in which NaN and Inf are expected, and the graph from which it is seen."""
 
-    tick: int
-    program: Program
-    value: int | bool | None
+    pattern: str
+    where: _Whole
+
+
+class SavedWatch(Record):
+    """A watch."""
+
+    number: _Number
+    text: str
+    format: str = ""
+
+
+class SavedMark(Record):
+    """A moment with a name."""
+
+    name: str
+    tick: _Whole
+    branch: str
+
+
+class SavedEdit(Record, omit_defaults=True):
+    """What was changed at a tick: the value at an address, or condition or trip count of the loop that runs a body."""
+
+    tick: _Whole
+    address: str = ""
+    value: Any = UNSET
+    body: _Whole | UnsetType = UNSET
+    condition: bool | UnsetType = UNSET
+    trip_count: _Whole | UnsetType | None = UNSET
 
 
 class SavedBranch(Record):
@@ -90,88 +133,73 @@ class SavedBranch(Record):
     """
 
     name: str
-    tick: int
-    edits: tuple[SavedEdit | SavedLoopEdit, ...]
+    tick: _Whole
+    edits: tuple[SavedEdit, ...]
     parent: str = ""
-    parted: int = 0
-
-
-class SavedBreakpoint(Record):
-    """A breakpoint with its number, the graph from which its names are seen, and what was counted."""
-
-    number: int
-    description: BreakDescription
-    where: Program
-    counts: Counts
+    parted: _Whole = 0
 
 
 class SavedLabels(Record):
     """The words for the numbers of a value."""
 
-    target: Target
-    labels: tuple[str, ...]
+    address: str
+    words: Any
 
 
 class SavedSession(Record):
-    """A session; `branch` is the one that goes on, `reason` and `causes` say why it stands where it does."""
+    """All rows of a session, by kind; `session` is one row."""
 
-    branch: str
-    reason: Reason
-    causes: tuple[Cause, ...]
-    max_iterations: int | None
-    breakpoints: tuple[SavedBreakpoint, ...]
-    expected: tuple[Expected, ...]
-    watches: tuple[tuple[int, str, str], ...]
-    marks: dict[str, Mark]
-    branches: tuple[SavedBranch, ...]
-    labels: tuple[SavedLabels, ...]
-    last_number: int = 0
-
-    @property
-    def original(self) -> SavedBranch:
-        """The branch without edits, with which every run begins."""
-        return next(branch for branch in self.branches if branch.name == ORIGINAL)
+    session: tuple[SavedState, ...] = ()
+    breakpoint: tuple[SavedBreakpoint, ...] = ()
+    expected: tuple[SavedExpected, ...] = ()
+    watch: tuple[SavedWatch, ...] = ()
+    mark: tuple[SavedMark, ...] = ()
+    branch: tuple[SavedBranch, ...] = ()
+    labels: tuple[SavedLabels, ...] = ()
 
 
 # --- from a debugger ------------------------------------------------------------------------------------------------
 
 
-def present(debugger: Debugger) -> SavedSession:
-    """Return the session as it is now."""
-    branches = debugger.branches
+def present(debugger: Debugger, values: ValueStore) -> SavedSession:
+    """Return the session as it is now; values go into the store."""
+    branches, breakpoints, compiled = debugger.branches, debugger.breakpoints, debugger.machine.compiled
+    numbers = {id(program): number for number, program in enumerate(compiled.programs)}
+    stop, limit = debugger.stop, debugger.machine.max_iterations
+    causes = [cause_data(cause) for cause in stop.causes]
+
+    def saved(tick: int, edit: Edit) -> Iterator[SavedEdit]:
+        if isinstance(edit, ValueEdit | ConstantEdit):
+            address = str(address_of(target_in(edit.program, edit.slot), compiled))
+            yield SavedEdit(tick, address, values.refer(edit.value))
+        elif isinstance(edit, TripCountEdit):
+            yield SavedEdit(tick, body=numbers[id(edit.program)], trip_count=edit.count)
+        elif isinstance(edit, ConditionEdit):
+            yield SavedEdit(tick, body=numbers[id(edit.program)], condition=edit.holds)
+
+    def edits(branch: str) -> tuple[SavedEdit, ...]:
+        made = sorted(branches.edits(branch).items())
+        return tuple(one for tick, edits in made for edit in edits for one in saved(tick, edit))
+
+    def labels() -> Iterator[SavedLabels]:
+        for (program, slot), words in debugger.labels.given().items():
+            address = str(address_of(target_in(compiled.programs[numbers[program]], slot), compiled))
+            yield SavedLabels(address, values.refer(np.array(words, STRING.dtype)))
+
     return SavedSession(
-        branches.name,
-        debugger.stop.reason,
-        debugger.stop.causes,
-        debugger.machine.max_iterations,
-        tuple(SavedBreakpoint(one.number, one.description, one.where, one.counts) for one in debugger.breakpoints),
-        debugger.breakpoints.expected,
-        tuple((watch.number, watch.text, watch.format) for watch in debugger.watches),
-        dict(debugger.marks),
+        (SavedState(VERSION, branches.name, stop.reason, limit, causes, breakpoints.last_number),),
         tuple(
-            SavedBranch(one.name, one.tick, tuple(_edits(debugger, one.name)), one.parent, one.parted)
-            for one in branches
+            SavedBreakpoint(
+                **asdict(one.description), number=one.number, where=numbers[id(one.where)], counts=one.counts
+            )
+            for one in breakpoints
         ),
-        tuple(_labels_now(debugger)),
-        debugger.breakpoints.last_number,
+        tuple(SavedExpected(one.pattern, numbers[id(one.where)]) for one in breakpoints.expected),
+        tuple(SavedWatch(watch.number, watch.text, watch.format) for watch in debugger.watches),
+        tuple(SavedMark(name, mark.tick, mark.branch) for name, mark in debugger.marks.items()),
+        tuple(SavedBranch(one.name, one.tick, edits(one.name), one.parent, one.parted) for one in branches),
+        tuple(labels()),
     )
-
-
-def _edits(debugger: Debugger, branch: str) -> Iterator[SavedEdit | SavedLoopEdit]:
-    for tick, edits in sorted(debugger.branches.edits(branch).items()):
-        for edit in edits:
-            if isinstance(edit, ValueEdit | ConstantEdit):
-                yield SavedEdit(tick, target_in(edit.program, edit.slot), edit.value)
-            elif isinstance(edit, TripCountEdit):
-                yield SavedLoopEdit(tick, edit.program, edit.count)
-            elif isinstance(edit, ConditionEdit):
-                yield SavedLoopEdit(tick, edit.program, edit.holds)
-
-
-def _labels_now(debugger: Debugger) -> Iterator[SavedLabels]:
-    programs = {id(program): program for program in debugger.machine.compiled.programs}
-    for (identity, slot), labels in debugger.labels.given().items():
-        yield SavedLabels(target_in(programs[identity], slot), labels)
 
 
 class Stamp(Record):
@@ -182,90 +210,45 @@ class Stamp(Record):
 
     setup: str
     place: str
-    values: tuple[Any, ...]
+    values: ValuesInMemory
     """Held, because values are compared by identity."""
 
 
 def stamp(debugger: Debugger) -> Stamp:
     """Return the session as it is now; reads no tensor."""
-    seen = _Identities()
-    rows = to_rows(present(debugger), debugger.machine.compiled, seen)
+    values = ValuesInMemory()
+    rows = msgspec.to_builtins(present(debugger, values))
     setup = {
         **rows,
         "session": [],
         "breakpoint": [{**row, "counts": None} for row in rows["breakpoint"]],
         "branch": [{**row, "tick": None} for row in rows["branch"]],
     }
-    return Stamp(json.dumps(setup), json.dumps(rows), tuple(seen.values))
+    return Stamp(json.dumps(setup), json.dumps(rows), values)
 
 
-class _Identities:
-    """Stands for a writer of blobs; writes nothing."""
+class ValuesInMemory:
+    """Stands for a file: refers to values by their identity, to labels, which are new each time, by their words."""
 
     def __init__(self) -> None:
-        self.values: list[Any] = []
+        self._values: dict[int, Any] = {}
 
     def refer(self, value: Any) -> dict[str, Any]:
-        """Return a value, by its identity; labels are new each time and have their words."""
-        self.values.append(value)
-        is_text = value.dtype.kind == "T"
-        return {"value": value.tolist() if is_text else id(value)}
+        """Return a reference to a value, which is held."""
+        self._values[id(value)] = value
+        return {"value": id(value)} if value.dtype != STRING.dtype else {"texts": value.tolist()}
+
+    def value(self, reference: Any) -> Any:
+        """Return the value of a reference."""
+        found = reference.get("texts")
+        return self._values[reference["value"]] if found is None else np.array(found, STRING.dtype)
 
 
-# --- to rows --------------------------------------------------------------------------------------------------------
+# --- from a file ----------------------------------------------------------------------------------------------------
 
 
-def to_rows(kept: SavedSession, compiled: CompiledModel, blobs: ValueStore) -> Rows:
-    """Return the session as JSON, by kind; values go into blobs."""
-    numbers = {id(program): number for number, program in enumerate(compiled.programs)}
-    session = {
-        "version": VERSION,
-        "branch": kept.branch,
-        "reason": kept.reason,
-        "causes": [cause_data(cause) for cause in kept.causes],
-        "max_iterations": kept.max_iterations,
-        "last_number": kept.last_number,
-    }
-    return {
-        "session": [session],
-        "breakpoint": [
-            as_data(one.description) | {"number": one.number, "where": numbers[id(one.where)], "counts": one.counts}
-            for one in kept.breakpoints
-        ],
-        "expected": [{"pattern": one.pattern, "where": numbers[id(one.where)]} for one in kept.expected],
-        "watch": [{"number": number, "text": text, "format": format} for number, text, format in kept.watches],
-        "mark": [{"name": name, **as_data(mark)} for name, mark in kept.marks.items()],
-        "branch": [
-            {
-                "name": branch.name,
-                "tick": branch.tick,
-                "parent": branch.parent,
-                "parted": branch.parted,
-                "edits": [_edit_row(edit, compiled, blobs) for edit in branch.edits],
-            }
-            for branch in kept.branches
-        ],
-        "labels": [
-            {"address": str(address_of(one.target, compiled)), "words": blobs.refer(np.array(one.labels, STRING.dtype))}
-            for one in kept.labels
-        ],
-    }
-
-
-def _edit_row(edit: SavedEdit | SavedLoopEdit, compiled: CompiledModel, blobs: ValueStore) -> dict[str, Any]:
-    if isinstance(edit, SavedLoopEdit):
-        what = "condition" if isinstance(edit.value, bool) else "trip_count"
-        body = next(number for number, program in enumerate(compiled.programs) if program is edit.program)
-        return {"tick": edit.tick, "body": body, what: edit.value}
-    address = str(address_of(edit.target, compiled))
-    return {"tick": edit.tick, "address": address, "value": blobs.refer(edit.value)}
-
-
-# --- from rows ------------------------------------------------------------------------------------------------------
-
-
-def from_rows(recording: Recording, compiled: CompiledModel, *, is_own: bool) -> SavedSession | None:
-    """Return the session in a file, None where there is none. SessionError; UsageError for an unknown name.
+def from_rows(recording: Recording, *, is_own: bool) -> SavedSession | None:
+    """Return the session in a file, None where there is none. SessionError.
 
     Commands of breakpoints need the user's agreement, unless the file `is_own`: in a folder where only the user writes.
     """
@@ -273,170 +256,69 @@ def from_rows(recording: Recording, compiled: CompiledModel, *, is_own: bool) ->
         rows = recording.kept("session")
         if not rows:
             return None
-        session = rows[0]
-        if len(rows) > 1 or not isinstance(session, dict):
+        if len(rows) > 1 or not isinstance(rows[0], dict):
             raise SessionError("keeps a damaged session")
-        if session.get("version") != VERSION:
+        version = rows[0].get("version")
+        if version != VERSION:
             raise SessionError(
-                f"keeps a session of version {session.get('version')!r:.20}, and this stepper knows {VERSION}: "
-                "install a newer one"
+                f"keeps a session of version {version!r:.20}, and this stepper knows {VERSION}: install a newer one"
             )
-        kept = SavedSession(
-            _text(session["branch"]),
-            Reason(session["reason"]),
-            _causes(session.get("causes", [])),  # an older program kept sentences
-            None if session["max_iterations"] is None else _integer(session["max_iterations"], 1),
-            tuple(_breakpoint(row, compiled, is_own=is_own) for row in recording.kept("breakpoint")),
-            tuple(Expected(_text(row["pattern"]), _program(row, compiled)) for row in recording.kept("expected")),
-            tuple(map(_watch, recording.kept("watch"))),
-            {_text(row["name"]): Mark(_integer(row["tick"]), _text(row["branch"])) for row in recording.kept("mark")},
-            tuple(_branch(row, recording, compiled) for row in recording.kept("branch")),
-            tuple(_labels(row, recording, compiled) for row in recording.kept("labels")),
-            _integer(session.get("last_number", 0)),  # an older program kept none
-        )
-        _check_branches(kept)
-        return kept
+        kept = {kind: recording.kept(kind) for kind in SavedSession.__struct_fields__}
+        saved = _trusted(_converted(kept), is_own=is_own)
+        _check_branches(saved.session[0].branch, saved.branch)
+        return saved
 
 
-class SavedStops(Record):
-    """Part of a session that does not depend on the inputs; `problems` are sentences on rows that do not fit."""
-
-    breakpoints: tuple[SavedBreakpoint, ...]
-    expected: tuple[Expected, ...]
-    watches: tuple[tuple[int, str, str], ...]
-    labels: tuple[SavedLabels, ...]
-    problems: tuple[str, ...]
+def _converted(rows: dict[str, Any]) -> SavedSession:
+    try:
+        return msgspec.convert(rows, SavedSession)
+    except ValidationError as error:
+        raise SessionError(f"keeps a damaged session: {excerpt(str(error), _LONGEST_REASON)}") from None
 
 
-def stops_from_rows(recording: Recording, compiled: CompiledModel, *, is_own: bool) -> SavedStops:
-    """Return what fits of a session of another run or a changed model; rows that cannot be read are left out.
-
-    `is_own` as in `from_rows`.
-    """
-    problems: list[str] = []
-
-    def read(kind: str, made: Callable[[dict[str, Any]], Any]) -> tuple[Any, ...]:
-        found = []
-        for row in recording.kept(kind):
-            try:
-                with recording.reading():
-                    found.append(made(row))
-            except (SessionError, UsageError) as error:
-                problems.append(str(error))
-        return tuple(found)
-
-    return SavedStops(
-        read("breakpoint", lambda row: _breakpoint(row, compiled, is_own=is_own)),
-        read("expected", lambda row: Expected(_text(row["pattern"]), _program(row, compiled))),
-        read("watch", _watch),
-        read("labels", lambda row: _labels(row, recording, compiled)),
-        tuple(problems),
+def _trusted(saved: SavedSession, *, is_own: bool) -> SavedSession:
+    return replace(
+        saved,
+        breakpoint=tuple(
+            replace(one, need_trust=bool(one.commands) and (one.need_trust or not is_own)) for one in saved.breakpoint
+        ),
     )
 
 
-def _check_branches(kept: SavedSession) -> None:
-    names = [branch.name for branch in kept.branches]
-    original = [branch for branch in kept.branches if branch.name == ORIGINAL]
-    if len(set(names)) != len(names) or kept.branch not in names or len(names) > _MOST_BRANCHES:
+def stops_from_rows(recording: Recording, problems: list[str], *, is_own: bool) -> SavedSession:
+    """Return breakpoints, expected NaN, watches and labels; sentences on rows that cannot be read are `problems`.
+
+    `is_own` as in `from_rows`.
+    """
+    found: dict[str, tuple[Any, ...]] = {}
+    for kind in ("breakpoint", "expected", "watch", "labels"):
+        for row in recording.kept(kind):
+            try:
+                with recording.reading():
+                    found[kind] = (*found.get(kind, ()), *getattr(_converted({kind: [row]}), kind))
+            except SessionError as error:
+                problems.append(str(error))
+    return _trusted(SavedSession(**found), is_own=is_own)
+
+
+def _check_branches(present: str, branches: tuple[SavedBranch, ...]) -> None:
+    parents = {branch.name: branch.parent for branch in branches}
+    if len(parents) != len(branches) or present not in parents or len(parents) > _MOST_BRANCHES:
         raise SessionError("keeps damaged branches")
-    if len(original) != 1 or original[0].edits:
-        raise SessionError("keeps edits of the original branch, which has none")
-    for branch in kept.branches:
-        parents = {one.name: one.parent for one in kept.branches}
+    for branch in branches:
+        ticks = [edit.tick for edit in branch.edits]
+        if ticks != sorted(ticks):
+            raise SessionError("keeps edits that are not in the order of time")
+        if ticks and branch.name == ORIGINAL:
+            raise SessionError("keeps edits of the original branch, which has none")
         name, seen = branch.name, set()
         while name and name != ORIGINAL:
             if name in seen or name not in parents:
                 raise SessionError("keeps branches that descend from none")
             seen.add(name)
             name = parents[name]
-
-
-def _breakpoint(row: dict[str, Any], compiled: CompiledModel, *, is_own: bool) -> SavedBreakpoint:
-    flags = ("exactly", "once", "enabled")
-    if not all(isinstance(row[name], bool) for name in flags):
-        raise SessionError("keeps a damaged breakpoint")
-    description = BreakDescription(
-        BreakKind(row["kind"]),
-        _text(row["text"]),
-        _text(row["condition"]),
-        _integer(row["hit"]),
-        row["exactly"],
-        _integer(row["ignore"]),
-        _integer(row["ignored_from"]),
-        row["once"],
-        row["enabled"],
-        _text(row["line"]),
-        commands := tuple(map(_text, row.get("commands", ()))),
-        need_trust=bool(commands) and (not is_own or row.get("need_trust") is not False),
-    )
-    hits, ignored = row["counts"]
-    counts = (_counted(hits), _counted(ignored))
-    return SavedBreakpoint(_integer(row["number"], 1), description, _program(row, compiled), counts)
-
-
-def _watch(row: dict[str, Any]) -> tuple[int, str, str]:
-    return _integer(row["number"], 1), _text(row["text"]), ensure_format(_text(row.get("format", "")))
-
-
-def _counted(data: Any) -> Counted:
-    base, covered, seen, reached = data
-    return Counted(_integer(base), _integer(covered), _integer(seen), None if reached is None else _integer(reached))
-
-
-def _branch(row: dict[str, Any], recording: Recording, compiled: CompiledModel) -> SavedBranch:
-    edits = tuple(_edit(edit, recording, compiled) for edit in row["edits"])
-    ticks = [edit.tick for edit in edits]
-    if ticks != sorted(ticks):
-        raise SessionError("keeps edits that are not in the order of time")
-    parent, parted = _text(row.get("parent", "")), _integer(row.get("parted", 0))
-    return SavedBranch(_text(row["name"]), _integer(row["tick"]), edits, parent, parted)
-
-
-def _edit(row: dict[str, Any], recording: Recording, compiled: CompiledModel) -> SavedEdit | SavedLoopEdit:
-    tick = _integer(row["tick"])
-    if "body" not in row:
-        return SavedEdit(
-            tick, resolve(parse_address(_text(row["address"])), compiled), recording.kept_value(row["value"])
-        )
-    program = compiled.programs[_integer(row["body"])]
-    if "condition" not in row:
-        return SavedLoopEdit(tick, program, None if row["trip_count"] is None else _integer(row["trip_count"]))
-    if not isinstance(row["condition"], bool):
-        raise SessionError("keeps a damaged condition")
-    return SavedLoopEdit(tick, program, row["condition"])
-
-
-def _labels(row: dict[str, Any], recording: Recording, compiled: CompiledModel) -> SavedLabels:
-    target = resolve(parse_address(_text(row["address"])), compiled)
-    words = recording.kept_value(row["words"])
-    if words.dtype != STRING.dtype or words.ndim != 1 or not words.size:
-        raise SessionError("keeps damaged labels")
-    return SavedLabels(target, tuple(map(str, words.tolist())))
-
-
-def _program(row: dict[str, Any], compiled: CompiledModel) -> Program:
-    return compiled.programs[_integer(row["where"])]
-
-
-def _causes(data: Any) -> tuple[Cause, ...]:
-    from stepper.debug.causes.any_cause import causes_of  # all kinds of breakpoints
-
-    try:
-        return causes_of(data)
-    except ValidationError:
-        raise SessionError("keeps damaged causes of its stop") from None
-
-
-def _text(data: Any) -> str:
-    if not isinstance(data, str):
-        raise SessionError("keeps something else where a text belongs")
-    return data
-
-
-def _integer(data: Any, least: int = 0) -> int:
-    if type(data) is not int or not least <= data < _LARGEST:
-        raise SessionError("keeps something else where a number belongs")
-    return data
+    if ORIGINAL not in parents:
+        raise SessionError("keeps edits of the original branch, which has none")
 
 
 LARGEST_LAYOUT: Final = 2**16
@@ -481,7 +363,7 @@ def save_session(
     OutputFile(path, SESSION, debugger.protected.but(SESSION_FILE, RECORDING_FILE, REFERENCE_FILE)).check()
 
     def rows(blobs: BlobWriter) -> origin.Rows:
-        found = to_rows(present(debugger), machine.compiled, blobs)
+        found: dict[str, Any] = msgspec.to_builtins(present(debugger, blobs))
         return found if layout is None else {**found, "layout": [dict(layout)]}
 
     with lock(path, wait=_LONGEST_WAIT):
@@ -510,21 +392,22 @@ def restore_session(
     """
     with open_recording(path) as recording:
         recording.check_run(debugger.machine, debugger.inputs)
-        saved = _fitting(recording, debugger.machine.compiled, is_own=is_own)
+        saved = from_rows(recording, is_own=is_own)
         layout = read_layout(recording)
-    if saved is None:
-        return RestoredSession(True, layout)
-    before = present(debugger)
-    try:
-        with errors_named(Path(path)), debugger.working():
-            _put_back(debugger, saved, progress)
-            debugger.branches.keep_edits()
-    except BaseException as error:
-        debugger.machine.max_iterations = before.max_iterations
-        _put_back(debugger, before, None)
-        if isinstance(error, UsageError):
-            raise _not_fitting(recording, error) from None
-        raise
+        if saved is None:
+            return RestoredSession(True, layout)
+        values = ValuesInMemory()
+        before, limit = present(debugger, values), debugger.machine.max_iterations
+        try:
+            with errors_named(recording.path), debugger.working():
+                _put_back(debugger, saved, recording.kept_value, progress)
+                debugger.branches.keep_edits()
+        except BaseException as error:
+            debugger.machine.max_iterations = limit
+            _put_back(debugger, before, values.value, None)
+            if isinstance(error, UsageError):
+                raise SessionError(f"{path}: what is kept there does not fit the run: {error}") from None
+            raise
     return RestoredSession(False, layout)
 
 
@@ -536,37 +419,24 @@ def restore_stops(
     They are counted from the present on; the place stays. Also gives sentences on what does not fit and is left out.
     SessionError for a file that cannot be read.
     """
-    with open_recording(path) as recording:
-        kept = stops_from_rows(recording, debugger.machine.compiled, is_own=is_own)
-        layout = read_layout(recording)
-    tick = debugger.machine.tick
-    fresh = Counted(tick, tick, 0, None)
-    problems = list(kept.problems)
+    problems: list[str] = []
     debugger.breakpoints.clear()
     debugger.watches.clear()
-    breakpoints, watches = debugger.breakpoints, debugger.watches
-    for pattern, where in kept.expected:
-        _tried(problems, f"except {pattern}", partial(breakpoints.expect, pattern, where))
-    for one in kept.breakpoints:
-        known = replace(one.description, ignored_from=tick)
-        put_back = partial(breakpoints.put_back, one.number, known, one.where, (fresh, fresh))
-        _tried(problems, f"breakpoint {one.number}", put_back)
-    for number, text, format in kept.watches:
-        _tried(problems, f"watch {number}", partial(watches.put_back, number, text, debugger.timeline, format))
-    _put_labels(debugger, kept.labels)
-    empty = not (kept.breakpoints or kept.watches or kept.expected or kept.labels)
+    debugger.labels.clear()
+    tick = debugger.machine.tick
+    with open_recording(path) as recording:
+        kept = stops_from_rows(recording, problems, is_own=is_own)
+        layout = read_layout(recording)
+        fresh = Counted(tick, tick, 0, None)
+        breakpoints = tuple(replace(one, ignored_from=tick, counts=(fresh, fresh)) for one in kept.breakpoint)
+        for what, put_back in _stops(debugger, replace(kept, breakpoint=breakpoints), recording.kept_value):
+            try:
+                with recording.reading():
+                    put_back()
+            except (UsageError, SessionError) as error:
+                problems.append(f"{what} is left out: {error}" if what else str(error))
+    empty = not (kept.breakpoint or kept.watch or kept.expected or debugger.labels.given())
     return RestoredSession(empty, layout), tuple(problems)
-
-
-def _tried(problems: list[str], what: str, put_back: Callable[[], object]) -> None:
-    try:
-        put_back()
-    except UsageError as error:
-        problems.append(f"{what} is left out: {error}")
-
-
-def _not_fitting(recording: Recording, error: UsageError) -> SessionError:
-    return SessionError(f"{recording.path}: what is kept there does not fit the run: {error}")
 
 
 def read_layout(recording: Recording) -> dict[str, Any] | None:
@@ -580,67 +450,87 @@ def read_layout(recording: Recording) -> dict[str, Any] | None:
         return rows[0]
 
 
-def _fitting(recording: Recording, compiled: CompiledModel, *, is_own: bool) -> SavedSession | None:
-    try:
-        return from_rows(recording, compiled, is_own=is_own)
-    except UsageError as error:
-        raise _not_fitting(recording, error) from None
-
-
 # --- into the debugger ----------------------------------------------------------------------------------------------
 
+_ValueOf = Callable[[Any], Any]
+"""Gives the value of a reference."""
 
-def _put_back(debugger: Debugger, saved: SavedSession, progress: Progress | None) -> None:
+
+def _put_back(debugger: Debugger, saved: SavedSession, value_of: _ValueOf, progress: Progress | None) -> None:
+    from stepper.debug.causes.any_cause import causes_of  # all kinds of breakpoints
+
+    (state,) = saved.session
+    try:
+        causes = causes_of(state.causes)
+    except ValidationError:
+        raise SessionError("keeps damaged causes of its stop") from None
     debugger.breakpoints.clear()
     debugger.watches.clear()
     debugger.marks.clear()
+    debugger.labels.clear()
     debugger.branches.leave_all()
     debugger.timeline.goto(0)
     machine, branches, timeline = debugger.machine, debugger.branches, debugger.timeline
     if machine.max_iterations is None:
-        machine.max_iterations = saved.max_iterations
-    journey = _Journey(timeline, saved.branches, progress)
-    others = [branch for branch in saved.branches if branch.name != ORIGINAL]
-    for branch in others:
+        machine.max_iterations = state.max_iterations
+    journey = _Journey(timeline, saved.branch, progress)
+    for branch in sorted(saved.branch, key=lambda branch: branch.name == ORIGINAL):  # the original last
         if branches.name != ORIGINAL:
             branches.go(ORIGINAL)
-        timeline.goto(0)
-        branches.go(branch.name)
-        branches.put_back(branch.name, branch.parent, branch.parted)
+        if branch.name != ORIGINAL:
+            timeline.goto(0)
+            branches.go(branch.name)
+            branches.put_back(branch.name, branch.parent, branch.parted)
         for edit in branch.edits:
             journey.to(edit.tick)
-            timeline.edit(_edit_again(machine, edit))
+            timeline.edit(_edit_again(machine, edit, value_of))
         journey.to(branch.tick)
-    if branches.name != ORIGINAL:
-        branches.go(ORIGINAL)
-    journey.to(saved.original.tick)
-    if saved.branch != ORIGINAL:
-        branches.go(saved.branch)
-    debugger.marks.update(saved.marks)
-    for pattern, where in saved.expected:
-        debugger.breakpoints.expect(pattern, where)
-    for one in saved.breakpoints:
-        debugger.breakpoints.put_back(one.number, one.description, one.where, one.counts)
-    debugger.breakpoints.last_number = saved.last_number
-    debugger.stop = describe(machine, saved.reason, saved.causes)
+    if state.branch != ORIGINAL:
+        branches.go(state.branch)
+    debugger.marks.update({one.name: Mark(one.tick, one.branch) for one in saved.mark})
+    debugger.stop = describe(machine, state.reason, causes)
     timeline.show()
-    for number, text, format in saved.watches:
-        debugger.watches.put_back(number, text, timeline, format)
-    _put_labels(debugger, saved.labels)
+    for _what, put_back in _stops(debugger, saved, value_of):
+        put_back()
+    debugger.breakpoints.last_number = state.last_number
 
 
-def _edit_again(machine: Machine, kept: SavedEdit | SavedLoopEdit) -> Edit:
-    if isinstance(kept, SavedEdit):
-        return edit_again(machine, kept.target, kept.value)
-    if isinstance(kept.value, bool):
-        return condition_edit(machine, holds=kept.value, loop=kept.program)
-    return trip_count_edit(machine, -1 if kept.value is None else kept.value, kept.program)
+def _edit_again(machine: Machine, edit: SavedEdit, value_of: _ValueOf) -> Edit:
+    if edit.body is UNSET:
+        return edit_again(machine, resolve(parse_address(edit.address), machine.compiled), value_of(edit.value))
+    program = machine.compiled.programs[edit.body]
+    if edit.condition is not UNSET:
+        return condition_edit(machine, holds=edit.condition, loop=program)
+    count = edit.trip_count
+    return trip_count_edit(machine, -1 if count is None or count is UNSET else count, program)
 
 
-def _put_labels(debugger: Debugger, labels: tuple[SavedLabels, ...]) -> None:
-    debugger.labels.clear()
-    for one in labels:
-        debugger.labels.put(one.target, one.labels)
+def _stops(debugger: Debugger, saved: SavedSession, value_of: _ValueOf) -> Iterator[tuple[str, Callable[[], object]]]:
+    """Yield what does not depend on the run, in words, and what puts it back."""
+    breakpoints, compiled = debugger.breakpoints, debugger.machine.compiled
+    for expected in saved.expected:
+        put_back = lambda one=expected: breakpoints.expect(one.pattern, compiled.programs[one.where])  # noqa: E731
+        yield f"except {expected.pattern}", put_back
+    for one in saved.breakpoint:
+        yield f"breakpoint {one.number}", partial(_put_breakpoint, debugger, one)
+    for watch in saved.watch:
+        put_watch = partial(debugger.watches.put_back, watch.number, watch.text, debugger.timeline, watch.format)
+        yield f"watch {watch.number}", put_watch
+    for labels in saved.labels:
+        yield "", partial(_put_labels, debugger, labels, value_of)
+
+
+def _put_breakpoint(debugger: Debugger, one: SavedBreakpoint) -> None:
+    where = debugger.machine.compiled.programs[one.where]
+    debugger.breakpoints.put_back(one.number, one.description, where, one.counts)
+
+
+def _put_labels(debugger: Debugger, labels: SavedLabels, value_of: _ValueOf) -> None:
+    words = value_of(labels.words)
+    if words.dtype != STRING.dtype or words.ndim != 1 or not words.size:
+        raise SessionError("keeps damaged labels")
+    target = resolve(parse_address(labels.address), debugger.machine.compiled)
+    debugger.labels.put(target, tuple(map(str, words.tolist())))
 
 
 class _Journey:

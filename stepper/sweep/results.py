@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import re
 import sqlite3
-from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from enum import StrEnum
 from functools import lru_cache
@@ -19,6 +18,7 @@ from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from stepper.engine.run import LoopSummary
 from stepper.errors import InputError, LimitReached, OutputError, StepperError, UsageError
@@ -255,24 +255,11 @@ def _listed(value: tuple[Any, ...]) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def _values(stored: StoredRow) -> tuple[str | int | None, ...]:
-    row = stored.row
-    return (
-        stored.number,
-        row.name,
-        str(row.outcome),
-        row.what,
-        row.operation,
-        row.type,
-        _listed(row.path),
-        row.iteration,
-        _listed(row.iterations),
-        row.address,
-        row.text,
-        _listed(row.loops),
-        msgspec.json.encode(stored.input).decode(),
-        stored.stamp,
-    )
+def _values(stored: StoredRow) -> list[str | int | None]:
+    given = msgspec.json.encode(stored.input).decode()
+    own = {"number": stored.number, "iteration": stored.row.iteration, "input": given, "stamp": stored.stamp}
+    values = asdict(stored.row) | own
+    return [_listed(one) if isinstance(one := values[name], tuple) else one for name in _COLUMNS.split(", ")]
 
 
 # --- reading --------------------------------------------------------------------------------------------------------
@@ -460,59 +447,41 @@ class SweepSummary(Record):
         return self.done - self.outcomes.get(SweepOutcome.NOTHING, 0)
 
 
-def summary(rows: Sequence[StoredRow], count: int) -> SweepSummary:
-    """Return the facts of these rows, of so many inputs."""
-    outcomes = Counter(stored.row.outcome for stored in rows)
-    ordered = {outcome: outcomes[outcome] for outcome in SweepOutcome if outcomes[outcome]}
-    usual = _usual(rows)
-    unusual = tuple(
-        stored.number for stored in rows if stored.row.outcome is SweepOutcome.NOTHING and stored.row.loops != usual
-    )
-    return SweepSummary(count, len(rows), ordered, _places(rows), _spreads(rows), unusual)
+_PLACES: Final = """
+SELECT json_object('outcome', outcome, 'what', what, 'operation', operation, 'type', type, 'path', json(path),
+    'inputs', sum(inputs), 'first', min(first),
+    'iterations', json_group_array(json_object('iteration', iteration, 'inputs', inputs)))
+FROM (SELECT outcome, what, operation, type, path, iteration, count(*) AS inputs, min(number) AS first
+    FROM rows WHERE outcome <> 'nothing'
+    GROUP BY outcome, what, operation, type, path, iteration ORDER BY iteration)
+GROUP BY outcome, what, operation, type, path ORDER BY sum(inputs) DESC, min(first)
+"""
+_LOOPS: Final = """
+SELECT json_object('path', path, 'lengths', json_group_array(
+    json_object('iterations', iterations, 'inputs', inputs, 'first', first)))
+FROM (SELECT json_extract(value, '$[0]') AS path, json_extract(value, '$[2]') AS iterations, count(*) AS inputs,
+    min(number) AS first FROM rows, json_each(loops) GROUP BY 1, 2 ORDER BY 1, 3 DESC, 2)
+GROUP BY path ORDER BY path
+"""
+_UNUSUAL: Final = """
+SELECT number FROM rows WHERE outcome = 'nothing' AND loops <> (
+    SELECT loops FROM rows WHERE outcome = 'nothing' GROUP BY loops ORDER BY count(*) DESC, min(number) LIMIT 1)
+ORDER BY number
+"""
 
 
-def _usual(rows: Sequence[StoredRow]) -> tuple[LoopCount, ...]:
-    counts = Counter(stored.row.loops for stored in rows if stored.row.outcome is SweepOutcome.NOTHING)
-    if not counts:
-        return ()
-    most = max(counts.values())
-    return next(loops for loops, inputs in counts.items() if inputs == most)  # the first of them, by number
-
-
-def _places(rows: Sequence[StoredRow]) -> tuple[PlaceCount, ...]:
-    groups: dict[tuple[SweepOutcome, str, str, str, tuple[str, ...]], list[StoredRow]] = defaultdict(list)
-    for stored in rows:
-        row = stored.row
-        if row.outcome is not SweepOutcome.NOTHING:
-            groups[row.outcome, row.what, row.operation, row.type, row.path].append(stored)
-    found = []
-    for (outcome, what, operation, type, path), members in groups.items():
-        counts = Counter(stored.row.iteration for stored in members)
-        iterations = tuple(
-            IterationCount(iteration, counts[iteration])
-            for iteration in sorted(counts, key=lambda one: -1 if one is None else one)
+def summary(path: Path, count: int) -> SweepSummary:
+    """Return the facts of the rows of a file, of so many inputs."""
+    with _reading(path) as connection:
+        counts = dict(connection.execute("SELECT outcome, count(*) FROM rows GROUP BY outcome").fetchall())
+        return SweepSummary(
+            count,
+            sum(counts.values()),
+            {outcome: counts[outcome] for outcome in SweepOutcome if outcome in counts},
+            tuple(msgspec.json.decode(text, type=PlaceCount) for (text,) in connection.execute(_PLACES)),
+            tuple(msgspec.json.decode(text, type=LoopSpread) for (text,) in connection.execute(_LOOPS)),
+            tuple(number for (number,) in connection.execute(_UNUSUAL)),
         )
-        found.append(PlaceCount(outcome, what, operation, type, path, len(members), iterations, members[0].number))
-    return tuple(sorted(found, key=lambda one: (-one.inputs, one.first)))
-
-
-def _spreads(rows: Sequence[StoredRow]) -> tuple[LoopSpread, ...]:
-    lengths: dict[str, dict[int, list[int]]] = {}
-    for stored in rows:
-        for loop in stored.row.loops:
-            lengths.setdefault(loop.path, {}).setdefault(loop.iterations, []).append(stored.number)
-    return tuple(
-        LoopSpread(
-            path,
-            tuple(
-                sorted(
-                    (LengthCount(iterations, len(numbers), numbers[0]) for iterations, numbers in found.items()),
-                    key=lambda one: (-one.inputs, one.iterations),
-                )
-            ),
-        )
-        for path, found in sorted(lengths.items())
-    )
 
 
 # The table of a sweep as a list: its columns, sorted by one of them, and filtered.

@@ -66,7 +66,7 @@ def test_each_input_has_the_row_of_its_own_run(model: Path, files: list[str], tm
             stopped += 1
             assert (row.outcome, row.what, row.type, row.operation) == ("stopped", "nan", "Divide", "ratio")
             assert (row.iterations, row.address) == ((birth,), f"months@{birth}::ratio")
-    found = summary(rows, 30)
+    found = summary(tmp_path / "s.sqlite", 30)
     assert 1 <= stopped == found.places[0].inputs and found.places[0].first == 1 + next(
         index for index, path in enumerate(files) if by_formula(path)[0] is not None
     )

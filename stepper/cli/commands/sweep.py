@@ -126,7 +126,7 @@ def _show(progress: SweepProgress) -> None:
 
 def _report(options: Namespace, file: Path) -> int:
     about, rows = read_about(file), read_rows(file)
-    found = summary(rows, about.count)
+    found = summary(file, about.count)
     data = {
         "model": about.model,
         "file": str(file),
