@@ -210,8 +210,8 @@ class Capture:
         self.troubles: list[str] = []
         self._reserved = 0
         self._lock = threading.RLock()
-        self._length = calls
-        self._ring = CallRing(calls) if calls > 1 else None
+        self._length = calls if calls > 1 else 0
+        self._ring = CallRing(self._length)
         self._hooks = CallHooks(self, model)
 
     def __enter__(self) -> Self:
@@ -230,7 +230,7 @@ class Capture:
     def forked(self) -> None:
         """Begin anew in a process that was forked from the one that was listened to."""
         self._lock = threading.RLock()
-        self._ring = CallRing(self._length) if self._length > 1 else None
+        self._ring = CallRing(self._length)
         self.cases, self.troubles = [], []
         self.calls = self.hits = self._reserved = 0
         self._hooks.forked()
@@ -250,21 +250,18 @@ class Capture:
 
     def begun(self, call: ObservedCall) -> None:
         """Keep a call for those that follow it."""
-        if self._ring is not None:
-            with self._lock:
-                self._ring.begun(call)
+        with self._lock:
+            self._ring.begun(call)
 
     def gone(self, stream: int) -> None:
         """Keep no calls of a request that has gone."""
-        if self._ring is not None:
-            with self._lock:
-                self._ring.gone(stream)
+        with self._lock:
+            self._ring.gone(stream)
 
     def ended(self, call: ObservedCall, outputs: Mapping[str, Array] | None, error: str) -> None:
         """Keep a call, if a condition holds for it."""
-        if self._ring is not None:
-            with self._lock:
-                self._ring.ended(call, outputs)
+        with self._lock:
+            self._ring.ended(call, outputs)
         if outputs is None:
             trigger = self._triggers.of_error(call.number, error)
         else:
@@ -308,7 +305,7 @@ class Capture:
                     part / CASE_OUTPUTS, {f"out_{index}": value for index, value in enumerate(outputs.values())}
                 )
             told = [trouble] if trouble else []
-            carried = self._write_calls(part, call, told) if self._ring is not None and call.inputs else ()
+            carried = self._write_calls(part, call, told) if self._length and call.inputs else ()
             facts = msgspec.structs.replace(_facts(call, outputs, trigger, files, told), carried=carried)
             text = msgspec.json.format(msgspec.json.encode(facts), indent=2)
             OutputFile(part / CASE_FACTS, FORMATS["json"].kind).write(text + b"\n")
@@ -332,7 +329,6 @@ class Capture:
 
         Where there are fewer than were asked for, `trouble` gets the reason.
         """
-        assert self._ring is not None
         calls, cut = self._ring.up_to(call)
         if cut:
             trouble.append(f"the calls begin with call {calls[0].call.number}: {cut}")

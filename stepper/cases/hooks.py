@@ -45,44 +45,25 @@ class ReplacedMethods:
         """Return True from the first replacement until all are put back."""
         return bool(self._replaced)
 
-    def replace(self, holder: Any, name: str, made: Callable[..., Any]) -> None:
-        """Have a function called in place of one of a class or module, with that as its first argument."""
+    def replace(self, holder: Any, name: str, made: Callable[..., Any], part: str = "") -> None:
+        """Have a function called in place of one of a class or module, with that as its first argument.
+
+        `part` is "fget" or "fset" of a property.
+        """
         with _changing:
             old, was_own = getattr(holder, name), name in vars(holder)
+            function = getattr(old, part) if part else old
 
-            @functools.wraps(old)
+            @functools.wraps(function)
             def method(*arguments: Any, **options: Any) -> Any:
-                return made(old, *arguments, **options) if self._replaced else old(*arguments, **options)
+                return made(function, *arguments, **options) if self._replaced else function(*arguments, **options)
 
-            self._replaced.append(_Replaced(holder, name, method, old, was_own))
-            setattr(holder, name, method)
-
-    def replace_setter(self, holder: Any, name: str, made: Callable[..., None]) -> None:
-        """Have a function called in place of what sets a property, with that as its first argument."""
-        with _changing:
-            old, was_own = getattr(holder, name), name in vars(holder)
-
-            def put(one: Any, value: Any) -> None:
-                if self._replaced:
-                    made(old.fset, one, value)
-                else:
-                    old.fset(one, value)
-
-            setter = property(old.fget, put, old.fdel, old.__doc__)
-            self._replaced.append(_Replaced(holder, name, setter, old, was_own))
-            setattr(holder, name, setter)
-
-    def replace_getter(self, holder: Any, name: str, made: Callable[..., Any]) -> None:
-        """Have a function called in place of what gets a property, with that as its first argument."""
-        with _changing:
-            old, was_own = getattr(holder, name), name in vars(holder)
-
-            def get(one: Any) -> Any:
-                return made(old.fget, one) if self._replaced else old.fget(one)
-
-            getter = property(get, old.fset, old.fdel, old.__doc__)
-            self._replaced.append(_Replaced(holder, name, getter, old, was_own))
-            setattr(holder, name, getter)
+            new: Any = method
+            if part:
+                parts = {"fget": old.fget, "fset": old.fset, "fdel": old.fdel, part: method}
+                new = property(**parts, doc=old.__doc__)
+            self._replaced.append(_Replaced(holder, name, new, old, was_own))
+            setattr(holder, name, new)
 
     def put_back(self) -> None:
         """Put the old ones in their places."""
@@ -354,33 +335,40 @@ class CallHooks:
         self._request, self._queue = api.InferRequest, api.AsyncInferQueue
         self._wait, self._wait_for = api.InferRequest.wait, api.InferRequest.wait_for
         self._query_state, self._queued = api.InferRequest.query_state, api.AsyncInferQueue.__getitem__
-        replace = self._methods.replace
+        methods: dict[Any, dict[str, Callable[..., Any]]] = {
+            api: {_SEAM: self._dispatched},
+            api.InferRequest: {
+                "infer": self._inferred,
+                "start_async": self._started,
+                "wait": self._waited,
+                "wait_for": self._waited,
+                "set_callback": self._callback_set,
+                "get_compiled_model": self._compiled_of,
+                "query_state": self._states_asked,
+                "reset_state": self._states_reset,
+            },
+            api.AsyncInferQueue: {
+                "__init__": self._queue_made,
+                "start_async": self._started,
+                "wait_all": self._all_waited,
+                "set_callback": self._callback_set,
+                "__getitem__": self._request_taken,
+                "__iter__": self._requests_taken,
+            },
+            api.Core: {"read_model": self._read, "compile_model": self._compiled},
+            api.CompiledModel: {"create_infer_request": self._request_made},
+            VariableState: {"reset": self._variable_reset},
+        }
         try:
-            replace(api, _SEAM, self._dispatched)
-            replace(api.InferRequest, "infer", self._inferred)
-            replace(api.InferRequest, "start_async", self._started)
-            replace(api.InferRequest, "wait", self._waited)
-            replace(api.InferRequest, "wait_for", self._waited)
-            replace(api.AsyncInferQueue, "__init__", self._queue_made)
-            replace(api.AsyncInferQueue, "start_async", self._started)
-            replace(api.InferRequest, "set_callback", self._callback_set)
-            replace(api.AsyncInferQueue, "wait_all", self._all_waited)
-            replace(api.AsyncInferQueue, "set_callback", self._callback_set)
-            replace(api.Core, "read_model", self._read)
-            replace(api.Core, "compile_model", self._compiled)
-            replace(api.CompiledModel, "create_infer_request", self._request_made)
-            replace(api.InferRequest, "get_compiled_model", self._compiled_of)
-            replace(api.AsyncInferQueue, "__getitem__", self._request_taken)
-            replace(api.AsyncInferQueue, "__iter__", self._requests_taken)
-            replace(api.InferRequest, "query_state", self._states_asked)
-            replace(api.InferRequest, "reset_state", self._states_reset)
-            replace(VariableState, "reset", self._variable_reset)
-            self._methods.replace_setter(VariableState, "state", self._variable_set)
+            for holder, of_holder in methods.items():
+                for name, made in of_holder.items():
+                    self._methods.replace(holder, name, made)
+            self._methods.replace(VariableState, "state", self._variable_set, "fset")
             if self._model is not None:  # else nothing is wanted of requests that were there before
-                replace(PlainRequest, "get_output_tensor", self._outputs_asked)
-                replace(PlainRequest, "get_tensor", self._outputs_asked)
-                self._methods.replace_getter(PlainRequest, "output_tensors", self._outputs_asked)
-                self._methods.replace_getter(PlainRequest, "results", self._outputs_asked)
+                for name in ("get_output_tensor", "get_tensor"):
+                    self._methods.replace(PlainRequest, name, self._outputs_asked)
+                for name in ("output_tensors", "results"):
+                    self._methods.replace(PlainRequest, name, self._outputs_asked, "fget")
         except BaseException:
             self._methods.put_back()
             raise

@@ -179,34 +179,6 @@ class NumberRows(Record):
     types: tuple[np.dtype[Any], ...]
     shapes: tuple[tuple[int, ...], ...]
 
-    def count(self, columns: Sequence[bytearray]) -> int:
-        """Return how many iterations the bytes of all values are of."""
-        return len(columns[-1]) // self.types[-1].itemsize
-
-    def tensors(self, columns: Sequence[bytearray]) -> list[Array]:
-        """Return for each value a tensor of those of all iterations."""
-        count = self.count(columns)
-        return [
-            np.frombuffer(bytes(column), dtype, count).reshape(count, *shape)
-            for column, dtype, shape in zip(columns, self.types, self.shapes, strict=True)
-        ]
-
-
-class ValueRows(Record):
-    """Form of any other values: a list of each."""
-
-    def count(self, columns: Sequence[list[Any]]) -> int:
-        """Return how many iterations all values are of."""
-        return len(columns[-1])
-
-    def values(self, columns: Sequence[list[Any]]) -> list[list[Any]]:
-        """Return for each value those of all iterations."""
-        count = self.count(columns)
-        return [column if len(column) == count else column[:count] for column in columns]
-
-
-VALUES: Final = ValueRows()
-
 
 def number_rows(
     frame: Frame, take: Callable[[Sequence[Any]], tuple[Any, ...]], usual: NumberRows | None
@@ -425,7 +397,8 @@ Run = tuple[int, int, int | None, int]
 class Batch:
     """Iterations of one level that wait to be written: the values of the level's ports, their ticks, and their runs.
 
-    `begin` says of which run it is that `values` and `ticks` are appended to.
+    `begin` says of which run it is that `taps` and `ticks` are given. `is_even`: there are no ticks, but `step` of them
+    from each iteration of a run to the next.
     """
 
     __slots__ = (
@@ -434,66 +407,59 @@ class Batch:
         "_keeps_shapes",
         "form",
         "full",
+        "is_even",
         "level",
         "runs",
         "take",
         "taps",
         "ticks",
-        "values",
     )
 
-    def __init__(self, level: GraphLevel) -> None:
-        self.level = level
+    def __init__(self, level: GraphLevel, *, is_even: bool = False) -> None:
+        self.level, self.is_even = level, is_even
         self.ticks: list[int] = []
-        self.values: list[Any] = []
         self.runs: list[Run] = []
         self.take = _taking([port.slot for port in level.ports])
         """Out of the values of all slots those of the level's ports."""
-        self.form: NumberRows | ValueRows | None = None
-        """Where there is one, the values are handed to `taps` and not appended; without ticks."""
-        self._columns: list[Any] = []
-        self.taps: list[tuple[Callable[[Any], object], int]] = []
-        """(function, slot) pairs."""
         self._changes = 0
-        self._keeps_shapes = all(_keeps_shapes(level.program, operation) for operation in level.program.operations)
+        program = level.program
+        self._keeps_shapes = program.straight and all(_keeps_shapes(program, one) for one in program.operations)
         self.full = 1
         """How many rows may come before `is_full` is to be asked."""
+        self._columns: list[Any] = []
+        self.turn_to(None)
 
-    def form_of(self, frame: Frame) -> NumberRows | ValueRows | None:
-        """Return the form in which the values of a frame that has just closed an iteration are kept."""
-        if not self.level.program.straight:
-            return None
-        usual = self.form if isinstance(self.form, NumberRows) else None
-        found = number_rows(frame, self.take, usual) if self._keeps_shapes else None
-        return VALUES if found is None else found
+    def form_of(self, frame: Frame) -> NumberRows | None:
+        """Return the form of the numbers of a frame that has just closed an iteration; None for any other values."""
+        return number_rows(frame, self.take, self.form) if self._keeps_shapes else None
 
-    def turn_to(self, form: NumberRows | ValueRows | None) -> None:
-        """Keep what comes next in this form. There must be nothing yet in another one."""
-        assert not self.count
+    def turn_to(self, form: NumberRows | None) -> None:
+        """Keep what comes next in this form: bytes of numbers, or a list of each value. There must be nothing yet."""
         self.form = form
-        ports = self.level.ports if form is not None else ()
-        if isinstance(form, NumberRows):
-            numbers = [bytearray() for _ in ports]
-            self._columns, adding = numbers, [column.extend for column in numbers]
-        else:
-            lists: list[list[Any]] = [[] for _ in ports]
-            self._columns, adding = lists, [column.append for column in lists]
-        self.taps = [(add, port.slot) for add, port in zip(adding, ports, strict=True)]
+        self._columns = [[] if form is None else bytearray() for _ in self.level.ports]
+        adding = [column.append if form is None else column.extend for column in self._columns]
+        self.taps: list[tuple[Callable[[Any], object], int]] = [
+            (add, port.slot) for add, port in zip(adding, self.level.ports, strict=True)
+        ]
+        """(function, slot) pairs, to which the values are handed."""
         self._changes += 1
         self._keeps_shapes &= self._changes < _MOST_CHANGES
 
     def columns(self) -> Iterable[Sequence[Any] | Stack]:
         """Return for each port the values of all iterations, of numbers joined."""
+        count = self.count
         if self.form is None:
-            return zip(*self.values, strict=True)
-        if isinstance(self.form, ValueRows):
-            return self.form.values(self._columns)
-        return [Stack(0, len(column), column, False) for column in self.form.tensors(self._columns)]
+            return [column[:count] for column in self._columns]
+        return [
+            Stack(0, count, np.frombuffer(bytes(column), dtype, count).reshape(count, *shape), False)
+            for column, dtype, shape in zip(self._columns, self.form.types, self.form.shapes, strict=True)
+        ]
 
     @property
     def count(self) -> int:
-        """The number of iterations."""
-        return len(self.values) if self.form is None else self.form.count(self._columns)
+        """The number of iterations that are whole."""
+        last = len(self._columns[-1])
+        return last if self.form is None else last // self.form.types[-1].itemsize
 
     def begin(self, activation: int, iteration: int | None, tick: int) -> None:
         """Have what comes next be this iteration, and those after it."""
@@ -506,7 +472,8 @@ class Batch:
         activation, iteration, tick, values = row
         self.begin(activation, iteration, tick)
         self.ticks.append(tick)
-        self.values.append(values)
+        for column, value in zip(self._columns, values, strict=True):
+            column.append(value)
 
     @property
     def step(self) -> int:
@@ -524,17 +491,16 @@ class Batch:
     @property
     def room(self) -> int:
         """How many rows there may be before `is_full` is to be asked; at least one."""
-        most = _MOST_ROWS_OF_NUMBERS if isinstance(self.form, NumberRows) else self.full
+        most = self.full if self.form is None else _MOST_ROWS_OF_NUMBERS
         return max(most - self.count, 1)
 
     def is_full(self) -> bool:
         """Return True if to write now. As values may grow, the question comes again after as many rows as there are."""
         count, most, size = self.count, _MOST_ROWS, 0
-        if isinstance(self.form, NumberRows):
-            most = _MOST_ROWS_OF_NUMBERS
+        if self.form is None:
+            size = sum(column[-1].nbytes for column in self._columns if column[-1] is not None)
         else:
-            newest = self.values[-1] if self.form is None else [column[-1] for column in self._columns]
-            size = sum(value.nbytes for value in newest if value is not None)
+            most = _MOST_ROWS_OF_NUMBERS
         if count >= most or count * size >= _MOST_BYTES:
             return True
         self.full = min(2 * count, most)
@@ -544,7 +510,6 @@ class Batch:
         """Begin anew, in the middle of the last run."""
         following = self._next()
         self.ticks.clear()
-        self.values.clear()
         for column in self._columns:
             column.clear()
         self.runs = [] if following is None else [(0, *following)]
@@ -692,7 +657,7 @@ def _even_runs(first: int, batch: Batch) -> Iterator[tuple[Any, ...]]:
     ticks = batch.ticks
     ends = [*(run[0] for run in batch.runs[1:]), batch.count]
     for (begin, activation, iteration, tick), end in zip(batch.runs, ends, strict=True):
-        if batch.form is not None:
+        if batch.is_even:
             if begin < end:
                 yield first + begin, end - begin, activation, iteration, tick, batch.step
             continue

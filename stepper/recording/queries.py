@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -312,16 +312,18 @@ class _RecordedSearch:
             return loops[0]
         return self._catalogue.compiled.main if program is None else program
 
-    def _column(self, target: Target) -> _Here | _Around:
+    def _column(self, target: Target) -> Callable[[RecordedMoment], Any]:
+        """Return what gives the value at a moment, its statistics, or None."""
         whole = self._catalogue.whole(target)
         if whole is not None:
             if self.program.path and whole[0] == "outputs":
                 raise UsageError(f"'{target.named.name}' is an output of the model, which is there when the run ends")
-            return _Here(_Whole(self._recording.whole(*whole)))
+            value = self._recording.whole(*whole)[()]
+            return lambda _moment: value
         column = Column(self._recording, target.slot)
         if target.program is self.program:
-            return _Here(column)
-        return _Around(self._recording, self._catalogue, target, self.program, column)
+            return lambda moment: column.known(moment.id)
+        return _Around(self._recording, self._catalogue, target, self.program, column).known
 
     # --- moments -------------------------------------------------------------------------------------------------
 
@@ -333,7 +335,8 @@ class _RecordedSearch:
             self.asked += 1
             if self._holds():
                 yield moment
-            self._remember()
+            for address in self._expression.previous:  # what prev() will need, though nothing asked for it in this one
+                self._now(address)
 
     def _moments(self) -> Iterator[RecordedMoment]:
         if not self.program.path:
@@ -351,19 +354,16 @@ class _RecordedSearch:
             self.failure = self.failure or str(error)
             return False
 
-    def _remember(self) -> None:
-        """Have what prev() will need in the next iteration, though nothing asked for it in this one."""
-        for address in self._expression.previous:
-            if address not in self._known:
-                self._known[address] = self._columns[address].known(self._moment)
-
     # --- the scope of the expression -----------------------------------------------------------------------------
 
     def value(self, address: Address, /) -> Any:
         """Return the value at this moment, or its statistics."""
+        return self._there(address, self._now(address))
+
+    def _now(self, address: Address) -> Any:
         if address not in self._known:
-            self._known[address] = self._columns[address].known(self._moment)
-        return self._there(address, self._known[address])
+            self._known[address] = self._columns[address](self._moment)
+        return self._known[address]
 
     def previous(self, address: Address, /) -> Any:
         """Return the value one iteration before."""
@@ -396,28 +396,6 @@ class _RecordedSearch:
         if number is None:
             raise UsageError(f"'{loop}' has no iteration here")
         return number
-
-
-class _Whole:
-    """One of the model's inputs or outputs, the same at every moment."""
-
-    def __init__(self, value: Any) -> None:
-        self._value = np.asarray(value)[()]
-
-    def known(self, _moment: int) -> Any:
-        """Return the value."""
-        return self._value
-
-
-class _Here:
-    """A value of the graph whose moments are asked."""
-
-    def __init__(self, column: Column | _Whole) -> None:
-        self._column = column
-
-    def known(self, moment: RecordedMoment) -> Any:
-        """Return the value, its statistics, or None."""
-        return self._column.known(moment.id)
 
 
 class _Around:

@@ -39,6 +39,7 @@ from stepper.recording.iterations import (
     Activations,
     Batch,
     BatchWriter,
+    GraphLevel,
     RecordedActivation,
     Row,
     insert_many,
@@ -88,11 +89,11 @@ class Recorder(RunObserver):
         levels = {id(level.program): level for level in levels_of(machine.compiled, options)}
         blobs = BlobWriter(connection, OF_RECORDING)
         self._blobs = blobs
-        self._batches = {key: Batch(level) for key, level in levels.items() if level.ports}
         self._rows = BatchWriter(connection, blobs, 0)
         self.activations = Activations(levels)
         self.snapshots = SnapshotWriter(connection, blobs)
         self._selection = None if options.iterations.everything else PendingIterations[Row](options.iterations)
+        self._batches = {key: self._batch_of(level) for key, level in levels.items() if level.ports}
         self._frame: Frame | None = None
         self._batch: Batch | None = None
         self._number = 0
@@ -104,11 +105,15 @@ class Recorder(RunObserver):
         machine.watcher = self
         machine.observers = (*machine.observers, self)
 
+    def _batch_of(self, level: GraphLevel) -> Batch:
+        program = level.program
+        return Batch(level, is_even=self._selection is None and program.straight and program.path[-1].is_loop)
+
     def begin(self, iterations: int) -> None:
         """Take the file, which holds so many iterations already; any other writer notices."""
         self._rows.iterations = iterations
         self.snapshots.resume(self.activations)
-        with self._errors(), self._transaction(taking=True):
+        with self._writing(taking=True):
             pass
 
     # --- while the machine runs ----------------------------------------------------------------------------------
@@ -157,7 +162,7 @@ class Recorder(RunObserver):
         """Return what takes the values of the iterations of a body without nested graphs."""
         batch = self._batch
         is_free = self._selection is None and self._left < 0 and self.machine.watcher is self
-        if (batch is not None and batch.form is None) or frame is not self._frame or not is_free:
+        if (batch is not None and not batch.is_even) or frame is not self._frame or not is_free:
             return None
 
         def done() -> None:
@@ -177,12 +182,10 @@ class Recorder(RunObserver):
         batch = self._batch
         if batch is not None:
             if self._selection is None:
-                if batch.form is None:
-                    batch.values.append(batch.take(frame.values))
+                if not batch.is_even:
                     batch.ticks.append(self.machine.tick)
-                else:
-                    for extend, slot in batch.taps:
-                        extend(frame.values[slot])
+                for add, slot in batch.taps:
+                    add(frame.values[slot])
                 if batch.count >= batch.full and batch.is_full():
                     self._write(batch)
             else:
@@ -221,7 +224,7 @@ class Recorder(RunObserver):
     def snapshot(self) -> None:
         """Write everything that waits, and the state of the machine."""
         begin = monotonic()
-        with self._errors(), self._transaction():
+        with self._writing():
             self._snapshot()
         now = monotonic()
         self._due = now + max(self.pace.seconds, _COST_FACTOR * (now - begin))
@@ -242,7 +245,7 @@ class Recorder(RunObserver):
             self.after(Event(EventKind.ENTERED, machine.tick, machine.stack[-1]))
         self.snapshot()
         if for_good:
-            with self._errors(), self._transaction():
+            with self._writing():
                 for entry in self.activations.open:
                     self._write_so_far(entry)
 
@@ -268,7 +271,7 @@ class Recorder(RunObserver):
 
     def flush(self) -> None:
         """Write everything that waits, without a snapshot."""
-        with self._errors(), self._transaction():
+        with self._writing():
             self._flush()
 
     def finish(self) -> None:
@@ -276,7 +279,7 @@ class Recorder(RunObserver):
         machine = self.machine
         assert machine.outputs is not None, "the run has ended"
         names = output_names(machine.compiled.model)
-        with self._errors(), self._transaction():
+        with self._writing():
             tensors = zip(names, machine.outputs, strict=True)
             references = write_tensors(self._connection, "outputs", tensors, self._blobs)
             self.snapshots.share(machine.outputs, references)
@@ -295,7 +298,7 @@ class Recorder(RunObserver):
         self._taken.release()
 
     def _write(self, batch: Batch) -> None:
-        with self._errors(), self._transaction():
+        with self._writing():
             self.activations.write(self._connection)
             self._rows.write(batch)
 
@@ -310,26 +313,22 @@ class Recorder(RunObserver):
         self.snapshots.write(self.machine, self.activations, self._rows.iterations)
 
     @contextlib.contextmanager
-    def _transaction(self, *, taking: bool = False) -> Iterator[None]:
+    def _writing(self, *, taking: bool = False) -> Iterator[None]:
         connection = self._connection
-        connection.execute("BEGIN IMMEDIATE")
         try:
-            if taking:
-                origin.replace_kept(connection, "writer", [self._token])
-            elif connection.execute("SELECT content FROM kept WHERE kind = 'writer'").fetchone() != (self._token,):
-                raise SessionError("another run has taken over the file")
-            yield
-            connection.execute("COMMIT")
-        except BaseException:
-            self._is_whole = False  # what was taken back is still taken for written
-            with contextlib.suppress(sqlite3.Error):
-                connection.execute("ROLLBACK")
-            raise
-
-    @contextlib.contextmanager
-    def _errors(self) -> Iterator[None]:
-        try:
-            yield
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                if taking:
+                    origin.replace_kept(connection, "writer", [self._token])
+                elif connection.execute("SELECT content FROM kept WHERE kind = 'writer'").fetchone() != (self._token,):
+                    raise SessionError("another run has taken over the file")
+                yield
+                connection.execute("COMMIT")
+            except BaseException:
+                self._is_whole = False  # what was taken back is still taken for written
+                with contextlib.suppress(sqlite3.Error):
+                    connection.execute("ROLLBACK")
+                raise
         except sqlite3.Error as error:
             raise file.writing_error(self.path, error) from None
         except SessionError as error:
