@@ -19,10 +19,11 @@ import zlib
 from collections.abc import Sequence
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
 import msgspec
 import numpy as np
+from msgspec import Meta, Struct
 
 from stepper import element_types
 from stepper.element_types import STRING_DTYPE, Array, is_of_numpy
@@ -186,14 +187,17 @@ class BlobReader:
 
     def value(self, reference: Any) -> Any:
         """Return the value that a reference names, in its layout."""
-        if not isinstance(reference, dict) or not reference.keys() <= {"blob", "scalar", "strides", "recorded"}:
-            raise SessionError("has a damaged reference to a tensor")
-        strides = reference.get("strides")
-        if strides is not None:
-            if not isinstance(strides, list) or not all(type(step) is int and abs(step) < 2**40 for step in strides):
-                raise SessionError("has damaged strides of a tensor")
-            strides = tuple(strides)
-        return laid_out(self.tensor(reference.get("blob")), MemoryLayout(reference.get("scalar") is True, strides))
+        named = msgspec.convert(reference, _Named)
+        return laid_out(self.tensor(named.blob), MemoryLayout(named.scalar, named.strides))
+
+
+class _Named(Struct, forbid_unknown_fields=True):
+    """A reference that was read."""
+
+    blob: int
+    scalar: bool = False
+    strides: tuple[Annotated[int, Meta(gt=-(2**40), lt=2**40)], ...] | None = None
+    recorded: bool = False
 
 
 _MAGIC: Final = b"STEPPER VALUE 1\n"
@@ -225,7 +229,7 @@ def decoded(content: bytes) -> Array:
     shape, fortran, dtype = np.lib.format.read_array_header_1_0(buffer, max_header_size=_LONGEST_HEADER)
     if fortran or dtype.kind not in "biuf":
         raise ValueError(f"a .npy of type {dtype}, or not in row-major order")
-    return _from_bytes(memoryview(content)[buffer.tell() :], _checked_shape(shape), dtype)
+    return _from_bytes(memoryview(content)[buffer.tell() :], checked_shape(shape), dtype)
 
 
 def _decoded_own(content: bytes) -> Array:
@@ -234,13 +238,14 @@ def _decoded_own(content: bytes) -> Array:
     element_type = element_types.by_name(header["type"])
     if element_type is None:
         raise ValueError("a value of an unknown element type")
-    shape, rest = _checked_shape(header["shape"]), memoryview(content)[end + 1 :]
+    shape, rest = checked_shape(header["shape"]), memoryview(content)[end + 1 :]
     if element_type.dtype == STRING_DTYPE:
         return _decoded_texts(rest, shape)
     return _from_bytes(rest, shape, element_type.dtype)
 
 
-def _checked_shape(shape: Any) -> tuple[int, ...]:
+def checked_shape(shape: Any) -> tuple[int, ...]:
+    """Return a shape that was read. ValueError for what is none."""
     if not isinstance(shape, (list, tuple)) or len(shape) > _MOST_DIMENSIONS:
         raise ValueError("a value whose shape is not a short list of sizes")
     if not all(type(size) is int and 0 <= size < 2**62 for size in shape):

@@ -474,18 +474,16 @@ def find_non_finite(recording: Recording, word: NonFiniteKind, which: Which, lim
     """Return the first, the last, or all values (up to a limit) with NaN or infinite elements."""
     catalogue = Catalogue(recording)
     wanted = limit if which is Which.ALL else 1
-    kept: dict[int, list[_NonFiniteRow]] = {}
-    total = 0
-    for hits in (_in_tensors(recording, word), _in_numbers(recording, word)):
-        some = _Some(wanted, last=which is Which.LAST)
-        for hit in hits:
-            some.add(hit)
-            total += 1
-        for port, found in some.by_port.items():
-            kept.setdefault(port, []).extend(found)
     keyed = list(_in_wholes(recording, catalogue, word))
-    total += len(keyed)
-    keyed += [_finding(recording, catalogue, hit, word) for hits_of in kept.values() for hit in hits_of]
+    total = len(keyed)
+    for hits in (_in_tensors(recording, word), _in_numbers(recording, word)):
+        kept: dict[int, deque[_NonFiniteRow]] = {}  # of each port: those wanted of all ports are among them
+        for hit in hits:
+            total += 1
+            known = kept.setdefault(hit.port, deque(maxlen=wanted))
+            if which is Which.LAST or len(known) < wanted:
+                known.append(hit)
+        keyed += [_finding(recording, catalogue, hit, word) for found in kept.values() for hit in found]
     keyed.sort(key=lambda pair: pair[0])
     chosen = keyed[-1:] if which is Which.LAST else keyed[:wanted]
     return NonFiniteValues(tuple(finding for _key, finding in chosen), total)
@@ -498,22 +496,6 @@ class _NonFiniteRow(NamedTuple):
     moment: int
     elements: int
     form: int | None
-
-
-class _Some:
-    """Of each port the first hits, or the last one: the ones wanted of all ports are among them."""
-
-    def __init__(self, wanted: int, *, last: bool) -> None:
-        self._wanted, self._last = wanted, last
-        self.by_port: dict[int, list[_NonFiniteRow]] = {}
-
-    def add(self, hit: _NonFiniteRow) -> None:
-        """Add a row; those of a port come in the order of time."""
-        known = self.by_port.setdefault(hit.port, [])
-        if self._last:
-            known[:] = [hit]
-        elif len(known) < self._wanted:
-            known.append(hit)
 
 
 def _in_tensors(recording: Recording, word: NonFiniteKind) -> Iterator[_NonFiniteRow]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, NamedTuple, cast
 
+import msgspec
 import numpy as np
 from msgspec import Struct, field
 
@@ -38,7 +39,7 @@ from stepper.ops.operands import form_text
 from stepper.query.address_resolution import MAIN, ResolutionError, Target, address_of, resolve
 from stepper.query.address_syntax import Address, IterationRange, Name, NameKind, exact_name, parse_address
 from stepper.recording import file
-from stepper.recording.blobs import OF_RECORDING, BlobReader
+from stepper.recording.blobs import OF_RECORDING, BlobReader, checked_shape
 from stepper.recording.file import NUMBERS_OF_SERIES, RUN_LENGTH, TENSORS_OF_SERIES, as_sql
 from stepper.recording.origin import RecordingOptions, RunOrigin, check_inputs, check_states
 from stepper.recording.states import checksum, pieces_from, restore
@@ -486,10 +487,9 @@ def _levels(recording: Recording) -> list[_GraphRecord]:
     levels: list[_GraphRecord] = []
     depths: list[int] = []
     for number, layers, parent, position, kind, name, role in recording.query(query):
-        ids = json.loads(layers)
+        ids = msgspec.json.decode(layers, type=list[int])
         is_main = number == 0
-        fits = number == len(levels) and isinstance(ids, list) and all(type(one) is int for one in ids)
-        if not fits or is_main is not (parent is None) or (not is_main and role not in _ROLES):
+        if number != len(levels) or is_main is not (parent is None) or (not is_main and role not in _ROLES):
             raise SessionError("is damaged (its levels)")
         if not is_main and not (type(parent) is int and 0 <= parent < number and ids and type(position) is int):
             raise SessionError("is damaged (its levels)")
@@ -509,18 +509,13 @@ def _add_ports(recording: Recording, levels: list[_GraphRecord], computed_by: di
         if not fits or (layer, output) in levels[number].slots:
             raise SessionError("is damaged (its ports)")
         level = levels[number]
-        level.add(layer, str(kind), str(name), output, _texts(json.loads(names)), port)
-        level.results += [(int(one), str(text), Source(layer, output)) for one, text in json.loads(results)]
+        level.add(layer, str(kind), str(name), output, msgspec.json.decode(names, type=tuple[str, ...]), port)
+        fed = msgspec.json.decode(results, type=list[tuple[int, str]])
+        level.results += [(one, text, Source(layer, output)) for one, text in fed]
         positions[port] = position
         if by:
             computed_by[port] = str(by)
     return positions
-
-
-def _texts(names: Any) -> tuple[str, ...]:
-    if not isinstance(names, list):
-        raise SessionError("is damaged (its ports)")
-    return tuple(map(str, names))
 
 
 def _port(index: int, names: tuple[str, ...]) -> Port:
@@ -600,7 +595,6 @@ _NUMBERS: Final = ", ".join(f"n{k}" for k in range(RUN_LENGTH))
 _BEGIN: Final = f"max(s.first, s.first + n.id * {RUN_LENGTH} - s.start)"
 _END: Final = f"min(s.first + s.count, s.first + (n.id + 1) * {RUN_LENGTH} - s.start)"
 """Of the iterations whose numbers are in a row."""
-_MOST_DIMENSIONS: Final = 64
 
 
 class TensorType(NamedTuple):
@@ -695,12 +689,9 @@ def form_of(recording: Recording, identity: Any) -> TensorType:
         if not rows:
             raise SessionError("refers to a form that is missing")
         element_type = element_types.by_name(str(rows[0][0]))
-        shape = json.loads(rows[0][1])
-        if element_type is None or not isinstance(shape, list) or len(shape) > _MOST_DIMENSIONS:
+        if element_type is None:
             raise SessionError("has a damaged table of forms")
-        if not all(type(size) is int and 0 <= size < 2**62 for size in shape):
-            raise SessionError("has a damaged table of forms")
-        return TensorType(element_type.dtype, tuple(shape))
+        return TensorType(element_type.dtype, checked_shape(json.loads(rows[0][1])))
 
 
 class _Runs:

@@ -16,9 +16,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-import numpy as np
 from msgspec import Struct, field
 
 from stepper import element_types
@@ -29,6 +28,7 @@ from stepper.engine.inputs import converted, ensure_shape, file_of, value_of
 from stepper.errors import InputError, StepperError, UsageError
 from stepper.files.output import ProtectedFile, ProtectedFiles
 from stepper.ir.model import Layer, Model, parameter_shape, parameter_type
+from stepper.ops.operands import HasForm, form_text
 from stepper.records import Record
 
 # The value of a chosen input, made at once where it is small; else in a thread, one after another, so that the screen
@@ -207,7 +207,7 @@ def near_literals(parameter: Layer, text: str) -> list[Near]:
             array = converted(parameter, value_of(parameter, spec))
         except StepperError:
             continue
-        return [Near(spec, _type(array.dtype, array.shape), 0, "fits")]
+        return [Near(spec, form_text(array), 0, "fits")]
     return []
 
 
@@ -236,20 +236,16 @@ def _arrays(parameter: Layer, path: Path) -> Iterator[Near]:
         if path.suffix == ".npy":
             with path.open("rb") as file:
                 header = header_of(file)
-            yield _near(str(path), header.bytes, parameter, header.shape, header.dtype)
+            yield _near(str(path), header.bytes, parameter, header)
             return
         for key, array in list(read_archive(path).items())[:_MOST_MEMBERS]:
-            yield _near(f"{path}:{key}", array.nbytes, parameter, array.shape, array.dtype)
+            yield _near(f"{path}:{key}", array.nbytes, parameter, array)
     except (OSError, ValueError, InputError):
         return
 
 
-def _type(dtype: np.dtype[Any], shape: tuple[int, ...]) -> str:
-    return f"{element_types.name_of(dtype)}[{','.join(map(str, shape))}]"
-
-
-def _near(spec: str, size: int, parameter: Layer, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Near:
-    declared, type = parameter_shape(parameter), _type(dtype, shape)
+def _near(spec: str, size: int, parameter: Layer, form: HasForm) -> Near:
+    declared, type, shape = parameter_shape(parameter), form_text(form), form.shape
     if not declared.accepts(shape):
         for axis in range(len(shape) - 1):
             turned = (*shape[:axis], shape[axis + 1], shape[axis], *shape[axis + 2 :])
@@ -258,8 +254,8 @@ def _near(spec: str, size: int, parameter: Layer, shape: tuple[int, ...], dtype:
                 return Near(spec, type, size, verdict, swapped=(axis, axis + 1))
         return Near(spec, type, size, "another shape")
     kind = parameter_type(parameter)
-    fits = kind is None or kind.dtype == dtype
-    return Near(spec, type, size, "fits" if fits else f"is {element_types.name_of(dtype)}", fits)
+    fits = kind is None or kind.dtype == form.dtype
+    return Near(spec, type, size, "fits" if fits else f"is {element_types.name_of(form.dtype)}", fits)
 
 
 class InputSource(StrEnum):
@@ -596,4 +592,4 @@ def bounds(dimension: OpenDimension) -> str:
 
 def described(array: Array) -> str:
     """Type and shape."""
-    return f"{element_types.name_of(array.dtype)}[{','.join(map(str, array.shape))}]"
+    return form_text(array)
