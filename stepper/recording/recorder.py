@@ -376,22 +376,18 @@ def record(
     """
     path, options = Path(path), options or RecordingOptions()
     OutputFile(path, RECORDING, ProtectedFiles.of_model(machine.compiled.model.path)).check()
-    taken = lock(path)
-    try:
+    with contextlib.ExitStack() as undoing:
+        taken = lock(path)
+        undoing.callback(taken.release)
         with file.new_file(path, file.PAGE_SIZE_OF_VALUES) as connection:
             references, activations = _fill(connection, path, machine, inputs, options)
         connection = _logged(path)
-        try:
-            recorder = Recorder(machine, connection, path, options, pace or Pace(), taken)
-            recorder.snapshots.share(inputs, references)
-            recorder.activations = activations
-            recorder.begin(0)
-        except BaseException:
-            connection.close()
-            raise
-    except BaseException:
-        taken.release()
-        raise
+        undoing.callback(connection.close)
+        recorder = Recorder(machine, connection, path, options, pace or Pace(), taken)
+        recorder.snapshots.share(inputs, references)
+        recorder.activations = activations
+        recorder.begin(0)
+        undoing.pop_all()
     return recorder
 
 
@@ -415,37 +411,21 @@ def resume(
     FileInUse where another program records into the file.
     """
     path = Path(path)
-    taken = lock(path, advice="it goes on there; wait for its end, or end it")
-    try:
-        return _resumed(path, model, inputs, max_iterations, pace or Pace(), partner, taken)
-    except BaseException:
-        taken.release()
-        raise
-
-
-def _resumed(
-    path: Path,
-    model: str | Path | None,
-    inputs: Mapping[str | int, Any] | None,
-    max_iterations: int | None,
-    pace: Pace,
-    partner: Partner | None,
-    taken: FileLock,
-) -> tuple[Recorder, LoopLog]:
-    with Recording(path) as recording:
-        restored = recording.restored(model, inputs=inputs, max_iterations=max_iterations, partner=partner)
-        options = recording.options()
-        log = recording.loop_log(restored.machine.compiled, restored.tick)
-    connection = _logged(path)
-    try:
+    with contextlib.ExitStack() as undoing:
+        taken = lock(path, advice="it goes on there; wait for its end, or end it")
+        undoing.callback(taken.release)
+        with Recording(path) as recording:
+            restored = recording.restored(model, inputs=inputs, max_iterations=max_iterations, partner=partner)
+            options = recording.options()
+            log = recording.loop_log(restored.machine.compiled, restored.tick)
+        connection = _logged(path)
+        undoing.callback(connection.close)
         with file.errors_named(path):
             _take_back(connection, restored)
-            recorder = Recorder(restored.machine, connection, path, options, pace, taken)
+            recorder = Recorder(restored.machine, connection, path, options, pace or Pace(), taken)
             recorder.activations.resume(restored.machine.stack, restored.numbers, restored.activations)
             recorder.begin(restored.iterations)
-    except BaseException:
-        connection.close()
-        raise
+        undoing.pop_all()
     return recorder, log
 
 

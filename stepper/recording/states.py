@@ -251,40 +251,23 @@ def missing_slots(frame: Frame) -> set[int]:
     """Return the slots that are empty and will be read before anything is written to them."""
     program, activation = frame.program, frame.activation
     present = {slot for slot, value in enumerate(frame.values) if value is not None}
+    plan = activation.plan if activation is not None and isinstance(activation.plan, LoopPlan) else None
+    is_begun = activation is not None and activation.iteration >= 0
     if frame.phase is Phase.LEAVING:
-        return _read_at_the_end(activation) - present
+        return {entry.result for entry in (plan.last_values if plan is not None and is_begun else ())} - present
     missing: set[int] = set()
     begin = frame.pc
     if frame.phase is Phase.BETWEEN:
         begin = 0
-        missing = _carried(activation) - present
-        present |= _renewed(activation)
+        if plan is not None:  # back edges are read when the next iteration begins, and parameters written
+            merged = plan.merged if is_begun else ()
+            missing = {entry.result for entry in merged} - present
+            present |= {entry.parameter for entry in plan.sliced} | {entry.parameter for entry in merged}
+            present |= {slot for slot, _numbered in plan.current_iteration}
     for operation in program.operations[begin:]:
         missing |= {slot for slot in operation.inputs if slot >= 0} - present
         present |= set(operation.outputs)
     return missing | (set(program.results) - present)
-
-
-def _read_at_the_end(activation: Activation | None) -> set[int]:
-    if activation is None or not isinstance(activation.plan, LoopPlan) or activation.iteration < 0:
-        return set()
-    return {entry.result for entry in activation.plan.last_values}
-
-
-def _carried(activation: Activation | None) -> set[int]:
-    """Return the slots that back edges read when the next iteration begins."""
-    if activation is None or not isinstance(activation.plan, LoopPlan) or activation.iteration < 0:
-        return set()
-    return {entry.result for entry in activation.plan.merged}
-
-
-def _renewed(activation: Activation | None) -> set[int]:
-    """Return the slots that the beginning of the next iteration writes."""
-    if activation is None or not isinstance(activation.plan, LoopPlan):
-        return set()
-    plan = activation.plan
-    slots = {entry.parameter for entry in plan.sliced} | {slot for slot, _numbered in plan.current_iteration}
-    return slots | ({entry.parameter for entry in plan.merged} if activation.iteration >= 0 else set())
 
 
 # The snapshots of a recording: from each of them the run can go on. Few are kept, the newest always.
