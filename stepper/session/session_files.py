@@ -116,7 +116,7 @@ class SavedMark(Record):
 
 
 class SavedEdit(Record, omit_defaults=True):
-    """What was changed at a tick: the value at an address, or condition or trip count of the loop that runs a body."""
+    """A change at a tick: the value at an address, or condition or trip count of the loop that runs a body."""
 
     tick: _Whole
     address: str = ""
