@@ -39,10 +39,13 @@ def test_what_a_figure_may_say_is_an_option_of_export() -> None:
 
 
 def test_an_input_of_a_sweep_is_opened_with_allowed_options_alone() -> None:
-    tree = ast.parse((ROOT / "stepper" / "cli" / "sweeps.py").read_text(encoding="utf-8"))
-    texts = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    tree = ast.parse((ROOT / "stepper" / "cli" / "commands" / "sweep.py").read_text(encoding="utf-8"))
+    makers = [one for one in tree.body if isinstance(one, ast.FunctionDef) and one.name.endswith("_words")]
+    nodes = [node for one in makers for node in ast.walk(one)]
+    texts = [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
     names = {text[2:].partition("=")[0] for text in texts if text.startswith("--") and text[2:3].isalpha()}
     known = {name[2:] for action in command_parsers()["tui"].actions for name in action.option_strings}
+    assert len(makers) == 4 and {"inputs", "rules", "engine"} <= names
     assert names & known <= {*ALLOWED[SettingsFile.SWEEP], "generate"}  # which the user has named again
 
 

@@ -131,9 +131,9 @@ def test_the_screens_mark_it(tmp_path: Path) -> None:
         await driven.type("open")
         assert LEGEND in driven.text("tensor")
         await driven.press("escape")
-        await driven.type("view grid")
-        assert f"tripled {MARK}" in driven.text("grid")
-        assert f"tripled {MARK}@0" in driven.text("detail")
+        await driven.type("rows all")
+        await driven.filled()
+        assert f"tripled {MARK}" in driven.text("sheet") and f"less {MARK}" not in driven.text("sheet")
 
     drive(debugger, script, lines=("break tripled", "continue"))
 

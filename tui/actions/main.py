@@ -240,7 +240,8 @@ def _view(app: Application, text: str) -> None:
 @action("toggle-break", help="set a breakpoint on the selected operation, or take it away")
 def _toggle_break(app: Application, _text: str) -> None:
     cursor = app.state.cursor
-    address = without_element(app.chosen_address or app.found)
+    address = app.chosen_address or app.found
+    address = address and without_element(address)
     if address:
         here = tuple(one for one in app.state.breaks if one.description.text == address)
     else:

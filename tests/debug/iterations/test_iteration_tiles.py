@@ -19,10 +19,8 @@ def test_iterations_to_come_are_computed_and_the_present_stays(tmp_path: Path) -
     while statistics.fill_between(1, 0, 19, lambda: False):
         pass
     assert state_of(debugger.timeline) == before and debugger.timeline.furthest == furthest
-    cells = statistics.cells(1, 0, 19)
-    assert cells.ended == 11  # the date has ten letters and a stop token
-    part = cells.window(0, 12)
-    assert part.known[:11].any() and not part.known[11].any()
+    part = statistics.view(1)
+    assert part.first == 0 and len(part.known) == 11, "the present and eight iterations ahead"
     other = sample("date_normaliser")
     at_iteration(other, 0)
     for iteration in range(11):
@@ -45,11 +43,11 @@ def test_iterations_seen_longest_ago_go_first() -> None:
         store.close(iteration)
     assert store.cells == 3 * 256
     assert store.lacks(0) and not store.lacks(999)
-    assert store.firsts == {"Inf": (0, 1), "NaN": (0, 2)}
     store.put(1000, np.arange(1), row)
-    shown = store.view(1000, 1001)[1000]
+    shown = store.window(1000, 2)
     store.put(1000, np.arange(1, 3), row)
-    assert not shown.known[0, 1:].any() and store.view(1000, 1001)[1000].known.all()
+    assert not shown.known[0, 1:].any() and not shown.known[1].any(), "what was given out does not change"
+    assert store.window(1000, 1).known.all()
 
 
 def test_an_infinity_is_not_hidden_by_the_least_or_largest_element() -> None:

@@ -19,14 +19,14 @@ def test_values_are_those_of_the_run_in_every_iteration_and_the_present_stays() 
     asked = [names.index(name) for name in ("Softmax", "Sigmoid", "Add_3")]
     statistics = IterationStatistics(debugger.timeline)
     statistics.see()
-    assert not statistics.cells(1, 0, 9).values, "nobody has asked"
+    assert not statistics.view(1).values, "nobody has asked"
     statistics.want("grid", program, asked)
     before = state_of(debugger.timeline)
     while statistics.fill_between(1, 0, 9, lambda: False):
         pass
     assert not statistics.fill_between(1, 0, 9, lambda: False), "all is known, however often one asks"
     assert state_of(debugger.timeline) == before
-    found = statistics.cells(1, 0, 9).values
+    found = statistics.view(1).values
     assert set(found) == set(asked)
     other = sample("date_normaliser")
     at_iteration(other, 0)

@@ -15,7 +15,7 @@ from stepper.debug.table.columns import ColumnBin, SheetColumn, SheetView
 from stepper.debug.table.row_sets import RowSet, RowsFound
 from stepper.tensors.difference import Change
 from stepper.wording import counted
-from tui.paint.names import expression_name, layer_name
+from tui.paint.names import expression_name, layer_name, listed_mark
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Cell, Row, cell_len, clip, padded, printable, wrapped
 from tui.screens.sheet.cells import Shades, bars_of
@@ -338,8 +338,8 @@ class SheetPane(Pane):
         assert view is not None
         one, is_at = view.columns[index], index == level.row
         found = self.model.found
-        mark = found.marks[one.value] if found is not None and one.value < len(found.marks) else None
-        glyph = "" if mark is None else _GLYPHS.get(mark.kind, "")
+        kind = found.marks[one.value] if found is not None and one.value < len(found.marks) else None
+        glyph = "" if kind is None else _GLYPHS.get(kind.kind, "")
         target = view.topic.values[one.value].target.layer
         glyph = glyph or (GLYPHS["unfold"] if target.bodies and one.statistic != "" else " ")
         under = " cursor" if is_at else ""
@@ -348,7 +348,9 @@ class SheetPane(Pane):
         index_in = program.indices.get(target.id, -1)
         breaks = next((break_glyph(each) for each in self.state.breaks if each.is_at(program, index_in)), " ")
         row: Row = [(GLYPHS["focus"] if is_at else " ", "accent"), (f"{glyph:1.1}", "dim"), (breaks, "bad")]
-        row.append((padded(clip(_name(view, one), room), room), f"strong{under}" if is_at else ""))
+        mark = listed_mark(program, index_in) if index_in >= 0 else ""
+        name = f"{clip(_name(view, one), room - cell_len(mark))}{mark}"
+        row.append((padded(name, room), f"strong{under}" if is_at else ""))
         row += [(f" {padded(self._index(one), _INDEX)}", f"dim{under}"), *self._cells(index, view)]
         return row
 
