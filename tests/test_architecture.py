@@ -246,13 +246,13 @@ def test_few_places_write_to_a_terminal() -> None:
 
 
 MOST: Final = {
-    "tui": 241_929,
+    "tui": 241_932,
     "debug": 204_426,
-    "export": 129_954,
+    "export": 129_993,
     "diagnosis": 102_767,
-    "compare": 64_792,
+    "compare": 64_796,
     "ops": 65_910,
-    "cli": 43_032,
+    "cli": 42_968,
     "engine": 38_985,
     "recording": 34_126,
     "integrations": 31_726,
@@ -260,7 +260,7 @@ MOST: Final = {
     "tensors": 26_310,
     "openvino": 23_016,
     "query": 18_812,
-    "sweep": 15_455,
+    "sweep": 15_474,
     "commands": 15_897,
     "cases": 12_584,
     "session": 9_910,

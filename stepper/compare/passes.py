@@ -187,14 +187,14 @@ class PassEffect(StrEnum):
 class PassReport(Record):
     """One pass: its number and name as the runtime has them, the verdict, and what is to be said about it.
 
-    `distance` is the largest difference of an output from that of the model before any pass.
+    `largest_difference` is the largest one of an output from that of the model before any pass.
     """
 
     number: int
     name: str
     verdict: PassEffect
     details: tuple[str, ...] = ()
-    distance: float = 0.0
+    largest_difference: float = 0.0
 
 
 class PassRun(Struct):
@@ -212,7 +212,7 @@ def pass_reports(passes: Iterable[TracedPass], judge: PassJudge) -> Iterator[Pas
         seen = _hash(traced.path)
         if seen == content:
             same = report.verdict if report.verdict is PassEffect.NOT_RUN else PassEffect.SAME_FILE
-            report = PassReport(traced.number, traced.name, same, report.details, report.distance)
+            report = PassReport(traced.number, traced.name, same, report.details, report.largest_difference)
             yield report
             continue
         judged = judge.report(traced)
@@ -434,10 +434,14 @@ def search(passes: Iterable[TracedPass], judge: PassJudge, told: Callable[[Trace
 def growth(reports: Iterable[PassReport]) -> PassReport | None:
     """Return the report of many after which most of the difference is there; None where it is the first."""
     different = [report for report in reports if report.verdict is PassEffect.DIFFERENT]
-    largest = max((report.distance for report in different), default=0.0)
-    if not different or largest < _LARGE * different[0].distance or different[0].distance >= largest / 2:
+    largest = max((report.largest_difference for report in different), default=0.0)
+    if (
+        not different
+        or largest < _LARGE * different[0].largest_difference
+        or different[0].largest_difference >= largest / 2
+    ):
         return None
-    return next(report for report in different if report.distance >= largest / 2)
+    return next(report for report in different if report.largest_difference >= largest / 2)
 
 
 def _windows(
@@ -482,8 +486,13 @@ class _Window:
         if found.first is None:
             found.first = self._report(self._first(0, end, lambda report: report.verdict is PassEffect.DIFFERENT))
         before = found.large or found.first
-        if last.distance >= _LARGE * before.distance and before.distance < last.distance / 2:
-            found.large = self._report(self._first(0, end, lambda report: report.distance >= last.distance / 2))
+        if (
+            last.largest_difference >= _LARGE * before.largest_difference
+            and before.largest_difference < last.largest_difference / 2
+        ):
+            found.large = self._report(
+                self._first(0, end, lambda report: report.largest_difference >= last.largest_difference / 2)
+            )
 
     def _last_runnable(self) -> int:
         """Return the index of the last pass after which the model can be run; -1 for none."""

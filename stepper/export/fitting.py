@@ -135,9 +135,11 @@ def forms_for(picture: Picture, content: FigureContent) -> Iterator[_Form]:
         yield from _sizes((170, 28), (130, 18), (110, 15), (90, 13), below=True)
         yield from (_Form(130, 18, legend=False, entries=most) for most in (None, *range(6, 0, -1)))
         yield from (_Form(170, 28, legend=False, below=True, entries=most) for most in (None, *range(10, 2, -1)))
+        yield from _sizes((110, 15), (90, 13), below=True, legend=False)
         if content.cell:
             yield from (
-                _Form(170, 28, legend=False, facts=False, below=below, entries=most)
+                _Form(*size, legend=False, facts=False, below=below, entries=most)
+                for size in ((170, 28), (90, 13))
                 for below in (False, True)
                 for most in (None, 4, 2, 1)
             )

@@ -266,7 +266,9 @@ class DaskWorkers:
     def lost(self, error: BaseException) -> ProcessLost | None:
         """Return the end of the workers that were given the work."""
         has_died = type(error).__name__ in ("KilledWorker", "NoValidWorkerError")
-        return ProcessLost("the workers that ran it died") if has_died else None
+        # A worker may die while its result is on the way: Dask's executor takes that result apart like an error.
+        was_on_the_way = isinstance(error, TypeError) and ChunkResult.__name__ in str(error)
+        return ProcessLost("the workers that ran it died") if has_died or was_on_the_way else None
 
 
 def workers_of(on: str, jobs: int | None) -> Workers:

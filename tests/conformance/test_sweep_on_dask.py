@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 
 from stepper.cli import main
 from stepper.sweep.results import read_rows
+from stepper.sweep.sweeping import ChunkResult, DaskWorkers
 from tests.sweep.sweeping import balances, written_inputs
 
 distributed = pytest.importorskip("distributed", reason="Dask is not installed: pip install '.[dask]'")
@@ -58,6 +61,27 @@ def test_a_worker_that_dies_costs_one_row(cluster: Any, tmp_path: Path, monkeypa
     assert [one.number for one in rows if one.row.outcome == "limit"] == [22], "one that hangs costs no worker"
     rest = [number for number in range(30) if number not in (17, 21)]
     assert [rows[number].row.outcome == "stopped" for number in rest] == [number % 4 == 0 for number in rest]
+
+
+def test_a_result_whose_worker_died_on_the_way_is_done_again() -> None:
+    """By what Dask's executor makes of such a future."""
+
+    class Lost:
+        status = "lost"
+
+        async def _result(self, *, raiseit: bool) -> ChunkResult:
+            assert not raiseit
+            return ChunkResult((), 0.0)
+
+    async def told() -> BaseException | None:
+        told: Future[Any] = Future()
+        await distributed.cfexecutor._cascade_future(Lost(), told)
+        return told.exception()
+
+    workers = DaskWorkers("dask://127.0.0.1:9")
+    error = asyncio.run(told())
+    assert error is not None and workers.lost(error) is not None
+    assert workers.lost(TypeError("unsupported operand")) is None
 
 
 def test_a_scheduler_that_is_not_there_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
 
 from stepper.cli.options.specs import bound_inputs, given_states, opened_model, runtime_of
 from stepper.cli.printing import show_progress
@@ -53,12 +52,12 @@ def execute(options: Namespace) -> int:
     data = {
         "model": options.model,
         "total": found.total,
-        "first_change": _row(found.first),
-        "large_change": _row(found.large),
-        "passes": [_row(report) for report in found.reports],
+        "first_change": found.first,
+        "large_change": found.large,
+        "passes": found.reports,
         "runtime": apart,
     }
-    print_answer(options, data, _lines(found, apart, everything=options.all))
+    print_answer(options, as_data(data), _lines(found, apart, everything=options.all))
     return 0 if found.first is None else FINDING
 
 
@@ -80,20 +79,17 @@ def _of_all(every: Iterable[PassReport], show: Callable[[str], None]) -> PassSea
     return PassSearch(len(reports), reports, first, growth(reports), refused)
 
 
-def _row(report: PassReport | None) -> dict[str, Any] | None:
-    if report is None:
-        return None
-    data: dict[str, Any] = as_data(report)
-    return {**data, "largest_difference": data.pop("distance")}
-
-
 def _lines(found: PassSearch, apart: Sequence[str], *, everything: bool) -> Iterator[str]:
     reports, first, large, refused = found.reports, found.first, found.large, found.refused
     if everything:
         width = max((len(report.name) for report in reports), default=0)
         for report in reports:
             why = f"  {report.details[0]}" if report.details else ""
-            distance = f"  {report.distance:.3g}" if report.verdict is PassEffect.EQUAL and report.distance else ""
+            distance = (
+                f"  {report.largest_difference:.3g}"
+                if report.verdict is PassEffect.EQUAL and report.largest_difference
+                else ""
+            )
             yield f"{report.number:4}  {report.name:{width}}  {report.verdict}{distance}{why}"
         number = ", ".join(f"{count} {verdict}" for verdict, count in counts(reports).items() if count)
         yield f"{found.total} passes: {number}"
@@ -105,7 +101,8 @@ def _lines(found: PassSearch, apart: Sequence[str], *, everything: bool) -> Iter
         yield f"the first pass after which it differs is {first.number} {first.name}"
         yield from (f"  {detail}" for detail in first.details)
     if first is not None and large is not None:
-        sizes = f"{large.distance:.3g} is the largest difference of an output, {first.distance:.3g} after the first"
+        sizes = f"{large.largest_difference:.3g} is the largest difference of an output"
+        sizes = f"{sizes}, {first.largest_difference:.3g} after the first"
         yield f"most of it comes with {large.number} {large.name}: {sizes}"
     if refused is not None and not everything:
         yield f"the first after which it cannot be run is {refused.number} {refused.name}: {refused.details[0]}"

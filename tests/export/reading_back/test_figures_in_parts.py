@@ -125,4 +125,4 @@ def body_of(page: str) -> Drawing:
 
 
 def words(kind: str, text: str) -> Words:
-    return Words(text, kind, 0, 0, 0, False, "start", False)
+    return Words(text, kind, 0, 0, 0, False, "start")

@@ -496,4 +496,5 @@ def _name(view: SheetView, column: SheetColumn) -> str:
     begin = f"{column.statistic}("
     if column.statistic and name.startswith(begin):
         name = expression_name(name[len(begin) : -1])
-    return printable((name.partition("[")[0] if column.first or column.index is not None else name).strip("`"))
+    name = name.partition("[")[0] if column.first or column.index is not None else name
+    return printable(name.replace("`", ""))

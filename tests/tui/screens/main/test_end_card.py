@@ -162,24 +162,13 @@ def test_where_there_are_tabs_the_end_stands_below_the_ways_back() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "iteration", "view"),
-    [
-        ("nested_loop", 2, "main"),
-        ("while_loop", 110, "main"),
-        ("date_normaliser", 10, "main"),
-        ("reverse", 7, "main"),
-        ("nested_loop", 2, "grid"),
-        ("while_loop", 110, "timeline"),
-    ],
+    ("name", "iteration"), [("nested_loop", 2), ("while_loop", 110), ("date_normaliser", 10), ("reverse", 7)]
 )
 @pytest.mark.parametrize("waits", [False, True])
-def test_enter_at_the_end_goes_to_the_last_iteration_of_the_last_loop(
-    name: str, iteration: int, view: str, waits: bool
-) -> None:
+def test_enter_at_the_end_goes_to_the_last_iteration_of_the_last_loop(name: str, iteration: int, waits: bool) -> None:
     """Whether or not the values of all iterations are there already."""
 
     async def script(driven: Driven) -> None:
-        await driven.type(f"view {view}")
         for _ in range(3 * waits):
             await driven.filled()
         await driven.press("enter")
@@ -188,30 +177,3 @@ def test_enter_at_the_end_goes_to_the_last_iteration_of_the_last_loop(
         assert len(driven.state.frames) == 2, "not in a loop inside of it"
 
     drive(name, script, lines=("continue",))
-
-
-def test_enter_at_the_end_goes_to_the_run_of_an_inner_loop_that_was_chosen() -> None:
-    async def script(driven: Driven) -> None:
-        await driven.type("view grid")
-        await driven.filled()
-        await driven.press("up", "up")
-        await driven.type("loop-run in")
-        for _ in range(3):
-            await driven.filled()
-        assert "values_next@1" in driven.text("detail") and "Enter goes there" in driven.text("detail")
-        await driven.press("enter")
-        stop = driven.state.stop
-        assert stop is not None and "Loop 'pairs_of_neighbours' #1, after ScatterUpdate 'values_next'" in str(stop)
-
-    drive("nested_loop", script, lines=("continue",))
-
-
-@pytest.mark.parametrize(("view", "pane"), [("grid", "grid"), ("timeline", "chart")])
-def test_what_shows_iterations_shows_the_whole_run_at_the_end(view: str, pane: str) -> None:
-    async def script(driven: Driven) -> None:
-        await driven.type(f"view {view}")
-        for _ in range(3):
-            await driven.filled()
-        assert "until_one, the whole run" in driven.text(pane) and "the run has ended" not in driven.text(pane)
-
-    drive("while_loop", script, size=(80, 24), lines=("continue",))
