@@ -246,7 +246,7 @@ def test_few_places_write_to_a_terminal() -> None:
 
 
 MOST: Final = {
-    "tui": 241_932,
+    "tui": 241_955,
     "debug": 204_426,
     "export": 129_993,
     "diagnosis": 102_767,

@@ -590,10 +590,10 @@ class StepperApp(App[int]):
         view = VIEWS.get(name)
         if view is None:
             raise UsageError(f"there is no view '{name}'; there are {', '.join(VIEWS)}")
-        if self._is_without_run and name not in _WITHOUT_RUN:
-            if name != "main":
-                raise UsageError("the model does not run yet: choose its inputs, F5 runs")
+        if self._is_without_run and name == "main":
             name, view = "inputs", VIEWS["inputs"]
+        elif name not in _WITHOUT_RUN:
+            self._need_run()
         self.asked_pane = self.focused_pane
         kind = view.load()
         if isinstance(self.front, kind):
@@ -605,6 +605,10 @@ class StepperApp(App[int]):
             self.open_sheet("")
         elif not isinstance(self.front, kind):
             self.push_screen(kind(self))
+
+    def _need_run(self) -> None:
+        if self._is_without_run:
+            raise UsageError("the model does not run yet: choose its inputs, F5 runs")
 
     @property
     def _is_without_run(self) -> bool:
@@ -635,6 +639,7 @@ class StepperApp(App[int]):
         from tui.screens.sheet.questions import OpenSheet
         from tui.screens.sheet.screen import SheetScreen
 
+        self._need_run()
         self.asked_pane = pane = self.focused_pane
         run = None if pane is None or text else pane.run_looked_at
         question = None if run is None else SheetQuestion(SheetFrame(run.body, run.outer), RowSet(rows))

@@ -475,6 +475,11 @@ def test_without_inputs_the_cards_are_those_of_the_file_and_what_is_missing_is_s
         assert driven.app.front.view_name == "overview" and "does not run yet" in driven.text("answer")
         await driven.press("0")
         assert driven.app.front.view_name == "inputs"
+        for line in ("sheet", "rows all", "view sheet"):
+            await driven.type(line)
+            assert driven.app.front.view_name == "inputs" and "does not run yet" in driven.text("answer"), line
+        await driven.press("i")
+        assert driven.app.front.view_name == "inputs" and "does not run yet" in driven.text("answer")
         await driven.press("0", "q")
         assert driven.app.front.view_name == "inputs" and not driven.app._faults
 
