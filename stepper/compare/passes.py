@@ -431,15 +431,16 @@ def search(passes: Iterable[TracedPass], judge: PassJudge, told: Callable[[Trace
     return found
 
 
+def _grew(before: PassReport, largest: float) -> bool:
+    """Return whether a difference is many times as large as after an earlier pass."""
+    return before.largest_difference < largest >= _LARGE * before.largest_difference
+
+
 def growth(reports: Iterable[PassReport]) -> PassReport | None:
     """Return the report of many after which most of the difference is there; None where it is the first."""
     different = [report for report in reports if report.verdict is PassEffect.DIFFERENT]
     largest = max((report.largest_difference for report in different), default=0.0)
-    if (
-        not different
-        or largest < _LARGE * different[0].largest_difference
-        or different[0].largest_difference >= largest / 2
-    ):
+    if not different or not _grew(different[0], largest):
         return None
     return next(report for report in different if report.largest_difference >= largest / 2)
 
@@ -486,10 +487,7 @@ class _Window:
         if found.first is None:
             found.first = self._report(self._first(0, end, lambda report: report.verdict is PassEffect.DIFFERENT))
         before = found.large or found.first
-        if (
-            last.largest_difference >= _LARGE * before.largest_difference
-            and before.largest_difference < last.largest_difference / 2
-        ):
+        if _grew(before, last.largest_difference):
             found.large = self._report(
                 self._first(0, end, lambda report: report.largest_difference >= last.largest_difference / 2)
             )
