@@ -16,11 +16,11 @@ from typing import Any
 import msgspec
 
 from docs.json_shapes import ANSWERS, DEBUG_ANSWERS, ErrorAnswer
-from stepper.commands.session import commands
+from stepper.commands.command_session import commands
 from stepper.plain_values import MOST_IN_JSON, SCHEMA
 from stepper.schemas import FOLDER
 
-PAGE = Path(__file__).parent / "json.md"
+PAGE = Path(__file__).parent / "reference" / "json.md"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 REAL = {"anyOf": [{"type": "number"}, {"enum": ["-Infinity", "Infinity", "NaN"]}]}
 

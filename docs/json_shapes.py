@@ -17,7 +17,7 @@ from stepper.debug.causes.cause import Enclosure, PartRole, Scalar
 from stepper.debug.moments.moment import MomentKind
 from stepper.debug.results import FoundMoment
 from stepper.debug.stop import Mark, Reason, SearchedRange
-from stepper.debug.story.facts import Influence, QuestionKind
+from stepper.debug.story.story_facts import Influence, QuestionKind
 from stepper.diagnosis.findings import Part, Severity
 from stepper.diagnosis.hunt.hunting import FaultCount
 from stepper.diagnosis.reduce.trials import FaultKind
@@ -27,7 +27,9 @@ from stepper.engine.run import ComputedElsewhere, LoopOutline, TensorOutline, Wi
 from stepper.ir.model import LayerSite, Slicing
 from stepper.ops.departures import Departure
 from stepper.recording.queries import NonFiniteValue
-from stepper.sweep.results import LoopSpread, PlaceCount, SweepOutcome
+from stepper.repair.edit import EditKind
+from stepper.repair.repairing import FixStatus
+from stepper.sweep.sweep_results import LoopSpread, PlaceCount, SweepOutcome
 from stepper.tensors.difference import Change
 
 Real = float | Literal["NaN", "Infinity", "-Infinity"]
@@ -500,6 +502,103 @@ class ReduceAnswer(AnyAnswer):
     model: str
     fault: ReducedFaultData | None
     reduced: ReducedData | None
+
+
+# --- fix ------------------------------------------------------------------------------------------------------------
+
+
+class RepairEditData(TypedDict):
+    """One edit: what it changes at which layer; `around` are the loops and Ifs that lead to it, from the outside.
+
+    `subject` is the attribute, the operand or the value that changes, `before` and `after` what it was and becomes;
+    `numbers` are those that were solved for. The lower the `price`, the likelier the mistake.
+    """
+
+    kind: EditKind
+    layer: LayerSite
+    around: list[LayerSite]
+    subject: str
+    before: str
+    after: str
+    numbers: list[Real]
+    price: Real
+
+
+class RepairData(TypedDict):
+    """Edits that make all outputs equal. `ratio` is the largest difference left, as a multiple of the tolerance.
+
+    `verified` is on how many other inputs the reference was asked and agrees; `equivalents` are other edits with the
+    same outputs on all inputs that were tried.
+    """
+
+    edits: list[RepairEditData]
+    ratio: Real
+    verified: int
+    equivalents: list[list[RepairEditData]]
+
+
+class ClosestData(TypedDict):
+    """Edits that bring the outputs closer; `distance` is the relative error that is left."""
+
+    edits: list[RepairEditData]
+    distance: Real
+
+
+class FixCommandAnswer(AnyAnswer):
+    """`stepper fix`: repairs, the likeliest first; without one, the edits that come closest.
+
+    `differing` are outputs, by position, that differ without an edit, `iteration` is the first in which a slice of an
+    output of the loop `loop` differs. `refuted` edits agree on the given inputs and differ on others.
+    """
+
+    model: str
+    status: FixStatus
+    reference: str
+    examples: int
+    numbers: int
+    ratio: Real
+    distance: Real
+    differing: list[int]
+    iteration: int | None
+    loop: LayerSite | None
+    repairs: list[RepairData]
+    closest: list[ClosestData]
+    refuted: int
+    singles: int
+    tried: int
+    pairs: int
+    seconds: Real
+    is_complete: bool
+    is_interrupted: bool
+    files: list[str]
+
+
+class HealData(TypedDict):
+    """A rewrite that heals a run: `healed` of `iterations` with NaN or Inf are finite now.
+
+    Outputs of `healthy` inputs, which were finite before, change by at most `ulp` units in the last place.
+    """
+
+    edit: RepairEditData
+    healed: int
+    iterations: int
+    healthy: int
+    ulp: int
+
+
+class HealCommandAnswer(AnyAnswer):
+    """`stepper fix` without a reference: rewrites that heal the run; `refused` ones change healthy outputs.
+
+    `iterations` have NaN or Inf in an output or a carried value; `origins` are rewrites at layers where it begins.
+    """
+
+    model: str
+    iterations: int
+    origins: list[RepairEditData]
+    heals: list[HealData]
+    refused: int
+    tried: int
+    files: list[str]
 
 
 # --- hunt -----------------------------------------------------------------------------------------------------------
@@ -1606,6 +1705,7 @@ ANSWERS: Final[Mapping[str, tuple[Any, ...]]] = MappingProxyType({
     "passes": (PassesAnswer,),
     "hunt": (HuntAnswer, FaultCasesAnswer),
     "reduce": (ReduceAnswer,),
+    "fix": (FixCommandAnswer, HealCommandAnswer),
     "capture": (CaptureAnswer,),
     "cases": (CasesAnswer,),
     "sweep": (SweepAnswer,),

@@ -20,29 +20,29 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from stepper_tui.command_line import VIEWS
+from stepper_tui.keymap import PANES, chosen_keys, names_of
+from stepper_tui.keys import Key, shown
+
 import stepper
 from docs.measured import benchmarks, real_models
 from docs.tables import Lines, cell, code, table
 from stepper.cli.commands.help import COMMAND_LINE_TOPICS
 from stepper.cli.parser import parser
-from stepper.commands.session import GROUPS, commands
+from stepper.commands.command_session import GROUPS, commands
 from stepper.commands.session_commands import Topic, topics
 from stepper.compare.report import SHORT_ORIGINS
-from stepper.compare.rerun import OPENVINO_VERSION, QUANTISED_TRIALS, USUAL_TRIALS, ExplanationKind
+from stepper.compare.rerun import FAULT_TRIALS, QUANTISED_TRIALS, USUAL_TRIALS, ExplanationKind
 from stepper.compare.rounding import STABLE, SUMS
 from stepper.compare.verdict import ORIGIN_TEXTS, SWITCHED_OFF
 from stepper.diagnosis.hunt.faults import FAULTS
 from stepper.diagnosis.rule import SubjectKind, rules
-from stepper.files.kinds import FORMATS
+from stepper.files.file_kinds import FORMATS
 from stepper.operation_types import DEFINITIONS
 from stepper.ops import departures
 from stepper.ops.registry import FILE_OF, STRUCTURAL, all_kernels
 from stepper.recording import file
 from stepper.tensors.tolerances import COARSE, OTHER_KERNELS, SAME_KERNELS
-from tui.keys.key_files import PANES, chosen_keys
-from tui.keys.keymap import names_of
-from tui.keys.keys import Key, shown
-from tui.registry import VIEWS
 
 FOLDER = Path(__file__).parent
 PART = re.compile(r"^<!-- begin (\S+) -->\n(.*?)^<!-- end -->$", re.MULTILINE | re.DOTALL)
@@ -101,11 +101,11 @@ def written_value(action: argparse.Action) -> str:
 # --- the debugger ---------------------------------------------------------------------------------------------------
 
 GROUP_TITLES = MappingProxyType({
-    "movement": "Move in time",
-    "breakpoints": "Stop, and watch",
+    "movement_commands": "Move in time",
+    "breakpoint_commands": "Stop, and watch",
     "inspection": "Look",
-    "edits": "Change a value",
-    "moments": "Hold two moments against each other",
+    "edit_commands": "Change a value",
+    "moment_commands": "Compare with a baseline",
     "session_commands": "Keep, and the rest",
 })  # fmt: skip
 
@@ -269,7 +269,7 @@ def runtime_explanations() -> Lines:
         (
             str(kind),
             ", ".join(code(f"{name}={value}") for name, value in properties.get(kind, {}).items()) or "a changed model",
-            cell(SWITCHED_OFF.get(kind, f"a known fault of OpenVINO {OPENVINO_VERSION}")),
+            cell(SWITCHED_OFF.get(kind) or f"the fault {code(FAULT_TRIALS[kind].fault)} of OpenVINO"),
         )
         for kind in ExplanationKind
     ]
@@ -361,7 +361,8 @@ def signature(thing: Any) -> str:
         for one in found.parameters.values()
         if one.name != "self"
     ]
-    return str(found.replace(parameters=parameters, return_annotation=plain(found.return_annotation)))
+    found = found.replace(parameters=parameters, return_annotation=plain(found.return_annotation))
+    return str(found).replace("<factory>", "{}")
 
 
 def on_lines(text: str) -> str:

@@ -1,7 +1,8 @@
-"""The tour of the README: a NaN is found, understood and healed in rwkv_overflow; its pictures are those of the screen.
+"""The tour of the README: a NaN is found, explained and fixed in rwkv_overflow; its pictures are those of the screen.
 
-`python -m sample_models.tour` drives the application and writes sample_models/rwkv_overflow/tour_*.svg, and tour.svg,
-which plays the tour in ten seconds.
+`python -m sample_models.tour` drives the application. It writes sample_models/rwkv_overflow/tour_*.svg, tour.svg, which
+plays the tour in ten seconds, and the screens that pages show as text: a page has them between
+`<!-- screen NAME -->` and `<!-- end of screen -->`.
 """
 
 from __future__ import annotations
@@ -9,24 +10,27 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from stepper_tui.app import StepperApp
 from textual.pilot import Pilot
 
 import stepper
 from sample_models.animation import animated
 from stepper.debug.debugger import Debugger
-from tui.app import StepperApp
 
-SECONDS: Final = (2.5, 2.5, 1.5, 2.0, 1.5)
+SECONDS: Final = (2.5, 1.5, 2.5, 2.0, 1.5)
 """How long the animated picture shows each step: ten seconds in all."""
 
-FOLDER: Final = Path(__file__).parent / "rwkv_overflow"
-SIZE: Final = (120, 36)
+ROOT: Final = Path(__file__).parents[1]
+FOLDER: Final = ROOT / "sample_models" / "rwkv_overflow"
+SIZE: Final = (120, 30)
 FONT: Final = "ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace"
+PATIENCE_S: Final = 30
 
 
 @dataclass(frozen=True)
@@ -40,27 +44,27 @@ class Step:
 
 STEPS: Final = (
     Step(
-        "overview", (), ("Inf born in Exp exp_key@7", "NaN in Divide wkv@8", "NaN in 32 of 96", "12 iterations of 12")
+        "sheet",
+        (),
+        ("Divide wkv@8", "exp_key @7", "exp(89.200) = +Inf", "NaN in 32 of 96"),
     ),
+    Step("nan", ("x",), ("2 of 2: NaN", "wkv @8", "+Inf / +Inf = NaN", "numerator_now[0,3] = +Inf")),
     Step(
-        "story",
+        "why",
         ("o",),
         (
-            "why wkv@8[0,3] is NaN",
-            "exp(89.2) > f32 maximum",
+            "why wkv@8[0,3] is NaN: exp(89.2) > f32 maximum",
+            "came over 2 back edges",
+            "from embedded[7,6] = -20.892",
             "why 11",
-            "embedded[7,6] = -20.892",
-            "Inf / Inf",
-            "2 back edges",
         ),
     ),
-    Step("moment", ("Enter",), ("time_mixing 7 of 12", "exp_key", "+Inf", "outputs growing")),
     Step(
         "edit",
-        ("N", ":set key[0,3] = 80"),
-        ("A  branch original", "now branch edit-1", "the edit", "changed in 4 of 12 rows"),
+        (":set key[0,3] = 80",),
+        ("A  branch original", "first differs from A in MatMul key@7", "changed in 4 of 12 rows", "changed 15", "✓"),
     ),
-    Step("end", ("0",), ("now branch edit-1", "edited*", "no NaN, no Inf", "12 iterations of 12")),
+    Step("healed", ("Esc",), ("edited*", "changed in 4 of 12 rows", "carried 6", "mixed f32[12,8]  ·  wkv f32[12,8]")),
 )
 
 
@@ -73,33 +77,92 @@ class Screen:
     svg: str
 
 
+@dataclass(frozen=True)
+class TextScreen:
+    """A screen that a page shows as text: the sample, the steps that lead to it, and the size of the terminal."""
+
+    page: str
+    name: str
+    sample: str
+    steps: tuple[Step, ...]
+    size: tuple[int, int]
+
+
+TEXT_SCREENS: Final = (
+    TextScreen("README.md", "why", "rwkv_overflow", STEPS[:3], (110, 19)),
+    TextScreen("docs/guide/application.md", "sheet", "while_loop", STEPS[:1], (110, 20)),
+)
+_BLOCK: Final = re.compile(r"<!-- screen (\w+) -->\n.*?<!-- end of screen -->", re.DOTALL)
+
+
 async def screens() -> AsyncIterator[Screen]:
     """Take the tour."""
-    inputs = dict(np.load(FOLDER / "inputs.npz"))
-    app = StepperApp(Debugger(stepper.read_model(FOLDER / "model.xml"), inputs), FOLDER.name, runs=True)
-    async with app.run_test(size=SIZE) as pilot:
-        await _rest(app, pilot)
+    async with _application(FOLDER.name, SIZE) as (app, pilot):
         for step in STEPS:
-            for typed in step.typed:
-                if typed.startswith(":"):
-                    app.perform(typed[1:])
-                else:
-                    await pilot.press({"Enter": "enter"}.get(typed, typed))
-                await _rest(app, pilot)
-            lines = [strip.text.rstrip() for strip in app.screen._compositor.render_strips()]
-            yield Screen(step, "\n".join(lines), compact(app.export_screenshot(title=f"stepper {FOLDER.name}")))
+            text = await _taken(app, pilot, step)
+            yield Screen(step, text, compact(app.export_screenshot(title=f"stepper {FOLDER.name}")))
+
+
+async def screen_as_text(screen: TextScreen) -> str:
+    """Return a screen that a page shows, as lines."""
+    async with _application(screen.sample, screen.size) as (app, pilot):
+        text = ""
+        for step in screen.steps:
+            text = await _taken(app, pilot, step, is_whole=False)
+        return text
+
+
+def with_screen(page: str, name: str, text: str) -> str:
+    """Return a page in which the screen of this name is the text."""
+
+    def block(found: re.Match[str]) -> str:
+        shown = f"<!-- screen {name} -->\n```text\n{text}\n```\n<!-- end of screen -->"
+        return shown if found[1] == name else found[0]
+
+    return _BLOCK.sub(block, page)
+
+
+@asynccontextmanager
+async def _application(sample: str, size: tuple[int, int]) -> AsyncIterator[tuple[StepperApp, Pilot[Any]]]:
+    folder = ROOT / "sample_models" / sample
+    inputs = dict(np.load(folder / "inputs.npz"))
+    app = StepperApp(Debugger(stepper.read_model(folder / "model.xml"), inputs), sample, runs=True)
+    async with app.run_test(size=size) as pilot:
+        yield app, pilot
         app.driver.close()
 
 
+async def _taken(app: StepperApp, pilot: Pilot[Any], step: Step, *, is_whole: bool = True) -> str:
+    """Type a step, and wait until the screen has what it shows; return its text. On a small screen less is shown."""
+    for typed in step.typed:
+        await _rest(app, pilot)
+        if typed.startswith(":"):
+            app.perform(typed[1:])
+        else:
+            await pilot.press({"Esc": "escape"}.get(typed, typed))
+    text, same = "", 0
+    for _ in range(PATIENCE_S * 10):
+        await _rest(app, pilot)
+        before, text = text, _text(app)
+        same = same + 1 if text == before else 0
+        if same >= (3 if is_whole else 10) and (not is_whole or all(words in text for words in step.shows)):
+            break
+    return text
+
+
+def _text(app: StepperApp) -> str:
+    return "\n".join(strip.text.rstrip() for strip in app.screen._compositor.render_strips()).strip("\n")
+
+
 async def _rest(app: StepperApp, pilot: Pilot[Any]) -> None:
-    """Until everything that was asked for is done and seen, the run behind the overview as well."""
+    """Until everything that was asked for is done and seen, the run behind the sheet as well."""
     await pilot.pause()
     for _ in range(1000):
         known = app.state.overview
         if app.driver.is_at_rest and known is not None and known.births_complete:
             break
         await pilot.pause(0.02)
-    await pilot.pause(0.3)
+    await pilot.pause(0.1)
 
 
 def compact(svg: str) -> str:
@@ -137,14 +200,16 @@ def _merged(rects: str) -> str:
 async def _write() -> None:
     found = [screen async for screen in screens()]
     for screen in found:
-        _save(f"tour_{screen.step.name}.svg", screen.svg)
-    _save("tour.svg", animated([screen.svg for screen in found], SECONDS))
+        _save(FOLDER / f"tour_{screen.step.name}.svg", screen.svg)
+    _save(FOLDER / "tour.svg", animated([screen.svg for screen in found], SECONDS))
+    for shown in TEXT_SCREENS:
+        page = ROOT / shown.page
+        _save(page, with_screen(page.read_text(encoding="utf-8"), shown.name, await screen_as_text(shown)))
 
 
-def _save(name: str, text: str) -> None:
-    path = FOLDER / name
+def _save(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8", newline="\n")
-    print(f"{name}: {path.stat().st_size} bytes")
+    print(f"{path.name}: {path.stat().st_size} bytes")
 
 
 if __name__ == "__main__":

@@ -29,9 +29,9 @@ Draw.
 Compare.
 
     comparison = stepper.compare_models(model, other, {"x": array})          # the first place where they part, and why
-    comparer = stepper.StopComparer(debugger, other)    # a model's path, "openvino", a recording, an .npz
-    comparer.compare().operations                       # at this stop: how far each is, made here or carried in
-    comparer.first_difference()                         # of the whole run
+    stepper.set_reference(debugger, other)              # a model's path, "openvino", a recording, an .npz
+    debugger.difference().operations                    # at this stop: how far each is
+    debugger.spread().first                             # where the two runs part
 
 Bring in a failing call of an application; each is written as a folder that every command takes for a model.
 
@@ -55,9 +55,9 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 if _TYPE_CHECKING:
     from typing import Any as _Any
 
-    from stepper.cases.capture import Capture as capture  # noqa: F401, N813  # entered as if it were a function
+    from stepper.cases.capturing import Capture as capture  # noqa: F401, N813  # entered as if it were a function
     from stepper.compare.comparison import compare_models as compare_models
-    from stepper.compare.stops import StopComparer as StopComparer
+    from stepper.compare.references.reference_opening import set_reference as set_reference
     from stepper.debug.debugger import Debugger as Debugger
     from stepper.debug.debugger import open_debugger as open_debugger
     from stepper.engine.compiler import compile_model as compile_model
@@ -85,7 +85,7 @@ if _TYPE_CHECKING:
     from stepper.openvino.opening import open_model as open_model
     from stepper.openvino.partner import OpenVINOPartner as OpenVINOPartner
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {
     "read_model": ("stepper.ir.reader", "read"),
@@ -102,9 +102,9 @@ _HOMES = {
     "OpenVINOPartner": ("stepper.openvino.partner", "OpenVINOPartner"),
     "Debugger": ("stepper.debug.debugger", "Debugger"),
     "compare_models": ("stepper.compare.comparison", "compare_models"),
-    "StopComparer": ("stepper.compare.stops", "StopComparer"),
+    "set_reference": ("stepper.compare.references.reference_opening", "set_reference"),
     "draw": ("stepper.export.exporter", "draw"),
-    "capture": ("stepper.cases.capture", "Capture"),
+    "capture": ("stepper.cases.capturing", "Capture"),
     "StepperError": ("stepper.errors", "StepperError"),
     "UsageError": ("stepper.errors", "UsageError"),
     "ArgumentTypeError": ("stepper.errors", "ArgumentTypeError"),
@@ -149,7 +149,6 @@ __all__ = [
     "Paused",
     "SessionError",
     "StepperError",
-    "StopComparer",
     "UnsupportedOperation",
     "UsageError",
     "bind_inputs",
@@ -162,7 +161,13 @@ __all__ = [
     "over_calls",
     "read_model",
     "run",
+    "set_reference",
 ]
+
+
+def load_ipython_extension(shell: _Any) -> None:
+    """Register `%stepper MODEL` in IPython, for `%load_ext stepper`."""
+    import_module("stepper.integrations.notebook.magic").register(shell)
 
 
 def __dir__() -> list[str]:

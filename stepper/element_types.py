@@ -16,27 +16,26 @@ import numpy as np
 
 from stepper.records import Record
 
-Array = np.ndarray[Any, np.dtype[Any]]
+DType = np.dtype[Any]
+Array = np.ndarray[Any, DType]
 """A tensor. Kernels may also meet and return numpy scalars (`np.generic`), which are its rank-0 form."""
 Shape = tuple[int, ...]
 """The sizes of a tensor along its axes."""
 Indices = tuple[int, ...]
 """The place of an element, by axis; or iterations of loops, from the outermost inwards."""
+Ints = tuple[int, ...]
+"""Other whole numbers: of an attribute, or of slots."""
 
 
 class ElementType(Record):
     """One element type: its name in the IR, the dtype of a tensor of it in memory, and its width in the .bin file."""
 
     name: str
-    dtype: np.dtype[Any]
+    dtype: DType
     bits: int
 
     def __str__(self) -> str:
         return self.name
-
-
-def _type(name: str, dtype: Any, bits: int) -> ElementType:
-    return ElementType(name, np.dtype(dtype), bits)
 
 
 STRING_DTYPE: Final = np.dtypes.StringDType()
@@ -44,33 +43,33 @@ LARGEST_RANK: Final = 64
 """Largest rank that numpy holds."""
 
 ELEMENT_TYPES: Final[dict[str, ElementType]] = {
-    element_type.name: element_type
-    for element_type in (
-        _type("boolean", np.bool_, 8),
-        _type("bf16", ml_dtypes.bfloat16, 16),
-        _type("f16", np.float16, 16),
-        _type("f32", np.float32, 32),
-        _type("f64", np.float64, 64),
-        _type("i4", ml_dtypes.int4, 4),
-        _type("i8", np.int8, 8),
-        _type("i16", np.int16, 16),
-        _type("i32", np.int32, 32),
-        _type("i64", np.int64, 64),
-        _type("u1", ml_dtypes.uint1, 1),
-        _type("u2", ml_dtypes.uint2, 2),
-        _type("u3", [("u3", np.uint8)], 3),
-        _type("u4", ml_dtypes.uint4, 4),
-        _type("u6", [("u6", np.uint8)], 6),
-        _type("u8", np.uint8, 8),
-        _type("u16", np.uint16, 16),
-        _type("u32", np.uint32, 32),
-        _type("u64", np.uint64, 64),
-        _type("nf4", [("nf4", np.uint8)], 4),
-        _type("f8e4m3", ml_dtypes.float8_e4m3fn, 8),
-        _type("f8e5m2", ml_dtypes.float8_e5m2, 8),
-        _type("f8e8m0", ml_dtypes.float8_e8m0fnu, 8),
-        _type("f4e2m1", ml_dtypes.float4_e2m1fn, 4),
-        ElementType("string", STRING_DTYPE, 0),
+    name: ElementType(name, np.dtype(dtype), bits)
+    for name, dtype, bits in (
+        ("boolean", np.bool_, 8),
+        ("bf16", ml_dtypes.bfloat16, 16),
+        ("f16", np.float16, 16),
+        ("f32", np.float32, 32),
+        ("f64", np.float64, 64),
+        ("i4", ml_dtypes.int4, 4),
+        ("i8", np.int8, 8),
+        ("i16", np.int16, 16),
+        ("i32", np.int32, 32),
+        ("i64", np.int64, 64),
+        ("u1", ml_dtypes.uint1, 1),
+        ("u2", ml_dtypes.uint2, 2),
+        ("u3", [("u3", np.uint8)], 3),
+        ("u4", ml_dtypes.uint4, 4),
+        ("u6", [("u6", np.uint8)], 6),
+        ("u8", np.uint8, 8),
+        ("u16", np.uint16, 16),
+        ("u32", np.uint32, 32),
+        ("u64", np.uint64, 64),
+        ("nf4", [("nf4", np.uint8)], 4),
+        ("f8e4m3", ml_dtypes.float8_e4m3fn, 8),
+        ("f8e5m2", ml_dtypes.float8_e5m2, 8),
+        ("f8e8m0", ml_dtypes.float8_e8m0fnu, 8),
+        ("f4e2m1", ml_dtypes.float4_e2m1fn, 4),
+        ("string", STRING_DTYPE, 0),
     )
 }
 
@@ -86,15 +85,12 @@ UNKNOWN_NAMES: Final = frozenset({"dynamic", "undefined", "unspecified", ""})
 _PRECISIONS: Final = {f"fp{bits}": f"f{bits}" for bits in (16, 32, 64)} | {"bool": "boolean", "bin": "u1"}
 _BY_DTYPE: Final = {element_type.dtype: element_type for element_type in ELEMENT_TYPES.values()}
 
-FLOATING: Final = frozenset(
-    ELEMENT_TYPES[name].dtype for name in ("bf16", "f16", "f32", "f64", "f8e4m3", "f8e5m2", "f8e8m0", "f4e2m1")
-)
+FLOATING: Final = frozenset(one.dtype for one in ELEMENT_TYPES.values() if one.name.startswith(("f", "bf")))
 """dtypes that hold floating-point numbers (numpy's `kind` does not tell for those of ml_dtypes)."""
 
 
-def by_name(name: str) -> ElementType | None:
-    """Return the type that `element_type="..."` of <data> names; None for one that is not known."""
-    return ELEMENT_TYPES.get(name)
+by_name: Final = ELEMENT_TYPES.get
+"""Return the type that `element_type="..."` of <data> names; None for one that is not known."""
 
 
 @lru_cache(maxsize=256)
@@ -113,14 +109,14 @@ def of(value: Any) -> ElementType:
     return of_dtype(value.dtype)
 
 
-def of_dtype(dtype: np.dtype[Any]) -> ElementType:
+def of_dtype(dtype: DType) -> ElementType:
     """Return the element type whose tensors have this dtype; KeyError for a dtype that no element type has."""
     if dtype.kind in "TUS":
         return STRING
     return _BY_DTYPE[dtype.newbyteorder("=") if dtype.byteorder == ">" else dtype]
 
 
-def name_of(dtype: np.dtype[Any]) -> str:
+def name_of(dtype: DType) -> str:
     """Return the element type's name for messages; numpy's own name for a dtype that no element type has."""
     try:
         return of_dtype(dtype).name
@@ -128,7 +124,7 @@ def name_of(dtype: np.dtype[Any]) -> str:
         return str(dtype)
 
 
-def is_of_numpy(dtype: np.dtype[Any]) -> bool:
+def is_of_numpy(dtype: DType) -> bool:
     """True for the types of numbers and booleans that numpy itself computes with, and not for those of ml_dtypes.
 
     Unlike `dtype.isbuiltin` it also holds for a dtype that was pickled, which is equal to numpy's but another object.
@@ -136,18 +132,22 @@ def is_of_numpy(dtype: np.dtype[Any]) -> bool:
     return dtype.num <= _LAST_NUMBER or dtype.num == _HALF
 
 
-def is_floating(dtype: np.dtype[Any]) -> bool:
+def is_floating(dtype: DType) -> bool:
     """Return True if values of this dtype are floating-point numbers, ml_dtypes' included."""
     return dtype in FLOATING
 
 
-def have_same_bits(one: Array, other: Array) -> bool:
-    """Return True if two arrays have the same type, shape and numbers, to the last bit, or the same texts."""
+def have_same_bits(one: Any, other: Any) -> bool:
+    """Return True if two tensors have the same type, shape and numbers, to the last bit, or the same texts."""
     if one is other:
         return True
     if one.dtype != other.dtype or one.shape != other.shape:
         return False
-    return bool((one == other).all()) if one.dtype.kind == "T" else one.tobytes() == other.tobytes()
+    if one.dtype.kind in "TO":
+        return np.array_equal(one, other)
+    one, other = np.ascontiguousarray(one).reshape(-1), np.ascontiguousarray(other).reshape(-1)
+    words = np.uint8 if one.nbytes % 8 else np.uint64
+    return one[:1].tobytes() == other[:1].tobytes() and np.array_equal(one.view(words), other.view(words))
 
 
 class FloatLimits(Record):
@@ -159,7 +159,7 @@ class FloatLimits(Record):
 
 
 @lru_cache(maxsize=64)
-def limits(dtype: np.dtype[Any]) -> FloatLimits:
+def limits(dtype: DType) -> FloatLimits:
     """Return the limits of a type of floats."""
     found = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
     return FloatLimits(float(found.max), float(found.smallest_normal), float(found.smallest_subnormal))

@@ -11,6 +11,7 @@ import numpy as np
 
 from stepper import element_types
 from stepper.element_types import STRING_DTYPE, Array, is_of_numpy
+from stepper.records import as_data
 
 SCHEMA: Final = 1
 """The version of the shapes of all answers as JSON; it grows where a key goes or means something else."""
@@ -70,6 +71,12 @@ def plain_data(value: Any) -> Any:
     if isinstance(value, np.generic):
         return plain_data(value.item())
     return [plain_data(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def record_data(record: Any) -> dict[str, Any]:
+    """Return a record as JSON has it."""
+    found: dict[str, Any] = plain_data(as_data(record))
+    return found
 
 
 def json_number(item: Any) -> Any:

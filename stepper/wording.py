@@ -6,12 +6,22 @@ Imports nothing heavy, so that a mistyped word of the command line is answered a
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
 _MOST: Final = 3
 _LONGEST: Final = 200
 _MOST_FILES: Final = 2000
+
+
+DISTRIBUTION: Final = "loop-stepper"
+"""How the program is called on the index of packages, where `stepper` is another one."""
+
+
+def install_line(extra: str) -> str:
+    """Return the line that installs what an optional part of the program needs."""
+    return f"pip install '{DISTRIBUTION}[{extra}]'"
 
 
 def near_names(word: str, names: Iterable[str], cutoff: float = 0.6) -> list[str]:
@@ -65,13 +75,9 @@ def no_such_file(path: Path) -> str:
 
 def _names_in(folder: Path, suffix: str) -> list[str]:
     """Return names of files in a folder; those of the same suffix where there are any."""
-    names: list[str] = []
+    found = (one.name for one in folder.iterdir() if one.is_file() and not one.name.startswith("."))
     try:
-        for one in folder.iterdir():
-            if one.is_file() and not one.name.startswith("."):
-                names.append(one.name)
-            if len(names) >= _MOST_FILES:
-                break
+        names = list(islice(found, _MOST_FILES))
     except OSError:
         return []
     alike = [name for name in names if suffix and name.lower().endswith(suffix.lower())]
@@ -129,3 +135,33 @@ def json_fault(text: str, error: Exception) -> str:
     line = text.count("\n", 0, at) + 1
     place = f"character {at + 1}" if "\n" not in text else f"line {line}, character {at - text.rfind(chr(10), 0, at)}"
     return f"'{printable(text[at : at + _SHOWN])}' at {place} is not expected there"
+
+
+def duration_text(seconds: float) -> str:
+    """Return about how long it takes: `80 s`, `12 min`, `1 h 34 min`."""
+    whole = round(seconds)
+    if whole < 90:
+        return f"{whole} s"
+    minutes = round(whole / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
+
+
+WIDTH: Final = 80
+"""Columns of a help."""
+_WIDEST_LEFT: Final = 31
+
+
+def two_columns(rows: Iterable[tuple[str, str]], width: int) -> list[str]:
+    """Return a line for each row; what is too long for the right column goes on below, too long for the left beside."""
+    import textwrap  # here, so that no start waits for it
+
+    rows = list(rows)
+    left = min(max((len(written) for written, _ in rows), default=0), _WIDEST_LEFT)
+    lines: list[str] = []
+    for written, means in rows:
+        parts = textwrap.wrap(means, max(width - left - 2, 20), break_on_hyphens=False) or [""]
+        if len(written) > left:
+            lines.append(written)
+            written = ""
+        lines += [f"{written if not index else '':{left}}  {part}".rstrip() for index, part in enumerate(parts)]
+    return lines

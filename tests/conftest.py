@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -28,6 +29,8 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 for _name in ("CI", "FORCE_COLOR", "FORCE_COLOUR", "CLICOLOR_FORCE", "PY_COLORS"):
     os.environ.pop(_name, None)  # with them programs write colours into what is read here
 os.environ.pop("PYTHONUNBUFFERED", None)  # with it nobody would see that a program keeps what is read from a pipe
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # with it each worker and each program of a test compiles all anew
+sys.dont_write_bytecode = False
 
 
 _USUAL_THRESHOLDS: Final = gc.get_threshold()
@@ -42,11 +45,13 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before marks choose among them
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark the tests that only the second part of `.ci/run` takes. Tests run if the command line names their files."""
-    if config.option.markexpr == "not slow" and any(is_slow(one.removeprefix("tests/")) for one in config.args):
+    """Mark the tests that only the second part of `.ci/run` takes. A file that the command line names runs whole."""
+    named = (one.removeprefix("tests/") for one in config.args)
+    if config.option.markexpr == "not slow" and any(".py" in one or is_slow(one) for one in named):
         config.option.markexpr = ""
     for item in items:
-        if is_slow(item.path.relative_to(Path(__file__).parent).as_posix()):
+        name = item.originalname if isinstance(item, pytest.Function) else item.name
+        if is_slow(item.path.relative_to(Path(__file__).parent).as_posix(), name):
             item.add_marker(pytest.mark.slow)
 
 

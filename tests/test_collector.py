@@ -9,16 +9,16 @@ import weakref
 from pathlib import Path
 
 import pytest
+import stepper_tui.app
+from stepper_tui.app import StepperApp
+from stepper_tui.command_line import VIEWS
+from stepper_tui.launch import SessionOptions, open_application
+from stepper_tui.state import Answered, FaultFound, OverviewGrew, StateChanged
 
 import stepper
-import tui.app
 from stepper import collector
 from tests.debug.debugged import SAMPLES, sample
 from tests.tui.driven import Driven, drive
-from tui.app import StepperApp
-from tui.launch import SessionOptions, open_application
-from tui.messages import Answered, FaultFound, OverviewGrew, StateChanged
-from tui.registry import VIEWS
 
 pytestmark = pytest.mark.usefixtures("nothing_frozen")
 
@@ -108,7 +108,7 @@ def test_nothing_stays_frozen_after_an_application(monkeypatch: pytest.MonkeyPat
 
     def run(app: StepperApp) -> int:
         assert not gc.isenabled()
-        tui.app._settle()
+        stepper_tui.app._settle()
         frozen.append(gc.get_freeze_count())
         return 0
 
@@ -127,7 +127,7 @@ def test_nothing_of_a_run_stays_after_its_application() -> None:
         for view in VIEWS:
             await driven.type(f"view {view}")
             await driven.filled()
-            await driven.type("view main")
+            await driven.type("view sheet")
 
     drive(debugger, script, lines=("run-to balance_next@3",))
     del debugger

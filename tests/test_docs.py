@@ -16,18 +16,22 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from shutil import which
 from typing import NamedTuple
 
 import pytest
 
 import stepper
+from docs import man_page, site
 from docs.reference import command_parsers
 from stepper.cli import main
 from stepper.cli.parser import COMMANDS, parsed, parser
-from stepper.files.kinds import is_model_path
+from stepper.files.file_kinds import is_model_path
+from stepper.wording import DISTRIBUTION, install_line
 from tests.debug.transcript import PROMPT, commands_in, held
 from tests.last_digits import agree
 
@@ -192,6 +196,23 @@ def test_every_part_that_is_made_from_the_code_is_current() -> None:
     assert (check.returncode, check.stderr) == (0, "")
 
 
+def test_the_manual_page_is_up_to_date_and_groff_takes_it() -> None:
+    assert man_page.PAGE.read_text(encoding="utf-8") == man_page.text()
+    if which("groff"):
+        words = ["groff", "-man", "-ww", "-Tutf8", str(man_page.PAGE)]
+        shown = subprocess.run(words, capture_output=True, text=True, timeout=60)
+        assert (shown.returncode, shown.stderr) == (0, "") and "stepper check model.xml" in shown.stdout
+
+
+def test_what_installs_more_is_called_as_the_distribution_is() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["name"] == DISTRIBUTION and install_line("figures") == f"pip install '{project['name']}[figures]'"
+    for path in (*PAGES, *(ROOT / "stepper").rglob("*.py"), *(ROOT / "tui").rglob("*.py")):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            for wanted in re.findall(r"pip install '?(?:-U )?(loop-stepper|stepper)\b\[?([a-z]*)", line):
+                assert wanted[0] == DISTRIBUTION and wanted[1] in ("", *project["optional-dependencies"]), (path, line)
+
+
 def test_every_command_and_every_public_name_is_in_the_reference() -> None:
     commands_page = (ROOT / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")
     assert all(f"\n## stepper {name}\n" in commands_page for name in COMMANDS)
@@ -222,11 +243,19 @@ def test_every_format_and_every_view_of_figures_is_described() -> None:
     assert choices["format"] | choices["view"] <= described
 
 
-@pytest.mark.skipif(find_spec("mkdocs") is None, reason="needs mkdocs-material; runs in the second part of .ci/run")
+@pytest.mark.skipif(find_spec("zensical") is None, reason="needs zensical; runs in the second part of .ci/run")
 def test_the_site_is_built_without_a_broken_link(tmp_path: Path) -> None:
-    words = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
+    words = [sys.executable, "-m", "docs.site", str(tmp_path / "site"), "--no-outputs"]
     built = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert built.returncode == 0, built.stderr
-    pages = [path.read_text(encoding="utf-8") for path in (tmp_path / "site").rglob("*.html")]
-    loaded = re.compile(r"<(?:script|link|img|iframe)[^>]* (?:src|href)=.(?:https?:)?//")
-    assert len(pages) > 20 and not [page for page in pages if loaded.search(page)], "something comes from a network"
+    pages = {path.relative_to(tmp_path / "site").as_posix() for path in (tmp_path / "site").rglob("*.html")}
+    named = set(re.findall(r"([\w/-]+)\.md$", (ROOT / "docs" / "site.yml").read_text(encoding="utf-8"), re.MULTILINE))
+    assert len(named) > 60 and {f"{name.replace('README', 'index')}.html" for name in named} <= pages
+    written = {path.relative_to(ROOT / "docs").with_suffix("").as_posix() for path in (ROOT / "docs").rglob("*.md")}
+    assert written <= named, "a page that no tab leads to"
+
+
+@pytest.mark.skipif(find_spec("nbclient") is None, reason="needs nbclient, of the extra docs")
+def test_a_notebook_is_a_page_with_what_its_cells_show() -> None:
+    text = "".join(site.notebook_lines(ROOT / "docs" / "notebooks" / "what-if.ipynb", with_outputs=True))
+    assert text.startswith("# What if") and "```python\nimport numpy" in text and '<div class="output">' in text

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
+from tests.tables import each_row
 
 ROOT = Path(__file__).parents[1]
 PAGES = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
@@ -15,7 +15,7 @@ OF_USERS = {"stepper/init", "stepper/keys.toml"}
 """Files in the folder of a user's settings."""
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@each_row("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_file_that_a_page_names_is_there(page: Path) -> None:
     named = set(NAMED.findall(page.read_text(encoding="utf-8")))
     assert [name for name in sorted(named - OF_USERS) if not (ROOT / name).exists()] == []

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 from sample_models import picture
 from stepper.cli import main
 from stepper.cli.commands.figures import figure_list, page_of
+from tests.tables import each_row
 from tests.test_docs import FENCE
 
 ROOT = Path(__file__).parents[1]
@@ -23,7 +22,7 @@ def test_every_sample_model_is_in_the_gallery() -> None:
         assert {f"{name}/{view}" for name in samples} <= set(NAMES)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_row("name", NAMES)
 def test_a_figure_of_the_gallery_is_current(name: str) -> None:
     assert main(["figures", "--file", str(LIST), "--check", name]) == 0, "`stepper figures` in sample_models draws it"
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.last_digits import difference
+from tests.tables import each_row
 
 GOLDEN = (
     "min 0.002  max 0.241 at [0,9]  nan 0  mean 0.062\n [1] 3.3336463  before 1.1713713   change +2.162    40555a76"
 )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("before", "after"),
     [
         ("0.062", "0.063"),
@@ -25,7 +24,7 @@ def test_last_digits_may_differ(before: str, after: str) -> None:
     assert difference(GOLDEN.replace(before, after), GOLDEN) == ""
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("before", "after"),
     [
         ("0.062", "0.064"),

@@ -10,6 +10,7 @@ import time
 import pytest
 
 from stepper.name_patterns import LONGEST_PATTERN, PatternError, glob, regex
+from tests.tables import each_row
 
 LETTERS = "abA_1./ -"
 
@@ -35,7 +36,7 @@ def random_name(generator: random.Random) -> str:
 def test_a_regular_expression_is_found_where_python_finds_it() -> None:
     generator = random.Random(5)
     found = 0
-    for _ in range(3000):
+    for _ in range(1000):
         text = random_regex(generator, 4)
         text = f"{generator.choice(['', '', '^'])}(?:{text}){generator.choice(['', '', '$'])}"
         pattern, expected = regex(text), re.compile(text)
@@ -43,12 +44,12 @@ def test_a_regular_expression_is_found_where_python_finds_it() -> None:
             name = random_name(generator)
             assert pattern.found_in(name) == bool(expected.search(name)), (text, name)
             found += bool(expected.search(name))
-    assert 2000 < found < 22000
+    assert 700 < found < 7300
 
 
 def test_a_glob_fits_what_fnmatch_fits() -> None:
     generator = random.Random(6)
-    for _ in range(3000):
+    for _ in range(1000):
         text = "".join(generator.choice("abA_1./**?") for _ in range(generator.randrange(1, 8)))
         pattern = glob(text)
         for _ in range(5):
@@ -56,7 +57,7 @@ def test_a_glob_fits_what_fnmatch_fits() -> None:
             assert pattern.found_in(name) == fnmatch.fnmatchcase(name, text), (text, name)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     ["(a+)+b", "(a*)*b", "(a|a)*b", "(a|aa)+b", ".*.*.*.*.*b", "((a+)+)+b", "(.*a){0}".replace("{0}", "") * 20 + "b"],
 )
@@ -67,7 +68,7 @@ def test_no_pair_of_pattern_and_name_takes_long(text: str) -> None:
     assert time.process_time() - begun < 20  # what backtracks takes years
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "words"),
     [
         ("a(b", "missing \\)"),

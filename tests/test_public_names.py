@@ -16,6 +16,7 @@ import pytest
 
 import stepper
 from stepper import errors
+from tests.tables import each_row
 
 ROOT = Path(__file__).parents[1]
 SAMPLE = ROOT / "sample_models" / "for_loop" / "model.xml"
@@ -35,7 +36,7 @@ def callables() -> Iterator[tuple[str, Any]]:
 OURS = [(name, value) for name, value in callables() if (getattr(value, "__module__", "") or "").startswith("stepper")]
 
 
-@pytest.mark.parametrize(("name", "value"), OURS, ids=[name for name, _ in OURS])
+@each_row(("name", "value"), OURS, ids=[name for name, _ in OURS])
 def test_types_and_signature_can_be_read(name: str, value: Any) -> None:
     hints = typing.get_type_hints(value)
     if inspect.isroutine(value):
@@ -130,7 +131,7 @@ WRONG: list[tuple[type[Exception], str, Callable[[], object]]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "text", "call"), WRONG, ids=[text for _, text, _ in WRONG])
+@each_row(("kind", "text", "call"), WRONG, ids=[text for _, text, _ in WRONG])
 def test_a_wrong_argument_is_refused_in_the_words_of_python(
     kind: type[Exception], text: str, call: Callable[[], object]
 ) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 import stepper
+from tests.tables import each_row
 
 SAMPLES = Path(__file__).parents[1] / "sample_models"
 FOLDERS = sorted(path.parent for path in SAMPLES.glob("*/model.xml"))
@@ -22,8 +22,8 @@ def test_there_are_sample_models() -> None:
     assert len(FOLDERS) >= 11
 
 
-@pytest.mark.parametrize("rules", ["spec", "openvino"])
-@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+@each_row("rules", ["spec", "openvino"])
+@each_row("folder", FOLDERS, ids=lambda folder: folder.name)
 def test_a_sample_model_gives_the_recorded_outputs(folder: Path, rules: str) -> None:
     inputs, expected = arrays_of(folder / "inputs.npz"), arrays_of(folder / "expected.npz")
     outputs = stepper.run(stepper.read_model(folder / "model.xml"), inputs, rules=rules)

@@ -5,6 +5,7 @@ A .vsix is a zip with a manifest. The version is that of stepper. Nothing is fet
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import sys
@@ -14,7 +15,6 @@ from typing import Any, Final
 from xml.sax.saxutils import escape, quoteattr
 
 FOLDER: Final = Path(__file__).parent
-PACKED: Final = ("package.json", "language.json", "listing.tmLanguage.json", "README.md", "LICENSE", "media/icon.png")
 TYPES: Final = {
     "json": "application/json",
     "js": "application/javascript",
@@ -37,12 +37,20 @@ def version() -> str:
 
 def files() -> dict[str, bytes]:
     """Return the files of the extension, by their names in it."""
-    names = [*PACKED, *sorted(f"src/{path.name}" for path in (FOLDER / "src").glob("*.js"))]
+    manifest = json.loads((FOLDER / "package.json").read_bytes())
+    named = (path for pattern in manifest["files"] for path in sorted(FOLDER.glob(pattern)))
+    names = ["package.json", *(path.relative_to(FOLDER).as_posix() for path in named)]
     found = {name: (FOLDER / name).read_bytes() for name in names}
-    manifest = json.loads(found["package.json"])
+    found["README.md"] = re.sub(rb"\]\((media/[^)]*[.]png)\)", _embedded, found["README.md"])
     manifest["version"] = version()
     found["package.json"] = (json.dumps(manifest, indent=2, ensure_ascii=False) + "\n").encode()
     return found
+
+
+def _embedded(match: re.Match[bytes]) -> bytes:
+    """Return a picture as data: VS Code shows no picture of a README by a relative path."""
+    content = base64.b64encode((FOLDER / match[1].decode()).read_bytes())
+    return b"](data:image/png;base64," + content + b")"
 
 
 def manifest_of(package: dict[str, Any]) -> str:
@@ -50,6 +58,7 @@ def manifest_of(package: dict[str, Any]) -> str:
     categories, tags = ",".join(package["categories"]), ",".join([*package["keywords"], "debuggers", "stepper-listing"])
     named = (("Id", "name"), ("Version", "version"), ("Publisher", "publisher"))
     identity = " ".join(f"{attribute}={quoteattr(package[key])}" for attribute, key in named)
+    color, theme = package["galleryBanner"]["color"], package["galleryBanner"]["theme"]
     return f"""<?xml version="1.0" encoding="utf-8"?>
 <PackageManifest Version="2.0.0" xmlns="http://schemas.microsoft.com/developer/vsx-schema/2011">
   <Metadata>
@@ -66,6 +75,10 @@ def manifest_of(package: dict[str, Any]) -> str:
       <Property Id="Microsoft.VisualStudio.Code.ExtensionKind" Value="workspace"/>
       <Property Id="Microsoft.VisualStudio.Code.LocalizedLanguages" Value=""/>
       <Property Id="Microsoft.VisualStudio.Services.GitHubFlavoredMarkdown" Value="true"/>
+      <Property Id="Microsoft.VisualStudio.Services.Links.Learn" Value={quoteattr(package["homepage"])}/>
+      <Property Id="Microsoft.VisualStudio.Services.Links.Source" Value={quoteattr(package["repository"]["url"])}/>
+      <Property Id="Microsoft.VisualStudio.Services.Branding.Color" Value={quoteattr(color)}/>
+      <Property Id="Microsoft.VisualStudio.Services.Branding.Theme" Value={quoteattr(theme)}/>
     </Properties>
     <License>extension/LICENSE</License>
     <Icon>extension/media/icon.png</Icon>
@@ -75,6 +88,7 @@ def manifest_of(package: dict[str, Any]) -> str:
   <Assets>
     <Asset Type="Microsoft.VisualStudio.Code.Manifest" Path="extension/package.json" Addressable="true"/>
     <Asset Type="Microsoft.VisualStudio.Services.Content.Details" Path="extension/README.md" Addressable="true"/>
+    <Asset Type="Microsoft.VisualStudio.Services.Content.Changelog" Path="extension/CHANGELOG.md" Addressable="true"/>
     <Asset Type="Microsoft.VisualStudio.Services.Content.License" Path="extension/LICENSE" Addressable="true"/>
     <Asset Type="Microsoft.VisualStudio.Services.Icons.Default" Path="extension/media/icon.png" Addressable="true"/>
   </Assets>
@@ -90,6 +104,15 @@ def content_types() -> str:
         '<?xml version="1.0" encoding="utf-8"?>\n'
         f'<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types">{usual}{own}</Types>\n'
     )
+
+
+def lay_out(folder: Path) -> Path:
+    """Write the files of the extension into a folder, from which other packers can pack it."""
+    for name, content in files().items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    return folder
 
 
 def pack(target: Path) -> Path:

@@ -29,9 +29,9 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
-from stepper.element_types import Array
+from stepper.element_types import Array, Ints
 from stepper.errors import InputError, UsageError
-from stepper.files.kinds import (
+from stepper.files.file_kinds import (
     CASE_CALLS,
     CASE_CALLS_OUTPUTS,
     CASE_CALLS_STATES,
@@ -78,7 +78,7 @@ class CallTrigger(Struct, frozen=True, omit_defaults=True):
     name: str = ""
     count: int = 0
     elements: int = 0
-    first: tuple[int, ...] = ()
+    first: Ints = ()
     message: str = ""
 
 
@@ -87,7 +87,8 @@ class CaseFacts(Struct, frozen=True, omit_defaults=True):
 
     `call` counts the calls of its process from 1, `request_call` those of its infer request. `source` is the file from
     which the application read the model ("": it was made in memory), `is_as_read` says that it was compiled as it is
-    there. `carried` are outputs that the application gave back as inputs of the next call, with these inputs.
+    there. `carried` are outputs that the application gave back as inputs of the next call, with these inputs;
+    `unchanged` are those that have the form of an input which was the same in all calls, and were not given back.
     `model_hash` is the SHA-256 of model.xml and model.bin, one behind the other. `trouble` says what is missing,
     and why.
     """
@@ -108,6 +109,7 @@ class CaseFacts(Struct, frozen=True, omit_defaults=True):
     command: tuple[str, ...] = ()
     trouble: tuple[str, ...] = ()
     carried: tuple[tuple[str, str], ...] = ()
+    unchanged: tuple[tuple[str, str], ...] = ()
 
     @property
     def precision(self) -> str | None:
@@ -247,7 +249,6 @@ def _read_facts(path: Path) -> CaseFacts | None:
 # A model in memory is cloned, which shares its weights; of a file, its size and time are kept. Nothing is written
 # before a case is.
 
-_PIECE: Final = 2**20
 _FileStamp = tuple[int, int, int]
 """Size, time and number of a file."""
 _UNTOLD: Final = {"SUPPORTED_PROPERTIES", "RUNTIME_REQUIREMENTS", "LOG_LEVEL"}
@@ -414,8 +415,7 @@ def model_hash(*paths: Path) -> str:
     found = hashlib.sha256()
     for path in paths:
         with path.open("rb") as file:
-            while piece := file.read(_PIECE):
-                found.update(piece)
+            hashlib.file_digest(file, lambda: found)
     return found.hexdigest()
 
 

@@ -23,7 +23,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from stepper.cases.case import ModelSource
-from stepper.element_types import Array
+from stepper.element_types import Array, Ints
 from stepper.errors import UsageError
 from stepper.openvino.runtime import to_array
 
@@ -128,7 +128,7 @@ def _index_of(ports: Any, key: Any) -> int:
     return next(index for index, port in enumerate(ports) if key in (port, *port.names))
 
 
-def memory_of(tensors: Sequence[Any]) -> tuple[int, ...]:
+def memory_of(tensors: Sequence[Any]) -> Ints:
     """Return where tensors are in memory; texts have no one place."""
     return tuple(one.data.ctypes.data if one.element_type.get_type_name() in _PLAIN else 0 for one in tensors)
 
@@ -198,7 +198,7 @@ class _Pending(NamedTuple):
     """A call that is under way, and in a queue where in memory its inputs are."""
 
     call: ObservedCall
-    memory: tuple[int, ...]
+    memory: Ints
 
 
 class _Touched(StrEnum):
@@ -329,7 +329,7 @@ class CallHooks:
             import openvino
 
             raise UsageError(
-                f"calls of OpenVINO {openvino.get_version()} cannot be captured: it prepares inputs otherwise"
+                f"calls of OpenVINO {openvino.get_version()} cannot be captured: it prepares inputs in another way"
             )
         self.read_model = api.Core.read_model
         self._request, self._queue = api.InferRequest, api.AsyncInferQueue
@@ -725,7 +725,7 @@ class CallHooks:
             found = [number for number in found if self._has_outputs_at(known, number, outputs)]
         return found[0] if len(found) == 1 else None
 
-    def _has_outputs_at(self, known: _Known, number: int, memory: tuple[int, ...]) -> bool:
+    def _has_outputs_at(self, known: _Known, number: int, memory: Ints) -> bool:
         """True if a request of a queue has its outputs there; one that runs cannot be asked."""
         try:
             return memory_of(output_tensors_of(self._request_of(known, number))) == memory

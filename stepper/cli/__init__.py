@@ -11,6 +11,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     if arguments is None:
         end_at_once()
-    from stepper.cli import program
+    from stepper.cli import cli_program
 
-    return program.main(arguments)
+    return cli_program.main(arguments)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from stepper.arguments import LARGEST_SEED
+from stepper.argument_checks import LARGEST_SEED
 from stepper.cli.usage import Option, choice, flag, group, option, repeated
 
 T = TypeVar("T", int, float)
@@ -66,28 +66,28 @@ def size(text: str) -> int:
 # --- options ---------------------------------------------------------------------------------------------------------
 
 MODEL_HELP: Final = (
-    "the .xml of an OpenVINO IR with its .bin beside it, or what OpenVINO converts: .onnx, .pb, .tflite, .pdmodel; "
-    "or a case: a folder with model.xml and what it was run on"
+    "the .xml of an OpenVINO IR with its .bin beside it, a file that OpenVINO converts (.onnx, .pb, .tflite, "
+    ".pdmodel), or a case: a folder with model.xml and its inputs"
 )
 _SPECS: Final = "FILE.npy, FILE.npz:KEY, zeros, ones, rand:SEED, or a JSON literal such as [1,2,3]"
 MODEL: Final = option("model", "MODEL", MODEL_HELP)
 """The model to open."""
 
-TRACE: Final = option("trace", "TRACE", "a file that stepper run --trace has written")
+TRACE: Final = option("trace", "TRACE", "a file of stepper run --trace")
 """A recording to read."""
 
 INPUTS: Final = group(
     repeated(
         "--input",
         "NAME=SPEC",
-        f"a value for an input, by name, tensor name or position (* for all that are missing); SPEC: {_SPECS}",
+        f"a value for an input, by name, tensor name or position (* for all missing ones); SPEC: {_SPECS}",
     ),
     option("--inputs", "FILE.npz", "values for inputs; a key is a name, tensor name or position"),
     repeated(
         "--shape",
         "NAME=1,5,4",
-        "the shape that zeros, ones and rand take for an input whose shape is open; a model that cannot be "
-        "converted with open shapes is converted with these",
+        "the shape of zeros, ones and rand for an input with an open shape; also for the conversion, if "
+        "the model cannot be converted with open shapes",
     ),
 )
 """Values for the model's inputs, and the shapes of those that are filled."""
@@ -96,10 +96,10 @@ CALLS: Final = group(
     repeated(
         "--calls",
         "SPEC",
-        "call the model many times, as the outermost loop, an iteration a call; what calls get: FILE.npz (a leading "
-        "axis of calls), a folder or pattern of .npz (a file each), INPUT=SPEC[:axisN[:LENGTH]], or how many there are",
+        "call the model many times, as the outermost loop. The inputs of the calls are FILE.npz (a leading axis of "
+        "calls), a folder or pattern of .npz (a file per call), INPUT=SPEC[:axisN[:LENGTH]], or a number of calls",
     ),
-    repeated("--carry", "OUTPUT=INPUT", "what an output was is this input in the next call"),
+    repeated("--carry", "OUTPUT=INPUT", "feed this output into this input of the next call"),
 )
 """Many calls of the model, which become the outermost loop."""
 
@@ -107,9 +107,9 @@ STATES: Final = group(
     repeated(
         "--state",
         "NAME=SPEC",
-        f"what a variable (ReadValue, Assign) begins with (* for all that are not given); SPEC: {_SPECS}",
+        f"the first value of a variable (ReadValue, Assign; * for all others); SPEC: {_SPECS}",
     ),
-    option("--states", "FILE.npz", "what variables begin with, by name, as an earlier run wrote it"),
+    option("--states", "FILE.npz", "the first values of variables by name, from --save-states of an earlier run"),
 )
 """Values for the model's variables (ReadValue, Assign), as an earlier run left them."""
 
@@ -118,11 +118,11 @@ GIVEN: Final = group(INPUTS, CALLS, STATES)
 
 DEVICE: Final = group(
     option("--device", "NAME", "the device of OpenVINO: CPU (default), GPU.0, AUTO, ..."),
-    choice("--precision", ("f32", "f16", "bf16"), "what OpenVINO is asked to compute in (f32)"),
+    choice("--precision", ("f32", "f16", "bf16"), "the precision of OpenVINO (f32)"),
     option(
         "--timeout",
         "SECONDS",
-        "how long OpenVINO or an evaluator of ONNX may read, convert, compile or run something (600)",
+        "time limit of each step of OpenVINO or an evaluator of ONNX (600)",
         type=seconds,
     ),
 )
@@ -135,22 +135,22 @@ ENGINE: Final = group(
     choice(
         "--engine",
         ("numpy", "openvino", "numpy-f16", "numpy-bf16"),
-        "who computes the operations: numpy (default; OpenVINO what has no kernel), OpenVINO all of them, or "
-        "numpy with every float rounded to f16 or bf16, as a device of that precision would",
+        "what computes the operations: numpy (default; OpenVINO for those without a kernel), OpenVINO, or "
+        "numpy with every float rounded to f16 or bf16",
         default="numpy",
     ),
     repeated(
         "--engine-for",
         "PATTERN=ENGINE",
-        "another engine for the operations of a type, or with names that fit a pattern such as 'decoder/*'",
+        "another engine for the operations of a type, or of names such as 'decoder/*'",
     ),
     RUNTIME,
 )
 """Who computes the operations: numpy, OpenVINO, or a mixture."""
 
 LOGS: Final = group(
-    option("--sarif", "FILE", "write the findings there as SARIF 2.1.0, too"),
-    option("--junit", "FILE.xml", "write the findings there as JUnit XML, too"),
+    option("--sarif", "FILE", "also write the findings as SARIF 2.1.0"),
+    option("--junit", "FILE.xml", "also write the findings as JUnit XML"),
 )
 """Files for findings, in the forms that code hosts and servers of CI read."""
 
@@ -173,12 +173,12 @@ def rules(default: str | None = "spec") -> Option:
         choice(
             "--rules",
             ("spec", "openvino"),
-            "spec: as the specification says (default); openvino: as its CPU plugin does where it departs",
+            "spec: the specification (default); openvino: its CPU plugin, where it departs from the specification",
             default=default,
         ),
-        option("--max-iterations", "N", "stop with exit code 4 where a loop needs more iterations", type=positive),
+        option("--max-iterations", "N", "stop with exit code 4 if a loop needs more iterations", type=positive),
         option(
-            "--largest-tensor", "SIZE", "the largest tensor that one operation may make, such as 2GB (200MB)", type=size
+            "--largest-tensor", "SIZE", "limit of the tensors that one operation makes, such as 2GB (200MB)", type=size
         ),
     )
 
@@ -187,7 +187,7 @@ def open_sequences(why: str) -> Option:
     """Return whether sequence operations are opened as loops, and why here."""
     return flag(
         "--open-sequences",
-        f"take each LSTMSequence, GRUSequence and RNNSequence as a TensorIterator over its cell: {why}",
+        f"run each LSTMSequence, GRUSequence and RNNSequence as a TensorIterator over its cell: {why}",
     )
 
 
@@ -196,9 +196,9 @@ def session(session: str, start_up: str) -> Option:
     return group(
         flag("--no-init", start_up),
         option("--session", "FILE", session),
-        flag("--fresh", "begin anew, without what was kept of the last session"),
-        flag("--trust-session", "agree to what the breakpoints in FILE do when they stop"),
-        flag("--no-keep", "neither put a session back nor keep this one"),
+        flag("--fresh", "start without the last session"),
+        flag("--trust-session", "allow the commands of the breakpoints in FILE"),
+        flag("--no-keep", "neither restore nor keep a session"),
     )
 
 
@@ -215,8 +215,8 @@ def tolerances(relative: str | None = None, absolute: str | None = None) -> Opti
 RULES: Final = rules()
 DEBUGGING: Final = group(
     rules(default=None),
-    option("--memory", "SIZE", "what the history of the run may hold, for going back (256MB)", type=size),
+    option("--memory", "SIZE", "memory limit of the history for going back (256MB)", type=size),
     ENGINE,
-    open_sequences("one can step through them"),
+    open_sequences("lets you step through them"),
 )
 """What opens a debugger: rules, history, who computes."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 from argparse import Namespace
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from stepper.cli.options.calls import check_carried
+from stepper.cli.options.call_options import check_carried
 from stepper.cli.options.specs import (
     bound_inputs,
     ensure_no_device,
@@ -22,15 +23,16 @@ from stepper.cli.options.specs import (
 from stepper.cli.printing import Progress
 from stepper.compare.align import read_pairs
 from stepper.compare.comparison import RunComparison, compare_models, compare_with
-from stepper.compare.references.opening import model_title, open_reference
+from stepper.compare.references.onnx import EVALUATORS
 from stepper.compare.references.recorded import ArchiveReference
+from stepper.compare.references.reference_opening import model_title, open_reference
 from stepper.element_types import ELEMENT_TYPES, Array
 from stepper.engine.compiler import compile_model
 from stepper.engine.inputs import bind_states
 from stepper.engine.machine import Machine
 from stepper.engine.rules import Rules
 from stepper.errors import UsageError
-from stepper.files.kinds import is_model_path
+from stepper.files.file_kinds import is_model_path
 from stepper.ir.model import Model
 from stepper.ir.reader import open_sequences
 from stepper.openvino.partner import EMULATES, OPENVINO
@@ -38,8 +40,21 @@ from stepper.tensors.tolerances import OTHER_KERNELS, Tolerances, parse_toleranc
 from stepper.terminal import say
 from stepper.wording import near_text
 
-_WITHOUT_STATES: Final = ("onnx", "onnxruntime")
-"""References that run the model themselves, from its own beginning."""
+
+def usual_references(options: Namespace) -> tuple[str, ...]:
+    """Return what a run is compared with where nothing is named, the second if the first cannot run it, and so on.
+
+    Of an .onnx those are evaluators of the file itself: OpenVINO reads it as we do, with what its converter leaves out.
+    """
+    is_onnx = Path(options.model).suffix.lower() == ".onnx"
+    if not is_onnx or any(getattr(options, name, None) for name in _ASK_OPENVINO):
+        return (OPENVINO,)
+    found = [name for name in reversed(EVALUATORS) if find_spec(name) and find_spec(EVALUATORS[0])]
+    return (*found, OPENVINO)
+
+
+_ASK_OPENVINO: Final = ("calls", "carry", "state", "states", "device", "precision", "extension")
+"""Options with which a run is one that no evaluator of ONNX makes."""
 
 
 def compared(options: Namespace, *, only_outputs: bool = False) -> RunComparison:
@@ -86,7 +101,7 @@ def _with_model(model: Model, options: Namespace) -> RunComparison:
 def _with_another(model: Model, inputs: list[Array], options: Namespace, *, only_outputs: bool) -> RunComparison:
     compiled = compile_model(model, Rules(options.rules), fallback_of(options, options.engine))
     states = bind_states(compiled, given_states(model, options))
-    if states and options.reference in _WITHOUT_STATES:
+    if states and options.reference in EVALUATORS:
         raise UsageError(f"--with {options.reference} begins with the variables that the model has; leave --state out")
     machine = Machine(compiled, inputs, max_iterations=options.max_iterations, states=states)
     reference = open_reference(

@@ -59,7 +59,7 @@ def put_reference(debugger: Debugger, options: Namespace) -> None:
     """Compare with what the options name as the reference, if they do."""
     if options.reference is None:
         return
-    from stepper.compare.references.opening import debug_reference  # loads what compares
+    from stepper.compare.references.reference_opening import debug_reference  # loads what compares
 
     debugger.reference = debug_reference(
         options.reference,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from stepper.cli.options.specs import protected_files
 from stepper.cli.printing import Progress
 from stepper.errors import StepperError
-from stepper.files.kinds import SESSION
+from stepper.files.file_kinds import SESSION
 from stepper.files.locks import lock
 from stepper.files.output import RECORDING_FILE, REFERENCE_FILE, SESSION_FILE, OutputFile
 from stepper.session.autosave import Autosave, restored_text

@@ -7,27 +7,37 @@ command line, and their errors are several lines.
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, NoReturn
 
+from stepper import __version__
 from stepper.errors import UsageError
-from stepper.files.kinds import CONVERTED, IR_SUFFIX, folder_text, is_model_path
-from stepper.wording import near_text, none_of
+from stepper.files.file_kinds import CONVERTED, IR_SUFFIX, OWNERS, is_model_path
+from stepper.files.recognition import ensure_model, folder_sentence
+from stepper.terminal import say
+from stepper.wording import WIDTH, near_text, none_of, two_columns
 
 _ONE_EXPECTED: Final = "expected one argument"
 _MISSING: Final = "the following arguments are required: "
 _IGNORED: Final = "ignored explicit argument"
 """How argparse begins its own sentences; another one is passed on as it is."""
 _GENERAL: Final = ("-h", "--help", "--version")
+_NO_ROWS: Final[Mapping[str, Sequence[tuple[str, str]]]] = MappingProxyType({})
 
 
 class Parser(argparse.ArgumentParser):
     """An ArgumentParser that raises UsageError with one line in place of printing its usage and leaving."""
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(
+        self, *, examples: Sequence[str] = (), rows: Mapping[str, Sequence[tuple[str, str]]] = _NO_ROWS, **options: Any
+    ) -> None:
+        """`examples` and `rows`, each under its title, stand in the help, before the options."""
         super().__init__(**{**options, "exit_on_error": False})
         self.actions: list[argparse.Action] = []
+        self.examples, self._listed = tuple(examples), rows
 
     def add_argument(self, *names: Any, **options: Any) -> argparse.Action:
         """Add as argparse does; a word that is none of the `choices` is answered with the one that is near."""
@@ -52,9 +62,41 @@ class Parser(argparse.ArgumentParser):
             raise UsageError(f"{missing} {'are' if ', ' in missing else 'is'} missing: {self.pattern}{self._help}")
         raise UsageError(f"{message}{self._help}")
 
+    def format_help(self) -> str:
+        """Return what the command does, examples, and what it takes."""
+        import textwrap  # here, so that no start waits for it
+
+        formatter = self._get_formatter()
+        formatter.add_text(self.description)
+        description = formatter.format_help()
+        listed = {
+            "examples": self.examples,
+            **{title: two_columns(rows, WIDTH - 2) for title, rows in self._listed.items()},
+        }
+        sections = ["\n".join([f"{title}:", *(f"  {one}" for one in lines)]) for title, lines in listed.items()]
+        formatter = self._get_formatter()
+        for title, actions in (
+            ("arguments", [one for one in self.actions if not one.option_strings]),
+            ("options", [one for one in self._actions if one.option_strings]),
+        ):
+            formatter.start_section(title)
+            formatter.add_arguments(actions)
+            formatter.end_section()
+        usage = textwrap.fill(f"usage: {self.pattern}", WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+        return "\n\n".join([usage, description.strip(), *sections, formatter.format_help().strip()]) + "\n"
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Print the help; titles, commands and options in it have colours on a terminal."""
+        for line in message.splitlines():
+            head = re.match(r"usage: stepper|\w[\w ,]+:$|  stepper [a-z]*(?= |$)|  [-a-zA-Z][\w-]*", line)
+            tone = "name" if head is not None and head[0].endswith(":") else "key"
+            say(line, file, {} if head is None else {head[0]: tone})
+
     @property
     def pattern(self) -> str:
-        """How the command is written, in short."""
+        """How the command is written, in short; of several commands there is none that one could write."""
+        if self._listed:
+            return f"{self.prog} MODEL [options], {self.prog} COMMAND [options]"
         words = [_pattern(action) for action in self.actions if not action.option_strings]
         return " ".join([self.prog, *words, "[options]"])
 
@@ -90,6 +132,27 @@ class Parser(argparse.ArgumentParser):
             near = f"that is an option of {', '.join(having)}"
         name = self.prog.partition(" ")[2]
         raise UsageError(f"{name} has no option {option}{f'; {near}' if near else self._help}")
+
+
+class Versions(argparse.Action):
+    """`--version`: the versions of the program and of what its answers depend on, and ends it."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{**options, "nargs": 0})
+
+    def __call__(self, parser: Any, *_given: Any) -> None:
+        """Print them."""
+        import platform
+        from importlib.metadata import PackageNotFoundError, version  # here, so that no command waits for it
+
+        say(f"stepper {__version__}")
+        say(f"Python {platform.python_version()}")
+        for name in ("numpy", "textual", "openvino", "onnx", "onnxruntime"):
+            try:
+                say(f"{name} {version(name)}")
+            except PackageNotFoundError:
+                say(f"{name} not installed")
+        parser.exit()
 
 
 Option = Callable[[Parser], object]
@@ -163,11 +226,13 @@ def check_first(words: Sequence[str], commands: Iterable[str]) -> None:
     if first.startswith("-"):
         _refuse_option(words, commands)
     if Path(first).is_dir():
-        raise UsageError(f"{first}: {folder_text(Path(first))}")
+        raise UsageError(f"{first}: {folder_sentence(Path(first))}")
     near = near_text(first, [*commands, *_models_beside(first)], 0.55)
     if near:
         raise UsageError(f"there is no command '{first}'; {near}")
     if Path(first).is_file():
+        if Path(first).suffix.lower() not in OWNERS:
+            ensure_model(Path(first))
         suffixes = ", ".join((IR_SUFFIX, *CONVERTED))
         raise UsageError(
             f"'{first}' is neither a command nor a model by its name ({suffixes}); "

@@ -10,10 +10,10 @@ from typing import Any, Final
 import numpy as np
 from msgspec.structs import replace
 
-from stepper.commands.breakpoints import breaks, watches
-from stepper.commands.session import Answer, Session, command, number, one_of, required, without_arguments
+from stepper.commands.breakpoint_commands import breaks, watches
+from stepper.commands.command_session import Answer, Session, command, number, one_of, required, without_arguments
 from stepper.debug.branches.branches import Branch
-from stepper.debug.causes.texts import run_text
+from stepper.debug.causes.cause_texts import run_text
 from stepper.debug.inspection.text import (
     by_text,
     edge_lines,
@@ -61,11 +61,11 @@ def _loop(session: Session) -> LoopView:
         return debugger.loop(session.depth if session.level else None)
     except UsageError as error:
         machine = debugger.machine
-        near = loop_seen_from(machine, None, session.depth)
+        near = loop_seen_from(machine, session.depth)
         if near is None:
             raise
-        around = Atlas(machine.compiled).ancestor(near.body, len(near.body.path) - 1)
-        name = layer_address(near.body.path[-1], around, machine.compiled)
+        around = Atlas(machine.compiled).ancestor(near, len(near.path) - 1)
+        name = layer_address(near.path[-1], around, machine.compiled)
         raise UsageError(f"{error}; goto {name} goes into one") from None
 
 
@@ -296,7 +296,7 @@ def _stats(session: Session, text: str) -> Answer:
 @command(
     "find",
     syntax="EXPR [first|next|previous|last|all]",
-    help="the moments at which an expression holds; nan, inf: at which one is born",
+    help="find where an expression holds; nan, inf: where one first appears",
 )
 def _find(session: Session, text: str) -> Answer:
     words = required(text, "an expression").rsplit(maxsplit=1)
@@ -307,10 +307,10 @@ def _find(session: Session, text: str) -> Answer:
     lines += ["there are more"] if found.more else []
     if found.stopped:
         nothing = "" if found.moments else "nothing found; "
-        lines.append(f"{nothing}asked at {found.asked:,} moments, not to the end of the run: {found.stopped}")
-    lines += [f"no value at {found.failures} moments, first: {found.failure.splitlines()[0]}"] if found.failures else []
+        lines.append(f"{nothing}asked in {found.asked:,} places, not to the end of the run: {found.stopped}")
+    lines += [f"no value in {found.failures} places, first: {found.failure.splitlines()[0]}"] if found.failures else []
     data = as_data(found)
-    nothing = f"nowhere, at {found.asked} moments" if found.asked else "nowhere"
+    nothing = f"nowhere, in {found.asked} places" if found.asked else "nowhere"
     return Answer(tuple(lines or [nothing]), data)
 
 
@@ -401,7 +401,7 @@ def _why(session: Session, text: str) -> Answer:
     if word == "end":
         return _why_ended(session, loop.strip())
     from stepper.debug.provenance.question import NoValueYet, forward_address  # a session begins without any
-    from stepper.debug.story.texts import provenance_data, why_lines
+    from stepper.debug.story.story_texts import provenance_data, why_lines
 
     if forward_address(text):
         return _uses_of_element(session, text)
@@ -416,7 +416,7 @@ def _why(session: Session, text: str) -> Answer:
 
 def _why_ended(session: Session, loop: str) -> Answer:
     """Return the way back from the condition that ended a loop, a line for each value on it."""
-    from stepper.debug.story.texts import story_lines
+    from stepper.debug.story.story_texts import story_lines
 
     lines = story_lines(session.debugger.story(loop, ends=True))
     return Answer(tuple(lines), {"why": None, "sentences": lines})
@@ -477,7 +477,7 @@ def _uses(session: Session, text: str) -> Answer:
 
 def _uses_of_element(session: Session, address: str) -> Answer:
     """Return all that an element reaches, in the run so far."""
-    from stepper.debug.story.texts import uses_data, uses_lines  # few ask
+    from stepper.debug.story.story_texts import uses_data, uses_lines  # few ask
 
     found = session.debugger.uses(address)
     lines = uses_lines(found)

@@ -8,8 +8,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from stepper.commands.breakpoints import SILENT, collected, ensure_fit
-from stepper.commands.session import Answer, Command, Session, command_called, without_arguments
+from stepper.commands.breakpoint_commands import SILENT, collected, ensure_fit
+from stepper.commands.command_session import Answer, Command, Session, command_called, without_arguments
 from stepper.commands.stop_answers import moved
 from stepper.debug.breakpoints.breakpoint import BreakDescription
 from stepper.debug.debugger import Debugger
@@ -84,7 +84,7 @@ class Interpreter:
                 if failure is not None or self.session.ended:
                     break
         else:
-            latest.append(f"the commands of breakpoints have gone on {_MOST_STOPS:,} times; the run stands here")
+            latest.append(f"the commands of breakpoints have continued {_MOST_STOPS:,} times; the run stops here")
         data |= {"breakpoint_commands": carried_out} if carried_out else {}
         return replace(answer, lines=(*lines, *latest), data=data)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -13,21 +13,30 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from stepper.commands.breakpoints import ensure_complete
+from stepper.commands.breakpoint_commands import ensure_complete
+from stepper.commands.command_session import (
+    Answer,
+    Command,
+    Session,
+    command,
+    command_called,
+    commands,
+    one_of,
+    required,
+)
 from stepper.commands.inspection import evaluated
 from stepper.commands.interpreter import Interpreter
-from stepper.commands.moments import PINNED, pin
-from stepper.commands.session import Answer, Command, Session, command, command_called, commands, one_of, required
+from stepper.commands.moment_commands import PINNED, pin
 from stepper.commands.stop_answers import moved
 from stepper.debug.stop import Mark, Reason
 from stepper.errors import StepperError, UsageError
 from stepper.files.configuration import init_file
-from stepper.files.kinds import ARRAY, COMMANDS
+from stepper.files.file_kinds import ARRAY, COMMANDS
 from stepper.files.output import OutputFile, ProtectedFiles
 from stepper.files.own_files import replacing_own
 from stepper.plain_values import storable
 from stepper.session.autosave import distrusted_lines
-from stepper.wording import reason_of
+from stepper.wording import WIDTH, reason_of, two_columns
 
 
 class ScriptError(StepperError):
@@ -81,7 +90,7 @@ def _sets_up(line: str) -> bool:
     if line.lstrip().startswith("#"):
         return False
     command = command_called(line.split()[0])
-    return command.group == "breakpoints" or command.name in _SETTING_UP
+    return command.group == "breakpoint_commands" or command.name in _SETTING_UP
 
 
 # --- help -----------------------------------------------------------------------------------------------------------
@@ -100,37 +109,36 @@ class Topic(NamedTuple):
 
 
 _TOPICS: Final = {
-    "addresses": Topic("how values, operations and iterations are named", (
+    "addresses": Topic("the names of values, operations and iterations", (
         ("h_next", "a value by its name: here and now"),
-        ("h'", "what the iteration carries to the next one; h is what it reads"),
+        ("h'", "the value that the iteration carries to the next; h is the value that it reads"),
         ("h_next:1", "another output than the first"),
-        ("h_next@7  @2:5  @-1  @*", "of iteration 7, of 2 to 4, of the last, of all"),
-        ("h_next[0,:8]", "a part of it, as numpy cuts"),
+        ("h_next@7  @2:5  @-1  @*", "in iteration 7, 2 to 4, the last, all"),
+        ("h_next[0,:8]", "a part, in the syntax of numpy"),
         ("h_next[0,3]@7", "an element in iteration 7, as h_next@7[0,3]"),
         ("my_loop::h_next", "in the body of a loop; model::x in the model's own graph; branch::then::x in an If"),
-        ("outer@3::inner@0::h", "of iteration 3 of the outer loop the run of the inner one, of that iteration 0"),
-        ("id=12  lstm*  /gate_[ifo]$/", "a layer by its number; all whose names fit a pattern"),
-        ("`aten::add/Add`", "a name with other signs than letters, digits, _ and . in backquotes"),
-    ), "A name is that of a layer or of a tensor, the end of one (after / or .), or what a screen shows for it: "
-       "`q/MatMul`, or h for h.9. The nearest graph counts, with @ITER the nearest in a loop. "
-       "If several fit, they are listed."),
-    "expressions": Topic("what print, watch, conditions and predicates compute", (
-        ("x + 1  x * y  x // 2  x ** 2", "numpy's arithmetic, also - / % and brackets, in numpy's types"),
-        ("x < 1  0 <= x < y  x != y", "comparisons; and, or, not between what is one element"),
+        ("outer@3::inner@0::h", "iteration 0 of the inner loop, in iteration 3 of the outer loop"),
+        ("id=12  lstm*  /gate_[ifo]$/", "a layer by its id; all names that match a pattern"),
+        ("`aten::add/Add`", "in backquotes, a name with characters other than letters, digits, _ and ."),
+    ), "A name is the name of a layer or tensor, its end (after / or .), or the name on a screen: `q/MatMul`, or h for "
+       "h.9. The nearest graph counts, with @ITER the nearest loop. If several match, the message lists them."),
+    "expressions": Topic("the expressions of print, watch, conditions and predicates", (
+        ("x + 1  x * y  x // 2  x ** 2", "arithmetic in numpy's types, also - / % and brackets"),
+        ("x < 1  0 <= x < y  x != y", "comparisons; and, or, not for single elements"),
         ("x[0, :8]  x[...]", "a part"),
         ("any  all  max  min  mean  sum", "functions of all elements: max(x)"),
-        ("norm  std  argmax  argmin", "of all elements, too"),
-        ("abs  isnan  isinf  isfinite", "of each element"),
-        ("size  rank  shape  dtype", "how many, how many axes, the sizes, the type, as in dtype(x) == f16"),
+        ("norm  std  argmax  argmin", "more functions of all elements"),
+        ("abs  isnan  isinf  isfinite", "functions of each element"),
+        ("size  rank  shape  dtype", "number of elements, number of axes, sizes, type, as in dtype(x) == f16"),
         ("prev(x)  ref(x)", "x one iteration before; x in the reference"),
-        ("iter  iter(outer)", "the iteration of the innermost loop; of the one of that name around"),
+        ("iter  iter(outer)", "the iteration of the innermost loop; of the named loop around it"),
         ("true  false  nan  inf  1e-3", "constants"),
-    ), "A name with / or :: goes into backquotes: `q/MatMul` is a value, q/MatMul would divide."),
-    "breaks": Topic("what break, run-to and --break wait for", (
-        ("break h_next  lstm*  MatMul", "after an operation; after all that fit a pattern; after all of a type"),
-        ("break @7  my_loop@7", "when that iteration has begun, of this loop or of another"),
-        ("break x if max(x) > 2", "there, and only where that holds"),
-        ("break x hit 5  hit 5 exactly", "from the fifth time on; at the fifth alone; `once`: then no more"),
+    ), "Put a name with / or :: into backquotes: `q/MatMul` is a value, q/MatMul is a division."),
+    "breaks": Topic("the events of break, run-to and --break", (
+        ("break h_next  lstm*  MatMul", "after an operation; after all that match a pattern; after all of a type"),
+        ("break @7  my_loop@7", "at the start of that iteration, in this or another loop"),
+        ("break x if max(x) > 2", "there, if the condition holds"),
+        ("break x hit 5  hit 5 exactly", "from the fifth time on; only the fifth time; `once`: only the first time"),
         ("break when max(h) > 2", "wherever an expression becomes true"),
     )),
 }  # fmt: skip
@@ -151,9 +159,6 @@ _EXPLAINED: Final[Mapping[str, str]] = MappingProxyType(
 )
 """Words in the syntax of a command, by the topic that explains them."""
 
-WIDTH: Final = 80
-_WIDEST_LEFT: Final = 31
-
 
 def help_answer(name: str, width: int = WIDTH) -> Answer:
     """Return the help for a topic or a command, or for an empty name the list of both. UsageError for another name."""
@@ -171,20 +176,6 @@ def help_answer(name: str, width: int = WIDTH) -> Answer:
 def topic_lines(topic: Topic, width: int = WIDTH) -> list[str]:
     """Return a topic as text."""
     return [*two_columns(topic.rows, width), *textwrap.wrap(topic.note, width, break_on_hyphens=False)]
-
-
-def two_columns(rows: Iterable[tuple[str, str]], width: int = WIDTH) -> list[str]:
-    """Return a line for each row; what is too long for the right column goes on below, too long for the left beside."""
-    rows = list(rows)
-    left = min(max((len(written) for written, _ in rows), default=0), _WIDEST_LEFT)
-    lines: list[str] = []
-    for written, means in rows:
-        parts = textwrap.wrap(means, max(width - left - 2, 20), break_on_hyphens=False) or [""]
-        if len(written) > left:
-            lines.append(written)
-            written = ""
-        lines += [f"{written if not index else '':{left}}  {part}".rstrip() for index, part in enumerate(parts)]
-    return lines
 
 
 def _list_of_all(width: int) -> Answer:
@@ -211,7 +202,7 @@ def _command_data(one: Command) -> dict[str, Any]:
 _MOST_SOURCES: Final = 8
 
 
-@command("mark", syntax="NAME", help="give this moment a name, for goto 'NAME; mark A holds it against now")
+@command("mark", syntax="NAME", help="name this position, for goto 'NAME; mark A makes it the baseline")
 def _mark(session: Session, text: str) -> Answer:
     if text == PINNED:
         return pin(session, "")
@@ -303,9 +294,9 @@ def _help(session: Session, text: str) -> Answer:
     return help_answer(text, session.width)
 
 
-@command("complete", syntax="LINE", help="how a line can go on: commands, and names with type, shape and value")
+@command("complete", syntax="LINE", help="complete a line: commands, and names with type, shape and value")
 def _complete(session: Session, text: str) -> Answer:
-    from stepper.commands.completion import Completer  # most sessions at a pipe ask for none
+    from stepper.commands.command_completion import Completer  # most sessions at a pipe ask for none
 
     found = Completer(session.debugger.machine.compiled).of_session(text, session)
     lines, data = [], []

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import asdict
 
-from stepper.commands.session import Answer, Session
+from stepper.commands.command_session import Answer, Session
 from stepper.debug.causes.cause import cause_data
 from stepper.debug.debugger import Debugger
 from stepper.debug.inspection.text import WIDTH, by_text
@@ -58,8 +58,8 @@ def searched_text(searched: SearchedRange) -> str:
     if searched.passed is None:
         found = f"no stop found between {there} and here"
     else:
-        found = f"paused on the way back, {searched.passed:,} moments before here, at {there}"
-    return f"{found}; `{searched.verb}` goes on from there"
+        found = f"paused on the way back, {searched.passed:,} events before here, at {there}"
+    return f"{found}; `{searched.verb}` continues from there"
 
 
 def watch_text(watch: Watch, room: int = WIDTH) -> str:

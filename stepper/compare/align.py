@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -44,18 +44,20 @@ Key = tuple[Any, ...]
 
 
 class IndexedGraph:
-    """One graph with its consumers and constants."""
+    """One graph with its constants; `paired` are the layers that stand for its own, by their ids."""
 
     def __init__(self, graph: Graph, constants: ConstantValues) -> None:
-        self.graph = graph
-        self.constants = constants
-        self.consumers: dict[int, list[tuple[int, int]]] = {layer.id: [] for layer in graph.layers}
-        self.edges = 0
-        for layer in graph.layers:
-            for port, source in enumerate(graph.sources[layer.id]):
-                if source is not None:
-                    self.consumers[source.layer].append((layer.id, port))
-                    self.edges += 1
+        self.graph, self.constants = graph, constants
+        self.paired: dict[int, int] = {}
+
+    def consumers(self, key: int) -> list[tuple[int, int]]:
+        """Return the layers that read a layer, each with the index of the input."""
+        return [(layer.id, port) for layer, port in self.graph.readers[key]]
+
+    @property
+    def edges(self) -> int:
+        """The number of connections."""
+        return sum(map(len, self.graph.readers.values()))
 
     def signature(self, body: Body) -> Key:
         """Return a key of a body's contents: how its port map cuts, its operations and constants, in no order."""
@@ -78,8 +80,7 @@ class Matcher:
     ) -> None:
         self.ours, self.theirs = IndexedGraph(ours, constants[0]), IndexedGraph(theirs, constants[1])
         self.certain = set(certain)
-        self.layers: dict[int, int] = {}
-        self.reverse: dict[int, int] = {}
+        self.layers, self.reverse = self.ours.paired, self.theirs.paired
         self.add(certain)
 
     # --- growing -------------------------------------------------------------------------------------------------
@@ -116,17 +117,21 @@ class Matcher:
     def _connections(self, mine: int, other: int) -> tuple[int, int]:
         """Return how many connections of two layers agree, and how many lead to layers that are paired otherwise."""
         kept = broken = 0
-        mine_sources, other_sources = self.ours.graph.sources[mine], self.theirs.graph.sources[other]
-        for source, found in zip(mine_sources, other_sources, strict=False):
-            if source and found and source.layer in self.layers:
+        for source, found in self._inputs(mine, other):
+            if source.layer in self.layers:
                 agree = self.layers[source.layer] == found.layer
                 kept, broken = kept + agree, broken + (not agree)
-        into = {(layer, port) for layer, port in self.theirs.consumers[other]}
-        for layer, port in self.ours.consumers[mine]:
+        into = set(self.theirs.consumers(other))
+        for layer, port in self.ours.consumers(mine):
             if layer in self.layers:
                 agree = (self.layers[layer], port) in into
                 kept, broken = kept + agree, broken + (not agree)
         return kept, broken
+
+    def _inputs(self, mine: int, other: int) -> list[tuple[Source, Source]]:
+        """Return what two layers read at the same input, where both read something."""
+        pairs = zip(self.ours.graph.sources[mine], self.theirs.graph.sources[other], strict=False)
+        return [(source, found) for source, found in pairs if source is not None and found is not None]
 
     def complete(self) -> None:
         """Add what follows from the structure, the surest first, until nothing does."""
@@ -154,8 +159,8 @@ class Matcher:
             if len(candidates) != len(layers) or (len(layers) > 1 and not alike):
                 continue
             one, other = layers[0].id, candidates[0].id
-            into = set(self.theirs.consumers[other])
-            if types or any((self.layers.get(layer), port) in into for layer, port in self.ours.consumers[one]):
+            into = set(self.theirs.consumers(other))
+            if types or any((self.layers.get(layer), port) in into for layer, port in self.ours.consumers(one)):
                 grown |= self._pair(one, other)
                 if grown and alike:
                     return True
@@ -163,9 +168,8 @@ class Matcher:
 
     def _keyed(self, side: IndexedGraph, *, attributes: bool, types: bool) -> dict[Key, list[Layer]]:
         found: dict[Key, list[Layer]] = {}
-        paired = self.layers if side is self.ours else self.reverse
         for layer in side.graph.layers:
-            if layer.id in paired or layer.type in _FIXED or not side.graph.sources[layer.id]:
+            if layer.id in side.paired or layer.type in _FIXED or not side.graph.sources[layer.id]:
                 continue
             inputs = [self._key(side, source) for source in side.graph.sources[layer.id]]
             if None in inputs:
@@ -181,7 +185,7 @@ class Matcher:
         """Return what a source is on both sides: a layer of ours, or the content of a constant; None if neither."""
         if source is None:
             return ("open",)
-        if source.layer in (self.layers if side is self.ours else self.reverse):
+        if source.layer in side.paired:
             layer = source.layer if side is self.ours else self.reverse[source.layer]
             return ("layer", layer, source.output)
         digest = side.constants.digest(side.graph, source)
@@ -191,11 +195,8 @@ class Matcher:
         """Pair sources of the same input of paired layers, of one type (or as many outputs); True if any was."""
         grown = False
         for mine, other in list(self.layers.items()):
-            sources = zip(self.ours.graph.sources[mine], self.theirs.graph.sources[other], strict=False)
-            for source, found in sources:
-                if not source or not found or source.output != found.output:
-                    continue
-                if source.layer in self.layers or found.layer in self.reverse:
+            for source, found in self._inputs(mine, other):
+                if source.output != found.output or source.layer in self.layers or found.layer in self.reverse:
                     continue
                 layer, partner = self.ours.graph.by_id[source.layer], self.theirs.graph.by_id[found.layer]
                 if layer.type == partner.type or (
@@ -218,9 +219,8 @@ class Matcher:
         """How many of our connections the reference has too."""
         count = 0
         for mine, other in self.layers.items():
-            for source, found in zip(self.ours.graph.sources[mine], self.theirs.graph.sources[other], strict=False):
-                if source and found and self.layers.get(source.layer) == found.layer:
-                    count += source.output == found.output
+            for source, found in self._inputs(mine, other):
+                count += (self.layers.get(source.layer), source.output) == found
         return count
 
     @property
@@ -236,15 +236,9 @@ def _by_unique_name(graph: Graph) -> dict[str, Layer]:
 
 def _may_be(layer: Layer, other: Layer) -> bool:
     """True if one of the two may stand where the other does."""
-    if layer.type == other.type:
-        return len(layer.bodies) == len(other.bodies)
-    if _FIXED & {layer.type, other.type}:
+    if layer.type != other.type and (_FIXED & {layer.type, other.type} or len(layer.outputs) != len(other.outputs)):
         return False
-    return _shape(layer) == _shape(other)
-
-
-def _shape(layer: Layer) -> tuple[int, int]:
-    return len(layer.outputs), len(layer.bodies)
+    return len(layer.bodies) == len(other.bodies)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -408,8 +402,8 @@ def _tensor_names(graph: Graph, layer: Layer) -> tuple[str, ...]:
     """Return the names of the tensor of an input or output of a model."""
     if layer.type == "Parameter":
         return layer.outputs[0].names
-    source = graph.sources[layer.id][0]
-    return () if source is None else graph.by_id[source.layer].outputs[source.output].names
+    source = graph.source(layer.id)
+    return () if source is None else graph.layer_of(source).outputs[source.output].names
 
 
 def _outer_anchors(ours: Graph, theirs: Graph) -> dict[int, int]:
@@ -434,31 +428,21 @@ def _by_name_or_position(mine: Sequence[Layer], others: Sequence[Layer]) -> dict
 def _body_anchors(body: Body, other: Body) -> dict[int, int]:
     """Return pairs of Parameters and Results of two bodies: by name, else by what the port maps connect them with."""
     found = _named(body.graph.parameters, other.graph.parameters) | _named(body.graph.results, other.graph.results)
-    for mine, theirs in (*_fed_alike(body, other), *_given_out_alike(body, other)):
-        if mine not in found and theirs not in found.values():
-            found[mine] = theirs
+    ends = (
+        ([((one.input, one.purpose), one.parameter) for one in side.inputs] for side in (body, other)),
+        ([((one.output, one.purpose), one.result) for one in side.outputs] for side in (body, other)),
+    )
+    for mine, theirs in ends:
+        known = dict(reversed(theirs))  # of several the first
+        for key, layer in mine:
+            if key in known and layer not in found and known[key] not in found.values():
+                found[layer] = known[key]
     into = {edge.to_layer: edge.from_layer for edge in other.back_edges}
     for edge in body.back_edges:
         result = into.get(found.get(edge.to_layer, -1))
         if result is not None and edge.from_layer not in found and result not in found.values():
             found[edge.from_layer] = result
     return found
-
-
-def _fed_alike(body: Body, other: Body) -> Iterator[tuple[int, int]]:
-    """Yield Parameters that get the same input of the outer layer, or the iteration number."""
-    theirs = {(entry.input, entry.purpose): entry.parameter for entry in reversed(other.inputs)}
-    for entry in body.inputs:
-        if (entry.input, entry.purpose) in theirs:
-            yield entry.parameter, theirs[entry.input, entry.purpose]
-
-
-def _given_out_alike(body: Body, other: Body) -> Iterator[tuple[int, int]]:
-    """Yield Results that become the same output of the outer layer, or the condition."""
-    theirs = {(one.output, one.purpose): one.result for one in reversed(other.outputs)}
-    for one in body.outputs:
-        if (one.output, one.purpose) in theirs:
-            yield one.result, theirs[one.output, one.purpose]
 
 
 def _named(mine: Sequence[Layer], others: Sequence[Layer]) -> dict[int, int]:
@@ -470,30 +454,22 @@ def _order(pair: GraphPair) -> dict[int, float]:
     """Return a sorting key for each of their layers: our partner's position, else just before the consumer's."""
     position = {layer.id: float(index) for index, layer in enumerate(pair.ours.layers)}
     keys = {theirs: position[ours] for ours, theirs in pair.layers.items()}
-    consumers: dict[int, list[int]] = {}
-    for layer in pair.theirs.layers:
-        for source in pair.theirs.sources[layer.id]:
-            if source is not None:
-                consumers.setdefault(source.layer, []).append(layer.id)
     for layer in reversed(pair.theirs.layers):
         if layer.id not in keys:
-            known = [keys[one] for one in consumers.get(layer.id, ()) if one in keys]
+            known = [keys[one.id] for one, _port in pair.theirs.readers[layer.id] if one.id in keys]
             keys[layer.id] = (min(known) if known else float(len(position))) - 0.5
     return keys
 
 
 def _reordered(graph: Graph, order: Mapping[int, Mapping[int, float]]) -> Graph:
-    layers = tuple(_with_bodies(layer, order) for layer in graph.layers)
+    layers = tuple(
+        layer._replace(bodies=tuple(replace(body, graph=_reordered(body.graph, order)) for body in layer.bodies))
+        for layer in graph.layers
+    )
     keys = order.get(id(graph))
     if keys is not None:
         layers = tuple(sorted(layers, key=lambda layer: keys[layer.id]))
     return Graph(layers, graph.edges, graph.sources, graph.line)
-
-
-def _with_bodies(layer: Layer, order: Mapping[int, Mapping[int, float]]) -> Layer:
-    if not layer.bodies:
-        return layer
-    return layer._replace(bodies=tuple(replace(body, graph=_reordered(body.graph, order)) for body in layer.bodies))
 
 
 # --- The file that names which layers stand for each other: JSON, or lines `ours = theirs` ---------------------------

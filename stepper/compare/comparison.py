@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from msgspec.structs import replace
 
 from stepper.compare.align import Alignment
 from stepper.compare.file_differences import FileCauses, FileDifference, file_differences
 from stepper.compare.observations import ErrorOrigin, Observations, SideFailure, ValueMismatch, path_text
-from stepper.compare.references.model import ModelReference
+from stepper.compare.references.model_reference import ModelReference
 from stepper.compare.references.onnx import OnnxReference
-from stepper.compare.references.protocol import ReferenceRun, RepeatableRun
-from stepper.compare.rerun import ExplanationKind, bisect, explain
-from stepper.compare.verdict import ComparisonVerdict, verdict
+from stepper.compare.references.openvino import OpenVINOReference
+from stepper.compare.references.protocol import ReferenceRun
+from stepper.compare.rerun import ExplanationKind, bisect, explain, steps_to_blame
+from stepper.compare.verdict import ComparisonVerdict, steps_text, verdict
 from stepper.compare.walk import LockstepWalk
 from stepper.element_types import Array
 from stepper.engine.compiler import compile_model
@@ -29,6 +30,9 @@ from stepper.ops.emulation import emulated_dtype
 from stepper.records import Record
 from stepper.tensors.tolerances import Tolerances
 from stepper.wording import excerpt
+
+_MORE_ITERATIONS: Final = 100
+"""By which a loop may run longer with other last digits; one that then has no end is given up."""
 
 
 class RunComparison(Record):
@@ -84,7 +88,7 @@ def compare_models(
     except ModelError as error:
         compiled, observations.findings = None, [SideFailure((), None, str(error), ours=True)]
     alignment = Alignment(ours, theirs, compiled, rules, reference_partner or partner, given)
-    differences = file_differences(alignment, *alignment.constants)
+    differences = file_differences(alignment)
     causes = FileCauses(ours, differences)
     title = title or theirs.path.name
     if compiled is not None:
@@ -120,12 +124,24 @@ def compare_with(
     causes = FileCauses(machine.compiled.model, ())
     explanation = bisection = None
     emulated = emulation_notes(machine.compiled)
-    if isinstance(reference, RepeatableRun) and observations.outputs_differ and not emulated:
-        explanation = explain(machine.compiled.model, reference, observations.outputs, walk.outputs_beside)
-        loop = _loop_to_blame(observations, causes)
+    differs = observations.outputs_differ
+    if isinstance(reference, OpenVINOReference) and (differs or _has_stopped(observations)) and not emulated:
+        explanation = explain(
+            machine.compiled.model, reference, observations.outputs, walk.outputs_beside, observations.loops
+        )
+        loop = _loop_to_blame(observations, causes) if differs else None
         if loop is not None and (explanation is None or explanation.reason is ExplanationKind.SNIPPETS):
             count = observations.loops[id(loop)].iterations
             bisection = bisect(machine.compiled, inputs, loop, count, reference, chosen, machine.initial_states)
+    file = str(machine.compiled.model.path)
+    if differs and not (reference.is_exact or emulated) and (explanation is None or not explanation.agrees):
+        most = _MORE_ITERATIONS + 2 * max((one.iterations for one in observations.loops.values()), default=0)
+        steps = steps_to_blame(
+            machine.compiled, inputs, machine.initial_states, observations.outputs, walk.outputs_beside, most
+        )
+        if steps:
+            notes = (steps_text(steps, observations.outputs), *reference.notes)
+            return RunComparison(reference.title, file, observations, None, notes=notes)
     found = verdict(
         observations, causes, reference.title, exact=reference.is_exact, explanation=explanation, bisection=bisection
     )
@@ -136,13 +152,12 @@ def compare_with(
         earlier = verdict(closer, causes, reference.title, exact=False)
         if earlier is not None and not _has_grown(closer):
             place = path_text(found.path)
-            detail = f"that is within the tolerance, of which a tenth was asked for here; it is exceeded in {place}"
+            detail = f"that is within the tolerance; a tenth of the tolerance is exceeded in {place}"
             found = replace(earlier, details=(*earlier.details[:1], detail, *found.details[1:]))
         elif not any(isinstance(one, ValueMismatch) and one.origin is ErrorOrigin.HERE for one in closer.findings):
             grows = "it is rounding that grows"
             detail = f"each operation agrees on the reference's inputs, to a tenth of the tolerance: {grows}"
             found = replace(found, details=(detail, *found.details))
-    file = str(machine.compiled.model.path)
     return RunComparison(reference.title, file, observations, found, notes=(*emulated, *reference.notes))
 
 
@@ -150,6 +165,12 @@ def emulation_notes(compiled: CompiledModel) -> tuple[str, ...]:
     """Return who computed our side, where that emulates a device of less precision."""
     found = {operation.computed_by for _program, operation in operations_elsewhere(compiled)}
     return tuple(f"our side is {one}" for one in sorted(found) if emulated_dtype(one) is not None)
+
+
+def _has_stopped(observations: Observations) -> bool:
+    """True if the reference alone has stopped, before it gave an output."""
+    failures = [one for one in observations.findings if isinstance(one, SideFailure)]
+    return bool(failures) and not any(one.ours for one in failures)
 
 
 def _loop_to_blame(observations: Observations, causes: FileCauses) -> Layer | None:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import hashlib
 from typing import Any, Final
 
-import ml_dtypes
 import numpy as np
 
-from stepper.element_types import STRING_DTYPE, Array, is_floating, name_of
+from stepper.compare.observations import NARROW, SPECIALS
+from stepper.element_types import STRING_DTYPE, Array, have_same_bits, is_floating, name_of
 from stepper.engine.program import CompiledModel
 from stepper.errors import ModelError
 from stepper.ir.constants import constant_value
 from stepper.ir.model import Graph, Layer, Model, Source
 from stepper.ops.operands import shape_text
 from stepper.plain_values import storable
+from stepper.tensors.difference import agree_exactly
 from stepper.tensors.number_text import number_text
 
 # --- Constant values of a graph: the Constants of the file, and in bodies whatever follows from them alone -----------
@@ -26,7 +27,7 @@ class ConstantValues:
     def __init__(self, model: Model, compiled: CompiledModel | None = None) -> None:
         self._model = model
         self._programs = {id(program.graph): program for program in compiled.programs} if compiled else {}
-        self._digests: dict[tuple[int, int, int], str] = {}
+        self._digests: dict[tuple[int, Source], str] = {}
 
     def value(self, graph: Graph, source: Source | None) -> Any:
         """Return the constant value of an output of a layer; None where it is computed by the run."""
@@ -36,7 +37,7 @@ class ConstantValues:
         if layer.type in ("Parameter", "Result"):
             return None
         program = self._programs.get(id(graph))
-        slot = None if program is None else program.slots.get((source.layer, source.output))
+        slot = None if program is None else program.slots.get(source)
         if program is not None and slot is not None:
             return program.template[slot]
         return self.of_layer(layer)
@@ -52,7 +53,7 @@ class ConstantValues:
 
     def digest(self, graph: Graph, source: Source) -> str | None:
         """Return a hash of type, shape and content of a constant; None where it is computed by the run."""
-        key = (id(graph), source.layer, source.output)
+        key = id(graph), source
         if key not in self._digests:
             value = self.value(graph, source)
             if value is None:
@@ -68,12 +69,8 @@ def _digest(value: np.ndarray[Any, Any]) -> str:
 
 def same_numbers(ours: Any, theirs: Any) -> bool:
     """True if two constants are the same, bit for bit."""
-    if ours is theirs:
-        return True
     a, b = np.asarray(ours), np.asarray(theirs)
-    if a.shape != b.shape or a.dtype != b.dtype:
-        return False
-    return bool((a == b).all()) or (a.dtype != STRING_DTYPE and a.tobytes() == b.tobytes())
+    return agree_exactly(a, b) or have_same_bits(a, b)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -87,7 +84,6 @@ _GATES: Final = {
 }
 """The order in which the specification has the blocks of W, R and B."""
 
-_NARROW: Final = (("f16", np.float16), ("bf16", ml_dtypes.bfloat16))
 _BLOCKS: Final = (2, 3, 4)
 
 
@@ -132,7 +128,7 @@ def _of_many(ours: Array, theirs: Array, consumer: Layer) -> str:
 
 
 def _specials(a: Any, b: Any) -> str:
-    for what, test in (("NaN (not a number)", np.isnan), ("Inf", np.isinf)):
+    for what, test in SPECIALS:
         if test(a).any() and not test(b).any():
             where = [int(index) for index in np.argwhere(test(a))[0]]
             return f"has {what} in {int(test(a).sum())} of {a.size} values, first {where}, where the reference has none"
@@ -225,7 +221,7 @@ def _scaled(a: Any, b: Any, ours: Array) -> str:
 def _rounded(ours: Array, theirs: Array) -> str:
     if not is_floating(theirs.dtype):
         return ""
-    for name, narrow in _NARROW:
+    for name, narrow in NARROW:
         with np.errstate(all="ignore"):
             if bool((theirs.astype(narrow).astype(np.float64) == storable(ours).astype(np.float64)).all()):
                 gap = float(np.abs(storable(ours).astype(np.float64) - storable(theirs).astype(np.float64)).max())

@@ -18,10 +18,19 @@ from stepper.compare.align import COMMUTATIVE, Alignment, GraphPair
 from stepper.compare.constant_differences import ConstantValues, same_numbers
 from stepper.compare.observations import BranchMismatch, Finding, LoopMismatch, ValueMismatch, named, numbered, quoted
 from stepper.debug.reference_values import GraphPath, PathStep
-from stepper.engine.compiler import ancestors
 from stepper.engine.loops import RoleError, Roles, control_inputs, is_backward, roles_of
-from stepper.ir.model import Body, Graph, InputMapping, Layer, Model, OutputMapping, Slicing, Source
-from stepper.ir.xml import EXECUTION_CONDITION
+from stepper.ir.model import (
+    EXECUTION_CONDITION,
+    NO_LAYER,
+    Body,
+    Graph,
+    InputMapping,
+    Layer,
+    Model,
+    OutputMapping,
+    Slicing,
+    Source,
+)
 from stepper.records import Record
 from stepper.tensors.number_text import number_text
 
@@ -257,7 +266,9 @@ class GraphDifferences:
                 and source.layer == result.layer
                 and self.pair.layers.get(edge.to_layer) == other.layer
             ):
-                return ": the new value, after the update, instead of that of the previous iteration (shifted by one)"
+                return (
+                    ": the new value, after the update, instead of the value of the previous iteration (shifted by one)"
+                )
         return ""
 
 
@@ -293,6 +304,12 @@ _NOT_COMPARED: Final = frozenset({"offset", "size", "shape", "element_type"})
 _TELLING: Final = frozenset({"min", "max", "axis", "destination_type", "alpha", "beta", "mode"})
 
 
+def result_text(graph: Graph, result: int) -> str:
+    """Return a Result with the layer that it reads."""
+    layer, maker = graph.by_id[result], graph.layer_of(graph.source(result))
+    return named(layer) if maker is NO_LAYER else f"{named(layer)} ({named(maker)})"
+
+
 def article(type_name: str) -> str:
     """Return the type of an operation with its article."""
     return f"an {type_name}" if type_name[:1] in "AEIO" or type_name.startswith(("LSTM", "NMS")) else f"a {type_name}"
@@ -318,11 +335,11 @@ def _plain(text: str | None) -> Any:
 _WORDS: Final = {"sliced": "the sliced input", "merged": "the initial value", "invariant": "the invariant input"}
 
 
-def file_differences(alignment: Alignment, ours: ConstantValues, theirs: ConstantValues) -> list[FileDifference]:
+def file_differences(alignment: Alignment) -> list[FileDifference]:
     """Return everything that differs in the files of two aligned models, graph by graph."""
     found: list[FileDifference] = []
     for pair in alignment.pairs:
-        around = GraphDifferences(pair, ours, theirs)
+        around = GraphDifferences(pair, *alignment.constants)
         found += around.all()
         for layer in pair.ours.layers:
             partner = pair.partner(layer.id) if layer.bodies else None
@@ -332,15 +349,9 @@ def file_differences(alignment: Alignment, ours: ConstantValues, theirs: Constan
                     if inner is not None:
                         found += PortMaps(around, layer, partner, body, other, inner).all()
                 if layer.type == "If":
-                    found += _condition_of_branch(around, layer, partner)
+                    ends = pair.ours.source(layer.id), pair.theirs.source(partner.id)
+                    found += filter(None, [around.input(layer, f"the condition of {numbered(layer)}", *ends)])
     return found
-
-
-def _condition_of_branch(around: GraphDifferences, layer: Layer, partner: Layer) -> Iterator[FileDifference]:
-    source, other = around.pair.ours.sources[layer.id][0], around.pair.theirs.sources[partner.id][0]
-    found = around.input(layer, f"the condition of {numbered(layer)}", source, other)
-    if found is not None:
-        yield found
 
 
 class PortMaps:
@@ -388,9 +399,8 @@ class PortMaps:
 
     def _sources(self, mine: int | None, other: int | None) -> tuple[Source | None, Source | None]:
         """Return what feeds an input of our layer, and one of the reference's."""
-        ours = self.around.pair.ours.sources[self.layer.id]
-        theirs = self.around.pair.theirs.sources[self.partner.id]
-        return _source(ours, mine), _source(theirs, other)
+        pair = self.around.pair
+        return pair.ours.source(self.layer.id, mine), pair.theirs.source(self.partner.id, other)
 
     def _agrees(self, mine: int | None, other: int | None) -> bool:
         return self.around.agrees(*self._sources(mine, other))
@@ -502,8 +512,7 @@ class PortMaps:
         if expected is None:
             text = f"{numbered(parameter)} has a back edge (it is carried), in the reference it has none"
             return text if result is not None else ""
-        wanted = self.inner.theirs.by_id[expected]
-        source = self._carried_text(expected)
+        wanted, source = self.inner.theirs.by_id[expected], result_text(self.inner.theirs, expected)
         if result is None:
             elsewhere = [
                 edge.to_layer for edge in self.body.back_edges if self.inner.layers.get(edge.from_layer) == expected
@@ -529,14 +538,9 @@ class PortMaps:
         also = f", where {several} back edges end (two or more: the second is ignored)" if several > 1 else ""
         return f"{role}{numbered(self.body.graph.by_id[key])}{also}"
 
-    def _carried_text(self, result: int) -> str:
-        source = self.inner.theirs.sources[result][0]
-        layer = self.inner.theirs.by_id[result]
-        return named(layer) if source is None else f"{named(layer)} ({named(self.inner.theirs.by_id[source.layer])})"
-
     def _same_value(self, result: int, expected: int) -> bool:
         """True if two Results are fed by layers that stand for each other."""
-        mine, theirs = self.inner.ours.sources[result][0], self.inner.theirs.sources[expected][0]
+        mine, theirs = self.inner.ours.source(result), self.inner.theirs.source(expected)
         if mine is None or theirs is None:
             return mine is theirs
         return self.inner.layers.get(mine.layer) == theirs.layer and mine.output == theirs.output
@@ -574,10 +578,6 @@ class PortMaps:
                 f"{_list(theirs)}"
             )
             yield self._make(result, text, self.body.line, "output", loop=True, body=False)
-
-
-def _source(sources: Sequence[Source | None], index: int | None) -> Source | None:
-    return None if index is None or index >= len(sources) else sources[index]
 
 
 def _list(outputs: dict[int, OutputMapping]) -> str:
@@ -700,57 +700,39 @@ class FileCauses:
             for result in body.graph.results:
                 yield body.graph, result.id
         if layer.type == "Parameter" and id(graph) in self._around:
-            yield from self._sources_of_parameter(graph, key)
-
-    def _sources_of_parameter(self, graph: Graph, key: int) -> Iterator[tuple[Graph, int]]:
-        outer, loop, body = self._around[id(graph)]
-        for edge in body.back_edges:
-            if edge.to_layer == key:
-                yield graph, edge.from_layer
-        for entry in body.inputs:
-            if entry.parameter == key and entry.input is not None and entry.input < len(outer.sources[loop.id]):
-                source = outer.sources[loop.id][entry.input]
-                if source is not None:
-                    yield outer, source.layer
+            outer, loop, around = self._around[id(graph)]
+            for edge in around.back_edges:
+                if edge.to_layer == key:
+                    yield graph, edge.from_layer
+            for entry in around.inputs:
+                if entry.parameter == key and (fed := outer.source(loop.id, entry.input)) is not None:
+                    yield outer, fed.layer
 
     def _what_ends(self, graph: Graph, layer: Layer) -> Iterator[tuple[Graph, int]]:
         """Yield the trip count, condition and sliced inputs of a loop; the condition of an If."""
-        sources = graph.sources[layer.id]
-        if not layer.is_loop:
-            if sources and sources[0] is not None:
-                yield graph, sources[0].layer
-            return
         body = layer.bodies[0]
-        for out in body.outputs:
-            if out.purpose == EXECUTION_CONDITION:
-                yield body.graph, out.result
+        indices: tuple[int | None, ...] = (0,) if layer.type == "If" else ()
+        if layer.is_loop and body.condition is not None:
+            yield body.graph, body.condition
         if layer.type == "Loop":
-            for index in control_inputs(layer, body, graph):
-                if index is not None and index < len(sources) and (source := sources[index]) is not None:
-                    yield graph, source.layer
-            return
-        try:
+            indices = control_inputs(layer, body, graph)
+        for index in indices:
+            if (source := graph.source(layer.id, index)) is not None:
+                yield graph, source.layer
+        if layer.type == "TensorIterator":
             for entry in roles_of(layer).sliced:
                 yield body.graph, entry.parameter
-        except RoleError:
-            return
 
     def what_limits(self, difference: LoopMismatch, *, by_condition: bool) -> Layer | None:
         """Return the layer that gives a loop's condition, without what only changes its form, or its trip count."""
         graph, loop = graph_at(self.model, difference.path), difference.layer
-        found: list[tuple[Graph, Layer]] = []
         for inner, key in self._what_ends(graph, loop):
             layer = inner.by_id[key]
             if (layer.type == "Result") == by_condition:
-                found.append((inner, layer))
-        if not found:
-            return None
-        inner, layer = found[0]
-        while layer.type in _FORM and inner.sources[layer.id][0] is not None:
-            source = inner.sources[layer.id][0]
-            assert source is not None
-            layer = inner.by_id[source.layer]
-        return layer
+                while layer.type in _FORM and (maker := inner.maker(layer)) is not NO_LAYER:
+                    layer = maker
+                return layer
+        return None
 
     def loop_before(self, result: Layer) -> tuple[Layer, int] | None:
         """Return the nearest loop of the main graph from which an output comes, and its output; None without one."""
@@ -765,25 +747,19 @@ class FileCauses:
             waiting += sorted(sources)
         return None
 
-    def leads_to(self, layer: Layer, result: Layer) -> bool:
-        """True if a Result of the model's own graph depends on a layer there."""
-        return layer.id in ancestors(self.model.graph, Source(result.id, 0))
-
     def is_condition(self, graph: Graph, layer: Layer) -> bool:
         """True if the execution condition of the loop around a graph is computed from this layer by logic alone."""
         if id(graph) not in self._around:
             return False
         _outer, _loop, body = self._around[id(graph)]
-        waiting = [entry.result for entry in body.outputs if entry.purpose == EXECUTION_CONDITION]
-        seen: set[int] = set()
+        waiting, seen = [graph.by_id.get(-1 if body.condition is None else body.condition, NO_LAYER)], set[int]()
         while waiting:
-            key = waiting.pop()
-            if key == layer.id:
+            one = waiting.pop()
+            if one is layer:
                 return True
-            if key in seen or graph.by_id[key].type not in _LOGIC:
-                continue
-            seen.add(key)
-            waiting += [source.layer for source in graph.sources[key] if source is not None]
+            if one.id not in seen and one.type in _LOGIC:
+                seen.add(one.id)
+                waiting += map(graph.layer_of, graph.sources[one.id])
         return False
 
 

@@ -14,7 +14,7 @@ from stepper.compare.references.protocol import LoopOutcome, ReferenceFrame
 from stepper.debug.breakpoints.breakpoint import Check, Guard
 from stepper.debug.breakpoints.kinds.non_finite import holds_any, non_finite_checks
 from stepper.debug.causes.cause import NonFinite, NonFiniteKind
-from stepper.debug.causes.texts import how_sentence, operands_text
+from stepper.debug.causes.cause_texts import how_sentence, operands_text
 from stepper.debug.reference_values import GraphPath, PathStep
 from stepper.element_types import STRING_DTYPE, Array, is_floating
 from stepper.engine.frames import Frames
@@ -336,7 +336,8 @@ class Observations(Struct):
 _LARGEST: Final = 2**22
 """Elements; of larger values only the beginning would be worth the time."""
 
-_NARROW: Final = (("f16", np.float16), ("bf16", ml_dtypes.bfloat16))
+NARROW: Final = (("f16", np.float16), ("bf16", ml_dtypes.bfloat16))
+SPECIALS: Final = (("NaN (not a number)", np.isnan), ("Inf", np.isinf))
 
 
 def is_telling(value: Any) -> bool:
@@ -354,9 +355,7 @@ def patterns_of_values(ours: Any, theirs: Any, earlier: Any, tolerance: Toleranc
     """Return the patterns of a value inside a body; `earlier` is the reference's one iteration before."""
     found: list[str] = []
     if earlier is not None and is_telling(ours) and _same(ours, earlier, tolerance):
-        found.append(
-            "is what the reference has one iteration earlier (shifted by one: the old value, before the update)"
-        )
+        found.append("equals the reference one iteration earlier (shifted by one: the old value, before the update)")
     return (*found, *patterns_of_sequences(ours, theirs, tolerance))
 
 
@@ -419,7 +418,7 @@ def _of_specials(a: Array, b: Array) -> Iterator[str]:
     if not (is_floating(a.dtype) and is_floating(b.dtype)):
         return
     x, y = storable(a), storable(b)
-    for what, test in (("NaN (not a number)", np.isnan), ("Inf", np.isinf)):
+    for what, test in SPECIALS:
         mine, others = int(test(x).sum()), int(test(y).sum())
         if mine and not others:
             yield f"has {what} in {mine} of {a.size} elements where the reference has finite numbers"
@@ -538,7 +537,7 @@ def _rounded(_x: Any, y: Any, _near: Near, ours: Array) -> str:
     if ours.dtype != np.float32 or ours.size < 2 or not ours.any():
         return ""
     theirs = y.astype(np.float32)
-    for name, narrow in _NARROW:
+    for name, narrow in NARROW:
         rounded = theirs.astype(narrow).astype(np.float32)
         if bool((rounded == ours).all()) and bool((rounded != theirs).any()):
             return f"has only numbers of {name}: it was rounded to lower precision"

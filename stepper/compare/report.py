@@ -41,7 +41,8 @@ def text_lines(comparison: RunComparison, *, per_operation: bool = False) -> lis
     found = comparison.verdict
     observations = comparison.observations
     if found is None:
-        lines = [f"no difference from {comparison.title}: {_counted(comparison)}"]
+        begins = "no difference but of rounding" if observations.outputs_differ else "no difference"
+        lines = [f"{begins} from {comparison.title}: {_counted(comparison)}"]
         if comparison.file_differences:
             lines += _wrapped(f"the files differ, without effect on these inputs: {_first_texts(comparison)}", "")
         for origin in observations.reported_non_finite:
@@ -80,7 +81,7 @@ def _joined(match: re.Match[str]) -> str:
 
 def _counted(comparison: RunComparison) -> str:
     observations = comparison.observations
-    known = sum(one.theirs_known for one in observations.outputs)
+    known = sum(one.theirs_known and not one.differs for one in observations.outputs)
     iterations = sum(record.iterations for record in observations.loops.values())
     values, counted = observations.compared, f"in {_number(iterations, 'iteration')} " if observations.loops else ""
     agree = "agrees" if values + known == 1 else "agree"
@@ -358,21 +359,14 @@ def _outcome_json(outcome: LoopOutcome | None) -> dict[str, Any] | None:
     return {"iterations": outcome.iterations, "ended": outcome.ended or None, "complete": outcome.complete}
 
 
-def _measure_json(measure: Any) -> dict[str, Any] | None:
+def _measure_json(measure: Distance | None) -> dict[str, Any] | None:
     from stepper.plain_values import json_number
 
     if measure is None:
         return None
-    return {
-        "absolute": json_number(measure.absolute),
-        "relative": json_number(measure.relative),
-        "ulp": measure.ulp,
-        "cosine": measure.cosine,
-        "outside": measure.outside,
-        "size": measure.size,
-        "index": list(measure.index),
-        "problem": measure.problem or None,
-    }
+    names = ("absolute", "relative", "ulp", "cosine", "outside", "size")
+    found = {name: json_number(getattr(measure, name)) for name in names}
+    return {**found, "index": list(measure.index), "problem": measure.problem or None}
 
 
 def _output_json(one: OutputComparison) -> dict[str, Any]:

@@ -6,26 +6,31 @@ needs; and the model compiled with a property that switches a part of the plugin
 
 from __future__ import annotations
 
+import math
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from enum import StrEnum
+from functools import cache, partial
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import numpy as np
+from msgspec import json
 
 from stepper.compare.file_differences import graph_paths
-from stepper.compare.observations import OutputComparison
-from stepper.compare.references.protocol import RepeatableRun
-from stepper.element_types import Array
+from stepper.compare.observations import LoopRecord, OutputComparison
+from stepper.compare.references.openvino import OpenVINOReference
+from stepper.element_types import Array, is_floating
 from stepper.engine.compiler import compile_model
 from stepper.engine.frames import Every
 from stepper.engine.inputs import bind_inputs
 from stepper.engine.machine import Machine
-from stepper.engine.program import CompiledModel
+from stepper.engine.program import CompiledModel, Partner, default_partner
 from stepper.errors import KernelError, StepperError
-from stepper.ir.model import Graph, Layer, Model, Source
+from stepper.ir.model import CURRENT_ITERATION, Graph, Layer, Model, Source
+from stepper.ops.registry import find
 from stepper.plain_values import storable
 from stepper.records import Record
 from stepper.tensors.difference import measure
@@ -71,7 +76,7 @@ def bisect(
     inputs: Sequence[Array],
     loop: Layer,
     iterations: int,
-    reference: RepeatableRun,
+    reference: OpenVINOReference,
     tolerances: Tolerances,
     states: Mapping[str, Any] | None = None,
 ) -> LoopBisection | None:
@@ -81,63 +86,43 @@ def bisect(
     None where all agree, where a side cannot run the loop less often, or where the first differs already in nothing
     that a loop gives out.
     """
-    with tempfile.TemporaryDirectory(prefix="stepper-") as folder:
-        trial = _LoopTrial(compiled, inputs, loop, reference, tolerances, Path(folder), states)
+    from stepper.openvino import native_text
+
+    runs, last = 0, 0.0
+
+    def distance(count: int, folder: Path) -> float | None:
+        """Return the outputs' distance after so many iterations; None within the tolerance (then `last` has it)."""
+        nonlocal runs, last
+        runs += 1
+        model = native_text.shortened(compiled.model, loop, count, folder)
+        given = list(inputs)
+        if len(model.graph.parameters) > len(given):
+            given.append(np.zeros(count, np.uint8))
+        theirs = reference.run_changed(native_text.whole(model), given)
+        bound = bind_inputs(model, dict(enumerate(given)))
+        machine = Machine(compile_model(model, compiled.rules), bound, states=states, keep_values=False)
+        machine.advance(Every.END)
+        pairs = zip(machine.outputs or (), theirs, strict=True)
+        found = [_apart(np.asarray(ours), other, tolerances.of(None, other)) for ours, other in pairs]
+        last = max((apart for _is_off, apart in found), default=0.0)
+        return last if any(is_off for is_off, _apart in found) else None
+
+    low, high, before = 0, iterations, 0.0
+    with tempfile.TemporaryDirectory(prefix="stepper-") as name:
         try:
-            low, high, before = 0, iterations, 0.0
-            after = trial.distance(high)
+            after = distance(high, Path(name))
             if after is None:
                 return None
-            while high - low > 1 and trial.runs < _MOST_RUNS:
+            while high - low > 1 and runs < _MOST_RUNS:
                 middle = (low + high) // 2
-                found = trial.distance(middle)
+                found = distance(middle, Path(name))
                 if found is None:
-                    low, before = middle, trial.last
+                    low, before = middle, last
                 else:
                     high, after = middle, found
         except (StepperError, KernelError):
             return None
-    return LoopBisection(loop, high - 1, before, after, trial.runs) if high - low == 1 else None
-
-
-class _LoopTrial:
-    def __init__(
-        self,
-        compiled: CompiledModel,
-        inputs: Sequence[Array],
-        loop: Layer,
-        reference: RepeatableRun,
-        tolerances: Tolerances,
-        folder: Path,
-        states: Mapping[str, Any] | None,
-    ) -> None:
-        self._compiled, self._inputs, self._loop, self._reference = compiled, inputs, loop, reference
-        self._tolerances, self._folder, self._states = tolerances, folder, states
-        self.runs, self.last = 0, 0.0
-
-    def distance(self, count: int) -> float | None:
-        """Return the outputs' distance after so many iterations; None within the tolerance (then `last` has it)."""
-        from stepper.openvino import native_text
-
-        self.runs += 1
-        model = native_text.shortened(self._compiled.model, self._loop, count, self._folder)
-        given = list(self._inputs)
-        if len(model.graph.parameters) > len(given):
-            given.append(np.zeros(count, np.uint8))
-        theirs = self._reference.run_changed(native_text.whole(model), given)
-        machine = Machine(
-            compile_model(model, self._compiled.rules),
-            bind_inputs(model, dict(enumerate(given))),
-            states=self._states,
-            keep_values=False,
-        )
-        while not machine.finished:
-            machine.advance(Every.END)
-        differs, self.last = False, 0.0
-        for ours, other in zip(machine.outputs or (), theirs, strict=True):
-            is_off, apart = _apart(np.asarray(ours), other, self._tolerances.of(None, other))
-            differs, self.last = differs or is_off, max(self.last, apart)
-        return self.last if differs else None
+    return LoopBisection(loop, high - 1, before, after, runs) if high - low == 1 else None
 
 
 def _apart(ours: Array, theirs: Array, tolerance: Tolerance) -> tuple[bool, float]:
@@ -156,28 +141,67 @@ def _apart(ours: Array, theirs: Array, tolerance: Tolerance) -> tuple[bool, floa
 
 T = TypeVar("T")
 
-OPENVINO_VERSION: Final = "2026.4.1"
-"""The release with which each fault was seen."""
-
 
 class ExplanationKind(StrEnum):
     """Which part of the runtime makes the difference."""
 
     SHARED_CONSTANT = "shared square constant"
     UNUSED_SLICES = "unused sliced inputs"
+    UNREAD_OUTPUT = "unread output of a shared Result"
+    COUNTER_AFTER_CONSTANT = "counter after a Constant"
+    COUNTER_AFTER_OTHERS = "counter after other Parameters"
+    NO_ITERATION = "loop of no iteration"
     DYNAMIC_QUANTIZATION = "dynamic quantisation"
     LOW_PRECISION = "low-precision transformations"
     BOTH_QUANTISATIONS = "dynamic quantisation and low-precision transformations"
+    CACHE_IN_EIGHT_BITS = "key-value cache in eight bits"
     SNIPPETS = "generated kernels"
+
+
+class DescribedFault(Record):
+    """A known fault of the runtime: what is wrong, where in the runtime, and the version in which it was seen."""
+
+    id: str
+    what: str
+    where: str
+    versions: str = "2026.4.1"
+
+
+CATALOGUE: Final = Path(__file__).with_name("runtime_faults.json")
+"""The known faults, each with the signatures by which a hunt recognises it."""
+
+
+@cache
+def described_fault(id: str) -> DescribedFault:
+    """Return a fault of the catalogue."""
+    faults = json.decode(CATALOGUE.read_bytes(), type=tuple[DescribedFault, ...])
+    return next(one for one in faults if one.id == id)
+
+
+class FaultTrial(NamedTuple):
+    """A fault that a trial shows: its id in the catalogue, and what the trial changes."""
+
+    fault: str
+    change: str
+
+
+FAULT_TRIALS: Final[Mapping[ExplanationKind, FaultTrial]] = {
+    ExplanationKind.SHARED_CONSTANT: FaultTrial("square-constant-shared", "a copy of the constant"),
+    ExplanationKind.UNUSED_SLICES: FaultTrial("sliced-inputs-unread", "the slices used"),
+    ExplanationKind.UNREAD_OUTPUT: FaultTrial("dangling-results", "all outputs read"),
+    ExplanationKind.COUNTER_AFTER_CONSTANT: FaultTrial("counter-after-a-constant", "the counter first"),
+    ExplanationKind.COUNTER_AFTER_OTHERS: FaultTrial("counter-after-an-unneeded-parameter", "the counter first"),
+    ExplanationKind.NO_ITERATION: FaultTrial("no-iteration", "the states read by the body"),
+}
 
 
 class RuntimeExplanation(Record):
     """Change that makes the runtime's outputs agree with ours, or come closer to them.
 
     `path` are the loops and Ifs around `layers`, the operations concerned: of SHARED_CONSTANT the two MatMuls and the
-    Constant, of UNUSED_SLICES the loop; else there are none. `properties` are those of the compilation. `outputs` are
-    how far those of the trial are from ours, `agrees` whether all are within the tolerance. `iterations` are those that
-    the runtime made of UNUSED_SLICES, and those of ours.
+    Constant, of faults of a loop that loop; else there are none. `properties` are those of the compilation. `outputs`
+    are how far those of the trial are from ours (none: there was no trial), `agrees` whether all are within the
+    tolerance.
     """
 
     reason: ExplanationKind
@@ -190,7 +214,7 @@ class RuntimeExplanation(Record):
     @property
     def is_fault(self) -> bool:
         """True if it is a fault of the runtime rather than a loss of precision that it is asked for."""
-        return self.reason in (ExplanationKind.SHARED_CONSTANT, ExplanationKind.UNUSED_SLICES, ExplanationKind.SNIPPETS)
+        return bool(self.layers) or self.reason is ExplanationKind.SNIPPETS
 
 
 _DYNAMIC: Final = {"DYNAMIC_QUANTIZATION_GROUP_SIZE": "0"}
@@ -200,37 +224,60 @@ QUANTISED_TRIALS: Final = (
     (ExplanationKind.LOW_PRECISION, _LOW),
     (ExplanationKind.BOTH_QUANTISATIONS, {**_DYNAMIC, **_LOW}),
 )
+CACHE_TRIALS: Final = ((ExplanationKind.CACHE_IN_EIGHT_BITS, {"KV_CACHE_PRECISION": "f32"}),)
 USUAL_TRIALS: Final = ((ExplanationKind.SNIPPETS, {"SNIPPETS_MODE": "DISABLE"}),)
-_NARROW: Final = frozenset(
-    {"i4", "u4", "i8", "u8", "u1", "u2", "u3", "u6", "nf4", "f4e2m1", "f8e4m3", "f8e5m2", "f8e8m0"}
-)
 _CLOSER: Final = 0.1
 """A trial that does not agree explains something where it leaves at most so much of the distance."""
 
 
 def explain(
     model: Model,
-    reference: RepeatableRun,
+    reference: OpenVINOReference,
     before: Sequence[OutputComparison],
     compared: Callable[[Mapping[int, Array]], Sequence[OutputComparison]],
+    loops: Mapping[int, LoopRecord],
 ) -> RuntimeExplanation | None:
     """Return why the runtime's outputs are not ours; None where no trial tells.
 
-    `before` is how far they are, `compared` measures those of a trial.
+    `before` is how far they are, `compared` measures those of a trial; `loops` are the runs of loops, by id().
     """
+    empty = {key for key, record in loops.items() if any(not ours.iterations for ours, _theirs, _count in record.runs)}
     closest: RuntimeExplanation | None = None
-    for (reason, path, layers, _text, properties), outputs in _one_ahead(_begun(model, reference)):
+    trials = (one for one in _trials(model, empty) if before or one[2])  # of a model that it refuses, faults alone
+    for (reason, path, layers, _text, properties), outputs in _one_ahead(_begun(trials, reference)):
         try:
             found = tuple(compared(dict(enumerate(outputs()))))
         except (StepperError, KernelError):
             continue
-        agrees = not any(one.differs for one in found)
+        agrees = bool(found) and not any(one.differs for one in found)
         explanation = RuntimeExplanation(reason, agrees, found, properties, path, layers)
         if agrees:
             return explanation
         if _is_closer(found, before if closest is None else closest.outputs):
             closest = explanation
-    return closest
+    return closest or _seen_without_a_trial(model, before, empty)
+
+
+def _seen_without_a_trial(
+    model: Model, outputs: Sequence[OutputComparison], empty: Set[int]
+) -> RuntimeExplanation | None:
+    """Return the fault of a loop of no iteration whose state is an output of the model: it is the initial value.
+
+    With the states read OpenVINO may refuse such a loop.
+    """
+    for one, result in zip(outputs, model.graph.results, strict=False):
+        source = model.graph.source(result.id)
+        layer = model.graph.layer_of(source)
+        if source is not None and one.differs and id(layer) in empty and _is_state(layer, source.output):
+            return RuntimeExplanation(ExplanationKind.NO_ITERATION, False, (), layers=(layer,))
+    return None
+
+
+def _is_state(loop: Layer, output: int) -> bool:
+    """Return True if an output of a loop is the last value of what a back edge carries."""
+    (body,) = loop.bodies
+    carried = {edge.from_layer for edge in body.back_edges}
+    return any(one.output == output and one.slicing is None and one.result in carried for one in body.outputs)
 
 
 def _is_closer(outputs: Sequence[OutputComparison], before: Sequence[OutputComparison]) -> bool:
@@ -244,9 +291,11 @@ def _is_closer(outputs: Sequence[OutputComparison], before: Sequence[OutputCompa
 _Trial = tuple[ExplanationKind, tuple[Layer, ...], tuple[Layer, ...], "NativeText | None", Mapping[str, str]]
 
 
-def _begun(model: Model, reference: RepeatableRun) -> Iterator[tuple[_Trial, Callable[[], Sequence[Array]]]]:
+def _begun(
+    trials: Iterator[_Trial], reference: OpenVINOReference
+) -> Iterator[tuple[_Trial, Callable[[], Sequence[Array]]]]:
     """Yield the trials, each when it has begun."""
-    for trial in _trials(model):
+    for trial in trials:
         _reason, _path, _layers, text, properties = trial
         try:
             outputs = reference.begin_again(text, properties)
@@ -262,7 +311,7 @@ def _one_ahead(items: Iterator[T]) -> Iterator[T]:
         yield item
 
 
-def _trials(model: Model) -> Iterator[_Trial]:
+def _trials(model: Model, empty: Set[int]) -> Iterator[_Trial]:
     from stepper.openvino import native_text
 
     for path, graph in graph_paths(model):
@@ -274,7 +323,19 @@ def _trials(model: Model) -> Iterator[_Trial]:
         for layer in unused_slices(graph):
             text = native_text.with_used_slices(model, [*place, (layer.id, "body")])
             yield ExplanationKind.UNUSED_SLICES, loops, (layer,), text, {}
-    for reason, properties in (*(QUANTISED_TRIALS if is_quantised(model) else ()), *USUAL_TRIALS):
+        for layer in graph.layers:
+            if not layer.is_loop or layer.opened_from is not None:
+                continue
+            for reason, is_due, change in (
+                (ExplanationKind.UNREAD_OUTPUT, _has_half_read_result(graph, layer), native_text.with_read_outputs),
+                (_counter_fault(graph, layer), _has_counter_behind(layer), native_text.with_first_counter),
+                (ExplanationKind.NO_ITERATION, id(layer) in empty, native_text.with_read_states),
+            ):
+                if is_due:
+                    yield reason, loops, (layer,), change(model, [*place, (layer.id, "body")]), {}
+    has_cache = any(layer.type == "ScaledDotProductAttention" for _, graph in model.graphs() for layer in graph.layers)
+    of_cache, of_weights = CACHE_TRIALS if has_cache else (), QUANTISED_TRIALS if is_quantised(model) else ()
+    for reason, properties in (*of_cache, *of_weights, *USUAL_TRIALS):
         yield reason, (), (), None, properties
 
 
@@ -308,8 +369,7 @@ def _transposes(layer: Layer) -> bool:
 
 def _constant_behind(graph: Graph, layer: Layer) -> Layer | None:
     """Return the Constant that a layer is, or converts."""
-    if layer.type == "Convert" and (source := graph.sources[layer.id][0]) is not None:
-        layer = graph.by_id[source.layer]
+    layer = graph.maker(layer) if layer.type == "Convert" else layer
     return layer if layer.type == "Constant" else None
 
 
@@ -331,6 +391,29 @@ def unused_slices(graph: Graph) -> list[Layer]:
     return found
 
 
+def _has_half_read_result(graph: Graph, loop: Layer) -> bool:
+    """Return True if a Result of the body feeds several outputs of a loop, of which nothing reads one."""
+    fed = Counter(entry.result for entry in loop.bodies[0].outputs if entry.output is not None)
+    read = {source for sources in graph.sources.values() for source in sources}
+    shared = [entry.output for entry in loop.bodies[0].outputs if fed[entry.result] > 1]
+    return any(output is not None and Source(loop.id, output) not in read for output in shared)
+
+
+def _has_counter_behind(loop: Layer) -> bool:
+    """Return True if the body of a loop has a Parameter before that of current_iteration."""
+    body = loop.bodies[0]
+    return any(
+        entry.purpose == CURRENT_ITERATION and entry.parameter != body.graph.parameters[0].id for entry in body.inputs
+    )
+
+
+def _counter_fault(graph: Graph, loop: Layer) -> ExplanationKind:
+    """Return which fault a counter has that is not the first Parameter: a Constant may go into the body before it."""
+    given = (entry.input for entry in loop.bodies[0].inputs if entry.input is not None and entry.slicing is None)
+    is_constant = any(graph.layer_of(graph.sources[loop.id][place]).type == "Constant" for place in given)
+    return ExplanationKind.COUNTER_AFTER_CONSTANT if is_constant else ExplanationKind.COUNTER_AFTER_OTHERS
+
+
 def is_quantised(model: Model) -> bool:
     """True if the model quantises values as it runs, or keeps weights in a narrow type."""
     for _path, graph in model.graphs():
@@ -339,6 +422,113 @@ def is_quantised(model: Model) -> bool:
                 return True
             if layer.type == "Convert" and (constant := _constant_behind(graph, layer)) is not None:
                 type = constant.outputs[0].element_type
-                if type is not None and type.name in _NARROW:
+                if type is not None and 0 < type.bits <= 8 and type.name != "boolean":
                     return True
     return False
+
+
+# --- Steps: operations that make a last digit large, found by running our side again with other last digits -----------
+
+
+_STEPS: Final = frozenset(
+    {
+        *("Round", "Floor", "Ceiling", "Sign", "FakeQuantize", "TopK", "Bucketize", "Mod", "FloorMod", "Convert"),
+        *("Equal", "NotEqual", "Less", "LessEqual", "Greater", "GreaterEqual"),
+    }
+)
+"""Types whose result jumps where an input passes a number; of Convert those from a float to an integer or a boolean."""
+_LAST_DIGITS: Final = 1e-5
+"""How far an input is moved, of its largest number: a tenth of the tolerance of f32 between two kernels."""
+_SHAKES: Final = 3
+_EXPLAINED: Final = 0.3
+"""Share of a difference that other last digits must make in our own run to be its reason."""
+
+
+class FlippedStep(Record):
+    """An operation of which `flipped` of `size` elements jumped when last digits of its inputs were others."""
+
+    layer: Layer
+    flipped: int
+    size: int
+
+
+class _Shaken:
+    """A partner under which steps read floats with other last digits; all else is computed as before."""
+
+    def __init__(self, before: Partner | None, seed: int) -> None:
+        self._before, self._random = before, np.random.default_rng(seed)
+        self.flipped: dict[int, FlippedStep] = {}
+
+    @property
+    def description(self) -> str:
+        return "" if self._before is None else self._before.description
+
+    def computes(self, layer: Layer, *, has_kernel: bool) -> bool:
+        claimed = self._before is not None and self._before.computes(layer, has_kernel=has_kernel)
+        return claimed or (has_kernel and layer.type in _STEPS)
+
+    def bind(self, layer: Layer, constants: Sequence[Array | None]) -> tuple[Callable[..., Any], str]:
+        kernel = None if layer.definition is None else find(layer.type, layer.definition)
+        if self._before is not None and self._before.computes(layer, has_kernel=kernel is not None):
+            function, words = self._before.bind(layer, constants)
+        else:
+            assert kernel is not None, "it was claimed as a step"
+            bound, words = kernel.bind(layer.attributes), ""
+            function = bound if kernel.several_outputs else lambda *inputs: (bound(*inputs),)
+        return (partial(self._stepped, layer, function), words) if layer.type in _STEPS else (function, words)
+
+    def _stepped(self, layer: Layer, function: Callable[..., Any], *inputs: Any) -> Any:
+        if not is_floating(inputs[0].dtype):
+            return function(*inputs)
+        exact = function(*inputs)
+        if layer.type == "Convert" and is_floating(exact[0].dtype):
+            return exact
+        moved = function(self._moved(inputs[0]), *inputs[1:])
+        pairs = zip(exact[-1:], moved[-1:], strict=True)  # of TopK the indices
+        flipped = sum(int((a != b).sum()) if a.shape == b.shape else max(a.size, b.size) for a, b in pairs)
+        before = self.flipped.get(id(layer), FlippedStep(layer, 0, 0))
+        self.flipped[id(layer)] = FlippedStep(layer, before.flipped + flipped, before.size + exact[-1].size)
+        return moved
+
+    def _moved(self, value: Any) -> Any:
+        with np.errstate(all="ignore"):
+            wide = storable(value).astype(np.float64)
+            largest = float(np.max(np.abs(wide), initial=0.0, where=np.isfinite(wide)))
+            shift = self._random.uniform(-1, 1, value.shape) * largest * _LAST_DIGITS
+            return np.asarray(wide + shift).astype(value.dtype)
+
+
+def steps_to_blame(
+    compiled: CompiledModel,
+    inputs: Sequence[Array],
+    states: Mapping[str, Any] | None,
+    outputs: Sequence[OutputComparison],
+    compared: Callable[[Mapping[int, Array]], Sequence[OutputComparison]],
+    iterations: int,
+) -> tuple[FlippedStep, ...]:
+    """Return the steps by which other last digits move our own outputs about as far as they are from the reference's.
+
+    The one that flips most stands first; none where `outputs` are further apart than that, or no step flips.
+    `compared` measures other outputs beside ours, of a run in which each loop makes at most so many `iterations`.
+    """
+    layers = (layer for program in compiled.programs for layer in program.graph.layers)
+    if not any(layer.type in _STEPS for layer in layers):
+        return ()
+    flipped: dict[int, FlippedStep] = {}
+    moved = [0.0] * len(outputs)
+    for seed in range(_SHAKES):
+        shaken = _Shaken(default_partner(), seed)
+        moving = compile_model(compiled.model, compiled.rules, shaken)
+        machine = Machine(moving, inputs, max_iterations=iterations, states=states, keep_values=False)
+        try:
+            machine.advance(Every.END)
+        except (StepperError, KernelError):
+            return ()
+        flipped = max(flipped, shaken.flipped, key=lambda one: sum(step.flipped for step in one.values()))
+        distances = [one.measure for one in compared(dict(enumerate(machine.outputs or ())))]
+        far = [0.0 if one is None else math.inf if one.problem else one.absolute for one in distances]
+        moved = [max(pair) for pair in zip(moved, far, strict=True)]
+    wanted = [(one.measure, how_far) for one, how_far in zip(outputs, moved, strict=True) if one.differs]
+    if not all(one is not None and how_far >= _EXPLAINED * one.absolute > 0 for one, how_far in wanted):
+        return ()
+    return tuple(sorted((one for one in flipped.values() if one.flipped), key=lambda one: -one.flipped))

@@ -27,8 +27,9 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from stepper.compare.observations import ErrorOrigin, ValueMismatch
+from stepper.compare.observations import ErrorOrigin
 from stepper.debug.moments.run_pairs import Values
+from stepper.debug.provenance.operation_at import inputs_of
 from stepper.element_types import Array, Indices, is_floating
 from stepper.engine.arithmetic import outside_int32
 from stepper.engine.frames import Frame
@@ -80,11 +81,6 @@ _TIE: Final = 8
 def rounds(layer: Layer) -> bool:
     """True if more than the ordinary tolerance may be allowed for what a layer gives."""
     return layer.type in SUMS or layer.type in STABLE or layer.type in ("FakeQuantize", "Result")
-
-
-def inputs_of(frame: Frame, operation: Operation) -> list[Any]:
-    """Return the values of an operation's inputs; None for those that it does not have."""
-    return [frame.values[slot] if slot >= 0 else None for slot in operation.inputs]
 
 
 def measure_output(
@@ -357,40 +353,29 @@ def trace_origin(
     operation: Operation,
     output: int,
     theirs: Values,
-    difference: ValueMismatch,
+    given: Any,
     tolerances: Tolerances,
 ) -> TracedOrigin:
-    """Return where the difference of an output comes from.
+    """Return where the difference of an output from the value that is `given` comes from.
 
     An input that the reference does not have (a layer of ours that has no partner) counts as part of the operation.
     """
-    results, inputs = recomputed(frame, operation, theirs, tolerances)
+    inputs = _inputs(frame, operation, theirs, tolerances)
     if not inputs.moved:
         return TracedOrigin(ErrorOrigin.HERE, inputs.agree, inputs.unknown)
     if operation.kind is not OpKind.KERNEL or operation.function is None:
         return TracedOrigin(ErrorOrigin.HERE if inputs.agree else ErrorOrigin.UNKNOWN, inputs.agree, inputs.unknown)
-    if results is None:
-        return TracedOrigin(ErrorOrigin.UNKNOWN, inputs.agree, inputs.unknown)
-    tolerance = tolerances.of(operation.layer, difference.theirs)
-    behind = partial(left_by, frame, operation, output, inputs.unknown)
-    left = measure_output(operation, output, inputs.values, results[output], difference.theirs, tolerance, behind)
-    is_here = left is not None and left.differs
-    return TracedOrigin(ErrorOrigin.HERE if is_here else ErrorOrigin.CARRIED, inputs.agree, inputs.unknown)
-
-
-def recomputed(
-    frame: Frame, operation: Operation, theirs: Values, tolerances: Tolerances
-) -> tuple[Sequence[Any] | None, ReferenceInputs]:
-    """Return our operation's outputs on the reference's inputs (None: ours, or not taken), and these inputs."""
-    inputs = _inputs(frame, operation, theirs, tolerances)
-    if not inputs.moved or operation.kind is not OpKind.KERNEL or operation.function is None:
-        return None, inputs
     try:
         with np.errstate(all="ignore"):
-            results = operation.function(*inputs.values)
+            made = operation.function(*inputs.values)
     except Exception:  # the reference's inputs may be of another type or shape, which the kernel does not take
-        return None, inputs
-    return results if operation.several_outputs else (results,), inputs
+        return TracedOrigin(ErrorOrigin.UNKNOWN, inputs.agree, inputs.unknown)
+    result = made[output] if operation.several_outputs else made
+    tolerance = tolerances.of(operation.layer, given)
+    behind = partial(left_by, frame, operation, output, inputs.unknown)
+    left = measure_output(operation, output, inputs.values, result, given, tolerance, behind)
+    is_here = left is not None and left.differs
+    return TracedOrigin(ErrorOrigin.HERE if is_here else ErrorOrigin.CARRIED, inputs.agree, inputs.unknown)
 
 
 def departure(operation: Operation, ours: Any) -> ErrorOrigin | None:
@@ -464,7 +449,7 @@ def _computed_sources(frame: Frame, layer: int) -> list[Source]:
     """Return the operations' outputs among the sources of a layer: neither Constants nor Parameters."""
     program = frame.program
     sources = (source for source in program.graph.sources[layer] if source is not None)
-    return [s for s in sources if program.slots.get((s.layer, s.output)) in program.computed_at]
+    return [s for s in sources if program.slots.get(s) in program.computed_at]
 
 
 def _value(graph: Graph, source: Source, theirs: Values) -> Any:

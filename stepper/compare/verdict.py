@@ -6,13 +6,14 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-from stepper.compare.file_differences import FileCauses, FileDifference, FileDifferenceKind, graph_at
+from stepper.compare.file_differences import FileCauses, FileDifference, FileDifferenceKind, graph_at, result_text
 from stepper.compare.observations import (
     BranchMismatch,
     ErrorOrigin,
     Finding,
     LoopMismatch,
     Observations,
+    OutputComparison,
     SideFailure,
     ValueMismatch,
     kind,
@@ -21,16 +22,25 @@ from stepper.compare.observations import (
     path_text,
 )
 from stepper.compare.references.protocol import LoopOutcome
-from stepper.compare.rerun import OPENVINO_VERSION, ExplanationKind, LoopBisection, RuntimeExplanation
+from stepper.compare.rerun import (
+    FAULT_TRIALS,
+    ExplanationKind,
+    FlippedStep,
+    LoopBisection,
+    RuntimeExplanation,
+    described_fault,
+)
 from stepper.debug.reference_values import GraphPath, PathStep, loop_steps
 from stepper.element_types import Indices
-from stepper.engine.loops import EndReason, RoleError, roles_of
+from stepper.engine.compiler import ancestors
+from stepper.engine.loops import EndReason, roles_of
 from stepper.ir.model import Layer
 from stepper.records import Record
 from stepper.tensors.difference import Distance
 
 # --- The evidence in words: how far values are apart, where a difference comes from, which side iterates longer ------
 from stepper.tensors.number_text import number_text
+from stepper.wording import enumerated
 
 _MOST_ULP: Final = 10_000_000
 _MOST_UNSEEN: Final = 3
@@ -152,7 +162,7 @@ def origin_text(finding: Finding, causes: FileCauses, observations: Observations
     if observations.is_source:
         return text + _conversion_text(finding)
     suspects = [
-        f"its input {numbered(layer)}, of which the reference has no value" for layer in finding.unknown[:_MOST_UNSEEN]
+        f"its input {numbered(layer)}, which the reference does not have" for layer in finding.unknown[:_MOST_UNSEEN]
     ]
     suspects += [f"its constant {constant}" for constant in _constants(finding, causes)[:_MOST_UNSEEN]]
     return f"{text}; the cause is then what the two do not share: {' or '.join([*suspects, 'its attributes'])}"
@@ -195,11 +205,11 @@ def unfound_text(observations: Observations, *, in_a_loop: bool) -> str:
         return "no value inside of the model was found to differ"
     if in_a_loop:
         return (
-            "each operation and each body alone agrees on the same inputs: they part in how the runtime runs the loop, "
-            "or fuses operations around it"
+            "each operation and each body alone agrees on the same inputs: the difference is in how the runtime runs "
+            "the loop, or fuses operations around it"
         )
     return (
-        "each operation alone agrees on the same inputs: they part where the runtime fuses or replaces several of them"
+        "each operation alone agrees on the same inputs: the difference is where the runtime fuses or replaces several"
     )
 
 
@@ -216,48 +226,50 @@ def bisection_text(found: LoopBisection) -> str:
     distance = f"{found.before:.2g} and {found.after:.2g} of the largest element"
     if found.is_gradual:
         return f"{begin} ({distance}): the distance grows with each iteration, it is rounding that the loop amplifies"
-    return f"{begin} ({distance}): iteration {count} is the first that the runtime computes otherwise"
+    return f"{begin} ({distance}): iteration {count} is the first that differs in the runtime"
 
 
 def explanation_text(found: RuntimeExplanation) -> str:
     """Return what makes the runtime agree, as one sentence."""
     settings = ", ".join(f"{name}={value}" for name, value in found.properties.items())
     result = "agrees"
-    if not found.agrees:
+    if not found.agrees and found.outputs:
         left = max((one.measure for one in found.outputs if one.measure), key=lambda one: one.ratio)
         result = f"comes closer ({figures(left)}, {left.outside} of {left.size} values outside of the tolerance)"
-    if found.reason is ExplanationKind.SHARED_CONSTANT:
-        first, second, constant = found.layers
-        return (
-            f"a known fault of OpenVINO {OPENVINO_VERSION}: {numbered(first)} and {numbered(second)} share the square "
-            f"{numbered(constant)}, which one of them transposes; one is computed with the matrix as it was "
-            f"packed for the other. With a copy of the constant the runtime {result}"
-        )
-    if found.reason is ExplanationKind.UNUSED_SLICES:
-        return (
-            f"a known fault of OpenVINO {OPENVINO_VERSION}: the body of {numbered(found.layers[0])} uses none of its "
-            "sliced inputs, so that the pass EliminateLoopInputsOutputs drops them, and the number of iterations with "
-            f"them. With the slices used the runtime {result}"
-        )
+    if found.reason in FAULT_TRIALS:
+        fault, change = described_fault(FAULT_TRIALS[found.reason].fault), FAULT_TRIALS[found.reason].change
+        tried = f". With {change} the runtime {result}" if found.outputs else ""
+        places = enumerated([numbered(one) for one in found.layers])
+        known = f"a known fault of OpenVINO {fault.versions} ({fault.id})"
+        return f"{known} in {places}: {fault.what}. It comes from {fault.where}{tried}"
     return f"compiled with {settings} the runtime {result}: {SWITCHED_OFF[found.reason]}"
 
 
 SWITCHED_OFF: Final = {
-    ExplanationKind.DYNAMIC_QUANTIZATION: (
-        "otherwise it quantises at run time what is multiplied with compressed weights"
-    ),
+    ExplanationKind.DYNAMIC_QUANTIZATION: ("otherwise it quantises the operands of compressed weights at run time"),
+    ExplanationKind.CACHE_IN_EIGHT_BITS: "otherwise it keeps keys and values of the cache in 8 bits, also in f32",
     ExplanationKind.LOW_PRECISION: (
-        "otherwise its low-precision transformations compute in 8 bits what FakeQuantize marks"
+        "otherwise its low-precision transformations compute values that FakeQuantize marks in 8 bits"
     ),
     ExplanationKind.BOTH_QUANTISATIONS: (
-        "otherwise it quantises at run time what is multiplied with compressed weights, and computes in 8 bits what "
-        "FakeQuantize marks"
+        "otherwise it quantises the operands of compressed weights at run time, and computes values that FakeQuantize "
+        "marks in 8 bits"
     ),
-    ExplanationKind.SNIPPETS: (
-        "a kernel that it generates for several operations together (a snippet) computes otherwise"
-    ),
+    ExplanationKind.SNIPPETS: ("a kernel that it generates for several operations together (a snippet) differs"),
 }
 """Part of the runtime that a property switches off."""
+
+
+def steps_text(steps: Sequence[FlippedStep], outputs: Sequence[OutputComparison]) -> str:
+    """Return `output 'y' is ...: differences of the last digit, made large by Round 'q' (3 of 64 values ...)`."""
+    far = max((one for one in outputs if one.measure), key=lambda one: one.measure.ratio if one.measure else 0.0)
+    named_steps = ", ".join(f"{named(one.layer)} ({one.flipped:,} of {one.size:,} values)" for one in steps[:3])
+    more = f" and {len(steps) - 3} more" if len(steps) > 3 else ""
+    distance = "" if far.measure is None else f"output '{far.name}' {apart(far.measure)}: "
+    return (
+        f"{distance}differences of the last digit, made large where a value is at a step, such as a half that is "
+        f"rounded: {named_steps}{more}; other last digits there move our own outputs as far"
+    )
 
 
 def output_result(loop: Layer, output: int) -> Layer | None:
@@ -271,12 +283,10 @@ def _constants(difference: ValueMismatch, causes: FileCauses) -> list[str]:
     graph = graph_at(causes.model, difference.path)
     found = []
     for source in graph.sources[difference.layer.id]:
-        layer = None if source is None else graph.by_id[source.layer]
-        converted = layer is not None and layer.type == "Convert"
-        if layer is not None and converted:
-            source = graph.sources[layer.id][0]
-            layer = None if source is None else graph.by_id[source.layer]
-        if layer is not None and layer.type == "Constant":
+        layer = graph.layer_of(source)
+        converted = layer.type == "Convert"
+        layer = graph.maker(layer) if converted else layer
+        if layer.type == "Constant":
             stored = f", which is stored as {layer.outputs[0].element_type}" if converted else ""
             found.append(f"{numbered(layer)}{stored}")
     return found
@@ -290,17 +300,13 @@ def _of_parameter(difference: ValueMismatch, causes: FileCauses) -> str:
         return f"the input {name} of {where} differs from the reference"
     loop, iteration = difference.path[-1].layer, difference.path[-1].iteration or 0
     graph = graph_at(causes.model, difference.path)
-    try:
-        roles = roles_of(loop)
-    except RoleError:
-        return f"{name} gets another value than in the reference"
+    roles = roles_of(loop)
     entry = next((one for one in roles.fed if one.parameter == layer.id), None)
     role = "" if entry is None else str(roles.role_of(entry))
     if role == "merged" and iteration == 0:
         return f"the initial value of {name} differs from the reference (port map, line {_line(entry)})"
     if role == "merged":
-        result = graph.by_id[roles.merged_from[layer.id]]
-        carried = _carried(result, causes, difference)
+        carried = result_text(graph, roles.merged_from[layer.id])
         return f"{name} differs from the reference as it comes over the back edge from {carried}"
     if role == "sliced":
         return f"{name} gets another slice than in the reference (port map, line {_line(entry)})"
@@ -310,12 +316,6 @@ def _of_parameter(difference: ValueMismatch, causes: FileCauses) -> str:
 
 def _line(entry: object) -> int:
     return int(getattr(entry, "line", 0))
-
-
-def _carried(result: Layer, causes: FileCauses, difference: ValueMismatch) -> str:
-    graph = graph_at(causes.model, difference.path)
-    source = graph.sources[result.id][0]
-    return named(result) if source is None else f"{named(result)} ({named(graph.by_id[source.layer])})"
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -340,7 +340,6 @@ class ComparisonVerdict(Record):
     related: tuple[Layer, ...] = ()
     entry: str = ""
     line: int = 0
-    causes: tuple[FileDifference, ...] = ()
     explanation: RuntimeExplanation | None = None
     bisection: LoopBisection | None = None
 
@@ -389,9 +388,7 @@ def verdict(
     reason = cause.text if cause is not None else origin_text(first, causes, observations)
     entry = "" if cause is None else cause.entry
     line = cause.line if cause is not None else 0 if layer is None else layer.line
-    return ComparisonVerdict(
-        reason, tuple(details), path, iteration, layer, first.layer, related, entry, line, causes=found
-    )
+    return ComparisonVerdict(reason, tuple(details), path, iteration, layer, first.layer, related, entry, line)
 
 
 def _explained(
@@ -402,13 +399,13 @@ def _explained(
     findings: Sequence[Finding],
 ) -> ComparisonVerdict:
     """Return what makes the runtime agree, how far its outputs are else, and where that shows."""
-    output = next(one for one in observations.outputs if one.differs)
-    assert output.measure is not None, "it differs"
+    output = next((one for one in observations.outputs if one.differs), None)
     path: GraphPath = tuple(PathStep(layer, "body", None) for layer in explanation.path)
     layer = explanation.layers[0] if explanation.layers else None
-    if explanation.reason is ExplanationKind.SHARED_CONSTANT and not path:
-        result = causes.model.graph.results[observations.outputs.index(output)]
-        leading = [one for one in explanation.layers[:2] if causes.leads_to(one, result)]
+    if output is not None and explanation.reason is ExplanationKind.SHARED_CONSTANT and not path:
+        graph = causes.model.graph
+        before = ancestors(graph, graph.source(graph.results[observations.outputs.index(output)].id))
+        leading = [one for one in explanation.layers[:2] if one.id in before]
         layer = leading[0] if leading else layer
     iteration, shown = None, None
     if bisection is not None:
@@ -417,7 +414,8 @@ def _explained(
         shown = findings[0]
         path, iteration = _place(shown)
         layer = shown.layer
-    details = [f"output '{output.name}' {apart(output.measure)}"]
+    details = [f"output '{one.name}' {apart(one.measure)}" for one in (output,) if one and one.measure]
+    details += [f"the reference stops: {one.message}" for one in findings if isinstance(one, SideFailure)]
     if bisection is not None:
         details.append(bisection_text(bisection))
     details += [difference_text(one) for one in (shown,) if isinstance(one, ValueMismatch)]
@@ -448,7 +446,7 @@ def _of_outputs(
     first = wrong[0]
     assert first.measure is not None, "it differs"
     patterns = "".join(f"; it {text}" for text in first.patterns)
-    reason = f"output '{first.name}' differs from that of {title}{patterns}"
+    reason = f"output '{first.name}' differs from {title}{patterns}"
     position = next(index for index, one in enumerate(observations.outputs) if one is first)
     before = causes.loop_before(causes.model.graph.results[position])
     seen = before is not None and any(before[0] in record.loops for record in observations.records.values())

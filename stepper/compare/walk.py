@@ -9,9 +9,9 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from operator import itemgetter
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -33,11 +33,10 @@ from stepper.compare.observations import (
     patterns_of_sequences,
     patterns_of_values,
 )
+from stepper.compare.references.openvino import BlockValues, IteratedValues
 from stepper.compare.references.protocol import (
     BodyIterations,
     LoopOutcome,
-    ReferenceBlock,
-    ReferenceBody,
     ReferenceFailed,
     ReferenceFrame,
     ReferenceRun,
@@ -50,7 +49,6 @@ from stepper.compare.rounding import (
     TracedOrigin,
     behind_sums,
     departure,
-    inputs_of,
     is_rounded_integer,
     left_by,
     measure_output,
@@ -61,18 +59,21 @@ from stepper.compare.rounding import (
 )
 from stepper.debug.breakpoints.kinds.non_finite import holds_any
 from stepper.debug.causes.cause import NonFiniteKind
+from stepper.debug.provenance.operation_at import inputs_of
 from stepper.debug.reference_values import GraphPath, path_of, step_of
 from stepper.element_types import Array, Indices
 from stepper.engine.frames import Activation, Event, EventKind, Every, Frame, Frames, Phase, RunObserver, Snapshot, Taps
+from stepper.engine.loops import stack
 from stepper.engine.machine import Machine
 from stepper.engine.program import LoopPlan, Operation, OpKind, Program
+from stepper.engine.rules import note_lines
 from stepper.engine.run import output_names
 from stepper.errors import InputError, KernelError, SessionError, StepperError
 from stepper.ir.model import Layer, Source
-from stepper.processes.messages import ended_at_its_start
+from stepper.processes.process_messages import ended_at_its_start
 from stepper.records import Record
 from stepper.tensors.difference import Distance, agree_exactly, agreeing, measure, rough_ratio
-from stepper.tensors.tolerances import Tolerance, Tolerances
+from stepper.tensors.tolerances import Tolerances
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Our run ahead of a comparison: a block of iterations of a loop without loops in it, with all of their values
@@ -124,11 +125,11 @@ class BlockRun:
         collector = _Collector(frame)
         with _observed(machine, collector):
             try:
-                last = self._advance(frame, 1)
+                last = self.advance(frame, 1)
                 room = _MOST_BYTES // max(1, collector.bytes)
                 more = min(room, _MOST_ITERATIONS, most) - 1
                 if last.kind is not EventKind.LEFT and more > 0:
-                    last = self._advance(frame, more, collector)
+                    last = self.advance(frame, more, collector)
             except StepperError:
                 last = None
         block = None if last is None else collector.block(last)
@@ -150,10 +151,6 @@ class BlockRun:
                 setattr(frame, name, getattr(copied, name))
         self._machine.stack = list(frames)
 
-    def skip(self, frame: Frame, count: int) -> None:
-        """Run iterations again, of which nothing is to be seen."""
-        self._advance(frame, count)
-
     def one(self, frame: Frame) -> Iterator[Event]:
         """Run one iteration; yield its events up to that of its end."""
         for event in self._events():
@@ -165,7 +162,7 @@ class BlockRun:
         """Have iterations of a body looked at one by one from now on."""
         self._in_blocks[id(program)] = False
 
-    def _advance(self, frame: Frame, count: int, collector: _Collector | None = None) -> Event:
+    def advance(self, frame: Frame, count: int, collector: _Collector | None = None) -> Event:
         """Run so many iterations, or as many as there are, or until what is collected cannot be a block."""
         if frame.program.straight:
             until = self._machine.tick + count * (len(frame.program.code) + 2)
@@ -177,7 +174,7 @@ class BlockRun:
                 count -= event.kind is EventKind.ITERATION
                 if event.kind is EventKind.LEFT or not count or (collector is not None and collector.has_changed):
                     return event
-        raise AssertionError("a run goes on until its loop is left")
+        raise AssertionError("a run continues until its loop is left")
 
     def _events(self) -> Iterator[Event]:
         """Yield the events from now on, as they are made."""
@@ -224,13 +221,9 @@ class _CollectedValues:
 
     def iterations(self, rows: Array) -> BodyIterations | None:
         """Return them; None where values have changed their types or shapes."""
-        stacked = {}
-        for slot, values in self.values.items():
-            found = _stacked(values)
-            if found is None:
-                return None
-            stacked[slot] = found
-        return BodyIterations(self.frame, self.steps, self.order, rows, stacked)
+        found = {slot: _stacked(values) for slot, values in self.values.items()}
+        known = {slot: value for slot, value in found.items() if value is not None}
+        return BodyIterations(self.frame, self.steps, self.order, rows, known) if len(known) == len(found) else None
 
 
 class _Collector(RunObserver):
@@ -313,16 +306,10 @@ class _Collector(RunObserver):
         return IterationBlock(self._frame, self._first, count, bodies, last) if len(bodies) == len(found) else None
 
 
-def _stacked(values: Sequence[Any]) -> Array | None:
+def _stacked(values: list[Any]) -> Array | None:
     """Return values on a new first axis; None where they are not all of one type and shape."""
-    if not values or any(value is None for value in values):
-        return None
-    shape, dtype = values[0].shape, values[0].dtype
-    if any(value.shape != shape or value.dtype != dtype for value in values):
-        return None
-    if shape:
-        return np.concatenate(values).reshape(len(values), *shape)
-    return np.array(values, dtype)
+    kinds = {None if value is None else (value.shape, value.dtype) for value in values}
+    return None if len(kinds) != 1 or None in kinds else stack(values)
 
 
 def _has_no_loops(program: Program) -> bool:
@@ -366,6 +353,34 @@ Place = tuple[Layer, int, int]
 """A layer, the index of its output, and its slot."""
 
 
+class _Compared(NamedTuple):
+    """A place of a frame of ours that the reference has, too; `found` is its side."""
+
+    path: GraphPath
+    frame: Frame
+    found: ReferenceFrame
+    layer: Layer
+    output: int
+    slot: int
+
+    @property
+    def ours(self) -> Any:
+        """Our value."""
+        return self.frame.values[self.slot]
+
+    @property
+    def theirs(self) -> Any:
+        """The reference's value; None where it has none."""
+        return self.found.value(self.layer, self.output)
+
+    @property
+    def operation(self) -> Operation | None:
+        """The operation that computes it; None of a Parameter, and of a Result that takes one."""
+        program = self.frame.program
+        index = program.computed_at.get(self.slot)
+        return None if index is None else program.operations[index]
+
+
 class LockstepWalk:
     """One comparison. `run` it once; `observations` then has everything."""
 
@@ -383,7 +398,7 @@ class LockstepWalk:
         self._non_finite = NonFiniteOrigins(machine.compiled)
         self._waiting: list[tuple[SyncPoint, ReferenceFrame, int, int]] = []
         self._blocks = BlockRun(machine)
-        self._block: ReferenceBlock | None = None
+        self._block: BlockValues | None = None
 
     def run(self) -> Observations:
         """Drive our run to its end, or to where one of the sides stops."""
@@ -391,7 +406,7 @@ class LockstepWalk:
         self._measure_the_worst()
         self.observations.non_finite = self._non_finite.in_order()
         self.observations.each_alone = self.reference.shares_inputs
-        self.observations.notes = tuple(f"note: {note}" for note in self.machine.notes)
+        self.observations.notes = tuple(f"note: {line}" for line in note_lines(self.machine.notes))
         return self.observations
 
     def look_at_outputs(self) -> Observations | None:
@@ -534,8 +549,11 @@ class LockstepWalk:
         operation = found = None
         if ours and frame is not None and frame.pc < len(frame.program.operations):
             operation = frame.program.operations[frame.pc]
-        if ours and frame is not None and len(self._done) == len(stack):
-            found = self._compare_quietly(frame, stack)
+        if ours and frame is not None and len(self._done) == len(stack) > 1:
+            # The reference is asked as if the iteration had ended.
+            with suppress(ReferenceFailed):
+                point = SyncPoint(SyncKind.ITERATION, path_of(stack), frame, frame.active.operation)
+                found = self._compare(point, frame.pc)
         unknown = (
             ()
             if operation is None or frame is None
@@ -547,16 +565,6 @@ class LockstepWalk:
             begun = frame.activation is not None and frame.activation.iteration >= 0
             path = (*path[:-1], path[-1]._replace(iteration=(path[-1].iteration or 0) + 1 if begun else 0))
         self._add(SideFailure(path, None if operation is None else operation.layer, message, ours, unknown))
-
-    def _compare_quietly(self, frame: Frame, stack: list[Frame]) -> ReferenceFrame | None:
-        """Compare what our run computed before it stopped; the reference is asked as if the iteration had ended."""
-        kind = SyncKind.ITERATION if len(stack) > 1 else SyncKind.ENTERED
-        if kind is SyncKind.ENTERED:
-            return None
-        try:
-            return self._compare(SyncPoint(kind, path_of(stack), frame, frame.active.operation), frame.pc)
-        except ReferenceFailed:
-            return None
 
     # --- blocks of iterations ------------------------------------------------------------------------------------
 
@@ -570,7 +578,7 @@ class LockstepWalk:
             return False
         self._compare_what_waits()
         theirs = self.reference.block(ours.first, ours.bodies)
-        if theirs is None:
+        if not isinstance(theirs, BlockValues):
             self._blocks.leave_alone(ours.frame.program)
             self._blocks.back()
             return False
@@ -585,7 +593,7 @@ class LockstepWalk:
         for is_clear, rows in itertools.groupby(range(ours.count), agree.__getitem__):
             many = list(rows)
             if is_clear:
-                self._blocks.skip(ours.frame, len(many))
+                self._blocks.advance(ours.frame, len(many))
                 self._count(path, ours, theirs, range(many[0], many[-1] + 1))
                 continue
             for _ in many:
@@ -594,7 +602,7 @@ class LockstepWalk:
         self._block = None
         return True
 
-    def _agreeing(self, ours: IterationBlock, theirs: ReferenceBlock) -> Any:
+    def _agreeing(self, ours: IterationBlock, theirs: BlockValues) -> Any:
         """Return for each iteration of a block if there is nothing to be said of it."""
         found = np.ones(ours.count, np.bool_) if self._non_finite.is_complete else finite_iterations(ours)
         for our_body, their_body in zip(ours.bodies, theirs.bodies, strict=True):
@@ -611,12 +619,12 @@ class LockstepWalk:
                 found[rows] &= agreeing(values, other, self.tolerances.of(layer, other))
         return found
 
-    def _places_in(self, ours: BodyIterations, theirs: ReferenceBody) -> Iterator[tuple[int, Place]]:
+    def _places_in(self, ours: BodyIterations, theirs: IteratedValues) -> Iterator[tuple[int, Place]]:
         """Yield the places of a body of which the reference has values, each with the index of its operation."""
         for index, places in self._places_of(ours.frame):
             yield from ((index, place) for place in places if index >= 0 and theirs.knows(place[0]))
 
-    def _count(self, path: GraphPath, ours: IterationBlock, theirs: ReferenceBlock, rows: range) -> None:
+    def _count(self, path: GraphPath, ours: IterationBlock, theirs: BlockValues, rows: range) -> None:
         """Count iterations in which all agrees: places in the order in which they first ran."""
         counted: list[tuple[Indices, BodyIterations, Place, int]] = []
         for our_body, their_body in zip(ours.bodies, theirs.bodies, strict=True):
@@ -656,7 +664,7 @@ class LockstepWalk:
             for index, places in self._places_of(point.frame):
                 if first <= index < end:
                     for place in places:
-                        self._compare_value(point.path, point.frame, found, place)
+                        self._compare_value(_Compared(point.path, point.frame, found, *place))
 
     def _places_of(self, frame: Frame) -> list[tuple[int, list[Place]]]:
         """Return the places by index: Parameters at -1, outputs of each operation, then maybe the Results."""
@@ -677,80 +685,66 @@ class LockstepWalk:
             self._places[id(program)] = found
         return self._places[id(program)]
 
-    def _compare_value(self, path: GraphPath, frame: Frame, found: ReferenceFrame, place: Place) -> None:
-        layer, output, slot = place
-        ours = frame.values[slot]
-        theirs = None if ours is None else found.value(layer, output)
+    def _compare_value(self, at: _Compared) -> None:
+        ours, layer = at.ours, at.layer
+        theirs = None if ours is None else at.theirs
         if theirs is None:
             return
-        record = self._record(frame.program, path, place)
+        record = self._record(at.frame.program, at.path, at[3:])
         record.compared += 1
         self.observations.compared += 1
         if agree_exactly(ours, theirs):
             return
-        tolerance = self.tolerances.of(layer, theirs)
         is_first = record.first is None
-        ratio = None if is_first and self.reference.is_exact else rough_ratio(ours, theirs, tolerance)
+        ratio = None
+        if not (is_first and self.reference.is_exact):
+            ratio = rough_ratio(ours, theirs, self.tolerances.of(layer, theirs))
         if ratio is not None and (ratio <= 1 or not (is_first or rounds(layer))):
             if ratio > 1:
-                record.propose(ratio, path, ours, theirs)
+                record.propose(ratio, at.path, ours, theirs)
             return
-        distance = self._measured(frame, found, place, ours, theirs, tolerance)
-        if distance is not None and distance.differs and record.first is None:
-            theirs, distance = self._made_sure(frame, found, place, theirs, distance)
-        if distance is None:
-            return
+        distance = self._measured(at, theirs)
+        if distance is not None and distance.differs and is_first:
+            # The value that counts is the one that was computed by itself.
+            alone = self.reference.alone(at.frame, layer, at.output)
+            if alone is not None:
+                theirs, distance = alone, self._measured(at, alone)
+        if distance is not None:
+            self._note(at, record, theirs, distance)
+
+    def _note(self, at: _Compared, record: OutputRecord, theirs: Any, distance: Distance) -> None:
         if record.trace is None and self.reference.is_exact:
-            record.trace = self._traced(path, frame, found, place, distance)
+            record.trace = self._traced(at, distance)
         if distance.differs:
-            record.propose(distance.ratio, path, ours, theirs, distance)
-            if record.first is None:
-                self._differs_first(path, frame, found, place, record, distance)
+            is_first = record.first is None
+            record.propose(distance.ratio, at.path, at.ours, theirs, distance)
+            if is_first:
+                self._differs_first(at, record, distance)
 
-    def _made_sure(
-        self, frame: Frame, found: ReferenceFrame, place: Place, theirs: Any, distance: Distance
-    ) -> tuple[Any, Distance | None]:
-        """Return the reference's value that counts for a place that differs, and its distance."""
-        layer, output, slot = place
-        alone = self.reference.alone(frame, layer, output)
-        if alone is None:
-            return theirs, distance
-        ours, tolerance = frame.values[slot], self.tolerances.of(layer, alone)
-        return alone, self._measured(frame, found, place, ours, alone, tolerance)
-
-    def _measured(
-        self, frame: Frame, found: ReferenceFrame, place: Place, ours: Any, theirs: Any, tolerance: Tolerance
-    ) -> Distance | None:
-        """Return the distance of a place's value from the reference's, rounding taken into account."""
-        layer, output, slot = place
-        program = frame.program
-        if layer.type == "Result":
-            if id(program) not in self._sums:
-                self._sums[id(program)] = behind_sums(program)
-            return measure_whole(frame, slot, ours, theirs, tolerance, self._sums[id(program)], self._rounded)
-        operation = _operation(program, slot)
+    def _measured(self, at: _Compared, theirs: Any) -> Distance | None:
+        """Return the distance of our value from this one of the reference, rounding taken into account."""
+        frame, operation, tolerance = at.frame, at.operation, self.tolerances.of(at.layer, theirs)
+        if at.layer.type == "Result":
+            key = id(frame.program)
+            if key not in self._sums:
+                self._sums[key] = behind_sums(frame.program)
+            return measure_whole(frame, at.slot, at.ours, theirs, tolerance, self._sums[key], self._rounded)
         if operation is None:
-            return measure(ours, theirs, tolerance)
+            return measure(at.ours, theirs, tolerance)
 
         def left() -> Any:
-            return left_by(frame, operation, output, unknown_inputs(frame, operation, found.value))
+            return left_by(frame, operation, at.output, unknown_inputs(frame, operation, at.found.value))
 
         behind = None if self.reference.shares_inputs else left
-        return measure_output(operation, output, inputs_of(frame, operation), ours, theirs, tolerance, behind)
+        return measure_output(operation, at.output, inputs_of(frame, operation), at.ours, theirs, tolerance, behind)
 
-    def _traced(
-        self, path: GraphPath, frame: Frame, found: ReferenceFrame, place: Place, distance: Distance
-    ) -> ValueMismatch:
+    def _traced(self, at: _Compared, distance: Distance) -> ValueMismatch:
         """Return the first difference of a place, without its values; from inputs of the same bits it is made here."""
-        layer, output, slot = place
-        difference = ValueMismatch(path, layer, output, distance, None, found.value(layer, output))
-        operation = _operation(frame.program, slot)
-        if operation is not None:
-            origin = trace_origin(
-                frame, operation, output, found.value, difference, Tolerances(relative=0.0, absolute=0.0)
-            )
-            difference = replace(difference, **origin._asdict())
-        return replace(difference, theirs=None)
+        origin: Sequence[Any] = ()
+        if at.operation is not None:
+            exact = Tolerances(relative=0.0, absolute=0.0)
+            origin = trace_origin(at.frame, at.operation, at.output, at.found.value, at.theirs, exact)
+        return ValueMismatch(at.path, at.layer, at.output, distance, None, None, *origin)
 
     def _record(self, program: Program, path: GraphPath, place: Place) -> OutputRecord:
         layer, output, slot = place
@@ -762,27 +756,19 @@ class LockstepWalk:
             self.observations.graphs[id(program)] = id(program.graph)
         return record
 
-    def _differs_first(
-        self,
-        path: GraphPath,
-        frame: Frame,
-        found: ReferenceFrame,
-        place: Place,
-        record: OutputRecord,
-        distance: Distance,
-    ) -> None:
+    def _differs_first(self, at: _Compared, record: OutputRecord, distance: Distance) -> None:
         """The first difference of a place: where it comes from, and what the two values have to do with each other."""
-        layer, output, slot = place
-        ours, theirs = frame.values[slot], found.value(layer, output)
-        difference = ValueMismatch(path, layer, output, distance, ours, theirs)
-        named = patterns_of_values(ours, theirs, found.earlier(layer, output), self.tolerances.of(layer, theirs))
-        operation = _operation(frame.program, slot)
+        frame, found, layer, operation = at.frame, at.found, at.layer, at.operation
+        ours, theirs = at.ours, at.theirs
+        difference = ValueMismatch(at.path, layer, at.output, distance, ours, theirs)
+        named = patterns_of_values(ours, theirs, found.earlier(layer, at.output), self.tolerances.of(layer, theirs))
         if operation is not None:
-            origin = trace_origin(frame, operation, output, found.value, difference, self.tolerances)
+            origin = trace_origin(frame, operation, at.output, found.value, theirs, self.tolerances)
             if origin.origin is ErrorOrigin.HERE and not self.reference.is_exact and not distance.problem:
                 origin = origin._replace(origin=departure(operation, ours) or ErrorOrigin.HERE)
         else:
-            origin = TracedOrigin(ErrorOrigin.CARRIED if self._came_in(frame, slot) else ErrorOrigin.HERE, False, ())
+            came_in = self._came_in(frame, at.slot)
+            origin = TracedOrigin(ErrorOrigin.CARRIED if came_in else ErrorOrigin.HERE, False, ())
             named = (*self._exchanged(frame, found, difference), *named)
         if layer.type == "Result" and is_rounded_integer(ours):
             origin = origin._replace(origin=ErrorOrigin.DEPARTURE)
@@ -810,13 +796,10 @@ class LockstepWalk:
             return False
         plan, outer = activation.plan, self.machine.stack[-2] if len(self.machine.stack) > 1 else None
         if isinstance(plan, LoopPlan):
-            if activation.iteration > 0:
-                for parameter, result in plan.carried:
-                    if parameter == slot:
-                        return self._has_differed(frame.program, result)
-            fed = [(one.input, one.parameter) for one in plan.sliced]
-            fed += [(one.input, one.parameter) for one in plan.merged]
-            fed += [(one.input, one.parameter) for one in plan.invariant]
+            if activation.iteration > 0 and slot in (results := dict(plan.carried)):
+                return self._has_differed(frame.program, results[slot])
+            entries: Sequence[Any] = (*plan.sliced, *plan.merged, *plan.invariant)
+            fed = [(one.input, one.parameter) for one in entries]
         else:
             fed = list(plan.inputs)
         sources = [activation.operation.inputs[index] for index, parameter in fed if parameter == slot]
@@ -833,7 +816,7 @@ class LockstepWalk:
         for other in frame.program.graph.parameters:
             theirs = None if other is difference.layer else found.value(other, 0)
             if theirs is not None and theirs.shape == difference.ours.shape and self._agree(difference, theirs):
-                return (f"is what the reference has in {numbered(other)} (crossed, exchanged)",)
+                return (f"equals the reference in {numbered(other)} (crossed, exchanged)",)
         return ()
 
     def _look_ahead(self, frame: Frame, found: ReferenceFrame) -> None:
@@ -846,7 +829,7 @@ class LockstepWalk:
             theirs = found.value(difference.layer, difference.output)
             if theirs is not None and is_telling(difference.ours) and self._agree(difference, theirs):
                 index = self.observations.findings.index(difference)
-                text = "is what the reference has one iteration later (shifted by one: one step ahead)"
+                text = "equals the reference one iteration later (shifted by one: one step ahead)"
                 renewed = replace(difference, patterns=(text, *difference.patterns))
                 self.observations.findings[index] = record.first = renewed
         self._ahead = kept
@@ -889,8 +872,3 @@ class LockstepWalk:
             if total != record.iterations:
                 ours, theirs = (LoopOutcome(number, "in all its runs") for number in (record.iterations, total))
                 self._add(LoopMismatch(path, layer, None, ours, theirs))
-
-
-def _operation(program: Program, slot: int) -> Operation | None:
-    index = program.computed_at.get(slot)
-    return None if index is None else program.operations[index]

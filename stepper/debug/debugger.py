@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, NoReturn, ParamSpec, 
 
 from msgspec.structs import replace
 
-from stepper.arguments import function, text, whole_number
+from stepper.argument_checks import function, text, whole_number
 from stepper.debug.branches.branches import Branches, condition_edit, edit_of, trip_count_edit
 from stepper.debug.branches.edits import ORIGINAL, Edit
 from stepper.debug.breakpoints.breakpoint import BreakDescription, BreakKind, Breakpoint
@@ -22,26 +22,25 @@ from stepper.debug.breakpoints.breakpoints import Breakpoints
 from stepper.debug.breakpoints.watcher import BreakpointWatcher
 from stepper.debug.causes.cause import Cause, Chain, NonFinite, RunFailed, Trigger
 from stepper.debug.finding.goto import tick_of_address, tick_of_iteration
-from stepper.debug.inspection.inspect import inspect, inspect_loop
+from stepper.debug.inspection.inspecting import inspect, inspect_loop
 from stepper.debug.inspection.views import LoopView, StopView
 from stepper.debug.labels import Labels
 from stepper.debug.moments.moment import GraphPlace, Moment, MomentKind, place_of_stack
 from stepper.debug.moments.moments import Moments
 from stepper.debug.moments.spread import MomentView, SpreadView
-from stepper.debug.overview.facts import Overview
+from stepper.debug.overview.overview_facts import Overview
 from stepper.debug.reference_values import ReferenceValues
 from stepper.debug.results import Evaluated, Found, PreviousValue, Series
 from stepper.debug.run_summary import LoopEndLog, RunSummary
 from stepper.debug.scopes import innermost_loop
 from stepper.debug.stop import Mark, Reason, SearchedRange, Stop, describe, iteration_of, reason_of
-from stepper.debug.story.facts import Provenance, Story, StoryQuestion, Uses
-from stepper.debug.thread_guard import ThreadGuard
+from stepper.debug.story.story_facts import Provenance, Story, StoryQuestion, Uses
 from stepper.debug.timeline import PausedSearch, Search, Timeline
 from stepper.debug.visits import PAUSED, before_iteration
 from stepper.debug.watches import Watch, Watches
 from stepper.element_types import Array
 from stepper.engine.compiler import compile_model, compiled_alike
-from stepper.engine.frames import Event, EventKind, Every, Frame, Frames, Phase, loop_run
+from stepper.engine.frames import Event, EventKind, Every, Frame, Frames, Phase
 from stepper.engine.inputs import bind_inputs, bind_states
 from stepper.engine.machine import Machine
 from stepper.engine.program import Partner, Program
@@ -52,10 +51,54 @@ from stepper.ir.lowering import without_loops
 from stepper.ir.model import Model
 from stepper.ir.reader import ModelSource, opened
 from stepper.query.address_syntax import Address
-from stepper.wording import counted, excerpt
+from stepper.wording import counted, excerpt, install_line
 
 if TYPE_CHECKING:
     from stepper.debug.overview.runs import OverviewRun
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+_ELSEWHERE: Final = (
+    "the debugger is at work in the thread '{}'; only pause() may be called meanwhile: wait until it is done there, or "
+    "give each thread a debugger of its own"
+)
+
+
+class ThreadGuard:
+    """The turns that threads take at one debugger. `pause` asks the run under way to pause, or takes that back."""
+
+    def __init__(self, pause: Callable[[bool], None]) -> None:
+        self._pause = pause
+        self._lock = threading.Lock()
+        self._worker: threading.Thread | None = None
+
+    @contextmanager
+    def taken(self) -> Iterator[None]:
+        """Work with the debugger in this block; blocks may be inside of one another.
+
+        A pause that was asked for before the outermost one is forgotten, and so is what none of it has heeded.
+        UsageError where another thread is at work.
+        """
+        me = threading.current_thread()
+        if self._worker is me:
+            yield
+            return
+        if not self._lock.acquire(blocking=False):
+            worker = self._worker
+            raise UsageError(_ELSEWHERE.format("another" if worker is None else worker.name))
+        self._worker = me
+        self._pause(False)
+        try:
+            with np.errstate(all="ignore"):  # values of a run are looked at as they are, NaN and Inf among them
+                yield
+        finally:
+            self._pause(False)
+            self._worker = None
+            self._lock.release()
+
 
 DEFAULT_MEMORY: Final = 256 * 2**20
 
@@ -87,13 +130,12 @@ def _verb(method: Callable[Concatenate[Debugger, P], Stop]) -> Callable[Concaten
 
     @wraps(method)
     def called(self: Debugger, /, *arguments: P.args, **options: P.kwargs) -> Stop:
-        with self.working():
-            try:
-                return method(self, *arguments, **options)
-            except Paused as paused:
-                return self.paused(paused)
+        try:
+            return method(self, *arguments, **options)
+        except Paused as paused:
+            return self.paused(paused)
 
-    return called
+    return _taking_turns(called)
 
 
 class Debugger:
@@ -201,6 +243,10 @@ class Debugger:
         """Return how many frames are on the stack: 1 in the model's own graph."""
         return len(self.machine.stack)
 
+    def _repr_html_(self) -> str:
+        """Return what this stop shows, for notebooks."""
+        return self.view()._repr_html_()
+
     def widget(self) -> Any:
         """Return this debugger as a widget of a notebook: slider, steps, figure, values over the iterations, story.
 
@@ -209,7 +255,7 @@ class Debugger:
         try:
             return import_module(_WIDGETS).LoopWidget(self)
         except ModuleNotFoundError as error:
-            raise UsageError(f"a widget needs {error.name}: pip install 'stepper[notebook]'") from None
+            raise UsageError(f"a widget needs {error.name}: {install_line('notebook')}") from None
 
     @_taking_turns
     def view(self, *, differences: bool = True) -> StopView:
@@ -306,7 +352,7 @@ class Debugger:
         self, expression: str, which: str = "first", *, limit: int | None = None, until: int | None = None
     ) -> Found:
         """Return the moments where an expression holds: first, next, previous, last, all. The present stays."""
-        from stepper.debug.finding.find import find
+        from stepper.debug.finding.finding_moments import find
 
         return find(self.timeline, expression, which, limit=limit, until=until)
 
@@ -337,7 +383,7 @@ class Debugger:
         It may be asked as `where does x[3] go`. Without an index it is where all elements go. The present stays. A
         pause ends it early. UsageError.
         """
-        from stepper.debug.provenance.walk import uses
+        from stepper.debug.provenance.mask_walk import uses
 
         return uses(self.timeline, address)
 
@@ -489,7 +535,7 @@ class Debugger:
         event = self._ahead(Every.OPERATION, fits)
         if event is None or event.kind is EventKind.FINISHED:
             self.timeline.return_to(begun)
-            raise UsageError(without_loops(self.model) or "no loop runs an iteration after this moment")
+            raise UsageError(without_loops(self.model) or "no loop runs an iteration after this position")
         return event
 
     @_verb
@@ -603,7 +649,7 @@ class Debugger:
         self.timeline.return_to(before.tick)
         self.stop = before
         self.watches.see(self.timeline)
-        raise UsageError(f"the run does not come to '{address}' after this moment; goto {address} goes back to it")
+        raise UsageError(f"the run does not come to '{address}' after this position; goto {address} goes back to it")
 
     # --- backward ------------------------------------------------------------------------------------------------
 
@@ -656,7 +702,7 @@ class Debugger:
         count, depth = _repeats(count), self._iterating()
         if depth is None:
             if not self.timeline.backward(Every.ITERATION, _closes, Search(f"iter -{count}"), count):
-                raise UsageError(without_loops(self.model) or "no loop has run an iteration before this moment")
+                raise UsageError(without_loops(self.model) or "no loop has run an iteration before this position")
             return self._stopped(None)
         iteration = self._iteration(depth)
         if count > iteration:
@@ -710,32 +756,31 @@ class Debugger:
         found = self.moments.called(moment, self.pinned) if isinstance(moment, str) and moment else moment
         found = found or self.pinned
         if found is None or isinstance(found, str):
-            raise UsageError("there is no moment A: pin one, or name another one (an iteration, a branch, reference)")
-        return self.moments.view(found, depth)
+            raise UsageError("there is no baseline: pin one, or name an iteration, a branch or reference")
+        return self.moments.view(found, depth, compares=True)
 
     @_taking_turns
     def spread(self, branch: str = "") -> SpreadView:
         """Return where the present branch differs from another one, by default from A, and what became of the outputs.
 
         Both are run to their ends beside the present, which stays; a pause ends that early, and called again it goes
-        on. The cells are those of the loop that runs here. UsageError where A is no other branch.
+        on. UsageError where A is no other branch.
         """
         moment = Moment(MomentKind.BRANCH, text("branch", branch)) if branch else self.pinned
-        is_run = moment is not None and moment.kind in (MomentKind.BRANCH, MomentKind.REFERENCE)
-        found = self.moments.spread(moment) if moment is not None and is_run else None
+        found = None if moment is None else self.moments.spread(moment)
         if found is None:
             raise UsageError("an edit spreads between two branches: name another one, or make it A")
         found.go(lambda: self.machine.pause_requested)
-        return found.view(loop_run(self.machine.stack))
+        return found.view()
 
     @_verb
     def goto_pinned(self) -> Stop:
         """Go to A, which becomes the moment where one was: twice is nothing. UsageError where A cannot be gone to."""
         a, machine, left = self.pinned, self.machine, self.branches.name
         if a is None:
-            raise UsageError("there is no moment A: mark A pins this one, A N an iteration, A NAME a branch")
+            raise UsageError("there is no baseline: mark A takes this position, A N an iteration, A NAME a branch")
         if a.kind is MomentKind.REFERENCE:
-            raise UsageError("A is the reference, which is no moment of this run")
+            raise UsageError("A is the reference, which is no position of this run")
         stack, tick = machine.stack, machine.tick
         place = place_of_stack(stack)
         if a.kind is MomentKind.BRANCH:
@@ -907,7 +952,7 @@ class Debugger:
         """Return the causes of a stop, with where a NaN or Inf in the inputs of an operation came from."""
         if not any(isinstance(cause, NonFinite) for cause in causes):
             return tuple(causes)
-        from stepper.debug.causes.why import with_origins
+        from stepper.debug.causes.element_walks import with_origins
 
         return with_origins(self.timeline, causes)
 

@@ -38,7 +38,7 @@ class RunSummary(Record, eq=False):
     is_partial: bool
     notes: tuple[Note, ...]
     other_rules: str
-    last: LastIteration | None = None
+    last: LastIteration | None
 
 
 class _LoopEnd(NamedTuple):

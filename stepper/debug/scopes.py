@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from stepper.engine.program import CompiledModel, Program
 from stepper.errors import StepperError, UsageError
-from stepper.query.address_resolution import Atlas, Target, means_something, resolve, shape_asked
+from stepper.query.address_resolution import Target, means_something, resolve, shape_asked
 from stepper.query.address_syntax import AddressError, NameKind, exact_name, parse_address
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from stepper.ir.model import Layer
     from stepper.query.address_syntax import Address
     from stepper.query.expression_values import Value
-    from stepper.query.expressions import Expression
 
 
 class NotRunning(UsageError):
@@ -78,57 +77,6 @@ class Names:
         is_there = means_something(quoted, self._compiled, where) or shape_asked(quoted, self._compiled, where)
         return str(quoted) if is_there else text
 
-    def body(self, address: Address, where: Program) -> Program | None:
-        """Return the body of the innermost loop around what the address means; None where there is none."""
-        program = self.target(address, where).program
-        depth = loop_depth(program)
-        return None if depth is None else Atlas(self._compiled).ancestor(program, depth)
-
-
-class WalkScope:
-    """Names of an expression that is asked moment by moment on a way through a run; it keeps what prev() needs."""
-
-    def __init__(self, machine: Machine, expression: Expression, target_of: Callable[[Address], Target]) -> None:
-        self._machine, self._expression, self._target_of = machine, expression, target_of
-        self._before: tuple[tuple[int, int] | None, dict[Address, Value]] = (None, {})
-
-    def _iteration(self, after: int = 0) -> tuple[int, int] | None:
-        """Return when the innermost loop was entered, and in which iteration it is, or will be after some more."""
-        depth = innermost_loop(self._machine.stack)
-        activation = None if depth is None else self._machine.stack[depth].activation
-        return None if activation is None else (activation.entered, activation.iteration + after)
-
-    def remember(self) -> None:
-        """Keep what prev() will need in the next iteration of this loop."""
-        values = {}
-        for address in self._expression.previous:
-            with suppress(StepperError):
-                values[address] = self.value(address)
-        self._before = self._iteration(1), values
-
-    def value(self, address: Address, /) -> Value:
-        """Return the value now."""
-        return value_now(self._machine.stack, self._target_of(address))
-
-    def previous(self, address: Address, /) -> Value:
-        """Return the value one iteration before."""
-        moment, values = self._before
-        if moment is None or moment != self._iteration() or address not in values:
-            raise UsageError(f"'{address}' has no value one iteration before")
-        return values[address]
-
-    def reference(self, address: Address, /) -> Value:
-        """Refused when the way begins."""
-        raise UsageError(f"there is no reference run for '{address}'")
-
-    def iteration(self) -> int:
-        """Return the iteration of the innermost loop."""
-        return iteration_now(self._machine.stack)
-
-    def iteration_of(self, loop: str, /) -> int:
-        """Return the iteration of the loop of a name around."""
-        return iteration_now(self._machine.stack, loop)
-
 
 def frame_of(stack: Sequence[Frame], program: Program) -> int | None:
     """Return the depth of the frame that runs this program; None where none does."""
@@ -150,18 +98,19 @@ def innermost_loop(stack: Sequence[Frame]) -> int | None:
     return next((depth for depth in reversed(range(len(stack))) if stack[depth].loop), None)
 
 
-def enclosing_loop(path: Sequence[Layer], name: str = "") -> int:
+def enclosing_loop(path: Sequence[Layer], name: str) -> int:
     """Return the depth (1: directly in the model's own graph) of the loop of this name on a path; without one the
     innermost.
 
     A name may be cut to its end behind `/` or `.`, where that is unambiguous. Raise UsageError, which lists the loops.
     """
-    loops = {depth: layer.name for depth, layer in enumerate(path, 1) if layer.is_loop}
+    layers = {depth: layer for depth, layer in enumerate(path, 1) if layer.is_loop}
+    loops = {depth: layer.name for depth, layer in layers.items()}
     if not loops:
         raise UsageError("there is no iteration here, outside of every loop")
     if not name:
         return max(loops)
-    fitting = [depth for depth, known in loops.items() if known == name]
+    fitting = [depth for depth, layer in layers.items() if layer.is_called(name)]
     fitting = fitting or [depth for depth, known in loops.items() if known.endswith((f"/{name}", f".{name}"))]
     if len(fitting) == 1:
         return fitting[0]

@@ -90,7 +90,7 @@ class Stop(Record):
     @property
     def details(self) -> tuple[str, ...]:
         """Return the causes in sentences."""
-        from stepper.debug.causes.texts import stop_sentences  # a run begins without any
+        from stepper.debug.causes.cause_texts import stop_sentences  # a run begins without any
 
         return stop_sentences(self.causes)
 

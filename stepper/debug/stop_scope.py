@@ -1,13 +1,15 @@
-"""Names of an expression at a stop, and the reading of a watch there."""
+"""Names of an expression at a stop, the reading of a watch there, and the formats of displayed values."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from stepper.arguments import text
+from stepper.argument_checks import text
 from stepper.debug.iterations.series import over_iterations, part_of, value_before, value_in
 from stepper.debug.reference_values import ReferencedValue, ReferenceNotes
 from stepper.debug.results import Evaluated, Series
@@ -17,6 +19,7 @@ from stepper.debug.scopes import (
     innermost_loop,
     iteration_now,
     loop_elsewhere,
+    value_now,
 )
 from stepper.debug.timeline import Timeline
 from stepper.element_types import Array, read_only
@@ -26,13 +29,58 @@ from stepper.query.address_resolution import Target, resolve
 from stepper.query.address_syntax import Address, IterationRange, address_given
 from stepper.query.expression_values import described
 from stepper.query.expressions import parse
-from stepper.query.formats import formatted
 from stepper.records import Record
 
 if TYPE_CHECKING:
     from stepper.engine.program import Program
     from stepper.ir.model import Layer
     from stepper.query.expressions import Expression
+import re
+
+from stepper.tensors.number_text import number_text
+from stepper.tensors.statistics import recorded_statistics
+
+_FORMAT: Final = re.compile(r"(?P<letter>[xbs])|(?P<number>[ef])(?P<digits>[0-9]{0,2})")
+_MOST: Final = 64
+_DIGITS: Final = 6
+MEANINGS: Final = "x (hexadecimal), e3 or f3 (so many digits), b (true or false), s (statistics)"
+
+
+def ensure_format(text: str) -> str:
+    """Return the text of a format, empty for none. UsageError for one that is not known."""
+    if text and _FORMAT.fullmatch(text) is None:
+        raise UsageError(f"there is no format '{text[:20]}'; there are {MEANINGS}")
+    return text
+
+
+def formatted(value: Any, format: str) -> str:
+    """Return a value in a format, in one line. UsageError where the format is for other values."""
+    array, match = np.asarray(value), _FORMAT.fullmatch(format)
+    assert match is not None, "it was looked at when it was set"
+    if array.dtype.kind not in "biuf" and array.dtype.kind != "V":
+        raise UsageError(f"/{format} is for numbers, this is {described(value)}")
+    if match["letter"] == "s":
+        shown = [f"{name} {number_text(number, 6)}" for name, number in recorded_statistics(array).items()]
+        return f"{described(array)}  {'  '.join(shown)}"
+    return _elements(array, _one(match["letter"] or match["number"], match["digits"] or "", array))
+
+
+def _one(letter: str, digits: str, array: Any) -> Callable[[Any], str]:
+    if letter == "x":
+        if array.dtype.kind not in "iu":
+            raise UsageError(f"/x is for integers, this is {described(array)}")
+        return lambda one: f"{'-' if int(one) < 0 else ''}0x{abs(int(one)):x}"
+    if letter == "b":
+        return lambda one: "true" if one else "false"
+    return lambda one: f"{float(one):.{digits or _DIGITS}{letter}}"
+
+
+def _elements(array: Any, one: Callable[[Any], str]) -> str:
+    if not array.ndim:
+        return one(array[()])
+    shown = np.array2string(array.astype(object), separator=", ", threshold=_MOST, formatter={"all": one})
+    return f"{described(array)} {' '.join(shown.split())}"
+
 
 MOST_ELEMENTS: Final = 64
 """Elements of a value that is kept; of a larger one there is its type and shape."""
@@ -124,6 +172,41 @@ class StopScope:
         return self._names.target(address, self._where or machine.program)
 
 
+class WalkScope(StopScope):
+    """Names of an expression that is asked moment by moment on a way through a run; it keeps what prev() needs."""
+
+    def __init__(self, timeline: Timeline, expression: Expression, target_of: Callable[[Address], Target]) -> None:
+        super().__init__(timeline, Names(timeline.machine.compiled))
+        self._expression, self._target_of = expression, target_of
+        self._before: tuple[tuple[int, int] | None, dict[Address, Any]] = (None, {})
+
+    def _iteration(self, after: int = 0) -> tuple[int, int] | None:
+        """Return when the innermost loop was entered, and in which iteration it is, or will be after some more."""
+        stack = self._timeline.machine.stack
+        depth = innermost_loop(stack)
+        activation = None if depth is None else stack[depth].activation
+        return None if activation is None else (activation.entered, activation.iteration + after)
+
+    def remember(self) -> None:
+        """Keep what prev() will need in the next iteration of this loop."""
+        values = {}
+        for address in self._expression.previous:
+            with suppress(StepperError):
+                values[address] = self.value(address)
+        self._before = self._iteration(1), values
+
+    def value(self, address: Address, /) -> Any:
+        """Return the value now."""
+        return value_now(self._timeline.machine.stack, self._target_of(address))
+
+    def previous(self, address: Address, /) -> Any:
+        """Return the value one iteration before."""
+        moment, values = self._before
+        if moment is None or moment != self._iteration() or address not in values:
+            raise UsageError(f"'{address}' has no value one iteration before")
+        return values[address]
+
+
 def _kept(value: Any) -> Array | None:
     """Return a small tensor or number as an array of its own."""
     if isinstance(value, np.ndarray | np.generic | bool | int | float) and np.size(value) <= MOST_ELEMENTS:
@@ -146,10 +229,6 @@ def evaluate(timeline: Timeline, expression: str) -> Evaluated:
     Raise ExpressionError, and UsageError where something in it has no value.
     """
     value = parse(text("expression", expression)).evaluate(StopScope(timeline, Names(timeline.machine.compiled)))
-    return _as_python(value)
-
-
-def _as_python(value: Any) -> Evaluated:
     if not isinstance(value, np.ndarray | np.generic):
         found: Evaluated = value
         return found

@@ -186,12 +186,7 @@ def _on_to(timeline: Timeline, tick: int, depth: int) -> str:
     return ""
 
 
-def _ticks(program: Program) -> int:
-    """Return the moves of one iteration of a straight body: to begin, each operation, to close."""
-    return len(program.code) + 2
-
-
 def _end_of(frame: Frame, iteration: int, tick: int) -> int:
     """Return the tick at which an iteration of a straight frame, which is at `tick` now, will be (or was) closed."""
     closed = tick + len(frame.program.code) - frame.pc + 1 if frame.phase is Phase.RUNNING else tick
-    return closed + (iteration - frame.active.iteration) * _ticks(frame.program)
+    return closed + (iteration - frame.active.iteration) * (len(frame.program.code) + 2)

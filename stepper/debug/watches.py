@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
 
-from stepper.debug.iterations.loop_runs import Outer, outer_iterations
 from stepper.debug.scopes import Names
 from stepper.debug.timeline import Timeline
-from stepper.engine.program import CompiledModel, Program
-from stepper.errors import StepperError, UsageError
+from stepper.engine.program import CompiledModel
+from stepper.errors import UsageError
 from stepper.wording import excerpt
 
 if TYPE_CHECKING:
     from stepper.debug.stop_scope import WatchReading
-    from stepper.query.address_resolution import Target
     from stepper.query.expressions import Expression
 
 MOST_READINGS: Final = 10_000
@@ -26,14 +23,13 @@ MOST_READINGS: Final = 10_000
 class Watch(Struct, eq=False):
     """An expression and its readings by tick, of which the latest `most` stops are kept.
 
-    `format` is how its value is shown (see formats.py), empty for as it is. `bodies` keeps what Watches.body found.
+    `format` is how its value is shown (see formats.py), empty for as it is.
     """
 
     number: int
     expression: Expression
     most: int
-    format: str = ""
-    bodies: dict[int, Program | None] = field(default_factory=dict)
+    format: str
     _readings: dict[int, WatchReading] = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -96,9 +92,8 @@ class Watches:
         """Return the same under a number that it had before. Raise UsageError for one that is taken."""
         if number < 1 or number in self._watches:
             raise UsageError(f"there cannot be a watch {number}")
-        from stepper.debug.stop_scope import StopScope
+        from stepper.debug.stop_scope import StopScope, ensure_format
         from stepper.query.expressions import parse
-        from stepper.query.formats import ensure_format
 
         watch = Watch(number, parse(text), self._most, ensure_format(format))
         self._watches[number] = watch
@@ -126,39 +121,6 @@ class Watches:
         scope = StopScope(timeline, self._names)
         for watch in self._watches.values():
             watch.add(scope.reading(watch.expression, watch.format))
-
-    def body(self, watch: Watch, where: Program) -> Program | None:
-        """Return the body of the innermost loop in which the watch reads a value, seen from a graph; None for none."""
-        if id(where) not in watch.bodies:
-            found: Program | None = None
-            for address in watch.expression.addresses:
-                with suppress(StepperError):
-                    body = self._names.body(address, where)
-                    found = body if found is None or (body and len(body.path) > len(found.path)) else found
-            watch.bodies[id(where)] = found
-        return watch.bodies[id(where)]
-
-    def outer(self, watch: Watch, where: Program) -> Outer:
-        """Return the iterations around that loop which the watch names: `outer@3::inner::h`; empty for none."""
-        body = self.body(watch, where)
-        for address in watch.expression.addresses if body is not None else ():
-            with suppress(StepperError):
-                target = self._names.target(address, where)
-                outer = outer_iterations(target) if self._names.body(address, where) is body else ()
-                if any(one is not None for one in outer):
-                    return outer
-        return ()
-
-    def piece(self, watch: Watch, where: Program) -> Target | None:
-        """Return the value that a watch is, where that grows by a piece in each iteration; None for any other watch."""
-        addresses = watch.expression.addresses
-        if len(addresses) != 1 or watch.text.strip() != str(addresses[0]):  # a part, or something made of it
-            return None
-        with suppress(StepperError):
-            found = self._names.target(addresses[0], where)
-            if found.program.shown_slot(found.slot) != found.slot and all(one is None for one in found.iterations):
-                return found
-        return None
 
     def forget_after(self, tick: int) -> None:
         """The run takes another course from this tick on."""

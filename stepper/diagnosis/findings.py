@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from importlib import import_module
 from typing import Final, Literal, TypeAlias
 
 from stepper.debug.causes.cause import NonFinite
@@ -27,6 +28,10 @@ Part: TypeAlias = Literal["file", "layer", "port map entry", "back edge", "edge"
 Detail: TypeAlias = str | int | float | bool | LayerSite | NonFinite | tuple[int, ...] | tuple[LayerSite, ...] | None
 
 
+_TEXTS: Final = "stepper.diagnosis.texts"
+"""Loaded by notebooks alone; facts import no texts."""
+
+
 class FilePart(Record):
     """Where a finding stands: the file, the line (0: none), the part; the loops around it, the outermost first; its
     layer; and the TensorIterator, Loop or If that it is about, which may have the layer outside of it, as a trip count.
@@ -38,6 +43,9 @@ class FilePart(Record):
     path: tuple[LayerSite, ...] = ()
     layer: LayerSite | None = None
     loop: LayerSite | None = None
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}" if self.line else self.file
 
 
 class Finding(Record):
@@ -54,6 +62,11 @@ class Finding(Record):
     iterations: tuple[int, ...] = ()
     address: str = ""
     tick: int = 0
+
+    def _repr_html_(self) -> str:
+        """Return a table of one row, for notebooks."""
+        html: str = import_module(_TEXTS).findings_html([self])
+        return html
 
     @property
     def is_birth(self) -> bool:

@@ -12,14 +12,15 @@ from lxml import etree
 
 from stepper.diagnosis.findings import GRAVITY, Finding, Severity
 from stepper.diagnosis.rule import Rule
-from stepper.diagnosis.texts import EXAMPLE_LOOPS, consequence, example_lines, headline, remedy, sentence
-from stepper.wording import printable
+from stepper.diagnosis.texts import EXAMPLE_LOOPS, consequence, example_lines, headline, remedy, report_lines, sentence
+from stepper.wording import DISTRIBUTION, printable
 
 # Findings as SARIF 2.1.0, which code hosts and editors show beside the lines.
 
 
 _SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
-_SPECIFICATION: Final = "specification/"
+_PROJECT: Final = f"https://pypi.org/project/{DISTRIBUTION}/"
+_SPECIFICATION: Final = "the specification of "
 _PAGES: Final = (
     "https://docs.openvino.ai/2024/documentation/openvino-ir-format/operation-sets/operation-specs/infrastructure/"
 )
@@ -34,6 +35,7 @@ def sarif(findings: Iterable[Finding], rules: Mapping[str, Rule], version: str) 
     driver = {
         "name": "stepper",
         "version": version,
+        "informationUri": _PROJECT,
         "rules": [_rule(rule) for rule in rules.values()],
     }
     results = [_result(finding, index[finding.rule], rules[finding.rule]) for finding in findings]
@@ -41,10 +43,10 @@ def sarif(findings: Iterable[Finding], rules: Mapping[str, Rule], version: str) 
 
 
 def _rule(rule: Rule) -> dict[str, Any]:
-    page = _PAGE_OF.get(rule.source.removeprefix(_SPECIFICATION).partition(",")[0])
+    page = _PAGE_OF.get(re.split(",| and ", rule.source.removeprefix(_SPECIFICATION))[0])
     return {
         "id": rule.id,
-        "name": rule.name,
+        "name": rule.name.title().replace("-", ""),
         "shortDescription": {"text": rule.name.replace("-", " ")},
         "fullDescription": {"text": rule.means},
         "help": {"text": f"{rule.means}. To do: {rule.do}. ({rule.source})", "markdown": "\n".join(_help(rule))},
@@ -108,21 +110,15 @@ def junit(found: Mapping[str, Sequence[Finding]], rules: Mapping[str, Rule], lea
         etree.SubElement(suite, "testcase", name="no model was to be looked at", classname="models")
         _count(suite)
     for file, findings in found.items():
-        _add_suite(root, file, findings, rules, least)
+        name = printable(file)
+        suite = etree.SubElement(root, "testsuite", name=name, file=name)
+        for rule in dict.fromkeys(one.rule for one in findings):
+            _add_case(suite, name, rules[rule], [one for one in findings if one.rule == rule], least)
+        if not findings:
+            etree.SubElement(suite, "testcase", name="nothing is wrong", classname=name)
+        _count(suite)
     _count(root)
     return etree.tostring(root, xml_declaration=True, encoding="UTF-8", pretty_print=True)
-
-
-def _add_suite(
-    root: etree._Element, file: str, findings: Sequence[Finding], rules: Mapping[str, Rule], least: Severity
-) -> None:
-    name = printable(file)
-    suite = etree.SubElement(root, "testsuite", name=name, file=name)
-    for rule in dict.fromkeys(one.rule for one in findings):
-        _add_case(suite, name, rules[rule], [one for one in findings if one.rule == rule], least)
-    if not findings:
-        etree.SubElement(suite, "testcase", name="nothing is wrong", classname=name)
-    _count(suite)
 
 
 def _add_case(suite: etree._Element, file: str, rule: Rule, findings: Sequence[Finding], least: Severity) -> None:
@@ -136,12 +132,8 @@ def _add_case(suite: etree._Element, file: str, rule: Rule, findings: Sequence[F
 
 
 def _lines(one: Finding) -> Iterable[str]:
-    place = f"{one.spot.file}:{one.spot.line}" if one.spot.line else one.spot.file
-    yield f"{place}: {one.severity}: {headline(one)}"
-    yield f"so: {consequence(one)}"
-    yield f"do: {remedy(one)}"
-    if one.address:
-        yield f"see: goto {one.address}"
+    yield f"{one.spot}: {one.severity}: {headline(one)}"
+    yield from map(str.strip, report_lines(one)[1:])
 
 
 def _count(element: etree._Element) -> None:

@@ -10,13 +10,15 @@ from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 from functools import cache
 from importlib.resources import files
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from msgspec import convert, json
 
 from stepper.diagnosis.findings import Detail, Severity
 from stepper.ir.model import BackEdge, IgnoredOutput, InputMapping, Layer, OutputMapping
 from stepper.records import Record
+
+_T = TypeVar("_T")
 
 
 class SubjectKind(StrEnum):
@@ -73,6 +75,11 @@ class Rule(Record):
     do: str
     source: str
 
+    def named(self, details: Mapping[str, _T]) -> dict[str, _T]:
+        """Return those of the details that the texts of the rule name."""
+        text = f"{self.says} {self.means} {self.do}"
+        return {name: one for name, one in details.items() if f"{{{name}}}" in text}
+
     @property
     def example(self) -> Example | None:
         """How to break the rule; None for a rule of runs."""
@@ -93,7 +100,8 @@ class RuleHit(NamedTuple):
     """A place where a rule is broken; `is_inside` a body of the loop, else it is the loop or what is around it.
 
     The place itself need not be among the `details`: where the texts of the rule name {layer}, {parameter} or {result},
-    they mean the layer, or the ends of the entry or back edge, at which it is broken.
+    they mean the layer, or the ends of the entry or back edge, at which it is broken; {axis}, {start}, {end} and
+    {stride} are those of the entry.
     `severity` is given where it is another than that of the rule.
     """
 
@@ -140,22 +148,28 @@ class RuleFinder(NamedTuple):
 FINDERS: Final[dict[SubjectKind, list[RuleFinder]]] = {scope: [] for scope in SubjectKind}
 
 
-def found_by(
-    name: str, *types: str, of_kinds: bool = False, suspects: Callable[[Any], bool] | None = None
-) -> Callable[[Finder], Finder]:
-    """Say what finds the places where a rule is broken; of layers only those of these types are asked about.
+def found_by(finder: Finder) -> Finder:
+    """Say that a function finds the places where the rule of its name is broken."""
+    return found_in()(finder)
 
-    Layers come by the thousand and in few kinds (`LayerKinds`). A rule that looks at nothing but what the layers of a
-    kind share is one `of_kinds`: where it finds nothing in the first it is not asked about the others. For one that
-    looks at more, `suspects` says of which kinds it is asked.
+
+def found_in(*types: str, suspects: Callable[[Any], bool] | None = None) -> Callable[[Finder], Finder]:
+    """Say that a function finds the places where the rule of its name is broken; of layers only those of these types.
+
+    Layers come by the thousand and in few kinds (`LayerKinds`): `suspects` says of which of them the rule is asked.
     """
-    rule = rules()[name]
 
     def decorate(finder: Finder) -> Finder:
-        def finds(facts: Any) -> bool:
-            return any(True for _hit in finder(facts))
-
-        FINDERS[rule.scope].append(RuleFinder(rule, finder, frozenset(types), finds if of_kinds else suspects))
+        rule = rules()[finder.__name__.replace("_", "-")]
+        FINDERS[rule.scope].append(RuleFinder(rule, finder, frozenset(types), suspects))
         return finder
 
     return decorate
+
+
+def found_in_kinds(*types: str) -> Callable[[Finder], Finder]:
+    """Say the same of a rule that looks at nothing but what the layers of a kind share.
+
+    Where it finds nothing in the first it is not asked about the others.
+    """
+    return lambda finder: found_in(*types, suspects=lambda facts: any(True for _hit in finder(facts)))(finder)

@@ -9,21 +9,17 @@ from typing import Any
 from stepper.diagnosis.rule import Rule, rules
 from stepper.errors import UsageError
 from stepper.files.allowed import ALLOWED, SettingsFile
-from stepper.files.toml import read_toml
-from stepper.records import Record
+from stepper.files.configuration import read_toml
 from stepper.wording import near_names, near_sentence
 
 
-class Selection(Record):
-    """The rules that are asked, by name."""
+def chosen_rules(select: Iterable[str], ignore: Iterable[str]) -> frozenset[str]:
+    """Return the names of the rules that are selected and not ignored. UsageError for a word that is none.
 
-    names: frozenset[str]
-
-    @classmethod
-    def of(cls, select: Iterable[str] = (), ignore: Iterable[str] = ()) -> Selection:
-        """Return the rules that are selected (none: all) and not ignored. UsageError for a word that is none."""
-        chosen = _named(select) or frozenset(rules())
-        return cls(chosen - _named(ignore))
+    Where none is selected those are that the settings of the project select, else all; what they ignore is ignored.
+    """
+    selected, ignored = settings(Path.cwd())
+    return (_named(tuple(select) or selected) or frozenset(rules())) - _named((*ignored, *ignore))
 
 
 def _named(words: Iterable[str]) -> frozenset[str]:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from stepper.debug.causes.cause import NonFinite
-from stepper.debug.causes.texts import how_sentence, operands_text
+from stepper.debug.causes.cause_texts import how_sentence, operands_text
 from stepper.diagnosis.findings import Finding
 from stepper.diagnosis.rule import rules
+from stepper.html_tables import html_table
 from stepper.ir.model import LayerSite
+from stepper.tensors.number_text import number_text
 from stepper.wording import enumerated
 
 _MOST_NAMED: Final = 12
@@ -38,6 +39,11 @@ def headline(finding: Finding) -> str:
     return f"{place}: {sentence(finding)}" if place else sentence(finding)
 
 
+def findings_html(findings: Iterable[Finding], title: str = "") -> str:
+    """Return a table of findings."""
+    return html_table([(str(one.severity), headline(one), consequence(one), remedy(one)) for one in findings], title)
+
+
 def remedy(finding: Finding) -> str:
     """Return what to do."""
     return rules()[finding.rule].do.format_map(_worded(finding))
@@ -62,9 +68,8 @@ def example_lines(text: str) -> list[str]:
 
 def report_lines(finding: Finding) -> tuple[str, ...]:
     """Return the whole report: where in the file, what is wrong, what comes of it, what to do, and what shows it."""
-    rule, spot = rules()[finding.rule], finding.spot
-    place = f"{spot.file}:{spot.line}" if spot.line else spot.file
-    head = f"{place}: {finding.severity} {rule.id} {rule.name}: {headline(finding)}"
+    rule = rules()[finding.rule]
+    head = f"{finding.spot}: {finding.severity} {rule.id} {rule.name}: {headline(finding)}"
     see = (f"    see: goto {finding.address}",) if finding.address else ()
     return (head, f"    so: {consequence(finding)}", f"    do: {remedy(finding)}", *see)
 
@@ -97,13 +102,17 @@ def _loss(error: float) -> str:
     return f"is off by {error:.2%}" if math.isfinite(error) else "is lost"
 
 
-_WORDS: Final[Mapping[str, Callable[[Any], str]]] = MappingProxyType({
+_DROPPED: Final = "no output and no carried value has it: it is masked away, or tested for"
+
+_WORDS: Final[Mapping[str, Callable[[Any], str]]] = {
     "index": _element,
     "layers": _layers,
+    "is_dropped": lambda is_dropped: _DROPPED if is_dropped else "values computed from it are NaN too",
     "is_otherwise_there": lambda differs: ", and the outputs are others there" if differs else "",
+    "known": lambda text: f" (known: {text})" if text else "",
     "loss": _loss,
     "most": lambda error: f" by more than {error:.2%}" if error else " at all",
-})  # fmt: skip
+}  # fmt: skip
 """How details of these names are written, where it is not as Python writes them."""
 
 
@@ -120,7 +129,7 @@ def _follows(details: Mapping[str, Any]) -> str:
         return ""
     at = ", ".join(str(one.iteration) for one in later.location.path if one.iteration is not None)
     where = f" in iteration {at}" if at else ""
-    return f". NaN comes of it in {later.location.operation}{where}: {how_sentence(later)}"
+    return f". It makes NaN in {later.location.operation}{where}: {how_sentence(later)}"
 
 
 def _goes_on(details: Mapping[str, Any]) -> str:
@@ -169,7 +178,7 @@ def _ends(details: Mapping[str, Any]) -> str:
     return f"{low:.4g}" if low == high else f"{low:.3g} or {high:.3g}"
 
 
-_PHRASES: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = MappingProxyType({
+_PHRASES: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
     "reason_of_cause": _reason,
     "operands_of_cause": lambda details: operands_text(details["cause"].operands),
     "after": _follows,
@@ -177,6 +186,8 @@ _PHRASES: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = MappingProxy
     "in_layer": lambda details: "" if details["faulty"] is None else f" in {details['faulty']}",
     "given": lambda details: "an input" if details["origin"] is None else str(details["origin"]),
     "goes_on": _goes_on,
+    "ends_so": lambda details: "; no output and no carried value has it" if details["is_dropped"] else "",
+    "awaited": lambda details: "true" if details["is_negated"] else "false",
     "state": _state,
     "way_out": _way_out,
     "asked": lambda details: enumerated([str(one) for one in details["conditions"]]),
@@ -185,6 +196,9 @@ _PHRASES: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = MappingProxy
     ),
     "at_most": lambda details: (
         "many" if details["limit"] is None or details["limit"] > _MANY else str(details["limit"])
+    ),
+    "sides": lambda details: (
+        "" if details["left"] is None else f": {number_text(details['left'])} against {number_text(details['right'])}"
     ),
     "why": _why_stuck,
     "which_gate": lambda details: f" ({details['gate']} gate)" if details["gate"] else "",
@@ -196,5 +210,5 @@ _PHRASES: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = MappingProxy
         "on other inputs" if details["input"] is None else f"with other numbers in {details['input']}"
     ),
     "limit_of": lambda details: "condition, which counts" if details["by_condition"] else "trip count",
-})  # fmt: skip
+}  # fmt: skip
 """Words for places of the sentences of rules that are no details."""

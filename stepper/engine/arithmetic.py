@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from stepper.element_types import ELEMENT_TYPES, Array
+from stepper.element_types import ELEMENT_TYPES, Array, DType
 from stepper.engine.rules import Rules
 from stepper.ir.model import Layer
 
@@ -45,7 +45,7 @@ def narrowed_constant(value: Array, rules: Rules) -> Array:
     return result
 
 
-def restored(value: Any, dtype: np.dtype[Any], rules: Rules) -> Array:
+def restored(value: Any, dtype: DType, rules: Rules) -> Array:
     """Return a model's output at its boundary: under the plugin's rules back in the type that the file declares."""
     array = np.asarray(value)
     if rules is Rules.OPENVINO and _NARROWED.get(dtype) == array.dtype:
@@ -152,7 +152,7 @@ def _saturated(function: Function, a: Any, b: Any) -> Any:
     return _clipped(function(a.astype(np.int32), b.astype(np.int32)), a.dtype)
 
 
-def _clipped(value: Any, dtype: np.dtype[Any]) -> Any:
+def _clipped(value: Any, dtype: DType) -> Any:
     limits = np.iinfo(dtype)
     return np.clip(value, limits.min, limits.max).astype(dtype)
 
@@ -161,7 +161,8 @@ _MOVING_TYPES: Final = (
     "Parameter Result Constant Reshape Squeeze Unsqueeze Transpose Concat Split VariadicSplit Slice StridedSlice "
     "Gather GatherElements GatherND Broadcast Tile Convert Select ShapeOf Identity ReadValue Assign If Loop "
     "TensorIterator Relu Maximum Minimum Abs Negative Pad ScatterUpdate ScatterNDUpdate ScatterElementsUpdate "
-    "Reverse"
+    "Reverse ReduceMax ReduceMin MaxPool TopK Sign Floor Ceiling Round DepthToSpace SpaceToDepth "
+    "BatchToSpace SpaceToBatch ReverseSequence ShuffleChannels Roll"
 )
 _MOVING: Final = frozenset(_MOVING_TYPES.split())
 """Operations that give the same whatever the width of the type in which they are computed."""
@@ -173,10 +174,10 @@ def difference(layer: Layer) -> str | None:
     names = {element_type.name for element_type in types}
     if layer.type == "Divide" and any(element_type.dtype.kind in "iu" for element_type in types):
         if layer.is_set("m_pythondiv", otherwise=True):
-            return "integer division rounds down; OpenVINO's rounds towards zero"
+            return "a negative quotient of integers is rounded down; OpenVINO rounds it towards zero"
         return None
     if layer.type in _SATURATING and names & {"u8", "i8"}:
-        return "8-bit integers wrap; OpenVINO's saturate"
+        return "what 8 bits do not hold wraps; in OpenVINO it saturates"
     half = names & {"f16", "bf16", "f64"}
     if half and layer.type not in _MOVING:
         return f"computed in {min(half)}; OpenVINO computes in f32 and rounds at the model's boundary"

@@ -15,13 +15,14 @@ from contextlib import contextmanager
 from functools import cached_property
 from io import BytesIO
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final, TypeVar
+from typing import IO, TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 from msgspec import Struct
 
+from stepper.element_types import DType, Shape
 from stepper.errors import InputError, StepperError, UsageError
-from stepper.files.kinds import ensure_no_pipe
+from stepper.files.file_kinds import ensure_no_pipe
 from stepper.records import Record
 from stepper.wording import excerpt, near_text, reason_of, size_text
 
@@ -55,12 +56,12 @@ class ReadProgress(Struct):
     """Progress of reading an array: bytes of how many (0: not known), and if it is to stop. `check` is asked about its
     shape before any of it is read, and raises a StepperError where it will not do."""
 
-    check: Callable[[tuple[int, ...]], None] = lambda _shape: None
+    check: Callable[[Shape], None] = lambda _shape: None
     done: int = 0
     total: int = 0
     stopped: bool = False
 
-    def begin(self, shape: tuple[int, ...], size: int) -> None:
+    def begin(self, shape: Shape, size: int) -> None:
         """The header is known: `size` bytes will be read. InputError for more than may be."""
         self.check(shape)
         if size > MOST_READ:
@@ -110,12 +111,12 @@ class StoredArray:
         return self._used(self._read_header)
 
     @property
-    def shape(self) -> tuple[int, ...]:
+    def shape(self) -> Shape:
         """Sizes of the axes."""
         return self._header.shape
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> DType:
         """Element type."""
         return self._header.dtype
 
@@ -131,7 +132,7 @@ class StoredArray:
             reading.begin(header.shape, header.bytes)
         return self._used(lambda file: _numbers(file, header, reading))
 
-    def __array__(self, dtype: np.dtype[Any] | None = None, copy: bool | None = None) -> Array:
+    def __array__(self, dtype: DType | None = None, copy: bool | None = None) -> Array:
         if self.nbytes > MOST_READ:
             raise InputError(f"{self._archive.path}: '{excerpt(self._key)}' {_too_large(self.nbytes)}")
         array = self.read()
@@ -184,9 +185,9 @@ def member_of(path: Path, key: str) -> StoredArray:
 class Header(Record):
     """The header of an array: its form, and how many bytes the header itself takes."""
 
-    shape: tuple[int, ...]
+    shape: Shape
     by_columns: bool
-    dtype: np.dtype[Any]
+    dtype: DType
     size: int
 
     @property

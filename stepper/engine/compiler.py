@@ -8,14 +8,16 @@ kernels; resolve port maps (plans.py); compute what follows from constants alone
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping, Sequence
+from operator import itemgetter
+from types import MappingProxyType
 from typing import Any, Final, NoReturn
 
 import numpy as np
 from msgspec.structs import replace
 
 from stepper import element_types
-from stepper.element_types import Array
+from stepper.element_types import Array, Ints
 from stepper.engine import arithmetic
 from stepper.engine.loops import (
     ConcatenatedOutput,
@@ -50,6 +52,7 @@ from stepper.engine.rules import Rules, rules_called
 from stepper.errors import KernelError, UnsupportedOperation
 from stepper.ir.constants import constant_value
 from stepper.ir.model import (
+    EXECUTION_CONDITION,
     Body,
     Graph,
     InputMapping,
@@ -61,9 +64,9 @@ from stepper.ir.model import (
     parameter_type,
 )
 from stepper.ir.reader import ModelSource, opened
-from stepper.ir.xml import EXECUTION_CONDITION, FilePlace
-from stepper.operation_types import NO_OPERATIONS, VIEWS
-from stepper.ops.registry import FAMILIES, Kernel, find
+from stepper.ir.xml import FilePlace
+from stepper.operation_types import FAMILIES, NO_OPERATIONS, VIEWS
+from stepper.ops.registry import Kernel, find
 from stepper.records import Record
 
 # Values of a body that may be another in each iteration, and those that cannot, as the file says.
@@ -104,8 +107,7 @@ def can_change(graph: Graph, roles: Roles, value: Source | None) -> bool:
     sources = ancestors(graph, value)
     changing = {entry.parameter for entry in roles.sliced} | set(roles.current_iteration)
     for parameter, result in roles.merged_from.items():
-        given = graph.sources.get(result, ())
-        origin = shaped_from(graph, given[0] if given else None)
+        origin = shaped_from(graph, graph.source(result))
         if origin is None or origin.layer != parameter:
             changing.add(parameter)
     return bool(sources & changing) or any(_remembers(graph.by_id[one]) for one in sources if one in graph.by_id)
@@ -233,9 +235,7 @@ def _deciding(
 
 def _given_condition(body: Body) -> Source | None:
     """Return what the body gives as its condition."""
-    result = next((entry.result for entry in body.outputs if entry.purpose == EXECUTION_CONDITION), None)
-    given = () if result is None else body.graph.sources.get(result, ())
-    return given[0] if given else None
+    return None if body.condition is None else body.graph.source(body.condition)
 
 
 def _merged(program: Program, roles: Roles) -> tuple[MergedInput, ...]:
@@ -265,7 +265,7 @@ _NEVER_LARGER_FAMILIES: Final = (
     "elementwise comparison bitwise unary activation reduction normalization convert quantize recurrent"
 )
 _NEVER_LARGER: Final = frozenset([*VIEWS, "Transpose"]).union(
-    *(FAMILIES[name].split() for name in _NEVER_LARGER_FAMILIES.split())
+    *(FAMILIES[name] for name in _NEVER_LARGER_FAMILIES.split())
 )
 """Operations that, again and again, cannot make a tensor grow without bound."""
 
@@ -436,9 +436,15 @@ def _concatenated(body: Body, program: Program, rules: Rules, note: Note) -> tup
 
 _LARGEST_FOLDED = 256 * 2**20
 _MOST_FORMS = 4
+NO_PROGRAMS: Final[Mapping[int, Program]] = MappingProxyType({})
 
 
-def compile_model(model: ModelSource, rules: str | Rules = Rules.SPEC, partner: Partner | None = None) -> CompiledModel:
+def compile_model(
+    model: ModelSource,
+    rules: str | Rules = Rules.SPEC,
+    partner: Partner | None = None,
+    known: Mapping[int, Program] = NO_PROGRAMS,
+) -> CompiledModel:
     """Settle everything that does not change from run to run.
 
     `model` may be the path of one. `rules` is "spec" or "openvino". `partner` computes the operations that it claims
@@ -455,6 +461,9 @@ def compile_model(model: ModelSource, rules: str | Rules = Rules.SPEC, partner: 
     programs: dict[int, Program] = {}
     recipe = _Recipe(model, rules, partner)
     for index, (path, graph) in reversed(list(enumerate(model.graphs()))):
+        if id(graph) in known:
+            programs[id(graph)] = known[id(graph)]
+            continue
         program = _Compiler(model, rules, partner, programs, notes, path, graph).compile()
         programs[id(graph)] = replace(program, origin=(recipe, index))
     main = programs[id(model.graph)]
@@ -466,6 +475,31 @@ def compile_model(model: ModelSource, rules: str | Rules = Rules.SPEC, partner: 
         forms.pop(next(iter(forms)), None)
     forms[key] = compiled
     return compiled
+
+
+def whole_program(
+    compiled: CompiledModel, base: Program, model: Model, graph: Graph, programs: Mapping[int, Program]
+) -> Program:
+    """Compile one graph again that takes the place of another; `programs` are those of its bodies, by id of graph."""
+    return _Compiler(model, compiled.rules, partner_in(compiled), dict(programs), [], base.path, graph).compile()
+
+
+def changed_program(
+    compiled: CompiledModel,
+    base: Program,
+    model: Model,
+    graph: Graph,
+    changed: Collection[int],
+    programs: Mapping[int, Program],
+) -> tuple[Program, frozenset[int]]:
+    """Compile one graph again in which a few layers changed or are new; everything else is taken from its program.
+
+    Return the slots that may have other values, too: those of changed layers. Parameters stay, and in a body Results;
+    dead code that the change makes is computed. `programs` are those of the bodies by id of graph, changed or not.
+    Raises ValueError for a circle, and what compiling the layers raises.
+    """
+    compiler = _ChangeCompiler(model, compiled.rules, partner_in(compiled), dict(programs), [], base.path, graph)
+    return compiler.change(base, changed)
 
 
 def compiled_alike(compiled: CompiledModel, model: Model) -> CompiledModel:
@@ -619,9 +653,7 @@ class _Compiler:
         floating = kernel.floating if function in (kernel.direct, kernel.function) else None
         return Operation(layer, OpKind.KERNEL, inputs, outputs, function, kernel.several_outputs, floating)
 
-    def _given_away(
-        self, partner: Partner, layer: Layer, inputs: tuple[int, ...], outputs: tuple[int, ...]
-    ) -> Operation:
+    def _given_away(self, partner: Partner, layer: Layer, inputs: Ints, outputs: Ints) -> Operation:
         constants = [self.template[slot] if slot in self.constant else None for slot in inputs]
         if self.rules is Rules.OPENVINO:
             held = layer._replace(attributes=arithmetic.plugin_attributes(layer))
@@ -631,7 +663,7 @@ class _Compiler:
             function, computed_by = partner.bind(layer, constants)
         return Operation(layer, OpKind.KERNEL, inputs, outputs, function, several_outputs=True, computed_by=computed_by)
 
-    def _converted(self, inputs: tuple[int, ...]) -> Array | None:
+    def _converted(self, inputs: Ints) -> Array | None:
         """Return the constant that a Convert of this graph makes the second input of; None of another one."""
         convert = self._converts.get(inputs[1]) if len(inputs) > 1 else None
         return None if convert is None else self.template[convert]
@@ -652,7 +684,7 @@ class _Compiler:
         except KernelError as error:
             self._fail(layer, str(error))
 
-    def _settled(self, layer: Layer, kernel: Kernel, inputs: tuple[int, ...]) -> Callable[..., Any] | None:
+    def _settled(self, layer: Layer, kernel: Kernel, inputs: Ints) -> Callable[..., Any] | None:
         """Return the kernel as a function of the first input alone, if the others are constants and it pays."""
         if len(inputs) < 2 or not self.constant.issuperset(inputs[1:]):
             return None
@@ -703,6 +735,151 @@ class _Compiler:
             self.template[slot] = value
             self.constant.add(slot)
         return True
+
+
+_Place = tuple[int, int]
+"""Place of an operation: the index of one that is there already, and the number among those that follow it."""
+
+
+class _ChangeCompiler(_Compiler):
+    """Compiles a graph of which most operations are those of a program."""
+
+    def change(self, base: Program, changed: Collection[int]) -> tuple[Program, frozenset[int]]:
+        self._base, self._changed = base, changed
+        self.slots, self.template, self.constant = dict(base.slots), list(base.template), {*base.constant_slots}
+        self._made: dict[int, tuple[_Place, Operation] | None] = {}
+        self._places: dict[int, _Place] = {}
+        stale = {self._constant(key) for key in changed if self.graph.by_id[key].type == "Constant"} - {-1}
+        for key in self._affected(stale):
+            self._make(key)
+        for result in base.graph.results:
+            if result.id in changed:
+                self.slots[result.id, 0] = self._slot_of(self.graph.sources[result.id][0])
+        made = [one for one in self._made.values() if one is not None]
+        program = self._changed_program(made)
+        return program, frozenset(stale.union(*(operation.outputs for _place, operation in made)))
+
+    def _constant(self, key: int) -> int:
+        """Take another value of a Constant; return its slot, -1 for one that has none yet."""
+        slot = self.slots.get((key, 0), -1)
+        if slot >= 0:
+            value = constant_value(self.model, self.graph.by_id[key])
+            self.template[slot] = arithmetic.narrowed_constant(value, self.rules)
+        return slot
+
+    def _affected(self, stale: set[int]) -> dict[int, None]:
+        """Return the layers to compile: those that changed, and those into which changed constants or bodies went."""
+        base, found = self._base, dict[int, None]()
+        for operation in base.folded:
+            if operation.layer.id in self._changed or not stale.isdisjoint(operation.inputs):
+                found[operation.layer.id] = None
+                stale.update(operation.outputs)
+                self.constant.difference_update(operation.outputs)
+        for slot in stale:
+            found.update(dict.fromkeys(base.operations[index].layer.id for index in base.readers.get(slot, ())))
+        for index in base.holders:
+            operation = base.operations[index]
+            if any(self.programs[id(plan.program.graph)] is not plan.program for plan in operation.plans):
+                found[operation.layer.id] = None
+        used = (key for key in self._changed if key in base.used and self.graph.by_id[key].type not in NO_OPERATIONS)
+        found.update(dict.fromkeys(used))
+        return found
+
+    def _slot_of(self, source: Source | None) -> int:
+        """Return the slot of a value; what the program does not compute is compiled."""
+        assert source is not None
+        if (source.layer, source.output) not in self.slots:
+            self._make(source.layer)
+        return self.slots[source.layer, source.output]
+
+    def _make(self, key: int) -> None:
+        layer = self.graph.by_id[key]
+        if layer.type == "Constant":
+            value = arithmetic.narrowed_constant(constant_value(self.model, layer), self.rules)
+            self._new_slot(layer, 0, value, constant=True)
+            return
+        if key in self._made:
+            if self._made[key] is None:
+                raise ValueError("the change makes a circle")
+            return
+        self._made[key] = None
+        for source in self.graph.sources[key]:
+            if source is not None:
+                self._slot_of(source)
+        index = self._base.indices.get(key)
+        if layer.bodies and index is not None and key not in self._changed:
+            operation = self._base.operations[index]
+            operation = replace(operation, plans=tuple(map(self._with_program, operation.plans)))
+        else:
+            operation = self._operation(layer)
+        behind = max((self._place(slot)[0] for slot in operation.inputs), default=-1)
+        place = (index, 0) if index is not None else (behind, len(self._made))
+        self._places.update(dict.fromkeys(operation.outputs, place))
+        self._made[key] = place, operation
+
+    def _with_program(self, plan: LoopPlan | BranchPlan) -> LoopPlan | BranchPlan:
+        """Return a plan with the program that its body has now, without claims that the change may make wrong."""
+        program = self.programs[id(plan.program.graph)]
+        if isinstance(plan, BranchPlan):
+            return replace(plan, program=program)
+        return replace(plan, program=program, may_grow=True, fixed_condition=False, deciding=None)
+
+    def _place(self, slot: int) -> _Place:
+        return self._places.get(slot) or (self._base.computed_at.get(slot, -1), 0)
+
+    def _new_slot(self, layer: Layer, output: int, value: Value, *, constant: bool = False) -> int:
+        known = self._base.slots.get((layer.id, output))
+        return super()._new_slot(layer, output, value, constant=constant) if known is None else known
+
+    def _changed_program(self, made: Sequence[tuple[_Place, Operation]]) -> Program:
+        base = self._base
+        operations, code = list(base.operations), list(base.code)
+        added = list[tuple[_Place, Operation]]()
+        for place, operation in made:
+            if operation.layer.id in base.indices:
+                operations[place[0]], code[place[0]] = operation, step_of(operation)
+            else:
+                added.append((place, operation))
+        for (behind, _number), operation in sorted(added, key=itemgetter(0), reverse=True):
+            operations.insert(behind + 1, operation)
+            code.insert(behind + 1, step_of(operation))
+        if not all(self._place(slot) < place for place, operation in made for slot in operation.inputs):
+            operations = _sources_first(operations)
+            code = [step_of(operation) for operation in operations]
+        return replace(
+            base,
+            operations=tuple(operations),
+            folded=tuple(one for one in base.folded if one.layer.id not in self._made),
+            code=tuple(code),
+            straight=base.straight and not any(operation.kind is not OpKind.KERNEL for _place, operation in made),
+            template=tuple(self.template),
+            slots=self.slots,
+            results=tuple(self.slots[layer.id, 0] for layer in base.graph.results),
+            dead_after=(),
+            origin=None,
+        )
+
+
+def _sources_first(operations: Sequence[Operation]) -> list[Operation]:
+    """Return operations in an order in which each comes after those that it reads. ValueError for a circle."""
+    maker = {slot: index for index, operation in enumerate(operations) for slot in operation.outputs}
+    before = [{maker[slot] for slot in operation.inputs if slot in maker} for operation in operations]
+    behind: list[list[int]] = [[] for _ in operations]
+    for index, sources in enumerate(before):
+        for source in sources:
+            behind[source].append(index)
+    waiting = [len(sources) for sources in before]
+    ready, found = [index for index, count in enumerate(waiting) if not count], list[Operation]()
+    while ready:
+        index = heapq.heappop(ready)
+        found.append(operations[index])
+        for other in behind[index]:
+            waiting[other] -= 1
+            if not waiting[other]:
+                heapq.heappush(ready, other)
+    if len(found) < len(operations):
+        raise ValueError("the change makes a circle")
+    return found
 
 
 def _refusal(layer: Layer) -> Callable[..., Any]:
@@ -764,7 +941,7 @@ def _reads_before(graph: Graph, key: int, needed: set[int]) -> set[int]:
     }
 
 
-def _dead_after(operations: list[Operation], kept: set[int]) -> tuple[tuple[int, ...], ...]:
+def _dead_after(operations: list[Operation], kept: set[int]) -> tuple[Ints, ...]:
     last: dict[int, int] = {}
     for index, operation in enumerate(operations):
         for slot in (*operation.outputs, *operation.inputs):

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum, IntEnum, auto
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-import numpy as np
-
-from stepper.element_types import Array, read_only
+from stepper.element_types import Array, DType, Ints, read_only
 from stepper.engine.program import (
     BranchPlan,
     CompiledModel,
@@ -97,7 +94,7 @@ class Activation:
         self.code: tuple[Step, ...] | None = None
         self.entered = 0
         self.scans = list(scans)
-        self.casts: tuple[tuple[int, np.dtype[Any]], ...] = ()
+        self.casts: tuple[tuple[int, DType], ...] = ()
         self.decided: bool | None = None
         self.changed: frozenset[str] = frozenset()
 
@@ -330,9 +327,8 @@ def place(frames: Sequence[Frame], operation: Operation | None = None, *, iterat
     """Return the place of a run for messages: `model > Loop 'decoder' #17 > MatMul 'proj'`, or without iterations."""
     parts = ["model"]
     for frame in frames[1:]:
-        assert frame.activation is not None
-        layer = frame.activation.operation.layer
-        number = frame.activation.iteration
+        layer = frame.active.operation.layer
+        number = frame.active.iteration
         shown = f" #{number}" if iterations and layer.is_loop and number >= 0 else ""
         parts.append(f"{layer.type} '{layer.name}'{shown}")
     if operation is not None:
@@ -351,8 +347,7 @@ def error_place(frames: Sequence[Frame], operation: Operation | None, file: str)
 
 
 def _body_place(frame: Frame, file: str) -> BodyPlace:
-    assert frame.activation is not None, "only the model's own graph has none"
-    layer, number = frame.activation.operation.layer, frame.activation.iteration
+    layer, number = frame.active.operation.layer, frame.active.iteration
     role = next(body.role for body in layer.bodies if body.graph is frame.program.graph)
     return BodyPlace(_layer_place(layer, file), role, number if layer.is_loop and number >= 0 else None)
 
@@ -395,7 +390,7 @@ class Watcher(Protocol):
     """Looks on while a machine runs and may stop it; asked only about what it names, so that the rest costs nothing."""
 
     @property
-    def stops(self) -> Mapping[int, tuple[int, ...]]:
+    def stops(self) -> Mapping[int, Ints]:
         """By `id` of a program, ascending: the operations after which `after_operation` is asked.
 
         -1: after an iteration has got its inputs, and after a frame was opened (a loop's, without an iteration yet).
@@ -413,37 +408,6 @@ class Watcher(Protocol):
 
     def after_iteration(self, frame: Frame) -> bool:
         """Take note of a closed iteration of a loop. Return True to stop."""
-
-
-_NUMPY_FALSE: Final = np.False_
-"""What comparisons of numpy's scalars give where they do not hold; there is one such object."""
-
-
-@dataclass(frozen=True, slots=True)
-class ValueWatch:
-    """An iteration watch that has to be asked only where some values say so.
-
-    `read` gets the values in a tuple, in the order of `slots`, and after them the number of the iteration. The watch
-    need not be asked where that gives False, or what it gives is judged false; it is where either raises an exception.
-    """
-
-    ask: Callable[[Frame], bool]
-    read: Callable[[tuple[Any, ...]], object]
-    judged: Callable[[Any], bool]
-    slots: tuple[int, ...]
-
-    def is_due(self, frame: Frame) -> bool:
-        """Return True if it is to be asked about an iteration that was closed."""
-        assert frame.activation is not None
-        try:
-            value = self.read((*map(frame.values.__getitem__, self.slots), frame.activation.iteration))
-            return value is not _NUMPY_FALSE and value is not False and self.judged(value)
-        except Exception:  # it says itself what is wrong
-            return True
-
-    def __call__(self, frame: Frame, /) -> bool:
-        """Return True to stop; to be called after an iteration."""
-        return self.is_due(frame) and self.ask(frame)
 
 
 class Taps(NamedTuple):

@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import index as integer_of
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, SupportsIndex
+from typing import TYPE_CHECKING, Any, Final, SupportsIndex, TypeVar
 
 import numpy as np
 
 from stepper import element_types
-from stepper.arguments import LARGEST_SEED, mapping, whole_number
-from stepper.element_types import F32, STRING_DTYPE, Array, ElementType
+from stepper.argument_checks import LARGEST_SEED, mapping, whole_number
+from stepper.element_types import F32, STRING_DTYPE, Array, DType, ElementType, Shape
 from stepper.engine import arithmetic
 from stepper.engine.array_files import ReadProgress, StoredArray, member_of, read_array
 from stepper.engine.rules import Rules
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from stepper.engine.program import CompiledModel
 
 
+T = TypeVar("T")
+
 _MOST_INPUTS = 20  # in one message
 _LONGEST_INPUT = 200
 _PIECE = 2**20
@@ -52,12 +54,7 @@ def bind_inputs(model: ModelSource, given: Mapping[str | int, Any]) -> list[Arra
     or ambiguous, MissingInputs where there are too few, InputError for a value that does not fit.
     """
     parameters = opened(model).graph.parameters
-    found: dict[int, Any] = {}
-    for key, value in mapping("inputs", given).items():
-        position = position_of(parameters, key)
-        if position in found:
-            raise UsageError(f"input '{excerpt(str(key))}' is given twice, by two of its names")
-        found[position] = value
+    found = by_position(parameters, mapping("inputs", given))
     missing = [index for index in range(len(parameters)) if index not in found]
     if missing:
         facts = tuple(input_facts(parameters[index]) for index in missing)
@@ -125,17 +122,17 @@ def plain_key(parameters: tuple[Layer, ...], key: str) -> str:
     return number[1]
 
 
-def positions_of_keys(parameters: tuple[Layer, ...], keys: Iterable[str]) -> dict[int, str]:
-    """Return by position of the input the key of an archive that means it.
+def by_position(parameters: tuple[Layer, ...], given: Mapping[Any, T], *, is_archive: bool = False) -> dict[int, T]:
+    """Return by position of the input what is given by one of its names; the keys of an archive may only count.
 
     UsageError for a key that is unknown or ambiguous, and for two that mean the same input.
     """
-    found: dict[int, str] = {}
-    for key in keys:
-        position = position_of(parameters, plain_key(parameters, key))
+    found: dict[int, T] = {}
+    for key, value in given.items():
+        position = position_of(parameters, plain_key(parameters, key) if is_archive else key)
         if position in found:
             raise UsageError(f"input '{excerpt(str(key))}' is given twice, by two of its names")
-        found[position] = key
+        found[position] = value
     return found
 
 
@@ -191,7 +188,7 @@ def ensure_form(parameter: Layer, value: StoredArray) -> None:
         raise _unfit(parameter.name, value.dtype, element_type, "input")
 
 
-def ensure_shape(parameter: Layer, shape: tuple[int, ...]) -> None:
+def ensure_shape(parameter: Layer, shape: Shape) -> None:
     """Raise InputError for a shape that the parameter does not take."""
     if not parameter_shape(parameter).accepts(shape):
         declared = f"{parameter_type(parameter) or 'any type'}{parameter_shape(parameter)}"
@@ -211,20 +208,20 @@ def cast(name: str, array: Array, element_type: ElementType, what: str = "input"
         return array.astype(dtype)
 
 
-def _unfit(name: str, found: np.dtype[Any], element_type: ElementType, what: str) -> InputError:
+def _unfit(name: str, found: DType, element_type: ElementType, what: str) -> InputError:
     return InputError(
         f"{what} '{name}' is {element_types.name_of(found)}, expected {element_type}: "
         "converting it would lose values; convert it yourself if that is meant"
     )
 
 
-def _is_castable(found: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
+def _is_castable(found: DType, wanted: DType) -> bool:
     """Return True if some values of one type are values of the other."""
     is_text = found.kind == "U" and wanted == STRING_DTYPE
     return found == wanted or is_text or (_is_numeric(found) and _is_numeric(wanted))
 
 
-def _is_numeric(dtype: np.dtype[Any]) -> bool:
+def _is_numeric(dtype: DType) -> bool:
     """Return True if its values are numbers or booleans of an element type; of those that numpy lacks too."""
     if dtype.kind in "biuf":
         return True
@@ -234,13 +231,13 @@ def _is_numeric(dtype: np.dtype[Any]) -> bool:
 _NUMERIC: Final = frozenset(known.dtype for known in element_types.ELEMENT_TYPES.values() if known.dtype.names is None)
 
 
-def _survives(array: Array, dtype: np.dtype[Any]) -> bool:
+def _survives(array: Array, dtype: DType) -> bool:
     """Return True if every value is the same in the other type; a large tensor is looked at piece by piece."""
     flat = array.reshape(-1)
     return all(_all_survive(flat[begin : begin + _PIECE], dtype) for begin in range(0, flat.size, _PIECE))
 
 
-def _all_survive(array: Array, dtype: np.dtype[Any]) -> bool:
+def _all_survive(array: Array, dtype: DType) -> bool:
     """Return the way there and back tells, but for what wraps around."""
     if dtype == np.bool_ and array.dtype.kind in "iu":
         return bool(np.isin(array, (0, 1)).all())
@@ -288,7 +285,7 @@ def _is_settled(array: Array) -> bool:
 
 
 def value_of(
-    parameter: Layer, text: str, shape: tuple[int, ...] | None = None, reading: ReadProgress | None = None
+    parameter: Layer, text: str, shape: Shape | None = None, reading: ReadProgress | None = None
 ) -> Array | StoredArray:
     """Return the tensor that a SPEC means for a Parameter. UsageError or InputError with the parameter's name.
 
@@ -435,7 +432,7 @@ def _ensure_held(what: str, raw: Array, found: Array, type: str) -> None:
             raise UsageError(f"{what}: {number} is larger than {type} holds; write Infinity if that is meant")
 
 
-def _filled(parameter: Layer, kind: str, argument: str, shape: tuple[int, ...] | None) -> Array:
+def _filled(parameter: Layer, kind: str, argument: str, shape: Shape | None) -> Array:
     declared = parameter_shape(parameter)
     size = declared.static if shape is None else shape
     if size is None:
@@ -454,13 +451,13 @@ def _filled(parameter: Layer, kind: str, argument: str, shape: tuple[int, ...] |
         raise LimitReached(f"{_called(parameter)}: {memory_reason(error)}") from None
 
 
-def _ones(parameter: Layer, _argument: str, shape: tuple[int, ...], element_type: ElementType) -> Array:
+def _ones(parameter: Layer, _argument: str, shape: Shape, element_type: ElementType) -> Array:
     if element_type.dtype == STRING_DTYPE:
         raise UsageError(f"{_called(parameter)} is of type string, which has no ones")
     return np.ones(shape, element_type.dtype)
 
 
-def _random(parameter: Layer, argument: str, shape: tuple[int, ...], element_type: ElementType) -> Array:
+def _random(parameter: Layer, argument: str, shape: Shape, element_type: ElementType) -> Array:
     """Return floats from -1 to 1, integers from 0 to 9, booleans; the same for the same seed and name."""
     if not argument.isdecimal():
         raise UsageError(f"{_called(parameter)}: 'rand:{argument}' has no seed; write for example rand:0")
@@ -476,7 +473,7 @@ def _random(parameter: Layer, argument: str, shape: tuple[int, ...], element_typ
     return generator.integers(0, high, shape).astype(dtype)
 
 
-_FILLERS: Final[Mapping[str, Callable[[Layer, str, tuple[int, ...], ElementType], Array]]] = {
+_FILLERS: Final[Mapping[str, Callable[[Layer, str, Shape, ElementType], Array]]] = {
     "zeros": lambda _parameter, _argument, shape, element_type: np.zeros(shape, element_type.dtype),
     "ones": _ones,
     "rand": _random,

@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from stepper.element_types import LARGEST_RANK, Array, name_of
+from stepper.element_types import LARGEST_RANK, Array, DType, Indices, Ints, Shape, name_of
 from stepper.engine.rules import Rules
 from stepper.errors import KernelError, ModelError
 from stepper.ir.constants import constant_type, constant_value
 from stepper.ir.model import (
+    CURRENT_ITERATION,
+    EXECUTION_CONDITION,
     BackEdge,
     Body,
     Graph,
@@ -34,7 +36,6 @@ from stepper.ir.model import (
     parameter_shape,
     parameter_type,
 )
-from stepper.ir.xml import CURRENT_ITERATION, EXECUTION_CONDITION
 from stepper.ops.operands import LARGEST_TENSOR, ensure_allocatable, normalize_axis, shape_text
 from stepper.plain_values import storable
 from stepper.records import Record
@@ -146,7 +147,7 @@ def boundary(value: int, extent: int) -> int:
     return value if value >= 0 else extent + 1 + value
 
 
-def slice_walk(slicing: Slicing, shape: tuple[int, ...], rules: Rules, *, is_loop: bool) -> SliceWalk:
+def slice_walk(slicing: Slicing, shape: Shape, rules: Rules, *, is_loop: bool) -> SliceWalk:
     """Return the slices that an input of this shape gives (semantics 1.2 to 1.5, 3.9).
 
     `is_loop`: of a Loop, of which OpenVINO looks at neither start nor end; else of a TensorIterator.
@@ -259,14 +260,14 @@ def _single(value: Any, what: str) -> Any:
     return value.reshape(())[()]
 
 
-def undefined_last_value(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+def undefined_last_value(shape: Shape, dtype: DType) -> Array:
     """Return a last-value output that nothing gave after no iteration: zeros, unknown dimensions 0 (semantics 3.5)."""
     dims = [max(size, 0) for size in shape]
     ensure_allocatable(dims, dtype)
     return np.zeros(dims, dtype)
 
 
-def empty_concatenation(axis: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+def empty_concatenation(axis: int, shape: Shape, dtype: DType) -> Array:
     """Return a concatenated output after no iteration: size 0 along its axis (semantics 3.5).
 
     `shape` is what one piece would have, unknown dimensions negative; of a scalar piece the result has rank 1.
@@ -325,11 +326,6 @@ class OutputRole(StrEnum):
         """True if it says whether there is another iteration."""
         return self in (self.CONDITION, self.CONDITION_LAST_VALUE, self.CONDITION_CONCATENATED)
 
-    @property
-    def is_concatenated(self) -> bool:
-        """True if the values of all iterations are joined."""
-        return self in (self.CONCATENATED, self.CONDITION_CONCATENATED)
-
 
 class Roles(Record):
     """The inputs of a loop's port map by role; `merged_from` is Parameter id -> Result id of the back edge that counts.
@@ -341,7 +337,7 @@ class Roles(Record):
     merged: tuple[InputMapping, ...]
     invariant: tuple[InputMapping, ...]
     merged_from: dict[int, int]
-    current_iteration: tuple[int, ...]
+    current_iteration: Indices
     unfed: tuple[Layer, ...]
 
     @property
@@ -417,7 +413,7 @@ def roles_of(layer: Layer) -> Roles:
     )
 
 
-def _iteration_parameters(body: Body) -> tuple[int, ...]:
+def _iteration_parameters(body: Body) -> Ints:
     """Return the Parameters that get the iteration number: those marked, or (Loop-5, item 5) the one not mapped."""
     marked = [entry for entry in body.inputs if entry.purpose == CURRENT_ITERATION]
     for entry in marked:
@@ -482,7 +478,7 @@ class ControlOrigin(Record):
     layer: LayerSite
     output: int | None
     value: bool | int | float | None = None
-    shape: tuple[int, ...] | None = None
+    shape: Shape | None = None
 
 
 class Control(Record):
@@ -496,7 +492,7 @@ class Control(Record):
     trip_count: ControlOrigin | None = None
     condition: ControlOrigin | None = None
     goes_on: ControlOrigin | None = None
-    slices_of: tuple[int, ...] = ()
+    slices_of: Ints = ()
 
 
 def control(model: Model, graph: Graph, layer: Layer) -> Control:
@@ -516,13 +512,12 @@ def control(model: Model, graph: Graph, layer: Layer) -> Control:
 
 
 def _goes_on(model: Model, body: Body) -> ControlOrigin | None:
-    result = next((entry.result for entry in body.outputs if entry.purpose == EXECUTION_CONDITION), None)
-    layer = None if result is None else body.graph.by_id.get(result)
+    layer = None if body.condition is None else body.graph.by_id.get(body.condition)
     return None if layer is None else _origin(model, body.graph, layer, 0)
 
 
 def _origin(model: Model, graph: Graph, layer: Layer, index: int | None) -> ControlOrigin | None:
-    source = None if index is None or index >= len(layer.inputs) else graph.sources[layer.id][index]
+    source = graph.source(layer.id, index)
     if source is None:
         return None
     producer = graph.by_id[source.layer]
@@ -531,7 +526,7 @@ def _origin(model: Model, graph: Graph, layer: Layer, index: int | None) -> Cont
     return ControlOrigin(layer_site(producer, str(model.path)), output, value, shape)
 
 
-def _content(model: Model, layer: Layer) -> tuple[bool | int | float | None, tuple[int, ...] | None]:
+def _content(model: Model, layer: Layer) -> tuple[bool | int | float | None, Shape | None]:
     if layer.type != "Constant":
         return None, None
     try:
@@ -569,7 +564,7 @@ class Scan:
         self._ends: list[int] = []
         self._block_count = 0
         self._bytes = 0
-        self._first: tuple[int, ...] | None = None
+        self._first: Shape | None = None
         self._limit = LARGEST_TENSOR.get()
 
     def copy(self) -> Scan:
@@ -607,7 +602,7 @@ class Scan:
             self._close_block()
 
     @property
-    def first_shape(self) -> tuple[int, ...] | None:
+    def first_shape(self) -> Shape | None:
         """Return the shape of the first piece; None where there is none."""
         if self._first is None and self.length:
             self._first = self.piece(0).shape
@@ -658,7 +653,7 @@ class Scan:
         """Return the blocks of this copy, the pieces that still wait as the last one."""
         return [*self._blocks[: self._block_count], *([self._waiting] if self._waiting else [])]
 
-    def shape(self, axis: int) -> tuple[int, ...] | None:
+    def shape(self, axis: int) -> Shape | None:
         """Return the shape of the pieces joined along the axis; None where there is none, or they cannot be joined.
 
         Nothing is joined for it, and of a block of like pieces only one is looked at.
@@ -676,7 +671,7 @@ class Scan:
             total += count * shape[axis]
         return (*first[:axis], total, *first[axis + 1 :])
 
-    def _shapes(self) -> Iterator[tuple[int, tuple[int, ...]]]:
+    def _shapes(self) -> Iterator[tuple[int, Shape]]:
         """Yield how many pieces in a row have which shape; a scalar counts as [1]."""
         for part in self._parts():
             if type(part) is list:
@@ -718,7 +713,7 @@ class Scan:
             pieces = [np.atleast_1d(piece) for part in self._parts() for piece in part]
             return np.concatenate(_joinable(pieces, axis, slicing, rules, note), axis=axis)
         _check_lengths([first], axis, abs(slicing.stride), rules, note)
-        parts = [_stacked(part) if type(part) is list else part for part in self._parts()]
+        parts = [stack(part) if type(part) is list else part for part in self._parts()]
         stacked = in_axis_order(np.concatenate(parts), slicing)
         if first.ndim == 0:
             return np.ascontiguousarray(stacked)
@@ -734,12 +729,12 @@ def _stack(pieces: list[Any]) -> Array | None:
     try:
         if len(set(map(len if first.ndim else _SHAPE_OF, pieces))) > 1:
             return None
-        return _stacked(pieces)  # which looks at all dimensions but the first, and faster than can be done here
+        return stack(pieces)  # which looks at all dimensions but the first, and faster than can be done here
     except (TypeError, ValueError):
         return None
 
 
-def _stacked(pieces: list[Any]) -> Array:
+def stack(pieces: list[Any]) -> Array:
     """Pieces of one shape as one tensor, a new axis first; concatenate is several times as fast as stack."""
     first = pieces[0]
     if first.ndim == 0:
@@ -780,15 +775,15 @@ def _alone(piece: Any) -> Array:
     return found
 
 
-def _ensure_joins(shape: tuple[int, ...], first: tuple[int, ...], axis: int, size: int, iteration: int) -> None:
+def _ensure_joins(shape: Shape, first: Shape, axis: int, size: int, iteration: int) -> None:
     """Raise KernelError for a piece that can neither be joined to the first one nor be filled up."""
     if len(shape) == len(first) and (_beside(shape, axis) == _beside(first, axis) or shape[axis] == size):
         return
-    text = f"the piece of iteration {iteration} has shape {shape_text(shape)}"
-    raise KernelError(f"{text}, that of iteration 0 {shape_text(first)}: they cannot be joined")
+    text = f"the piece of iteration {iteration} has the shape {shape_text(shape)}"
+    raise KernelError(f"{text}, the piece of iteration 0 {shape_text(first)}: they cannot be joined")
 
 
-def _beside(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
+def _beside(shape: Shape, axis: int) -> Shape:
     return shape[:axis] + shape[axis + 1 :]
 
 

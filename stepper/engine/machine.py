@@ -23,7 +23,7 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 
 from stepper import element_types
-from stepper.arguments import instance, whole_number
+from stepper.argument_checks import instance, whole_number
 from stepper.element_types import Array
 from stepper.engine import arithmetic, transitions
 from stepper.engine.frames import (
@@ -236,14 +236,12 @@ class Machine:
         return EventKind.STOPPED if self._halts(frame, -1) else EventKind.BEGUN
 
     def _begin(self, frame: Frame) -> None:
-        assert frame.activation is not None
-        self._check_limit(frame.activation)
+        self._check_limit(frame.active)
         transitions.begin_iteration(frame)
 
     def _iterate(self, frame: Frame, every: Every) -> EventKind | None:
         """Run whole iterations of a body without nested graphs: one, or (without a watcher) as many as there are."""
-        activation = frame.activation
-        assert activation is not None
+        activation = frame.active
         watcher = self.watcher
         watch = watcher.iteration_watch(frame) if watcher is not None and watcher.watches_iterations else None
         cost, entered = len(frame.program.code) + 2, self.tick - _moves_made(frame)
@@ -474,8 +472,7 @@ class Machine:
 
     def _leave(self, frame: Frame) -> EventKind:
         """Hand the outputs of a loop or branch to the frame below."""
-        activation = frame.activation
-        assert activation is not None
+        activation = frame.active
         operation, outer = activation.operation, self.stack[-2]
 
         def note(text: str) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import numpy as np
 from msgspec.structs import replace
 
-from stepper.element_types import F32, Array
+from stepper.element_types import F32, Array, DType, Ints, Shape
 from stepper.errors import KernelError, UsageError
 from stepper.ir.model import Graph, Growth, Layer, Model, Source, growth_of, path_text
 from stepper.records import Immutable, Record
@@ -63,7 +63,7 @@ class LoopPlan(Immutable, Record):
     carried: tuple[tuple[int, int], ...]
     may_grow: bool
     invariant: tuple[InvariantInput, ...]
-    unfed: tuple[int, ...]
+    unfed: Ints
     current_iteration: tuple[tuple[int, Callable[[int], Value]], ...]
     trip_count: int | None
     condition: int | None
@@ -106,8 +106,8 @@ class Operation(Immutable, Record):
 
     layer: Layer
     kind: OpKind
-    inputs: tuple[int, ...]
-    outputs: tuple[int, ...]
+    inputs: Ints
+    outputs: Ints
     function: Callable[..., Any] | None = None
     several_outputs: bool = False
     floating: Callable[..., Any] | None = None
@@ -137,7 +137,7 @@ are not several); b and out are None. Not for the hot loop: function is None.
 """
 
 
-class Program(Immutable, Record, dict=True, weakref=True):
+class Program(Immutable, Record, eq=False, dict=True, weakref=True):
     """A compiled graph.
 
     `template` is what a frame's values begin as: constants and what follows from constants alone, else None.
@@ -154,9 +154,9 @@ class Program(Immutable, Record, dict=True, weakref=True):
     straight: bool
     template: tuple[Value, ...]
     slots: dict[tuple[int, int], int]
-    parameters: tuple[int, ...]
-    results: tuple[int, ...]
-    dead_after: tuple[tuple[int, ...], ...]
+    parameters: Ints
+    results: Ints
+    dead_after: tuple[Ints, ...]
     origin: tuple[Callable[[], CompiledModel], int] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -218,7 +218,7 @@ class Program(Immutable, Record, dict=True, weakref=True):
             values[operation.outputs[0]] = operation.function(values[operation.inputs[0]])
 
     @cached_property
-    def tables(self) -> tuple[tuple[int, tuple[int, ...]], ...]:
+    def tables(self) -> tuple[tuple[int, Ints], ...]:
         """The operations that convert a constant, each with its readers: none needs the whole, no halt is between."""
         found = []
         for index, operation in enumerate(self.operations):
@@ -241,7 +241,7 @@ class Program(Immutable, Record, dict=True, weakref=True):
         """Return the Parameter whose value is in this slot."""
         return self.graph.parameters[self.parameters.index(slot)]
 
-    def declared(self, result: int) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    def declared(self, result: int) -> tuple[Shape, DType]:
         """Return shape (-1: unknown) and type that the file declares for the Result in this slot."""
         layer = self.graph.results[self.results.index(result)]
         source = self.graph.sources[layer.id][0]
@@ -256,7 +256,7 @@ class Program(Immutable, Record, dict=True, weakref=True):
         return {slot: index for index, operation in enumerate(self.operations) for slot in operation.outputs}
 
     @cached_property
-    def readers(self) -> Mapping[int, tuple[int, ...]]:
+    def readers(self) -> Mapping[int, Ints]:
         """The operations, by index, that read the value of a slot, each once."""
         found: dict[int, list[int]] = {}
         for index, operation in enumerate(self.operations):
@@ -268,6 +268,22 @@ class Program(Immutable, Record, dict=True, weakref=True):
     def indices(self) -> Mapping[int, int]:
         """The index of the operation of a layer, by the id of the layer."""
         return {operation.layer.id: index for index, operation in enumerate(self.operations)}
+
+    @cached_property
+    def constant_slots(self) -> frozenset[int]:
+        """The slots of Constants, and of what was computed from them at compile time."""
+        own = (self.slots.get((layer.id, 0), -1) for layer in self.graph.layers if layer.type == "Constant")
+        return frozenset({*own}.union(*(operation.outputs for operation in self.folded)) - {-1})
+
+    @cached_property
+    def used(self) -> frozenset[int]:
+        """The ids of the layers that have a slot; the others are dead code."""
+        return frozenset(layer for layer, _output in self.slots)
+
+    @cached_property
+    def holders(self) -> Ints:
+        """The indices of the operations with bodies."""
+        return tuple(index for index, operation in enumerate(self.operations) if operation.plans)
 
     @cached_property
     def producers(self) -> Mapping[int, tuple[Layer, int]]:
@@ -404,7 +420,7 @@ def _spares(convert: Operation, table: Value, reader: Operation) -> bool:
     return isinstance(reader.function, ProductByBlocks) and reader.inputs[1] == slot and reader.inputs[0] != slot
 
 
-def _keeps_zero(convert: Operation, dtype: np.dtype[Any]) -> bool:
+def _keeps_zero(convert: Operation, dtype: DType) -> bool:
     """Return True if 0 becomes 0, which a Gather gives for an index outside; it does not in nf4, for one."""
     assert convert.function is not None
     return not np.any(convert.function(np.zeros(1, dtype)))
@@ -466,7 +482,7 @@ def execute_freeing(steps: Iterator[Step], values: list[Value], dead: Iterator[S
             values[slot] = None
 
 
-def execute_any(function: Callable[..., Any], slots: tuple[tuple[int, ...], Any], values: list[Value]) -> None:
+def execute_any(function: Callable[..., Any], slots: tuple[Ints, Any], values: list[Value]) -> None:
     """Run a step that has neither one nor two inputs, or several outputs; `slots` is its `a`."""
     inputs, outputs = slots
     result = function(*[values[slot] for slot in inputs])

@@ -6,13 +6,13 @@ Source: semantics, section 11.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from typing import NamedTuple
 
 from msgspec import Struct, field
 
-from stepper.arguments import text
+from stepper.argument_checks import text
 from stepper.errors import ArgumentTypeError, UsageError
 
 
@@ -46,6 +46,14 @@ class Note(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.place}: {self.text}"
+
+
+def note_lines(notes: Iterable[Note]) -> list[str]:
+    """Return a line for each text, with the first of its places and how many more there are."""
+    places: dict[str, list[str]] = {}
+    for note in notes:
+        places.setdefault(note.text, []).append(note.place)
+    return [f"{first}{f' and {len(more):,} more' if more else ''}: {text}" for text, (first, *more) in places.items()]
 
 
 class Notes(Struct):

@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from stepper.arguments import mapping
+from stepper.argument_checks import mapping
 from stepper.element_types import Array, ElementType, have_same_bits
 from stepper.engine import inputs
 from stepper.engine.array_files import StoredArray
@@ -253,10 +253,7 @@ def over_calls(
     arrays: dict[int, Array] = {}
     counts: dict[int, int] = {}
     parts: list[CallParts] = []
-    for key, value in mapping("calls", calls).items():
-        position = inputs.position_of(parameters, key)
-        if position in counts:
-            raise UsageError(f"calls give input '{key}' twice, by two of its names")
+    for position, value in inputs.by_position(parameters, mapping("calls", calls)).items():
         given = value if isinstance(value, PartsOfCalls) else PartsOfCalls(value)
         if isinstance(given.arrays, list | tuple) and (position in begins or _are_equal(given.arrays)):
             counts[position], arrays[position] = len(given.arrays), given.arrays[0]
@@ -518,7 +515,7 @@ def outline(model: Model) -> Outline:
             )
             for path, layer in unsupported_layers(model)
         ),
-        departures=tuple(departures(_use(layer) for _, graph in model.graphs() for layer in graph.layers)),
+        departures=tuple(departures(use_of(layer) for _, graph in model.graphs() for layer in graph.layers)),
         variables=tuple(
             TensorOutline(facts.name, (), facts.type or "any", facts.shape)
             for facts in (variable.facts for variable in variables_of(model))
@@ -527,7 +524,8 @@ def outline(model: Model) -> Outline:
     )
 
 
-def _use(layer: Layer) -> Use:
+def use_of(layer: Layer) -> Use:
+    """Return an operation as a model uses it."""
     ports = (*layer.inputs[:1], *layer.outputs)
     if layer.type in ("Convert", "ConvertLike"):  # known by what they make
         ports = layer.outputs

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from stepper.element_types import name_of
+from stepper.element_types import DType, name_of
 from stepper.engine import loops
 from stepper.engine.frames import Activation, Constants, Frame, Phase, Slices
 from stepper.engine.loops import ConcatenatedOutput, EndReason, LastValueOutput, Scan, in_axis_order
@@ -31,14 +31,13 @@ CONSTANTS: Final = "constants"
 
 def executed(frame: Frame) -> int:
     """Return the number of iterations that a loop has run when the one under way is closed."""
-    assert frame.activation is not None
-    return frame.activation.iteration + 1
+    return frame.active.iteration + 1
 
 
 def set_trip_count(frame: Frame, count: int | None) -> None:
     """Let the loop of a frame run at most so many iterations in all, None: any number; not fewer than it has run."""
-    activation = frame.activation
-    assert activation is not None and (count is None or count >= executed(frame))
+    activation = frame.active
+    assert count is None or count >= executed(frame)
     activation.limit = count
     activation.changed |= {TRIP_COUNT}
     _go_on_or_end(frame)
@@ -46,8 +45,7 @@ def set_trip_count(frame: Frame, count: int | None) -> None:
 
 def set_condition(frame: Frame, *, holds: bool) -> None:
     """Let the loop of a frame go on or end: after the iteration under way, whatever its body says, or at once."""
-    activation = frame.activation
-    assert activation is not None
+    activation = frame.active
     activation.changed |= {CONDITION}
     if frame.phase is Phase.RUNNING:
         activation.decided = holds
@@ -60,8 +58,7 @@ def _go_on_or_end(frame: Frame) -> None:
     """Between two iterations: whether there is another, by limit and condition as they are now."""
     if frame.phase is Phase.RUNNING:
         return
-    activation = frame.activation
-    assert activation is not None
+    activation = frame.active
     activation.ended = _end(activation)
     frame.phase = Phase.BETWEEN if activation.ended is None else Phase.LEAVING
 
@@ -320,7 +317,7 @@ def _settle(activation: Activation, plan: LoopPlan, frame: Frame) -> None:
         activation.code = plan.program.specialised(values, frame.code)
 
 
-def _casts(plan: LoopPlan, values: list[Value]) -> tuple[tuple[int, np.dtype[Any]], ...]:
+def _casts(plan: LoopPlan, values: list[Value]) -> tuple[tuple[int, DType], ...]:
     """Parameters that a back edge gives another type than their initial value has, which they keep."""
     found = []
     for entry in plan.merged:
@@ -364,8 +361,7 @@ def enter_branch(operation: Operation, outer: list[Value], rules: Rules) -> Fram
 
 def outputs(frame: Frame, rules: Rules, note: Note) -> dict[int, Value]:
     """Return the outer layer's outputs by index, as they are if the loop ends with what it has done so far."""
-    activation = frame.activation
-    assert activation is not None
+    activation = frame.active
     plan = activation.plan
     if isinstance(plan, BranchPlan):
         return {output: frame.values[slot] for output, slot in plan.outputs}
@@ -407,7 +403,7 @@ def concatenated_output(plan: LoopPlan, entry: ConcatenatedOutput, scan: Scan, r
         return loops.empty_concatenation(entry.slicing.axis, shape, dtype)
     where = f"output {entry.output} (line {entry.line})"
     if not is_joined(plan, entry, scan):
-        note(f"{where}: what the calls gave differs in shape and cannot be joined: it is that of the last call")
+        note(f"{where}: the shapes of the calls differ and cannot be joined: this is the value of the last call")
         return scan.piece(scan.length - 1)
     if plan.is_over_calls:
         return scan.concatenated(entry.slicing, Rules.SPEC, lambda _text: None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from enum import StrEnum
-from functools import partial
+from functools import cache, partial
 from os import PathLike
 from typing import Any, Final, TypeVar
 
@@ -14,12 +14,13 @@ from msgspec.structs import replace
 from stepper.debug.debugger import Debugger
 from stepper.debug.loop_limits import ConditionLimit
 from stepper.debug.reference_values import ReferenceValues
-from stepper.debug.story.facts import Story
+from stepper.debug.story.story_facts import Story
 from stepper.engine.machine import Machine
 from stepper.engine.program import Partner, default_partner
 from stepper.errors import OutputError, StepperError, UsageError
 from stepper.export.drawing.explain import story_drawing, story_figure
 from stepper.export.drawing.styles import POINTS
+from stepper.export.figure_views import model_figure, observed_run, ports_figure, rolled_figure, unrolled_figure
 from stepper.export.figures.builder import legend_of
 from stepper.export.figures.content import FigureContent
 from stepper.export.figures.loop_facts import differences_within, loop_facts
@@ -28,6 +29,7 @@ from stepper.export.figures.loop_trace import (
     WHOLE,
     LoopPath,
     LoopTrace,
+    Numbers,
     Tracer,
     find_loop,
     loops_of,
@@ -44,16 +46,24 @@ from stepper.export.options import (
     TimeDirection,
     ValueDetail,
 )
-from stepper.export.parting import Numbers, RunDifferences, compare_runs, compared_with, graphs_within
+from stepper.export.parting import RunDifferences, compare_runs, compared_with, graphs_within
 from stepper.export.parts import prepared, usual_view, zoomed
-from stepper.export.picture import FigureRequest, FileContent, Picture, unheard, writer_of
-from stepper.export.places import USUAL_HOPS, Zoom, smaller_parts, zoom_around, zoom_named
+from stepper.export.picture import (
+    USUAL_HOPS,
+    FigureRequest,
+    FileContent,
+    Picture,
+    Zoom,
+    smaller_parts,
+    unheard,
+    writer_of,
+    zoom_around,
+    zoom_named,
+)
 from stepper.export.stepping import steps_of
-from stepper.export.textbook.lanes import textbook
+from stepper.export.textbook.lanes import Textbook
 from stepper.export.textbook.page import MOST_SHOWN, ends_of, textbook_page
-from stepper.export.views.static import model_figure, observed_run, ports_figure, rolled_figure
-from stepper.export.views.unrolled import unrolled_figure
-from stepper.files.kinds import ARRAYS, FigureFormat, FormatSubject
+from stepper.files.file_kinds import ARRAYS, FigureFormat, FormatSubject
 from stepper.files.output import OutputFile, writing_all
 from stepper.ir.model import Model
 from stepper.ir.reader import ModelSource, opened
@@ -62,6 +72,8 @@ from stepper.recording.origin import Iterations
 from stepper.wording import counted
 
 S = TypeVar("S", bound=StrEnum)
+RunMaker = Callable[[], Machine]
+"""What makes a run of a model at its beginning."""
 
 MOST_STEPS: Final = 500
 """Iterations of which a body is drawn step by step at most."""
@@ -73,9 +85,7 @@ MANY: Final = 200
 """Iterations above which a drawing is warned about."""
 
 
-def export(
-    model: Model, machine: Callable[[], Machine] | None, request: FigureRequest, format: FigureFormat
-) -> FileContent:
+def export(model: Model, machine: RunMaker | None, request: FigureRequest, format: FigureFormat) -> FileContent:
     """Return the content of the file; options that are not set take the defaults of the format.
 
     `machine` makes a run of this model at its beginning (None: there are no inputs). Raise UsageError where the request
@@ -123,7 +133,7 @@ def save(written: FileContent, target: OutputFile) -> None:
         write_arrays(archive, written.arrays)
 
 
-def picture(model: Model, machine: Callable[[], Machine] | None, request: FigureRequest) -> Picture:
+def picture(model: Model, machine: RunMaker | None, request: FigureRequest) -> Picture:
     """Return the figure of a request; `machine` makes a run of this model at its beginning (None: without inputs)."""
     asked, zoom = request, request.zoom
     if zoom is not None:
@@ -137,12 +147,12 @@ def picture(model: Model, machine: Callable[[], Machine] | None, request: Figure
     may_turn = (
         request.direction is None and request.preset is Preset.DOCS and zoom is None and view is FigureView.UNROLLED
     )
-    request = _on_page(replace(request, view=view, content=content, warn=_WarnedOnce(request.warn)))
+    request = _on_page(replace(request, view=view, content=content, warn=_once(request.warn)))
     request = compared(model, machine, request)
     if machine is not None and view in (FigureView.MODEL, FigureView.ROLLED):
-        seen = observed_run(machine())
-        sizes = seen.sizes if request.beside is None else {}  # another run may have others
-        request = replace(request, content=replace(request.content, never_begun=seen.never_begun, sizes=sizes))
+        never_begun, sizes = observed_run(machine())
+        sizes = sizes if request.beside is None else {}  # another run may have others
+        request = replace(request, content=replace(request.content, never_begun=never_begun, sizes=sizes))
 
     def make(content: FigureContent, request: FigureRequest = request, zoom: Zoom | None = zoom) -> Picture:
         asked = replace(request, content=content)
@@ -172,6 +182,11 @@ def picture(model: Model, machine: Callable[[], Machine] | None, request: Figure
 _Making = Callable[..., Picture]
 
 
+def _once(warn: Callable[[str], None]) -> Callable[[str], None]:
+    """Warn of each thing once, however often a figure is made until it fits; what drops warnings stays as it is."""
+    return warn if warn is unheard else cache(warn)
+
+
 def _smaller_part(make: _Making, request: FigureRequest, zoom: Zoom | None) -> Picture | None:
     """Return a part of a figure with fewer neighbours that has room; None where there is none."""
     of_two_runs = request.content.differences is not None
@@ -185,7 +200,7 @@ def _smaller_part(make: _Making, request: FigureRequest, zoom: Zoom | None) -> P
 
 
 def _around_parting(
-    model: Model, machine: Callable[[], Machine] | None, asked: FigureRequest, found: RunDifferences | None
+    model: Model, machine: RunMaker | None, asked: FigureRequest, found: RunDifferences | None
 ) -> Picture | None:
     """Return what is around the first difference of two runs, or the body where they do not part; None for a part."""
     if found is None or asked.zoom is not None:
@@ -211,19 +226,6 @@ def _turned(make: _Making, request: FigureRequest) -> Picture:
     return found
 
 
-class _WarnedOnce:
-    """A function that warns of each thing once, however often a figure is made until it fits; it can be pickled."""
-
-    def __init__(self, warn: Callable[[str], None]) -> None:
-        self._warn = warn
-        self._told: set[str] = set()
-
-    def __call__(self, sentence: str) -> None:
-        if sentence not in self._told:
-            self._told.add(sentence)
-            self._warn(sentence)
-
-
 def _on_page(request: FigureRequest) -> FigureRequest:
     """Return the request with what its preset means for what is not said."""
     if request.preset is Preset.SLIDE and request.width is not None:
@@ -241,15 +243,14 @@ def _on_page(request: FigureRequest) -> FigureRequest:
 
 def _told(found: Picture, request: FigureRequest) -> Picture:
     """Return a picture with the title, the caption and the legend of a request."""
-    title = found.figure.title if request.title is None else request.title
-    texts = (found.figure.description,) if request.caption is None else (request.caption, found.figure.description)
-    said = " ".join(texts)
-    page = None
-    if found.page is not None:
-        told = " ".join(filter(None, (request.caption, found.page.description)))
-        page = replace(found.page, title=title, description=told)
-    legend = legend_of(found.figure) if request.legend else ()
-    return replace(found, figure=replace(found.figure, title=title, description=said, legend=legend), page=page)
+    figure, page = found.figure, found.page
+    title = figure.title if request.title is None else request.title
+    if page is not None:
+        told = " ".join(filter(None, (request.caption, page.description)))
+        page = replace(page, title=title, description=told)
+    said = figure.description if request.caption is None else f"{request.caption} {figure.description}"
+    legend = legend_of(figure) if request.legend else ()
+    return replace(found, figure=replace(figure, title=title, description=said, legend=legend), page=page)
 
 
 def _check_content(model: Model, request: FigureRequest, view: FigureView) -> None:
@@ -261,7 +262,7 @@ def _check_content(model: Model, request: FigureRequest, view: FigureView) -> No
         raise UsageError(f"--blocks once is for --view model and --view rolled, not for {what}")
 
 
-def _picture(model: Model, machine: Callable[[], Machine] | None, request: FigureRequest) -> Picture:
+def _picture(model: Model, machine: RunMaker | None, request: FigureRequest) -> Picture:
     view = request.view
     if view is FigureView.MODEL:
         return Picture(model_figure(model, request.content), request)
@@ -273,7 +274,7 @@ def _picture(model: Model, machine: Callable[[], Machine] | None, request: Figur
         figure = rolled_figure(model, loop, request.content)
         if not request.in_steps or machine is None:
             return Picture(figure, request, loop)
-        trace = _trace(machine(), loop, around, replace(request, most_shown=MOST_STEPS))
+        trace = _trace(machine(), loop, around, replace(request, most_shown=MOST_STEPS, direction=TimeDirection.DOWN))
         figure = figure if trace.count else ports_figure(model, loop, request.content, trace)
         return Picture(figure, request, loop, trace)
     if view is FigureView.PORTS:
@@ -282,34 +283,39 @@ def _picture(model: Model, machine: Callable[[], Machine] | None, request: Figur
         raise UsageError(
             "an unrolled trace needs a run, and a run needs inputs: --inputs FILE.npz or --input NAME=SPEC"
         )
-    if request.direction is TimeDirection.RIGHT:
-        return _textbook(model, machine(), loop, around, request)
+    is_below = request.direction is not TimeDirection.RIGHT
     trace = _trace(machine(), loop, around, request, MOST_BELOW if request.in_steps else None)
-    if len(trace.iterations) > MANY and request.most_shown is None:
+    if is_below and len(trace.iterations) > MANY and request.most_shown is None:
         request.warn(f"drawing {len(trace.iterations):,} iterations; --iters 0:3,-1 shows the first and the last")
     facts = loop_facts(model, loop.outer, loop.layer, trace.condition_limit)
-    return Picture(unrolled_figure(trace, request.content, facts), request, loop, trace)
+    made = Picture(unrolled_figure(trace, request.content, facts), request, loop, trace)
+    return made if is_below or not trace.count else _textbook(model, made, trace, facts)
 
 
 def _trace(
     machine: Machine,
     loop: LoopPath,
-    around: tuple[int, ...],
+    around: Numbers,
     request: FigureRequest,
     most: int | None = None,
 ) -> LoopTrace:
     """Return the run of a loop with the iterations that are to be shown. Raise UsageError for more than `most`."""
     wanted = None if request.iterations is None else Iterations.parse(request.iterations)
-    more = "--iters : shows all"
-    if request.most_shown is not None:
+    values, more = request.content.values, "--iters : shows all"
+    if request.direction is TimeDirection.RIGHT:  # the textbook's figure, of the first and the last ones
+        ends = f"0:{MOST_SHOWN},-{MOST_SHOWN}:"
+        if wanted is not None:
+            ends = "" if wanted.everything else f"{ends},{request.iterations}"
+        wanted, values, most = Iterations.parse(ends), ValueDetail.THUMBNAILS, MOST_BELOW + 2 * MOST_SHOWN
+    elif request.most_shown is not None:
         most = min(request.most_shown, max(WHOLE, MOST_VALUES // len(loop.body.graph.layers)))
         tail = min(most // 4, 10)
         wanted = wanted or Iterations.parse(f"0:{most - tail},-{tail}:")
         more = f"--iters shows others, {most:,} at most"
-    trace = Tracer(machine, loop, around, wanted, request.content.values, most).trace()
+    trace = Tracer(machine, loop, around, wanted, values, most).trace()
     if trace.failed:
         request.warn(trace.ended)
-    if request.iterations is None and trace.left_out:
+    if request.iterations is None and trace.left_out and request.direction is not TimeDirection.RIGHT:
         request.warn(f"showing {len(trace.iterations)} of {trace.count:,} iterations; {more}")
     return trace
 
@@ -327,13 +333,13 @@ def _condition_limits(model: Model) -> Mapping[tuple[int, int], ConditionLimit]:
         return {}
 
 
-def _story(model: Model, machine: Callable[[], Machine] | None, request: FigureRequest) -> Picture:
+def _story(model: Model, machine: RunMaker | None, request: FigureRequest) -> Picture:
     """Return why a value is what it is, or why a loop ended, after a run to the end (or to where it fails)."""
     if machine is None:
-        raise UsageError("a story needs a run, and a run needs inputs: --inputs FILE.npz or --input NAME=SPEC")
+        raise UsageError("--view story needs a run, and a run needs inputs: --inputs FILE.npz or --input NAME=SPEC")
     question = (request.why or "").strip()
     if not question:
-        raise UsageError("a story is of a value or of the end of a loop: --why ADDRESS, or --why end")
+        raise UsageError("--view story explains a value or the end of a loop: --why ADDRESS, or --why end")
     debugger = Debugger.of(machine(), ())
     try:
         debugger.last()
@@ -351,34 +357,21 @@ def picture_of_story(story: Story, model: Model, request: FigureRequest) -> Pict
     return Picture(story_figure(story, name, notes), request, page=page, story=story)
 
 
-def _textbook(
-    model: Model, machine: Machine, loop: LoopPath, around: tuple[int, ...], request: FigureRequest
-) -> Picture:
-    """Return the textbook's figure of a run; other formats than drawings have the iterations one below the other."""
+def _textbook(model: Model, made: Picture, trace: LoopTrace, facts: tuple[str, ...]) -> Picture:
+    """Return a run with the textbook's figure; other formats than drawings have the iterations one below the other."""
+    request = made.request
     wanted = None if request.iterations is None else Iterations.parse(request.iterations)
-    ends = f"0:{MOST_SHOWN},-{MOST_SHOWN}:"
-    if wanted is not None:
-        ends = "" if wanted.everything else f"{ends},{request.iterations}"
-    most = MOST_BELOW + 2 * MOST_SHOWN
-    kept = Iterations.parse(ends)
-    trace = Tracer(machine, loop, around, kept, ValueDetail.THUMBNAILS, most).trace()
-    if trace.failed:
-        request.warn(trace.ended)
-    facts = loop_facts(model, loop.outer, loop.layer, trace.condition_limit)
-    made = Picture(unrolled_figure(trace, request.content, facts), request, loop, trace)
-    if not trace.count:
-        return made
     told = "; ".join((trace.ended, *facts))
-    text = f"A run of {loop.title}, {counted(trace.count, 'iteration')} side by side: {told}."
+    text = f"A run of {trace.loop.title}, {counted(trace.count, 'iteration')} side by side: {told}."
     room = room_of(request)
     width = None if room is None else room.width * POINTS
-    page, times = textbook_page(textbook(trace, model), request, text, _ends(wanted, trace), width)
+    page, times = textbook_page(Textbook(trace, model), request, text, _ends(wanted, trace), width)
     return replace(made, page=page, times=times)
 
 
 def _ends(wanted: Iterations | None, trace: LoopTrace) -> tuple[int, int] | None:
     """Return how many of the first and of the last iterations are wanted. Raise UsageError for others."""
-    if wanted is None or not trace.count:
+    if wanted is None:
         return None
     found = ends_of([one.number for one in trace.iterations if wanted.includes(one.number, trace.count)], trace.count)
     if found is None:
@@ -448,7 +441,7 @@ def draw(
         return Machine(compile_model(model, partner=partner), bind_inputs(model, inputs or {}))
 
     def beside(run: Machine) -> ReferenceValues:
-        from stepper.compare.references.opening import debug_reference  # loads what compares
+        from stepper.compare.references.reference_opening import debug_reference  # loads what compares
 
         given = bind_inputs(model, inputs or {})
         return debug_reference(str(diff), run, given, None, str(model.path), partner, option="diff")
@@ -512,25 +505,29 @@ def _of(kind: type[S], word: S | str) -> S:
 _FITTING = (FigureView.MODEL, FigureView.ROLLED, FigureView.UNROLLED)
 
 
-def compared(model: Model, machine: Callable[[], Machine] | None, request: FigureRequest) -> FigureRequest:
+def compared(model: Model, machine: RunMaker | None, request: FigureRequest) -> FigureRequest:
     """Return the request with the differences of the run from the one that is asked for beside it, if any is.
 
     Raise UsageError for a view that shows none.
     """
     if request.beside is None:
         return request
-    _refuse(request)
+    if request.view not in _FITTING:
+        raise UsageError(f"--diff colours the views {', '.join(_FITTING)}; --view {request.view} shows no values")
+    if request.direction is TimeDirection.RIGHT:
+        raise UsageError("--diff draws iterations one below the other; leave --direction right and its presets out")
+    if request.in_steps:
+        raise UsageError("--diff draws one figure of two runs; leave --frames and --animate out")
     if machine is None:
         raise UsageError("--diff compares a run, and a run needs inputs: --inputs FILE.npz or --input NAME=SPEC")
     run = machine()
     reference = request.beside(run)
     found = compare_runs(run, reference, lambda _numbers: False)
     if request.view is FigureView.UNROLLED:
-        request = _with_place(model, request, found)
-        name, around = split_activation(request.loop)
-        loop = find_loop(model, name)
-        count = found.counts.get((id(loop.body.graph), around), 0)
-        wanted = Iterations.parse(request.iterations or "")
+        loop, around, iterations = _parting_run(model, request, found)
+        address = loop.address + "".join(f"@{number}" for number in around)
+        request = replace(request, loop=address, iterations=iterations)
+        count, wanted = found.counts.get((id(loop.body.graph), around), 0), Iterations.parse(iterations)
 
         def is_shown(numbers: Numbers) -> bool:
             return bool(numbers) and numbers[:-1] == around and wanted.includes(numbers[-1], count)
@@ -542,43 +539,20 @@ def compared(model: Model, machine: Callable[[], Machine] | None, request: Figur
     return replace(request, content=replace(request.content, differences=found))
 
 
-def _with_place(model: Model, request: FigureRequest, found: RunDifferences) -> FigureRequest:
-    """Return the request with the run of the loop, and its iterations, in which the two part, where none is named."""
-    loop, first = _loop(model, request, found), found.first
+def _parting_run(model: Model, request: FigureRequest, found: RunDifferences) -> tuple[LoopPath, Numbers, str]:
+    """Return the run of a loop, and its iterations, in which the two part, where none is named."""
+    name, around = split_activation(request.loop)
+    first, iterations = found.first, request.iterations
+    inside = () if name is not None or first is None else loops_of(model)  # else it is the one in which the two part
+    parting = [one for one in inside if one.layer.is_loop and first and first.value[0] in graphs_within(one.layer)]
+    loop = parting[-1] if parting else find_loop(model, name)
     loops_around = sum(layer.is_loop for layer in loop.around)
-    _, around = split_activation(request.loop)
     is_inside = first is not None and first.value[0] in graphs_within(loop.layer)
     if len(around) < loops_around:
-        given = first.numbers[:loops_around] if first is not None and is_inside else (0,) * loops_around
-        around = given
-    request = replace(request, loop=loop.address + "".join(f"@{number}" for number in around))
-    if request.iterations is not None:
-        return request
-    count = found.counts.get((id(loop.body.graph), around), 0)
-    if count <= WHOLE:
-        return replace(request, iterations="")
-    if first is None or not is_inside or first.numbers[:loops_around] != around:
-        return replace(request, iterations=ELIDED)
-    place = first.numbers[loops_around]
-    return replace(request, iterations=f"0,{max(place - 1, 0)}:{place + 2},-1")
-
-
-def _loop(model: Model, request: FigureRequest, found: RunDifferences) -> LoopPath:
-    """Return the loop that is named, else the one in which the two part, else the only one."""
-    name = split_activation(request.loop)[0]
-    if name is None and found.first is not None:
-        inside = [
-            loop for loop in loops_of(model) if loop.layer.is_loop and found.first.value[0] in graphs_within(loop.layer)
-        ]
-        if inside:
-            return inside[-1]
-    return find_loop(model, name)
-
-
-def _refuse(request: FigureRequest) -> None:
-    if request.view not in _FITTING:
-        raise UsageError(f"--diff colours the views {', '.join(_FITTING)}; --view {request.view} shows no values")
-    if request.direction is TimeDirection.RIGHT:
-        raise UsageError("--diff draws iterations one below the other; leave --direction right and its presets out")
-    if request.in_steps:
-        raise UsageError("--diff draws one figure of two runs; leave --frames and --animate out")
+        around = first.numbers[:loops_around] if first is not None and is_inside else (0,) * loops_around
+    if iterations is None:
+        iterations = "" if found.counts.get((id(loop.body.graph), around), 0) <= WHOLE else ELIDED
+        if iterations and first is not None and is_inside and first.numbers[:loops_around] == around:
+            place = first.numbers[loops_around]
+            iterations = f"0,{max(place - 1, 0)}:{place + 2},-1"
+    return loop, around, iterations

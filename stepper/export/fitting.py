@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from typing import Any, Final, NamedTuple
 
@@ -18,6 +18,7 @@ from stepper.export.figures.content import FigureContent
 from stepper.export.figures.drawn_graph import shortened
 from stepper.export.figures.figure import (
     BACKWARD,
+    CUTS,
     Arrangement,
     Cluster,
     EdgeKind,
@@ -95,10 +96,10 @@ class _Form(NamedTuple):
         """The parts that are not drawn, in words."""
         parts = {
             "names of operations": self.names,
-            "what is outside of the loop": self.outside,
+            "operations outside the loop": self.outside,
             f"Parameters and Results but for the first {self.entries} each": self.entries is None,
             "boxes of Parameters and Results, but for one where they lead to the same": not self.joined,
-            "what frames say below their names": self.framed,
+            "text below the names of frames": self.framed,
             "torn edges where the rest was cut off": self.cuts,
             "the legend": self.legend,
             "when the loop starts and ends, in words": self.facts,
@@ -119,49 +120,54 @@ _INSIDE: Final = ("bodies deeper than {} inside of their operations", "bodies in
 
 
 _NARROWEST: Final = _Form(58, 12, False)
-_NARROW: Final = ((110, 20), (90, 16), (70, 13), (58, 12))
+_NARROW: Final = "110x20 90x16 70x13 58x12"
 
 
-def _sizes(*sizes: tuple[int, int], **options: Any) -> list[_Form]:
-    return [_Form(line, label, **options) for line, label in sizes]
+def _forms(sizes: str, **options: Any) -> Iterator[_Form]:
+    """Yield forms of sizes such as `170x28`: pixels of a line, letters of a label."""
+    for size in sizes.split():
+        line, label = size.split("x")
+        yield _Form(int(line), int(label), **options)
+
+
+def _forms_of_lists(*, is_cell: bool) -> Iterator[_Form]:
+    yield from _forms("170x28 130x18 110x15 90x13", below=True)
+    for most in (None, *range(6, 0, -1)):
+        yield from _forms("130x18", legend=False, entries=most)
+    for most in (None, *range(10, 2, -1)):
+        yield from _forms("170x28", legend=False, below=True, entries=most)
+    yield from _forms("110x15 90x13", below=True, legend=False)
+    for size, below, most in product(("170x28", "90x13"), (False, True), (None, 4, 2, 1)) if is_cell else ():
+        yield from _forms(size, legend=False, facts=False, below=below, entries=most)
 
 
 def forms_for(picture: Picture, content: FigureContent) -> Iterator[_Form]:
     """Yield the forms of a picture, the widest first: facts are left out at last, where the body is one box."""
     request, is_slide = picture.request, picture.request.preset is Preset.SLIDE
     is_part = request.zoom is not None and request.zoom.end is None
-    yield from _sizes((170, 28), (130, 24), (110, 20))
+    yield from _forms("170x28 130x24 110x20")
     if content.cell or picture.figure.arrangement is Arrangement.PORT_LISTS:
-        yield from _sizes((170, 28), (130, 18), (110, 15), (90, 13), below=True)
-        yield from (_Form(130, 18, legend=False, entries=most) for most in (None, *range(6, 0, -1)))
-        yield from (_Form(170, 28, legend=False, below=True, entries=most) for most in (None, *range(10, 2, -1)))
-        yield from _sizes((110, 15), (90, 13), below=True, legend=False)
-        if content.cell:
-            yield from (
-                _Form(*size, legend=False, facts=False, below=below, entries=most)
-                for size in ((170, 28), (90, 13))
-                for below in (False, True)
-                for most in (None, 4, 2, 1)
-            )
+        yield from _forms_of_lists(is_cell=content.cell)
         return
-    yield from _sizes((110, 20), (90, 16), (70, 13), names=False)
+    yield from _forms("110x20 90x16 70x13", names=False)
     is_rolled = request.view is FigureView.ROLLED and request.zoom is None and picture.trace is None
     if is_rolled:
-        yield from (_Form(130, 24, outside=False), *_sizes(*_NARROW, names=False, outside=False))
-    yield from _sizes((255, 28), (350, 28), legend=False)
+        yield from _forms("130x24", outside=False)
+        yield from _forms(_NARROW, names=False, outside=False)
+    yield from _forms("255x28 350x28", legend=False)
     if is_part:
         yield _NARROWEST
     if is_slide and (is_part or content.differences is not None):
         for cuts, legend in product((True, False) if is_part else (True,), (True, False)):
-            yield from _sizes((400, 28), (280, 28), (240, 28), (200, 28), legend=legend, cuts=cuts, dense=True)
-        yield _Form(280, 28, legend=False, cuts=not is_part, dense=True, framed=False)
+            yield from _forms("400x28 280x28 240x28 200x28", legend=legend, cuts=cuts, dense=True)
+        yield from _forms("280x28", legend=False, cuts=not is_part, dense=True, framed=False)
     if is_part:
-        yield from _sizes((170, 28), *_NARROW, names=False, cuts=False)
+        yield from _forms(f"170x28 {_NARROW}", names=False, cuts=False)
     if request.view is FigureView.MODEL:
-        yield _Form(170, 20, False, joined=True)
-        yield from _sizes((90, 16), (58, 12), joined=True, names=False, legend=False)
+        yield from _forms("170x20", names=False, joined=True)
+        yield from _forms("90x16 58x12", joined=True, names=False, legend=False)
     if is_rolled:
-        yield from _sizes((170, 28), (110, 20), names=False, legend=False, outside=False)
+        yield from _forms("170x28 110x20", names=False, legend=False, outside=False)
 
 
 _FAR: Final = (1.3, 2.5)
@@ -170,7 +176,7 @@ _FAR: Final = (1.3, 2.5)
 
 def _alone(figure: Figure) -> Figure:
     """Return a rolled body without what is around its frame, which the lines of its Parameters and Results name."""
-    made = _with_nodes(figure, (node for node in figure.nodes if node.cluster))
+    made = figure.with_nodes(node for node in figure.nodes if node.cluster)
     if len(made.nodes) == len(figure.nodes):
         return figure
     ends = {frame.id for frame in figure.clusters if not frame.parent}  # marks on its rim have no port there
@@ -181,32 +187,18 @@ def _alone(figure: Figure) -> Figure:
     return replace(figure, nodes=nodes, edges=edges, clusters=clusters)
 
 
-def _with_nodes(figure: Figure, nodes: Iterable[FigureNode]) -> Figure:
-    """Return a figure with some of its boxes, and the edges between these."""
-    found = tuple(nodes)
-    kept = {*(node.id for node in found), *figure.clusters_by_id}
-    return replace(figure, nodes=found, edges=tuple(one for one in figure.edges if {one.source, one.target} <= kept))
-
-
-def _without_cuts(figure: Figure) -> Figure:
-    """Return a part of a figure without the marks of what was cut off."""
-    cuts = (NodeKind.CUT_ABOVE, NodeKind.CUT_BELOW)
-    return _with_nodes(figure, (node for node in figure.nodes if node.kind not in cuts))
-
-
 def _joined(figure: Figure) -> Figure:
     """Return a model in which Parameters that the same boxes read are one box with their names, and Results alike."""
-    ends: dict[str, set[str]] = {}
+    ends: defaultdict[str, set[str]] = defaultdict(set)
     for edge in figure.edges:
-        ends.setdefault(edge.source, set()).add(edge.target)
-        ends.setdefault(edge.target, set()).add(edge.source)
-    alike: dict[tuple[NodeKind, frozenset[str]], list[FigureNode]] = {}
+        ends[edge.source].add(edge.target)
+        ends[edge.target].add(edge.source)
+    alike: defaultdict[object, list[FigureNode]] = defaultdict(list)
     for node in figure.nodes:
         if node.kind in (NodeKind.PARAMETER, NodeKind.RESULT) and not node.cluster:
-            alike.setdefault((node.kind, frozenset(ends.get(node.id, ()))), []).append(node)
-    groups = [nodes for nodes in alike.values() if len(nodes) > 1]
-    made = {nodes[0].id: _one_of(nodes) for nodes in groups}
-    into = {node.id: nodes[0].id for nodes in groups for node in nodes}
+            alike[node.kind, frozenset(ends[node.id])].append(node)
+    into = {node.id: nodes[0].id for nodes in alike.values() if len(nodes) > 1 for node in nodes}
+    made = {nodes[0].id: _one_of(nodes) for nodes in alike.values() if nodes[0].id in into}
     kept = tuple(made.get(node.id, node) for node in figure.nodes if into.get(node.id, node.id) == node.id)
     edges: dict[object, FigureEdge] = {}
     for edge in figure.edges:
@@ -389,7 +381,7 @@ def narrowed(figure: Figure, form: _Form) -> Figure:
     """Return a figure with lines wrapped, labels shortened, and names left out."""
     figure = figure if form.outside else _alone(figure)
     figure = _joined(figure) if form.joined else figure
-    figure = figure if form.cuts else _without_cuts(figure)
+    figure = figure if form.cuts else figure.with_nodes(node for node in figure.nodes if node.kind not in CUTS)
     figure = figure if form.entries is None else _first_entries(figure, form.entries)
     is_map = figure.arrangement is Arrangement.PORT_LISTS
     nodes = tuple(_narrow_node(node, form, is_beside=is_map and not node.cluster) for node in figure.nodes)
@@ -423,7 +415,7 @@ def _first_entries(figure: Figure, most: int) -> Figure:
         if taken[side] + wires <= most or not taken[side]:
             taken[side] += wires
             kept.add(node.id)
-    return _with_nodes(figure, (node for node in figure.nodes if node.id in kept or not node.cluster))
+    return figure.with_nodes(node for node in figure.nodes if node.id in kept or not node.cluster)
 
 
 def _narrow_node(node: FigureNode, form: _Form, *, is_beside: bool) -> FigureNode:

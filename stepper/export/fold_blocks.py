@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence, Set
 from itertools import pairwise
+from os.path import commonprefix
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -14,12 +15,11 @@ from msgspec.structs import replace
 from stepper.element_types import Array
 from stepper.errors import StepperError
 from stepper.export.figures.builder import DrawnLevel, FigureBuilder
-from stepper.export.figures.drawn_graph import DrawnGraph, named_with_type, shortened
+from stepper.export.figures.drawn_graph import DrawnGraph, layers_in_order, named_with_type, shortened
 from stepper.export.figures.figure import Cluster, EdgeKind, Figure, FigureEdge, FigureNode, FramePort, NodeKind
-from stepper.export.figures.folding import layers_in_order
 from stepper.export.layout.layered import topological_order
 from stepper.ir.constants import constant_shape, constant_type, constant_value
-from stepper.ir.model import Body, Graph, Layer, Model, Port
+from stepper.ir.model import Graph, Layer, Model, Port
 from stepper.query.short_names import short_names_of
 from stepper.records import Record
 from stepper.wording import excerpt
@@ -37,10 +37,14 @@ Read = tuple[int, int]
 """What a node reads: the node, and which output of it."""
 
 
+Copy = tuple[int, ...]
+"""Nodes of a copy of a block, in one order for all copies."""
+
+
 class RepeatedBlock(Record):
     """Copies of one block, each with its nodes in one order; in a row where each copy reads the one before."""
 
-    copies: tuple[tuple[int, ...], ...]
+    copies: tuple[Copy, ...]
     is_row: bool
 
     @property
@@ -144,10 +148,12 @@ class _Finder:
             if len(alike) < 2:
                 continue
             copies = self._extended(alike)
-            found.append(RepeatedBlock(tuple(copies), self._is_row(copies)))
+            before = {*copies[0]}
+            is_row = any(source in before for node in copies[1] for source, _ in self._inputs[node])
+            found.append(RepeatedBlock(tuple(copies), is_row))
         return max(found, key=lambda one: one.saved, default=None)
 
-    def _alike(self, copies: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    def _alike(self, copies: Sequence[Copy]) -> list[Copy]:
         """Return the longest stretch of copies of which each is wired as the one before."""
         refs, runs = self._refs(copies), [[copies[0]]]
         for (one, other), (before, copy) in zip(pairwise(refs), pairwise(copies), strict=True):
@@ -157,7 +163,7 @@ class _Finder:
                 runs.append([before, copy] if self._is_alike(one, other, may_enter=True) else [copy])
         return max(runs, key=len)
 
-    def _refs(self, copies: Sequence[tuple[int, ...]]) -> list[list[_SourcePlace]]:
+    def _refs(self, copies: Sequence[Copy]) -> list[list[_SourcePlace]]:
         """Return where each copy reads from."""
         where = {node: (copy, at) for copy, nodes in enumerate(copies) for at, node in enumerate(nodes)}
         found: list[list[_SourcePlace]] = [[] for _ in copies]
@@ -177,13 +183,9 @@ class _Finder:
             for a, b in zip(one, other, strict=True)
         )
 
-    def _is_row(self, copies: Sequence[tuple[int, ...]]) -> bool:
-        before = set(copies[0])
-        return any(source in before for node in copies[1] for source, _ in self._inputs[node])
-
     # --- further copies at both ends -------------------------------------------------------------------------------
 
-    def _extended(self, copies: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    def _extended(self, copies: list[Copy]) -> list[Copy]:
         """Return the copies with those before and behind them that are wired alike."""
         taken = {node for copy in copies for node in copy}
         for step in (1, -1):
@@ -192,12 +194,7 @@ class _Finder:
                 copies = [made, *copies] if step == 1 else [*copies, made]
         return copies
 
-    def _like(self, source: int, index: int, pattern: int) -> list[int]:
-        """Return what reads a node with this input and looks as the pattern."""
-        look = self._look[pattern]
-        return [reader for reader, slot in self._readers[source] if slot == index and self._look[reader] == look]
-
-    def _another(self, copies: Sequence[tuple[int, ...]], taken: Set[int], step: int) -> tuple[int, ...] | None:
+    def _another(self, copies: Sequence[Copy], taken: Set[int], step: int) -> Copy | None:
         """Return a copy that is to the first as that is to the second, found along edges; None where there is none."""
         model = dict.fromkeys(copies[0])
         found, waiting = dict(zip(copies[1], copies[0], strict=True)), list(copies[1])
@@ -208,11 +205,13 @@ class _Finder:
             steps = [(theirs, mine) for (theirs, _), (mine, _) in reads if theirs in model]
             for reader, index in self._readers[pattern]:
                 if reader in model and reader not in found:
-                    fitting = [one for one in self._like(node, index, reader) if one not in taken]
+                    ready = (one for one, slot in self._readers[node] if slot == index and one not in taken)
+                    fitting = [one for one in ready if self._look[one] == self._look[reader]]
                     steps += [(reader, fitting[0])] if len(fitting) == 1 else []
             for theirs, mine in steps:
                 if theirs not in found:
-                    if self._look[theirs] != self._look[mine] or mine in taken or not self._is_free(mine):
+                    is_free = mine in self._place and mine not in self._frame and mine not in taken
+                    if self._look[theirs] != self._look[mine] or not is_free:
                         return None
                     waiting.append(theirs)
                 if found.setdefault(theirs, mine) != mine:
@@ -222,9 +221,6 @@ class _Finder:
             return None
         one, other = self._refs([made, copies[0]][::step])
         return made if self._is_alike(one, other, may_enter=True) else None
-
-    def _is_free(self, node: int) -> bool:
-        return node in self._place and node not in self._frame
 
     def _is_apart(self, made: RepeatedBlock) -> bool:
         """True if the block can be one box: nothing that reads it is read by it."""
@@ -309,7 +305,16 @@ class StructuralLooks:
         attributes = frozenset((name, text) for name, text in layer.attributes.items() if name not in _NAMES)
         if layer.type == "Constant":
             return self._constant(layer)
-        bodies = tuple((body.role, self._body(body.graph), _ports(body)) for body in layer.bodies)
+        bodies = tuple(  # the port map without ids of layers
+            (
+                body.role,
+                self._body(body.graph),
+                tuple((entry.input, entry.slicing, entry.purpose) for entry in body.inputs),
+                tuple((entry.output, entry.slicing, entry.purpose) for entry in body.outputs),
+                len(body.back_edges),
+            )
+            for body in layer.bodies
+        )
         ports = tuple(map(_form, layer.inputs)), tuple(map(_form, layer.outputs))
         return layer.type, layer.definition, attributes, ports, bodies, tuple(self._operands(graph, layer))
 
@@ -353,13 +358,8 @@ def _form(port: Port) -> Hashable:
     return None if port.element_type is None else port.element_type.name, port.dims
 
 
-def _ports(body: Body) -> Hashable:
-    """Return the port map without ids of layers."""
-    inputs = tuple((entry.input, entry.slicing, entry.purpose) for entry in body.inputs)
-    return inputs, tuple((entry.output, entry.slicing, entry.purpose) for entry in body.outputs), len(body.back_edges)
-
-
 _TOKENS: Final = re.compile(r"\d+|\D+")
+_NUMBER: Final = re.compile("[0-9]+")
 _NUMBERED: Final = re.compile(r"(?:^|[./_])\d{1,9}(?=[./_]|$)")
 _MOST_LISTED: Final = 4
 
@@ -371,10 +371,10 @@ def shared_name(names: Sequence[str]) -> str:
     tokens = [_TOKENS.findall(name) for name in names]
     if all(len(found) == len(tokens[0]) for found in tokens):
         columns = list(zip(*tokens, strict=True))
-        if all(len(set(column)) == 1 or all(map(_is_number, column)) for column in columns):
+        if all(len(set(column)) == 1 or all(map(_NUMBER.fullmatch, column)) for column in columns):
             return "".join(column[0] if len(set(column)) == 1 else _range(column) for column in columns)
-    begin = _beginning(names)
-    end = _beginning([name[len(begin) :][::-1] for name in names])[::-1]
+    begin = commonprefix(names)  # noqa: RUF071 (of letters, not of paths)
+    end = commonprefix([name[len(begin) :][::-1] for name in names])[::-1]  # noqa: RUF071
     return f"{begin}…{end}" if begin or end else f"{names[0]}, …"
 
 
@@ -394,17 +394,6 @@ def block_name(members: Sequence[Sequence[str]]) -> str:
         return ""
     name, count = max(found.items(), key=lambda item: (item[1], -len(item[0])))
     return name if 2 * count > len(members[0]) // 2 else ""
-
-
-def _beginning(names: Sequence[str]) -> str:
-    """Return what all begin with."""
-    low, high = min(names), max(names)
-    same = next((at for at, (one, other) in enumerate(zip(low, high, strict=False)) if one != other), len(low))
-    return low[:same]
-
-
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit()
 
 
 def _range(column: Sequence[str]) -> str:
@@ -434,15 +423,6 @@ def drawn_once(figure: Figure, parts: FigureBuilder, model: Model) -> Figure:
     return made.figure()
 
 
-class _Copies(Record):
-    """Copies of a block in a figure: for each copy the ids of its boxes, and of what is open the frames."""
-
-    level: DrawnLevel
-    repeats: RepeatedBlock
-    frame: str
-    units: tuple[tuple[str, ...], ...]
-
-
 class _Once:
     """A figure in which copies become their first one."""
 
@@ -458,31 +438,29 @@ class _Once:
 
     def fold(self, level: DrawnLevel, repeats: RepeatedBlock) -> None:
         """Fold the copies of a block of one graph into the first, unless the graph itself is in a copy of another."""
-        if self._owner(level.cluster):
+        if level.cluster and self._is_copy(level.cluster):
             return
-        units = tuple(tuple(self._unit(level, key) for key in copy) for copy in repeats.copies)
-        copies = _Copies(level, repeats, f"{level.prefix}b{repeats.copies[0][0]}", units)
+        frame = f"{level.prefix}b{repeats.copies[0][0]}"
         names = [[level.graph.by_id[key].name for key in copy] for copy in repeats.copies]
-        name, count = block_name(names), len(units)
+        name, count = block_name(names), len(names)
         how = "in a row, each reads the one before" if repeats.is_row else "side by side"
-        title = shortened(excerpt(name), _LONGEST) or f"block of {len(units[0]):,} boxes"
+        title = shortened(excerpt(name), _LONGEST) or f"block of {len(names[0]):,} boxes"
         lines = (f"{count} alike {how}",)
-        self._frames.append(Cluster(copies.frame, NodeKind.BLOCK, f"{title}  × {count}", level.cluster, lines))
-        for others, keys in zip(zip(*units, strict=True), zip(*repeats.copies, strict=True), strict=True):
-            self._frame_of.update(dict.fromkeys(others, copies.frame))
-            self._stands_for.update(dict.fromkeys(others[1:], others[0]))
-            self._name(level, others, keys, name)
-        self._add_entries(copies)
+        self._frames.append(Cluster(frame, NodeKind.BLOCK, f"{title}  × {count}", level.cluster, lines))
+        for keys in zip(*repeats.copies, strict=True):
+            first, *others = (self._unit(level, key) for key in keys)
+            self._frame_of.update(dict.fromkeys((first, *others), frame))
+            self._stands_for.update(dict.fromkeys(others, first))
+            self._name(level, (first, *others), keys, name)
+        self._add_entries(level, repeats.copies, frame)
 
     def _unit(self, level: DrawnLevel, key: int) -> str:
         box = f"{level.prefix}n{key}"
         return box if box in self._whole.by_id else f"{level.prefix}c{key}"
 
-    def _owner(self, id: str) -> str:
-        """Return the copy that a box or a frame is in, but for first copies; "" where it is in none."""
-        while id and id not in self._stands_for:
-            id = self._whole.parent(id)
-        return id
+    def _is_copy(self, id: str) -> bool:
+        """True if a box or a frame is in a copy that is not the first."""
+        return bool(self._whole.holder(id, self._stands_for))
 
     # --- names -----------------------------------------------------------------------------------------------------
 
@@ -519,37 +497,30 @@ class _Once:
 
     # --- what comes in ---------------------------------------------------------------------------------------------
 
-    def _add_entries(self, copies: _Copies) -> None:
+    def _add_entries(self, level: DrawnLevel, copies: Sequence[Sequence[int]], frame: str) -> None:
         """Add a box inside of the frame for each tensor that comes from outside of the first copy."""
-        level, reads = copies.level, inputs_of(copies.level.drawn)
-        place = {key: (copy, at) for copy, keys in enumerate(copies.repeats.copies) for at, key in enumerate(keys)}
-        entries: dict[tuple[int, int], str] = {}
-        for at, key in enumerate(copies.repeats.copies[0]):
-            for index, (source, output) in enumerate(reads[key]):
-                if source in place and place[source][0] == 0:
+        reads, entries = inputs_of(level.drawn), dict[Read, str]()
+        for keys in zip(*copies, strict=True):
+            for index, read in enumerate(reads[keys[0]]):
+                if read[0] in copies[0]:
                     continue
-                if (source, output) not in entries:
-                    id = f"{copies.frame}in{len(entries)}"
-                    entries[source, output] = id
-                    sources = [reads[copy[at]][index][0] for copy in copies.repeats.copies]
-                    node = self._entry(copies, sources, place)
-                    self._entries.append(replace(node, id=id, cluster=copies.frame))
-                for copy, units in enumerate(copies.units):
-                    other = reads[copies.repeats.copies[copy][at]][index][0]
-                    self._entry_of[units[at], self._unit(level, other)] = entries[source, output]
+                sources = [reads[key][index][0] for key in keys]
+                if read not in entries:
+                    entries[read] = f"{frame}in{len(entries)}"
+                    label, line = self._entry(level, copies[0], sources)
+                    self._entries.append(FigureNode(entries[read], NodeKind.INPUT, label, (line,), cluster=frame))
+                for key, source in zip(keys, sources, strict=True):
+                    self._entry_of[self._unit(level, key), self._unit(level, source)] = entries[read]
 
-    def _entry(self, copies: _Copies, sources: Sequence[int], place: Mapping[int, tuple[int, int]]) -> FigureNode:
-        names = short_names_of(copies.level.graph)
-        before = place.get(sources[1])
-        if before is not None and before[0] == 0:
-            first = copies.repeats.copies[0]
-            box = self._changed.get(self._unit(copies.level, first[before[1]]))
+    def _entry(self, level: DrawnLevel, first: Sequence[int], sources: Sequence[int]) -> tuple[str, str]:
+        """Return the name of what comes from outside, and for which copies that is."""
+        names = short_names_of(level.graph)
+        if sources[1] in first:
+            box = self._changed.get(self._unit(level, sources[1]))
             then = names[sources[1]] if box is None else box.name or box.label
-            return FigureNode("", NodeKind.INPUT, excerpt(names[sources[0]]), (f"then {then} of the one before",))
-        is_same = len(set(sources)) == 1
-        label = names[sources[0]] if is_same else shared_name([names[source] for source in sources])
-        line = "the same for all" if is_same else "one for each"
-        return FigureNode("", NodeKind.INPUT, shortened(excerpt(label), _LONGEST), (line,))
+            return excerpt(names[sources[0]]), f"then {then} of the one before"
+        label = shared_name([names[source] for source in sources])
+        return shortened(excerpt(label), _LONGEST), "the same for all" if len({*sources}) == 1 else "one for each"
 
     # --- the figure ------------------------------------------------------------------------------------------------
 
@@ -557,11 +528,11 @@ class _Once:
         """Return the figure."""
         if not self._frames:
             return self._whole
-        nodes = [self._changed.get(node.id, node) for node in self._whole.nodes if not self._owner(node.id)]
+        nodes = [self._changed.get(node.id, node) for node in self._whole.nodes if not self._is_copy(node.id)]
         clusters = [
             replace(one, label=self._titles.get(one.id, one.label), parent=self._frame_of.get(one.id, one.parent))
             for one in self._whole.clusters
-            if not self._owner(one.id)
+            if not self._is_copy(one.id)
         ]
         shown = f"{len(self._whole.nodes):,} boxes, drawn as {len(nodes):,}"
         note = f"{shown}: blocks that repeat are drawn once (--blocks all draws each)"
@@ -580,10 +551,10 @@ class _Once:
         """Return the edges, those of all copies as those of the first; none from copy to copy."""
         found: dict[FigureEdge, None] = {}
         for edge in self._whole.edges:
-            source, target = self._member(edge.source), self._member(edge.target)
+            source, target = (self._whole.holder(end, self._frame_of) for end in (edge.source, edge.target))
             blocks = self._frame_of.get(source, ""), self._frame_of.get(target, "")
             if blocks[0] == blocks[1]:
-                if not blocks[0] or not (self._owner(edge.source) or self._owner(edge.target)):
+                if not blocks[0] or not (self._is_copy(edge.source) or self._is_copy(edge.target)):
                     found[edge] = None
                 continue
             begin, copied = self._stands_for.get(source, edge.source), target in self._stands_for
@@ -596,18 +567,11 @@ class _Once:
                 found[replace(edge, source=entry, output=0)] = None
         return tuple(found)
 
-    def _member(self, id: str) -> str:
-        """Return the member of a block, in any copy, that a box or a frame is, or is in; "" where it is in none."""
-        while id and id not in self._frame_of:
-            id = self._whole.parent(id)
-        return id
-
     def _beside(self, id: str, unit: str) -> str:
         """Return what stands in the graph of a member of a block, and is this box or has it inside."""
         home = self._whole.parent(unit)
-        while id and self._whole.parent(id) != home:
-            id = self._whole.parent(id)
-        return id
+        way = (id, *self._whole.frames_around(id))
+        return next((one for one in way if self._whole.parent(one) == home), "")
 
 
 def _with_ports(figure: Figure, block: str) -> Figure:
@@ -615,27 +579,23 @@ def _with_ports(figure: Figure, block: str) -> Figure:
 
     A side from which something leads into, or out of, an inner frame has none.
     """
-    inside = {node.id for node in figure.nodes_in[block]}
-    within = figure.within(block)
-    into = [edge for edge in figure.edges if edge.target in within and edge.source not in within]
-    out = [edge for edge in figure.edges if edge.source in within and edge.target not in within]
-    entered = list(dict.fromkeys(edge.target for edge in into))
-    left = list(dict.fromkeys((edge.source, edge.output) for edge in out))
-    if not inside.issuperset(entered) or any(edge.enters >= 0 for edge in into):
-        entered = []
-    if not inside.issuperset(source for source, _ in left) or any(edge.leaves >= 0 for edge in out):
-        left = []
-    moved = {}
-    for edge in into if entered else ():
-        moved[edge] = replace(edge, enters=entered.index(edge.target))
-    for edge in out if left else ():
-        moved[edge] = replace(edge, leaves=left.index((edge.source, edge.output)))
-    ports = (
-        *(FramePort(index, (), (end,)) for index, end in enumerate(entered)),
-        *(FramePort(index, (), (end,), is_output=True) for index, (end, _) in enumerate(left)),
-    )
+    inside, within = {node.id for node in figure.nodes_in[block]}, figure.within(block)
+    ports: list[FramePort] = []
+    moved: dict[FigureEdge, FigureEdge] = {}
+    for is_output in (False, True):
+        side = is_output, not is_output
+        led = [one for one in figure.edges if (one.source in within, one.target in within) == side]
+        ends = {one: (one.source, one.output) if is_output else (one.target, 0) for one in led}
+        several = list(dict.fromkeys(ends.values()))
+        is_led_on = any((one.leaves if is_output else one.enters) >= 0 for one in led)
+        if is_led_on or not inside.issuperset(end for end, _ in several):
+            continue
+        for one, end in ends.items():
+            at = several.index(end)
+            moved[one] = replace(one, leaves=at) if is_output else replace(one, enters=at)
+        ports += [FramePort(index, (), (end,), is_output) for index, (end, _) in enumerate(several)]
     return replace(
         figure,
         edges=tuple(moved.get(edge, edge) for edge in figure.edges),
-        clusters=tuple(replace(one, ports=ports) if one.id == block else one for one in figure.clusters),
+        clusters=tuple(replace(one, ports=tuple(ports)) if one.id == block else one for one in figure.clusters),
     )

@@ -4,8 +4,8 @@ It carries its own style and no script, needs nothing from a network, follows th
 and escapes every name. Columns are buttons with `data-goto`: the moment for which they stand, as `goto` takes it.
 
 Pictures of values have a column an iteration, and a row an element or a bucket of them. Shades, scales and bars are
-those of the application (`stepper.tensors.pictures`): numbers above zero are warm, those below cool, and zero is the
-ground, whatever colour that has; NaN and Inf are filled.
+those of the application (`stepper.tensors.tensor_pictures`): numbers above zero are warm, those below cool, and zero
+is the ground, whatever colour that has; NaN and Inf are filled.
 """
 
 from __future__ import annotations
@@ -14,24 +14,33 @@ import base64
 import struct
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from html import escape
 from typing import Final
 
 import numpy as np
 
-from stepper.debug.causes.texts import how_sentence, title
+from stepper.debug.causes.cause_texts import how_sentence, title
 from stepper.debug.causes.verdicts import end_text
-from stepper.debug.overview.facts import ActivationFacts, LoopFacts, ModelPortFacts, Overview, Row, RowKind, RunState
-from stepper.debug.overview.programs import address_in_loop, in_order, programs_of
-from stepper.debug.overview.texts import constants_text, none_born, state_sentence
+from stepper.debug.overview.loop_programs import address_in_loop, in_order, programs_of
+from stepper.debug.overview.overview_facts import (
+    ActivationFacts,
+    LoopFacts,
+    ModelPortFacts,
+    Overview,
+    Row,
+    RowKind,
+    RunState,
+)
+from stepper.debug.overview.overview_texts import constants_text, none_born, state_sentence
 from stepper.element_types import Array
-from stepper.engine.program import CompiledModel, Program
+from stepper.engine.program import CompiledModel
 from stepper.export.writers.drawings import png_chunk
 from stepper.ir.model import LayerSite
 from stepper.query.short_names import last_part, without_number
 from stepper.tensors.histories import KeptStatistic, ValueHistory
 from stepper.tensors.number_text import number_text
-from stepper.tensors.pictures import (
+from stepper.tensors.tensor_pictures import (
     Form,
     ScaleKind,
     bar_scale,
@@ -58,9 +67,10 @@ def strip(history: ValueHistory, inner: str = "") -> str:
     columns = numbers.shape[0]
     form = form_of(history.type, numbers.shape[1], is_whole=history.is_whole)
     if not columns or form is Form.WORDS:
-        return f'<span class="words">{_entered(history)}</span>'
+        words = escape(f"{history.type}[{','.join(map(str, history.shape))}]")
+        return f'<span class="words">{words}</span>'
     if form in (Form.TRUTH, Form.NUMBERS) and columns <= _MOST_NUMBERS:
-        return _cells([_word(one, form) for one in numbers[:, 0]]) + inner
+        return _cells([("FT"[bool(one)] if form is Form.TRUTH else f"{one:.0f}") for one in numbers[:, 0]]) + inner
     if form in (Form.TRUTH, Form.NUMBERS, Form.BARS):
         return _bars(numbers[:, 0]) + inner
     return f'<img alt="" src="{_png(_colours(numbers.T))}">{inner}'
@@ -96,16 +106,6 @@ def _numbers(history: ValueHistory) -> Array:
     """Return the numbers of a history, [column, element or bucket]; of buckets their largest."""
     kept: Array = history.numbers[0 if history.is_whole else KeptStatistic.LARGEST]
     return np.asarray(kept, np.float64).reshape(len(kept), -1)
-
-
-def _entered(history: ValueHistory) -> str:
-    return escape(f"{history.type}[{','.join(map(str, history.shape))}]")
-
-
-def _word(value: float, form: Form) -> str:
-    if form is Form.TRUTH:
-        return "T" if value else "F"
-    return f"{value:.0f}"
 
 
 def _cells(words: Sequence[str]) -> str:
@@ -239,11 +239,9 @@ def _head(overview: Overview) -> str:
     )
     count = sum(overview.operations.values())
     operations = f'<p><span class="quiet">then</span> {counted(count, "operation")}</p>' if count else ""
-    return f'<p class="quiet">{escape(ran)}</p>{_ports("before", overview.inputs)}{operations}{_failure(overview)}'
-
-
-def _failure(overview: Overview) -> str:
-    return "" if overview.failure is None else f'<p class="bad">{escape(excerpt(overview.failure.message, 400))}</p>'
+    failure = overview.failure
+    failed = "" if failure is None else f'<p class="bad">{escape(excerpt(failure.message, 400))}</p>'
+    return f'<p class="quiet">{escape(ran)}</p>{_ports("before", overview.inputs)}{operations}{failed}'
 
 
 def _ports(word: str, ports: Sequence[ModelPortFacts]) -> str:
@@ -278,21 +276,19 @@ def _name_of(layer: LayerSite) -> str:
 
 
 def _cards(overview: Overview, compiled: CompiledModel) -> Iterator[str]:
-    programs = programs_of(overview, compiled)
-    for index in in_order(overview)[:_MOST_CARDS]:
+    programs = programs_of(compiled)
+    for index in in_order(compiled)[:_MOST_CARDS]:
         facts, program = overview.loops[index], programs[index]
         runs = facts.activations
-
-        def addresses(run: ActivationFacts, program: Program | None = program) -> Callable[[int], str]:
-            return lambda at: "" if program is None else address_in_loop(program, run.outer, at, compiled)
-
-        shown = runs[-1] if runs else None
+        told = ""
+        if runs:
+            told = _run(facts, runs[-1], partial(address_in_loop, program, runs[-1].outer, compiled=compiled))
         inner = "".join(f", {count} {name}" for name, count in facts.inner.items())
         about = f"{facts.layer.type} {facts.layer.id} · {counted(facts.operations, 'operation')}{inner}"
         yield (
             f'<section style="margin-left: {min(facts.depth, 8)}em"><p><b>{escape(excerpt(facts.layer.name))}</b> '
             f'<span class="quiet">{escape(about)} · {escape(_count(facts))}</span></p>'
-            f"{'' if shown is None else _run(facts, shown, addresses(shown))}</section>"
+            f"{told}</section>"
         )
 
 
@@ -300,7 +296,7 @@ def _count(facts: LoopFacts) -> str:
     if not facts.runs:
         return "not run"
     total = counted(facts.total, facts.iteration_word)
-    return total if facts.runs == 1 else f"{total} in {facts.runs:,} runs, the last of which is shown"
+    return total if facts.runs == 1 else f"{total} in {facts.runs:,} runs; this is the last"
 
 
 def _run(facts: LoopFacts, run: ActivationFacts, address: Callable[[int], str]) -> str:
@@ -339,8 +335,13 @@ def _table(
     address: Callable[[int], str],
 ) -> str:
     word = facts.iteration_word
-    columns = "".join(_column(word, address(first), first, last) for first, last in spans)
-    ruler = f'<td class="name">{word}</td><td>{_ruler(spans)}</td><td class="end"></td>'
+    each, columns = -(-len(spans) // _MOST_MARKS), ""
+    for first, last in spans:  # what stands over a column answers to a click and says which iterations it is
+        text = f"{word} {first:,}" + (f" to {last - 1:,}" if last - first > 1 else "")
+        goto = escape(address(first))
+        columns += f'<button type="button" data-goto="{goto}" title="{text}" aria-label="{text}"></button>'
+    marks = _cells([str(first) if number % each == 0 else "" for number, (first, _last) in enumerate(spans)])
+    ruler = f'<td class="name">{word}</td><td>{marks}</td><td class="end"></td>'
     lines = [f'<tr class="quiet">{ruler}</tr>']
     for row, history in rows:
         assert history is not None, "_is_shown has seen to it"
@@ -353,18 +354,6 @@ def _table(
             f'<td class="end">{escape(scale_text(history))}</td></tr>'
         )
     return f"<table>{''.join(lines)}</table>"
-
-
-def _column(word: str, address: str, first: int, last: int) -> str:
-    """Return what stands over a column, which answers to a click and says which iterations it is."""
-    text = f"{word} {first:,}" + (f" to {last - 1:,}" if last - first > 1 else "")
-    return f'<button type="button" data-goto="{escape(address)}" title="{text}" aria-label="{text}"></button>'
-
-
-def _ruler(spans: list[list[int]]) -> str:
-    each = -(-len(spans) // _MOST_MARKS)
-    marks = (f"<span>{first if number % each == 0 else ''}</span>" for number, (first, _last) in enumerate(spans))
-    return f'<span class="cells">{"".join(marks)}</span>'
 
 
 def _name(row: Row) -> str:

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
+from stepper.debug.moments.moment_texts import difference_text
 from stepper.debug.moments.run_pairs import EndedGraph, ended_graphs, values_beside
-from stepper.debug.moments.texts import difference_text
 from stepper.debug.reference_values import ReferenceValues
 from stepper.element_types import Array
 from stepper.engine.frames import Every
@@ -21,6 +21,7 @@ from stepper.engine.program import Program
 from stepper.errors import StepperError
 from stepper.export.figures.drawn_graph import MOST_ELEMENTS, DrawnNode, ValueSummary, summary, value_lines
 from stepper.export.figures.figure import Cluster, Figure, FigureNode, ValueState
+from stepper.export.figures.loop_trace import Numbers
 from stepper.export.options import ValueDetail
 from stepper.ir.model import Graph, Layer
 from stepper.records import Record
@@ -34,8 +35,6 @@ SECONDS: Final = 30.0
 
 ValueOfGraph = tuple[int, int, int]
 """A value of a graph: the graph by its identity, the id of the layer that computes it, the index of the output."""
-Numbers = tuple[int, ...]
-"""The iterations of the loops around a value, from the outermost inwards."""
 
 
 class ValueBeside(Record):
@@ -87,10 +86,10 @@ class RunDifferences(Struct, eq=False):
     """
 
     title: str
-    tallies: dict[ValueOfGraph, DifferenceTally] = field(default_factory=dict)
-    pairs: dict[tuple[Numbers, ValueOfGraph], ValueBeside] = field(default_factory=dict)
+    tallies: dict[ValueOfGraph, DifferenceTally] = {}
+    pairs: dict[tuple[Numbers, ValueOfGraph], ValueBeside] = {}
     first: PartingPlace | None = None
-    counts: dict[tuple[int, Numbers], int] = field(default_factory=dict)
+    counts: dict[tuple[int, Numbers], int] = {}
     ends: tuple[str, ...] = ()
     is_complete: bool = True
 
@@ -103,7 +102,7 @@ class _Walk(Struct):
     tolerances: Tolerances
     found: RunDifferences
     order: tuple[float, ...] = ()
-    places: dict[int, Mapping[int, int]] = field(default_factory=dict)
+    places: dict[int, Mapping[int, int]] = {}
 
     def compare(self, ended: EndedGraph, *, is_whole: bool = True) -> None:
         """Compare the values of a graph that has run, or as far as it has (not `is_whole`)."""
@@ -251,7 +250,7 @@ def compared_with(figure: Figure, found: RunDifferences) -> Figure:
         parts = f"all {counted(compared, 'value')} compared are the same" if compared else "nothing could be compared"
     else:
         where = f", iteration {' > '.join(map(str, first.numbers))}" if first.numbers else ""
-        parts = f"they part at '{first.name}'{where}"
+        parts = f"they diverge at '{first.name}'{where}"
     ends = tuple(f"a run ended: {end}" for end in found.ends)
     whole = () if found.is_complete else ("compared in part: there was no time for more",)
     facts = (f"{names}; {parts}", *ends, *whole)
@@ -279,7 +278,7 @@ def _often(tallies: Sequence[DifferenceTally]) -> Iterator[str]:
     """Yield how often a value differs, how often it is mended or broken, and by how much at most."""
     worst = max(tallies, key=lambda tally: tally.different)
     often = f"differs in {worst.different:,} of {worst.compared:,}" if worst.compared > 1 else "differs"
-    kinds = ((worst.mended, "mended"), (worst.broken, "broken"))
+    kinds = ((worst.mended, "fixed"), (worst.broken, "new NaN or Inf"))
     odd = ", ".join(f"{count:,} {word}" if worst.compared > 1 else word for count, word in kinds if count)
     yield f"{often}: {odd}" if odd else often
     largest = max(tally.largest for tally in tallies)

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec.structs import replace
 
 from stepper.errors import UsageError
-from stepper.export.drawing.composing import composed_alone, legend_drawn, samples_of, shapes_of
+from stepper.export.drawing.composing import MARGIN, ROW, page_of, shapes_of
 from stepper.export.drawing.styles import Group, PageDrawing, Path, Rectangle, Shape, TextLine
+from stepper.export.figure_views import rolled_figure, unrolled_figure
 from stepper.export.figures.builder import legend_of
 from stepper.export.figures.content import FigureContent, Highlight
 from stepper.export.figures.drawn_graph import shortened
 from stepper.export.figures.figure import (
     BACKWARD,
-    BodyEnds,
     Cluster,
     EdgeKind,
     Figure,
@@ -23,26 +24,18 @@ from stepper.export.figures.figure import (
     FigureNode,
     FigureSite,
     FramePort,
-    InnerBody,
-    IterationPlace,
     NodeKind,
     ValueState,
 )
 from stepper.export.figures.loop_trace import LoopPath, find_loop, split_activation
-from stepper.export.fonts import HEADING_SIZE, SMALL_SIZE, advance
 from stepper.export.layout.arrangements import arranged
 from stepper.export.layout.figure_layout import CELL, FigureLayout
 from stepper.export.options import BlockStyle, FigureView, TimeDirection
-from stepper.export.picture import FigureRequest, Picture
-from stepper.export.places import OPTIONS, Zoom, ZoomKind
-from stepper.export.views.static import rolled_figure
+from stepper.export.picture import OPTIONS, FigureRequest, Picture, Zoom, ZoomKind
 from stepper.ir.model import Model
 from stepper.wording import counted, enumerated
 
-_MARGIN: Final = 14
-_HEADING: Final = 30
 _LINE: Final = 16
-_ROW: Final = 16
 _WIDEST: Final = 320
 _LOWEST: Final = 260
 """Height of the overview, in pixels, beside a detail that is lower."""
@@ -54,36 +47,23 @@ _LEAST: Final = 7.0
 def inset_page(whole: Figure, part: Figure) -> PageDrawing:
     """Return the page; `part` has the title and the notes, its boxes are some of those of `whole`."""
     detail, overview = arranged(part), arranged(whole)
-    size = composed_alone(replace(part, legend=()), detail)
-    samples = samples_of(part.legend)
-    height = max(size.height, _LOWEST)
-    factor = min(0.5, _WIDEST / (overview.width * CELL), height / (overview.height * _ROW))
-    wide, high = overview.width * CELL * factor, overview.height * _ROW * factor
-    top = _MARGIN + (_HEADING if part.title else 0)
-    left = _MARGIN + wide + _APART
-    region = _region(overview, {node.id for node in part.nodes}, factor, _MARGIN, top)
-    panel = Rectangle("region", left, top, size.width, size.height, 8)
-    below = top + max(high + _LINE + 4, size.height) + 20
-    texts = [advance(part.title, HEADING_SIZE, bold=True), *(advance(line, SMALL_SIZE) for line in part.below)]
-    width = round(max(left + size.width, *(_MARGIN + text for text in texts))) + _MARGIN
-    text_end = below + _LINE * (len(part.below) - 1) + 4 if part.below else below - _LINE
-    legend, bottom = legend_drawn(samples, _MARGIN, text_end + 10, width - 2 * _MARGIN)
-    height = (bottom if legend else text_end) + _MARGIN
-    caption = f"the whole, {len(whole.nodes):,} boxes" if len(whole.nodes) != 1 else "the whole, one box"
-    items: list[Shape] = [
-        Rectangle("page", 0, 0, width, height),
-        *((TextLine("heading", _MARGIN, _MARGIN + 10, part.title),) if part.title else ()),
-        *_small(overview, part, factor, _MARGIN, top),
-        _sight(region, panel),
-        region,
-        Rectangle("panel", panel.x, panel.y, panel.width, panel.height, 8),
-        *shapes_of(detail, left + _MARGIN, top + _MARGIN),
-        panel,
-        TextLine("small", _MARGIN, top + high + _LINE, caption),
-        *(TextLine("small", _MARGIN, below + _LINE * at, line) for at, line in enumerate(part.below)),
-        *legend,
-    ]
-    return PageDrawing(width, height, part.title, part.description, tuple(items))
+    width, height = (side + 2 * MARGIN for side in (detail.width * CELL, detail.height * ROW))
+    wide, high = float(overview.width * CELL), float(overview.height * ROW)
+    factor = min(0.5, _WIDEST / wide, max(height, _LOWEST) / high)
+    wide, high = wide * factor, high * factor
+
+    def shapes(x: float, y: float) -> Iterator[Shape]:
+        left, region = x + wide + _APART, _region(overview, part.by_id, factor, x, y)
+        panel = Rectangle("region", left, y, width, height, 8)
+        yield from _small(overview, part, factor, x, y)
+        edge, bottom = region.x + region.width, region.y + region.height
+        sight = (((edge, region.y), (left, y + 4)), ((edge, bottom), (left, y + height - 4)))
+        yield from (Path("sight", sight), region, replace(panel, style="panel"))
+        yield from shapes_of(detail, left + MARGIN, y + MARGIN)
+        count = f"{len(whole.nodes):,} boxes" if len(whole.nodes) != 1 else "one box"
+        yield from (panel, TextLine("small", x, y + high + _LINE, f"the whole, {count}"))
+
+    return page_of(part, (wide + _APART + width, max(high + _LINE + 4, height) - 2), shapes)
 
 
 def _small(layout: FigureLayout, part: Figure, factor: float, dx: float, dy: float) -> Iterator[Group]:
@@ -106,23 +86,15 @@ def _scaled(shape: Rectangle | Path, factor: float, dx: float, dy: float) -> Sha
 def _region(layout: FigureLayout, kept: Collection[str], factor: float, dx: float, dy: float) -> Rectangle:
     """Return the rectangle around the boxes of the part, where the whole is small."""
     boxes = [box for box in layout.boxes if box.node.id in kept]
-    left, top = min(box.x for box in boxes) * CELL, min(box.y for box in boxes) * _ROW
-    right, bottom = max((box.x + box.width) * CELL for box in boxes), max((box.y + box.height) * _ROW for box in boxes)
+    left, top = min(box.x for box in boxes) * CELL, min(box.y for box in boxes) * ROW
+    right, bottom = max((box.x + box.width) * CELL for box in boxes), max((box.y + box.height) * ROW for box in boxes)
     width, height = max((right - left) * factor, _LEAST) + 6, max((bottom - top) * factor, _LEAST) + 6
     middle, centre = dx + (left + right) / 2 * factor, dy + (top + bottom) / 2 * factor
     return Rectangle("region", middle - width / 2, centre - height / 2, width, height, 2)
 
 
-def _sight(region: Rectangle, panel: Rectangle) -> Path:
-    """Return the two lines that lead from the region to the detail."""
-    edge = region.x + region.width
-    return Path(
-        "sight",
-        (
-            ((edge, region.y), (panel.x, panel.y + 4)),
-            ((edge, region.y + region.height), (panel.x, panel.y + panel.height - 4)),
-        ),
-    )
+_NO_WAY: Final = (EdgeKind.ENDS, EdgeKind.NO_EFFECT)
+"""Kinds of edges that lead no value on."""
 
 
 def around(figure: Figure, centre: str, hops: int) -> Collection[str]:
@@ -130,21 +102,16 @@ def around(figure: Figure, centre: str, hops: int) -> Collection[str]:
 
     Loops and Ifs that are open beside it count as one box, and stay whole; what is around its own graph is left out.
     """
-    beside: dict[str, dict[str, None]] = {}
+    beside: defaultdict[str, set[str]] = defaultdict(set)
     unit = _units(figure, centre)
     for edge in figure.edges:
         source, target = unit.get(edge.source), unit.get(edge.target)
-        if (
-            edge.kind not in (EdgeKind.ENDS, EdgeKind.NO_EFFECT)
-            and source is not None
-            and target is not None
-            and source != target
-        ):
-            beside.setdefault(source, {})[target] = None
-            beside.setdefault(target, {})[source] = None
+        if edge.kind not in _NO_WAY and source and target and source != target:
+            beside[source].add(target)
+            beside[target].add(source)
     reached, last = {centre}, {centre}
     for _ in range(hops):
-        last = {other for one in last for other in beside.get(one, ())} - reached
+        last = {other for one in last for other in beside[one]} - reached
         reached |= last
     return {node.id for node in figure.nodes if unit.get(node.id) in reached}
 
@@ -226,8 +193,8 @@ def _cuts(
                 lost.setdefault((mine, is_above), {}).setdefault(other, edge)
     alike: dict[tuple[tuple[str, ...], str, bool, bool], list[str]] = {}
     for (mine, is_above), others in lost.items():
-        around = set(figure.frames_around(next(iter(others))))
-        cluster = next((frame for frame in figure.frames_around(mine) if frame in around), "")
+        around = (*figure.frames_around(next(iter(others))),)
+        cluster = figure.holder(mine, around)
         key = tuple(others), cluster, is_above, (mine, is_above) in left
         alike.setdefault(key, []).append(mine)
     for number, ((beyond, cluster, is_above, more), boxes) in enumerate(alike.items()):
@@ -254,62 +221,6 @@ def _with_back_edges(figure: Figure, nodes: Sequence[FigureNode]) -> list[Figure
     return [replace(node, lines=(*node.lines, *lines[node.id])) if node.id in lines else node for node in nodes]
 
 
-def in_iterations(figure: Figure, part: Figure, loop: int) -> Figure:
-    """Return an unrolled figure with the boxes alone that `part` has, which is of the rolled body of the same loop.
-
-    Inputs and outputs of the loop stay where they are connected to what stays, and so does the end. Boxes of the
-    iterations are known by the part of their ids that all iterations share.
-    """
-    body, stages = InnerBody(loop, "body"), figure.clusters_in[""]
-    own = [node for node in part.nodes if node.site.inside[:1] == (body,)]
-    shared = {node.id: node.site.within for node in own}
-    shared |= {frame.id: frame.site.within for frame in part.clusters if frame.site.inside[:1] == (body,)}
-    tails, bright = {shared[node.id] for node in own}, {shared[node.id] for node in own if node.highlighted}
-    inside = [(node, node.place.within) for node in figure.nodes if node.place and node.place.within in tails]
-    if not any(node.highlighted for node, _ in inside):
-        inside = [(replace(node, highlighted=tail in bright), tail) for node, tail in inside]
-    nodes = [node for node, _ in inside]
-    kept = {node.id for node in nodes}
-    edges = list(_edges_of_iterations(figure, kept, tails))
-    touched = {end for edge in edges for end in (edge.source, edge.target)}
-    outside = [node for node in figure.nodes if not node.cluster and node.id in touched]
-    frames = {frame for id in kept for frame in figure.frames_around(id)} | {stage.id for stage in stages}
-    cuts = {node.id: node for node in own if node.kind in (NodeKind.CUT_ABOVE, NodeKind.CUT_BELOW)}
-    for stage in stages:
-        if stage.kind is NodeKind.ITERATION:  # the frame of the loop is that of the iteration
-            moved = {id: f"{stage.id}.{tail}" for id, tail in shared.items()}
-            for id, node in cuts.items():
-                place, cluster = IterationPlace(stage.id, shared[id]), moved.get(node.cluster, stage.id)
-                nodes.append(replace(node, id=moved[id], cluster=cluster, place=place))
-            edges += [
-                replace(edge, source=moved.get(edge.source, stage.id), target=moved.get(edge.target, stage.id))
-                for edge in part.edges
-                if edge.source in cuts or edge.target in cuts
-            ]
-    clusters = tuple(cluster for cluster in figure.clusters if cluster.id in frames)
-    return replace(figure, nodes=(*outside, *nodes), edges=tuple(edges), clusters=clusters)
-
-
-def _edges_of_iterations(figure: Figure, kept: Collection[str], tails: Collection[str]) -> Iterator[FigureEdge]:
-    """Yield the edges that stay; one to an iteration as a whole is that of the boxes that its back edge names."""
-
-    def has(end: str, layer: int | None) -> bool:
-        if end in figure.by_id:
-            return end in kept or not figure.by_id[end].cluster
-        return layer is None or f"n{layer}" in tails
-
-    stages = {stage.id for stage in figure.clusters_in[""]}
-    for edge in figure.edges:
-        ends = edge.body or BodyEnds()
-        goes = has(edge.source, ends.result)
-        if edge.kind is EdgeKind.ENDS and edge.target in figure.by_id and not goes:
-            yield replace(edge, source=[edge.source, *figure.frames_around(edge.source)][-1])
-        elif edge.kind is EdgeKind.PORT and edge.body is None and edge.target in stages:
-            continue  # trip count and condition are not of the part
-        elif goes and has(edge.target, ends.parameter):
-            yield edge
-
-
 _MOST_NAMED: Final = 8
 """Boxes that a message lists."""
 
@@ -329,7 +240,7 @@ def between(figure: Figure, begin: str, end: str) -> Collection[str]:
     below, above = _reached(forward, first), _reached(backward, last)
     if below.keys().isdisjoint(last):
         raise UsageError(_no_way(figure, begin, end))
-    return {*first, *last, *(box for box in below if box in above)}
+    return {*first, *last, *(below.keys() & above)}
 
 
 def _links(figure: Figure) -> tuple[dict[str, Collection[str]], dict[str, Collection[str]]]:
@@ -337,26 +248,23 @@ def _links(figure: Figure) -> tuple[dict[str, Collection[str]], dict[str, Collec
     forward: dict[str, dict[str, None]] = {}
     backward: dict[str, dict[str, None]] = {}
     for edge in figure.edges:
-        if edge.kind in (EdgeKind.ENDS, EdgeKind.NO_EFFECT) or edge.source not in figure.by_id:
+        if edge.kind in _NO_WAY or edge.source not in figure.by_id:
             continue
-        for target in (edge.target,) if edge.target in figure.by_id else _chosen(figure, edge.target):
+        targets = [edge.target]
+        if edge.target not in figure.by_id:  # the boxes in an If from which its outputs come; none of a loop
+            is_if = figure.clusters_by_id[edge.target].kind is NodeKind.BRANCH
+            inside = figure.within(edge.target) if is_if else ()
+            targets = [one.source for one in figure.edges if one.source in inside and one.target not in inside]
+        for target in targets:
             forward.setdefault(edge.source, {})[target] = None
             backward.setdefault(target, {})[edge.source] = None
     return dict(forward), dict(backward)
 
 
-def _chosen(figure: Figure, frame: str) -> list[str]:
-    """Return the boxes in an If from which its outputs come; none of a loop."""
-    if figure.clusters_by_id[frame].kind is not NodeKind.BRANCH:
-        return []
-    inside = figure.within(frame)
-    return [edge.source for edge in figure.edges if edge.source in inside and edge.target not in inside]
-
-
 def _reached(links: _Links, begin: Collection[str]) -> dict[str, None]:
     """Return what can be reached over at least one edge, the nearest first."""
     found: dict[str, None] = {}
-    waiting = [box for one in begin for box in links.get(one, ())]
+    waiting = [box for one, after in links.items() if one in begin for box in after]
     for box in waiting:
         if box not in found:
             found[box] = None
@@ -440,34 +348,31 @@ def prepared(model: Model, request: FigureRequest, zoom: Zoom, view: FigureView)
 
 def zoomed(model: Model, picture: Picture, zoom: Zoom) -> Picture:
     """Return the picture with the part of its figure alone. Raise UsageError where there is no way between two."""
-    content, whole = picture.request.content, picture.figure
-    if picture.trace is not None:
-        assert picture.loop is not None, "a run of a loop"
+    content, whole, trace = picture.request.content, picture.figure, picture.trace
+    if trace is not None:
         content = replace(content, fold_accumulators=False)
-        whole = rolled_figure(model, picture.loop, content)
+        whole = rolled_figure(model, trace.loop, content)
     figure = part = _part(whole, zoom, picture.loop, content)
     share = f"{len(part.by_id.keys() & whole.by_id.keys()):,} of {len(whole.nodes):,} boxes"
-    if picture.loop is not None and picture.trace is not None:
-        figure = in_iterations(picture.figure, part, picture.loop.layer.id)
+    if trace is not None:
+        figure = unrolled_figure(trace, content, part=part)
     figure = _told(figure, picture.figure, zoom, share)
-    return replace(picture, figure=figure, page=_inset(picture, figure) if zoom.kind is ZoomKind.DETAIL else None)
-
-
-def _inset(picture: Picture, figure: Figure) -> PageDrawing:
-    request = picture.request
-    title = figure.title if request.title is None else request.title
-    return inset_page(picture.figure, replace(figure, title=title, legend=legend_of(figure) if request.legend else ()))
+    page, request = None, picture.request
+    if zoom.kind is ZoomKind.DETAIL:
+        title, legend = figure.title if request.title is None else request.title, legend_of(figure)
+        page = inset_page(picture.figure, replace(figure, title=title, legend=legend if request.legend else ()))
+    return replace(picture, figure=figure, page=page)
 
 
 def _part(figure: Figure, zoom: Zoom, root: LoopPath | None, content: FigureContent) -> Figure:
     """Return the part of a figure of the model, or of the body of `root`."""
     shapes = []
     for place in zoom.places:
-        box, frame = place.shapes_in(root, content)
-        if box not in figure.by_id and frame not in figure.clusters_by_id:
+        found = [one for one in place.shapes_in(root, content) if one in figure.by_id or one in figure.clusters_by_id]
+        if not found:
             depth = place.depth_in(root)
             raise UsageError(f"'{place.address}' has no box in this figure; --depth {depth} opens its frame")
-        shapes.append(box if box in figure.by_id else frame)
+        shapes.append(found[0])
     if zoom.kind is ZoomKind.BETWEEN:
         return selected(figure, between(figure, *shapes), marked=False, bright=shapes)
     kept = around(figure, shapes[0], zoom.hops)
@@ -488,6 +393,7 @@ def _told(figure: Figure, whole: Figure, zoom: Zoom, boxes: str) -> Figure:
         figure,
         title=f"{whole.title}: {what}",
         description=f"A part of a figure, {what}: {boxes}. {whole.description}",
+        facts=whole.facts,
         notes=(*whole.notes, f"{what}: {boxes}"),
     )
 

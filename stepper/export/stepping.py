@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -18,31 +19,29 @@ from stepper.export.drawing.styles import (
     MadeShapes,
     PageDrawing,
     Rectangle,
-    Shape,
     SteppedDrawing,
     StepTimes,
     TextLine,
     TimedShape,
     stepped,
 )
-from stepper.export.figures.figure import EdgeKind, Figure, FigureNode, NodeKind, Thumbnail
+from stepper.export.figure_views import iteration_figures
+from stepper.export.figures.figure import EdgeKind, Figure, FigureNode, NodeKind
 from stepper.export.figures.loop_trace import LoopTrace
 from stepper.export.fitting import on_page, room_of
 from stepper.export.layout.arrangements import arranged
-from stepper.export.layout.compound import arranged_content, title_width
 from stepper.export.layout.figure_layout import (
     CELL,
     BoxShape,
     FigureLayout,
     FrameShape,
     Polyline,
-    largest,
-    size_of,
+    arranged_content,
+    room_for,
 )
 from stepper.export.options import FigureView
 from stepper.export.picture import Picture, unheard
-from stepper.export.views.unrolled import iteration_figures
-from stepper.files.kinds import FORMATS, FigureFormat
+from stepper.files.file_kinds import FORMATS, FigureFormat
 from stepper.wording import enumerated
 
 _TRACK: Final = 12
@@ -57,14 +56,11 @@ class BodyLayout:
     def __init__(self, figures: Sequence[Figure]) -> None:
         self.figures = tuple(figures)
         first = figures[0]
-        sizes = {node.id: largest(size_of(figure.by_id[node.id]) for figure in figures) for node in first.nodes}
-        for frame in first.clusters:
-            sizes[frame.id] = largest((title_width(figure.clusters_by_id[frame.id]), 0) for figure in figures)
+        sizes = room_for((item.id, item) for figure in figures for item in figure.items)
         self._layout = arranged_content(first, "", sizes).drawing
         self._lines = {node.id: max(len(figure.by_id[node.id].texts) for figure in figures) for node in first.nodes}
-        self._pictured = {
-            node.id: max((figure.by_id[node.id].thumbnail for figure in figures), key=_height) for node in first.nodes
-        }
+        pictures = {node.id: [figure.by_id[node.id].thumbnail for figure in figures] for node in first.nodes}
+        self._pictured = {id: max(found, key=lambda one: one.height if one else 0) for id, found in pictures.items()}
 
     def of(self, figure: Figure) -> FigureLayout:
         """Return the layout with the texts of one iteration."""
@@ -85,23 +81,21 @@ class BodyLayout:
         return replace(node, lines=(*node.lines, *[""] * (self._lines[node.id] - len(node.texts))))
 
 
-def _height(picture: Thumbnail | None) -> int:
-    return 0 if picture is None else picture.height
-
-
 def stepped_body(picture: Picture) -> SteppedDrawing:
     """Return the rolled body with the values of the iterations of its trace; the whole is the last one."""
     trace = picture.trace
     assert trace is not None
     figures = iteration_figures(trace, picture.request.content)
     layout = BodyLayout(figures)
-    track = _StepTrack(trace)
+    cells = _steps_and_gaps(trace)
+    steps = tuple(step for step in cells if not step.is_gap)
     pages = []
-    for step, figure in enumerate(figures):
+    for step, figure in zip(steps, figures, strict=True):
         titled = replace(figure, title=picture.figure.title, notes=(), legend=picture.figure.legend)
-        pages.append(track.below(composed(titled, layout.of(titled)), step))
+        page = composed(titled, layout.of(titled))
+        pages.append(_with_track(page, cells, cells.index(step), f"{step.name} of 0..{trace.count - 1}"))
     whole = replace(pages[-1], description=picture.figure.description)
-    return SteppedDrawing(whole, track.steps, tuple(_merged(pages)))
+    return SteppedDrawing(whole, steps, tuple(_merged(pages)))
 
 
 def _steps_and_gaps(trace: LoopTrace) -> list[DrawnStep]:
@@ -110,40 +104,29 @@ def _steps_and_gaps(trace: LoopTrace) -> list[DrawnStep]:
     return sorted(steps, key=lambda step: step.begin)
 
 
-class _StepTrack:
-    """The bar below a body, which says where in the run the iteration is that is shown."""
-
-    def __init__(self, trace: LoopTrace) -> None:
-        self._cells = _steps_and_gaps(trace)
-        self.steps = tuple(step for step in self._cells if not step.is_gap)
-        self._last = trace.count - 1
-
-    def below(self, page: PageDrawing, at: int) -> PageDrawing:
-        """Return a page with the bar of a step below it."""
-        step, top = self.steps[at], page.height - 4
-        each = min(_CELL, (page.width - 2 * MARGIN) / len(self._cells))
-        x, whole = MARGIN + each * self._cells.index(step), each * len(self._cells)
-        height = page.height + 16 + _TRACK + MARGIN - 4
-        items = (
-            Rectangle("page", 0, 0, page.width, height),
-            *page.items[1:],
-            TextLine("label", MARGIN, top + 8, f"{step.name} of 0..{self._last}"),
-            Rectangle("cell", MARGIN, top + 16, whole, _TRACK, 3),
-            Rectangle("band", min(x, MARGIN + whole - _LEAST_CELL), top + 16, max(each, _LEAST_CELL), _TRACK, 3),
-        )
-        return replace(page, height=height, items=items)
+def _with_track(page: PageDrawing, cells: Sequence[DrawnStep], at: int, words: str) -> PageDrawing:
+    """Return a page with a bar below it, which says where in the run the iteration is that is shown."""
+    top, each = page.height - 4, min(_CELL, (page.width - 2 * MARGIN) / len(cells))
+    x, whole = MARGIN + each * at, each * len(cells)
+    height = page.height + 16 + _TRACK + MARGIN - 4
+    items = (
+        Rectangle("page", 0, 0, page.width, height),
+        *page.items[1:],
+        TextLine("label", MARGIN, top + 8, words),
+        Rectangle("cell", MARGIN, top + 16, whole, _TRACK, 3),
+        Rectangle("band", min(x, MARGIN + whole - _LEAST_CELL), top + 16, max(each, _LEAST_CELL), _TRACK, 3),
+    )
+    return replace(page, height=height, items=items)
 
 
 def _merged(pages: Sequence[PageDrawing]) -> Iterator[TimedShape]:
     """Yield the shapes of pages of one layout, those that stay for several steps once; the last ones are the whole."""
     for states in zip(*(page.items for page in pages), strict=True):
         begin = 0
-        for step in range(1, len(states) + 1):
-            if step == len(states):
-                yield TimedShape(states[begin], begin, step + 1)
-            elif states[step] != states[begin]:
-                yield TimedShape(states[begin], begin, step)
-                begin = step
+        for shape, same in groupby(states):
+            end = begin + len(list(same))
+            yield TimedShape(shape, begin, end + (end == len(states)))
+            begin = end
 
 
 _LEAVING = (EdgeKind.PIECE, EdgeKind.ENDS)
@@ -158,14 +141,13 @@ def stepped_iterations(figure: Figure, trace: LoopTrace) -> SteppedDrawing:
     found = enumerate(stack.steps(layout), first)
     made = tuple(MadeShapes(at, at + 1, step) for at, step in found if step is not None)
     stages = {item.id: item.items[0] for item in page.items if isinstance(item, Group)}
-    bands = tuple(_band(stages[id], wide) for id, wide in zip(stack.ids, stack.widths(layout), strict=True))
-    return stepped(page, StepTimes(tuple(_steps_and_gaps(trace)), made, bands))
-
-
-def _band(stage: Shape, behind: int) -> Rectangle:
-    """Return the band of an iteration or a gap, across the lines before it and so many cells behind it."""
-    assert isinstance(stage, Rectangle)
-    return Rectangle("band", 4, stage.y - 6, stage.x + stage.width + behind * CELL + 4, stage.height + 12, 8)
+    bands = []  # each across the lines before and behind an iteration or a gap
+    for id, behind in zip(stack.ids, stack.widths(layout), strict=True):
+        stage = stages[id]
+        assert isinstance(stage, Rectangle)
+        wide = stage.x + stage.width + behind * CELL + 4
+        bands.append(Rectangle("band", 4, stage.y - 6, wide, stage.height + 12, 8))
+    return stepped(page, StepTimes(tuple(_steps_and_gaps(trace)), made, tuple(bands)))
 
 
 class _Stack:
@@ -202,13 +184,12 @@ class _Stack:
     def _line(self, line: Polyline) -> int:
         """Return the step of a line: of the iteration that it enters, or of the one that adds it to an output."""
         top, bottom = min(part.y0 for part in line.segments), max(part.y1 for part in line.segments)
-        return self._leaving(top) if line.kind in _LEAVING else self._entering(bottom)
+        if line.kind in _LEAVING:
+            return self._leaving(top)
+        return next((at for at, (_, end) in enumerate(self.rows) if bottom < end), len(self.rows) - 1)
 
     def _leaving(self, row: int) -> int:
         return max((at for at, (begin, _) in enumerate(self.rows) if begin <= row), default=0)
-
-    def _entering(self, row: int) -> int:
-        return next((at for at, (_, end) in enumerate(self.rows) if row < end), len(self.rows) - 1)
 
 
 MOVING: Final = "@media screen and (prefers-reduced-motion: no-preference)"
@@ -251,7 +232,7 @@ def steps_of(picture: Picture) -> SteppedDrawing:
     """Return a picture in steps. Raise UsageError where it shows no run, none of its iterations, or has no room."""
     trace = picture.trace
     if trace is None:
-        raise UsageError("steps are those of a run: --view unrolled or rolled, with inputs")
+        raise UsageError("steps need a run: --view unrolled or rolled, with inputs")
     if not trace.count:
         page = drawn(picture)
         return SteppedDrawing(page, (NOT_BEGUN,), tuple(TimedShape(item, 0, 2) for item in page.items))

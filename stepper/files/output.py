@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from stepper.errors import OutputError
-from stepper.files.kinds import OWNERS, RECORDING, SESSION, WEIGHTS_SUFFIX, FileKind
+from stepper.files.file_kinds import OWNERS, RECORDING, SESSION, WEIGHTS_SUFFIX, FileKind
 from stepper.files.locks import lock, try_lock
 from stepper.records import Record
 

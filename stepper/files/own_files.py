@@ -1,4 +1,4 @@
-"""Files that this user's stepper wrote, as notes in the user's cache say.
+"""Files that this user's stepper wrote, as notes in the user's cache say; what lies in the cache may be deleted.
 
 A folder of a stranger may hold a file with any name. If the cache cannot be written, no file is our own.
 """
@@ -10,12 +10,42 @@ import hashlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Any, Final
 
 from stepper.errors import OutputError
-from stepper.files.kinds import FileKind
+from stepper.files.file_kinds import FileKind
 from stepper.files.output import OutputFile
-from stepper.files.user_cache import roomy, user_cache
+
+
+def user_cache() -> Path:
+    """Return the folder, which need not exist."""
+    base = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
+    return (Path(base) if base else Path.home() / ".cache") / "stepper"
+
+
+def roomy(folder: Path, most: int) -> Path | None:
+    """Return a folder that exists, and in which files take so many bytes at most: the oldest are deleted.
+
+    None where it cannot be made or read.
+    """
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        files = sorted(_files(folder), key=lambda found: found[1].st_mtime, reverse=True)
+    except OSError:
+        return None
+    size = 0
+    for path, facts in files:
+        size += facts.st_size
+        if size > most:
+            with contextlib.suppress(OSError):
+                Path(path).unlink()
+    return folder
+
+
+def _files(folder: Path) -> list[tuple[str, Any]]:
+    with os.scandir(folder) as entries:
+        return [(entry.path, entry.stat()) for entry in entries if entry.is_file(follow_symlinks=False)]
+
 
 _KIND: Final = FileKind("a note", ("",))
 _FOLDER: Final = "own"

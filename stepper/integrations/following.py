@@ -12,8 +12,8 @@ from typing import Final
 
 from stepper.debug.debugger import Debugger
 from stepper.debug.inspection.views import FrameView, frame_views
-from stepper.debug.overview.facts import Overview, RunState
-from stepper.debug.overview.programs import address_in_loop, programs_of
+from stepper.debug.overview.loop_programs import address_in_loop, programs_of
+from stepper.debug.overview.overview_facts import Overview, RunState
 from stepper.diagnosis.check.checking import check_overview
 from stepper.diagnosis.texts import headline
 from stepper.engine.program import Program
@@ -103,7 +103,7 @@ class Follower:
             overview = self._run()
         outer = tuple(one.iteration for one in frames[:depth] if one.iteration is not None)
         program = frames[depth].program
-        for facts, one in zip(overview.loops, programs_of(overview, self._compiled), strict=True):
+        for facts, one in zip(overview.loops, programs_of(self._compiled), strict=True):
             if one is program:
                 return next((run.iterations for run in facts.activations if run.outer == outer), 0)
         return 0

@@ -21,11 +21,13 @@ from weakref import WeakKeyDictionary
 
 from msgspec.structs import replace
 
-from stepper.element_types import BOOLEAN, I64
+from stepper.element_types import BOOLEAN, I64, Ints
 from stepper.errors import UsageError
 from stepper.ir.lowering import Declared, GraphBuilder, Tensor, edges_of
 from stepper.ir.model import (
     CALLS,
+    CURRENT_ITERATION,
+    EXECUTION_CONDITION,
     BackEdge,
     Body,
     CallParts,
@@ -37,13 +39,13 @@ from stepper.ir.model import (
     OutputMapping,
     PartialShape,
     Port,
+    PortSources,
     Slicing,
     Source,
     parameter_shape,
     parameter_type,
 )
 from stepper.ir.reader import ModelSource, opened
-from stepper.ir.xml import CURRENT_ITERATION, EXECUTION_CONDITION
 from stepper.operation_types import STATEFUL, VARIABLES
 from stepper.records import Record
 
@@ -122,7 +124,7 @@ class CallsBody:
         self._inner, self._calls = graph, calls
         self._builder = GraphBuilder(graph.line, 1 + max((layer.id for layer in graph.layers), default=0))
         self._changed: dict[int, Layer] = {}
-        self._sources: dict[int, tuple[Source | None, ...]] = {}
+        self._sources: dict[int, PortSources] = {}
         self._moved: dict[int, Source] = {}
         self.entries = {layer.id: layer.id for layer in graph.parameters}
         self.number: int | None = None
@@ -218,7 +220,7 @@ class CallsBody:
         self._sources[parameter.id] = tuple(one.source for one in inputs)
         builder.line = self._inner.line
 
-    def _of_call(self, name: str, values: tuple[int, ...]) -> Tensor:
+    def _of_call(self, name: str, values: Ints) -> Tensor:
         """Return that of the values which belongs to the call, an i64 of shape [1]."""
         builder = self._builder
         if self.number is None:

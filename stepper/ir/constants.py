@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from stepper import element_types
-from stepper.element_types import LARGEST_RANK, STRING_DTYPE, Array, ElementType
+from stepper.element_types import LARGEST_RANK, STRING_DTYPE, Array, ElementType, Shape
 from stepper.errors import LimitReached, memory_reason
 from stepper.ir.model import LARGEST_DIMENSION, Layer, Model, PartialShape, Port
 from stepper.ir.weights import Weights, packed_size
@@ -29,7 +29,7 @@ def constant_type(constant: Layer) -> ElementType | None:
     return constant.outputs[0].element_type if constant.outputs else None
 
 
-def constant_shape(constant: Layer) -> tuple[int, ...] | None:
+def constant_shape(constant: Layer) -> Shape | None:
     """Return the shape of a Constant: of its <data>, else (older files) of its output port; None without either."""
     text = constant.attributes.get("shape")
     if text is None:
@@ -39,7 +39,7 @@ def constant_shape(constant: Layer) -> tuple[int, ...] | None:
 
 
 @lru_cache(maxsize=1024)
-def _static_shape(text: str) -> tuple[int, ...] | None:
+def _static_shape(text: str) -> Shape | None:
     try:
         return PartialShape.parse(text).static
     except ValueError:
@@ -148,7 +148,7 @@ def check_constant(place: FilePlace, constant: Layer, weights: Weights | None) -
 
 
 @lru_cache(maxsize=1024)
-def _bytes_needed(type_name: str, shape: tuple[int, ...]) -> int | None:
+def _bytes_needed(type_name: str, shape: Shape) -> int | None:
     """Return the least number of bytes that hold such a tensor; None for one that no memory holds."""
     element_type, count = element_types.ELEMENT_TYPES[type_name], math.prod(shape)
     if max(shape, default=0) * max(count, 1) > LARGEST_DIMENSION:

@@ -22,10 +22,10 @@ from typing import Final, TypeAlias, TypeVar
 
 from msgspec.structs import replace
 
-from stepper.element_types import I64, ElementType
+from stepper.element_types import I64, ElementType, Ints, Shape
 from stepper.errors import KernelError
 from stepper.ir.constants import constant_type, literal_constant
-from stepper.ir.model import Body, Edge, Graph, Layer, Model, Port, Source, parameter_type
+from stepper.ir.model import Body, Edge, Graph, Layer, Model, Port, PortSources, Source, parameter_type
 from stepper.ir.xml import FilePlace
 from stepper.records import Record
 
@@ -37,14 +37,14 @@ class Tensor(Record):
 
     source: Source
     type: ElementType | None
-    dims: tuple[int, ...]
+    dims: Shape
 
     def of_rank(self, rank: int) -> Tensor:
         """Return the tensor with so many dims, all unknown where the file declares another number."""
         return self if len(self.dims) == rank else replace(self, dims=(-1,) * rank)
 
 
-Declared = tuple[ElementType | None, tuple[int, ...]]
+Declared = tuple[ElementType | None, Shape]
 """Type and dims of an output port."""
 
 
@@ -54,8 +54,8 @@ class GraphBuilder:
     def __init__(self, line: int, next_id: int = 0, scope: str = "") -> None:
         self.line, self.next_id, self.scope = line, next_id, scope
         self.layers: list[Layer] = []
-        self.sources: dict[int, tuple[Source | None, ...]] = {}
-        self._literals: dict[tuple[tuple[int, ...] | int, ElementType], Tensor] = {}
+        self.sources: dict[int, PortSources] = {}
+        self._literals: dict[tuple[Ints | int, ElementType], Tensor] = {}
 
     def add(
         self,
@@ -99,7 +99,7 @@ class GraphBuilder:
                 declared = ports[index]._replace(element_type=port.element_type, dims=port.dims, names=port.names)
                 self.layers[at] = layer._replace(outputs=(*ports[:index], declared, *ports[index + 1 :]))
 
-    def literal(self, name: str, values: tuple[int, ...] | int, element_type: ElementType = I64) -> Tensor:
+    def literal(self, name: str, values: Ints | int, element_type: ElementType = I64) -> Tensor:
         """Return a Constant of these numbers; one that is there already serves again, under its first name."""
         if (found := self._literals.get((values, element_type))) is not None:
             return found
@@ -110,7 +110,7 @@ class GraphBuilder:
         self._literals[values, element_type] = tensor
         return tensor
 
-    def parameter(self, name: str, element_type: ElementType | None, dims: tuple[int, ...]) -> Tensor:
+    def parameter(self, name: str, element_type: ElementType | None, dims: Shape) -> Tensor:
         """Return a Parameter of a body."""
         attributes = {"shape": ",".join("?" if dim < 0 else str(dim) for dim in dims)}
         if element_type is not None:
@@ -161,7 +161,7 @@ class GraphBuilder:
 
 
 def edges_of(
-    layers: Sequence[Layer], sources: Mapping[int, tuple[Source | None, ...]], lines: Mapping[tuple[int, int], int]
+    layers: Sequence[Layer], sources: Mapping[int, PortSources], lines: Mapping[tuple[int, int], int]
 ) -> tuple[Edge, ...]:
     """Return the edges that say what `sources` says; `lines` are those of the file, by layer and port entered."""
     by_id = {layer.id: layer for layer in layers}
@@ -297,7 +297,7 @@ class _Rewriting:
         if not self._chosen and all(a is b for a, b in zip(self._layers, self._graph.layers, strict=True)):
             return self._graph
         layers: list[Layer] = []
-        sources: dict[int, tuple[Source | None, ...]] = {}
+        sources: dict[int, PortSources] = {}
         for layer in self._layers:
             if layer.id in self._chosen:
                 builder = self._lowered(layer)

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from stepper import element_types
-from stepper.element_types import ElementType
+from stepper.element_types import ElementType, Ints, Shape
 from stepper.errors import UsageError
 from stepper.ir.weights import Weights
 from stepper.operation_types import NO_OPERATIONS
@@ -41,7 +41,7 @@ class CallParts(Record):
 
     input: int
     axis: int
-    lengths: tuple[int, ...]
+    lengths: Ints
     own_axis: bool = False
 
     def extent(self, count: int) -> int:
@@ -57,7 +57,7 @@ class CallParts(Record):
         return whole[(*along, slice(begin, begin + self.lengths[0 if len(self.lengths) == 1 else number]))]
 
     @property
-    def ends(self) -> tuple[int, ...]:
+    def ends(self) -> Ints:
         """Where the part of each call ends, of parts that differ in length."""
         return tuple(accumulate(self.lengths))
 
@@ -139,7 +139,7 @@ class PartialShape(Record):
         )
 
     @property
-    def static(self) -> tuple[int, ...] | None:
+    def static(self) -> Shape | None:
         """The shape where nothing of it is open, else None."""
         return None if self.dimensions is None else _static(self.dimensions)
 
@@ -148,14 +148,14 @@ class PartialShape(Record):
 
 
 @lru_cache(maxsize=1024)
-def _static(dimensions: tuple[Dimension, ...]) -> tuple[int, ...] | None:
+def _static(dimensions: tuple[Dimension, ...]) -> Shape | None:
     if any(dimension.least != dimension.most for dimension in dimensions):
         return None
     return tuple(dimension.least for dimension in dimensions)
 
 
 @lru_cache(maxsize=1024)
-def _of_dims(dims: tuple[int, ...]) -> PartialShape:
+def _of_dims(dims: Shape) -> PartialShape:
     return PartialShape(tuple(Dimension(0, None) if dim < 0 else Dimension(dim, dim) for dim in dims))
 
 
@@ -198,7 +198,7 @@ class Port(NamedTuple):
 
     id: int
     element_type: ElementType | None
-    dims: tuple[int, ...]
+    dims: Shape
     names: tuple[str, ...]
     line: int
 
@@ -218,6 +218,10 @@ class Source(NamedTuple):
 
     layer: int
     output: int
+
+
+PortSources = tuple[Source | None, ...]
+"""The sources of a layer's inputs; None: nothing is connected."""
 
 
 class Slicing(Record):
@@ -292,6 +296,11 @@ LoopKey = tuple[int | str, ...]
 """Which loop of a model: the ids of the layers that lead to it, its own last, and after an If the role of its body."""
 
 
+CURRENT_ITERATION: Final = "current_iteration"
+EXECUTION_CONDITION: Final = "execution_condition"
+"""Purposes of the entries of a port map."""
+
+
 class Body(Record):
     """A nested graph of a TensorIterator, Loop or If with its port map.
 
@@ -309,6 +318,11 @@ class Body(Record):
     ignored: tuple[IgnoredOutput, ...] = ()
     unread_inputs: int = 0
     unread_outputs: int = 0
+
+    @property
+    def condition(self) -> int | None:
+        """The id of the first Result that says whether there is another iteration."""
+        return next((one.result for one in self.outputs if one.purpose == EXECUTION_CONDITION), None)
 
 
 class Layer(NamedTuple):
@@ -334,6 +348,10 @@ class Layer(NamedTuple):
     def is_loop(self) -> bool:
         """True if this is a TensorIterator or a Loop."""
         return self.type in ("TensorIterator", "Loop")
+
+    def is_called(self, name: str) -> bool:
+        """True if this is its name, or that of an output."""
+        return name == self.name or any(name in port.names for port in self.outputs)
 
     @property
     def is_over_calls(self) -> bool:
@@ -367,12 +385,16 @@ def _layer(attributes: dict[str, str], parts: tuple[Any, ...]) -> Layer:
     return Layer(*parts)._replace(attributes=MappingProxyType(attributes))
 
 
+NO_LAYER: Final = Layer(-1, "", "", "", None, NO_ATTRIBUTES, (), (), (), 0)
+"""Stands for a layer that there is not; it is of no type and reads nothing."""
+
+
 class Graph(Immutable, Record, dict=True):
     """Layers and edges; the model's own graph, or a body."""
 
     layers: tuple[Layer, ...]
     edges: tuple[Edge, ...]
-    sources: Mapping[int, tuple[Source | None, ...]]
+    sources: Mapping[int, PortSources]
     line: int
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -421,13 +443,26 @@ class Graph(Immutable, Record, dict=True):
 
     @cached_property
     def readers(self) -> Mapping[int, tuple[tuple[Layer, int], ...]]:
-        """Those that read each layer, by its id, with the index of the input; nothing for what nobody reads."""
-        found: dict[int, list[tuple[Layer, int]]] = {}
+        """Those that read each layer, by its id, with the index of the input."""
+        found: dict[int, list[tuple[Layer, int]]] = {layer.id: [] for layer in self.layers}
         for layer in self.layers:
             for index, source in enumerate(self.sources[layer.id]):
                 if source is not None:
                     found.setdefault(source.layer, []).append((layer, index))
         return MappingProxyType({layer: tuple(uses) for layer, uses in found.items()})
+
+    def source(self, key: int, index: int | None = 0) -> Source | None:
+        """Return what an input of a layer reads; None for an input that is not there or that no edge reaches."""
+        sources = self.sources.get(key, ())
+        return sources[index] if index is not None and index < len(sources) else None
+
+    def layer_of(self, source: Source | None) -> Layer:
+        """Return the layer that gives a value; `NO_LAYER` where there is none."""
+        return NO_LAYER if source is None else self.by_id.get(source.layer, NO_LAYER)
+
+    def maker(self, layer: Layer, index: int = 0) -> Layer:
+        """Return the layer that gives an input of a layer; `NO_LAYER` where there is none."""
+        return self.layer_of(self.source(layer.id, index))
 
     @cached_property
     def read_outputs(self) -> frozenset[Source]:
@@ -452,9 +487,7 @@ def kept_with_graph(derive: Callable[[Graph], _Derived]) -> Callable[[Graph], _D
     return found
 
 
-def _graph(
-    layers: tuple[Layer, ...], edges: tuple[Edge, ...], sources: dict[int, tuple[Source | None, ...]], line: int
-) -> Graph:
+def _graph(layers: tuple[Layer, ...], edges: tuple[Edge, ...], sources: dict[int, PortSources], line: int) -> Graph:
     return Graph(layers, edges, MappingProxyType(sources), line)
 
 
@@ -585,16 +618,15 @@ class Growth(NamedTuple):
         return self.pieces[0] if len(self.pieces) == 1 else None
 
     @property
-    def layers(self) -> tuple[int, ...]:
+    def layers(self) -> Ints:
         """The three layers, Parameter first."""
         return (self.parameter, self.concat, self.result)
 
 
 def growth_of(graph: Graph, result: int, parameter: int) -> Growth | None:
     """Return how the value of a back edge grows, from its Result to its Parameter; None where it does not so."""
-    source = graph.sources[result][0]
-    concat = None if source is None else graph.by_id[source.layer]
-    if concat is None or concat.type != "Concat":
+    concat = graph.layer_of(graph.source(result))
+    if concat.type != "Concat":
         return None
     inputs = graph.sources[concat.id]
     pieces = tuple(one for one in inputs if one is not None and one.layer != parameter)

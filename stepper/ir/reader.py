@@ -21,6 +21,7 @@ from msgspec.structs import replace
 
 from stepper import element_types, operation_types
 from stepper.collector import collector_off
+from stepper.element_types import Shape
 from stepper.errors import ArgumentTypeError, ModelError
 from stepper.ir import lowering, xml
 from stepper.ir.constants import check_constant, check_parameter
@@ -38,6 +39,7 @@ from stepper.ir.model import (
     Model,
     OutputMapping,
     Port,
+    PortSources,
     Slicing,
     Source,
     new,
@@ -262,7 +264,7 @@ def _port(place: FilePlace, element: Element, *, is_output: bool) -> Port:
     return Port(identity, element_type, _dims(place, element, identity), port_names, xml.line_of(element))
 
 
-def _dims(place: FilePlace, element: Element, identity: int) -> tuple[int, ...]:
+def _dims(place: FilePlace, element: Element, identity: int) -> Shape:
     texts = [dim.text for dim in element if dim.tag == "dim"]
     try:
         dims = tuple([int(text) for text in texts])  # type: ignore[arg-type]  # TypeError for an empty element
@@ -309,7 +311,7 @@ def read_edges(
 
 def sources_of(
     place: FilePlace, layers: Mapping[int, Layer], edges: Sequence[Edge], faults: Faults = None
-) -> Mapping[int, tuple[Source | None, ...]]:
+) -> Mapping[int, PortSources]:
     """Return for each layer (by id) where each of its inputs comes from; None for one that no edge reaches.
 
     Raises ModelError for an edge from or to something that does not exist, and for two edges into one port.
@@ -461,7 +463,7 @@ def _is_in_order(graph: Graph) -> bool:
     return True
 
 
-def _ring(sources: Mapping[int, tuple[Source | None, ...]], left: set[int]) -> list[int]:
+def _ring(sources: Mapping[int, PortSources], left: set[int]) -> list[int]:
     """Return a cycle among layers of which each has a producer that is left: walk back until one comes again."""
     key = min(left)
     walk: dict[int, None] = {}
@@ -579,7 +581,8 @@ def _net_version(place: FilePlace, root: Element) -> int:
     version = xml.integer(place, root, "version")
     if version not in READABLE_VERSIONS:
         expected = " or ".join(map(str, READABLE_VERSIONS))
-        place.at(root).fail(f"the net's version is {version}, expected {expected}", NOT_AN_IR)
+        again = "; convert the original model again" if version in range(1, min(READABLE_VERSIONS)) else ""
+        place.at(root).fail(f"the net's version is {version}, expected {expected}{again}", NOT_AN_IR)
     return version
 
 

@@ -12,8 +12,9 @@ from typing import Any, Final
 import numpy as np
 
 from stepper.element_types import STRING_DTYPE, Array, ElementType, of
-from stepper.errors import ModelError
-from stepper.files.kinds import ensure_no_pipe
+from stepper.errors import ErrorPlace, ModelError
+from stepper.files.file_kinds import ensure_no_pipe
+from stepper.files.recognition import pointer_text
 
 # Packing of element types narrower than a byte, and of strings, in a .bin (measured: semantics 5.9, 5.10).
 
@@ -137,6 +138,9 @@ _LET_GO: Final[int | None] = getattr(mmap, "MADV_DONTNEED", None)
 """What tells the system that pages of a map are not needed; None where it cannot be told."""
 
 
+_LONGEST_POINTER: Final = 1024
+
+
 class Weights:
     """The bytes of a .bin file, mapped lazily."""
 
@@ -150,6 +154,10 @@ class Weights:
                 self._bytes = b"" if empty else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except (OSError, ValueError) as error:
             raise ModelError(f"{path}: cannot be mapped into memory: {error}") from None
+        if self.size < _LONGEST_POINTER and (said := pointer_text(path, self.raw(0, _LONGEST_POINTER))):
+            pointer = ModelError(said)
+            pointer.place, pointer.rule = ErrorPlace(str(path)), "weights-truncated"
+            raise pointer
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _mapped, (self.path.absolute(), self.size)

@@ -17,9 +17,10 @@ from typing import Final, NamedTuple, NoReturn, TypeVar
 from lxml import etree
 
 from stepper import element_types, operation_types
-from stepper.element_types import ElementType
+from stepper.element_types import ElementType, Shape
 from stepper.errors import ErrorPlace, LayerPlace, ModelError
-from stepper.files.kinds import ensure_no_pipe, folder_text
+from stepper.files.file_kinds import ensure_no_pipe
+from stepper.files.recognition import ensure_model, folder_sentence
 from stepper.ir.model import BODIES, NO_ATTRIBUTES, Layer, Port, new
 from stepper.wording import excerpt, reason_of
 
@@ -34,7 +35,7 @@ from stepper.wording import excerpt, reason_of
 # a mark that is found as the text of an `<input>`, `<output>` or `<edges>`, or between layers, stands for what was in
 # it.
 
-PlainPort = tuple[int, ElementType, tuple[int, ...], tuple[str, ...], int]
+PlainPort = tuple[int, ElementType, Shape, tuple[str, ...], int]
 """The parts of a Port, but its line is counted from that of the `<input>` or `<output>`."""
 
 _MARK: Final = b"\x7f"
@@ -230,7 +231,7 @@ def _ports(written: bytes, *, is_output: bool) -> tuple[PlainPort, ...]:
 
 
 @lru_cache(maxsize=4096)
-def _dims(written: bytes) -> tuple[int, ...]:
+def _dims(written: bytes) -> Shape:
     return tuple([int(number) for number in written.translate(_NUMBERS).split()])
 
 
@@ -256,9 +257,6 @@ NOT_AN_IR: Final = "not-an-ir"
 MALFORMED_ELEMENT: Final = "malformed-element"
 """Rules of the format that any part of the reader may find broken."""
 
-CURRENT_ITERATION: Final = "current_iteration"
-EXECUTION_CONDITION: Final = "execution_condition"
-
 READABLE_VERSIONS: Final = (10, 11)
 
 Element = etree._Element
@@ -278,14 +276,6 @@ _ENCODINGS: Final = frozenset({b"utf-8", b"utf8", b"utf-16", b"us-ascii", b"asci
 """Those in which `<!DOCTYPE` cannot be written but as these bytes (with zeros between them, maybe)."""
 
 
-_NO_MODELS: Final = {
-    b"SQLite format 3\0": "a database: a recording or a session of stepper",
-    b"PK\x03\x04": "an archive, such as .npz: values for inputs are given with --inputs",
-    b"\x93NUMPY": "an array: a value for an input is given with --input NAME=FILE.npy",
-}
-"""How files begin that are easily taken for a model, and what they are."""
-
-
 def content_of(path: Path) -> bytes:
     """Return what the file holds.
 
@@ -295,15 +285,14 @@ def content_of(path: Path) -> bytes:
         ensure_no_pipe(path)
         content = path.read_bytes()
     except OSError as error:
-        why = folder_text(path) if path.is_dir() else f"cannot be read: {reason_of(path, error)}"
+        why = folder_sentence(path) if path.is_dir() else f"cannot be read: {reason_of(path, error)}"
         unreadable = ModelError(f"{path}: {why}")
         unreadable.place = ErrorPlace(str(path))
         raise unreadable from None
     except ValueError as error:
         raise ModelError(f"{str(path)!r} names no file: {error}") from None
-    for beginning, what in _NO_MODELS.items():
-        if content.startswith(beginning):
-            raise ModelError(f"{path}:1: is not a model, it is {what}")
+    if not content.startswith(b"<?xml"):
+        ensure_model(path)
     _refuse_document_type(FilePlace(path, 1), content)
     return content
 

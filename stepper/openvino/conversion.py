@@ -4,236 +4,47 @@ A conversion is kept in the folder `.stepper` beside the model, or (where that c
 user's cache folder, under the model's name and a hash of its contents; it may be deleted at any time. A conversion
 beside the model is used only if a record in the cache folder says that this user made it: a folder may come from
 anywhere, with another model under that name. Nothing is compressed, and the names are those of the model, so that one
-finds one's own nodes. Integer divisions of ONNX are corrected: Div truncates, what the converter writes floors.
+finds one's own nodes: a layer that the converter called by an output has the name of its node. Integer divisions of
+ONNX are corrected: Div truncates, what the converter writes floors.
 """
 
 from __future__ import annotations
 
 import hashlib
-import re
+import math
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from types import NoneType
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 from lxml import etree
-from msgspec import Struct
 
-from stepper.element_types import Array
+from stepper.element_types import Array, Shape
+from stepper.engine.array_files import StoredArray
 from stepper.errors import ModelError, UsageError
-from stepper.files.kinds import CONVERTED, WEIGHTS_BESIDE, ensure_no_pipe
-from stepper.files.own_files import is_own, note_own
-from stepper.files.user_cache import user_cache
+from stepper.files.file_kinds import CONVERTED, WEIGHTS_BESIDE, ensure_no_pipe
+from stepper.files.own_files import is_own, note_own, user_cache
+from stepper.files.recognition import ensure_model
 from stepper.openvino import runtime
+from stepper.openvino.ignored import ignored_parts
+from stepper.openvino.onnx_file import OnnxFile, OnnxNode, read_onnx
+from stepper.openvino.onnx_rewriting import OtherReader, Replacements
 from stepper.openvino.program import shared_worker
-from stepper.openvino.runtime import Convert, FindNode, OpenVINOAct, Rewrite, Runtime, ensure_installed
-from stepper.processes.messages import CONVERTING, ConversionEnded
+from stepper.openvino.refusals import Refusal, conversion_complaint, file_fault, flex_fault, refused_types
+from stepper.openvino.runtime import AskOtherReader, Convert, OpenVINOAct, Rewrite, Runtime, ensure_installed
+from stepper.processes.process_messages import CONVERTING, ConversionEnded
+from stepper.processes.worker import Limits
 from stepper.records import Record
 from stepper.wording import excerpt, reason_of
-
-# Looking into ONNX files that OpenVINO does not convert, and writing them so that it does; in the worker process.
-#
-# `find_node` says where a node is: in which branch of which If. `rewritten` puts operations that the converter has in
-# the place of an STFT, which the converter takes only with all sizes fixed: a convolution with the waves of its window.
-# Needs the package `onnx`.
-
-_LARGEST_WINDOW: Final = 8192
-"""Of an STFT that becomes a convolution: the filters grow with its square."""
-
-
-class NodeScope(Struct, frozen=True, array_like=True):
-    """A node that holds a graph, and the attribute in which it does: the `then_branch` of an If."""
-
-    type: str
-    name: str
-    attribute: str
-
-
-class NodeFacts(Record):
-    """A node of an ONNX file: the holders of its graph from the outside in, and the nearest If that it depends on.
-
-    `open_inputs` are the inputs of the model of which the file leaves sizes open.
-    """
-
-    type: str
-    name: str
-    scopes: tuple[NodeScope, ...]
-    decided_by: str | None
-    open_inputs: tuple[str, ...]
-
-
-class Replacements(Record):
-    """Nodes that were replaced, as texts; none where nothing was written."""
-
-    nodes: tuple[str, ...]
-
-
-def find_node(path: str, output: str) -> NodeFacts | None:
-    """Return the node that has this name or an output of it; None where there is none, or no package to read the file.
-
-    OpenVINO calls a node by its name, or by its first output.
-    """
-    try:
-        import onnx
-
-        model = onnx.load(path, load_external_data=False)
-    except Exception:  # no package, or what the package cannot read: then there is nothing to be told
-        return None
-    for scopes, graphs, node in _nodes(model.graph):
-        if output == node.name or output in node.output:
-            open_inputs = tuple(
-                one.name
-                for one in model.graph.input
-                if any(not size.HasField("dim_value") or size.dim_value <= 0 for size in one.type.tensor_type.shape.dim)
-            )
-            return NodeFacts(node.op_type, node.name or output, scopes, _decided_by(graphs, node), open_inputs)
-    return None
-
-
-def _nodes(
-    graph: Any, scopes: tuple[NodeScope, ...] = (), graphs: tuple[Any, ...] = ()
-) -> Iterator[tuple[tuple[NodeScope, ...], tuple[Any, ...], Any]]:
-    """Yield all nodes at every depth, with the holders and the graphs around each, from the outside in."""
-    graphs = (*graphs, graph)
-    for node in graph.node:
-        yield scopes, graphs, node
-        for attribute in node.attribute:
-            if attribute.HasField("g"):
-                holder = NodeScope(node.op_type, node.name, attribute.name)
-                yield from _nodes(attribute.g, (*scopes, holder), graphs)
-
-
-def _decided_by(graphs: Sequence[Any], node: Any) -> str | None:
-    """Return the name of the nearest If that a node gets its inputs from; None where there is none."""
-    makers = {output: one for graph in graphs for one in graph.node for output in one.output}
-    waiting, seen = list(node.input), set(node.input)
-    for name in waiting:  # which grows: the nearest come first
-        maker = makers.get(name)
-        if maker is None:
-            continue
-        if maker.op_type == "If":
-            return str(maker.name or name)
-        waiting.extend(one for one in maker.input if one not in seen)
-        seen.update(maker.input)
-    return None
-
-
-# --- writing a file anew ----------------------------------------------------------------------------------------------
-
-
-def rewritten(source: str, target: str) -> Replacements:
-    """Write the model with other operations in the place of those that OpenVINO lacks; nothing where it has none."""
-    try:
-        import onnx
-
-        model = onnx.load(source)
-    except Exception:  # as in find_node
-        return Replacements(())
-    if not any(node.op_type == "STFT" for node in model.graph.node):
-        return Replacements(())
-    facts = _TensorFacts(onnx.shape_inference.infer_shapes(model, data_prop=True).graph)
-    replaced, nodes = [], []
-    for node in model.graph.node:
-        found = _by_convolution(node, facts) if node.op_type == "STFT" else None
-        if found is not None:
-            replaced.append(f"{node.op_type} '{node.name or node.output[0]}'")
-        nodes.extend([node] if found is None else found)
-    if replaced:
-        del model.graph.node[:]
-        model.graph.node.extend(nodes)
-        onnx.save(model, target)
-    return Replacements(tuple(replaced))
-
-
-class _TensorFacts:
-    """Facts of the tensors of a graph: constants, element types and sizes, as far as the file tells them."""
-
-    def __init__(self, graph: Any) -> None:
-        self.constants = dict(_constants(graph))
-        declared = (*graph.input, *graph.output, *graph.value_info)
-        self._types = {one.name: one.type.tensor_type for one in declared}
-
-    def element_type(self, name: str) -> int | None:
-        """Return ONNX's number of the element type."""
-        return self._types[name].elem_type if name in self._types else None
-
-    def sizes(self, name: str) -> list[int] | None:
-        """Return the sizes, 0 for one that is open; None where not even their number is known."""
-        if name in self.constants:
-            return list(self.constants[name].shape)
-        if name not in self._types or not self._types[name].HasField("shape"):
-            return None
-        return [size.dim_value for size in self._types[name].shape.dim]
-
-
-def _constants(graph: Any) -> Iterator[tuple[str, Array]]:
-    from onnx import numpy_helper
-
-    for one in graph.initializer:
-        yield one.name, numpy_helper.to_array(one)
-    for node in graph.node:
-        if node.op_type == "Constant" and node.attribute[0].name == "value":
-            yield node.output[0], numpy_helper.to_array(node.attribute[0].t)
-
-
-def _made(type: str, inputs: Sequence[str], output: str, **attributes: Any) -> Any:
-    from onnx import helper
-
-    return helper.make_node(type, inputs, [output], name=output, **attributes)
-
-
-def _constant(name: str, array: Array) -> Any:
-    from onnx import helper, numpy_helper
-
-    return helper.make_node("Constant", [], [name], name=name, value=numpy_helper.from_array(array, name))
-
-
-def _by_convolution(node: Any, facts: _TensorFacts) -> list[Any] | None:
-    """Return an STFT as a convolution; None where step, window or length are computed, or the window is large.
-
-    Filter 2k is the window times the cosine of frequency k, filter 2k + 1 minus its sine: the real and the imaginary
-    part. The signal is [batch, length] or [batch, length, 1]; one with an imaginary part has no such form here.
-    """
-    from onnx import TensorProto
-
-    signal, *rest = list(node.input) + [""] * (4 - len(node.input))
-    step, window, length = (facts.constants.get(name) for name in rest)
-    sizes = facts.sizes(signal)
-    is_real = sizes is not None and (len(sizes) == 2 or (len(sizes) == 3 and sizes[2] == 1))
-    if not is_real or facts.element_type(signal) != TensorProto.FLOAT or step is None:
-        return None
-    if any(name and array is None for name, array in zip(rest, (step, window, length), strict=True)):
-        return None
-    size = int(length) if length is not None else 0 if window is None else len(window)
-    if not 0 < size <= _LARGEST_WINDOW or (window is not None and len(window) != size):
-        return None
-    is_onesided = next((one.i for one in node.attribute if one.name == "onesided"), 1)
-    bins = size // 2 + 1 if is_onesided else size
-    angles = 2 * np.pi * (np.outer(np.arange(bins), np.arange(size)) % size) / size
-    weights = np.ones(size) if window is None else np.asarray(window, np.float64)
-    filters = np.stack([np.cos(angles), -np.sin(angles)], axis=1) * weights
-    name = node.output[0]
-    return [
-        _constant(f"{name}/filters", filters.reshape(2 * bins, 1, size).astype(np.float32)),
-        _constant(f"{name}/row", np.array([0, 1, -1])),
-        _constant(f"{name}/pairs", np.array([0, 0, bins, 2])),
-        _made("Reshape", [signal, f"{name}/row"], f"{name}/signal"),
-        _made("Conv", [f"{name}/signal", f"{name}/filters"], f"{name}/waves", strides=[int(step)], kernel_shape=[size]),
-        _made("Transpose", [f"{name}/waves"], f"{name}/frames", perm=[0, 2, 1]),
-        _made("Reshape", [f"{name}/frames", f"{name}/pairs"], name),
-    ]
-
 
 T = TypeVar("T")
 
 FOLDER: Final = ".stepper"
-_TFLITE: Final = b"TFL3"
 
-_REVISION: Final = b"2"
+_REVISION: Final = b"3"
 """Of what is done to a conversion after the converter; one that was kept by an earlier revision is made anew."""
 
 
@@ -242,17 +53,20 @@ def converted(
     told: Callable[[str], None] | None = None,
     timeout: float | None = None,
     shapes: Mapping[str, Sequence[int]] | None = None,
+    inputs: Mapping[str, Array | StoredArray] | None = None,
 ) -> Path:
     """Return the .xml into which OpenVINO converts a model: the one that is kept, or a new one.
 
-    Only where the model is refused as it is, its inputs have the shapes that are given; that is another conversion.
+    Only where the model is refused as it is, its inputs have the shapes that are given, or those of arrays that are,
+    and small ones settle what they can; that is another conversion.
     """
     name = f"{path.stem[:80]}-{_content_hash(path)}"
-    given = {key: tuple(shape) for key, shape in sorted((shapes or {}).items())}
-    fixed = f"{name}-{hashlib.blake2b(repr(given).encode(), digest_size=4).hexdigest()}" if given else name
+    given = KnownInputs.of(shapes or {}, inputs or {})
+    fixed = name if given == _NOTHING_GIVEN else f"{name}-{given.digest}"
     places = [path.parent / FOLDER, user_cache()]
     if (kept := _kept(places, (name, fixed))) is not None:
         return kept
+    ensure_model(path)
     ensure_installed(f"{path}: opening a model of {CONVERTED[path.suffix.lower()]}")
     for place in places:
         try:
@@ -262,22 +76,59 @@ def converted(
             continue
         with temporary as folder:
             target = Path(folder).resolve() / "model.xml"
-            try:
-                replaced = _convert(path, target, timeout, {})
-            except ModelError:
-                if not given:
-                    raise
-                replaced, name = _convert(path, target, timeout, given), fixed
+            notes, is_fixed = _convert(path, target, timeout, given)
             if path.suffix.lower() == ".onnx":
-                truncate_divisions(Path(folder) / "model.xml")
+                stands = read_onnx(path)
+                correct(Path(folder) / "model.xml", stands)
+                ignored = () if stands is None else ignored_parts(stands)
+                notes = (*notes, *(f"OpenVINO ignores {one.part} of {one.node}" for one in ignored))
+            name = fixed if is_fixed else name
             for suffix in (".bin", ".xml"):  # the .xml last: where it stands, all is there
                 (Path(folder) / f"model{suffix}").replace(place / f"{name}{suffix}")
             note_own(place / f"{name}.xml", place / f"{name}.bin")
         if told is not None:
-            also = f"; {', '.join(replaced)} as a convolution" if replaced else ""
+            also = "".join(f"; {one}" for one in notes)
             told(f"converted {path} with OpenVINO, kept as {place / name}.xml{also}")
         return place / f"{name}.xml"
     raise UsageError(f"{path}: its conversion can be written neither to {places[0]} nor to {places[1]}")
+
+
+class KnownInputs(Record):
+    """Facts about inputs, for a model that is refused as it is: shapes that a user gives, those of arrays, and the
+    values of small ones.
+    """
+
+    shapes: dict[str, Shape]
+    of_arrays: dict[str, Shape]
+    values: dict[str, Array]
+
+    @classmethod
+    def of(cls, shapes: Mapping[str, Sequence[int]], arrays: Mapping[str, Array | StoredArray]) -> KnownInputs:
+        """Return what is known by shapes and arrays that are given."""
+        small = {
+            name: np.asarray(one)
+            for name, one in sorted(arrays.items())
+            if one.dtype.kind in "biu" and math.prod(one.shape) <= _MOST_ELEMENTS
+        }
+        of_arrays = {name: tuple(one.shape) for name, one in sorted(arrays.items()) if name not in shapes}
+        return cls({name: tuple(shape) for name, shape in sorted(shapes.items())}, of_arrays, small)
+
+    @property
+    def digest(self) -> str:
+        """A text that tells conversions with others from this one."""
+        values = {name: one.tolist() for name, one in self.values.items()}
+        known = repr((self.shapes, self.of_arrays, values))
+        return hashlib.blake2b(known.encode(), digest_size=4).hexdigest()
+
+    def among(self, names: Collection[str]) -> KnownInputs:
+        """Return what is known of inputs with these names, besides the shapes that a user gives."""
+        shapes = self.shapes | {name: shape for name, shape in self.of_arrays.items() if name in names}
+        return KnownInputs(shapes, {}, {name: one for name, one in self.values.items() if name in names})
+
+
+_NOTHING_GIVEN: Final = KnownInputs({}, {}, {})
+_MOST_ELEMENTS: Final = 64
+"""Of an input whose value may settle which branch a model takes."""
 
 
 def _kept(places: Sequence[Path], names: Sequence[str]) -> Path | None:
@@ -292,49 +143,78 @@ def _is_own(path: Path) -> bool:
     return path.is_file() and weights.is_file() and (path.parent == user_cache() or is_own(path, weights))
 
 
-def _convert(path: Path, target: Path, timeout: float | None, shapes: dict[str, tuple[int, ...]]) -> tuple[str, ...]:
-    """Let OpenVINO write the model as an IR, in a process of its own; return the nodes that were replaced before.
+def _convert(path: Path, target: Path, timeout: float | None, given: KnownInputs) -> tuple[tuple[str, ...], bool]:
+    """Let OpenVINO write the model as an IR, in a process of its own; return what was replaced before, and whether the
+    model has what is given fixed.
 
     ModelError where it cannot or crashes.
     """
-    if path.suffix.lower() == ".tflite":
-        with path.open("rb") as file:
-            if (
-                file.read(8)[4:] != _TFLITE
-            ):  # else each of OpenVINO's readers would say on stderr that it is not its own
-                raise ModelError(
-                    f"{path}: is not a {CONVERTED['.tflite']} model: its bytes 4 to 7 are not {_TFLITE.decode()}"
-                )
     # The parts of a saved model of TensorFlow are found by their folder.
     source = (path.parent if path.name == "saved_model.pb" else path).resolve()
-    folder, limits = str(target.parent), Runtime(timeout=timeout).limits
-
-    def ask_for(facts: type[T], act: OpenVINOAct) -> T:
-        return shared_worker().ask_for(facts, act, subject=f"{path}", limits=limits)[0]
-
-    is_onnx = path.suffix.lower() == ".onnx"
+    asks = _Asks(f"{path}", Runtime(timeout=timeout).limits)
+    stands: OnnxFile | None = None
     try:
         try:
-            ask_for(NoneType, Convert(str(source), str(target), folder, shapes))
-            return ()
+            return _tried(source, target, _NOTHING_GIVEN, asks), False
         except RuntimeError:
-            other = target.with_name("rewritten.onnx")
-            replaced = ask_for(Replacements, Rewrite(str(source), str(other), folder)).nodes if is_onnx else ()
-            if not replaced:
+            stands = read_onnx(path) if path.suffix.lower() == ".onnx" else None
+            given = given.among(() if stands is None else stands.graph.inputs)
+            if given == _NOTHING_GIVEN:
                 raise
-            ask_for(NoneType, Convert(str(other), str(target), folder, shapes))
-            return replaced
+            return _tried(source, target, given, asks), True
     except RuntimeError as error:
-        find = partial(_node, ask_for, str(source)) if is_onnx else None
-        raise ModelError(f"{path}: {conversion_complaint(error, find, are_fixed=bool(shapes))}") from None
+        raise ModelError(f"{path}: {_refusal(path, stands, error, asks, are_fixed=bool(given.shapes))}") from None
     except ConversionEnded as error:
         advice = "convert it where it was made (openvino.convert_model, openvino.save_model), and open the .xml"
         raise ConversionEnded(f"{error}; {advice}") from None
 
 
-def _node(ask_for: Callable[..., Any], path: str, output: str) -> NodeFacts | None:
-    found: NodeFacts | None = ask_for(NodeFacts | None, FindNode(path, output))
-    return found
+class _Asks(NamedTuple):
+    """Questions to OpenVINO's process about one file."""
+
+    subject: str
+    limits: Limits
+
+    def __call__(self, facts: type[T], act: OpenVINOAct, arrays: Sequence[Array] = ()) -> T:
+        return shared_worker().ask_for(facts, act, arrays, subject=self.subject, limits=self.limits)[0]
+
+
+_MOST_REWRITES: Final = 4
+"""One may bring operations that are refused in turn."""
+
+
+def _tried(source: Path, target: Path, given: KnownInputs, ask: _Asks) -> tuple[str, ...]:
+    """Convert a model, or else what it is rewritten to; return what was replaced."""
+    folder, now = str(target.parent), source
+    replaced: list[str] = []
+    for attempt in range(_MOST_REWRITES + 1):
+        try:
+            ask(NoneType, Convert(str(now), str(target), folder, given.shapes))
+            break
+        except RuntimeError as error:
+            if source.suffix.lower() != ".onnx" or attempt == _MOST_REWRITES:
+                raise
+            other = target.with_name(f"rewritten{attempt}.onnx")
+            types = refused_types(error)
+            rewrite = Rewrite(str(now), str(other), folder, given.shapes, tuple(given.values), types)
+            nodes = ask(Replacements, rewrite, tuple(given.values.values())).nodes
+            if not nodes:
+                raise
+            replaced += nodes
+            now = other
+    return tuple(replaced)
+
+
+def _refusal(path: Path, stands: OnnxFile | None, error: RuntimeError, ask: _Asks, *, are_fixed: bool) -> str:
+    """Return why a model is not converted, of which an ONNX file says this."""
+    if path.suffix.lower() == ".tflite" and (fault := flex_fault(path)) is not None:
+        return fault
+    if stands is None:
+        return conversion_complaint(error)
+    if (fault := file_fault(path, stands)) is not None:
+        return fault
+    other: OtherReader | None = ask(OtherReader | None, AskOtherReader(str(path.resolve())))  # type: ignore[arg-type]
+    return conversion_complaint(error, Refusal(stands, other, are_fixed))
 
 
 def _content_hash(path: Path) -> str:
@@ -358,19 +238,6 @@ def _weights_beside(path: Path) -> Iterator[Path]:
     yield from (other for other in path.parent.iterdir() if other.suffix.lower() in WEIGHTS_BESIDE and other.is_file())
     if path.name == "saved_model.pb" and (variables := path.parent / "variables").is_dir():
         yield from (other for other in variables.iterdir() if other.is_file())
-
-
-_UNKNOWN: Final = re.compile(r"No conversion rule found for operations: (.+)")
-_FAILED: Final = re.compile(r"Conversion is failed for: (.+)")
-_NODE: Final = re.compile(r"<Node\(([^)]*)\): ([^>]*)>")
-_MESSAGE: Final = re.compile(r"(?m)^-- \S+ with a message:$")
-_FOLLOWS: Final = "Unsupported input type dynamic"
-_OF_SHAPE: Final = re.compile(r"\b(rank|shape|static)\b", re.IGNORECASE)
-_CORRECT: Final = "correct that operation in the model, or convert it where it was made and open the .xml"
-_DETAILS: Final = re.compile(r"(?s)\n(?:\s*\n)?Summary:.*")
-_FRAME: Final = ("Exception", "Check '", "FrontEnd API", "Model wasn't", "While validating", "-- ")
-_LONGEST_NAMES: Final = 120
-_LONGEST_REASON: Final = 160
 
 
 def convert(source: str, target: str, shapes: Mapping[str, Sequence[int]]) -> None:
@@ -403,69 +270,75 @@ def _of_shapes(source: str, shapes: Mapping[str, Sequence[int]]) -> Any:
         raise RuntimeError(str(error)) from None
 
 
-def conversion_complaint(
-    error: BaseException, find: Callable[[str], NodeFacts | None] | None = None, *, are_fixed: bool = False
-) -> str:
-    """Return why a model is not converted, and what can be done, from an exception of OpenVINO's converter.
-
-    `find` finds a node of an ONNX file by the name that OpenVINO gives it; `are_fixed`: shapes of inputs were given.
-    """
-    text = str(error)
-    if "Unable to read the model" in text:
-        return "is not a model that OpenVINO can read: the file is damaged, or of another format than its suffix says"
-    without_rule, failed = _UNKNOWN.search(text), _FAILED.search(text)
-    if without_rule is None and failed is None:
-        return f"OpenVINO cannot convert it: {runtime.complaint(error)}"
-    if without_rule is not None:
-        names = excerpt(without_rule[1].strip(), _LONGEST_NAMES)
-        return (
-            f"OpenVINO cannot convert it: it has no rule for {names}; put other operations in their place before, or "
-            "convert it with an extension that has them (openvino.convert_model) and open the .xml"
-        )
-    assert failed is not None
-    begins = [match.end() for match in _MESSAGE.finditer(text)]
-    messages = [text[begin:end] for begin, end in zip(begins, [*begins[1:], len(text)], strict=True)] or [text]
-    message = next((message for message in messages if _FOLLOWS not in message), messages[0])
-    lines = (line.strip() for line in _DETAILS.sub("", message).splitlines())
-    said = [line for line in lines if line and not line.startswith(_FRAME)]
-    node, why = (
-        _NODE.search(message),
-        (excerpt(said[-1].rstrip("."), _LONGEST_REASON) if said else "it gives no reason"),
-    )
-    if node is None:
-        return f"OpenVINO cannot convert {excerpt(failed[1].strip(), _LONGEST_NAMES)}: {why}; {_CORRECT}"
-    facts = None if find is None else find(node[2])
-    if facts is None:
-        hint = (
-            "" if find is None or find_spec("onnx") else "; with `pip install onnx` it is said in which branch that is"
-        )
-        return f"OpenVINO cannot convert {node[1]} '{excerpt(node[2])}': {why}; {_CORRECT}{hint}"
-    where = "".join(f" in {one.attribute} of {one.type} '{excerpt(one.name)}'" for one in reversed(facts.scopes))
-    which = f"{facts.type} '{excerpt(facts.name)}'{where}"
-    if are_fixed or _OF_SHAPE.search(why) is None or not facts.open_inputs:
-        return f"OpenVINO cannot convert {which}: {why}; {_CORRECT}"
-    decided = "" if facts.decided_by is None else f" (it comes from If '{excerpt(facts.decided_by)}')"
-    sizes = " ".join(f"--shape '{excerpt(name)}=...'" for name in facts.open_inputs)
-    return (
-        f"OpenVINO cannot convert {which}: {why}{decided}; give the inputs the sizes that the file leaves open, as "
-        f"`stepper run` takes them ({sizes}; in Python: open_model with shapes)"
-    )
-
-
-def truncate_divisions(path: Path) -> None:
-    """Let the integer divisions of a converted model at `path` round towards zero, as ONNX's Div does.
+def correct(path: Path, file: OnnxFile | None = None) -> None:
+    """Correct the converted model at `path`: integer divisions round towards zero, as ONNX's Div does, and layers have
+    the names of the nodes of the ONNX file where the converter called them by an output.
 
     A BitShift to the right becomes a division by a Power; that one is to round down, and stays as it is.
     """
     parser = etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=True)
     tree = etree.parse(path, parser)
+    nodes = {} if file is None else _named_nodes(file)
     changed = False
     for layers in tree.iter("layers"):
-        for data in _divisions(layers):
-            data.set("m_pythondiv", "false")
-            changed = True
+        changes = [(data, "m_pythondiv", "false") for data in _divisions(layers)]
+        changes += [(layer, "name", name) for layer, name in _node_names(layers, nodes)]
+        for element, attribute, value in changes:
+            element.set(attribute, value)
+        changed |= bool(changes)
     if changed:
         tree.write(path, xml_declaration=True, encoding="utf-8")
+
+
+def _named_nodes(file: OnnxFile) -> dict[str, OnnxNode]:
+    """Return the nodes with a name by their outputs; not those of outputs that several graphs have."""
+    found: dict[str, OnnxNode] = {}
+    several: set[str] = set()
+    for one in file.nodes():
+        for output in one.node.outputs:
+            if found.setdefault(output, one.node).name != one.node.name:
+                several.add(output)
+    return {name: node for name, node in found.items() if node.name and name not in several}
+
+
+_VALUES: Final = ("Parameter", "Result", "Const")
+_RECURRENT: Final = ("LSTM", "GRU", "RNN")
+_MOST_BEHIND: Final = 6
+"""Operations that the converter puts behind a recurrent sequence, which bring its outputs into ONNX's form."""
+
+
+def _node_names(layers: etree._Element, nodes: Mapping[str, OnnxNode]) -> Iterator[tuple[etree._Element, str]]:
+    """Yield layers of one graph that the converter called by an output of a node, with the name of the node."""
+    by_id = {layer.get("id"): layer for layer in layers.iterchildren("layer")}
+    names = {layer.get("name") for layer in by_id.values()}
+    found: dict[str, dict[str | None, etree._Element]] = {}
+    for layer in by_id.values():
+        node = nodes.get(layer.get("name", ""))
+        if node is None or node.name in names or layer.get("type") in _VALUES:
+            continue
+        source = _sequence_behind(layers, layer, by_id, node.type) if node.type in _RECURRENT else layer
+        found.setdefault(node.name, {})[source.get("id")] = source
+    for name, candidates in found.items():
+        if len(candidates) == 1:
+            yield next(iter(candidates.values())), name
+
+
+def _sequence_behind(
+    layers: etree._Element, layer: etree._Element, by_id: Mapping[str | None, etree._Element], type: str
+) -> etree._Element:
+    """Return the sequence of which a layer gives an output; the layer itself where there is none."""
+    edges = layers.getnext()
+    first = {} if edges is None else {
+        edge.get("to-layer"): edge.get("from-layer")
+        for edge in edges.iterchildren("edge")
+        if edge.get("to-port") == "0"
+    }  # fmt: skip
+    source: etree._Element | None = layer
+    for _ in range(_MOST_BEHIND):
+        if source is None or source.get("type") == f"{type}Sequence":
+            break
+        source = by_id.get(first.get(source.get("id")))
+    return layer if source is None or source.get("type") != f"{type}Sequence" else source
 
 
 def _divisions(layers: etree._Element) -> Iterator[etree._Element]:

@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
 from stepper import element_types
-from stepper.element_types import STRING_DTYPE, Array
+from stepper.element_types import STRING_DTYPE, Array, DType, Shape
 from stepper.engine.program import no_kernel
 from stepper.errors import KernelError, UnsupportedOperation
 from stepper.ir import weights
 from stepper.ir.model import Calls, Layer
 from stepper.openvino.runtime import FunctionKind, Judgement, NativeText, Runtime, complaint, feed, to_array, to_tensor
-from stepper.processes.messages import WorkerEnded
+from stepper.processes.process_messages import WorkerEnded
 from stepper.tensors.difference import is_within
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class LayerInOpenVINO:
             except KernelError:
                 raise self._refused(complaint(error)) from None
 
-    def _shapes(self, given: list[Any]) -> list[tuple[int, ...]]:
+    def _shapes(self, given: list[Any]) -> list[Shape]:
         """Return the shapes for which to compile: those of the arrays, but -1 if the file leaves a dimension open."""
         if self._declared is None:
             return [array.shape for array in given]
@@ -159,7 +159,7 @@ class LayerInOpenVINO:
             raise self._refused(complaint(error)) from None
 
     def _compiled(
-        self, given: list[Any], shapes: Sequence[tuple[int, ...]], settled: Sequence[Array | None] | None = None
+        self, given: list[Any], shapes: Sequence[Shape], settled: Sequence[Array | None] | None = None
     ) -> PreparedRequest:
         if self._trial is not None:
             try:
@@ -175,7 +175,7 @@ class LayerInOpenVINO:
         return KernelError(f"{says}{reason} (to compute it with numpy: --engine-for 'NAME=numpy')")
 
     def _model(
-        self, given: list[Any], shapes: Sequence[tuple[int, ...]], settled: Sequence[Array | None] | None = None
+        self, given: list[Any], shapes: Sequence[Shape], settled: Sequence[Array | None] | None = None
     ) -> openvino.Model:
         """Return the layer as a model for these inputs, for these shapes (-1: open); `settled` ones are Constants."""
         changing = iter(zip(given, shapes, settled or [None] * len(given), strict=True))
@@ -300,7 +300,7 @@ class PreparedRequest:
         self._request.wait()
         return [self._output(index, dtype) for index, dtype in enumerate(self._outputs)]
 
-    def _output(self, index: int, dtype: np.dtype[Any] | None) -> Array:
+    def _output(self, index: int, dtype: DType | None) -> Array:
         tensor = self._request.get_output_tensor(index)
         return to_array(tensor) if dtype is None or not tensor.size else tensor.data.view(dtype)
 
@@ -313,7 +313,7 @@ def _can_be_lent(inputs: Sequence[Any]) -> bool:
     )
 
 
-def _wide_dtype(native: openvino.Type) -> np.dtype[Any] | None:
+def _wide_dtype(native: openvino.Type) -> DType | None:
     """Return the dtype of a type whose tensors lie in memory as numpy's do; None for strings and packed ones."""
     element_type = element_types.by_name(native.get_type_name())
     return None if element_type is None or element_type.bits < 8 else element_type.dtype
@@ -435,18 +435,20 @@ class CompiledText:
         self._shapes: list[openvino.PartialShape] = []
         self._types: list[str] = []
         self._has_variables = False
-        self._taken: list[tuple[tuple[int, ...], np.dtype[Any]]] = []
+        self._taken: list[tuple[Shape, DType]] = []
 
     def __call__(self, *inputs: Any) -> tuple[Array, ...]:
         """Return the outputs, in the order of the model's Results."""
-        return self._ready(inputs).infer(inputs)
+        request, given = self._ready(inputs)
+        return request.infer(given)
 
     def views(self, *inputs: Any, lends: bool = False) -> Sequence[Array]:
         """Return the same, good until the next call; `lends`: nobody else has the inputs."""
-        return self._ready(inputs).views(inputs, lends=lends)
+        request, given = self._ready(inputs)
+        return request.views(given, lends=lends and given is inputs)
 
-    def _ready(self, inputs: Sequence[Any]) -> PreparedRequest:
-        """Return a request for these inputs, with the variables that they begin with."""
+    def _ready(self, inputs: Sequence[Any]) -> tuple[PreparedRequest, Sequence[Any]]:
+        """Return a request for these inputs, with the variables that they begin with, and what it takes."""
         given = [(array.shape, array.dtype) for array in inputs]
         request = self._request
         if request is None or given != self._taken:
@@ -465,7 +467,7 @@ class CompiledText:
             for variable in request.variables():
                 if variable.name in self._states:
                     variable.state = to_tensor(self._states[variable.name])
-        return request
+        return request, inputs
 
     def going_on(self, calls: Iterable[Sequence[Any]]) -> Iterator[tuple[Array, ...]]:
         """Yield the outputs of calls, each of which begins with the variables as the one before has left them."""
@@ -479,7 +481,7 @@ class CompiledText:
         finally:
             self._states = first
 
-    def _compiled(self, shapes: Sequence[tuple[int, ...]]) -> PreparedRequest:
+    def _compiled(self, shapes: Sequence[Shape]) -> PreparedRequest:
         """Return a request for these shapes; for those before, too, unless OpenVINO refuses that."""
         if self._shapes:
             try:
@@ -506,7 +508,7 @@ class CompiledText:
         fit(model, shapes)
         return model
 
-    def _takes(self, shapes: Sequence[tuple[int, ...]]) -> bool:
+    def _takes(self, shapes: Sequence[Shape]) -> bool:
         import openvino
 
         pairs = zip(self._shapes, shapes, strict=True)
@@ -568,7 +570,7 @@ def fit(model: openvino.Model, shapes: Sequence[Sequence[int]]) -> None:
 # Each set is computed as it would be alone, for its own shapes: nothing is carried from one to the next.
 
 
-class IteratedText:
+class IteratedText(CompiledText):
     """A model as a function from inputs of many sets, stacked on a new first axis, to outputs that are stacked so.
 
     `stacked` says of each input whether it is; one that is not is the same for all sets. It is compiled for the types
@@ -576,19 +578,8 @@ class IteratedText:
     """
 
     def __init__(self, runtime: Runtime, text: NativeText, stacked: Sequence[bool]) -> None:
-        self._runtime, self._text, self._stacked = runtime.for_size(0), text, tuple(stacked)
-        self._request: PreparedRequest | None = None
-        self._taken: list[tuple[tuple[int, ...], np.dtype[Any]]] = []
-
-    def __call__(self, *inputs: Any) -> tuple[Array, ...]:
-        """Return the outputs of all sets, in the order of the model's Results."""
-        request, given = self._ready(inputs)
-        return request.infer(given)
-
-    def views(self, *inputs: Any, lends: bool = False) -> Sequence[Array]:  # blocks follow each other
-        """Return the same, good until the next call."""
-        request, given = self._ready(inputs)
-        return request.views(given)
+        super().__init__(runtime.for_size(0), text)
+        self._stacked = tuple(stacked)
 
     def _ready(self, inputs: Sequence[Any]) -> tuple[PreparedRequest, Sequence[Any]]:
         """Return a request for sets of these types and shapes, and what it takes."""
@@ -596,8 +587,7 @@ class IteratedText:
         given = [(array.shape[1:] if is_stacked else array.shape, array.dtype) for array, is_stacked in pairs]
         if self._request is None or given != self._taken:
             self._request = None  # one at a time: a model may be large
-            model = self._runtime.read(*self._text, is_kept=True)
-            fit(model, [shape for shape, _ in given])
+            model = self._read([shape for shape, _ in given])
             self._request, self._taken = PreparedRequest(self._runtime, _looped(model, self._stacked)), given
         count = next(array.shape[0] for array, is_stacked in pairs if is_stacked)
         return self._request, [*inputs, np.array(count, np.int64)]
@@ -640,20 +630,13 @@ def _looped(model: openvino.Model, stacked: Sequence[bool]) -> openvino.Model:
 # A model whose outputs are compared where they are made, so that of what agrees nothing is handed over.
 
 
-class Viewed(Protocol):
-    """A function whose outputs may be looked at in the runtime's own memory."""
-
-    def views(self, *inputs: Any, lends: bool = False) -> Sequence[Array]:
-        """Return its outputs, good until the next call; `lends`: nobody else has the inputs."""
-
-
 class JudgedText:
     """A function that takes `taken` arguments, and more to compare with: which outputs agree, and then the others.
 
     `lends`: its arguments are nobody else's.
     """
 
-    def __init__(self, text: Viewed, judged: Sequence[Judgement], taken: int, *, lends: bool) -> None:
+    def __init__(self, text: CompiledText, judged: Sequence[Judgement], taken: int, *, lends: bool) -> None:
         self._text, self._judged, self._taken, self._lends = text, tuple(judged), taken, lends
 
     def __call__(self, *arguments: Any) -> tuple[Array, ...]:
@@ -677,6 +660,6 @@ def function_of(
     function = IteratedText(runtime, text, kind.stacked) if kind.stacked else CompiledText(runtime, text, states)
     if kind.judged:
         return JudgedText(function, kind.judged, kind.taken, lends=lends)
-    if kind.calls is not None and isinstance(function, CompiledText):
+    if kind.calls is not None and not kind.stacked:
         return CalledText(function, kind.calls, kind.joined)
     return function

@@ -33,22 +33,18 @@ Way = tuple[Step, ...]
 
 def graph_at(net: Element, place: Iterable[Step]) -> Element | None:
     """Return the body at the end of a way of layers and roles; None where the file has none."""
-    found: Element | None = net
-    for identity, role in place:
-        layer = None if found is None else child_layer(found, identity)
-        found = None if layer is None else layer.find(role)
-    return found
+    path = "/".join(f"{layer_path(identity)}/{role}" for identity, role in place)
+    return net.find(path) if path else net
 
 
-def child_layer(graph: Element, identity: int) -> Element | None:
-    """Return the layer of this id in a graph; None where it has none."""
-    layers = graph.find("layers")
-    return None if layers is None else next((layer for layer in layers if layer.get("id") == str(identity)), None)
+def layer_path(identity: int) -> str:
+    """Return where the layer of this id is in a graph."""
+    return f"layers/layer[@id='{identity}']"
 
 
 def holder(graph: Element, identity: int) -> Element:
     """Return the loop or If of this id, which is there."""
-    layer = child_layer(graph, identity)
+    layer = graph.find(layer_path(identity))
     assert layer is not None
     return layer
 
@@ -70,8 +66,13 @@ def map_output(layer: Element, results: Mapping[str, int]) -> int:
         entry = {"external_port_id": str(external), "internal_layer_id": str(result)}
         maps[role].append(etree.Element("output", entry))
     port = new_port(layer)
-    etree.SubElement(etree.SubElement(part(layer, "output"), "port", id=str(port), precision="I32"), "dim").text = "1"
+    _add_port(part(layer, "output"), port)
     return port
+
+
+def _add_port(side: Element, number: int) -> None:
+    """Add a port of i32 [1]."""
+    etree.SubElement(etree.SubElement(side, "port", id=str(number), precision="I32"), "dim").text = "1"
 
 
 def port_map(role: str) -> str:
@@ -110,8 +111,7 @@ def new_result(graph: Element, layer: int, port: int) -> int:
 
 def new_layer(graph: Element, type: str, name: str, *, inputs: int, outputs: int, **attributes: str) -> int:
     """Return a layer of i32 [1]; its input ports are numbered from 0, its output follows."""
-    layers = part(graph, "layers") if graph.find("layers") is None else graph.find("layers")
-    assert layers is not None
+    layers = part(graph, "layers")
     identity = 1 + max((int(layer.get("id", "0")) for layer in layers), default=-1)
     head: Mapping[str, str] = {"id": str(identity), "name": f"{name}_{identity}", "type": type, "version": "opset1"}
     layer = etree.SubElement(layers, "layer", dict(head))
@@ -121,8 +121,7 @@ def new_layer(graph: Element, type: str, name: str, *, inputs: int, outputs: int
         if count:
             ports = etree.SubElement(layer, side)
             for number in range(first, first + count):
-                port = etree.SubElement(ports, "port", id=str(number), precision="I32")
-                etree.SubElement(port, "dim").text = "1"
+                _add_port(ports, number)
     return identity
 
 
@@ -160,7 +159,7 @@ def body(model: Model, graph: Graph) -> NativeText:
     if model.calls is not None:  # the loop over calls is none of the file: its body is the file's whole graph
         place = place[1:]
         if not place and any(layer.opened_from is not None for layer in graph.layers if not layer.is_loop):
-            raise UsageError("the body has variables and parts of calls that the file has otherwise")
+            raise UsageError("the body and the file differ in variables or slices of calls")
     element = graph_at(xml.parse(model.path), place)
     if element is None:
         raise UsageError("the body is none that the model's file has; OpenVINO cannot run it alone")
@@ -293,7 +292,7 @@ def _sum(graph: Element, loop: Element, body: Element, zero: int, added: tuple[i
 def _map_input(graph: Element, layer: Element, role: str, source: int, parameter: int) -> None:
     side = part(layer, "input")
     index, port = len(side.findall("port")), new_port(layer)
-    etree.SubElement(etree.SubElement(side, "port", id=str(port), precision="I32"), "dim").text = "1"
+    _add_port(side, port)
     entry = {"external_port_id": str(index), "internal_layer_id": str(parameter)}
     part(layer, port_map(role)).insert(0, etree.Element("input", entry))
     new_edge(graph, source, 0, int(layer.get("id", "")), port)
@@ -315,38 +314,85 @@ def unshared(model: Model, place: Sequence[Step], layer: int) -> NativeText:
     graph = graph_at(root, place)
     assert graph is not None, "the layer was found there"
     ports = holder(graph, layer).findall("input/port")
-    edge = next(
-        edge
-        for edge in graph.iterfind("edges/edge")
-        if edge.get("to-layer") == str(layer) and edge.get("to-port") == ports[1].get("id")
-    )
-    source = int(edge.get("from-layer", "")), int(edge.get("from-port", "0"))
-    for _ in range(2):
-        negated = new_layer(graph, "Negative", "stepper_copy", inputs=1, outputs=1)
-        _declare(holder(graph, negated), ports[1])
-        new_edge(graph, *source, negated, 0)
-        source = negated, 1
-    edge.set("from-layer", str(source[0]))
-    edge.set("from-port", str(source[1]))
+    _copy(graph, next(graph.iterfind(_edge_to(layer, ports[1]))))
     return changed(model, root)
 
 
 def with_used_slices(model: Model, place: Sequence[Step]) -> NativeText:
     """Return the model with the last slice of each sliced input of a loop as a further Result."""
+    root, loop, _body = _loop_at(model, place)
+    for entry in loop.findall("port_map/input[@axis]"):
+        _give_out(root, place, int(entry.get("internal_layer_id", "")), 0)
+    return changed(model, root)
+
+
+def with_read_outputs(model: Model, place: Sequence[Step]) -> NativeText:
+    """Return the model with each output of a loop as a further Result."""
+    root, loop, _body = _loop_at(model, place)
+    for port in loop.findall("output/port"):
+        _give_out(root, place[:-1], place[-1][0], int(port.get("id", "")))
+    return changed(model, root)
+
+
+def with_first_counter(model: Model, place: Sequence[Step]) -> NativeText:
+    """Return the model with the Parameters of current_iteration as the first ones of a loop's body."""
+    root, loop, body = _loop_at(model, place)
+    layers = part(body, "layers")
+    for entry in loop.findall("port_map/input[@purpose='current_iteration']"):
+        layers.insert(0, holder(body, int(entry.get("internal_layer_id", ""))))
+    return changed(model, root)
+
+
+def with_read_states(model: Model, place: Sequence[Step]) -> NativeText:
+    """Return the model with the states of a loop as further Results, and none of them only handed on by the body."""
+    root, loop, body = _loop_at(model, place)
+    for edge in loop.findall("back_edges/edge"):
+        result, state = edge.get("from-layer"), int(edge.get("to-layer", ""))
+        given = body.find(f"edges/edge[@to-layer='{result}']")
+        assert given is not None, "the file was read"
+        if holder(body, int(given.get("from-layer", ""))).get("type") == "Parameter":
+            _copy(body, given)
+        port = part(holder(body, state), "output")[0]
+        kept = new_layer(body, "Convert", "stepper_kept", inputs=1, outputs=1, destination_type="u8")
+        _declare(holder(body, kept), port)
+        part(holder(body, kept), "output")[0].set("precision", "U8")
+        new_edge(body, state, int(port.get("id", "0")), kept, 0)
+        _give_out(root, place, kept, 1)
+    return changed(model, root)
+
+
+def _loop_at(model: Model, place: Sequence[Step]) -> tuple[Element, Element, Element]:
+    """Return the tree of the file, a loop in it, and the loop's body."""
     root = xml.parse(model.path)
     around = graph_at(root, place[:-1])
     assert around is not None, "the loop was found there"
-    entries = [e for e in holder(around, place[-1][0]).iterfind("port_map/input") if e.get("axis") is not None]
-    for parameter in [int(entry.get("internal_layer_id", "")) for entry in entries]:
-        source, port = parameter, 0
-        for depth in reversed(range(len(place))):
-            graph, inner = graph_at(root, place[:depth]), graph_at(root, place[: depth + 1])
-            assert graph is not None and inner is not None
-            identity, role = place[depth]
-            port = map_output(holder(graph, identity), {role: new_result(inner, source, port)})
-            source = identity
-        new_result(root, source, port)
-    return changed(model, root)
+    return root, holder(around, place[-1][0]), body_of(around, *place[-1])
+
+
+def _give_out(root: Element, place: Sequence[Step], source: int, port: int) -> None:
+    """Have a value of a body come out of the loops and Ifs around it, as a Result of the model."""
+    for depth in reversed(range(len(place))):
+        graph, inner = graph_at(root, place[:depth]), graph_at(root, place[: depth + 1])
+        assert graph is not None and inner is not None
+        identity, role = place[depth]
+        port = map_output(holder(graph, identity), {role: new_result(inner, source, port)})
+        source = identity
+    new_result(root, source, port)
+
+
+def _copy(graph: Element, edge: Element) -> None:
+    """Have an edge give a copy of its value: it is negated twice."""
+    source = int(edge.get("from-layer", "")), int(edge.get("from-port", "0"))
+    outputs = part(holder(graph, source[0]), "output")
+    port = next(one for one in outputs if one.get("id") == str(source[1]))
+    for _ in range(2):
+        kind = "LogicalNot" if port.get("precision") == "BOOL" else "Negative"
+        negated = new_layer(graph, kind, "stepper_copy", inputs=1, outputs=1)
+        _declare(holder(graph, negated), port)
+        new_edge(graph, *source, negated, 0)
+        source = negated, 1
+    edge.set("from-layer", str(source[0]))
+    edge.set("from-port", str(source[1]))
 
 
 def shortened(model: Model, loop: Layer, count: int, folder: Path) -> Model:
@@ -360,14 +406,13 @@ def shortened(model: Model, loop: Layer, count: int, folder: Path) -> Model:
     layer = holder(root, loop.id)
     _keep_what_leads_to(root, layer)
     if loop.type == "TensorIterator":
-        for entry in layer.iterfind("port_map/input"):
-            if entry.get("axis") is not None:
-                # The `end` of a sliced input after so many slices.
-                start, stride = int(entry.get("start", "0")), int(entry.get("stride", "1"))
-                end = start + count * stride
-                if (start < 0) != (end < 0):
-                    raise ModelError(f"slices that begin at {start} cannot be limited to {count}")
-                entry.set("end", str(end))
+        for entry in layer.iterfind("port_map/input[@axis]"):
+            # The `end` of a sliced input after so many slices.
+            start, stride = int(entry.get("start", "0")), int(entry.get("stride", "1"))
+            end = start + count * stride
+            if (start < 0) != (end < 0):
+                raise ModelError(f"slices that begin at {start} cannot be limited to {count}")
+            entry.set("end", str(end))
     else:
         _limit_trips(root, layer, count)
     for port in layer.findall("output/port"):
@@ -406,8 +451,7 @@ def _keep_what_leads_to(root: Element, layer: Element) -> None:
 
 def _limit_trips(root: Element, layer: Element, count: int) -> None:
     """Let a Loop's trip count be the size of a Parameter."""
-    identity = layer.get("id", "")
-    first = layer.findall("input/port")[0].get("id")
+    first = layer.findall("input/port")[0]
     given = new_layer(root, "Parameter", TRIPS, inputs=0, outputs=1, element_type="u8", shape=str(count))
     (port,) = holder(root, given).findall("output/port")
     port.set("precision", "U8")
@@ -419,10 +463,13 @@ def _limit_trips(root: Element, layer: Element, count: int) -> None:
     for one in shape.findall("output/port"):
         one.set("precision", "I64")
     new_edge(root, given, 0, size, 0)
-    for edge in root.iterfind("edges/edge"):
-        if edge.get("to-layer") == identity and edge.get("to-port") == first:
-            edge.set("from-layer", str(size))
-            edge.set("from-port", "1")
+    for edge in root.iterfind(_edge_to(layer.get("id"), first)):
+        edge.set("from-layer", str(size))
+        edge.set("from-port", "1")
+
+
+def _edge_to(layer: object, port: Element) -> str:
+    return f"edges/edge[@to-layer='{layer}'][@to-port='{port.get('id')}']"
 
 
 def _declare(layer: Element, port: Element, *sides: str) -> None:

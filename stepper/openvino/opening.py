@@ -9,8 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from stepper.element_types import Array
+from stepper.engine.array_files import StoredArray
 from stepper.errors import ArgumentTypeError, ModelError
-from stepper.files.kinds import CONVERTED
+from stepper.files.file_kinds import CONVERTED
+from stepper.files.recognition import opened_in
 from stepper.ir.model import Model
 from stepper.ir.reader import ModelSource, read
 
@@ -20,23 +23,25 @@ def open_model(
     told: Callable[[str], None] | None = None,
     timeout: float | None = None,
     shapes: Mapping[str, Sequence[int]] | None = None,
+    inputs: Mapping[str, Array | StoredArray] | None = None,
 ) -> Model:
     """Return the model of an IR's .xml, of a file that OpenVINO converts, or of a live `openvino.Model`.
 
     `told` hears of a conversion, which may take its time: `timeout` seconds at most, where that is given. A converted
-    model has the name of the file that it came from. Where it cannot be converted with the sizes that it leaves open,
-    its inputs have those of `shapes`, by name. Raises ModelError where the file cannot be read or converted,
-    LimitReached where the limit of time is met, UsageError where OpenVINO is needed and not installed.
+    model has the name of the file that it came from. Where it cannot be converted as it is, its inputs have those of
+    `shapes`, by name, or those of arrays that are given as `inputs`, of which small ones settle what its Ifs take.
+    Raises ModelError where the file cannot be read or converted, LimitReached where the limit of time is met,
+    UsageError where OpenVINO is needed and not installed.
     """
     if isinstance(source, Model):
         return source
     if isinstance(source, (str, Path)):
-        path = Path(source)
+        path = opened_in(source) or Path(source)
         if path.suffix.lower() not in CONVERTED:
             return read(path)
         from stepper.openvino.conversion import converted
 
-        return read(converted(path, told, timeout, shapes), path.name)
+        return read(converted(path, told, timeout, shapes, inputs), path.name)
     return _live(source)
 
 

@@ -24,12 +24,12 @@ from stepper.openvino.runtime import (
     CompileFile,
     DefineLayer,
     Runtime,
-    RuntimeFacts,
     complaint,
     ensure_installed,
 )
-from stepper.processes.messages import ENDED
+from stepper.processes.process_messages import ENDED
 from stepper.processes.worker import LONGEST, Limits, RemoteFunction, Worker
+from stepper.records import Record
 from stepper.wording import excerpt
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ EMULATES: Final = {NUMPY_F16: "f16", NUMPY_BF16: "bf16"}
 _OPTION: Final = re.compile(" (?=--(?:engine-for|device|precision) )")
 
 
-class OpenVINOPartner:
+class OpenVINOPartner(Record):
     """OpenVINO computes what is given to it, and every operation that has no kernel here.
 
     `engine` is whose all other operations are. `choices` maps patterns to engines; a pattern is an operation's type, or
@@ -58,32 +58,27 @@ class OpenVINOPartner:
     has, there is no such trial, and a crash of OpenVINO is one of this process.
     """
 
-    def __init__(
-        self, engine: str = NUMPY, choices: Mapping[str, str] | None = None, runtime: Runtime | None = None
-    ) -> None:
-        self.runtime = runtime or Runtime()
-        self._engine, self._choices = engine, dict(choices or {})
-        for name in (engine, *self._choices.values()):
+    engine: str = NUMPY
+    choices: Mapping[str, str] = {}
+    runtime: Runtime = Runtime()
+
+    def __post_init__(self) -> None:
+        engines = (self.engine, *self.choices.values())
+        for name in engines:
             if name not in ENGINES:
                 raise UsageError(f"there is no engine '{name}'; choose {' or '.join(ENGINES)}")
-        if OPENVINO in (engine, *self._choices.values()):
+        if OPENVINO in engines:
             ensure_installed("the engine openvino")
             self.runtime.check()
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._engine, self._choices, self.runtime)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, OpenVINOPartner) and self.__reduce__() == other.__reduce__()
-
     def __hash__(self) -> int:
-        return hash((self._engine, *self._choices, self.runtime))
+        return hash((self.engine, *self.choices, self.runtime))
 
     @property
     def description(self) -> str:
         """The options of the command line that give this partner."""
-        words = [f"--engine {self._engine}"]
-        words += [f"--engine-for {pattern}={engine}" for pattern, engine in self._choices.items()]
+        words = [f"--engine {self.engine}"]
+        words += [f"--engine-for {pattern}={engine}" for pattern, engine in self.choices.items()]
         usual = Runtime()
         if (self.runtime.device, self.runtime.precision) != (usual.device, usual.precision):
             words.append(f"--device {self.runtime.device} --precision {self.runtime.precision}")
@@ -111,8 +106,8 @@ class OpenVINOPartner:
         return not has_kernel or self._engine_of(layer) != NUMPY
 
     def _engine_of(self, layer: Layer) -> str:
-        fitting = [engine for pattern, engine in self._choices.items() if _fits(pattern, layer)]
-        return (fitting or [self._engine])[-1]
+        fitting = [engine for pattern, engine in self.choices.items() if _fits(pattern, layer)]
+        return (fitting or [self.engine])[-1]
 
     def bind(self, layer: Layer, constants: Sequence[Array | None]) -> tuple[Callable[..., tuple[Any, ...]], str]:
         """Return the function that computes the layer; without OpenVINO, one that says so when the run gets there."""
@@ -123,7 +118,7 @@ class OpenVINOPartner:
         if narrow is not None and kernel is not None:
             from stepper.ops.emulation import emulation
 
-            return _emulated(layer, kernel, narrow), emulation(narrow)
+            return _emulated(layer, kernel, narrow, constants), emulation(narrow)
         if not is_installed():
             return _missing(layer), ""
         from stepper.openvino.layers import LayerInOpenVINO  # most runs need no such thing
@@ -137,7 +132,7 @@ class OpenVINOPartner:
     def check(self, model: Model) -> None:
         """Raise UsageError for a pattern that fits nothing in the model."""
         layers = [layer for _path, graph in model.graphs() for layer in graph.layers]
-        for pattern in self._choices:
+        for pattern in self.choices:
             if not any(_fits(pattern, layer) for layer in layers):
                 raise UsageError(f"no operation of the model has the type '{pattern}' or a name that fits it")
 
@@ -146,7 +141,9 @@ def _fits(pattern: str, layer: Layer) -> bool:
     return layer.type.lower() == pattern.lower() or fnmatchcase(layer.name, pattern)
 
 
-def _emulated(layer: Layer, kernel: Kernel, narrow: str) -> Callable[..., tuple[Any, ...]]:
+def _emulated(
+    layer: Layer, kernel: Kernel, narrow: str, constants: Sequence[Array | None]
+) -> Callable[..., tuple[Any, ...]]:
     """Return a kernel of our own with all floats rounded; attributes that it refuses are errors of the run."""
     from stepper.ops.emulation import EMULATED, emulated
 
@@ -159,7 +156,7 @@ def _emulated(layer: Layer, kernel: Kernel, narrow: str) -> Callable[..., tuple[
             raise KernelError(complaint)
 
         return refuse
-    return emulated(function, EMULATED[narrow], several_outputs=kernel.several_outputs)
+    return emulated(function, EMULATED[narrow], several_outputs=kernel.several_outputs, constants=constants)
 
 
 def _missing(layer: Layer) -> Callable[..., tuple[Any, ...]]:
@@ -186,7 +183,7 @@ def remote_layer(
     places = tuple(index for index, constant in enumerate(constants) if constant is not None)
 
     def define(key: int) -> tuple[DefineLayer, list[Any]]:
-        definition = DefineLayer(key, runtime.facts, layer, places, is_last_resort)
+        definition = DefineLayer(key, runtime, layer, places, is_last_resort)
         return definition, [constants[place] for place in places]
 
     subject = f"{layer.type} '{excerpt(layer.name)}' (layer {layer.id}, line {layer.line})"
@@ -227,8 +224,8 @@ def traced_passes(model: Path, device: str, precision: str, timeout: float | Non
     with tempfile.TemporaryDirectory(prefix="stepper-passes-") as name:
         folder, worker = Path(name), Worker(PROGRAM, _TRACING)
         try:
-            facts = RuntimeFacts(device, precision, (), {})
-            worker.send(CompileFile(facts, str(model.resolve()), str(folder.resolve())), subject=subject)
+            act = CompileFile(Runtime(device, precision), str(model.resolve()), str(folder.resolve()))
+            worker.send(act, subject=subject)
             yield from _passes(folder, worker, subject, Limits(timeout or LONGEST))
         except RuntimeError as error:
             raise ExecutionError(f"OpenVINO refuses the model: {complaint(error)}") from None

@@ -16,6 +16,7 @@ import re
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
+from itertools import chain, islice
 from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
@@ -53,7 +54,7 @@ from stepper.openvino.runtime import (
     weights_of,
 )
 from stepper.operation_types import STATEFUL
-from stepper.processes.messages import ENDED, WorkerLimit
+from stepper.processes.process_messages import ENDED, WorkerLimit
 from stepper.processes.worker import RemoteFunction
 from stepper.tensors.tolerances import Tolerance
 from stepper.wording import excerpt
@@ -93,6 +94,30 @@ class JointOperations(NamedTuple):
     outputs: tuple[Source, ...]
     begin: Callable[..., Callable[[], Sequence[Array | None]]]
     compared: tuple[Source, ...] = ()
+
+
+_MOST_JOINED: Final = 32
+"""Operations of a model that computes each alone: what OpenVINO takes for one grows with the square of their number."""
+
+
+def _side_by_side(parts: Sequence[JointOperations]) -> JointOperations:
+    """Return several as one."""
+    sources = tuple(dict.fromkeys(source for part in parts for source in part.sources))
+    place = {source: k for k, source in enumerate(sources)}
+
+    def begin(*arguments: Any) -> Callable[[], Sequence[Array | None]]:
+        ours = iter(arguments[len(sources) :])
+        begun = [
+            part.begin(*(arguments[place[source]] for source in part.sources), *islice(ours, len(part.compared)))
+            for part in parts
+        ]
+        return lambda: [value for wait in begun for value in wait()]
+
+    layers, outputs, compared = (
+        tuple(chain.from_iterable(one))
+        for one in zip(*((part.layers, part.outputs, part.compared) for part in parts), strict=True)
+    )
+    return JointOperations(layers, sources, outputs, begin, compared)
 
 
 class OperationRefused(ExecutionError):
@@ -426,6 +451,9 @@ class OpenVINOPeer:
         outputs are stacked so. `judge`: outputs are compared with ours, within these tolerances. Waiting for them
         raises OperationRefused where OpenVINO refuses one of them, and ends as others do; of that, nothing is noted.
         """
+        if len(layers) > _MOST_JOINED:
+            parts = [layers[begin : begin + _MOST_JOINED] for begin in range(0, len(layers), _MOST_JOINED)]
+            return _side_by_side([self.together(graph, part, values, stacked, judge) for part in parts])
         text = SeparateText(self.model, graph, layers, values)
         title = f"{len(text.layers)} operations of the model {excerpt(self.model.path.name)}"
         many = () if stacked is None else tuple(source in stacked for source in text.sources)
@@ -572,7 +600,7 @@ def _judgements(
 def _definition(
     runtime: Runtime, text: NativeText, states: Mapping[str, Array], kind: FunctionKind, key: int
 ) -> tuple[DefineModel, tuple[Array, ...]]:
-    definition = DefineModel(key, runtime.facts, text.text, text.weights_path, tuple(states), kind)
+    definition = DefineModel(key, runtime, text.text, text.weights_path, tuple(states), kind)
     return definition, tuple(states.values())
 
 

@@ -16,17 +16,18 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import force_setattr, replace
 
 from stepper import element_types
-from stepper.element_types import STRING, STRING_DTYPE, Array, ElementType
+from stepper.element_types import STRING, STRING_DTYPE, Array, ElementType, Ints, Shape
 from stepper.errors import KernelError, UsageError
 from stepper.ir import weights
 from stepper.ir.model import Calls, Layer
 from stepper.openvino.program import is_installed
-from stepper.processes.messages import COMPILING, READING, RUNNING, CallFunction, Definition
+from stepper.processes.process_messages import COMPILING, READING, RUNNING, CallFunction, Definition
 from stepper.records import Record
 from stepper.tensors.tolerances import Tolerance
-from stepper.wording import excerpt
+from stepper.wording import excerpt, install_line
 
 if TYPE_CHECKING:
     import openvino
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from stepper.processes.worker import Limits
 
 
-INSTALL: Final = "pip install 'stepper[openvino]'"
+INSTALL: Final = install_line("openvino")
 PRECISIONS: Final = ("f32", "f16", "bf16")
 _VIRTUAL_DEVICES: Final = ("AUTO", "MULTI", "HETERO", "BATCH")
 _LONGEST_COMPLAINT: Final = 300
@@ -58,7 +59,7 @@ def ensure_installed(what: str) -> None:
         raise UsageError(f"{what} needs OpenVINO: {INSTALL}")
 
 
-class Runtime:
+class Runtime(Record, dict=True):
     """OpenVINO on a device at a precision.
 
     `device` is a name as OpenVINO has it (CPU, GPU.0, AUTO), `precision` what it is asked to compute floats in (f32,
@@ -67,22 +68,21 @@ class Runtime:
     `timeout` is how many seconds OpenVINO may take for each of reading, converting, compiling and running.
     """
 
-    def __init__(
-        self,
-        device: str = "CPU",
-        precision: str = "f32",
-        extensions: Sequence[Any] = (),
-        properties: Mapping[str, str] | None = None,
-        timeout: float | None = None,
-    ) -> None:
-        if precision not in PRECISIONS:
-            raise UsageError(f"there is no precision '{precision}'; choose {', '.join(PRECISIONS)}")
-        self.device, self.precision, self.extensions = device, precision, tuple(extensions)
-        self.properties, self.timeout = dict(properties or {}), timeout
+    device: str = "CPU"
+    precision: str = "f32"
+    extensions: Sequence[Any] = ()
+    properties: Mapping[str, str] = {}
+    timeout: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.precision not in PRECISIONS:
+            raise UsageError(f"there is no precision '{self.precision}'; choose {', '.join(PRECISIONS)}")
+        extensions = (str(one) if isinstance(one, Path) else one for one in self.extensions)
+        force_setattr(self, "extensions", tuple(extensions))
 
     def with_properties(self, properties: Mapping[str, str]) -> Runtime:
         """Return the same with these properties too."""
-        return Runtime(self.device, self.precision, self.extensions, {**self.properties, **properties}, self.timeout)
+        return replace(self, properties={**self.properties, **properties})
 
     def for_size(self, size: int) -> Runtime:
         """Return the same for models that read so many bytes: small ones get one thread.
@@ -91,7 +91,7 @@ class Runtime:
         """
         if size > _SMALL or self.device.upper() != "CPU":
             return self
-        return self.with_properties(_ONE_THREAD | self.properties)
+        return self.with_properties({**_ONE_THREAD, **self.properties})
 
     def beside_another(self) -> Runtime:
         """Return the same for models of which two are computed at a time: each with half of the cores.
@@ -102,8 +102,8 @@ class Runtime:
             return self
         from stepper.processes.starting import cores  # most runs need no other process
 
-        threads = {**_ONE_THREAD, "INFERENCE_NUM_THREADS": str(max(1, cores() // 2))}
-        return self.with_properties(threads | self.properties)
+        threads = {"INFERENCE_NUM_THREADS": str(max(1, cores() // 2))}
+        return self.with_properties({**_ONE_THREAD, **threads, **self.properties})
 
     def keeping(self) -> Runtime:
         """Return the same, but what it compiles is kept for later runs.
@@ -113,16 +113,10 @@ class Runtime:
         """
         if self.device.upper() != "CPU" or self.extensions or _CACHE in self.properties:
             return self
-        from stepper.files.user_cache import roomy, user_cache  # most runs compile nothing
+        from stepper.files.own_files import roomy, user_cache  # most runs compile nothing
 
         folder = roomy(user_cache() / "openvino", _MOST_ON_DISK)
         return self if folder is None else self.with_properties({_CACHE: str(folder)})
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Runtime, (self.device, self.precision, self.extensions, self.properties)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Runtime) and self.__reduce__() == other.__reduce__()
 
     def __hash__(self) -> int:
         return hash((self.device, self.precision))
@@ -140,13 +134,7 @@ class Runtime:
     @property
     def is_remote(self) -> bool:
         """True if another process can compute as this does: not with extensions that are Python classes of this one."""
-        return all(isinstance(extension, (str, Path)) for extension in self.extensions)
-
-    @property
-    def facts(self) -> RuntimeFacts:
-        """The settings with which another process computes as this one does."""
-
-        return RuntimeFacts(self.device, self.precision, tuple(map(str, self.extensions)), self.properties)
+        return all(isinstance(extension, str) for extension in self.extensions)
 
     def check(self, *, waits: bool = True) -> None:
         """Raise UsageError where OpenVINO is not installed, has no such device, or the device no such precision.
@@ -159,7 +147,7 @@ class Runtime:
         elif waits or not (self.device.upper() == "CPU" and self.precision == PRECISIONS[0] and not self.extensions):
             from stepper.openvino.program import shared_worker
 
-            shared_worker().ask(CheckDevice(self.facts), subject=f"the device {self.device}", limits=self.limits)
+            shared_worker().ask(CheckDevice(self), subject=f"the device {self.device}", limits=self.limits)
 
     def check_here(self) -> None:
         """The same, in this process."""
@@ -283,7 +271,7 @@ class FunctionKind(Record):
 
     stacked: tuple[bool, ...] = ()
     calls: Calls | None = None
-    joined: tuple[int, ...] = ()
+    joined: Ints = ()
     judged: tuple[Judgement, ...] = ()
     taken: int = 0
 
@@ -294,19 +282,10 @@ AS_IT_IS = FunctionKind()
 # The acts that OpenVINO performs in its worker process, as they cross to it: `worker` asks, `service` performs.
 
 
-class RuntimeFacts(Record):
-    """Settings of OpenVINO: the fields of a `Runtime` that cross to another process."""
-
-    device: str
-    precision: str
-    extensions: tuple[str, ...]
-    properties: dict[str, str]
-
-
 class CheckDevice(Struct, frozen=True, tag=True):
     """Refuse a device that is missing or does not compute in the precision."""
 
-    runtime: RuntimeFacts
+    runtime: Runtime
 
 
 class Convert(Struct, frozen=True, tag=True):
@@ -315,28 +294,34 @@ class Convert(Struct, frozen=True, tag=True):
     source: str
     target: str
     folder: str
-    shapes: dict[str, tuple[int, ...]]
+    shapes: dict[str, Shape]
 
 
-class FindNode(Struct, frozen=True, tag=True):
-    """Find a node of an ONNX file by its name or an output of it; the facts are `onnx_files.NodeFacts` or nothing."""
+class AskOtherReader(Struct, frozen=True, tag=True):
+    """Ask another reader of ONNX files whether it takes one; the facts are its `OtherReader`, or nothing."""
 
     path: str
-    output: str
 
 
 class Rewrite(Struct, frozen=True, tag=True):
-    """Write an ONNX file with others in the place of operations that OpenVINO lacks; the facts are `Replacements`."""
+    """Write an ONNX file with others in the place of operations that OpenVINO lacks; the facts are `Replacements`.
+
+    The inputs have these shapes and the arrays of the message as their values, where any are given; `types` are those
+    of the operations that were refused.
+    """
 
     source: str
     target: str
     folder: str
+    shapes: dict[str, Shape]
+    names: tuple[str, ...]
+    types: tuple[str, ...]
 
 
 class CompileFile(Struct, frozen=True, tag=True):
     """Read and compile an IR in `folder`, for the sake of what OpenVINO writes there meanwhile."""
 
-    runtime: RuntimeFacts
+    runtime: Runtime
     path: str
     folder: str
 
@@ -347,7 +332,7 @@ class DefineModel(Definition, frozen=True, tag=True):
     The arrays of the message are what these variables begin with.
     """
 
-    runtime: RuntimeFacts
+    runtime: Runtime
     text: str
     weights: str
     states: tuple[str, ...] = ()
@@ -357,13 +342,13 @@ class DefineModel(Definition, frozen=True, tag=True):
 class DefineLayer(Definition, frozen=True, tag=True):
     """A layer; the arrays of the message are its constant inputs, at these places."""
 
-    runtime: RuntimeFacts
+    runtime: Runtime
     layer: Layer
-    constants: tuple[int, ...]
+    constants: Ints
     is_last_resort: bool
 
 
-OpenVINOAct = CheckDevice | Convert | FindNode | Rewrite | CompileFile | DefineModel | DefineLayer | CallFunction
+OpenVINOAct = CheckDevice | Convert | AskOtherReader | Rewrite | CompileFile | DefineModel | DefineLayer | CallFunction
 
 
 # Arrays to OpenVINO's tensors and back, of every element type, bit for bit.
@@ -435,7 +420,7 @@ def to_array(tensor: openvino.Tensor) -> Array:
     return weights.unpack(raw, element_type, int(np.prod(shape))).reshape(shape)
 
 
-def shape_of(tensor: openvino.Tensor) -> tuple[int, ...]:
+def shape_of(tensor: openvino.Tensor) -> Shape:
     """Return the sizes of a tensor: by position, iterating over OpenVINO's lists takes twenty times as long."""
     shape = tensor.shape
     return tuple(shape[axis] for axis in range(len(shape)))

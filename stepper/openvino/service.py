@@ -10,26 +10,23 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-import msgspec
-
 from stepper.element_types import Array
 from stepper.openvino import runtime
 from stepper.openvino.layers import LayerInOpenVINO, function_of
 from stepper.openvino.runtime import (
+    AskOtherReader,
     CheckDevice,
     CompileFile,
     Convert,
     DefineLayer,
     DefineModel,
-    FindNode,
     NativeText,
     OpenVINOAct,
     Rewrite,
     Runtime,
-    RuntimeFacts,
     mapped,
 )
-from stepper.processes.messages import CallFunction
+from stepper.processes.process_messages import CallFunction
 from stepper.processes.server import Announce, serve
 
 
@@ -59,7 +56,7 @@ class OpenVINOService:
         with contextlib.suppress(Exception):  # what is wrong is said by the first act, which meets it again
             runtime.load()
         self._functions: dict[int, _Defined] = {}
-        self._runtimes: dict[bytes, Runtime] = {}
+        self._runtimes: dict[Runtime, Runtime] = {}
 
     def forget(self, key: int) -> None:
         """Drop what was defined under a key."""
@@ -78,22 +75,23 @@ class OpenVINOService:
         """Return what an act finds out, and the outputs of a call."""
         match act:
             case CheckDevice():
-                self._runtime(act.runtime).check_here()
+                self._loaded(act.runtime).check_here()
             case Convert():
                 from stepper.openvino.conversion import convert  # most have nothing to convert
 
                 convert(act.source, act.target, act.shapes)
-            case FindNode():
-                from stepper.openvino import conversion
+            case AskOtherReader():
+                from stepper.openvino import onnx_rewriting
 
-                return conversion.find_node(act.path, act.output), ()
+                return onnx_rewriting.other_reader(act.path), ()
             case Rewrite():
-                from stepper.openvino import conversion
+                from stepper.openvino import onnx_rewriting
 
-                return conversion.rewritten(act.source, act.target), ()
+                values = dict(zip(act.names, arrays, strict=True))
+                return onnx_rewriting.rewritten(act.source, act.target, act.shapes, values, act.types), ()
             case CompileFile():
                 os.chdir(act.folder)
-                self._runtime(act.runtime).compile_file(act.path)
+                self._loaded(act.runtime).compile_file(act.path)
             case CallFunction():
                 found = self._functions[act.key](*arrays)
                 return None, found if act.wanted else ()
@@ -118,18 +116,11 @@ class OpenVINOService:
 
         return compute
 
-    def _loaded(self, facts: RuntimeFacts) -> Runtime:
-        """Return a runtime that is loaded, so that what comes next is no longer its start."""
-        found = self._runtime(facts)
+    def _loaded(self, asked: Runtime) -> Runtime:
+        """Return the runtime of these settings, loaded, so that what comes next is no longer its start."""
+        found = self._runtimes.setdefault(asked, asked)
         assert found.core, "it has its device"
         return found
-
-    def _runtime(self, facts: RuntimeFacts) -> Runtime:
-        key = msgspec.msgpack.encode(facts)
-        if key not in self._runtimes:
-            found = Runtime(facts.device, facts.precision, facts.extensions, facts.properties)
-            self._runtimes[key] = found
-        return self._runtimes[key]
 
 
 def main() -> None:

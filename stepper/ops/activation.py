@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from stepper.element_types import Array
+from stepper.element_types import Array, Shape
 from stepper.errors import KernelError
 from stepper.ops.elementwise import erf
 from stepper.ops.operands import normalize_axis, shape_text
@@ -42,7 +42,7 @@ def prelu(x: Array, slope: Array) -> Array:
     return np.where(x < 0, x * slope, x)
 
 
-def _without_leading_ones(shape: tuple[int, ...], rank: int) -> tuple[int, ...]:
+def _without_leading_ones(shape: Shape, rank: int) -> Shape:
     surplus = len(shape) - rank
     if set(shape[:surplus]) - {1}:
         raise KernelError(f"a slope of shape {shape_text(shape)} does not fit a tensor of rank {rank}")

@@ -16,6 +16,7 @@ from stepper.element_types import (
     F32,
     STRING_DTYPE,
     Array,
+    DType,
     ElementType,
     is_floating,
     is_of_numpy,
@@ -26,7 +27,7 @@ from stepper.ops.operands import ensure_allocatable, integers, shape_text
 from stepper.ops.precision import narrowed, widened
 from stepper.ops.registry import kernel
 
-DType = np.dtype[Any]
+DType = DType
 Conversion = Callable[[Any], Any]
 
 # the 16 values of nf4: quantiles of the normal distribution, scaled to [-1, 1] (Dettmers et al., QLoRA, appendix E)

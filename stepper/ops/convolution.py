@@ -10,11 +10,11 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from stepper.element_types import ELEMENT_TYPES, Array, is_floating
+from stepper.element_types import ELEMENT_TYPES, Array, DType, Ints, is_floating
 from stepper.errors import KernelError
 from stepper.ops.images import bilinear
 from stepper.ops.matmul import WORTH_THREADS, matrix_product
-from stepper.ops.operands import ensure_allocatable, integers, normalize_axis, shape_text
+from stepper.ops.operands import ensure_allocatable, integers, normalize_axis, shape_text, surrounded
 from stepper.ops.precision import narrowed, widened
 from stepper.ops.registry import attributes_of, kernel
 from stepper.records import Record
@@ -53,29 +53,29 @@ class WindowedAxis(Record):
         return max(self.begin + size + self.end, (self.count - 1) * self.stride + self.extent)
 
 
-def windowed_axes(
-    spatial: Sequence[int],
-    kernel: Sequence[int],
-    strides: Sequence[int],
-    dilations: Sequence[int],
-    pads_begin: Sequence[int],
-    pads_end: Sequence[int],
-    auto_pad: str,
-    rounding: str = "floor",
-) -> tuple[WindowedAxis, ...]:
-    """Return the windows along each axis; an empty list of strides or dilations means ones, of pads zeros.
+class Windows(Record, kw_only=True):
+    """The attributes of windows that slide; an empty list of strides or dilations means ones, of pads zeros."""
 
-    Raises KernelError for lists of another length, numbers out of range, or a window larger than the padded data.
-    """
-    lists = [
-        spatial,
-        per_axis("kernel", kernel, spatial, least=1),
-        per_axis("strides", strides, spatial, default=1, least=1),
-        per_axis("dilations", dilations, spatial, default=1, least=1),
-        per_axis("pads_begin", pads_begin, spatial),
-        per_axis("pads_end", pads_end, spatial),
-    ]
-    return tuple(_windowed_axis(*numbers, auto_pad=auto_pad, rounding=rounding) for numbers in zip(*lists, strict=True))
+    strides: Ints = ()
+    pads_begin: Ints = ()
+    pads_end: Ints = ()
+    dilations: Ints = ()
+    auto_pad: AutoPad = "explicit"
+
+    def along(self, spatial: Sequence[int]) -> tuple[Sequence[int], ...]:
+        """Return strides, dilations and pads of these axes. KernelError for other lengths, and what is out of range."""
+        return (
+            per_axis("strides", self.strides, spatial, default=1, least=1),
+            per_axis("dilations", self.dilations, spatial, default=1, least=1),
+            per_axis("pads_begin", self.pads_begin, spatial),
+            per_axis("pads_end", self.pads_end, spatial),
+        )
+
+    def over(self, spatial: Sequence[int], kernel: Sequence[int], rounding: str = "floor") -> tuple[WindowedAxis, ...]:
+        """Return the windows along each axis. KernelError as above, and for a window larger than the padded data."""
+        lists = [spatial, per_axis("kernel", kernel, spatial, least=1), *self.along(spatial)]
+        axis = functools.partial(_windowed_axis, auto_pad=self.auto_pad, rounding=rounding)
+        return tuple(itertools.starmap(axis, zip(*lists, strict=True)))
 
 
 def per_axis(
@@ -120,17 +120,10 @@ def last_axes(indices: Iterable[int | slice]) -> tuple[Any, ...]:
 
 def padded(x: Array, axes: Sequence[WindowedAxis], value: Any) -> Array:
     """Return `x` with `value` around its spatial axes, as far as the windows reach; negative pads crop."""
-    sizes = x.shape[-len(axes) :]
-    kept = (slice(max(-axis.begin, 0), size + min(axis.end, 0)) for axis, size in zip(axes, sizes, strict=True))
-    cropped: Array = x[last_axes(kept)]
-    shape = x.shape[: -len(axes)] + tuple(axis.padded_size(size) for axis, size in zip(axes, sizes, strict=True))
-    if cropped.shape == shape:
-        return cropped
-    ensure_allocatable(shape, x.dtype)
-    result = np.full(shape, value, x.dtype)
-    inside = zip((max(axis.begin, 0) for axis in axes), cropped.shape[-len(axes) :], strict=True)
-    result[last_axes(slice(start, start + size) for start, size in inside)] = cropped
-    return result
+    lead, sizes = (0,) * (x.ndim - len(axes)), x.shape[-len(axes) :]
+    before = (*lead, *(axis.begin for axis in axes))
+    after = [axis.padded_size(size) - axis.begin - size for axis, size in zip(axes, sizes, strict=True)]
+    return surrounded(x, before, (*lead, *after), value)
 
 
 def under_windows(padded_data: Array, axes: Sequence[WindowedAxis]) -> Array:
@@ -144,8 +137,6 @@ def under_windows(padded_data: Array, axes: Sequence[WindowedAxis]) -> Array:
     order = (*range(lead), *range(lead + rank, lead + 2 * rank), *spatial)
     return view.transpose(order)
 
-
-Ints = tuple[int, ...]
 
 _CACHED: Final = 2**20
 """Bytes that the columns of one product may take: a processor's second cache holds them."""
@@ -161,21 +152,13 @@ _U1: Final = ELEMENT_TYPES["u1"].dtype
 
 
 @kernel("GroupConvolution", 1)
-def group_convolution(
-    data: Array,
-    filters: Array,
-    *,
-    strides: Ints = (),
-    pads_begin: Ints = (),
-    pads_end: Ints = (),
-    dilations: Ints = (),
-    auto_pad: AutoPad = "explicit",
-) -> Array:
+@attributes_of(Windows)
+def group_convolution(data: Array, filters: Array, **attributes: Any) -> Array:
     """Return filters [G, O/G, I/G, ...] slid over data [N, I, ...], each group over its own channels."""
     _check_ranks(data, filters, data.ndim + 1)
     if data.shape[1] != filters.shape[0] * filters.shape[2]:
         raise KernelError(f"filters of shape {shape_text(filters.shape)} do not fit data {shape_text(data.shape)}")
-    axes = windowed_axes(data.shape[2:], filters.shape[3:], strides, dilations, pads_begin, pads_end, auto_pad)
+    axes = Windows(**attributes).over(data.shape[2:], filters.shape[3:])
     return narrowed(correlation(padded(widened(data), axes, 0), widened(filters), axes), data.dtype)
 
 
@@ -234,33 +217,25 @@ def _blocks(counts: Sequence[int], most: int) -> Iterator[tuple[Any, ...]]:
 
 
 @kernel("GroupConvolutionBackpropData", 1)
+@attributes_of(Windows)
 def group_convolution_backprop_data(
     data: Array,
     filters: Array,
     output_shape: Array | None = None,
     *,
-    strides: Ints = (),
-    pads_begin: Ints = (),
-    pads_end: Ints = (),
-    dilations: Ints = (),
-    auto_pad: AutoPad = "explicit",
     output_padding: Ints = (),
+    **attributes: Any,
 ) -> Array:
     """Return the transpose of a grouped convolution of filters [G, I/G, O/G, ...]."""
     _check_ranks(data, filters, data.ndim + 1)
     spatial = data.shape[2:]
     if data.shape[1] != filters.shape[0] * filters.shape[1] or 0 in spatial or 0 in filters.shape[3:]:
         raise KernelError(f"filters of shape {shape_text(filters.shape)} do not fit data {shape_text(data.shape)}")
-    lists = (
-        filters.shape[3:],
-        per_axis("strides", strides, spatial, default=1, least=1),
-        per_axis("dilations", dilations, spatial, default=1, least=1),
-        per_axis("pads_begin", pads_begin, spatial),
-        per_axis("pads_end", pads_end, spatial),
-    )
+    windows = Windows(**attributes)
+    lists = (filters.shape[3:], *windows.along(spatial))
     axes = tuple(WindowedAxis(*numbers) for numbers in zip(*lists, spatial, strict=True))
     padding = per_axis("output_padding", output_padding, spatial)
-    begins, sizes = _transposed_output(axes, padding, auto_pad, output_shape)
+    begins, sizes = _transposed_output(axes, padding, windows.auto_pad, output_shape)
     return narrowed(_transposed(widened(data), widened(filters), axes, begins, sizes), data.dtype)
 
 
@@ -317,23 +292,20 @@ def _transposed(
 
 
 @kernel("BinaryConvolution", 1)
+@attributes_of(Windows)
 def binary_convolution(
     data: Array,
     filters: Array,
     *,
-    strides: Ints = (),
-    pads_begin: Ints = (),
-    pads_end: Ints = (),
-    dilations: Ints = (),
-    auto_pad: AutoPad = "explicit",
     mode: Literal["xnor-popcount"] = "xnor-popcount",
     pad_value: float = 0.0,
+    **attributes: Any,
 ) -> Array:
     """Return a convolution of data and filters of 0 and 1, which stand for -1 and 1."""
     _check_ranks(data, filters, data.ndim)
     if data.shape[1] != filters.shape[1]:
         raise KernelError(f"filters of shape {shape_text(filters.shape)} do not fit data {shape_text(data.shape)}")
-    axes = windowed_axes(data.shape[2:], filters.shape[2:], strides, dilations, pads_begin, pads_end, auto_pad)
+    axes = Windows(**attributes).over(data.shape[2:], filters.shape[2:])
     signs = np.where(data > 0, np.float32(1), np.float32(-1))
     weights = _lowest_bit_first(filters).astype(np.float32)[np.newaxis] * 2 - 1
     return narrowed(correlation(padded(signs, axes, pad_value), weights, axes), data.dtype)
@@ -365,26 +337,23 @@ def _check_ranks(data: Array, filters: Array, filters_rank: int) -> None:
 
 @kernel("DeformableConvolution", 1, without=("mask", "bilinear_interpolation_pad"))
 @kernel("DeformableConvolution", 8)
+@attributes_of(Windows)
 def deformable_convolution(
     data: Array,
     offsets: Array,
     filters: Array,
     mask: Array | None = None,
     *,
-    strides: Ints = (),
-    pads_begin: Ints = (),
-    pads_end: Ints = (),
-    dilations: Ints = (),
-    auto_pad: AutoPad = "explicit",
     group: int = 1,
     deformable_group: int = 1,
     bilinear_interpolation_pad: bool = False,
+    **attributes: Any,
 ) -> Array:
     """Return filters [O, I/group, ...] over data interpolated at the windows' elements plus offsets, times the mask."""
     if data.ndim != 4 or filters.ndim != 4 or offsets.ndim != 4:
         shapes = ", ".join(shape_text(x.shape) for x in (data, offsets, filters))
         raise KernelError(f"data, offsets and filters of shapes {shapes}: all have rank 4")
-    axes = windowed_axes(data.shape[2:], filters.shape[2:], strides, dilations, pads_begin, pads_end, auto_pad)
+    axes = Windows(**attributes).over(data.shape[2:], filters.shape[2:])
     _check_groups(data, offsets, filters, mask, axes, group, deformable_group)
     batch, channels = data.shape[:2]
     images = widened(data).reshape(batch * deformable_group, channels // deformable_group, *data.shape[2:])
@@ -457,25 +426,43 @@ _MOST_TERMS: Final = 2**34
 """Beyond what an image needs; larger numbers come from a faulty attribute and would take minutes."""
 
 
+class _Pooling(Windows, kw_only=True):
+    """The attributes of pooling."""
+
+    kernel: Ints
+    strides: Ints
+    rounding_type: Rounding = "floor"
+
+    def axes(self, data: Array) -> tuple[WindowedAxis, ...]:
+        """Return the windows along the spatial axes."""
+        if data.ndim < 3:
+            raise KernelError(f"data of shape {shape_text(data.shape)} has no spatial axis to pool")
+        if any(pad < 0 for pad in (*self.pads_begin, *self.pads_end)):
+            raise KernelError(f"pads {list(self.pads_begin)} and {list(self.pads_end)}: none may be negative")
+        axes = self.over(data.shape[2:], self.kernel, self.rounding_type)
+        shape, longest = (*data.shape[:2], *(axis.count for axis in axes)), max(self.kernel)
+        ensure_allocatable(shape, data.dtype)
+        if longest > _LONGEST_WINDOW or math.prod(shape) * longest > _MOST_TERMS:
+            raise KernelError(
+                f"windows of {shape_text(self.kernel)} for a result of shape {shape_text(shape)} are too large"
+            )
+        return axes
+
+
 @kernel("AvgPool", 1, 14, without=("dilations",))
 @kernel("AvgPool", 16)
+@attributes_of(_Pooling)
 def avg_pool(
     data: Array,
     *,
-    kernel: Ints,
-    strides: Ints,
-    pads_begin: Ints = (),
-    pads_end: Ints = (),
-    dilations: Ints = (),
     exclude_pad: bool = True,
-    rounding_type: Rounding = "floor",
-    auto_pad: AutoPad = "explicit",
+    **attributes: Any,
 ) -> Array:
     """Return the mean under each window, of the data alone or (without `exclude_pad`) of the padding's zeros too.
 
     What a window has beyond the data counts only where there is padding: rounding_type=ceil alone adds no zeros.
     """
-    axes = _pooled_axes(data, (kernel, strides, dilations, pads_begin, pads_end), auto_pad, rounding_type)
+    axes = _Pooling(**attributes).axes(data)
     lead = data.ndim - len(axes)
     of_data_alone = exclude_pad or not any(axis.begin or axis.end for axis in axes)
     result = padded(widened(data) if is_floating(data.dtype) else data.astype(np.float64), axes, 0)
@@ -487,19 +474,11 @@ def avg_pool(
     return narrowed(result if is_floating(data.dtype) else np.rint(result), data.dtype)
 
 
-@kernel("MaxPool", 1)
-def max_pool_1(
-    data: Array,
-    *,
-    kernel: Ints,
-    strides: Ints,
-    pads_begin: Ints = (),
-    pads_end: Ints = (),
-    rounding_type: Rounding = "floor",
-    auto_pad: AutoPad = "explicit",
-) -> Array:
+@kernel("MaxPool", 1, without=("dilations",))
+@attributes_of(_Pooling)
+def max_pool_1(data: Array, **attributes: Any) -> Array:
     """Return the greatest element under each window."""
-    axes = _pooled_axes(data, (kernel, strides, (), pads_begin, pads_end), auto_pad, rounding_type)
+    axes = _Pooling(**attributes).axes(data)
     wide = widened(data)
     result = padded(wide, axes, _least(wide.dtype))
     for number, axis in enumerate(axes):
@@ -508,21 +487,16 @@ def max_pool_1(
 
 
 @kernel("MaxPool", 8, 14)
+@attributes_of(_Pooling)
 def max_pool(
     data: Array,
     *,
-    kernel: Ints,
-    strides: Ints,
-    dilations: Ints = (),
-    pads_begin: Ints = (),
-    pads_end: Ints = (),
-    rounding_type: Rounding = "floor",
-    auto_pad: AutoPad = "explicit",
     index_element_type: IndexType = "i64",
     axis: int = 0,
+    **attributes: Any,
 ) -> tuple[Array, Array]:
     """Return the greatest element under each window and where it was first, counted in the tensor from `axis` on."""
-    axes = _pooled_axes(data, (kernel, strides, dilations, pads_begin, pads_end), auto_pad, rounding_type)
+    axes = _Pooling(**attributes).axes(data)
     first = normalize_axis(axis, data.ndim)
     wide = widened(data)
     values = padded(wide, axes, _least(wide.dtype))
@@ -531,23 +505,6 @@ def max_pool(
         values, indices = _greatest_under(values, indices, data.ndim - len(axes) + number, windowed)
     counted = np.maximum(indices, 0) % max(math.prod(data.shape[first:]), 1)
     return narrowed(values, data.dtype), counted.astype(index_element_type.replace("i", "int"))
-
-
-def _pooled_axes(
-    data: Array, lists: tuple[Sequence[int], ...], auto_pad: str, rounding: str
-) -> tuple[WindowedAxis, ...]:
-    if data.ndim < 3:
-        raise KernelError(f"data of shape {shape_text(data.shape)} has no spatial axis to pool")
-    kernel, strides, dilations, begin, end = lists
-    if any(pad < 0 for pad in (*begin, *end)):
-        raise KernelError(f"pads {list(begin)} and {list(end)}: none may be negative")
-    axes = windowed_axes(data.shape[2:], kernel, strides, dilations, begin, end, auto_pad, rounding)
-    shape = (*data.shape[:2], *(axis.count for axis in axes))
-    ensure_allocatable(shape, data.dtype)
-    terms = math.prod(shape) * max(kernel)
-    if max(kernel) > _LONGEST_WINDOW or terms > _MOST_TERMS:
-        raise KernelError(f"windows of {shape_text(kernel)} for a result of shape {shape_text(shape)} are too large")
-    return axes
 
 
 def _over_windows(reduction: np.ufunc, x: Array, at: int, axis: WindowedAxis) -> Array:
@@ -587,7 +544,7 @@ def _greatest_under(values: Array, indices: Array, at: int, axis: WindowedAxis) 
     return best, best_index
 
 
-def _least(dtype: np.dtype[Any]) -> Any:
+def _least(dtype: DType) -> Any:
     """Return the least value of the type."""
     return -np.inf if is_floating(dtype) else np.iinfo(dtype).min
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
+from stepper.element_types import Ints
 from stepper.records import Record
 
 
@@ -36,7 +37,7 @@ class _Fact(NamedTuple):
 
     text: str
     element_types: frozenset[str] = frozenset()
-    versions: tuple[int, ...] = ()
+    versions: Ints = ()
     attribute: tuple[str, str] | None = None
 
     def concerns(self, use: Use) -> bool:
@@ -59,7 +60,9 @@ _TO_THE_RIGHT: Final = _Fact(
 )
 _TRUE_FOR_NAN: Final = _Fact("it holds where either side is NaN", _FLOATS)
 _SECOND_FOR_NAN: Final = _Fact("where either input is NaN, the second one is returned", _FLOATS)
-_OF_NOTHING: Final = _Fact("of no elements at Constant axes, it is the extreme finite f32", frozenset({"f32"}))
+_OF_NOTHING: Final = _Fact(
+    "without elements at Constant axes, the result is the extreme finite f32", frozenset({"f32"})
+)
 _SIGNED: Final = _Fact("u32 and u64 are compared as i32", frozenset({"u32", "u64"}))
 _NAN_TO_ZERO: Final = _Fact("NaN becomes 0", _FLOATS)
 _IN_THE_ROW: Final = _Fact("+inf or NaN in a row does not make the whole row NaN", _FLOATS)
@@ -67,7 +70,7 @@ _LENGTHS: Final = _Fact("sequence_lengths are ignored where shapes are dynamic a
 _HARDSIGMOID: Final = _Fact("the activation hardsigmoid is refused", attribute=("activations", "hardsigmoid"))
 _CELL: Final = (_HARDSIGMOID,)
 _SEQUENCE: Final = (_LENGTHS, _HARDSIGMOID)
-_REAL: Final = _Fact("of integers the f32 result is rounded to the nearest", _WIDE | _BYTES)
+_REAL: Final = _Fact("for integers, the f32 result is rounded to the nearest", _WIDE | _BYTES)
 _BOXES_RANK: Final = _Fact("a dynamic last dimension of its boxes is refused")
 _NO_BOXES: Final = _Fact("without max_output_boxes_per_class, valid_outputs is left unwritten", versions=(5, 9))
 _AUTO_PAD: Final = _Fact(
@@ -156,7 +159,7 @@ FACTS: Final[dict[str, tuple[_Fact, ...]]] = {
     "Mod": (_Fact("computed as a - trunc(a / b) b in f32: a large quotient leaves nothing exact"), _TO_THE_RIGHT),
     "Multiply": (_SATURATES,),
     "NonMaxSuppression": (_NO_BOXES, _BOXES_RANK),
-    "NonZero": (_Fact("of a scalar 0 the result has the shape [1,0], not [0,0]"),),
+    "NonZero": (_Fact("for a scalar 0 the result has the shape [1,0], not [0,0]"),),
     "NotEqual": _COMPARISON,
     "OneHot": (_Fact("on_value and off_value beyond i32 saturate", frozenset({"i64"})),),
     "Pad": (_Fact("a pad value that is not a Constant is ignored (0 is used) where shapes are static"),),
@@ -176,7 +179,7 @@ FACTS: Final[dict[str, tuple[_Fact, ...]]] = {
     "RNNCell": _CELL,
     "RNNSequence": _SEQUENCE,
     "ROIAlign": (_BOXES_RANK,),
-    "Roll": (_Fact("one shift for several axes is refused"),),
+    "Roll": (_Fact("refuses one shift for several axes"),),
     "Round": (_Fact("half_away_from_zero rounds the f32 just below a half up", _FLOATS, (), ("mode", "away")),),
     "ScatterElementsUpdate": (_Fact("an integer mean is truncated towards zero", _WIDE | _BYTES, (12,)),),
     "ScatterUpdate": (_Fact("a scalar index and negative indices are refused"),),

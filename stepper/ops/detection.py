@@ -8,9 +8,9 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from stepper.element_types import I64, Array, ElementType
+from stepper.element_types import I64, Array, ElementType, Ints
 from stepper.errors import KernelError
-from stepper.ops.nms import refined, surviving
+from stepper.ops.nms import best_first, refined, surviving
 from stepper.ops.operands import check_positive, ensure_allocatable, integers, normalize_axis, shape_text
 from stepper.ops.precision import narrowed, widened
 from stepper.ops.registry import attributes_of, kernel
@@ -32,7 +32,7 @@ class _DetectionSettings(Record, kw_only=True):
     background_label_id: int = 0
     top_k: int = -1
     variance_encoded_in_target: bool = False
-    keep_top_k: tuple[int, ...]
+    keep_top_k: Ints
     code_type: CodeType = "caffe.PriorBoxParameter.CORNER"
     share_location: bool = True
     nms_threshold: float = 0.0
@@ -103,7 +103,7 @@ def region_yolo(
     end_axis: int = 0,
     num: int = 0,
     do_softmax: bool = False,
-    mask: tuple[int, ...] = (),
+    mask: Ints = (),
 ) -> Array:
     """Return the logistic function of position and objectness of each region, of its classes too or their softmax."""
     regions, entries = num if do_softmax else len(mask), coords + classes + 1
@@ -232,8 +232,7 @@ def _every_class(boxes: Array, scores: Array, settings: _DetectionSettings) -> d
     found = {}
     for label, of_class in enumerate(scores):
         if label != settings.background_label_id:
-            best = np.flatnonzero(of_class > np.float32(settings.confidence_threshold))
-            best = _top(best[np.argsort(-of_class[best], kind="stable")], settings)
+            best = best_first(of_class, of_class > np.float32(settings.confidence_threshold), settings.top_k)
             own = boxes[0 if settings.share_location else label]
             found[label] = best[surviving(own[best], settings.nms_threshold, len(best))]
     return found
@@ -245,18 +244,14 @@ def _best_class_only(boxes: Array, scores: Array, settings: _DetectionSettings) 
     allowed &= np.arange(len(scores)) != settings.background_label_id
     counted = np.where(allowed[:, None], scores, -1)
     label, best_score = counted.argmax(axis=0), counted.max(axis=0)
-    best = np.flatnonzero((label > 0) & (best_score >= np.float32(settings.confidence_threshold)))
-    best = _top(best[np.argsort(-best_score[best], kind="stable")], settings)
+    usable = (label > 0) & (best_score >= np.float32(settings.confidence_threshold))
+    best = best_first(best_score, usable, settings.top_k)
     found = {}
     for one in np.unique(label[best]).tolist():
         of_class = best[label[best] == one]
         own = boxes[0 if settings.share_location else one]
         found[one] = of_class[surviving(own[of_class], settings.nms_threshold, len(of_class))]
     return found
-
-
-def _top(best: Array, settings: _DetectionSettings) -> Array:
-    return best[: settings.top_k] if settings.top_k >= 0 else best
 
 
 # The operations of Detectron's two-stage detectors.
@@ -286,7 +281,8 @@ def detectron_detection_output(
 ) -> tuple[Array, Array, Array]:
     """Return the best boxes of all classes but the background (first), classes and scores; zeros after the last."""
     _check_detection(rois, deltas, scores, num_classes, deltas_weights)
-    ensure_allocatable((max(max_detections_per_image, 0), 4), np.float32)
+    most = max(max_detections_per_image, 0)
+    ensure_allocatable((most, 4), np.float32)
     weights, anchors = np.array(deltas_weights, np.float32), widened(rois)[:, None]
     corrections = widened(deltas).reshape(len(rois), num_classes, 4) / weights
     boxes = refined(anchors, corrections, 1.0, max_delta_log_wh)
@@ -296,20 +292,17 @@ def detectron_detection_output(
     usable, probability = (rois[:, 2:] > rois[:, :2]).all(axis=1), widened(scores)
     found: list[tuple[int, int]] = []
     for label in range(1, num_classes):
-        best = np.flatnonzero(usable & (probability[:, label] > np.float32(score_threshold)))
-        best = best[np.argsort(-probability[best, label], kind="stable")]
+        of_class = probability[:, label]
+        best = best_first(of_class, usable & (of_class > np.float32(score_threshold)))
         limit = post_nms_count if post_nms_count >= 0 else len(best)
         kept = best[surviving(boxes[best, label], nms_threshold, limit, 1.0, must_touch=True)]
         found += [(label, number) for number in kept.tolist()]
     labels, numbers = np.array(found, np.int64).reshape(-1, 2).T
     if len(labels) > max_detections_per_image:
-        order = np.lexsort((numbers, -probability[numbers, labels]))[: max(max_detections_per_image, 0)]
+        order = np.lexsort((numbers, -probability[numbers, labels]))[:most]
         labels, numbers = labels[order], numbers[order]
-    missing = (0, max(max_detections_per_image, 0) - len(labels))
-    coordinates = np.pad(boxes[numbers, labels], (missing, (0, 0)))
-    best_scores = np.pad(probability[numbers, labels], missing)
-    classes = np.pad(labels, missing).astype(np.int32)
-    return narrowed(coordinates, rois.dtype), classes, narrowed(best_scores, rois.dtype)
+    coordinates, best_scores = _first(boxes[numbers, labels], most), _first(probability[numbers, labels], most)
+    return narrowed(coordinates, rois.dtype), _first(labels.astype(np.int32), most), narrowed(best_scores, rois.dtype)
 
 
 @kernel("ExperimentalDetectronROIFeatureExtractor", 6)
@@ -318,7 +311,7 @@ def roi_feature_extractor(
     *pyramid: Array,
     output_size: int = 0,
     sampling_ratio: int = 0,
-    pyramid_scales: tuple[int, ...] = (),
+    pyramid_scales: Ints = (),
     aligned: bool = False,
 ) -> tuple[Array, Array]:
     """ROIAlign of each region on the level of a feature pyramid that fits its size, and the regions as they are."""
@@ -347,8 +340,7 @@ def top_k_rois(rois: Array, scores: Array, *, max_rois: int = 0) -> Array:
         shapes = f"{shape_text(rois.shape)} and scores {shape_text(scores.shape)}"
         raise KernelError(f"{max_rois} cannot be chosen of regions {shapes}")
     ensure_allocatable((max_rois, rois.shape[1]), rois.dtype)
-    best = np.argsort(-widened(scores), kind="stable")[:max_rois]
-    return np.pad(rois[best], ((0, max_rois - len(best)), (0, 0)))
+    return _first(rois[np.argsort(-widened(scores), kind="stable")], max_rois)
 
 
 def _check_detection(
@@ -362,7 +354,7 @@ def _check_detection(
         raise KernelError(f"the attribute 'deltas_weights' has {len(deltas_weights)} numbers, expected 4")
 
 
-def _check_pyramid(rois: Array, pyramid: tuple[Array, ...], scales: tuple[int, ...]) -> int:
+def _check_pyramid(rois: Array, pyramid: tuple[Array, ...], scales: Ints) -> int:
     """Return the number of channels, which all levels share."""
     if rois.ndim != 2 or rois.shape[1] != 4 or not pyramid or len(scales) < len(pyramid):
         shape = shape_text(rois.shape)
@@ -405,10 +397,32 @@ def prior_box(
 
     The order (an attribute of PriorBox-8): least, greatest, ratios, or least, ratios, greatest.
     """
-    ratios, fixed = _ratios(aspect_ratio, flip), (fixed_size, fixed_ratio, density)
-    settings = (step, offset, clip, variance, scale_all_sizes)
-    order = min_max_aspect_ratios_order
-    return _prior_boxes(output_size, image_size, (min_size, max_size, ratios), fixed, settings, order)
+    ratios = _ratios(aspect_ratio, flip)
+    (rows, columns), (height, width) = _pair(output_size), _pair(image_size)
+    down, across = step, step
+    if not scale_all_sizes:
+        min_size = tuple(size * height for size in min_size)
+        down = across = height / max(rows, 1) if step == -1 else step * height
+    check_positive(min_size=min_size, max_size=max_size, fixed_ratio=fixed_ratio, density=density)
+    around = _fixed_template(fixed_size, fixed_ratio, density, ratios)
+    others = _template(min_size, max_size, ratios, scale_all_sizes, min_max_aspect_ratios_order)
+    if down == 0:
+        down, across, offset = height / max(rows, 1), width / max(columns, 1), 0.5
+    boxes = _grid_boxes(np.concatenate([around, others]), _centers(rows, columns, down, across, offset), height, width)
+    # Boxes of a fixed size never reach over the image, whatever `clip` says.
+    inner = boxes[:, : len(around)]
+    np.maximum(inner[..., :2], 0, out=inner[..., :2])
+    np.minimum(inner[..., 2:], 1, out=inner[..., 2:])
+    shapes = len(ratios) + 1
+    count = shapes * len(min_size) + len(max_size) if scale_all_sizes else shapes + len(min_size) - 1
+    if fixed_size:
+        count = shapes * len(fixed_size)
+    count += sum((len(fixed_ratio) or shapes) * (int(times) ** 2 - 1) for times in density)
+    # The list is cut, or filled with zeros, to what the shape allows for, as the runtime does it; the numbers differ
+    # only with several fixed ratios and with sizes that do not pair up.
+    ensure_allocatable((2, len(boxes), max(count, 0), 4), np.float32)
+    flat = _first(boxes.reshape(-1, 4), len(boxes) * max(count, 0))
+    return _with_variances(np.clip(flat, 0, 1) if clip else flat, variance)
 
 
 @kernel("PriorBoxClustered", 1)
@@ -462,6 +476,13 @@ def prior_grid_generator(
     return boxes.reshape(-1, 4) if flatten else boxes
 
 
+def _first(rows: Array, count: int) -> Array:
+    """Return so many rows: the first, and zeros after the last."""
+    found = np.zeros((count, *rows.shape[1:]), rows.dtype)
+    found[: len(rows)] = rows[:count]
+    return found
+
+
 def _pair(size: Array) -> tuple[int, int]:
     """Height and width."""
     numbers = integers(size)
@@ -478,57 +499,6 @@ def _ratios(aspect_ratio: Floats, flip: bool) -> list[float]:
         if all(abs(ratio - known) >= 1e-6 for known in ratios):
             ratios += [ratio, 1 / ratio] if flip else [ratio]
     return [ratio for ratio in ratios if abs(ratio - 1) >= 1e-6]
-
-
-def _prior_boxes(
-    output_size: Array,
-    image_size: Array,
-    sizes: tuple[Floats, Floats, list[float]],
-    fixed: tuple[Floats, Floats, Floats],
-    settings: tuple[float, float, bool, Floats, bool],
-    greatest_before_ratios: bool,
-) -> Array:
-    (rows, columns), (height, width) = _pair(output_size), _pair(image_size)
-    (least, greatest, ratios), (step, offset, clip, variance, scale_all_sizes) = sizes, settings
-    if not scale_all_sizes:
-        least, step = tuple(size * height for size in least), height / max(rows, 1) if step == -1 else step * height
-    check_positive(min_size=least, max_size=greatest, fixed_ratio=fixed[1], density=fixed[2])
-    around = _fixed_template(*fixed, ratios)
-    template = np.concatenate([around, _template(least, greatest, ratios, scale_all_sizes, greatest_before_ratios)])
-    if step == 0:
-        centers = _centers(rows, columns, height / max(rows, 1), width / max(columns, 1), 0.5)
-    else:
-        centers = _centers(rows, columns, step, step, offset)
-    boxes = _grid_boxes(template, centers, height, width)
-    # Boxes of a fixed size never reach over the image, whatever `clip` says.
-    inner = boxes[:, : len(around)]
-    np.maximum(inner[..., :2], 0, out=inner[..., :2])
-    np.minimum(inner[..., 2:], 1, out=inner[..., 2:])
-    count = _boxes_of_cell(sizes, fixed, scale_all_sizes)
-    return _with_variances(_fitted(np.clip(boxes, 0, 1) if clip else boxes, count), variance)
-
-
-def _boxes_of_cell(
-    sizes: tuple[Floats, Floats, list[float]], fixed: tuple[Floats, Floats, Floats], scale_all_sizes: bool
-) -> int:
-    """Return the number of boxes of each cell that the shape of the output allows for."""
-    (least, greatest, ratios), (fixed_size, fixed_ratio, density) = sizes, fixed
-    shapes = len(ratios) + 1
-    count = shapes * len(least) + len(greatest) if scale_all_sizes else shapes + len(least) - 1
-    if fixed_size:
-        count = shapes * len(fixed_size)
-    return count + sum((len(fixed_ratio) or shapes) * (int(times) ** 2 - 1) for times in density)
-
-
-def _fitted(boxes: Array, count: int) -> Array:
-    """Return the boxes in one list of `count` for each cell: cut, or filled with zeros.
-
-    So the runtime does it; the numbers differ only with several fixed ratios and with sizes that do not pair up.
-    """
-    cells = len(boxes)
-    ensure_allocatable((2, cells, max(count, 0), 4), np.float32)
-    flat = boxes.reshape(-1, 4)[: cells * max(count, 0)]
-    return np.pad(flat, ((0, cells * max(count, 0) - len(flat)), (0, 0)))
 
 
 def _template(
@@ -636,14 +606,35 @@ class _ProposalRules(Record, kw_only=True):
 @attributes_of(_ProposalRules)
 def proposal_1(class_probs: Array, bbox_deltas: Array, image_shape: Array, **attributes: Any) -> Array:
     """Return [batch, x1, y1, x2, y2] of the best anchors; -1 as the batch ends a shorter list."""
-    return _proposals(class_probs, bbox_deltas, image_shape, _ProposalRules(**attributes))[0]
+    return proposal(class_probs, bbox_deltas, image_shape, **attributes)[0]
 
 
 @kernel("Proposal", 4)
 @attributes_of(_ProposalRules)
 def proposal(class_probs: Array, bbox_deltas: Array, image_shape: Array, **attributes: Any) -> tuple[Array, Array]:
     """Proposal-1 and the score of each box."""
-    return _proposals(class_probs, bbox_deltas, image_shape, _ProposalRules(**attributes))
+    settings = _ProposalRules(**attributes)
+    anchors = _anchors(settings)
+    count = len(anchors)
+    fits = class_probs.ndim == bbox_deltas.ndim == 4 and class_probs.shape[1] == 2 * count
+    if not fits or bbox_deltas.shape != (len(class_probs), 4 * count, *class_probs.shape[2:]):
+        shapes = f"{shape_text(class_probs.shape)} and {shape_text(bbox_deltas.shape)}"
+        raise KernelError(f"scores and deltas of shapes {shapes} do not fit each other and {count} anchors")
+    if image_shape.shape not in ((3,), (4,)):
+        raise KernelError(f"the image size must have 3 or 4 elements, not the shape {shape_text(image_shape.shape)}")
+    images, limit = len(class_probs), settings.post_nms_topn
+    _check_counts(settings.pre_nms_topn, images * limit)
+    info = widened(image_shape)
+    anchors = _placed(anchors, class_probs.shape[2], class_probs.shape[3], info, settings)
+    found, scores = np.zeros((images, limit, 5), np.float32), np.zeros((images, limit), np.float32)
+    for image in range(images):
+        deltas = _by_anchor(bbox_deltas[image], (count, *class_probs.shape[2:]))
+        values = widened(np.moveaxis(class_probs[image, count:], 0, -1).ravel())
+        boxes, best = _best_of_image(anchors, deltas, values, info, settings)
+        found[image, : len(boxes), 0], found[image, : len(boxes), 1:] = image, boxes
+        scores[image, : len(boxes)] = best
+        found[image, len(boxes) : len(boxes) + 1, 0] = -1
+    return narrowed(found.reshape(-1, 5), class_probs.dtype), narrowed(scores.ravel(), class_probs.dtype)
 
 
 @kernel("GenerateProposals", 9)
@@ -701,12 +692,9 @@ def generate_proposals_single_image(
     boxes = _refined_in_image(_boxes_in_rows(anchors), _by_anchor(deltas, scores.shape), widened(im_info), 1.0)
     enough = _large_enough(boxes, 1.0, np.float32(min_size))
     values = widened(np.moveaxis(scores, 0, -1).ravel())
-    best = np.argsort(-values, kind="stable")
-    best = best[enough[best]][:pre_nms_count]
+    best = best_first(values, enough, pre_nms_count)
     kept = best[surviving(boxes[best], nms_threshold, post_nms_count)]
-    found = np.zeros((post_nms_count, 4), np.float32)
-    found_scores = np.zeros(post_nms_count, np.float32)
-    found[: len(kept)], found_scores[: len(kept)] = boxes[kept], values[kept]
+    found, found_scores = _first(boxes[kept], post_nms_count), _first(values[kept], post_nms_count)
     return narrowed(found, scores.dtype), narrowed(found_scores, scores.dtype)
 
 
@@ -745,33 +733,6 @@ def _check_counts(before: int, after: int) -> None:
     ensure_allocatable((after, 5), np.float32)
 
 
-def _proposals(
-    class_probs: Array, bbox_deltas: Array, image_shape: Array, settings: _ProposalRules
-) -> tuple[Array, Array]:
-    """Return the boxes of every image and their scores."""
-    anchors = _anchors(settings)
-    count = len(anchors)
-    fits = class_probs.ndim == bbox_deltas.ndim == 4 and class_probs.shape[1] == 2 * count
-    if not fits or bbox_deltas.shape != (len(class_probs), 4 * count, *class_probs.shape[2:]):
-        shapes = f"{shape_text(class_probs.shape)} and {shape_text(bbox_deltas.shape)}"
-        raise KernelError(f"scores and deltas of shapes {shapes} do not fit each other and {count} anchors")
-    if image_shape.shape not in ((3,), (4,)):
-        raise KernelError(f"the image size must have 3 or 4 elements, not the shape {shape_text(image_shape.shape)}")
-    images, limit = len(class_probs), settings.post_nms_topn
-    _check_counts(settings.pre_nms_topn, images * limit)
-    info = widened(image_shape)
-    anchors = _placed(anchors, class_probs.shape[2], class_probs.shape[3], info, settings)
-    found, scores = np.zeros((images, limit, 5), np.float32), np.zeros((images, limit), np.float32)
-    for image in range(images):
-        deltas = _by_anchor(bbox_deltas[image], (count, *class_probs.shape[2:]))
-        values = widened(np.moveaxis(class_probs[image, count:], 0, -1).ravel())
-        boxes, best = _best_of_image(anchors, deltas, values, info, settings)
-        found[image, : len(boxes), 0], found[image, : len(boxes), 1:] = image, boxes
-        scores[image, : len(boxes)] = best
-        found[image, len(boxes) : len(boxes) + 1, 0] = -1
-    return narrowed(found.reshape(-1, 5), class_probs.dtype), narrowed(scores.ravel(), class_probs.dtype)
-
-
 def _anchors(settings: _ProposalRules) -> Array:
     """Return the boxes [ratios * scales, 4] of each shape about one common centre."""
     check_positive(base_size=settings.base_size, feat_stride=settings.feat_stride)
@@ -805,8 +766,7 @@ def _best_of_image(
     if settings.clip_before_nms:
         boxes = np.clip(boxes, 0, corner - np.float32(settings.pixel))
     enough = _large_enough(boxes, settings.pixel, np.float32(settings.min_size) * info[[-1, 2]])
-    best = np.argsort(-scores, kind="stable")
-    best = best[enough[best]][: settings.pre_nms_topn]
+    best = best_first(scores, enough, settings.pre_nms_topn)
     kept = surviving(boxes[best], settings.nms_thresh, settings.post_nms_topn, settings.pixel, must_touch=True)
     boxes, scores = boxes[best[kept]], scores[best[kept]]
     if settings.clip_after_nms:

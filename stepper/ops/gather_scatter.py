@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from stepper.element_types import STRING_DTYPE, Array, is_floating
+from stepper.element_types import STRING_DTYPE, Array, DType, is_floating
 from stepper.errors import KernelError
 from stepper.ops.operands import ensure_allocatable, normalize_axis, shape_text, single_integer
 from stepper.ops.precision import narrowed, widened
@@ -254,7 +254,7 @@ def segment_max(
     return _reduced_segments(np.maximum, data, starts, ends, fill)
 
 
-def _lowest(dtype: np.dtype[Any]) -> Any:
+def _lowest(dtype: DType) -> Any:
     if is_floating(dtype):
         # The neighbour of -infinity, whatever the type's width.
         return np.nextafter(np.array(-np.inf, dtype), np.array(0, dtype))

@@ -8,10 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal
 
 import numpy as np
+from msgspec.structs import replace
 
-from stepper.element_types import Array, is_floating
+from stepper.element_types import Array, DType, Ints, is_floating
 from stepper.errors import KernelError
-from stepper.ops.operands import ensure_allocatable, integers, normalize_axis, shape_text
+from stepper.ops.operands import ensure_allocatable, integers, normalize_axis, shape_text, surrounded
 from stepper.ops.precision import narrowed, widened
 from stepper.ops.registry import attributes_of, kernel
 from stepper.records import Record
@@ -32,14 +33,14 @@ Taps = tuple[Array, Array]
 class Resizing(Record):
     """One axis of `size` elements made one of `new_size`, and how."""
 
-    size: int
-    new_size: int
-    scale: float
     mode: str
     coordinates: str
     nearest: str
     antialias: bool
     cube_coeff: float
+    size: int = 0
+    new_size: int = 0
+    scale: float = 1.0
 
     def taps(self) -> Taps:
         """Return the input elements and weights of each output element."""
@@ -190,9 +191,6 @@ def bilinear(images: Array, y: Array, x: Array) -> Array:
     return interpolated
 
 
-Ints = tuple[int, ...]
-
-
 @kernel("Interpolate", 1)
 def interpolate_1(
     data: Array,
@@ -210,12 +208,11 @@ def interpolate_1(
     begin, end = (_pads_of_axes(pads, named, data.ndim) for pads in (pads_begin, pads_end))
     padded = _padded(data, begin, end)
     sizes = _sizes(target_spatial_shape, named)
-    how = {
-        "mode": "linear_onnx" if mode == "linear" and not antialias else mode,
-        "coordinates": "align_corners" if align_corners else "asymmetric",
-        "nearest": "simple",
-    }
-    return _resized(padded, _resizings(padded, named, sizes, None, how, antialias, -0.75))
+    coordinates = "align_corners" if align_corners else "asymmetric"
+    how = Resizing(
+        "linear_onnx" if mode == "linear" and not antialias else mode, coordinates, "simple", antialias, -0.75
+    )
+    return _resized(padded, _resizings(padded, named, sizes, None, how))
 
 
 @kernel("Interpolate", 11)
@@ -243,8 +240,8 @@ def interpolate_11(
         sizes = [_scaled(padded.shape[axis], float(scale)) for axis, scale in zip(named, scales, strict=True)]
     else:
         sizes = _sizes(scales_or_sizes, named)
-    how = {"mode": mode, "coordinates": coordinate_transformation_mode, "nearest": nearest_mode}
-    return _resized(padded, _resizings(padded, named, sizes, scales, how, antialias, cube_coeff))
+    how = Resizing(mode, coordinate_transformation_mode, nearest_mode, antialias, cube_coeff)
+    return _resized(padded, _resizings(padded, named, sizes, scales, how))
 
 
 @kernel("Interpolate", 4)
@@ -264,13 +261,7 @@ def interpolate_4(
 
 
 def _resizings(
-    data: Array,
-    axes: Sequence[int],
-    sizes: Sequence[int],
-    scales: Array | None,
-    how: Mapping[str, str],
-    antialias: bool,
-    cube_coeff: float,
+    data: Array, axes: Sequence[int], sizes: Sequence[int], scales: Array | None, how: Resizing
 ) -> dict[int, Resizing]:
     """Return the resizing of each axis that is named."""
     shape = list(data.shape)
@@ -281,9 +272,9 @@ def _resizings(
     ensure_allocatable(shape, data.dtype if data.dtype.itemsize >= 4 else np.float32)
     if scales is None:
         scales = np.array(sizes, np.float32) / np.array([max(data.shape[axis], 1) for axis in axes], np.float32)
-    antialias = antialias and bool((scales < 1).any())
+    how = replace(how, antialias=how.antialias and bool((scales < 1).any()))
     return {
-        axis: Resizing(data.shape[axis], size, float(scale), **how, antialias=antialias, cube_coeff=cube_coeff)
+        axis: replace(how, size=data.shape[axis], new_size=size, scale=float(scale))
         for axis, size, scale in zip(axes, sizes, scales, strict=True)
     }
 
@@ -309,7 +300,7 @@ def _resized(data: Array, resizings: Mapping[int, Resizing]) -> Array:
     return result if nearest else _of_type(result, data.dtype)
 
 
-def _of_type(result: Array, dtype: np.dtype[Any]) -> Array:
+def _of_type(result: Array, dtype: DType) -> Array:
     """Return a computed result in the data's type: integers rounded and held within their range."""
     if is_floating(dtype):
         return narrowed(result, dtype)
@@ -358,15 +349,9 @@ def _padded_list(pads: Ints, rank: int) -> list[int]:
 
 def _padded(data: Array, begin: Sequence[int], end: Sequence[int]) -> Array:
     """Return `data` with zeros around it."""
-    if not any(begin) and not any(end):
-        return data
-    if min(*begin, *end) < 0:
+    if min(*begin, *end, 0) < 0:
         raise KernelError(f"pads {begin} and {end}: none may be negative")
-    shape = [before + size + after for before, size, after in zip(begin, data.shape, end, strict=True)]
-    ensure_allocatable(shape, data.dtype)
-    result = np.zeros(shape, data.dtype)
-    result[tuple(slice(at, at + size) for at, size in zip(begin, data.shape, strict=True))] = data
-    return result
+    return surrounded(data, begin, end)
 
 
 @kernel("GridSample", 9)

@@ -256,10 +256,15 @@ def scaled_dot_product_attention(
     value: Array,
     attention_mask: Array | None = None,
     scale: Array | None = None,
+    sink: Array | None = None,
     *,
     causal: bool = False,
 ) -> Array:
-    """Return softmax(query · keyᵀ * scale + mask) · value; `causal` hides keys behind a query's own position."""
+    """Return softmax(query · keyᵀ * scale + mask) · value; `causal` hides keys behind a query's own position.
+
+    `sink` [..., 1], which OpenVINO takes since 2025.4 and no page has, is the score of one key more in each row, of
+    value 0.
+    """
     if min(query.ndim, key.ndim, value.ndim) < 2:
         shapes = ", ".join(shape_text(x.shape) for x in (query, key, value))
         raise KernelError(f"query, key and value of shapes {shapes}: all have at least rank 2")
@@ -271,11 +276,15 @@ def scaled_dot_product_attention(
             weights = np.where(np.tri(*weights.shape[-2:], dtype=np.bool_), weights, -np.inf).astype(q.dtype)
         elif attention_mask is not None:
             weights = weights + _bias(attention_mask, q)
-        return narrowed(matrix_product(_softmax(weights), v), query.dtype)
+        if sink is not None:
+            beside = np.broadcast_to(widened(sink), (*weights.shape[:-1], 1))
+            weights = _softmax(np.concatenate((weights, beside), axis=-1))[..., :-1]
+        else:
+            weights = _softmax(weights)
+        return narrowed(matrix_product(weights, v), query.dtype)
     except ValueError:
-        inputs = (query, key, value) if attention_mask is None else (query, key, value, attention_mask)
-        shapes = ", ".join(shape_text(x.shape) for x in inputs)
-        raise KernelError(f"query, key, value (and mask) of shapes {shapes} do not fit each other") from None
+        shapes = ", ".join(shape_text(x.shape) for x in (query, key, value, attention_mask, sink) if x is not None)
+        raise KernelError(f"query, key, value (mask and sink) of shapes {shapes} do not fit each other") from None
 
 
 def _bias(mask: Array, query: Array) -> Array:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal
 
 import numpy as np
+from msgspec.structs import astuple
 
-from stepper.element_types import LARGEST_RANK, Array
+from stepper.element_types import LARGEST_RANK, Array, Ints, Shape
 from stepper.errors import KernelError
 from stepper.ops.operands import (
     broadcast_shape,
@@ -21,8 +23,10 @@ from stepper.ops.operands import (
     normalize_axis,
     shape_text,
     single_integer,
+    surrounded,
 )
-from stepper.ops.registry import kernel
+from stepper.ops.registry import attributes_of, kernel
+from stepper.records import Record
 
 _BOOKKEEPING = np.dtype("V128")
 
@@ -144,7 +148,7 @@ def broadcast(
         raise KernelError(f"shape {shape_text(data.shape)} cannot be broadcast to {text} (mode {mode})") from None
 
 
-def _spread(shape: tuple[int, ...], rank: int, axes_mapping: Array | None) -> list[int]:
+def _spread(shape: Shape, rank: int, axes_mapping: Array | None) -> list[int]:
     """Return the shape of `rank` dimensions that has dimension i at axes_mapping[i], 1 elsewhere."""
     axes = [] if axes_mapping is None else integers(axes_mapping)
     if len(axes) != len(shape) or axes != sorted(set(axes)) or (axes and not 0 <= axes[0] <= axes[-1] < rank):
@@ -197,27 +201,15 @@ def pad(
         raise KernelError(f"pads {before} and {after} take away more than the shape {shape_text(data.shape)} has")
     ensure_allocatable(shape, data.dtype)
     if pad_mode == "constant":
-        return _padded_with(pad_value, data, before, after, shape)
+        if pad_value is not None and pad_value.size != 1:
+            raise KernelError(f"the pad value must be a single one, it has the shape {shape_text(pad_value.shape)}")
+        return surrounded(data, before, after, pad_value)
     for axis, (dim, first, last) in enumerate(zip(data.shape, before, after, strict=True)):
         if first or last:
             if max(first, last) > _reach(pad_mode, dim):
                 raise KernelError(f"{pad_mode} padding of axis {axis} is wider than its dimension {dim} allows")
             data = data.take(_SOURCES[pad_mode](np.arange(-first, dim + last), dim), axis)
     return data
-
-
-def _padded_with(value: Array | None, data: Array, before: list[int], after: list[int], shape: list[int]) -> Array:
-    if value is not None and value.size != 1:
-        raise KernelError(f"the pad value must be a single one, it has the shape {shape_text(value.shape)}")
-    inner, outer = [], []
-    for dim, first, last in zip(data.shape, before, after, strict=True):
-        start = max(0, -first)
-        stop = max(start, dim + min(0, last))
-        inner.append(slice(start, stop))
-        outer.append(slice(start + first, stop + first))
-    result = np.zeros(shape, data.dtype) if value is None else np.full(shape, value, data.dtype)
-    result[tuple(outer)] = data[tuple(inner)]
-    return result
 
 
 def _reach(mode: str, dim: int) -> float:
@@ -325,8 +317,6 @@ def one_hot(
 #
 # Source: the operation sets' pages of Slice, StridedSlice and SliceScatter. Bounds are clamped as Python's slices do.
 
-Mask = tuple[int, ...]
-
 
 def _slice_between(start: Array, stop: Array, step: Array, axes: Array | None = None) -> Callable[..., Array] | None:
     """Return slice_ between constant bounds, along axes that are all counted from the front, or all from the end."""
@@ -348,7 +338,7 @@ def _slice_between(start: Array, stop: Array, step: Array, axes: Array | None = 
             view: Array = data[index]
             return view
         except (IndexError, TypeError, ValueError, OverflowError):
-            return _part(data, start, stop, step, axes)
+            return slice_(data, start, stop, step, axes)
 
     return part
 
@@ -356,24 +346,6 @@ def _slice_between(start: Array, stop: Array, step: Array, axes: Array | None = 
 @kernel("Slice", 8, settled=_slice_between)
 def slice_(data: Array, start: Array, stop: Array, step: Array, axes: Array | None = None) -> Array:
     """Return data[start:stop:step] along `axes` (without axes: along the first ones), a view."""
-    return _part(data, start, stop, step, axes)
-
-
-@kernel("SliceScatter", 15)
-def slice_scatter(
-    data: Array, updates: Array, start: Array, stop: Array, step: Array, axes: Array | None = None
-) -> Array:
-    """Return a copy of `data` whose data[start:stop:step] along `axes` is `updates`."""
-    result: Array = np.array(data)
-    part = _part(result, start, stop, step, axes)
-    if part.shape != updates.shape:
-        raise KernelError(f"updates of shape {shape_text(updates.shape)} for a slice of {shape_text(part.shape)}")
-    part[...] = updates
-    return result
-
-
-def _part(data: Array, start: Array, stop: Array, step: Array, axes: Array | None) -> Array:
-    """Return the view data[start:stop:step] along the axes."""
     ranges: list[Any] = [slice(None)] * data.ndim
     try:
         starts, stops, steps = start.tolist(), stop.tolist(), step.tolist()
@@ -389,22 +361,46 @@ def _part(data: Array, start: Array, stop: Array, step: Array, axes: Array | Non
         raise KernelError(f"start, stop, step, axes {texts} do not fit the shape {shape_text(data.shape)}") from None
 
 
-def _ranges_for(
-    *,
-    begin_mask: Mask = (),
-    end_mask: Mask = (),
-    new_axis_mask: Mask = (),
-    shrink_axis_mask: Mask = (),
-    ellipsis_mask: Mask = (),
-) -> Callable[..., Array]:
+@kernel("SliceScatter", 15)
+def slice_scatter(
+    data: Array, updates: Array, start: Array, stop: Array, step: Array, axes: Array | None = None
+) -> Array:
+    """Return a copy of `data` whose data[start:stop:step] along `axes` is `updates`."""
+    result: Array = np.array(data)
+    part = slice_(result, start, stop, step, axes)
+    if part.shape != updates.shape:
+        raise KernelError(f"updates of shape {shape_text(updates.shape)} for a slice of {shape_text(part.shape)}")
+    part[...] = updates
+    return result
+
+
+class _Masks(Record, kw_only=True):
+    """The attributes of StridedSlice."""
+
+    begin_mask: Ints = ()
+    end_mask: Ints = ()
+    new_axis_mask: Ints = ()
+    shrink_axis_mask: Ints = ()
+    ellipsis_mask: Ints = ()
+
+    def opened(self, length: int) -> list[Ints]:
+        """Return each mask for so many positions: begin, end, new axis, shrink, ellipsis."""
+        masks = astuple(self)
+        if len({len(mask) for mask in masks if mask}) > 1:
+            raise KernelError("the masks have different lengths")
+        return [mask[:length] + (0,) * (length - len(mask)) for mask in masks]
+
+
+def _ranges_for(**attributes: Ints) -> Callable[..., Array]:
     """Return strided_slice with these masks; quicker where they are plain ones, which they mostly are."""
-    masks: dict[str, Any] = {"begin_mask": begin_mask, "end_mask": end_mask, "shrink_axis_mask": shrink_axis_mask}
-    masks |= {"new_axis_mask": new_axis_mask, "ellipsis_mask": ellipsis_mask}
-    in_general: Callable[..., Array] = partial(strided_slice, **masks)
-    both = any(single and first for single, first in zip(shrink_axis_mask, begin_mask, strict=False))
-    if both or any(new_axis_mask) or any(ellipsis_mask) or len({len(mask) for mask in masks.values() if mask}) > 1:
+    in_general: Callable[..., Array] = partial(strided_slice, **attributes)
+    try:
+        first, last, new, shrink, ellipsis = _Masks(**attributes).opened(LARGEST_RANK)
+    except KernelError:
         return in_general
-    opened = [_padded(mask, LARGEST_RANK) for mask in (shrink_axis_mask, begin_mask, end_mask)]
+    if any(map(operator.and_, shrink, first)) or any(new) or any(ellipsis):
+        return in_general
+    opened = shrink, first, last
 
     def ranges(data: Array, begin: Array, end: Array, strides: Array | None = None) -> Array:
         try:
@@ -425,11 +421,11 @@ def _ranges_for(
 
 
 def _strided_slice_between(
-    begin: Array, end: Array, strides: Array | None = None, **masks: Mask
+    begin: Array, end: Array, strides: Array | None = None, **masks: Ints
 ) -> Callable[..., Array] | None:
     """Return strided_slice between constant bounds."""
     try:
-        index = _index(begin, end, strides, **masks)
+        index = _index(begin, end, strides, _Masks(**masks))
     except KernelError:
         return None
 
@@ -444,24 +440,13 @@ def _strided_slice_between(
 
 
 @kernel("StridedSlice", 1, prepared=_ranges_for, settled=_strided_slice_between)
-def strided_slice(
-    data: Array,
-    begin: Array,
-    end: Array,
-    strides: Array | None = None,
-    *,
-    begin_mask: Mask = (),
-    end_mask: Mask = (),
-    new_axis_mask: Mask = (),
-    shrink_axis_mask: Mask = (),
-    ellipsis_mask: Mask = (),
-) -> Array:
+@attributes_of(_Masks)
+def strided_slice(data: Array, begin: Array, end: Array, strides: Array | None = None, **masks: Any) -> Array:
     """Return data[begin:end:strides] from the first axis on, a view; the masks leave a bound open or replace the range.
 
     At one position an ellipsis wins over a new axis, that over a single index (shrink), that over the range.
     """
-    masks = (begin_mask, end_mask, new_axis_mask, shrink_axis_mask, ellipsis_mask)
-    index = _index(begin, end, strides, *masks)
+    index = _index(begin, end, strides, _Masks(**masks))
     try:
         view: Array = data[index]
         return view
@@ -469,25 +454,15 @@ def strided_slice(
         raise KernelError(f"the slice does not fit the shape {shape_text(data.shape)}: {error}") from None
 
 
-def _index(
-    begin: Array,
-    end: Array,
-    strides: Array | None,
-    begin_mask: Mask = (),
-    end_mask: Mask = (),
-    new_axis_mask: Mask = (),
-    shrink_axis_mask: Mask = (),
-    ellipsis_mask: Mask = (),
-) -> tuple[Any, ...]:
+def _index(begin: Array, end: Array, strides: Array | None, masks: _Masks) -> tuple[Any, ...]:
     """Return the elements that a StridedSlice takes as numpy's index; of no tensor in particular."""
     begins, ends = begin.ravel().tolist(), end.ravel().tolist()
     by = [1] * len(begins) if strides is None else strides.ravel().tolist()
-    masks = (begin_mask, end_mask, new_axis_mask, shrink_axis_mask, ellipsis_mask)
-    if not len(begins) == len(ends) == len(by) or len({len(mask) for mask in masks if mask}) > 1:
-        raise KernelError("begin, end and strides have different lengths, or the masks have")
-    if 0 in by or sum(map(bool, ellipsis_mask[: len(begins)])) > 1:
+    if not len(begins) == len(ends) == len(by):
+        raise KernelError("begin, end and strides have different lengths")
+    open_begin, open_end, new, shrink, ellipsis = masks.opened(len(begins))
+    if 0 in by or sum(map(bool, ellipsis)) > 1:
         raise KernelError("a stride is 0 or there is more than one ellipsis")
-    open_begin, open_end, new, shrink, ellipsis = (_padded(mask, len(begins)) for mask in masks)
     index: list[Any] = []
     for i, (first, last, stride) in enumerate(zip(begins, ends, by, strict=True)):
         if ellipsis[i]:
@@ -501,7 +476,3 @@ def _index(
     if ... not in index:
         index.append(...)
     return tuple(index)
-
-
-def _padded(mask: tuple[int, ...], length: int) -> tuple[int, ...]:
-    return mask[:length] + (0,) * (length - len(mask))

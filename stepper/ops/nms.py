@@ -8,11 +8,12 @@ iou_threshold is one too many (not so of rotated boxes), and the outputs hold th
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
-from stepper.element_types import I64, Array, ElementType
+from stepper.element_types import I64, Array, DType, ElementType
 from stepper.errors import KernelError
 from stepper.ops.operands import form_text, integers, shape_text
 from stepper.ops.precision import narrowed, widened
@@ -39,10 +40,13 @@ def overlaps(box: Array, others: Array, pixel: float = 0.0, must_touch: bool = F
     """
     sides = np.minimum(box[2:], others[..., 2:]) - np.maximum(box[:2], others[..., :2])
     sides = np.where(sides >= 0, sides + pixel, 0) if must_touch else np.maximum(sides + pixel, 0)
-    intersection = sides[..., 0] * sides[..., 1]
-    own, theirs = areas(box, pixel), areas(others, pixel)
-    union = own + theirs - intersection
-    return np.where((own > 0) & (theirs > 0), intersection / union, 0).astype(others.dtype)
+    found = _over_union(sides[..., 0] * sides[..., 1], areas(box, pixel), areas(others, pixel))
+    return found.astype(others.dtype)
+
+
+def _over_union(intersection: Array, own: Array, theirs: Array) -> Array:
+    """Return the part of what two areas cover together that they share; 0 where either is none."""
+    return np.where((own > 0) & (theirs > 0), intersection / (own + theirs - intersection), 0)
 
 
 def refined(boxes: Array, deltas: Array, pixel: float = 0.0, greatest_log: float = np.inf) -> Array:
@@ -93,10 +97,8 @@ def corners(boxes: Array, clockwise: bool) -> Array:
 
 def rotated_overlaps(box: Array, others: Array) -> Array:
     """Return intersection over union of one box with each of the others [n, 4, 2], both given by their corners."""
-    intersection = _intersection_areas(box, others)
-    own, theirs = _enclosed(box), _enclosed(others)
-    union = own + theirs - intersection
-    return np.where((own > 0) & (theirs > 0), intersection / union, 0).astype(np.float32)
+    found = _over_union(_intersection_areas(box, others), _enclosed(box), _enclosed(others))
+    return found.astype(np.float32)
 
 
 def _intersection_areas(box: Array, others: Array) -> Array:
@@ -173,7 +175,17 @@ def non_max_suppression(
 ) -> tuple[Array, Array, Array]:
     """Return [batch, class, box] and [batch, class, score] of each selected box, and how many there are."""
     rules = _rules(max_output_boxes_per_class, iou_threshold, score_threshold, soft_nms_sigma)
-    return _non_max_suppression(boxes, scores, rules, box_encoding, sort_result_descending, output_type)
+    _check(boxes, scores, 4)
+    boxes = boxes.astype(np.float32, copy=False)
+    first, second = boxes[..., :2], boxes[..., 2:]
+    if box_encoding == "center":
+        first, second = first - second / 2, first + second / 2
+    ordered = np.concatenate([np.minimum(first, second), np.maximum(first, second)], axis=-1)
+
+    def overlap_with(batch: int, best: int) -> Array:
+        return overlaps(ordered[batch, best], ordered[batch])
+
+    return _select(scores, overlap_with, rules, sort_result_descending, output_type)
 
 
 @kernel("NonMaxSuppression", 1, without=("output_type",))
@@ -209,36 +221,15 @@ def nms_rotated(
     outlines = corners(boxes, clockwise)
     rules = _rules(max_output_boxes_per_class, iou_threshold, score_threshold, silences=np.greater)
 
-    def overlap_with(batch: int) -> Callable[[int], Array]:
-        return lambda best: rotated_overlaps(outlines[batch, best], outlines[batch])
+    def overlap_with(batch: int, best: int) -> Array:
+        return rotated_overlaps(outlines[batch, best], outlines[batch])
 
     return _select(scores, overlap_with, rules, sort_result_descending, output_type)
 
 
-def _non_max_suppression(
-    boxes: Array,
-    scores: Array,
-    rules: _Rules,
-    box_encoding: str,
-    descending: bool,
-    output_type: ElementType,
-) -> Selection:
-    _check(boxes, scores, 4)
-    boxes = boxes.astype(np.float32, copy=False)
-    first, second = boxes[..., :2], boxes[..., 2:]
-    if box_encoding == "center":
-        first, second = first - second / 2, first + second / 2
-    ordered = np.concatenate([np.minimum(first, second), np.maximum(first, second)], axis=-1)
-
-    def overlap_with(batch: int) -> Callable[[int], Array]:
-        return lambda best: overlaps(ordered[batch, best], ordered[batch])
-
-    return _select(scores, overlap_with, rules, descending, output_type)
-
-
 def _select(
     scores: Array,
-    overlap_with: Callable[[int], Callable[[int], Array]],
+    overlap_with: Callable[[int, int], Array],
     rules: _Rules,
     descending: bool,
     output_type: ElementType,
@@ -248,7 +239,7 @@ def _select(
     chosen: list[float] = []
     for batch, classes in enumerate(scores):
         for label, of_class in enumerate(classes):
-            boxes, final = _selected(of_class, overlap_with(batch), rules)
+            boxes, final = _selected(of_class, partial(overlap_with, batch), rules)
             indices += [(batch, label, box) for box in boxes]
             chosen += final
     table, best = np.array(indices, np.int64).reshape(-1, 3), np.array(chosen, np.float32)
@@ -321,79 +312,74 @@ class _Images(Record):
     numbers: list[Array]
 
 
-class _Result(Record):
-    """Layout of the result."""
+class _Wanted(Record, kw_only=True):
+    """The attributes that both operations have."""
 
-    sort_by: str
-    across_batch: bool
-    keep_top_k: int
-    index_type: ElementType
+    sort_result_type: SortResult = "none"
+    sort_result_across_batch: bool = False
+    output_type: ElementType = I64
+    score_threshold: float = 0.0
+    nms_top_k: int = -1
+    keep_top_k: int = -1
+    background_class: int = -1
+    normalized: bool = True
+
+    @property
+    def pixel(self) -> float:
+        """1 where a coordinate names a pixel."""
+        return 0.0 if self.normalized else 1.0
 
 
 @kernel("MulticlassNms", 8, 9)
+@attributes_of(_Wanted)
 def multiclass_nms(
     boxes: Array,
     scores: Array,
     roisnum: Any = None,
     *,
-    sort_result_type: SortResult = "none",
-    sort_result_across_batch: bool = False,
-    output_type: ElementType = I64,
     iou_threshold: float = 0.0,
-    score_threshold: float = 0.0,
-    nms_top_k: int = -1,
-    keep_top_k: int = -1,
-    background_class: int = -1,
     nms_eta: float = 1.0,
-    normalized: bool = True,
+    **attributes: Any,
 ) -> tuple[Array, Array, Array]:
     """Return [class, score, box] and number of each box kept, and how many each image has."""
-    pixel = 0.0 if normalized else 1.0
+    wanted = _Wanted(**attributes)
 
     def of_class(boxes: Array, scores: Array) -> tuple[Array, Array]:
-        order = _best(scores, scores >= np.float32(score_threshold), nms_top_k)
-        kept = order[surviving(boxes[order], iou_threshold, len(order), pixel, nms_eta)]
+        order = best_first(scores, scores >= np.float32(wanted.score_threshold), wanted.nms_top_k)
+        kept = order[surviving(boxes[order], iou_threshold, len(order), wanted.pixel, nms_eta)]
         return kept, scores[kept]
 
-    layout = _Result(sort_result_type, sort_result_across_batch, keep_top_k, output_type)
     images = _shared_boxes(boxes, scores) if roisnum is None else _boxes_of_classes(boxes, scores, roisnum)
-    return _search(images, of_class, background_class, layout, boxes.dtype)
+    return _search(images, of_class, wanted, wanted.sort_result_type, boxes.dtype)
 
 
 @kernel("MatrixNms", 8)
+@attributes_of(_Wanted)
 def matrix_nms(
     boxes: Array,
     scores: Array,
     *,
-    sort_result_type: SortResult = "none",
-    sort_result_across_batch: bool = False,
-    output_type: ElementType = I64,
-    score_threshold: float = 0.0,
-    nms_top_k: int = -1,
-    keep_top_k: int = -1,
-    background_class: int = -1,
     decay_function: Literal["linear", "gaussian"] = "linear",
     gaussian_sigma: float = 2.0,
     post_threshold: float = 0.0,
-    normalized: bool = True,
+    **attributes: Any,
 ) -> tuple[Array, Array, Array]:
     """Return [class, score, box] and number of each box kept, scores lowered by the overlap with better boxes."""
-    pixel = 0.0 if normalized else 1.0
+    wanted = _Wanted(**attributes)
     sigma = gaussian_sigma if decay_function == "gaussian" else None
 
     def of_class(boxes: Array, scores: Array) -> tuple[Array, Array]:
-        order = _best(scores, scores > np.float32(score_threshold), nms_top_k)
-        decayed = scores[order] * _decay(boxes[order], pixel, sigma)
+        order = best_first(scores, scores > np.float32(wanted.score_threshold), wanted.nms_top_k)
+        decayed = scores[order] * _decay(boxes[order], wanted.pixel, sigma)
         enough = decayed > np.float32(post_threshold)
         return order[enough], decayed[enough]
 
     # The runtime sorts by class only across the batch, within each image by score.
-    sort_by = sort_result_type if sort_result_across_batch else "score"
-    layout = _Result(sort_by, sort_result_across_batch, keep_top_k, output_type)
-    return _search(_shared_boxes(boxes, scores), of_class, background_class, layout, boxes.dtype)
+    sort_by = wanted.sort_result_type if wanted.sort_result_across_batch else "score"
+    return _search(_shared_boxes(boxes, scores), of_class, wanted, sort_by, boxes.dtype)
 
 
-def _best(scores: Array, candidate: Array, limit: int) -> Array:
+def best_first(scores: Array, candidate: Array, limit: int = -1) -> Array:
     """Return positions of the candidates by descending score, at most `limit` of them (-1: all)."""
     positions = np.flatnonzero(candidate)
     order = positions[np.argsort(-scores[positions], kind="stable")]
@@ -414,9 +400,7 @@ def _decay(boxes: Array, pixel: float, sigma: float | None) -> Array:
 
 
 def _shared_boxes(boxes: Array, scores: Array) -> _Images:
-    if not (boxes.ndim == scores.ndim == 3 and boxes.shape == (scores.shape[0], scores.shape[2], 4)):
-        shapes = f"boxes {shape_text(boxes.shape)} and scores {shape_text(scores.shape)}"
-        raise KernelError(f"{shapes} do not fit: expected [batches,boxes,4] and [batches,classes,boxes]")
+    _check(boxes, scores, 4)
     batches, classes, count = scores.shape
     wide = np.broadcast_to(widened(boxes)[:, None], (batches, classes, count, 4))
     numbers = np.arange(batches * count).reshape(batches, 1, count)
@@ -436,33 +420,32 @@ def _boxes_of_classes(boxes: Array, scores: Array, roisnum: Any) -> _Images:
     return _Images(*parts)
 
 
-def _search(images: _Images, of_class: OfClass, background: int, layout: _Result, dtype: np.dtype[Any]) -> Selection:
+def _search(images: _Images, of_class: OfClass, wanted: _Wanted, sort_by: str, dtype: DType) -> Selection:
     """Return the boxes that each class of each image keeps, cut to keep_top_k, in the order asked for."""
     rows, numbers = [np.zeros((0, 7), np.float64)], [np.zeros(0, np.int64)]
     for image, (boxes, scores, own_numbers) in enumerate(zip(images.boxes, images.scores, images.numbers, strict=True)):
         found, found_numbers = [np.zeros((0, 7), np.float64)], [np.zeros(0, np.int64)]
-        for label in set(range(len(scores))) - {background}:
+        for label in set(range(len(scores))) - {wanted.background_class}:
             kept, final = of_class(boxes[label], scores[label])
             prefix = np.broadcast_to([float(image), float(label)], (len(kept), 2))
             found.append(np.concatenate([prefix, final[:, None], boxes[label, kept]], axis=1))
             found_numbers.append(own_numbers[label, kept])
         of_image, of_numbers = np.concatenate(found), np.concatenate(found_numbers)
-        order = np.argsort(-of_image[:, 2], kind="stable")
-        order = order[: layout.keep_top_k] if layout.keep_top_k >= 0 else order
+        order = best_first(of_image[:, 2], np.ones(len(of_image)), wanted.keep_top_k)
         rows.append(of_image[order])
         numbers.append(of_numbers[order])
     table, number = np.concatenate(rows), np.concatenate(numbers)
     counts = np.bincount(table[:, 0].astype(np.int64), minlength=len(images.boxes))
-    order = _order(table[:, 0], table[:, 1], table[:, 2], layout)
-    index_dtype = layout.index_type.dtype
+    order = _order(table[:, 0], table[:, 1], table[:, 2], sort_by, wanted.sort_result_across_batch)
+    index_dtype = wanted.output_type.dtype
     return narrowed(table[order, 1:], dtype), number[order, None].astype(index_dtype), counts.astype(index_dtype)
 
 
-def _order(image: Array, label: Array, score: Array, layout: _Result) -> Array:
+def _order(image: Array, label: Array, score: Array, sort_by: str, across_batch: bool) -> Array:
     """Return positions in the order of the result, starting from descending scores image by image."""
-    keys = {"score": [-score], "classid": [-score, label], "none": []}[layout.sort_by]
+    keys = {"score": [-score], "classid": [-score, label], "none": []}[sort_by]
     if not keys:
         return np.arange(len(image))
-    if layout.across_batch:
-        return np.lexsort([image, *keys] if layout.sort_by == "score" else [-score, image, label])
+    if across_batch:
+        return np.lexsort([image, *keys] if sort_by == "score" else [-score, image, label])
     return np.lexsort([*keys, image])

@@ -11,13 +11,11 @@ from typing import Literal
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from stepper.element_types import Array
+from stepper.element_types import Array, Ints
 from stepper.errors import KernelError
 from stepper.ops.operands import normalize_axes, shape_text
 from stepper.ops.precision import narrowed, widened
 from stepper.ops.registry import kernel
-
-Axes = tuple[int, ...]
 
 
 def _ensure_per_channel(x: Array, *parameters: Array) -> None:
@@ -35,13 +33,13 @@ def _by_channel(parameter: Array, rank: int) -> Array:
     return widened(parameter).reshape((-1,) + (1,) * (rank - 2))
 
 
-def _centred(x: Array, axes: Axes) -> Array:
+def _centred(x: Array, axes: Ints) -> Array:
     """Return `x` less its mean over the axes."""
     centred: Array = x - np.mean(x, axes, keepdims=True)
     return centred
 
 
-def _variance(centred: Array, axes: Axes) -> Array:
+def _variance(centred: Array, axes: Ints) -> Array:
     """Return the variance over the axes of what has been centred."""
     variance: Array = np.mean(np.square(centred), axes, keepdims=True)
     return variance
@@ -69,7 +67,7 @@ def mvn(
     return _mvn(x, normalize_axes(axes, x.ndim), normalize_variance, eps, inside=eps_mode == "inside_sqrt")
 
 
-def _mvn(x: Array, axes: Axes, normalize_variance: bool, eps: float, *, inside: bool) -> Array:
+def _mvn(x: Array, axes: Ints, normalize_variance: bool, eps: float, *, inside: bool) -> Array:
     if not x.size:
         return x
     centred = _centred(widened(x), axes)

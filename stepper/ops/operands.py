@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from stepper import element_types
-from stepper.element_types import LARGEST_RANK
+from stepper.element_types import LARGEST_RANK, Array, DType, Ints, Shape
 from stepper.errors import KernelError, TensorTooLarge
 from stepper.wording import size_text
 
@@ -22,7 +22,7 @@ def normalize_axis(axis: int, rank: int) -> int:
     return axis % rank
 
 
-def normalize_axes(axes: Any, rank: int) -> tuple[int, ...]:
+def normalize_axes(axes: Any, rank: int) -> Ints:
     """Return each axis of a rank-0 or rank-1 tensor or sequence counted from the front, each once, ascending."""
     return tuple(sorted({normalize_axis(int(axis), rank) for axis in np.ravel(axes)}))
 
@@ -52,11 +52,11 @@ class HasForm(Protocol):
     """An array, or what is known of one: element type and shape."""
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> DType:
         """Element type."""
 
     @property
-    def shape(self) -> tuple[int, ...]:
+    def shape(self) -> Shape:
         """Sizes of the axes."""
 
 
@@ -65,7 +65,7 @@ def form_text(value: HasForm) -> str:
     return f"{element_types.name_of(value.dtype)}{shape_text(value.shape)}"
 
 
-def broadcast_shape(first: Sequence[int], second: Sequence[int]) -> tuple[int, ...]:
+def broadcast_shape(first: Sequence[int], second: Sequence[int]) -> Shape:
     """Return the shape to which two shapes broadcast, of up to 64 dimensions; numpy's function takes 32. ValueError."""
     rank = max(len(first), len(second))
     a, b = ((1,) * (rank - len(shape)) + tuple(shape) for shape in (first, second))
@@ -92,6 +92,23 @@ def check_positive(**attributes: float | tuple[float, ...]) -> None:
                 raise KernelError(f"the attribute '{name}' must be positive, it is {number}")
 
 
+def surrounded(data: Array, before: Sequence[int], after: Sequence[int], value: Any = None) -> Array:
+    """Return `data` with `value` (zero) before and after each axis; a negative number takes elements away."""
+    if not any(before) and not any(after):
+        return data
+    shape = tuple(dim + first + last for dim, first, last in zip(data.shape, before, after, strict=True))
+    ensure_allocatable(shape, data.dtype)
+    result = np.zeros(shape, data.dtype) if value is None else np.full(shape, value, data.dtype)
+    inner, outer = [], []
+    for dim, first, last in zip(data.shape, before, after, strict=True):
+        start = max(0, -first)
+        stop = max(start, dim + min(0, last))
+        inner.append(slice(start, stop))
+        outer.append(slice(start + first, stop + first))
+    result[tuple(outer)] = data[tuple(inner)]
+    return result
+
+
 LARGEST_TENSOR: Final[ContextVar[int]] = ContextVar("LARGEST_TENSOR", default=200 * 2**20)
 """The largest tensor in bytes that an operation whose output's size is a number in its input may allocate.
 
@@ -107,7 +124,7 @@ _ENDLESS: Final = 2**100
 """Where counting ends."""
 
 
-def ensure_allocatable(shape: Sequence[int], dtype: np.dtype[Any] | type = np.uint8) -> None:
+def ensure_allocatable(shape: Sequence[int], dtype: DType | type = np.uint8) -> None:
     """Refuse a shape above the limit before it is allocated; to call where a size comes from a value or an attribute.
 
     A dimension of 0 does not excuse the others: kernels work along them as well, and numpy has its own limit there.

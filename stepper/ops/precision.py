@@ -12,7 +12,7 @@ from typing import Any, Final, ParamSpec
 
 import numpy as np
 
-from stepper.element_types import Array, is_floating
+from stepper.element_types import Array, DType, is_floating
 
 ONES: Final = {dtype.char: np.ones((), dtype) for dtype in map(np.dtype, (np.float32, np.float64))}
 """Ones as arrays, which numpy takes in half the time of a Python number."""
@@ -25,7 +25,7 @@ def widened(x: Array) -> Array:
     return x
 
 
-def narrowed(result: Any, dtype: np.dtype[Any]) -> Array:
+def narrowed(result: Any, dtype: DType) -> Array:
     """Return `result` rounded to `dtype`, once; untouched where it has that type already."""
     array: Array = result if result.dtype == dtype else result.astype(dtype)
     return array

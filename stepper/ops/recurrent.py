@@ -140,9 +140,8 @@ def lstm_cell(
     c, o whatever `weights_format` says: so the page has it, and the reader writes that attribute into files that never
     had it.
     """
-    if R.ndim == 1 and B is None:
-        return lstm_step(_of_merged_weights(X, H, W, 4, hidden_size), H, C, None, R, P, **attributes)
-    return lstm_step(_input_product(X, H, W, R, 4, hidden_size), H, C, R, B, P, **attributes)
+    product, rest, bias = _products(X, H, W, R, B, 4, hidden_size)
+    return lstm_step(product, H, C, rest, bias, P, **attributes)
 
 
 def _lstm_with_peepholes(
@@ -204,7 +203,8 @@ def gru_cell(
     X: Array, H: Array, W: Array, R: Array, B: Array | None = None, *, hidden_size: int = 0, **attributes: Any
 ) -> Array:
     """Return (1 - z) · h~ + z · H; `linear_before_reset` multiplies by r after the recurrent product with bias."""
-    return gru_step(_input_product(X, H, W, R, 3, hidden_size), H, R, B, **attributes)
+    check_shapes(X, H, W, R, 3, hidden_size)
+    return gru_step(matrix_product(X, W.T), H, R, B, **attributes)
 
 
 def rnn_step(
@@ -232,25 +232,22 @@ def rnn_cell(
     X: Array, H: Array, W: Array, R: Array, B: Array | None = None, *, hidden_size: int = 0, **attributes: Any
 ) -> Array:
     """Return f(X Wᵀ + H Rᵀ + B); one tensor in place of W and R is [W | R], followed by B."""
-    if R.ndim == 1 and B is None:
-        return rnn_step(_of_merged_weights(X, H, W, 1, hidden_size), H, None, R, **attributes)
-    return rnn_step(_input_product(X, H, W, R, 1, hidden_size), H, R, B, **attributes)
+    product, rest, bias = _products(X, H, W, R, B, 1, hidden_size)
+    return rnn_step(product, H, rest, bias, **attributes)
 
 
-def _input_product(X: Array, H: Array, W: Array, R: Array, gates: int, hidden_size: int) -> Array:
-    check_shapes(X, H, W, R, gates, hidden_size)
-    product: Array = matrix_product(X, W.T)
-    return product
-
-
-def _of_merged_weights(X: Array, H: Array, WR: Array, gates: int, hidden_size: int) -> Array:
-    """Return X Wᵀ + H Rᵀ for all gates, the weights being [W | R]."""
-    if X.ndim != 2 or WR.ndim != 2:
-        raise KernelError(f"X of shape {shape_text(X.shape)} and [W | R] of {shape_text(WR.shape)}: both have rank 2")
+def _products(
+    X: Array, H: Array, W: Array, R: Array, B: Array | None, gates: int, hidden_size: int
+) -> tuple[Array, Array | None, Array | None]:
+    """Return X Wᵀ, R and B; where W is [W | R] and R the bias: X Wᵀ + H Rᵀ, no R, and the bias."""
+    if R.ndim != 1 or B is not None:
+        check_shapes(X, H, W, R, gates, hidden_size)
+        return matrix_product(X, W.T), R, B
+    if X.ndim != 2 or W.ndim != 2:
+        raise KernelError(f"X of shape {shape_text(X.shape)} and [W | R] of {shape_text(W.shape)}: both have rank 2")
     inputs = X.shape[1]
-    check_shapes(X, H, WR[:, :inputs], WR[:, inputs:], gates, hidden_size)
-    product: Array = matrix_product(np.concatenate((X, H), axis=1), WR.T)
-    return product
+    check_shapes(X, H, W[:, :inputs], W[:, inputs:], gates, hidden_size)
+    return matrix_product(np.concatenate((X, H), axis=1), W.T), None, R
 
 
 def _with_recurrence(from_input: Array, H: Array, R: Array | None, B: Array | None, gates: int) -> Array:

@@ -6,7 +6,7 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from stepper.element_types import I32, I64, Array, ElementType, is_floating
+from stepper.element_types import I32, I64, Array, ElementType, Ints, is_floating
 from stepper.errors import KernelError
 from stepper.ops.operands import normalize_axes, normalize_axis, shape_text, single_integer
 from stepper.ops.precision import narrowed, widened
@@ -19,13 +19,13 @@ _all: Final[Any] = np.logical_and.reduce
 _any: Final[Any] = np.logical_or.reduce
 
 
-def _axes(x: Array, axes: Array) -> tuple[int, ...]:
+def _axes(x: Array, axes: Array) -> Ints:
     if axes.size == 1:  # by far the most frequent
         return (normalize_axis(axes.item(), x.ndim),)
     return normalize_axes(axes, x.ndim)
 
 
-def _extent(x: Array, axes: tuple[int, ...]) -> int:
+def _extent(x: Array, axes: Ints) -> int:
     """Return the number of elements that make one of the result."""
     extent = 1
     for axis in axes:
@@ -33,7 +33,7 @@ def _extent(x: Array, axes: tuple[int, ...]) -> int:
     return extent
 
 
-def _total(x: Array, axes: tuple[int, ...], keep_dims: bool) -> Any:
+def _total(x: Array, axes: Ints, keep_dims: bool) -> Any:
     """Return the sum in the type of `x`; without `dtype` numpy would widen integers."""
     return _sum(x, axes, x.dtype, keepdims=keep_dims)
 
@@ -74,7 +74,7 @@ def reduce_min(x: Array, axes: Array, *, keep_dims: bool = False) -> Array:
     return _extremum(np.fmin.reduce, x, _axes(x, axes), keep_dims, np.inf, "max")
 
 
-def _extremum(reduce: Any, x: Array, axes: tuple[int, ...], keep_dims: bool, real: float, limit: str) -> Array:
+def _extremum(reduce: Any, x: Array, axes: Ints, keep_dims: bool, real: float, limit: str) -> Array:
     extremum: Array
     if x.size or _extent(x, axes):
         extremum = reduce(x, axes, keepdims=keep_dims)

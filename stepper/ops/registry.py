@@ -9,8 +9,8 @@ signature is its description, and nothing is said twice:
 * an input with a default may be absent; `*inputs` takes any number;
 * a return annotation of `tuple[...]` means several outputs, anything else exactly one.
 
-`FAMILIES` says which types are alike and where their kernels are. `TABLES` lists what else is known by type: an
-operation is added to its file in `stepper/ops`, and to those of these tables that have something to say of it.
+`stepper.operation_types` says which types there are, and which are alike. `TABLES` lists what else is known by type: an
+operation is added there and to its file in `stepper/ops`; what its family says in these tables holds of it, too.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import Any, ClassVar, Final, Literal, TypeVar
 from stepper import element_types
 from stepper.element_types import ElementType
 from stepper.errors import KernelError
-from stepper.operation_types import DEFINITIONS
+from stepper.operation_types import DEFINITIONS, FAMILIES, FAMILY_OF
 from stepper.records import Brief
 
 Function = Callable[..., Any]
@@ -64,7 +64,8 @@ class Kernel(Brief, eq=True, dict=True):
         return [parameter for parameter in parameters if parameter.name not in self.without]
 
     @cached_property
-    def _annotations(self) -> dict[str, Any]:
+    def annotations(self) -> dict[str, Any]:
+        """The types of attributes and inputs by name."""
         return typing.get_type_hints(self.function)
 
     @cached_property
@@ -75,7 +76,7 @@ class Kernel(Brief, eq=True, dict=True):
     @cached_property
     def several_outputs(self) -> bool:
         """True if the function returns a tuple of outputs rather than one array."""
-        annotation = self._annotations.get("return")
+        annotation = self.annotations.get("return")
         if self.stateful:
             annotation = typing.get_args(annotation)[0]
         return typing.get_origin(annotation) is tuple
@@ -119,67 +120,11 @@ class Kernel(Brief, eq=True, dict=True):
         arguments = {}
         for name, parameter in self.attributes.items():
             if name in given:
-                arguments[name] = read_attribute(name, given[name], self._annotations[name])
+                arguments[name] = read_attribute(name, given[name], self.annotations[name])
             elif parameter.default is parameter.empty:
                 raise KernelError(f"the attribute '{name}' is missing, which {self.type} demands")
         return arguments
 
-
-FAMILIES: Final = {
-    "elementwise": "Add Divide FloorMod Maximum Minimum Mod Multiply Power Select SquaredDifference Subtract",
-    "comparison": (
-        "Equal Greater GreaterEqual IsFinite IsInf IsNaN Less LessEqual LogicalAnd LogicalNot LogicalOr "
-        "LogicalXor NotEqual Xor"
-    ),
-    "bitwise": "BitwiseAnd BitwiseLeftShift BitwiseNot BitwiseOr BitwiseRightShift BitwiseXor",
-    "unary": (
-        "Abs Acos Acosh Asin Asinh Atan Atanh Ceiling Cos Cosh Erf Erfinv Exp Floor Log Negative Round Sign Sin "
-        "Sinh Sqrt Tan Tanh"
-    ),
-    "activation": (
-        "Clamp Elu Gelu HSigmoid HSwish HardSigmoid Identity LogSoftmax Mish PRelu Relu Selu Sigmoid SoftPlus "
-        "SoftSign Softmax Swish"
-    ),
-    "reduction": (
-        "CumSum ReduceL1 ReduceL2 ReduceLogicalAnd ReduceLogicalOr ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum"
-    ),
-    "normalization": "BatchNormInference GRN GroupNormalization LRN MVN NormalizeL2",
-    "convert": "Convert ConvertLike ConvertPromoteTypes",
-    "quantize": "FakeConvert FakeQuantize",
-    "matmul": "Einsum GroupedMatMul Inverse MatMul ScaledDotProductAttention",
-    "recurrent": "GRUCell LSTMCell RNNCell",
-    "sequences": "CTCGreedyDecoder CTCGreedyDecoderSeqLen CTCLoss GRUSequence LSTMSequence RNNSequence",
-    "convolution": (
-        "AdaptiveAvgPool AdaptiveMaxPool AvgPool BinaryConvolution Convolution ConvolutionBackpropData "
-        "DeformableConvolution GroupConvolution GroupConvolutionBackpropData MaxPool"
-    ),
-    "nms": "MatrixNms MulticlassNms NMSRotated NonMaxSuppression",
-    "roi": "DeformablePSROIPooling PSROIPooling ROIAlign ROIAlignRotated ROIPooling",
-    "signal": "DFT IDFT IRDFT ISTFT RDFT STFT",
-    "detection": (
-        "DetectionOutput ExperimentalDetectronDetectionOutput ExperimentalDetectronGenerateProposalsSingleImage "
-        "ExperimentalDetectronPriorGridGenerator ExperimentalDetectronROIFeatureExtractor "
-        "ExperimentalDetectronTopKROIs GenerateProposals PriorBox PriorBoxClustered Proposal RegionYolo"
-    ),
-    "shape": "Eye Range Reshape ShapeOf Squeeze Transpose Unsqueeze",
-    "movement": (
-        "Broadcast Concat OneHot Pad Reverse ReverseSequence Roll Slice SliceScatter Split StridedSlice Tile "
-        "VariadicSplit"
-    ),
-    "gather_scatter": (
-        "EmbeddingBagOffsets EmbeddingBagOffsetsSum EmbeddingBagPacked EmbeddingBagPackedSum EmbeddingSegmentsSum "
-        "Gather GatherElements GatherND GatherTree ScatterElementsUpdate ScatterNDUpdate ScatterUpdate SegmentMax "
-        "SparseFillEmptyRows"
-    ),
-    "space": (
-        "BatchToSpace Col2Im DepthToSpace ExtractImagePatches ReorgYolo ShuffleChannels SpaceToBatch SpaceToDepth"
-    ),
-    "sorting": "Bucketize NonZero SearchSorted TopK Unique",
-    "strings": "StringTensorPack StringTensorUnpack",
-    "images": "GridSample I420toBGR I420toRGB Interpolate NV12toBGR NV12toRGB",
-    "stateful": "Assign Multinomial RandomUniform ReadValue",
-}
-"""Families of operation types that have a kernel."""
 
 _ELSEWHERE: Final = {
     "comparison": "elementwise",
@@ -192,32 +137,31 @@ _ELSEWHERE: Final = {
 }
 """The file of each family that does not have a file of its own name."""
 
-FAMILY_OF: Final = {type: family for family, types in FAMILIES.items() for type in types.split()}
-"""The family of each operation type that has a kernel."""
-
-FILE_OF: Final = {type: _ELSEWHERE.get(family, family) for type, family in FAMILY_OF.items()}
-"""The module below `stepper.ops` that has the kernel of each operation type."""
-
-STRUCTURAL: Final = frozenset({"Parameter", "Constant", "Result", "If", "Loop", "TensorIterator"})
+STRUCTURAL: Final = frozenset(FAMILIES["structural"])
 """Types that the engine carries out; they compute nothing of their own."""
 
+FILE_OF: Final = {type: _ELSEWHERE.get(family, family) for type, family in FAMILY_OF.items() if type not in STRUCTURAL}
+"""The module below `stepper.ops` that has the kernel of each operation type."""
+
 TABLES: Final = {
-    "contributions": "stepper.debug.provenance.rules:RULES.terms",
-    "dependence": "stepper.debug.provenance.rules:RULES.depends",
-    "shape": "stepper.debug.provenance.rules:RULES.extents",
-    "NaN": "stepper.debug.causes.nan_origins:_ELEMENTWISE",
-    "rounding": "stepper.compare.rounding:_ARITHMETIC",
-    "summing": "stepper.compare.rounding:SUMS",
+    "contributions": "stepper.debug.provenance.dependence_rules:RULES.terms",
+    "dependence": "stepper.debug.provenance.dependence_rules:RULES.depends",
+    "shape": "stepper.debug.provenance.dependence_rules:RULES.extents",
+    "NaN": "stepper.debug.causes.nan_origins:_ELEMENTWISE stepper.debug.causes.nan_origins:_SUMS",
+    "rounding": "stepper.compare.rounding:_ARITHMETIC stepper.compare.rounding:SUMS stepper.compare.rounding:STABLE",
     "i32": "stepper.engine.arithmetic:THROUGH_F32",
-    "numpy code": "stepper.export.numpy_code.operations:EMITTERS",
-    "function in formulas": "stepper.export.equations:_FUNCTIONS",
-    "sign in formulas": "stepper.export.equations:_SIGNS",
+    "numpy code": "stepper.export.numpy_code.emitters:EMITTERS",
+    "formula": "stepper.export.figures.loop_facts:_FUNCTIONS stepper.export.figures.loop_facts:_SIGNS",
     "one element each": "stepper.recording.iterations:_OF_ELEMENTS",
     "departures": "stepper.ops.departures:FACTS",
+    "either order": "stepper.compare.align:COMMUTATIVE",
+    "keeps NaN": "stepper.sweep.judges.breaks:KEEPS_NAN stepper.sweep.judges.breaks:KEEPS_NON_FINITE",
+    "attributes": "stepper.diagnosis.lint.rules.operations:_DEMANDED stepper.diagnosis.lint.rules.operations:_AXES",
+    "decides shapes": "stepper.diagnosis.lint.subjects:DECIDING",
 }
-"""What is known of operations by their type, and the table that says it: a mapping or a set of types.
+"""What is known of operations by their type, and the tables that say it: mappings or sets of types.
 
-With `.name` behind the table, the types whose entry has that field.
+With `.name` behind a table, the types whose entry has that field.
 """
 
 _KERNELS: Final[dict[tuple[str, int], Kernel]] = {}
@@ -304,7 +248,7 @@ def read_attribute(name: str, text: str, annotation: Any) -> Any:
     except (ValueError, OverflowError):
         expected = _EXPECTED.get(annotation) or f"one of {', '.join(map(str, typing.get_args(annotation)))}"
         if origin is tuple:
-            expected = f"a list of which each is {_EXPECTED[typing.get_args(annotation)[0]]}"
+            expected = f"a list whose elements are each {_EXPECTED[typing.get_args(annotation)[0]]}"
         raise KernelError(f"the attribute '{name}' is '{text}', expected {expected}") from None
 
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from stepper.element_types import Array
+from stepper.element_types import Array, Shape
 from stepper.errors import KernelError
 from stepper.ops.operands import check_positive, ensure_allocatable, shape_text
 from stepper.ops.precision import narrowed, widened
@@ -74,8 +74,6 @@ def round_half_away(x: Array) -> Array:
 
 def regions_of_batch(data: Array, rois: Array) -> Iterator[tuple[int, int, Array]]:
     """Yield (number, batch, [x1, y1, x2, y2]) of each region [batch, x1, y1, x2, y2], up to a batch of -1."""
-    check_feature_maps(data)
-    check_regions(rois)
     for number, roi in enumerate(rois):
         if roi[0] == -1:
             return
@@ -124,8 +122,19 @@ def roi_align(
 
     `aligned_mode` is the meaning of a coordinate: the corner of an element or its centre.
     """
-    size = (pooled_h, pooled_w)
-    return _roi_align(data, rois, batch_indices, size, sampling_ratio, spatial_scale, mode, aligned_mode)
+    output = _pooled(data, rois, batch_indices, 4, (pooled_h, pooled_w), sampling_ratio)
+    features, scale = widened(data), np.float32(spatial_scale)
+    offset = {"asymmetric": 0.0, "half_pixel_for_nn": -0.5, "half_pixel": 0.5 * spatial_scale - 0.5}[aligned_mode]
+    boxes = rois.astype(np.float32) * scale + np.float32(offset)
+    for number, (box, batch) in enumerate(zip(boxes, batch_indices, strict=True)):
+        extent = box[2:] - box[:2]
+        if aligned_mode == "asymmetric":
+            extent = np.maximum(extent, 1)
+        x = sample_positions(box[0], extent[0], pooled_w, sampling_ratio)
+        y = sample_positions(box[1], extent[1], pooled_h, sampling_ratio)[..., None, None]
+        samples = samples_in_map(features[batch_index(batch, data)], y, x)
+        output[number] = bin_means(samples) if mode == "avg" else samples.max(axis=(2, 4), initial=0)
+    return narrowed(output, data.dtype)
 
 
 @kernel("ROIAlignRotated", 15)
@@ -141,8 +150,7 @@ def roi_align_rotated(
     clockwise_mode: bool = False,
 ) -> Array:
     """Return regions [center_x, center_y, width, height, angle in radians] sampled along their axes, averaged."""
-    size = (pooled_h, pooled_w)
-    output = _pooled(data, rois, batch_indices, 5, size, sampling_ratio)
+    output = _pooled(data, rois, batch_indices, 5, (pooled_h, pooled_w), sampling_ratio)
     features, scale = widened(data), np.float32(spatial_scale)
     for number, (roi, batch) in enumerate(zip(rois.astype(np.float32), batch_indices, strict=True)):
         center, extent = roi[:2] * scale - np.float32(0.5), roi[2:4] * scale
@@ -183,31 +191,6 @@ def roi_pooling(
             output[number] = np.where(np.isneginf(maxima), 0, maxima)
         else:
             output[number] = _read_at_grid(features[batch], box, pooled_h, pooled_w)
-    return narrowed(output, data.dtype)
-
-
-def _roi_align(
-    data: Array,
-    rois: Array,
-    batch_indices: Array,
-    size: tuple[int, int],
-    sampling_ratio: int,
-    spatial_scale: float,
-    mode: str,
-    aligned_mode: str,
-) -> Array:
-    output = _pooled(data, rois, batch_indices, 4, size, sampling_ratio)
-    features, scale = widened(data), np.float32(spatial_scale)
-    offset = {"asymmetric": 0.0, "half_pixel_for_nn": -0.5, "half_pixel": 0.5 * spatial_scale - 0.5}[aligned_mode]
-    boxes = rois.astype(np.float32) * scale + np.float32(offset)
-    for number, (box, batch) in enumerate(zip(boxes, batch_indices, strict=True)):
-        extent = box[2:] - box[:2]
-        if aligned_mode == "asymmetric":
-            extent = np.maximum(extent, 1)
-        x = sample_positions(box[0], extent[0], size[1], sampling_ratio)
-        y = sample_positions(box[1], extent[1], size[0], sampling_ratio)[..., None, None]
-        samples = samples_in_map(features[batch_index(batch, data)], y, x)
-        output[number] = bin_means(samples) if mode == "avg" else samples.max(axis=(2, 4), initial=0)
     return narrowed(output, data.dtype)
 
 
@@ -389,7 +372,7 @@ def _sub_bin_grid(start: np.float32, end: np.float32, sub_bin: int, sub_bins: in
     return np.asarray((first + steps * length) * np.float32(size - 1), np.float32)
 
 
-def _moves(offsets: Array | None, shape: tuple[int, ...], part_size: int) -> Array:
+def _moves(offsets: Array | None, shape: Shape, part_size: int) -> Array:
     """Return the offsets [regions, out, 2 (x, y), h, w] of each bin, which is that of its class and of its part."""
     regions, output_dim, group, _ = shape
     if offsets is None:

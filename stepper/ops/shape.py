@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from stepper.element_types import I32, I64, LARGEST_RANK, Array, ElementType, is_floating
+from stepper.element_types import I32, I64, LARGEST_RANK, Array, DType, ElementType, Shape, is_floating
 from stepper.errors import KernelError
 from stepper.ops.operands import ensure_allocatable, integers, is_list, normalize_axis, shape_text, single_integer
 from stepper.ops.registry import kernel
@@ -60,7 +60,7 @@ def reshape(data: Array, pattern: Array, *, special_zero: bool = False) -> Array
         raise KernelError(f"a tensor of shape {shape_text(data.shape)} cannot take the shape {text}") from None
 
 
-def _resolved(shape: tuple[int, ...], pattern: list[int], special_zero: bool) -> list[int]:
+def _resolved(shape: Shape, pattern: list[int], special_zero: bool) -> list[int]:
     """Return the pattern without 0 and -1; what -1 stands for is counted without the dimensions that 0 copies."""
     copied = {axis for axis, dim in enumerate(pattern) if dim == 0 and special_zero}
     if pattern.count(-1) > 1 or min(pattern, default=0) < -1 or max(copied, default=-1) >= len(shape):
@@ -132,7 +132,7 @@ def unsqueeze(data: Array, axes: Array) -> Array:
         raise _not_inserted(axes, data.shape) from None
 
 
-def _with_ones(shape: tuple[int, ...], axes: Array) -> tuple[int, ...]:
+def _with_ones(shape: Shape, axes: Array) -> Shape:
     named = set(axes.ravel().tolist())
     rank = len(shape) + len(named)
     inserted = {normalize_axis(axis, rank) for axis in named}
@@ -143,7 +143,7 @@ def _with_ones(shape: tuple[int, ...], axes: Array) -> tuple[int, ...]:
         raise _not_inserted(axes, shape) from None
 
 
-def _not_inserted(axes: Array, shape: tuple[int, ...]) -> KernelError:
+def _not_inserted(axes: Array, shape: Shape) -> KernelError:
     text = shape_text(integers(axes))
     return KernelError(f"axes {text} cannot be inserted into the shape {shape_text(shape)}")
 
@@ -234,7 +234,7 @@ def range_of_output_type(start: Array, stop: Array, step: Array, *, output_type:
     return _range(start, stop, step, output_type.dtype)
 
 
-def _range(start: Array, stop: Array, step: Array, dtype: np.dtype[Any]) -> Array:
+def _range(start: Array, stop: Array, step: Array, dtype: DType) -> Array:
     """Return the numbers, each rounded to `dtype` once; none where `step` is 0 or leads away from `stop`."""
     first, end, by = (_number(value, dtype) for value in (start, stop, step))
     exact = isinstance(first, int) and isinstance(end, int) and isinstance(by, int)
@@ -250,7 +250,7 @@ def _range(start: Array, stop: Array, step: Array, dtype: np.dtype[Any]) -> Arra
         raise KernelError(f"a range from {first} to {end} by {by} leaves the 64-bit integers") from None
 
 
-def _number(value: Array, dtype: np.dtype[Any]) -> Any:
+def _number(value: Array, dtype: DType) -> Any:
     """Return a rank-0 input as a Python number of the kind of `dtype`: rounded to a float, truncated to an integer."""
     if value.size != 1:
         raise KernelError(

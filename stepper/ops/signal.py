@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from stepper.element_types import Array
+from stepper.element_types import Array, DType, Ints
 from stepper.errors import KernelError
 from stepper.ops.operands import ensure_allocatable, integers, normalize_axis, shape_text, single_integer
 from stepper.ops.precision import narrowed, widened
@@ -103,13 +103,11 @@ def _as_complex(data: Array) -> Array:
     return wide.view(np.result_type(wide.dtype, np.complex64))[..., 0]
 
 
-def _as_pairs(values: Array, dtype: np.dtype[Any]) -> Array:
+def _as_pairs(values: Array, dtype: DType) -> Array:
     return narrowed(np.stack([values.real, values.imag], axis=-1), dtype)
 
 
-def _sizes(
-    shape: Sequence[int], axes: Any, signal_size: Any, halved: bool = False
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _sizes(shape: Sequence[int], axes: Any, signal_size: Any, halved: bool = False) -> tuple[Ints, Ints]:
     """Return the size of the signal along each of the axes, -1 for that of the data, and the axes from the front."""
     over = tuple(normalize_axis(axis, len(shape)) for axis in integers(axes))
     if not over or len(set(over)) != len(over):

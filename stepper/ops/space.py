@@ -7,13 +7,15 @@ ExtractImagePatches, Col2Im and ReorgYolo.
 from __future__ import annotations
 
 import math
+import operator
 from typing import Literal
 
 import numpy as np
 
-from stepper.element_types import Array
+from stepper.element_types import Array, Ints, Shape
 from stepper.errors import KernelError
-from stepper.ops.operands import ensure_allocatable, integers, normalize_axis, shape_text
+from stepper.ops.convolution import Windows, padded, under_windows
+from stepper.ops.operands import ensure_allocatable, integers, normalize_axis, shape_text, surrounded
 from stepper.ops.precision import narrowed, widened
 from stepper.ops.registry import kernel
 
@@ -87,15 +89,13 @@ def space_to_batch(data: Array, block_shape: Array, pads_begin: Array, pads_end:
     """Return the other axes padded with zeros, then their blocks laid out along the batch, as BatchToSpace reversed."""
     block, begin, end = _block_arguments(data, block_shape, pads_begin, pads_end)
     shape = [dim + first + last for dim, first, last in zip(data.shape, begin, end, strict=True)]
-    ensure_allocatable(shape, data.dtype)
     if any(dim % size for dim, size in zip(shape, block, strict=True)):
         raise KernelError(f"the padded shape {shape_text(shape)} does not divide into blocks {shape_text(block)}")
-    padded = np.zeros(shape, data.dtype)
-    padded[tuple(slice(first, first + dim) for first, dim in zip(begin, data.shape, strict=True))] = data
+    whole = surrounded(data, begin, end)
     blocks = [dim // size for dim, size in zip(shape, block, strict=True)]
     pairs = [size for count, inner in zip(blocks[1:], block[1:], strict=True) for size in (count, inner)]
     rank = data.ndim
-    parts = padded.reshape((shape[0], *pairs)).transpose((*range(2, 2 * rank, 2), 0, *range(1, 2 * rank - 1, 2)))
+    parts = whole.reshape((shape[0], *pairs)).transpose((*range(2, 2 * rank, 2), 0, *range(1, 2 * rank - 1, 2)))
     return parts.reshape((shape[0] * math.prod(block), *blocks[1:]))
 
 
@@ -114,41 +114,25 @@ def _block_arguments(data: Array, block: Array, begin: Array, end: Array) -> tup
 def extract_image_patches(
     data: Array,
     *,
-    sizes: tuple[int, ...],
-    strides: tuple[int, ...],
-    rates: tuple[int, ...],
+    sizes: Shape,
+    strides: Ints,
+    rates: Ints,
     auto_pad: Literal["valid", "same_upper", "same_lower"],
 ) -> Array:
     """Windows of `sizes` over height and width, each flattened (row, column, channel) into the channels."""
     if data.ndim != 4 or not len(sizes) == len(strides) == len(rates) == 2 or min(sizes + strides + rates) < 1:
         raise KernelError(f"sizes {sizes}, strides {strides} and rates {rates} do not fit {shape_text(data.shape)}")
+    windows = Windows(strides=strides, dilations=rates, auto_pad=auto_pad)
     reach = [(size - 1) * rate + 1 for size, rate in zip(sizes, rates, strict=True)]
-    if auto_pad != "valid":
-        data = _padded_as_same(data, reach, strides, upper=auto_pad == "same_upper")
-    batch, channels, height, width = data.shape
-    if height < reach[0] or width < reach[1]:
+    batch, channels, *spatial = data.shape
+    if 0 in spatial or (auto_pad == "valid" and any(map(operator.lt, spatial, reach))):
         shape = (batch, channels * sizes[0] * sizes[1], 0, 0)
         ensure_allocatable(shape, data.dtype)
         return np.zeros(shape, data.dtype)
-    windows = np.lib.stride_tricks.sliding_window_view(data, reach, (2, 3))
-    taken = windows[:, :, :: strides[0], :: strides[1], :: rates[0], :: rates[1]]
+    axes = windows.over(spatial, sizes)
+    taken = under_windows(padded(data, axes, 0), axes)
     ensure_allocatable(taken.shape, data.dtype)
-    return taken.transpose((0, 4, 5, 1, 2, 3)).reshape((batch, channels * sizes[0] * sizes[1], *taken.shape[2:4]))
-
-
-def _padded_as_same(data: Array, reach: list[int], strides: tuple[int, ...], *, upper: bool) -> Array:
-    """Return `data` with zeros round it so there is a window for every stride; an odd one at the end (upper)."""
-    pads = []
-    for dim, window, stride in zip(data.shape[2:], reach, strides, strict=True):
-        total = max(0, (-(-dim // stride) - 1) * stride + window - dim)
-        pads.append((total // 2, total - total // 2) if upper else (total - total // 2, total // 2))
-    (top, bottom), (left, right) = pads
-    batch, channels, height, width = data.shape
-    shape = (batch, channels, top + height + bottom, left + width + right)
-    ensure_allocatable(shape, data.dtype)
-    padded = np.zeros(shape, data.dtype)
-    padded[:, :, top : top + height, left : left + width] = data
-    return padded
+    return taken.transpose((0, 2, 3, 1, 4, 5)).reshape((batch, channels * sizes[0] * sizes[1], *taken.shape[4:]))
 
 
 @kernel("Col2Im", 15)
@@ -157,55 +141,36 @@ def col2im(
     output_size: Array,
     kernel_size: Array,
     *,
-    strides: tuple[int, ...] = (1, 1),
-    dilations: tuple[int, ...] = (1, 1),
-    pads_begin: tuple[int, ...] = (0, 0),
-    pads_end: tuple[int, ...] = (0, 0),
+    strides: Ints = (1, 1),
+    dilations: Ints = (1, 1),
+    pads_begin: Ints = (0, 0),
+    pads_end: Ints = (0, 0),
 ) -> Array:
     """Return the image whose windows are the columns [N, C * kernel, L] of `data`; overlaps add up."""
     size, window = integers(output_size), integers(kernel_size)
     columns = data if data.ndim == 3 else data[None]
-    spans = _window_counts(size, window, strides, dilations, pads_begin, pads_end)
+    if len(size) != 2 or min(*size, *pads_begin, *pads_end) < 0:
+        raise KernelError(f"{size}, {pads_begin} and {pads_end} are not the size and the pads of an image")
+    windows = Windows(strides=strides, dilations=dilations, pads_begin=pads_begin, pads_end=pads_end)
+    vertical, horizontal = windows.over(size, window)
+    spans = [vertical.count, horizontal.count]
     area = window[0] * window[1]
     if columns.ndim != 3 or columns.shape[1] % area or columns.shape[2] != spans[0] * spans[1]:
         raise KernelError(f"columns of shape {shape_text(data.shape)} are not {spans} windows of {shape_text(window)}")
     batch, channels = columns.shape[0], columns.shape[1] // area
-    padded = [dim + first + last for dim, first, last in zip(size, pads_begin, pads_end, strict=True)]
-    ensure_allocatable((batch, channels, *padded), data.dtype)
-    windows = widened(columns).reshape((batch, channels, *window, *spans))
-    image = np.zeros((batch, channels, *padded), windows.dtype)
+    shape = (batch, channels, vertical.padded_size(size[0]), horizontal.padded_size(size[1]))
+    ensure_allocatable(shape, data.dtype)
+    parts = widened(columns).reshape((batch, channels, *window, *spans))
+    image = np.zeros(shape, parts.dtype)
     for row, column in np.ndindex(*window) if columns.size else ():
-        top, left = row * dilations[0], column * dilations[1]
-        rows = slice(top, top + (spans[0] - 1) * strides[0] + 1, strides[0])
-        image[:, :, rows, left : left + (spans[1] - 1) * strides[1] + 1 : strides[1]] += windows[:, :, row, column]
-    inside = image[:, :, pads_begin[0] : pads_begin[0] + size[0], pads_begin[1] : pads_begin[1] + size[1]]
+        image[:, :, vertical.under(row), horizontal.under(column)] += parts[:, :, row, column]
+    top, left = vertical.begin, horizontal.begin
+    inside = image[:, :, top : top + size[0], left : left + size[1]]
     return narrowed(inside if data.ndim == 3 else inside[0], data.dtype)
 
 
-def _window_counts(
-    size: list[int],
-    window: list[int],
-    strides: tuple[int, ...],
-    dilations: tuple[int, ...],
-    pads_begin: tuple[int, ...],
-    pads_end: tuple[int, ...],
-) -> list[int]:
-    """Return the number of windows along each of the two axes."""
-    pairs = (size, window, strides, dilations, pads_begin, pads_end)
-    if any(len(pair) != 2 for pair in pairs) or min(*window, *strides, *dilations) < 1:
-        raise KernelError(f"sizes, strides, dilations and pads {pairs} are not two positive numbers each")
-    if min(*size, *pads_begin, *pads_end) < 0:
-        raise KernelError(f"a size or pad of {size}, {pads_begin}, {pads_end} is negative")
-    counts = [
-        (size[i] + pads_begin[i] + pads_end[i] - dilations[i] * (window[i] - 1) - 1) // strides[i] + 1 for i in (0, 1)
-    ]
-    if min(counts) < 1:
-        raise KernelError(f"no window of {shape_text(window)} fits into the size {shape_text(size)}")
-    return counts
-
-
 @kernel("ReorgYolo", 2)
-def reorg_yolo(data: Array, *, stride: tuple[int, ...]) -> Array:
+def reorg_yolo(data: Array, *, stride: Ints) -> Array:
     """Return [N, C, H, W] as [N, C * s * s, H / s, W / s] in the order of darknet's reorganisation layer."""
     step = stride[0] if stride else 0
     if data.ndim != 4 or step < 1 or data.shape[1] % step**2 or data.shape[2] % step or data.shape[3] % step:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import numpy as np
 
 from stepper import element_types
-from stepper.element_types import F32, Array, ElementType, is_floating
+from stepper.element_types import F32, Array, DType, ElementType, is_floating
 from stepper.errors import KernelError
 from stepper.ops.operands import ensure_allocatable, integers, shape_text
 from stepper.ops.precision import narrowed, widened
@@ -60,7 +60,7 @@ def _one_word_is_enough(low: Array, high: Array, alignment: Alignment) -> bool:
     return alignment == "pytorch" and integer and max(low.item(), high.item()) <= int(_WORD)
 
 
-def _to_real(words: Array, low: Array, high: Array, dtype: np.dtype[Any], alignment: Alignment) -> Array:
+def _to_real(words: Array, low: Array, high: Array, dtype: DType, alignment: Alignment) -> Array:
     """Return the low bits of each as a fraction of [0, 1), laid onto the range: the mantissa's, PyTorch one more."""
     bits = _MANTISSA_BITS[element_types.of_dtype(dtype).name] + (alignment == "pytorch")
     mantissa = _joined(words) & np.uint64(2**bits - 1)
@@ -69,7 +69,7 @@ def _to_real(words: Array, low: Array, high: Array, dtype: np.dtype[Any], alignm
     return narrowed(fraction * (high - low) + low, dtype)
 
 
-def _to_integer(words: Array, low: Array, high: Array, dtype: np.dtype[Any], alignment: Alignment) -> Array:
+def _to_integer(words: Array, low: Array, high: Array, dtype: DType, alignment: Alignment) -> Array:
     extent = high.item() - low.item()
     if extent <= 0:
         raise KernelError(f"the range of RandomUniform is empty: from {low} up to, not including, {high}")

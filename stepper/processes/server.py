@@ -27,8 +27,8 @@ from msgspec.structs import replace
 
 from stepper.element_types import Array
 from stepper.errors import KernelError, StepperError
-from stepper.processes import messages
-from stepper.processes.messages import (
+from stepper.processes import process_messages
+from stepper.processes.process_messages import (
     Completed,
     Definition,
     OutOfMemory,
@@ -161,7 +161,7 @@ def _go_on_in_children(requests: IO[bytes], answers: IO[bytes]) -> None:
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         if code:
             with contextlib.suppress(BrokenPipeError):
-                messages.write(answers, Replaced(code))
+                process_messages.write(answers, Replaced(code))
                 continue
         os._exit(0)  # the other side is gone
 
@@ -226,11 +226,11 @@ class _Server:
     def _listen(self) -> None:
         while True:
             try:
-                found = messages.read_request(self._requests, self._acts)
+                found = process_messages.read_request(self._requests, self._acts)
             except MemoryError:
                 self._waiting.put(None)
                 return
-            except (messages.Garbled, OSError):
+            except (process_messages.Garbled, OSError):
                 found = None
             if found is None:
                 self._leave()
@@ -248,7 +248,7 @@ class _Server:
     def _answer(self, reply: Reply, arrays: Sequence[Any] = ()) -> None:
         try:
             with self._answering:
-                messages.write(self._answers, reply, arrays)
+                process_messages.write(self._answers, reply, arrays)
         except OSError:
             self._leave()
 

@@ -34,8 +34,8 @@ from stepper.errors import (
     UnsupportedOperation,
     UsageError,
 )
-from stepper.processes import messages
-from stepper.processes.messages import (
+from stepper.processes import process_messages
+from stepper.processes.process_messages import (
     ENDED,
     LOADING,
     RUNNING,
@@ -214,7 +214,7 @@ class Worker:
         self._forgotten.clear()
         self._dropped.clear()
         try:
-            messages.write(process.requests, request, arrays)
+            process_messages.write(process.requests, request, arrays)
         except OSError:
             pass  # it has ended: the answer says how
         except BaseException:
@@ -420,8 +420,8 @@ def _listen(stream: IO[bytes], replies: queue.Queue[Any]) -> None:
     with stream:
         while True:
             try:
-                found = messages.read_reply(stream)
-            except (messages.Garbled, MemoryError):
+                found = process_messages.read_reply(stream)
+            except (process_messages.Garbled, MemoryError):
                 replies.put(EndKind.GARBLED)
                 return
             except (OSError, ValueError):

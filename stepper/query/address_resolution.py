@@ -9,14 +9,14 @@ inside outwards, the rest.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec.structs import replace
 
 from stepper.engine.program import CompiledModel, Program
 from stepper.errors import AddressCandidate, UsageError
-from stepper.ir.model import BackEdge, Layer
+from stepper.ir.model import BackEdge, Graph, Layer, kept_with_graph
 from stepper.name_patterns import PatternError, glob, regex
 from stepper.query.address_syntax import Address, AddressError, Iterations, Level, Name, NameKind, exact_name
 from stepper.query.short_names import called, short_names_of
@@ -75,8 +75,10 @@ class Atlas:
         """Return the address with what `::` cut apart put together again where a name of the model has it
         (`aten::add`).
         """
-        names = {name for program in self.compiled.programs for name in all_names(program) if "::" in name}
-        if not names or not address.levels or address.operation is None:
+        if not address.levels or address.operation is None:
+            return address
+        names = {name for program in self.compiled.programs for name in _joined_names(program.graph)}
+        if not names:
             return address
         rest = [*address.levels, Level(address.operation)]
         joined: list[Level] = []
@@ -89,6 +91,27 @@ class Atlas:
         return replace(address, levels=tuple(joined[:-1]), operation=joined[-1].name)
 
 
+@kept_with_graph
+def _joined_names(graph: Graph) -> frozenset[str]:
+    """Return the names that have `::` themselves."""
+    return frozenset(name for name in all_names(graph) if "::" in name)
+
+
+@kept_with_graph
+def _having(graph: Graph) -> Mapping[str, Sequence[Layer]]:
+    """Return the layers with a name of their own or of an output, by the whole name and by its last part."""
+    found: dict[str, dict[int, Layer]] = {}
+    for layer in graph.layers:
+        for name in (layer.name, *(name for port in layer.outputs for name in port.names)):
+            for key in (name, _last_part(name)):
+                found.setdefault(key, {})[layer.id] = layer
+    return {key: tuple(layers.values()) for key, layers in found.items()}
+
+
+def _last_part(name: str) -> str:
+    return name[max(name.rfind("/"), name.rfind(".")) + 1 :]
+
+
 def _is_one_name(levels: Sequence[Level], names: set[str]) -> bool:
     if any(level.name.kind is not NameKind.PLAIN for level in levels) or any(
         level.iterations is not None for level in levels[:-1]
@@ -98,9 +121,9 @@ def _is_one_name(levels: Sequence[Level], names: set[str]) -> bool:
     return any(name == text or name.endswith((f"/{text}", f".{text}")) for name in names)
 
 
-def all_names(program: Program) -> Iterator[str]:
+def all_names(graph: Graph) -> Iterator[str]:
     """Yield the names of its layers, and the tensor names of their outputs."""
-    for layer in program.graph.layers:
+    for layer in graph.layers:
         yield layer.name
         for port in layer.outputs:
             yield from port.names
@@ -353,7 +376,7 @@ def _loop(level: Level, inner: Sequence[Level], address: Address, rings: list[li
 def _is_part_of_name(name: Name, rings: list[list[Program]]) -> bool:
     """True if a level is how names of the model begin that have `::` themselves, such as `aten` of `aten::add`."""
     begin = re.compile(rf"(?:^|[/.]){re.escape(name.text)}::")
-    names = (known for ring in rings for program in ring for known in all_names(program))
+    names = (known for ring in rings for program in ring for known in all_names(program.graph))
     return name.kind is NameKind.PLAIN and any(begin.search(known) for known in names)
 
 
@@ -375,7 +398,7 @@ def _rules(name: Name, address: Address) -> list[Rule]:
             return [*exact, _either(matches)]
     ends = (f"/{text}", f".{text}")
     written = set() if address.port is None else {f"{text}:{address.port}"}  # a tensor name such as `Identity:0`
-    ending = _either(lambda candidate: candidate.endswith(ends))
+    ending = _either(lambda candidate: candidate.endswith(ends), _last_part(text))
     return [_exact(text), _tensor_rule({text} | written), ending, _shown(text)]
 
 
@@ -388,12 +411,13 @@ def _shown(text: str) -> Rule:
 
 
 def _exact(text: str) -> Rule:
-    return _layer_rule(lambda layer: layer.name == text)
+    return lambda program: ((layer, None) for layer in _having(program.graph).get(text, ()) if layer.name == text)
 
 
 def _tensor_rule(texts: set[str]) -> Rule:
     def rule(program: Program) -> Iterator[tuple[Layer, int]]:
-        for layer in program.graph.layers:
+        having = {layer.id: layer for text in texts for layer in _having(program.graph).get(text, ())}
+        for layer in having.values() if len(texts) == 1 else program.graph.layers:
             for index, port in enumerate(layer.outputs):
                 if not texts.isdisjoint(port.names):
                     yield layer, index
@@ -401,11 +425,11 @@ def _tensor_rule(texts: set[str]) -> Rule:
     return rule
 
 
-def _either(matches: Callable[[str], bool]) -> Rule:
-    """Return the layer's name, or else the names of its outputs."""
+def _either(matches: Callable[[str], bool], last: str | None = None) -> Rule:
+    """Return the layer's name, or else the names of its outputs; `last` is the last part of those that match."""
 
     def rule(program: Program) -> Iterator[tuple[Layer, int | None]]:
-        for layer in program.graph.layers:
+        for layer in program.graph.layers if last is None else _having(program.graph).get(last, ()):
             if matches(layer.name):
                 yield layer, None
                 continue
@@ -509,7 +533,9 @@ def _unknown(name: Name, address: Address, rings: list[list[Program]]) -> str:
         return f"nothing has a name that fits {text}"
     inside = f" in '{excerpt('::'.join(map(str, address.levels)))}'" if address.levels else ""
     programs = [program for ring in rings for program in ring]
-    names = [known for program in programs for known in (*short_names_of(program.graph).values(), *all_names(program))]
+    names = [
+        known for program in programs for known in (*short_names_of(program.graph).values(), *all_names(program.graph))
+    ]
     return f"there is nothing called '{text}'{inside}; {_nearest(name.text, names)}"
 
 

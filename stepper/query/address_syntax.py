@@ -22,7 +22,7 @@ from typing import ClassVar, Final, NamedTuple, NoReturn
 
 from msgspec.structs import force_setattr, replace
 
-from stepper.arguments import text as text_of
+from stepper.argument_checks import text as text_of
 from stepper.errors import UsageError
 from stepper.records import Brief, Record
 from stepper.wording import printable
@@ -314,7 +314,7 @@ class _Reader:
         if found is None or self.take(_PRIME) is None:
             return found
         if _PORT.match(self.text, self.position, self.end):
-            self.fail("what an iteration carries has no port: leave ':PORT' out")
+            self.fail("a carried value has no port: leave ':PORT' out")
         return replace(found, is_next=True)
 
     def plain_name(self) -> Name | None:

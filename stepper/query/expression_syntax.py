@@ -17,10 +17,10 @@ error of its parser says neither what was expected nor what one would write inst
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple, NoReturn
 
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from stepper.query.address_syntax import (
     ITERATIONS,
@@ -210,18 +210,20 @@ class Indexed(Node, frozen=True):
     items: tuple[Node | Slice | None, ...]
 
 
-def operands(node: object) -> Iterator[Operand]:
+def nodes(part: object, without: Sequence[str] = ()) -> Iterator[Node]:
+    """Yield the nodes of a tree, but for what is in calls of some functions."""
+    if isinstance(part, tuple):
+        for one in part:
+            yield from nodes(one, without)
+    elif isinstance(part, Node | Slice) and not (isinstance(part, Call) and part.function in without):
+        if isinstance(part, Node):
+            yield part
+        yield from nodes(astuple(part), without)
+
+
+def operands(tree: Node) -> Iterator[Operand]:
     """Yield the addresses of a tree, but those in prev() and ref()."""
-    if isinstance(node, Call) and node.function in ("prev", "ref"):
-        return
-    if isinstance(node, Operand):
-        yield node
-    elif isinstance(node, tuple):
-        for one in node:
-            yield from operands(one)
-    elif isinstance(node, Node | Slice):
-        for name in node.__struct_fields__:
-            yield from operands(getattr(node, name))
+    return (one for one in nodes(tree, ("prev", "ref")) if isinstance(one, Operand))
 
 
 def with_addresses(text: str, meant: Callable[[Address], Address | str]) -> str:

@@ -349,7 +349,12 @@ class Compiler:
 
     def _call(self, node: Call) -> Part:
         if node.function in _SOURCES:
-            return self._at_moment(node)
+            if self._source is not ReadFrom.NOW:
+                self._fail("prev() and ref() cannot stand inside one another", node.position)
+            self._source = _SOURCES[node.function]
+            part = self.part(node.argument)
+            self._source = ReadFrom.NOW
+            return part
         if node.function not in values.FUNCTIONS:
             return self._measure(node)
         self.may_warn = True
@@ -367,14 +372,6 @@ class Compiler:
         apply = values.call_on_each(outer.function, inner.function)
         kind = ResultKind.PLAIN if outer.function in values.PLAIN_RESULTS else ResultKind.TENSOR
         return Part(self._applied(apply, argument.code, inner.position), kind)
-
-    def _at_moment(self, node: Call) -> Part:
-        if self._source is not ReadFrom.NOW:
-            self._fail("prev() and ref() cannot stand inside one another", node.position)
-        self._source = _SOURCES[node.function]
-        part = self.part(node.argument)
-        self._source = ReadFrom.NOW
-        return part
 
     def _measure(self, node: Call) -> Part:
         argument = self.part(node.argument)

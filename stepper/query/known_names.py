@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from stepper import element_types
-from stepper.query.address_resolution import Atlas, layer_address, levels_of
+from stepper.query.address_resolution import Atlas, levels_of, unique_name
 from stepper.query.address_syntax import exact_name
 from stepper.query.short_names import short_names_of
 from stepper.records import Record
@@ -60,7 +60,7 @@ class KnownNames:
         self.compiled = compiled
         self._atlas = Atlas(compiled)
         self._seen: dict[int, tuple[NamedValue, ...]] = {}
-        self._full: dict[int, tuple[str, Counter[str]]] = {}
+        self._levels: dict[int, str] = {}
 
     def seen_from(self, where: Program) -> tuple[NamedValue, ...]:
         """Return all values with a name, the nearest first, and in each graph those that are carried or given first."""
@@ -84,13 +84,10 @@ class KnownNames:
 
     def full_address(self, value: NamedValue) -> str:
         """Return the address of a value from the model's own graph inwards."""
-        program, layer = value.program, value.layer
-        if id(program) not in self._full:
-            levels = "::".join(map(str, levels_of(program, self._atlas)))
-            self._full[id(program)] = levels, Counter(one.name for one in program.graph.layers)
-        levels, names = self._full[id(program)]
-        is_unique = bool(layer.name) and names[layer.name] == 1
-        return f"{levels}::{exact_name(layer.name) if is_unique else f'id={layer.id}'}"
+        program = value.program
+        if id(program) not in self._levels:
+            self._levels[id(program)] = "::".join(map(str, levels_of(program, self._atlas)))
+        return f"{self._levels[id(program)]}::{unique_name(value.layer, program)}"
 
     def _named(self, where: Program) -> Iterator[NamedValue]:
         taken: Counter[str] = Counter()
@@ -113,10 +110,6 @@ class Hit(Record):
     layer: Layer
     index: int
     result: str = ""
-
-    def address(self, compiled: CompiledModel) -> str:
-        """Return how it is written at the prompt, wherever the run stands."""
-        return str(layer_address(self.layer, self.program, compiled))
 
 
 def found_in_all_levels(compiled: CompiledModel, text: str) -> list[Hit]:

@@ -27,10 +27,18 @@ _TYPES: Final = frozenset(name.lower() for name in (*DEFINITIONS, *_OF_CONVERTER
 
 def called(graph: Graph, name: str) -> Iterator[Layer]:
     """Yield the layers of a graph with a short name; Parameters, Results and Constants also without their number."""
+    yield from _by_short_name(graph).get(name, ())
+
+
+@kept_with_graph
+def _by_short_name(graph: Graph) -> Mapping[str, Sequence[Layer]]:
     short = short_names_of(graph)
+    found: dict[str, list[Layer]] = {}
     for layer in graph.layers:
-        if short[layer.id] == name or (layer.type in NO_OPERATIONS and without_number(layer.name) == name):
-            yield layer
+        others = [without_number(layer.name)] if layer.type in NO_OPERATIONS else []
+        for name in dict.fromkeys([short[layer.id], *others]):
+            found.setdefault(name, []).append(layer)
+    return found
 
 
 @kept_with_graph

@@ -26,7 +26,7 @@ import numpy as np
 from msgspec import Meta, Struct
 
 from stepper import element_types
-from stepper.element_types import STRING_DTYPE, Array, is_of_numpy
+from stepper.element_types import STRING_DTYPE, Array, DType, Ints, Shape, is_of_numpy
 from stepper.errors import SessionError
 
 # Hashes of files, and of the contents of recordings and sessions. Needs no SQLite.
@@ -244,7 +244,7 @@ def _decoded_own(content: bytes) -> Array:
     return _from_bytes(rest, shape, element_type.dtype)
 
 
-def checked_shape(shape: Any) -> tuple[int, ...]:
+def checked_shape(shape: Any) -> Shape:
     """Return a shape that was read. ValueError for what is none."""
     if not isinstance(shape, (list, tuple)) or len(shape) > _MOST_DIMENSIONS:
         raise ValueError("a value whose shape is not a short list of sizes")
@@ -253,7 +253,7 @@ def checked_shape(shape: Any) -> tuple[int, ...]:
     return tuple(shape)
 
 
-def _from_bytes(content: memoryview, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+def _from_bytes(content: memoryview, shape: Shape, dtype: DType) -> Array:
     if math.prod(shape) * dtype.itemsize != len(content):
         raise ValueError("a value whose shape does not fit the number of its bytes")
     # Not a view of the bytes: a tensor's memory is aligned, and belongs to it.
@@ -267,7 +267,7 @@ def _encoded_texts(array: Array) -> bytes:
     return np.array([len(text) for text in texts], "<i8").tobytes() + b"".join(texts)
 
 
-def _decoded_texts(content: memoryview, shape: tuple[int, ...]) -> Array:
+def _decoded_texts(content: memoryview, shape: Shape) -> Array:
     count = math.prod(shape)
     if count * 8 > len(content):
         raise ValueError("a value whose shape does not fit the number of its bytes")
@@ -288,7 +288,7 @@ class MemoryLayout(NamedTuple):
     """
 
     scalar: bool
-    strides: tuple[int, ...] | None
+    strides: Ints | None
 
 
 def layout_of(value: Any) -> MemoryLayout:
@@ -334,7 +334,7 @@ def laid_out(array: Array, layout: MemoryLayout) -> Any:
     return _strided(array, layout.strides)
 
 
-def _strided(array: Array, strides: tuple[int, ...]) -> Array:
+def _strided(array: Array, strides: Ints) -> Array:
     item = array.dtype.itemsize
     before = sum(-stride * (size - 1) for size, stride in zip(array.shape, strides, strict=True) if stride < 0)
     memory = np.zeros(_span(array.shape, strides), array.dtype)
@@ -347,9 +347,9 @@ def _strided(array: Array, strides: tuple[int, ...]) -> Array:
     return view
 
 
-def _span(shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
+def _span(shape: Shape, strides: Ints) -> int:
     return 1 + sum(abs(stride) * (size - 1) for size, stride in zip(shape, strides, strict=True))
 
 
-def _is_near(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+def _is_near(shape: Shape, strides: Ints) -> bool:
     return _span(shape, strides) <= _WIDEST * math.prod(shape) + _SMALL_SPAN

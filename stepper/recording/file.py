@@ -30,15 +30,14 @@ runs            recorded iterations that follow one another: `count` of them, th
 numbers         values of one element, 64 in a row: the number 130 is `n2` of the row with the id 2; NULL is NaN. So a
                 loop over numbers takes a few bytes for each
 tensors         the statistics of one value of any other size
-number_series   values of a port: those of `count` iterations from the id `first` on are the numbers from `start` on
-tensor_series   their statistics: the rows of `tensors` from the id `start` on. What leaves an iteration is what enters
-                the next one, and has the same rows; as other values have that are the same
-stacks          values: those of `count` iterations from the id `first` on, one after the other in the tensor of a blob
-                (each of the shape that `form` says) from the index `start` on; with `repeated` the one tensor that all
-                of them are
+number_series   values of a port: the `count` iterations from the id `first` on have the numbers from `start` on
+tensor_series   their statistics: the rows of `tensors` from the id `start` on. A carried value has equal rows in both
+                iterations; equal values share rows
+stacks          values of `count` iterations from the id `first` on, in the tensor of a blob from the index `start` on;
+                each has the shape of `form`; with `repeated` all have one tensor
 blobs           tensors as .npy (see blobs.py), each content once; `hash` is of 16 bytes (see blobs.py)
 scan_pieces     the pieces of concatenated outputs as far as snapshots need them, each row with a checksum
-snapshots       the state of the run at a tick (see states.py), from which it can go on
+snapshots       the state of the run at a tick (see states.py), from which it can continue
 state_values    what snapshots hold; goes with them, in the form of blobs
 kept            a debugging session: breakpoints, watches, marks, branches, ... (see origin.py): JSON, in order
 
@@ -62,7 +61,7 @@ from types import NoneType
 from typing import Any, Final, NamedTuple, NoReturn
 
 from stepper.errors import SessionError, StepperError, UsageError
-from stepper.files.kinds import is_case
+from stepper.files.file_kinds import is_case
 from stepper.files.output import cannot_be_written, usual_mode
 from stepper.recording.blobs import row_checksum
 from stepper.tensors.statistics import RECORDED
@@ -615,7 +614,7 @@ def new_file(path: Path, page_size: int = PAGE_SIZE) -> Iterator[sqlite3.Connect
     UsageError where it is there already or cannot be made.
     """
     if path.exists() or path.is_symlink():
-        raise UsageError(f"{path} exists already; --resume goes on with it, or choose another name")
+        raise UsageError(f"{path} exists already; --resume continues it, or choose another name")
     for leftover in (path.with_name(path.name + ending) for ending in ("-wal", "-journal")):
         if leftover.exists():  # SQLite would take it for what the new file has not got yet
             raise UsageError(f"{leftover}: is left over from another file of this name; remove it first")

@@ -16,7 +16,7 @@ import numpy as np
 from msgspec import Struct
 
 from stepper import element_types
-from stepper.element_types import Array, is_of_numpy
+from stepper.element_types import Array, DType, Ints, Shape, have_same_bits, is_of_numpy
 from stepper.engine.frames import Frame
 from stepper.engine.program import BranchPlan, CompiledModel, LoopPlan, Operation, OpKind, Program
 from stepper.ir.model import Layer
@@ -67,7 +67,7 @@ class GraphLevel(Record):
     id: int
     program: Program
     path: str
-    layers: tuple[int, ...]
+    layers: Ints
     ports: tuple[RecordedPort, ...]
     parent: int | None = None
     position: int | None = None
@@ -176,8 +176,8 @@ _SHAPE: Final = attrgetter("shape")
 class NumberRows(Record):
     """Form of the numbers of an iteration: type and shape of each."""
 
-    types: tuple[np.dtype[Any], ...]
-    shapes: tuple[tuple[int, ...], ...]
+    types: tuple[DType, ...]
+    shapes: tuple[Shape, ...]
 
 
 def number_rows(
@@ -305,7 +305,7 @@ class WrittenStacks:
         flat = _flat(stack)
         for shift in range(min(2, len(flat))):
             known = self._known.get(_glimpse(flat, shift))
-            if known is not None and _same_bytes(known.flat[: len(flat) - shift], flat[shift:]):
+            if known is not None and have_same_bits(known.flat[: len(flat) - shift], flat[shift:]):
                 return known, shift
         return None
 
@@ -356,13 +356,6 @@ def _glimpse(flat: Array, row: int) -> Any:
     return flat.dtype, flat.shape, flat[row : row + 2, :_GLIMPSE].tobytes()
 
 
-def are_same(one: Array, other: Array) -> bool:
-    """Return True if two tensors have the same type and shape and bits."""
-    if one.dtype != other.dtype or one.shape != other.shape or not is_of_numpy(one.dtype):
-        return False
-    return _same_bytes(np.ascontiguousarray(one), np.ascontiguousarray(other))
-
-
 def is_constant(stack: Array) -> bool:
     """Return True if all numbers of a stack of single numbers have the same bits."""
     flat = np.ascontiguousarray(stack).reshape(-1)
@@ -370,12 +363,6 @@ def is_constant(stack: Array) -> bool:
         return False
     words = flat.view(f"u{flat.itemsize}")
     return bool((words == words[0]).all())
-
-
-def _same_bytes(a: Array, b: Array) -> bool:
-    """Return True if two stacks of one type and shape in row-major order are the same to the last bit."""
-    words = np.uint64 if a.nbytes % 8 == 0 else np.uint8
-    return bool((a.reshape(-1).view(words) == b.reshape(-1).view(words)).all())
 
 
 _MOST_ROWS: Final = 1024
@@ -530,7 +517,7 @@ class BatchWriter:
     def __init__(self, connection: sqlite3.Connection, blobs: BlobWriter, iterations: int) -> None:
         self._connection, self._blobs = connection, blobs
         self.iterations = iterations
-        self._forms: dict[tuple[np.dtype[Any], tuple[int, ...]], int] = {}
+        self._forms: dict[tuple[DType, Shape], int] = {}
         self._rows: dict[str, int] = {}
         self._same: dict[int, tuple[Array, int, int]] = {}
         """By port the value that was the same in all iterations of a batch, how many, and where its rows begin."""
@@ -610,7 +597,7 @@ class BatchWriter:
     def _same_rows(self, port: RecordedPort, tensor: Array, count: int) -> int:
         """Return where `count` rows of one and the same value begin: those of the last batch, if it had as many."""
         known = self._same.get(port.id)
-        if known is not None and count <= known[1] and are_same(known[0], tensor):
+        if known is not None and count <= known[1] and is_of_numpy(tensor.dtype) and have_same_bits(known[0], tensor):
             return known[2]
         start = self._add_rows(tensor, count)
         self._same[port.id] = tensor, count, start

@@ -274,7 +274,7 @@ class RunOrigin(Record):
         """Raise SessionError where other kernels would go on with the run than began it."""
         if engine != self.engine:
             began, now = (text or "numpy alone" for text in (self.engine, engine))
-            raise SessionError(f"was recorded with {began}, and going on with {now} would give other values")
+            raise SessionError(f"was recorded with {began}; {now} would give other values: continue with {began}")
 
     def check_model(self, path: Path) -> None:
         """Raise SessionError where the model's files are not those of the recording; the message says which."""

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from stepper.debug.causes.cause import Location, NonFiniteKind
-from stepper.debug.finding.find import ensure_any_iteration, ensure_no_reference, ensure_together
+from stepper.debug.finding.finding_moments import ensure_any_iteration, ensure_no_reference, ensure_together
 from stepper.debug.results import Found, FoundMoment, Which
 from stepper.debug.scopes import enclosing_loop
 from stepper.engine.loops import roles_of
@@ -161,7 +161,7 @@ def nothing_there(recording: Recording, selection: ValueSelection, address: str)
     ran = reading.most_iterations(recording, selection._level)
     iterations = counted(ran, "iteration")
     chosen = recording.options().iterations
-    some = "" if chosen.everything else f", of which --record-iters {chosen.text} chose some"
+    some = "" if chosen.everything else f"; --record-iters {chosen.text} chose some of them"
     return f"'{address}': nothing was recorded there; {path[-1].type} '{path[-1].name}' ran {iterations} at most{some}"
 
 
@@ -308,7 +308,9 @@ class _RecordedSearch:
         if self._expression.reads_iteration and not any(layer.is_loop for layer in (program.path if program else ())):
             if len(loops) != 1:
                 names = ", ".join(f"'{program.path[-1].name}'" for program in loops) or "none"
-                raise UsageError(f"of which loop is 'iter'? Name a value of its body, too; the loops are {names}")
+                raise UsageError(
+                    f"'iter' belongs to several loops: also name a value of the body; the loops are {names}"
+                )
             return loops[0]
         return self._catalogue.compiled.main if program is None else program
 

@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, NamedTuple, cast
 
 import msgspec
@@ -23,7 +22,7 @@ from msgspec import Struct, field
 from stepper import element_types
 from stepper.debug.breakpoints.conditions import everywhere
 from stepper.debug.causes.cause import Enclosure, Location
-from stepper.element_types import Array
+from stepper.element_types import Array, DType, Ints, Shape
 from stepper.engine.compiler import compile_model
 from stepper.engine.inputs import bind_inputs, bind_states, position_of
 from stepper.engine.loops import EndReason
@@ -33,7 +32,7 @@ from stepper.engine.rules import Rules
 from stepper.engine.run import LoopLog, LoopSummary
 from stepper.errors import InputError, SessionError
 from stepper.html_tables import html_table
-from stepper.ir.model import Body, BodyRole, Graph, Layer, Model, Port, Source, layer_site
+from stepper.ir.model import Body, BodyRole, Graph, Layer, Model, Port, PortSources, Source, layer_site
 from stepper.ir.reader import read
 from stepper.ops.operands import form_text
 from stepper.query.address_resolution import MAIN, ResolutionError, Target, address_of, resolve
@@ -42,7 +41,7 @@ from stepper.recording import file
 from stepper.recording.blobs import OF_RECORDING, BlobReader, checked_shape
 from stepper.recording.file import NUMBERS_OF_SERIES, RUN_LENGTH, TENSORS_OF_SERIES, as_sql
 from stepper.recording.origin import RecordingOptions, RunOrigin, check_inputs, check_states
-from stepper.recording.states import checksum, pieces_from, restore
+from stepper.recording.recorded_states import checksum, pieces_from, restore
 from stepper.records import Record
 from stepper.tensors.statistics import RECORDED, recorded_statistics
 from stepper.tensors.summaries import Summary
@@ -63,7 +62,7 @@ class RestoredMachine(Record):
     machine: Machine
     inputs: tuple[Array, ...]
     tick: int
-    numbers: tuple[int, ...]
+    numbers: Ints
     """Of its activations, in the file."""
     iterations: int
     activations: int
@@ -238,7 +237,7 @@ class Recording:
         )
         row = connection.execute(f"{query} LIMIT 1", (tick,)).fetchone()
         if row is None:
-            raise SessionError("has no snapshot to go on from")
+            raise SessionError("has no snapshot to continue from")
         found, iterations, activations, state, seal = row
         if not isinstance(state, str) or seal != checksum(found, state):
             raise SessionError("its last snapshot is damaged")
@@ -297,9 +296,7 @@ class Recording:
     def __enter__(self) -> Recording:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_rest: object) -> None:
         self.close()
 
 
@@ -441,7 +438,7 @@ class Catalogue:
         """Return the number of a graph in the file."""
         return self._levels[id(program)].number
 
-    def way(self, program: Program) -> tuple[int, ...]:
+    def way(self, program: Program) -> Ints:
         """Return the indices of the operations that hold this graph, from the model's own graph inwards."""
         positions: list[int] = []
         level = self._levels[id(program)]
@@ -570,7 +567,7 @@ def _graph(level: _GraphRecord) -> Graph:
         names = level.outputs.get(number, {})
         outputs = tuple(_port(index, names.get(index, ())) for index in range(max(names, default=-1) + 1))
         layers[number] = _layer(number, name, kind, outputs, tuple(level.bodies.get(number, ())))
-    sources: dict[int, tuple[Source | None, ...]] = {}
+    sources: dict[int, PortSources] = {}
     for number, name, source in level.results:
         if number not in layers:
             layers[number] = _layer(number, name, "Result", ())
@@ -600,8 +597,8 @@ _END: Final = f"min(s.first + s.count, s.first + (n.id + 1) * {RUN_LENGTH} - s.s
 class TensorType(NamedTuple):
     """An element type and a shape."""
 
-    dtype: np.dtype[Any]
-    shape: tuple[int, ...]
+    dtype: DType
+    shape: Shape
 
 
 class Column:
@@ -748,7 +745,7 @@ class RecordedMoment(NamedTuple):
 
     id: int
     tick: int
-    activations: tuple[int, ...]
+    activations: Ints
     numbers: tuple[int | None, ...]
 
     @property

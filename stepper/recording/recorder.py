@@ -14,21 +14,21 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from time import monotonic
-from types import MappingProxyType, TracebackType
+from types import MappingProxyType
 from typing import Any, Final
 
 from stepper.debug.breakpoints.breakpoint import BreakDescription, Breakpoint
 from stepper.debug.breakpoints.watcher import BreakpointWatcher
 from stepper.debug.debugger import DEFAULT_MEMORY, Debugger
 from stepper.debug.stop import Stop
-from stepper.element_types import Array
+from stepper.element_types import Array, Ints
 from stepper.engine.frames import Event, EventKind, Every, Frame, Phase, RunObserver, Taps
 from stepper.engine.inputs import bind_inputs
 from stepper.engine.machine import Machine
 from stepper.engine.program import BranchPlan, LoopPlan, Partner
 from stepper.engine.run import LoopLog, output_names
 from stepper.errors import SessionError, StepperError
-from stepper.files.kinds import RECORDING
+from stepper.files.file_kinds import RECORDING
 from stepper.files.locks import FileLock, lock
 from stepper.files.output import OutputFile, ProtectedFiles
 from stepper.recording import file, origin
@@ -47,13 +47,13 @@ from stepper.recording.iterations import (
 )
 from stepper.recording.origin import PendingIterations, RecordingOptions, write_origin, write_tensors
 from stepper.recording.reading import Recording, RestoredMachine
-from stepper.recording.states import SnapshotWriter
+from stepper.recording.recorded_states import SnapshotWriter
 from stepper.records import Record
 
 _COST_FACTOR: Final = 20.0
 _OPERATIONS_BETWEEN_LOOKS: Final = 2**15
 """At the clock, where an operation is one of numbers, which is over at once."""
-_NO_STOPS: Final[Mapping[int, tuple[int, ...]]] = MappingProxyType({})
+_NO_STOPS: Final[Mapping[int, Ints]] = MappingProxyType({})
 
 
 class Pace(Record):
@@ -337,9 +337,7 @@ class Recorder(RunObserver):
     def __enter__(self) -> Recorder:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_rest: object) -> None:
         # An interruption may come between two columns of a row; an error of the run comes between two moves.
         between = kind is None or issubclass(kind, StepperError)
         if between and self._is_whole and not self.machine.finished:
@@ -412,7 +410,7 @@ def resume(
     """
     path = Path(path)
     with contextlib.ExitStack() as undoing:
-        taken = lock(path, advice="it goes on there; wait for its end, or end it")
+        taken = lock(path, advice="it continues there; wait for its end, or end it")
         undoing.callback(taken.release)
         with Recording(path) as recording:
             restored = recording.restored(model, inputs=inputs, max_iterations=max_iterations, partner=partner)

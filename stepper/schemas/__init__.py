@@ -1,6 +1,6 @@
 """The schemas of all answers as JSON (JSON Schema, 2020-12): a file for each command, one for what they share.
 
-Made from the types in docs/json_shapes.py by `python -m docs.json_schemas`; described in docs/json.md.
+Made from the types in docs/json_shapes.py by `python -m docs.json_schemas`; described in docs/reference/json.md.
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ class Autosave:
         except StepperError as error:
             # A file that the user named may be of use elsewhere; it is not written over.
             if self._file is not None:
-                self._closed = f"{path} holds a session that could not be restored; it is left as it is"
+                self._closed = f"{path} holds a session that could not be restored, and stays"
             return RestoreResult(sentence=f"the session is not restored: {error}{self._put_aside(path)}", failed=True)
 
     def _put_aside(self, path: Path) -> str:

@@ -22,7 +22,7 @@ from msgspec import Struct, field
 
 from stepper import element_types
 from stepper.debug.debugger import Debugger
-from stepper.element_types import Array
+from stepper.element_types import Array, Shape
 from stepper.engine.array_files import ReadingStopped, ReadProgress, header_of, read_archive
 from stepper.engine.inputs import converted, ensure_shape, file_of, value_of
 from stepper.errors import InputError, StepperError, UsageError
@@ -56,7 +56,7 @@ class Load(Struct, eq=False):
     position: int
     parameter: Layer
     spec: str
-    shape: tuple[int, ...] | None
+    shape: Shape | None
     reading: ReadProgress = field(default_factory=ReadProgress)
 
     @property
@@ -322,7 +322,7 @@ class Opening(Record, eq=False):
 
     model: Model
     texts: Mapping[int, str]
-    shapes: Mapping[int, tuple[int, ...]]
+    shapes: Mapping[int, Shape]
     make: Callable[[Mapping[int, Array]], Debugger]
     values: Mapping[int, Array] = field(default_factory=dict)
 
@@ -335,7 +335,7 @@ class InputChoices:
         self._loader = loader
         self.choices = [Choice(parameter) for parameter in opening.model.graph.parameters]
         self.dimensions = list(_open_dimensions(self.choices))
-        self._outcomes: dict[int, tuple[tuple[str, tuple[int, ...] | None], LoadOutcome]] = {}
+        self._outcomes: dict[int, tuple[tuple[str, Shape | None], LoadOutcome]] = {}
         for position, text in opening.texts.items():
             self.put(position, text)
         for position, shape in opening.shapes.items():
@@ -438,12 +438,12 @@ class InputChoices:
             known = self._outcomes[position] = key, self._made(position, shape)
         return known[1]
 
-    def _to_fill(self, position: int) -> tuple[tuple[int, ...] | None, str]:
+    def _to_fill(self, position: int) -> tuple[Shape | None, str]:
         """Return the shape that a choice fills which makes a tensor of any."""
         source = self.choices[position].source
         return self._shape(position) if source is not None and source.is_filled else (None, "")
 
-    def _made(self, position: int, shape: tuple[int, ...] | None) -> LoadOutcome:
+    def _made(self, position: int, shape: Shape | None) -> LoadOutcome:
         choice = self.choices[position]
         if not choice.spec:
             return LoadOutcome(None, f"type a {'path' if choice.source is InputSource.FILE else choice.source}")
@@ -474,7 +474,7 @@ class InputChoices:
             self.take(load, LoadOutcome(None, STOPPED))
         return bool(loads)
 
-    def _shape(self, position: int) -> tuple[tuple[int, ...] | None, str]:
+    def _shape(self, position: int) -> tuple[Shape | None, str]:
         """Return the shape to fill, where the file leaves any of it open; or what is missing for it."""
         dimensions = parameter_shape(self.choices[position].parameter).dimensions
         if dimensions is None:

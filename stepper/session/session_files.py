@@ -35,7 +35,7 @@ from stepper.debug.timeline import Timeline
 from stepper.element_types import STRING
 from stepper.engine.machine import Machine
 from stepper.errors import Paused, SessionError, UsageError
-from stepper.files.kinds import SESSION
+from stepper.files.file_kinds import SESSION
 from stepper.files.locks import lock
 from stepper.files.output import RECORDING_FILE, REFERENCE_FILE, SESSION_FILE, OutputFile
 from stepper.query.address_resolution import address_of, resolve
@@ -357,7 +357,7 @@ def save_session(
     try:
         length = 0 if layout is None else len(json.dumps(dict(layout), allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:
-        raise UsageError(f"a layout is what JSON can write: {error}") from None
+        raise UsageError(f"expected a layout that JSON can write: {error}") from None
     if length > LARGEST_LAYOUT:
         raise UsageError(f"a layout has at most {LARGEST_LAYOUT} characters as JSON, this one {length}")
     OutputFile(path, SESSION, debugger.protected.but(SESSION_FILE, RECORDING_FILE, REFERENCE_FILE)).check()

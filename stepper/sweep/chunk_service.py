@@ -8,9 +8,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from stepper.element_types import Array
-from stepper.processes.messages import RUNNING
+from stepper.processes.process_messages import RUNNING
 from stepper.processes.server import Announce, Service, serve
-from stepper.sweep.inputs import let_end
+from stepper.sweep.sweep_inputs import let_end
 from stepper.sweep.sweeping import SweepChunk, sweep_chunk
 
 

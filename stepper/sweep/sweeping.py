@@ -14,24 +14,23 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from functools import lru_cache
-from types import TracebackType
 from typing import Any, Final, Protocol, Self
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stepper.element_types import Array
+from stepper.element_types import Array, Ints
 from stepper.engine.inputs import bind_states
 from stepper.errors import LimitReached, StepperError, UsageError, memory_reason
-from stepper.files.kinds import is_model_path
-from stepper.processes.messages import ENDED, EndKind, ended_at_its_start, signal_name
+from stepper.files.file_kinds import is_model_path
+from stepper.processes.process_messages import ENDED, EndKind, ended_at_its_start, signal_name
 from stepper.processes.programs import WorkerProgram
 from stepper.processes.starting import cores
 from stepper.processes.worker import Limits, Worker
 from stepper.records import Record
-from stepper.sweep import results
-from stepper.sweep.inputs import OVERDUE, Prepared, SweepInput, SweepJob
-from stepper.sweep.results import (
+from stepper.sweep import sweep_results
+from stepper.sweep.sweep_inputs import OVERDUE, Prepared, SweepInput, SweepJob
+from stepper.sweep.sweep_results import (
     IterationCount,
     LoopSpread,
     PlaceCount,
@@ -41,8 +40,9 @@ from stepper.sweep.results import (
     SweepSummary,
     SweepWriter,
 )
+from stepper.tensors.number_text import in_columns
 from stepper.terminal import say
-from stepper.wording import counted, excerpt
+from stepper.wording import counted, duration_text, excerpt, install_line
 
 # The work of a sweep: inputs in, rows out. A pure function, for whatever process or machine is to carry it out.
 #
@@ -113,15 +113,15 @@ def _row(prepared: Prepared, judge: Judge, one: SweepInput) -> SweepRow:
         inputs, given = prepared.job.reader.read(one, prepared.model, prepared.job.seconds)
         states = bind_states(prepared.compiled, given)
     except StepperError as error:
-        return results.error_row(name, error, reads=not isinstance(error, LimitReached))
+        return sweep_results.error_row(name, error, reads=not isinstance(error, LimitReached))
     except MemoryError as error:
-        return results.limit_row(name, "memory", f"while it was read: {memory_reason(error)}")
+        return sweep_results.limit_row(name, "memory", f"while it was read: {memory_reason(error)}")
     try:
         return judge.row(name, inputs, states)
     except StepperError as error:
-        return results.error_row(name, error)
+        return sweep_results.error_row(name, error)
     except MemoryError as error:
-        return results.limit_row(name, "memory", memory_reason(error))
+        return sweep_results.limit_row(name, "memory", memory_reason(error))
 
 
 # Where the work of a sweep is done: in processes of this machine, or on the workers of Dask.
@@ -147,7 +147,7 @@ class SweepChunk(Struct, frozen=True, tag=True):
 
     job: SweepJob
     inputs: tuple[SweepInput, ...]
-    fixed: tuple[int, ...]
+    fixed: Ints
     states: tuple[str, ...]
 
 
@@ -165,9 +165,7 @@ class Workers(Protocol):
     def __enter__(self) -> Self:
         """Begin."""
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_exception: object) -> None:
         """End all work, at once where an exception ends it."""
 
     def lost(self, error: BaseException) -> ProcessLost | None:
@@ -180,6 +178,10 @@ class ProcessLost(Exception):
     def __init__(self, text: str, *, is_overdue: bool = False) -> None:
         super().__init__(text)
         self.is_overdue = is_overdue
+
+
+_EACH_END: Final = 0.1
+"""Seconds in which a thread ends whose process was ended; one that has begun another meanwhile loses that, too."""
 
 
 class LocalWorkers(ThreadPoolExecutor):
@@ -209,12 +211,12 @@ class LocalWorkers(ThreadPoolExecutor):
             say(line, file=sys.stderr)
         return found
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if error is not None:
-            self._close()
-        self.shutdown(wait=True, cancel_futures=True)
+    def __exit__(self, _kind: object = None, error: object = None, *_rest: object) -> None:
+        self.shutdown(wait=error is None, cancel_futures=True)  # first: whoever is free takes what waits
+        for thread in self._threads:
+            while thread.is_alive():
+                self._close()
+                thread.join(_EACH_END)
         self._close()
 
     def _close(self) -> None:
@@ -243,7 +245,7 @@ class DaskWorkers:
         try:
             from distributed import Client
         except ImportError:
-            raise UsageError("--on dask://... needs Dask: pip install '.[dask]'") from None
+            raise UsageError(f"--on dask://... needs Dask: {install_line('dask')}") from None
         try:
             self._client: Any = Client(self._address, timeout=5, set_as_default=False)
         except (OSError, TimeoutError, ValueError) as error:
@@ -256,9 +258,7 @@ class DaskWorkers:
         self.executor: Executor = self._client.get_executor(pure=False, retries=0)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_exception: object) -> None:
         with contextlib.suppress(Exception):  # a scheduler that has gone away
             self.executor.shutdown(wait=False)
             self._client.close()
@@ -319,7 +319,8 @@ class Sweep:
         self._done = len(kept)
         self._seconds_each = 0.0
         self._outcomes: Counter[SweepOutcome] = Counter()
-        self._times: deque[tuple[float, int]] = deque([(time.monotonic(), self._done)])
+        self._times: deque[tuple[float, int]] = deque()
+        """When how many were done, from the first on: the workers begin before that."""
         self._at_work: dict[Future[ChunkResult], list[int]] = {}
         self._again: list[list[int]] = []
         """Chunks with which a process ended, in halves."""
@@ -387,17 +388,23 @@ class Sweep:
             self._alone += numbers
         else:
             name = self._inputs[numbers[0] - 1].name
-            row = results.limit_row(name, "time", str(lost)) if lost.is_overdue else results.killed_row(name, str(lost))
+            row = (
+                sweep_results.limit_row(name, "time", str(lost))
+                if lost.is_overdue
+                else sweep_results.killed_row(name, str(lost))
+            )
             self._store([(numbers[0], row)])
 
     def _tell(self) -> None:
         now = time.monotonic()
-        self._times.append((now, self._done))
+        if self._outcomes or self._times:
+            self._times.append((now, self._done))
         while len(self._times) > 2 and now - self._times[0][0] > _RATE_OVER:
             self._times.popleft()
         if self._progress is None:
             return
-        (begun, before), seconds = self._times[0], now - self._times[0][0]
+        begun, before = self._times[0] if self._times else (now, self._done)
+        seconds = now - begun
         rate = (self._done - before) / seconds if begun < now and seconds else 0.0
         left = (len(self._inputs) - self._done) / rate if rate else None
         self._progress(SweepProgress(self._done, len(self._inputs), rate, left, dict(self._outcomes)))
@@ -445,26 +452,15 @@ def _histogram(places: Sequence[PlaceCount]) -> list[str]:
         return []
     shown = places[:_MOST_PLACES]
     columns = _columns(shown)
-    heads = [*(title for title, _ in columns), "inputs", "first"]
-    table = [
-        (
-            place_title(place),
-            [*(_sum(place.iterations, low, high) for _, (low, high) in columns), f"{place.inputs:,}", str(place.first)],
-        )
-        for place in shown
-    ]
-    width = max(len(title) for title, _ in table)
-    widths = [max(len(head), *(len(cells[index]) for _, cells in table)) for index, head in enumerate(heads)]
+    rows = [["", *(title for title, _ in columns), "inputs", "first"]]
+    for place in shown:
+        sums = [_sum(place.iterations, low, high) for _, (low, high) in columns]
+        rows.append([place_title(place), *sums, f"{place.inputs:,}", str(place.first)])
     by = ", by iteration" if any(title != "-" for title, _ in columns) else ""
-    lines = [f"what shows{by}", _line("", heads, width, widths)]
-    lines += [_line(title, cells, width, widths) for title, cells in table]
+    lines = [f"what shows{by}", *(f"  {line}" for line in in_columns(rows, right=1))]
     if len(places) > len(shown):
         lines.append(f"  and {counted(len(places) - len(shown), 'more place')}")
     return lines
-
-
-def _line(title: str, cells: Sequence[str], width: int, widths: Sequence[int]) -> str:
-    return f"  {title:{width}}  {'  '.join(f'{cell:>{size}}' for cell, size in zip(cells, widths, strict=True))}"
 
 
 Span = tuple[int | None, int | None]
@@ -523,16 +519,8 @@ def progress_text(progress: SweepProgress) -> str:
     share = 100 * progress.done // max(progress.count, 1)
     text = f"{progress.done:,} of {progress.count:,} ({share} %)"
     if progress.left is not None:
-        text += f", {progress.rate:,.0f} a second, {_left(progress.left)} left"
+        text += f", {progress.rate:,.0f} a second, {duration_text(progress.left)} left"
     found = [
         f"{count:,} {outcome}" for outcome, count in progress.outcomes.items() if outcome is not SweepOutcome.NOTHING
     ]
     return f"{text}; {', '.join(found)}" if found else text
-
-
-def _left(seconds: float) -> str:
-    whole = round(seconds)
-    if whole < 90:
-        return f"{whole} s"
-    minutes = round(whole / 60)
-    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"

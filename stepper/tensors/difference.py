@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from stepper.element_types import STRING_DTYPE, Array, Indices, Shape, is_floating, name_of
+from stepper.element_types import STRING_DTYPE, Array, Indices, Shape, have_same_bits, is_floating, name_of
 from stepper.plain_values import storable
 from stepper.records import Record
 from stepper.tensors.statistics import chunks
@@ -29,20 +29,6 @@ _TOLERANCES: Final = Tolerances()
 
 
 # --- quick answers --------------------------------------------------------------------------------------------------
-
-
-def same(a: Any, b: Any) -> bool:
-    """Return True if two values are the same bit for bit (NaN is the same as itself)."""
-    if a is b:
-        return True
-    if a.dtype != b.dtype or a.shape != b.shape:
-        return False
-    if a.dtype.kind in "TO":
-        return bool(np.array_equal(a, b))
-    a, b = np.ascontiguousarray(a).reshape(-1), np.ascontiguousarray(b).reshape(-1)
-    if a.size and a[:1].tobytes() != b[:1].tobytes():
-        return False
-    return bool(np.array_equal(a.view(np.uint8), b.view(np.uint8)))
 
 
 def agree_exactly(ours: Any, theirs: Any) -> bool:
@@ -262,7 +248,7 @@ def difference(a: Any, b: Any, tolerance: Tolerance | None = None) -> Difference
     a, b = np.asarray(a), np.asarray(b)
     if a.shape != b.shape or a.dtype != b.dtype:
         return _OTHER
-    if same(a, b):
+    if have_same_bits(a, b):
         return _SAME
     if a.dtype.kind in "SUOT":
         many = int((a != b).sum())

@@ -16,12 +16,13 @@ from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
-from msgspec.structs import astuple, replace
+from msgspec.structs import replace
 
 from stepper import element_types
 from stepper.element_types import Indices, Shape, is_of_numpy
 from stepper.plain_values import storable
 from stepper.records import Brief, Record
+from stepper.tensors.tensor_pictures import percentile
 
 if TYPE_CHECKING:
     from stepper.element_types import Array
@@ -76,23 +77,6 @@ class Counter(Record):
     last: int
 
 
-class ColumnStatistics(Record):
-    """Numbers of a value in one iteration: `largest` is the element of the largest magnitude, `place` its index.
-
-    `place` is None of values that are kept in buckets. `nan` and `infinite` count `numbers` elements or buckets; where
-    there are any, `rms` and `largest` are those of the finite ones. `change` is the largest magnitude of the difference
-    from the iteration before, or from what entered (None: not known).
-    """
-
-    rms: float
-    largest: float
-    place: Indices | None
-    numbers: int
-    nan: int
-    infinite: int
-    change: float | None
-
-
 class ValueHistory(Brief, weakref=True):
     """A value over the iterations of one run of a loop, or over the runs of a branch.
 
@@ -104,12 +88,11 @@ class ValueHistory(Brief, weakref=True):
     counts. `first_nan` and `first_infinite` are iterations. `shapes` are the first changes of the shape, also from
     what came in to iteration 0, `shape_changes` is how many there are, and `first_shape` is what came before them
     (None: not known). `changes` has the largest magnitude of the difference of an iteration from
-    the one before, where that is followed; `growth`, of a value that changes its shape, three numbers an iteration: how
-    many elements it has more than before, 1 if it is the one before with a single number joined to it, and that number.
-    Without any iteration (`count` 0) it has no columns, and says what entered alone.
+    the one before, where that is followed. Without any iteration (`count` 0) it has no columns, and says what entered
+    alone.
     """
 
-    unshown: ClassVar = ("spans", "numbers", "entered", "changes", "growth")
+    unshown: ClassVar = ("spans", "numbers", "entered", "changes")
 
     type: str
     shape: Shape
@@ -126,7 +109,6 @@ class ValueHistory(Brief, weakref=True):
     shape_changes: int = 0
     first_shape: Shape | None = None
     changes: ValueHistory | None = None
-    growth: ValueHistory | None = None
 
     @property
     def elements(self) -> int:
@@ -137,15 +119,6 @@ class ValueHistory(Brief, weakref=True):
     def changes_shape(self) -> bool:
         """True if some iterations have another shape than others, whatever came in."""
         return self.shape_changes > sum(not one.iteration for one in self.shapes)
-
-    def shape_at(self, iteration: int) -> Shape | None:
-        """Return the shape in an iteration; None where more changes came before it than are kept, or none are."""
-        if not self.shape_changes or iteration == self.count - 1:
-            return self.shape
-        before = [one for one in self.shapes if one.iteration <= iteration]
-        if len(before) == len(self.shapes) < self.shape_changes:
-            return None
-        return before[-1].shape if before else self.first_shape
 
     @property
     def is_constant(self) -> bool:
@@ -183,142 +156,13 @@ class ValueHistory(Brief, weakref=True):
         """Return the magnitude of its elements in the last iteration, of which as many are smaller as are larger."""
         last = np.abs(self.numbers[0 if self.is_whole else KeptStatistic.RMS, -1].astype(np.float64))
         counts = last[np.isfinite(last) & (last > 0)]
-        return float(np.median(counts)) if counts.size else 0.0
-
-    def is_same(self, other: ValueHistory | None) -> bool:
-        """True if another one says the same of the same iterations, bit for bit."""
-        return self is other or (other is not None and all(map(_are_same, astuple(self), astuple(other))))
-
-    def at(self, iteration: int) -> ColumnStatistics | None:
-        """Return the numbers of an iteration; of one in a bin those of the bin. None where it has not run."""
-        columns = [self.over(iteration, iteration + 1, one) for one in (KeptStatistic.LARGEST, KeptStatistic.RMS)]
-        largest, squares = columns
-        if largest is None or squares is None or not largest.size:
-            return None
-        finite = np.isfinite(largest)
-        wide = np.where(finite, largest, 0).astype(np.float64)
-        place = int(np.abs(wide).argmax())
-        is_element = self.is_whole and math.prod(self.shape) == self.elements
-        rms = np.where(np.isfinite(squares), squares, 0).astype(np.float64)
-        scale = float(np.abs(rms).max()) or 1.0  # squares of large numbers overflow
-        return ColumnStatistics(
-            rms=scale * float(np.sqrt(np.square(rms / scale).sum() / max(int(finite.sum()), 1))),
-            largest=float(wide[place]),
-            place=tuple(int(one) for one in np.unravel_index(place, self.shape)) if is_element else None,
-            numbers=len(largest),
-            nan=int(np.isnan(largest).sum()),
-            infinite=int(np.isinf(largest).sum()),
-            change=self._change(iteration),
-        )
-
-    def _change(self, iteration: int) -> float | None:
-        if self.changes is not None:
-            known = self.changes.over(iteration, iteration + 1)
-            return None if known is None else float(known[0])
-        if not self.is_whole or self.changes_shape:
-            return None
-        index = int(np.searchsorted(self.spans[:, 0], iteration))
-        is_exact = 0 < index < len(self.spans) and self.spans[index - 1].tolist() == [iteration - 1, iteration]
-        now = self.over(iteration, iteration + 1)
-        before = self.numbers[0, index - 1] if is_exact else self.entered[0] if self.entered is not None else None
-        if now is None or before is None or before.shape != now.shape or (not is_exact and iteration):
-            return None
-        with np.errstate(invalid="ignore"):  # of two infinities the difference is no number
-            return float(np.abs(now.astype(np.float64) - before.astype(np.float64)).max())
-
-    def part(self, first: int, last: int) -> ValueHistory | None:
-        """Return the iterations [first, last) as a history of their own; None where one of them is in a bin."""
-        chosen = (self.spans[:, 0] >= first) & (self.spans[:, 1] <= last)
-        if int(chosen.sum()) != last - first:
-            return None
-        spans = self.spans[chosen] - first
-        return ValueHistory(self.type, self.shape, last - first, self.is_whole, spans, self.numbers[:, chosen])
-
-    def filled_up(self, other: ValueHistory) -> ValueHistory:
-        """Return this with the columns of another history of the same form where it knows nothing."""
-        if self.numbers.shape[::2] != other.numbers.shape[::2]:
-            return self
-        places = np.searchsorted(self.spans[:, 1], other.spans[:, 0], side="right")
-        begins = np.append(self.spans[:, 0], np.iinfo(np.int64).max)[places]
-        fresh = begins >= other.spans[:, 1]
-        if not fresh.any():
-            return self
-        spans = np.concatenate([self.spans, other.spans[fresh]])
-        order = np.argsort(spans[:, 0])
-        numbers = np.concatenate([self.numbers, other.numbers[:, fresh]], axis=1)[:, order]
-        return replace(self, spans=spans[order], numbers=numbers, count=max(self.count, other.count))
-
-    def before(self, iteration: int) -> ValueHistory | None:
-        """Return what is known of earlier iterations; None where nothing is."""
-        end = int(np.searchsorted(self.spans[:, 1], iteration, side="right"))
-        if end == len(self.spans):
-            return self
-        if not end:
-            return None
-        bad = [one if one is not None and one < iteration else None for one in (self.first_nan, self.first_infinite)]
-        return replace(
-            self,
-            spans=self.spans[:end],
-            numbers=self.numbers[:, :end],
-            count=iteration,
-            unchanged_since=None,
-            counter=None,
-            first_nan=bad[0],
-            first_infinite=bad[1],
-        )
-
-    def number(self, iteration: int) -> float | None:
-        """Return the value of one iteration as the one number that fits its type; None where it is not known.
-
-        A single element as itself; of floats the rms, of booleans the share that is true, of whole numbers the last,
-        where only buckets of them are kept the largest magnitude of the last bucket.
-        """
-        is_real = self.type != "boolean" and self.type[:1] not in ("i", "u")
-        part = self.over(iteration, iteration + 1, KeptStatistic.RMS if is_real else KeptStatistic.LARGEST)
-        if part is None or not part.size:
-            return None
-        wide = part.astype(np.float64)
-        if len(wide) == 1 or (not is_real and self.type != "boolean"):
-            return float(wide[-1])
-        with np.errstate(all="ignore"):
-            return float(np.sqrt(np.square(wide).mean()) if is_real else wide.mean())
-
-    def over(self, first: int, last: int, statistic: KeptStatistic = KeptStatistic.LARGEST) -> Array | None:
-        """Return the numbers for the iterations [first, last): by element the strongest of the columns in it.
-
-        None where no column is. `statistic` is for buckets; elements are what they are.
-        """
-        begin = int(np.searchsorted(self.spans[:, 1], first, side="right"))
-        end = int(np.searchsorted(self.spans[:, 0], last, side="left"))
-        if begin >= end:
-            return None
-        part: Array = self.numbers[0 if self.is_whole else statistic, begin:end]
-        found: Array = part[0] if len(part) == 1 else strongest(part)
-        return found
-
-    def bin_of(self, iteration: int) -> tuple[int, int] | None:
-        """Return the iterations [first, last) for which the numbers stand that are known of one of them.
-
-        None where they are its own: where it has a column, and where all of that column have the same bits.
-        """
-        index = int(np.searchsorted(self.spans[:, 1], iteration, side="right"))
-        if index >= len(self.spans):
-            return None
-        first, last = self.spans[index].tolist()
-        is_same = self.unchanged_since is not None and self.unchanged_since <= first
-        return None if first > iteration or last - first == 1 or is_same else (first, last)
-
-    def is_spoilt_from(self, first: int, last: int) -> bool:
-        """True if each of the iterations [first, last] is known to have a NaN or Inf."""
-        chosen = (self.spans[:, 1] > first) & (self.spans[:, 0] <= last)
-        spans, numbers = self.spans[chosen], self.numbers[0, chosen]
-        if not len(spans) or bool(np.isfinite(numbers).all(axis=1).any()):
-            return False
-        is_gapless = spans[0, 0] <= first and last < spans[-1, 1] and bool((spans[:-1, 1] == spans[1:, 0]).all())
-        return is_gapless and first <= last and all(self.bin_of(begin) is None for begin in spans[:, 0].tolist())
+        return percentile(np.sort(counts), 50) if counts.size else 0.0
 
     def over_each(self, ranges: Sequence[tuple[int, int]], statistic: KeptStatistic) -> list[Array | None]:
-        """Return `over` for each of many ranges."""
+        """Return the numbers for each range [first, last): by element the strongest of the columns in it, if any.
+
+        `statistic` is for buckets; elements are what they are.
+        """
         firsts, lasts = np.array(ranges, np.int64).reshape(-1, 2).T
         begins = np.searchsorted(self.spans[:, 1], firsts, side="right").tolist()
         ends = np.searchsorted(self.spans[:, 0], lasts, side="left").tolist()
@@ -327,15 +171,6 @@ class ValueHistory(Brief, weakref=True):
             None if begin >= end else numbers[begin] if end - begin == 1 else strongest(numbers[begin:end])
             for begin, end in zip(begins, ends, strict=True)
         ]
-
-
-def _are_same(one: Any, other: Any) -> bool:
-    """True if a field of two histories is the same, bit for bit."""
-    if one is other or isinstance(one, ValueHistory):
-        return one is other or one.is_same(other)
-    if not isinstance(one, np.ndarray) or not isinstance(other, np.ndarray):
-        return type(one) is type(other) and bool(one == other)
-    return one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes()
 
 
 def strongest(numbers: Array, axis: int = 0) -> Array:
@@ -582,7 +417,6 @@ class ShapeRecorder:
             first_shape=self.first,
             entered=None,
             changes=None,
-            growth=None,
         )
 
 
@@ -596,10 +430,10 @@ class HistoryRecorder:
     def __init__(self, capacity: Capacity, entered: Any = None) -> None:
         self._capacity = capacity
         self._entered = None if entered is None else np.asarray(entered)
-        self._changes = None if entered is None or not _is_floating(entered) else HistoryRecorder(capacity)
+        self._changes = (
+            None if entered is None or storable(np.asarray(entered)).dtype.kind != "f" else HistoryRecorder(capacity)
+        )
         self._before: Array | None = None if self._changes is None else plain_numbers(np.asarray(entered)).reshape(-1)
-        self._last: Array | None = None if entered is None else np.asarray(entered)
-        self._growth: HistoryRecorder | None = None
         self._present: HistoryRecorder | None = None
         self._waiting: list[Any] = []
         self._raw = bytearray()
@@ -662,11 +496,6 @@ class HistoryRecorder:
         return 0 if self._previous is None else self._previous.nbytes
 
     @property
-    def step(self) -> int:
-        """Return how many iterations are in a bin."""
-        return self._step
-
-    @property
     def nbytes(self) -> int:
         """Return the memory of the numbers, in bytes."""
         return self._first.nbytes + self._recent.nbytes + self._bins.nbytes
@@ -718,7 +547,6 @@ class HistoryRecorder:
             self.count += len(stack)
             self._type, self._shapes.shape = element_types.name_of(sample.dtype), tuple(sample.shape)
             return
-        self._note_growth(stack, tuple(sample.shape))
         self._type = element_types.name_of(sample.dtype)
         self._shapes.count = self.count
         self._shapes.note(tuple(sample.shape))
@@ -743,13 +571,6 @@ class HistoryRecorder:
         self._note_presence(len(stack), is_there=numbers.shape[1] > 0)
         self.count += len(stack)
 
-    def skip(self, count: int) -> None:
-        """Take in so many iterations of which nothing is known."""
-        self.settle()
-        self._store_absent(count)
-        self._note_presence(count, is_there=False)
-        self.count += count
-
     # --- what is noted -------------------------------------------------------------------------------------------
 
     def _note_presence(self, count: int, *, is_there: bool) -> None:
@@ -759,24 +580,6 @@ class HistoryRecorder:
             self._present.keep(np.ones(self.count))
         if self._present is not None:
             self._present.keep(np.full(count, float(is_there)))
-
-    def _note_growth(self, stack: Array, shape: Shape) -> None:
-        """Note what a value has more than before, from the first change of its shape on."""
-        last, self._last = self._last, stack[-1].reshape(shape).copy() if stack.shape[1] <= LARGEST_COMPARED else None
-        known = self._shapes.shape if self.count else None if self._entered is None else tuple(self._entered.shape)
-        if known is None:
-            return
-        if self._growth is None:
-            if known == shape:
-                return
-            self._growth = HistoryRecorder(self._capacity)
-            if self.count:
-                self._growth.extend(np.zeros((self.count, 3)), np.zeros(3))
-        more = np.zeros((len(stack), 3))
-        if known != shape:
-            joined = _joined_number(last, stack[0].reshape(shape))
-            more[0] = math.prod(shape) - math.prod(known), joined is not None, 0 if joined is None else joined
-        self._growth.extend(more, more[0])
 
     def _follow(self, numbers: Array) -> None:
         """Note by how much it changes in each iteration."""
@@ -853,17 +656,13 @@ class HistoryRecorder:
             self._size, self._is_whole = size, size <= MOST_ELEMENTS
             self._begins = None if self._is_whole else bucket_begins(size)
         elif size != self._size and self._size:
-            self._summarise()
+            self._size, begins = 0, np.zeros(1, np.intp)
+            self._first, self._recent, self._bins = (summary(kept) for kept in (self._first, self._recent, self._bins))
+            self._begins, self._is_whole = begins, False
         if self._is_whole:
             return stack[None]
         assert self._begins is not None
         return bucket_statistics(stack, self._begins)
-
-    def _summarise(self) -> None:
-        """From now on the three numbers of all elements, since their number changes."""
-        self._size, begins = 0, np.zeros(1, np.intp)
-        self._first, self._recent, self._bins = (summary(kept) for kept in (self._first, self._recent, self._bins))
-        self._begins, self._is_whole = begins, False
 
     def _store_absent(self, count: int) -> None:
         form = max((self._first, self._bins, self._recent), key=lambda one: one.shape[2])
@@ -930,7 +729,6 @@ class HistoryRecorder:
             shape_changes=self._shapes.changes,
             first_shape=self._shapes.first,
             changes=None if self._changes is None else self._changes.view(),
-            growth=None if self._growth is None else self._growth.view(),
         )
 
     def _numbers_kept(self) -> Array:
@@ -957,19 +755,6 @@ class HistoryRecorder:
                 return stack
             begins = self._begins if self._size == stack.shape[1] and self._begins is not None else np.zeros(1, np.intp)
             return bucket_statistics(stack, begins)[:, 0]
-
-
-def _is_floating(value: Any) -> bool:
-    return storable(np.asarray(value)).dtype.kind == "f"
-
-
-def _joined_number(before: Array | None, now: Array) -> float | None:
-    """Return the number that was joined to the end of a value; None where it is something else that changed."""
-    if before is None or now.size != before.size + 1 or now.ndim != before.ndim:
-        return None
-    wide = plain_numbers(np.asarray(now)).reshape(-1)
-    same = np.array_equal(wide[:-1], plain_numbers(before).reshape(-1), equal_nan=True)
-    return float(wide[-1]) if same else None
 
 
 def _grouped(numbers: Array, size: int) -> Array:

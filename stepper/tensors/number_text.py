@@ -7,6 +7,7 @@
 | `decimal_text` | a column of a figure: the same decimals in each row |
 | `exact_text` | numbers that are read back |
 | `array_text`, `numbers_text`, `nested_text` | tensors, in one line |
+| `in_columns` | tables of texts |
 
 NaN and the infinities are `NaN`, `Inf`, `-Inf` everywhere, with `+Inf` where numbers stand in cells.
 """
@@ -14,6 +15,8 @@ NaN and the infinities are `NaN`, `Inf`, `-Inf` everywhere, with `+Inf` where nu
 from __future__ import annotations
 
 import math
+import sys
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -138,3 +141,11 @@ def _nested(item: Any) -> str:
     if isinstance(item, list):
         return f"[{' '.join(map(_nested, item))}]"
     return repr(item) if isinstance(item, str) else number_text(item)
+
+
+def in_columns(rows: Iterable[Sequence[str]], right: int = sys.maxsize) -> list[str]:
+    """Return a line for each row, every column as wide as its widest; those from `right` on stand at the right."""
+    rows = list(rows)
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ((f"{text:{'>' if at >= right else '<'}{widths[at]}}" for at, text in enumerate(row)) for row in rows)
+    return ["  ".join(line).rstrip() for line in lines]

@@ -185,13 +185,6 @@ def plane_of(shape: Shape) -> Plane:
     return Plane(shape, rows, columns, (0,) * rank, (_WHOLE,) * rank)
 
 
-def row_shape(shape: Shape) -> Shape:
-    """Return a shape without the axes of one index at its end, so that a column of numbers is read as a row."""
-    while len(shape) > 1 and shape[-1] == 1:
-        shape = shape[:-1]
-    return shape
-
-
 def readable(part: Array) -> Array:
     """Return the elements in a type whose items are plain numbers, booleans or texts. For parts, not the whole.
 

@@ -18,7 +18,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 from stepper import element_types
-from stepper.element_types import ELEMENT_TYPES, F32, I32, Array, Shape, is_of_numpy
+from stepper.element_types import ELEMENT_TYPES, F32, I32, Array, DType, Shape, is_of_numpy
 from stepper.plain_values import storable
 from stepper.records import Record
 
@@ -196,12 +196,6 @@ def number_of(value: Any, statistic: str = "rms") -> float | None:
         return quiet_number_of(value, statistic)
 
 
-def statistic_name(statistic: str, type: str) -> str:
-    """Return the name of what `number_of` computes of several elements of an element type ("f32", "boolean", ...)."""
-    kind = "b" if type == "boolean" else "i" if type[:1] in ("i", "u") else "f"
-    return _FITTING[kind] if statistic == FITTING else statistic
-
-
 def quiet_number_of(value: Any, statistic: str) -> float | None:
     """Return the same where numpy was told already to keep quiet, which takes longer than many a number."""
     array = np.asarray(value)
@@ -276,7 +270,7 @@ def chunks(array: Array, most: int = CHUNK) -> Iterator[Array]:
 
 
 @lru_cache(maxsize=64)
-def _smallest_normal(dtype: np.dtype[Any]) -> float:
+def _smallest_normal(dtype: DType) -> float:
     """Return the smallest normal number of a type of floats; 0 for other types."""
     if not element_types.is_floating(dtype):
         return float(np.finfo(np.float32).smallest_normal) if dtype.names == ("nf4",) else 0.0
@@ -312,7 +306,11 @@ class _StatisticsSums:
         if not math.isfinite(squares):
             is_finite = np.isfinite(chunk)
             if not is_finite.all():
-                self._count_others(chunk)
+                infinite = np.isinf(chunk)
+                self.nan += int(np.count_nonzero(np.isnan(chunk)))
+                negative = int(np.count_nonzero(infinite & (chunk < 0)))
+                self.negative += negative
+                self.infinite += int(np.count_nonzero(infinite)) - negative
                 places = np.flatnonzero(is_finite)
                 chunk = chunk[places]
                 size = chunk.size
@@ -324,13 +322,6 @@ class _StatisticsSums:
         low, high = int(chunk.argmin()), int(chunk.argmax())
         self._extend(chunk.item(low), chunk.item(high), *(begin + _place(places, at) for at in (low, high)))
         self._add_moments(chunk * self.scale if self.scale != 1 else chunk)
-
-    def _count_others(self, chunk: Array) -> None:
-        infinite = np.isinf(chunk)
-        self.nan += int(np.count_nonzero(np.isnan(chunk)))
-        negative = int(np.count_nonzero(infinite & (chunk < 0)))
-        self.negative += negative
-        self.infinite += int(np.count_nonzero(infinite)) - negative
 
     def _extend(self, low: float, high: float, argmin: int, argmax: int) -> None:
         if low < self.low:

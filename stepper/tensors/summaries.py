@@ -9,7 +9,7 @@ from typing import Any, Final, NoReturn
 import numpy as np
 
 from stepper import element_types
-from stepper.element_types import Shape
+from stepper.element_types import DType, Shape
 from stepper.ops.operands import form_text
 from stepper.records import Record
 
@@ -32,7 +32,7 @@ class Unknown(Exception):
 class Summary(Record, eq=False):
     """The recorded statistics of a tensor by name (`statistics.RECORDED`), None where there are none, as of texts."""
 
-    dtype: np.dtype[Any]
+    dtype: DType
     shape: Shape
     numbers: Mapping[str, int | float | None]
 
@@ -65,21 +65,19 @@ class Summary(Record, eq=False):
         if number is None or self.dtype.kind in "TSU":
             raise Unknown("it has no elements" if not self.size else NOT_RECORDED)
         if name in ("mean", "std"):
-            return np.float32(number) if self._is_narrow() else np.float64(number)
+            return (
+                np.float32(number)
+                if element_types.is_floating(self.dtype) and self.dtype.itemsize <= 4
+                else np.float64(number)
+            )
         return np.array(number)[()] if self.dtype.names else np.array(number).astype(self.dtype)[()]
-
-    def _is_narrow(self) -> bool:
-        return element_types.is_floating(self.dtype) and self.dtype.itemsize <= 4
 
     def together(self, outer: str, inner: str) -> Any:
         """Return the result of one of PAIRS. Raises Unknown."""
         if inner == "abs":
             return max(abs(self.reduced("min")), abs(self.reduced("max")))
-        count = self._count(inner)
-        return count > 0 if outer == "any" else count == self.size
-
-    def _count(self, name: str) -> int | float:
         nan, inf = self.numbers["nan"], self.numbers["inf"]
         if nan is None or inf is None:
             raise Unknown(NOT_RECORDED)
-        return {"isnan": nan, "isinf": inf, "isfinite": self.size - nan - inf}[name]
+        count = {"isnan": nan, "isinf": inf, "isfinite": self.size - nan - inf}[inner]
+        return count > 0 if outer == "any" else count == self.size

@@ -173,13 +173,6 @@ def _bands(columns: Array) -> list[range]:
     return [*bands, range(begin, len(columns) - 1)]
 
 
-def largest_of(part: Array) -> float:
-    """Return the element that stands for several: NaN before the largest magnitude, with its sign."""
-    if np.isnan(part).any():
-        return math.nan
-    return float(part[int(np.argmax(np.abs(part)))])
-
-
 def standing_out(array: Array) -> Indices:
     """Return the index of the first NaN, else of the first Inf, else of the largest magnitude; of many elements among
     the first. Of what has no numbers the first element."""

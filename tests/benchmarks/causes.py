@@ -20,7 +20,7 @@ import numpy as np
 
 import stepper
 from stepper.debug.debugger import Debugger
-from stepper.debug.story.facts import Provenance
+from stepper.debug.story.story_facts import Provenance
 from stepper.errors import StepperError
 from stepper.ir.model import Model
 

@@ -23,7 +23,7 @@ import numpy as np
 
 import stepper
 from stepper.compare.comparison import RunComparison, compare_models, compare_with
-from stepper.compare.references.opening import open_reference
+from stepper.compare.references.reference_opening import open_reference
 from stepper.element_types import Array
 from stepper.engine.compiler import compile_model
 from stepper.engine.machine import Machine

@@ -13,17 +13,17 @@ from typing import Any, Final
 
 os.environ["TEXTUAL_ANIMATIONS"] = "none"
 
-import tui
+import stepper_tui
 
-os.environ["TEXTUAL_FPS"] = tui.FRAMES  # of tui, before Textual is there
+os.environ["TEXTUAL_FPS"] = stepper_tui.FRAMES  # of tui, before Textual is there
 
+from stepper_tui.app import StepperApp
+from stepper_tui.state import State
 from textual import events
 
 from stepper.debug.debugger import Debugger
 from tests.benchmarks import timing
 from tests.benchmarks.pseudo_terminal import PATIENCE, SIZE
-from tui.app import StepperApp
-from tui.state import State
 
 PAUSE: Final = 0.06
 """Seconds between two keys, as between those of a quick typist."""
@@ -62,12 +62,11 @@ class Keys:
     within: bool = False
 
 
-MAIN: Final = Keys("", (), "operations", (("n", "N"), ("]", "["), ("J", "K")))
-GRAPH: Final = Keys("graph ", (), "graph", (("↓", "↑"),))
-OVERVIEW: Final = Keys("overview ", ("view overview",), "overview", (("→", "←"), ("↓", "↑")), within=True)
-SHEET: Final = Keys("sheet ", ("view main", "rows all"), "sheet", (("→", "←"), ("↓", "↑")), within=True)
-BESIDE_A: Final = Keys("A | now ", ("view main", "mark A"), "operations", (("n", "N"), ("]", "[")))
-PLACES: Final = (MAIN, GRAPH, OVERVIEW, SHEET, BESIDE_A)
+SHEET: Final = Keys("", (), "sheet", (("→", "←"), ("↓", "↑")), within=True)
+STEPS: Final = Keys("step ", ("rows all",), "sheet", (("n", "N"),))
+BESIDE_A: Final = Keys("A | now ", ("mark A",), "sheet", (("n", "N"),))
+GRAPH: Final = Keys("graph ", ("view graph",), "graph", (("↓", "↑"),), within=True)
+PLACES: Final = (SHEET, STEPS, BESIDE_A, GRAPH)
 
 
 class Watched:
@@ -112,11 +111,11 @@ class Watched:
         await asyncio.sleep(0.1)
 
 
-def watch(debugger: Debugger, script: Callable[[Watched], Awaitable[None]]) -> None:
-    """Run a script on an application that has come to rest."""
+def watch(debugger: Debugger, script: Callable[[Watched], Awaitable[None]], *, runs: bool | None = None) -> None:
+    """Run a script on an application that has come to rest; `runs`: the run of the whole model is made behind it."""
 
     async def run() -> None:
-        app = StepperApp(debugger, "subject")
+        app = StepperApp(debugger, "subject", runs=runs)
         async with app.run_test(size=SIZE):
             watched = Watched(app)
             await asyncio.wait_for(watched.rest(), 3 * PATIENCE)

@@ -14,7 +14,7 @@ import numpy as np
 
 import stepper
 from stepper.debug.debugger import Debugger
-from stepper.debug.overview.facts import Overview, RunState
+from stepper.debug.overview.overview_facts import Overview, RunState
 from stepper.element_types import Array
 from stepper.engine.frames import LoopEndObserver
 from stepper.ir.model import Model

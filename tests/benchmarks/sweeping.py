@@ -19,8 +19,8 @@ import numpy as np
 import stepper
 from stepper.files.output import ProtectedFiles
 from stepper.ir.reader import read
-from stepper.sweep.inputs import InputReader, SweepInput, SweepJob, files_inputs, identity, keyed, stamp
-from stepper.sweep.results import SweepAbout, SweepWriter, read_rows
+from stepper.sweep.sweep_inputs import InputReader, SweepInput, SweepJob, files_inputs, identity, keyed, stamp
+from stepper.sweep.sweep_results import SweepAbout, SweepWriter, read_rows
 from stepper.sweep.sweeping import LocalWorkers, Sweep, sweep_chunk
 from tests.benchmarks import timing
 

@@ -1,10 +1,10 @@
 """How fast the terminal application is: `python -m tests.benchmarks.terminal [--json]`.
 
-The first paint of a sample in a real pseudo-terminal, and its overview, beside a bare start of numpy and the least
+The first paint of a sample in a real pseudo-terminal, and its whole sheet, beside a bare start of numpy and the least
 application there is.
 From a key to the painted frame that shows what it did: for a sample, bodies of 1,000 and 5,000 operations, a loop of a
 million iterations and one with a tensor of 1 GB in its scope. From Esc to the pause that is painted, and what the
-screen costs a run that it watches, and one behind the overview. Each figure stands beside its limit; on a machine that
+screen costs a run that it watches, and one behind the sheet. Each figure stands beside its limit; on a machine that
 others use, too, the limit is held against the "own" times.
 """
 
@@ -18,13 +18,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
+from stepper_tui.app import StepperApp
+
 from stepper.debug.debugger import Debugger
-from stepper.debug.overview.facts import RunState
+from stepper.debug.overview.overview_facts import RunState
 from tests.benchmarks import terminal_models, timing
 from tests.benchmarks.key_latency import PATIENCE, PAUSE, SIZE, Press, Watched, key_to_paint, middle, nearly_all, watch
 from tests.benchmarks.pseudo_terminal import shown
 from tests.tui.wide_models import wide_loop
-from tui.app import StepperApp
 
 FIRST_PAINT: Final = 0.1
 """Seconds beyond the least application."""
@@ -85,7 +86,7 @@ def first_paint(rounds: int) -> list[Figure]:
     application = ["-m", "stepper", str(folder / "model.xml"), "--inputs", str(folder / "inputs.npz")]
     bare = "import numpy; print('there'); input()"
     numpy, least, paint = "python -c 'import numpy'", "one word, numpy and lxml", "first paint of date_normaliser"
-    complete = "its overview, complete"
+    complete = "its sheet, complete"
     paints: dict[str, list[Press]] = {numpy: [], least: [], paint: [], complete: []}
     with tempfile.TemporaryDirectory() as compiled:
         for warm in range(rounds + 1):
@@ -121,7 +122,7 @@ def escape_to_pause(debugger: Debugger, presses: int) -> list[Press]:
             times.append(await watched.press("escape", lambda _, now: now.running is None))
             await asyncio.sleep(PAUSE)
 
-    watch(debugger, script)
+    watch(debugger, script, runs=False)
     return times
 
 
@@ -136,17 +137,17 @@ def watched_run(make: Callable[[], Debugger]) -> dict[str, float]:
         begin = time.perf_counter()
         watched.app.perform("continue")
         await asyncio.sleep(0.1)
-        press = await watched.press("J", lambda before, now: now.selected != before.selected)
+        press = await watched.press("↓", lambda _before, _now: True)
         seconds["a key while it runs"] = press.clock
-        while watched.app.driver.is_busy:
+        while watched.app.driver.is_moving:  # the sheet reads what has run behind that
             await asyncio.sleep(0.05)  # each look takes time from the run
         seconds["with the screen"] = time.perf_counter() - begin
 
-    watch(make(), script)
+    watch(make(), script, runs=False)
     return seconds
 
 
-def run_behind_overview(make: Callable[[], Debugger]) -> dict[str, float]:
+def run_behind_sheet(make: Callable[[], Debugger]) -> dict[str, float]:
     """Seconds that a run to its end takes by itself, and behind the overview of an application that has just been
     opened; and those until that application shows its end."""
     alone = make()
@@ -163,7 +164,7 @@ def run_behind_overview(make: Callable[[], Debugger]) -> dict[str, float]:
                 await asyncio.sleep(0.05)  # each look takes time from the run
                 known = app.state.overview
             assert known.state is RunState.FINISHED, "the machine is too slow for a run that is bounded in time"
-            seconds["behind the overview"] = known.seconds
+            seconds["behind the sheet"] = known.seconds
             seconds["from the start of the application"] = time.perf_counter() - begin
             app.driver.close()
 
@@ -223,8 +224,8 @@ def reports(_folder: Path, *, quick: bool) -> timing.Reports:
     found: timing.Reports = [{"title": title, "figures": [asdict(one) for one in figures]} for title, figures in titled]
     run = best_of(rounds, lambda: watched_run(lambda: terminal_models.long_loop(iterations, at=5)))
     found.append(timing.report(f"{iterations:,} iterations with and without the screen", run, "without a screen"))
-    behind = best_of(rounds, lambda: run_behind_overview(lambda: terminal_models.long_loop(iterations, at=0)))
-    found.append(timing.report(f"{iterations:,} iterations behind the overview", behind, "without a screen"))
+    behind = best_of(rounds, lambda: run_behind_sheet(lambda: terminal_models.long_loop(iterations, at=0)))
+    found.append(timing.report(f"{iterations:,} iterations behind the sheet", behind, "without a screen"))
     return found
 
 

@@ -134,7 +134,7 @@ def test_the_screen_of_a_sample_is_painted_in_a_terminal_that_is_itself_again_af
 ) -> None:
     folder = terminal_models.SAMPLE
     arguments = ["-m", "stepper", str(folder / "model.xml"), "--inputs", str(folder / "inputs.npz")]
-    shown = pseudo_terminal.shown(arguments, b"operations", end)
+    shown = pseudo_terminal.shown(arguments, b"carried", end)
     assert shown.code == code
     for on, off in ((b"\x1b[?1049h", b"\x1b[?1049l"), (b"\x1b[?25l", b"\x1b[?25h"), (b"\x1b[?1000h", b"\x1b[?1000l")):
         assert shown.output.rfind(off) > shown.output.rfind(on) >= 0
@@ -149,7 +149,7 @@ def test_every_key_is_painted_and_esc_pauses_a_run() -> None:
 
 def test_a_watched_run_comes_to_its_end(tmp_path: Path) -> None:
     assert len(terminal.watched_run(lambda: terminal_models.long_loop(300_000, at=5))) == 3
-    assert len(terminal.run_behind_overview(lambda: terminal_models.long_loop(10_000, at=0))) == 3
+    assert len(terminal.run_behind_sheet(lambda: terminal_models.long_loop(10_000, at=0))) == 3
 
 
 def test_a_report_gives_ratios_to_its_base() -> None:

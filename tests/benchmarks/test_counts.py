@@ -11,25 +11,24 @@ from types import FrameType
 from typing import Any, Final
 
 import pytest
+from stepper_tui.app import StepperApp
+from stepper_tui.paint.pane import Pane
+from stepper_tui.state import StateChanged
 from textual.geometry import Region
 from textual.widget import Widget
 
 from tests.benchmarks import key_latency, terminal_models
 from tests.benchmarks.terminal_models import SAMPLE
 from tests.tui.wide_models import wide_loop
-from tui.app import StepperApp
-from tui.messages import StateChanged
-from tui.paint.pane import Pane
-from tui.pictures.drawing import RowPicture
 
 _LOADED: Final = """
 import os, sys
 from textual.app import App
-from tui.app import StepperApp
+from stepper_tui.app import StepperApp
 shown = StepperApp._display
 def display(self, screen, renderable):
     shown(self, screen, renderable)
-    names = [name for name in sys.modules if name.partition(".")[0] in ("stepper", "tui")]
+    names = [name for name in sys.modules if name.partition(".")[0] in ("stepper", "stepper_tui")]
     print("loaded", *names, file=sys.__stdout__, flush=True)
     os._exit(0)
 StepperApp._display = display
@@ -42,36 +41,22 @@ main()
 _LATER: Final = (
     "stepper.commands",
     "stepper.compare",
-    "stepper.debug.branches.branches",
-    "stepper.debug.breakpoints",
-    "stepper.debug.causes.locations",
-    "stepper.debug.debugger",
-    "stepper.debug.iterations",
     "stepper.debug.overview.runs",
-    "stepper.debug.stop",
-    "stepper.debug.story.facts",
-    "stepper.engine.compiler",
-    "stepper.engine.machine",
     "stepper.export",
-    "stepper.html_tables",
     "stepper.integrations.dap.joining",
-    "stepper.ops.elementwise",
-    "stepper.query.address_resolution",
     "stepper.recording",
-    "tui.actions.main",
-    "tui.screens.graph",
-    "tui.screens.inputs",
-    "tui.screens.main.screen",
-    "tui.screens.sheet",
-    "tui.screens.value.screen",
-    "tui.worker.snapshot",
+    "stepper_tui.actions.main",
+    "stepper_tui.screens.graph",
+    "stepper_tui.screens.inputs",
+    "stepper_tui.screens.value.screen",
+    "stepper_tui.worker.snapshot",
 )
 """Modules that are loaded while the first picture is there already."""
-_MOST: Final = 169
+_MOST: Final = 192
 """With the packages themselves."""
 
 
-def test_the_first_picture_needs_no_debugger_no_kernels_and_no_other_screen(tmp_path: Path) -> None:
+def test_the_first_picture_needs_no_command_and_no_other_screen(tmp_path: Path) -> None:
     arguments = [str(SAMPLE / "model.xml"), "--inputs", str(SAMPLE / "inputs.npz"), "--no-keep"]
     environment = os.environ | {"XDG_STATE_HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}
     found = subprocess.run(
@@ -99,46 +84,22 @@ def test_an_iteration_on_or_back_builds_the_lines_of_each_pane_once(monkeypatch:
         changed(pane)
 
     async def script(watched: key_latency.Watched) -> None:
-        await watched.focus(key_latency.MAIN)
-        for key in ("]", "[", "]", "["):
+        await watched.focus(key_latency.STEPS)
+        for key in ("n", "N", "n", "N"):
             await watched.press(key, lambda before, now: now is not before)
             await watched.rest()
             monkeypatch.setattr(Pane, "changed", count)  # the first ones may ask for values, and focus late
         monkeypatch.undo()
 
     key_latency.watch(terminal_models.sample(), script)
-    often = {name: times for (name, _), times in built.items() if times > 1 + (name == "AnswerLine")}
-    assert len(built) > 20 and not often, often  # the answer is put where it stood
+    # The answer is put where it stood. The sheet is built before its numbers come, and when they are there; the
+    # inspector once more with the closer look at the cell.
+    most = {"AnswerLine": 2, "TopBar": 2, "Headline": 2, "SheetPane": 2, "Inspector": 3}
+    often = {name: times for (name, _), times in built.items() if times > most.get(name, 1)}
+    assert len(built) > 20 and not often, often
 
 
-def test_an_iteration_that_was_shown_before_is_shown_without_drawing_a_value_anew(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    drawn: list[str] = []
-    lines = RowPicture.lines
-
-    def count(picture: RowPicture, *rest: Any) -> Any:
-        drawn.append(picture.way)
-        return lines(picture, *rest)
-
-    async def script(watched: key_latency.Watched) -> None:
-        await watched.focus(key_latency.MAIN)
-        monkeypatch.setattr(RowPicture, "lines", count)
-        for keys, is_first in (("][][", True), ("][][", False)):
-            drawn.clear()
-            for key in keys:
-                await watched.press(key, lambda before, now: now is not before)
-                await watched.rest()
-            assert bool(drawn) is is_first
-        await watched.press("]", lambda before, now: now is not before)
-        await watched.press("]", lambda before, now: now is not before)
-        await watched.rest()
-        assert drawn  # there are more values than in any moment before
-
-    key_latency.watch(terminal_models.middle_of(wide_loop(40, 20)), script)
-
-
-@pytest.mark.parametrize("where", [key_latency.MAIN, key_latency.BESIDE_A], ids=["main", "beside-a"])
+@pytest.mark.parametrize("where", [key_latency.STEPS, key_latency.BESIDE_A], ids=["main", "beside-a"])
 def test_showing_another_iteration_calls_nothing_for_each_operation_of_the_body(where: key_latency.Keys) -> None:
     few, many = (_calls_of_a_key(operations, where) for operations in (300, 1_200))
     assert few["DebugScreen.show"] == many["DebugScreen.show"] > 0
@@ -165,12 +126,12 @@ def _calls_of_a_key(operations: int, where: key_latency.Keys) -> Counter[str]:
 
     async def script(watched: key_latency.Watched) -> None:
         await watched.focus(where)
-        for key in "][][":
+        for key in "nNnN":
             await watched.press(key, lambda before, now: now is not before)
             await watched.rest()
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(StepperApp, "on_state_changed", counted)
-            for key in "][":
+            for key in "nN":
                 await watched.press(key, lambda before, now: now is not before)
                 await watched.rest()
 
@@ -187,12 +148,12 @@ def test_a_key_paints_no_pane_that_is_not_on_the_screen(monkeypatch: pytest.Monk
         return refresh(widget, *regions, **options)
 
     async def script(watched: key_latency.Watched) -> None:
-        await watched.focus(key_latency.MAIN)
+        await watched.focus(key_latency.STEPS)
         hidden = [pane for pane in watched.app.screen.query(Pane) if not pane.display]
-        assert len(hidden) > 5
+        assert len(hidden) > 2
         with monkeypatch.context() as patched:
             patched.setattr(Widget, "refresh", noted)
-            for key in "][":
+            for key in "nN":
                 await watched.press(key, lambda before, now: now is not before)
                 await watched.rest()
         assert painted and all(is_seen for _, is_seen in painted), painted
@@ -202,31 +163,31 @@ def test_a_key_paints_no_pane_that_is_not_on_the_screen(monkeypatch: pytest.Monk
 
 _ENTERED: Final = """
 import asyncio, sys, threading
-import tui.app
+import stepper_tui.app
 from tests.benchmarks.terminal_models import long_loop
-settled, settle = threading.Event(), tui.app._settle
+settled, settle = threading.Event(), stepper_tui.app._settle
 def told():
     settle()
     settled.set()
-tui.app._settle = told
+stepper_tui.app._settle = told
 def ours():
-    return {name for name in sys.modules if name.partition(".")[0] in ("stepper", "tui")}
+    return {name for name in sys.modules if name.partition(".")[0] in ("stepper", "stepper_tui")}
 async def run():
-    app = tui.app.StepperApp(long_loop(10_000_000, at=0), "subject", runs=True)
+    app = stepper_tui.app.StepperApp(long_loop(10_000_000, at=0), "subject", runs=True)
     async with app.run_test(size=(160, 48)) as pilot:
         while not settled.is_set():
             await asyncio.sleep(0.02)
         before = ours()
-        await pilot.press("enter")
-        while app.front.view_name == "overview":
+        await pilot.press("n")
+        while app.state.view is None or not app.state.view.tick:
             await asyncio.sleep(0.02)
         await pilot.pause()
-        print("loaded", app.front.view_name or "main", *sorted(ours() - before), flush=True)
+        print("loaded", app.front.view_name, *sorted(ours() - before), flush=True)
         app.driver.close()
 asyncio.run(asyncio.wait_for(run(), 60))
 """
 
 
-def test_the_first_dive_from_the_overview_loads_nothing_beside_a_run_that_goes_on() -> None:
+def test_the_first_step_from_the_sheet_loads_nothing_beside_a_run_that_goes_on() -> None:
     found = subprocess.run([sys.executable, "-c", _ENTERED], capture_output=True, text=True, timeout=90, check=False)
-    assert found.stdout.split() == ["loaded", "main"], found.stdout + found.stderr
+    assert found.stdout.split() == ["loaded", "sheet"], found.stdout + found.stderr

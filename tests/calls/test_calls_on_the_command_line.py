@@ -7,11 +7,11 @@ import shutil
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from stepper.recording import open_recording
 from tests.calls.samples import FOLDER, KV_CACHE, VAD_STATEFUL
 from tests.cli.conftest import Call, call  # noqa: F401
+from tests.tables import each_row
 
 CALLS = ("--calls", FOLDER / "vad_calls.npz")
 STATEFUL = (FOLDER / "vad_stateful.xml", *CALLS, "--input", "sr=16000")
@@ -106,7 +106,7 @@ def test_two_models_are_compared_call_by_call_though_one_has_its_state_inside(ca
     assert unknown.code == 2 and "none of the models has an output 'stateM'" in unknown.err
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "message"),
     [
         (("--calls", "0"), "from 1 to"),
@@ -129,7 +129,7 @@ def test_what_is_no_call_is_said_in_one_line(call: Call, words: tuple[object, ..
     assert told.code in (2, 3) and message in told.err and told.err.count("\n") == 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("carried", "said"),
     [
         (["stateM", "state"], "the model has no output 'stateM'; near is stateN"),
@@ -179,7 +179,7 @@ def test_a_reference_beside_the_debugger_is_called_as_often(call: Call, tmp_path
     assert "0 of 8 operations that have run differ" in told.out
 
 
-@pytest.mark.parametrize("name", ["a=b", "x=1 [2]*", "12", "input=zeros"])
+@each_row("name", ["a=b", "x=1 [2]*", "12", "input=zeros"])
 def test_calls_are_read_of_a_folder_of_any_name(call: Call, name: str, tmp_path: Path) -> None:  # noqa: F811
     folder = tmp_path / name / "calls"
     folder.mkdir(parents=True)

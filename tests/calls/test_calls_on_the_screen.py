@@ -1,4 +1,4 @@
-"""The application on many calls: the outermost card is that of the calls, and iterations of it are called so."""
+"""The application on many calls: the outermost loop is that of the calls, and its iterations are called so."""
 
 from __future__ import annotations
 
@@ -18,17 +18,13 @@ def debugger_of(sample: SampleCalls) -> Debugger:
 @pytest.mark.parametrize(
     ("sample", "count", "size"), [(VAD_STATEFUL, 60, (80, 24)), (KV_CACHE, 10, (120, 40))], ids=["vad", "cache"]
 )
-def test_the_overview_has_a_card_of_calls(sample: SampleCalls, count: int, size: tuple[int, int]) -> None:
+def test_calls_are_told_as_calls(sample: SampleCalls, count: int, size: tuple[int, int]) -> None:
     async def script(driven: Driven) -> None:
-        await driven.press("0")
-        await driven.ran()
-        text = driven.text("overview")
-        assert f"{count} calls of {count}" in text and "over calls of the model" in text
-        assert "Space closes" not in text, "it is no sequence that was opened"
-        await driven.press("end", "right_square_bracket")
-        assert f"there is no call {count}: calls ran {count} calls" in driven.text("answer")
-        await driven.press("enter")
-        await driven.settle()
-        assert driven.state.iteration == count - 1
+        shown = await driven.do("t")
+        assert f"{count} calls of {count}" in shown, shown
+        await driven.do("escape", "end")
+        assert driven.at[1] == count - 1
+        await driven.do(":goto @3", "right")
+        assert driven.state.iteration == 3 and driven.at[1] == 4
 
-    drive(debugger_of(sample), script, size=size)
+    drive(debugger_of(sample), script, size=size, runs=True)

@@ -16,10 +16,11 @@ from stepper.ir.calls import with_calls
 from stepper.ir.model import CallParts, Calls, CarriedOutput
 from tests.calls.samples import ALL, GRU_STATEFUL, KV_CACHE, VAD, VAD_STATEFUL, SampleCalls
 from tests.models import Graph, carried, last
+from tests.tables import each_row
 
 
-@pytest.mark.parametrize("rules", ["spec", "openvino"])
-@pytest.mark.parametrize("sample", ALL, ids=lambda one: one.name)
+@each_row("rules", ["spec", "openvino"])
+@each_row("sample", ALL, ids=lambda one: one.name)
 def test_calls_give_what_openvino_computed_in_them(sample: SampleCalls, rules: str) -> None:
     model, inputs = sample.over_calls()
     outputs = stepper.run(model, inputs, rules=rules)
@@ -30,7 +31,7 @@ def test_calls_give_what_openvino_computed_in_them(sample: SampleCalls, rules: s
     assert outputs.loops[-1].path == "model > Loop 'calls'" and outputs.loops[-1].iterations == len(expected)
 
 
-@pytest.mark.parametrize("sample", [VAD, VAD_STATEFUL, KV_CACHE, GRU_STATEFUL], ids=lambda one: one.name)
+@each_row("sample", [VAD, VAD_STATEFUL, KV_CACHE, GRU_STATEFUL], ids=lambda one: one.name)
 def test_every_value_of_every_call_is_that_of_the_call_alone(sample: SampleCalls) -> None:
     model, inputs = sample.over_calls()
     debugger = stepper.Debugger(model, inputs)
@@ -135,7 +136,7 @@ def test_it_is_the_same_in_another_process_and_cannot_be_wrapped_twice() -> None
         with_calls(model, Calls(2))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("calls", "carry", "message"),
     [
         ({"input": np.zeros((3, 2, 16), np.float32)}, {}, r"a call takes \[1,16\], so \[calls,1,16\] is expected"),
@@ -163,7 +164,7 @@ def test_an_open_dimension_says_that_it_needs_a_length() -> None:
     assert stepper.run(model, inputs).loops[-1].iterations == 3
 
 
-@pytest.mark.parametrize(
+@each_row(
     "plan",
     [
         Calls(0),

@@ -10,8 +10,9 @@ import pytest
 from stepper.cases.case import CallTrigger, CaseFacts, cases_in, read_case, trigger_text
 from stepper.cli import main
 from stepper.errors import InputError, ModelError, UsageError
-from stepper.files.kinds import is_case
+from stepper.files.file_kinds import is_case
 from stepper.ir.reader import read
+from tests.tables import each_row
 
 
 def folder_with(folder: Path, **files: str) -> Path:
@@ -28,7 +29,7 @@ def test_a_folder_with_a_model_is_a_case_and_has_what_is_there(tmp_path: Path) -
     assert (case.outputs, case.facts) == (None, None)
 
 
-@pytest.mark.parametrize("word", ["", "nowhere", "model.xml", "a\0b", "x" * 5000])
+@each_row("word", ["", "nowhere", "model.xml", "a\0b", "x" * 5000])
 def test_other_words_name_no_case(word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder_with(tmp_path / "one", model_xml=""))
     (tmp_path / "one" / "model.xml").rename(tmp_path / "one" / "other.xml")
@@ -37,7 +38,7 @@ def test_other_words_name_no_case(word: str, tmp_path: Path, monkeypatch: pytest
         read_case(tmp_path / "one")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "", "{", "[]", "{}", '{"trigger": {"kind": 1}, "call": 1, "request_call": 1}', "[" * 100_000,
@@ -52,7 +53,7 @@ def test_damaged_facts_are_one_sentence_with_the_file(text: str, tmp_path: Path)
     assert str(caught.value).startswith(f"{folder / 'case.json'}: ") and len(str(caught.value)) < 400
 
 
-@pytest.mark.parametrize("name", ["model.xml", "model.bin", "inputs.npz", "calls", "calls/1.npz", "case.json"])
+@each_row("name", ["model.xml", "model.bin", "inputs.npz", "calls", "calls/1.npz", "case.json"])
 def test_a_link_out_of_a_case_is_refused(name: str, tmp_path: Path) -> None:
     folder, secret = folder_with(tmp_path / "one", model_xml=""), folder_with(tmp_path / "secret", file="")
     (folder / name).parent.mkdir(exist_ok=True)
@@ -72,7 +73,7 @@ def test_a_link_within_a_case_and_one_to_a_case_are_followed(tmp_path: Path) -> 
     assert read_case(tmp_path / "two").model == tmp_path / "two" / "model.xml"
 
 
-@pytest.mark.parametrize("name", ["inputs.npz", "states.npz", "calls_outputs.npz"])
+@each_row("name", ["inputs.npz", "states.npz", "calls_outputs.npz"])
 def test_what_is_no_file_is_said_to_be_none(name: str, tmp_path: Path) -> None:
     folder = folder_with(tmp_path / "one", model_xml="")
     (folder / name).mkdir()
@@ -126,7 +127,7 @@ def test_the_cases_of_a_folder_are_in_order_and_hidden_ones_are_left_out(tmp_pat
         cases_in(tmp_path / "nowhere")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("trigger", "text"),
     [
         (CallTrigger("nan", 1, "y", 2, 1200, (0, 3)), "NaN in 2 of 1,200 elements of output 1 'y', first at [0,3]"),
@@ -144,7 +145,7 @@ def test_a_trigger_is_a_sentence(trigger: CallTrigger, text: str) -> None:
     assert trigger_text(trigger) == text
 
 
-@pytest.mark.parametrize(("hint", "precision"), [("bf16", "bf16"), ("f16", "f16"), ("f32", None), ("", None)])
+@each_row(("hint", "precision"), [("bf16", "bf16"), ("f16", "f16"), ("f32", None), ("", None)])
 def test_a_device_that_computes_in_fewer_bits_is_known(hint: str, precision: str | None) -> None:
     facts = CaseFacts(CallTrigger("any"), 1, 1, properties={"INFERENCE_PRECISION_HINT": hint})
     assert facts.precision == precision

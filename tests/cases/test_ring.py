@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from stepper.cases.capture import CallRing, HeardCall, carried_names, outputs_of_all
+from stepper.cases.capturing import CallRing, HeardCall, carried_names, outputs_of_all, unchanged_states
 from stepper.cases.hooks import ObservedCall
+from tests.tables import each_row
 
 
 def call(number: int, stream: int = 0, **inputs: object) -> ObservedCall:
@@ -50,3 +53,22 @@ def test_what_is_given_back_each_time_is_carried() -> None:
     assert outputs_of_all(heard, ()) == []
     two = outputs_of_all(heard[:2], carried_names(heard))
     assert [value.tolist() for value in two] == [[7, 5], 20, [0, 1, 2]]
+
+
+@each_row(
+    ("given", "made", "found"),
+    [
+        ([[0.0] * 4] * 3, [[1.0] * 4, [2.0] * 4, [3.0] * 4], (("next", "state"),)),
+        ([[0.0] * 4, [1.0] * 4, [2.0] * 4], [[1.0] * 4, [2.0] * 4, [3.0] * 4], ()),  # it is given back
+        ([[0.0] * 4] * 3, [[1.0] * 4] * 3, ()),  # it never changes
+        ([[0.0] * 4] * 3, [[1.0] * 5, [2.0] * 5, [3.0] * 5], ()),  # of another shape
+        ([[0.0]] * 3, [[1.0], [2.0], [3.0]], ()),  # a setting
+        ([[0.0] * 4] * 2, [[1.0] * 4, [2.0] * 4], ()),  # too few calls
+    ],
+)
+def test_a_state_that_is_never_given_back(given: list[Any], made: list[Any], found: tuple[Any, ...]) -> None:
+    heard = [
+        HeardCall(call(number, x=number, state=state), {"y": np.array(number), "next": np.array(after)})
+        for number, (state, after) in enumerate(zip(given, made, strict=True), 1)
+    ]
+    assert unchanged_states(heard) == found

@@ -10,11 +10,12 @@ import pytest
 
 from stepper.cases.case import CallTrigger, Triggers
 from stepper.errors import UsageError
+from tests.tables import each_row
 
 NAN, INF = np.nan, np.inf
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("when", "values", "found"),
     [
         ("nan", [1, 2], None),
@@ -31,7 +32,7 @@ NAN, INF = np.nan, np.inf
         (("nan", 7), [NAN], CallTrigger("number")),
     ],
 )
-@pytest.mark.parametrize("type", [np.float16, np.float32, np.float64, ml_dtypes.bfloat16])
+@each_row("type", [np.float16, np.float32, np.float64, ml_dtypes.bfloat16])
 def test_a_call_is_kept_where_a_condition_holds(when: Any, values: list[float], found: Any, type: Any) -> None:
     outputs = {"count": np.array([3], np.int64), "y": np.array(values).astype(type)}
     assert Triggers(when).of_outputs(7, {}, outputs) == found
@@ -62,7 +63,7 @@ def test_an_error_is_kept_where_it_is_asked_for() -> None:
     assert Triggers("any").of_error(1, "no") == CallTrigger("any")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("when", "said"),
     [
         ("nann", "a call is kept for nan, inf, error, any or its number, not for 'nann'; near is nan"),

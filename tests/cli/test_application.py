@@ -14,7 +14,7 @@ SAMPLE = Path(__file__).parents[2] / "sample_models" / "rwkv_overflow"
 
 def test_the_command_opens_the_application_on_a_terminal_which_a_key_leaves() -> None:
     words = ["-m", "stepper", str(SAMPLE / "model.xml"), "--inputs", str(SAMPLE / "inputs.npz"), "--no-keep"]
-    assert shown(words, b"operations", b"q").code == 0
+    assert shown(words, b"carried", b"q").code == 0
 
 
 def test_the_application_paints_for_a_browser_where_textual_serve_asks_for_it() -> None:
@@ -26,7 +26,7 @@ def test_the_application_paints_for_a_browser_where_textual_serve_asks_for_it() 
         assert process.stdout is not None
         try:
             painted = b""
-            while b"operations" not in painted:
+            while b"carried" not in painted:
                 chunk = process.stdout.read1()
                 assert chunk, process.stderr.read().decode() if process.stderr is not None else ""
                 painted += chunk

@@ -25,7 +25,9 @@ def test_the_command_names_loop_iteration_layer_and_reason_first(call: Call, tmp
     model = SAMPLES / "rwkv_overflow" / "model.xml"
     words = ("check", model, "--inputs", model.with_name("inputs.npz"), "--with", "none")
     code, out, _err = call(*words)
-    assert code == 1 and "error D202 inf-born: Loop 'time_mixing', iteration 7: Inf is born in Exp 'exp_key'" in out
+    assert (
+        code == 1 and "error D202 inf-born: Loop 'time_mixing', iteration 7: Inf first appears in Exp 'exp_key'" in out
+    )
     assert "D202" in out.splitlines()[0] and "see: goto exp_key@7" in out
     (found,) = checked("check", call(*words, "--json").out)["findings"]
     assert found["iterations"] == [7] and found["layer"]["name"] == "exp_key" and found["loop"]["name"] == "time_mixing"

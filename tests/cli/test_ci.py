@@ -238,8 +238,8 @@ def test_a_server_shows_the_help_of_a_rule(call: Call, tmp_path: Path) -> None:
         assert "**So:** " in markdown and "**Do:** " in markdown and "```xml\n" in markdown, name
         outside = re.sub(r"```xml\n.*?```", "", markdown, flags=re.DOTALL)
         assert not re.search(r"(?<!\\)[<>`|]", outside), name
-    assert known["condition-never-changes"]["helpUri"].endswith("/loop-5.html")
-    assert "helpUri" not in known["not-an-ir"], "no page says it"
+    assert known["ConditionNeverChanges"]["helpUri"].endswith("/loop-5.html")
+    assert "helpUri" not in known["NotAnIr"], "no page says it"
 
 
 # --- hooks and the action ---------------------------------------------------------------------------------------------
@@ -272,8 +272,7 @@ def test_a_hook_gets_the_files_of_a_commit(call: Call, repository: Path) -> None
 
 
 def test_the_step_of_the_action_runs_the_command_and_keeps_its_code(repository: Path) -> None:
-    action = ROOT / ".ci" / "action"
-    text = (action / "action.yml").read_text(encoding="utf-8")
+    text = (ROOT / "action.yml").read_text(encoding="utf-8")
     steps = re.findall(r"^      run: (.*)$", text, re.MULTILINE)
     assert len(steps) == 2 and not [step for step in steps if "${{" in step], "values come as variables alone"
     given = dict(re.findall(r"^        (STEPPER_\w+): \$\{\{ inputs\.(\w+) \}\}$", text, re.MULTILINE))
@@ -292,7 +291,7 @@ def test_the_step_of_the_action_runs_the_command_and_keeps_its_code(repository: 
             (repository.parent / name).write_text("")
         environment = {
             **os.environ, **values,
-            "PATH": f"{tools}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT), "GITHUB_ACTION_PATH": str(action),
+            "PATH": f"{tools}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT), "GITHUB_ACTION_PATH": str(ROOT),
             "GITHUB_OUTPUT": str(repository.parent / "output"),
             "GITHUB_STEP_SUMMARY": str(repository.parent / "summary"),
         }  # fmt: skip

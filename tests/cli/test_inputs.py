@@ -16,6 +16,7 @@ import pytest
 from stepper.engine import array_files
 from tests.cli.conftest import Call, ended, program
 from tests.models import Graph
+from tests.tables import each_row
 
 
 def adding(folder: Path) -> Path:
@@ -39,7 +40,7 @@ def shown(call: Call, path: Path, *words: object) -> str:
     return re.sub(" +", " ", called.out.splitlines()[1].strip())
 
 
-@pytest.mark.parametrize(("a", "b"), [("a", "b"), ("first", "second"), ("0", "1"), ("a", "1")])
+@each_row(("a", "b"), [("a", "b"), ("first", "second"), ("0", "1"), ("a", "1")])
 def test_an_input_is_meant_by_name_tensor_name_or_position(call: Call, tmp_path: Path, a: str, b: str) -> None:
     path = adding(tmp_path)
     assert shown(call, path, "--input", f"{a}=[1,2]", "--input", f"{b}=[10,20]") == "sum f32[2] 11 22"
@@ -77,7 +78,7 @@ def test_inputs_come_from_arrays_and_archives(call: Call, tmp_path: Path) -> Non
     assert shown(call, path, *words) == "sum f32[2] 11 22"
 
 
-@pytest.mark.parametrize("keys", [("a", "b"), ("first", "second"), ("0", "1"), ("second", "0")])
+@each_row("keys", [("a", "b"), ("first", "second"), ("0", "1"), ("second", "0")])
 def test_an_archive_holds_inputs_by_any_of_their_names(call: Call, tmp_path: Path, keys: tuple[str, str]) -> None:
     arrays = dict(zip(keys, (np.array([1, 2], np.float32), np.array([10, 20], np.float32)), strict=True))
     np.savez(tmp_path / "all.npz", **arrays)  # type: ignore[arg-type]
@@ -93,7 +94,7 @@ def test_an_input_goes_before_the_archive_and_a_star_fills_what_is_missing(call:
     assert shown(call, path, *archive, "--input", "*=zeros") == "sum f32[2] 11 22"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("type", "dims", "spec", "line"),
     [
         ("f32", (3,), "zeros", "out f32[3] 0 0 0"),
@@ -118,14 +119,14 @@ def test_every_kind_of_value(
     assert shown(call, single(tmp_path, type, dims), "--input", f"x={spec}") == line
 
 
-@pytest.mark.parametrize("type", ["f32", "f16", "bf16", "i64", "u8", "i4", "u1", "boolean", "f8e4m3"])
+@each_row("type", ["f32", "f16", "bf16", "i64", "u8", "i4", "u1", "boolean", "f8e4m3"])
 def test_random_values_are_the_same_for_the_same_seed(call: Call, tmp_path: Path, type: str) -> None:
     path = single(tmp_path, type, (50,))
     first, again, other = (call("run", path, "--json", "--input", f"x=rand:{seed}") for seed in (1, 1, 2))
     assert first.code == 0 and first == again != other
 
 
-@pytest.mark.parametrize(("shape", "found"), [("3", "3"), ("2,2", None), ("0", "0"), ("[4]", "4")])
+@each_row(("shape", "found"), [("3", "3"), ("2,2", None), ("0", "0"), ("[4]", "4")])
 def test_an_open_shape_is_chosen_by_an_option(call: Call, tmp_path: Path, shape: str, found: str | None) -> None:
     called = call("run", single(tmp_path), "--input", "x=ones", "--shape", f"x={shape}")
     if found is None:
@@ -146,7 +147,7 @@ def test_what_misses_its_inputs_names_the_file_of_them_beside_the_model(call: Ca
     assert call("run", path, "--json", *words).code == 0
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "message"),
     [
         ([], "1 of the model's 1 inputs are missing:\n  x: f32[?]\ngive each with --input 'x=FILE.npy'"),
@@ -180,7 +181,7 @@ def test_what_cannot_be_meant_is_refused_with_code_2(
     assert called.code == 2 and called.err.startswith("stepper: ") and message in called.err
 
 
-@pytest.mark.parametrize("spec", ["[1,2]", "1", "[1.5]", "[true]", "[]"])
+@each_row("spec", ["[1,2]", "1", "[1.5]", "[true]", "[]"])
 def test_a_value_that_does_not_fit_is_refused_with_code_3(call: Call, tmp_path: Path, spec: str) -> None:
     called = call("run", single(tmp_path, "string", (3,)), "--input", f"x={spec}")
     assert called.code == 3 and called.err.startswith("stepper: input 'x' ")
@@ -199,7 +200,7 @@ def header(text: str) -> bytes:
 PICKLED = np.array([{"a": 1}], object)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "content",
     [
         b"",
@@ -245,9 +246,7 @@ def damaged(path: Path, how: str) -> None:
             archive.writestr("x.npy", header("{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000000,)}"))
 
 
-@pytest.mark.parametrize(
-    "how", ["truncated", "without its directory", "wrong bytes", "empty", "an array", "pickled", "huge"]
-)
+@each_row("how", ["truncated", "without its directory", "wrong bytes", "empty", "an array", "pickled", "huge"])
 def test_a_file_that_is_no_archive_is_refused_with_code_3(call: Call, tmp_path: Path, how: str) -> None:
     path = tmp_path / "bad.npz"
     damaged(path, how)
@@ -331,7 +330,7 @@ SOUND = header("{'descr': '<f4', 'fortran_order': False, 'shape': (1,)}") + b"\0
 LONG = header("{'descr': '<f4', 'fortran_order': False, 'shape': (1,)}")[10:]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("members", "message"),
     [
         ([member(SOUND), member(SOUND, "x")], "it has two arrays 'x'"),

@@ -130,7 +130,7 @@ def signalled(folder: Path, module: str, number: int, *words: str) -> tuple[int,
     return found.returncode, found.stderr
 
 
-@pytest.mark.parametrize("module", ["stepper.cli.program", "stepper.cli.commands.run", "numpy"])
+@pytest.mark.parametrize("module", ["stepper.cli.cli_program", "stepper.cli.commands.run", "numpy"])
 def test_ctrl_c_while_the_program_is_loaded_ends_it_without_a_word(tmp_path: Path, module: str) -> None:
     assert signalled(tmp_path, module, signal.SIGINT) == (-signal.SIGINT, "")
 

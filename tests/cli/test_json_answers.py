@@ -14,11 +14,12 @@ import pytest
 
 from docs.json_shapes import ANSWERS, DEBUG_ANSWERS
 from stepper.cli.parser import COMMANDS, parser
-from stepper.commands.session import commands
+from stepper.commands.command_session import commands
 from stepper.schemas import schema, schema_names
 from tests.cli.conftest import Call
 from tests.json_answers import checked, checked_lines, validator
 from tests.models import Graph
+from tests.tables import each_row
 
 pytest.importorskip("jsonschema")
 SAMPLES = Path(__file__).parents[2] / "sample_models"
@@ -41,7 +42,7 @@ def test_the_schemas_and_the_page_are_up_to_date() -> None:
     assert (check.returncode, check.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("name", schema_names())
+@each_row("name", schema_names())
 def test_a_schema_is_one(name: str) -> None:
     from jsonschema import Draft202012Validator
 
@@ -132,7 +133,7 @@ def test_the_table_of_keys_follows_its_schema(call: Call) -> None:
     assert checked("help", call("help", "keys", "--json").out)["keys"]
 
 
-@pytest.mark.parametrize("topic", ["", "addresses", "run", "exit codes"])
+@each_row("topic", ["", "addresses", "run", "exit codes"])
 def test_a_topic_of_help_follows_its_schema(call: Call, topic: str) -> None:
     printed = checked("help", call("help", *topic.split(), "--json").out)
     assert printed["topic"] == topic.replace(" ", "-")
@@ -246,7 +247,7 @@ quit
 """
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "carried", "made"),
     [
         ("while_loop", "peak", "peak_next"),
@@ -299,9 +300,7 @@ def failing(folder: Path) -> Path:
     return net.write(folder)
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in ANSWERS if name not in ("help", "export", "passes", "hunt", "capture")]
-)
+@each_row("name", [name for name in ANSWERS if name not in ("help", "export", "passes", "hunt", "capture")])
 def test_a_file_that_is_not_there_is_an_error_object(call: Call, name: str, tmp_path: Path) -> None:
     more = {"print": ["x"], "find": ["nan"], "why": ["x"], "compare": ["--with", tmp_path / "other.xml"]}
     more |= {"reduce": ["-o", tmp_path / "small"]}
@@ -313,9 +312,7 @@ def test_a_file_that_is_not_there_is_an_error_object(call: Call, name: str, tmp_
     assert error["file"] == (str(tmp_path / "nowhere.xml") if error["kind"] == "model" else None)
 
 
-@pytest.mark.parametrize(
-    "words", [["run", "--brake", "nan"], ["run"], ["inspect"], ["compare"], ["find"], ["debug", "--speed"]]
-)
+@each_row("words", [["run", "--brake", "nan"], ["run"], ["inspect"], ["compare"], ["find"], ["debug", "--speed"]])
 def test_a_wrong_usage_is_an_error_object(call: Call, words: list[str]) -> None:
     code, out, err = call(*words, "--json")
     error = checked("error", out)["error"]
@@ -377,7 +374,7 @@ def test_a_script_that_fails_says_so_once(call: Call, tmp_path: Path) -> None:
     assert lines[1]["error"]["kind"] == "usage" and "line 2" in lines[1]["error"]["message"]
 
 
-@pytest.mark.parametrize("message", ["interrupted at model", ""])
+@each_row("message", ["interrupted at model", ""])
 def test_an_interruption_and_a_lack_of_memory_are_error_objects(
     call: Call, monkeypatch: pytest.MonkeyPatch, message: str
 ) -> None:

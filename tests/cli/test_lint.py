@@ -11,6 +11,7 @@ from stepper.diagnosis.rule import Rule, rules
 from tests.cli.conftest import Call
 from tests.diagnosis.lint.rule_examples import broken, sound, weights
 from tests.json_answers import checked
+from tests.tables import each_row
 
 OF_FILES = [name for name, rule in rules().items() if not rule.scope.is_of_runs]
 
@@ -59,7 +60,7 @@ def test_rules_are_selected_and_ignored_by_name_id_and_beginning(call: Call, tmp
     assert wrong.code == 2 and "near are loop-never-ends" in wrong.err
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "text"),
     [
         ("stepper.toml", '[lint]\nignore = ["C205"]\n'),
@@ -95,7 +96,7 @@ def test_every_rule_is_listed_and_explained(call: Call) -> None:
     assert call("lint").code == 2
 
 
-@pytest.mark.parametrize("name", OF_FILES)
+@each_row("name", OF_FILES)
 def test_the_examples_of_an_explanation_have_a_tag_in_each_line(call: Call, name: str) -> None:
     example = call("lint", "--explain", name).out.partition("\n  right (in a ")[2]
     assert example and max(map(len, example.splitlines())) <= 160

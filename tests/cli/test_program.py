@@ -6,6 +6,7 @@ import io
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from stepper.cli import main
 from tests.cli.conftest import Call, ended, program
 from tests.engine.subjects import endless, endless_with_branch
 from tests.models import Graph
+from tests.tables import each_row
 
 INPUT = ("--input", "x=[1,2,3,4,5]")
 
@@ -29,7 +31,7 @@ def test_a_run_succeeds_with_code_0(model: Path) -> None:
     assert (called.code, called.err) == (0, "") and called.out.startswith("outputs\n  final  f32[1]  114\n")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "words",
     [
         [],
@@ -50,7 +52,7 @@ def test_wrong_words_end_with_code_2(call: Call, words: list[str]) -> None:
     assert called.code == 2 and called.err
 
 
-@pytest.mark.parametrize("word", ["--help", "--version", "run --help", "inspect --help"])
+@each_row("word", ["--help", "--version", "run --help", "inspect --help"])
 def test_help_and_version_are_data(call: Call, word: str) -> None:
     called = call(*word.split())
     assert called.code == 0 and called.out and not called.err
@@ -61,7 +63,7 @@ def test_help_loads_nothing_heavy() -> None:
     assert subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2], check=False).returncode == 0
 
 
-@pytest.mark.parametrize("command", ["run", "inspect"])
+@each_row("command", ["run", "inspect"])
 def test_a_model_that_cannot_be_read_ends_with_code_3(call: Call, tmp_path: Path, command: str) -> None:
     missing = call(command, tmp_path / "none.xml")
     assert missing.code == 3 and missing.err.startswith("stepper: ") and "none.xml" in missing.err
@@ -84,7 +86,7 @@ def wait_until_it_runs(process: subprocess.Popen[bytes]) -> None:
         time.sleep(0.05)
 
 
-@pytest.mark.parametrize("graph", [endless, endless_with_branch])
+@each_row("graph", [endless, endless_with_branch])
 def test_an_interrupt_ends_an_endless_loop_with_code_130_and_its_place(
     tmp_path: Path, graph: Callable[[], Graph]
 ) -> None:
@@ -109,7 +111,7 @@ def test_an_interrupt_in_this_process_is_reported_too(call: Call, model: Path, m
 
 
 def on_a_terminal(path: Path, *words: str) -> str:
-    """What an endless run writes to stderr where that is a terminal, until it is interrupted."""
+    """What an endless run writes to stderr where that is a terminal, until it is interrupted; without its colours."""
     ours, theirs = pty.openpty()
     process = program("run", path, *words, stdout=subprocess.DEVNULL, stderr=theirs)
     os.close(theirs)
@@ -125,7 +127,7 @@ def on_a_terminal(path: Path, *words: str) -> str:
         pass
     finally:
         os.close(ours)
-    return found.decode()
+    return re.sub(r"\x1b\[[0-9;]*m", "", found.decode())
 
 
 def test_a_terminal_shows_where_a_long_run_is_and_is_cleared_at_the_end(tmp_path: Path) -> None:
@@ -147,7 +149,7 @@ def test_outputs_can_go_to_stdout_and_the_report_then_to_stderr(model: Path) -> 
     assert process.returncode == 0 and err.decode().startswith("outputs\n  final  f32[1]  114\n")
 
 
-@pytest.mark.parametrize("words", [(), ("--json",), ("-o", "-")])
+@each_row("words", [(), ("--json",), ("-o", "-")])
 def test_a_reader_that_goes_away_ends_the_program_quietly(tmp_path: Path, words: tuple[str, ...]) -> None:
     net = Graph()
     for index in range(200):
@@ -180,7 +182,7 @@ def test_a_stream_that_the_shell_closed_is_no_failure(model: Path, tmp_path: Pat
     assert found.stdout.startswith(b"outputs") == (stream == "2") and found.stderr == b""
 
 
-@pytest.mark.parametrize("json_wanted", [True, False])
+@each_row("json_wanted", [True, False])
 def test_letters_that_the_output_lacks_are_written_as_escapes(tmp_path: Path, json_wanted: bool) -> None:
     net = Graph()
     net.result(net.parameter("é"), "ü∑")
@@ -239,7 +241,7 @@ def test_main_takes_its_words_from_the_command_line(
     assert main() == 0 and capsys.readouterr().out.startswith("model tiny, IR version 11")
 
 
-@pytest.mark.parametrize(("command", "own", "wanted"), [("run", "", "20"), ("run", "7", "7"), ("capture", "", None)])
+@each_row(("command", "own", "wanted"), [("run", "", "20"), ("run", "7", "7"), ("capture", "", None)])
 def test_idle_threads_of_blas_sleep_early_unless_the_environment_says_how_long(
     model: Path, command: str, own: str, wanted: str | None
 ) -> None:

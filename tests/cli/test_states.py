@@ -13,6 +13,7 @@ import stepper
 from stepper.openvino.peer import OpenVINOPeer
 from tests.cli.conftest import Call
 from tests.models import Graph, carried, last
+from tests.tables import each_row
 
 
 @pytest.fixture
@@ -81,7 +82,7 @@ def test_openvino_begins_with_them_too(call: Call, tmp_path: Path) -> None:
     assert OpenVINOPeer(stepper.read_model(path)).run(x_is_2)[0].item() == 200
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "code", "message"),
     [
         (("--state", "totl=[1]"), 2, "the model has no variable 'totl'; its variables are total: f32[1]"),

@@ -17,8 +17,8 @@ import pytest
 
 import stepper
 from stepper.cli.commands.sweep import opening_words
-from stepper.sweep.inputs import SeedInput
-from stepper.sweep.results import SweepAbout, read_about, read_row, read_rows
+from stepper.sweep.sweep_inputs import SeedInput
+from stepper.sweep.sweep_results import SweepAbout, read_about, read_row, read_rows
 from tests.cli.conftest import ROOT, Call, ended, program
 from tests.json_answers import checked
 from tests.sweep.sweeping import NoProcesses, balances, written_inputs
@@ -96,7 +96,7 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(model: Path) -> None:
     process.send_signal(signal.SIGINT)
     assert process.wait(30) == 130
     _out, error = process.communicate()
-    assert b"interrupted: " in error and b"are done and kept in sweep.sqlite; the same command goes on" in error
+    assert b"interrupted: " in error and b"are done and kept in sweep.sqlite; the same command continues" in error
     assert b"Traceback" not in error and _count(file)
 
 

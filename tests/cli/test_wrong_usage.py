@@ -69,7 +69,7 @@ CASES = [
     ("run model.xml other.xml", 2, "nothing is expected at 'other.xml': stepper run [MODEL] [options]"),
     ("print", 2, "TRACE, ADDR are missing: stepper print TRACE ADDR [ADDR ...] [options]; stepper print --help"),
     ("inspect", 2, "MODEL is missing: stepper inspect MODEL [NAME ...] [options]; stepper inspect --help says more"),
-    ("run", 2, "name a MODEL to run, or a recording to go on with: --resume FILE"),
+    ("run", 2, "name a MODEL to run, or a recording to continue: --resume FILE"),
     # words behind options
     ("run model.xml --rules opnvino", 2, "--rules: 'opnvino' is none of spec and openvino; near is openvino"),
     ("run model.xml --record al", 2, "--record: 'al' is none of all, carried, stats and none; near is all"),
@@ -106,7 +106,7 @@ CASES = [
         "--fault dangling-result: no known fault of the runtime; did you mean dangling-results?",
     ),
     ("reduce model.xml", 2, "-o/--output is missing"),
-    ("reduce model.xml -o small --error --break nan", 2, "one fault at a time: --break, --error or --differs"),
+    ("reduce model.xml -o small --error --break nan", 2, "expected one of --break, --error and --differs"),
     ("passes model.xml --rtol x", 2, "--rtol: 'x' is not a tolerance; write for example 1e-4"),
     ("export model.xml --depth -1", 2, "--depth: '-1' is not a number of levels"),
     # inputs
@@ -191,7 +191,7 @@ CASES = [
     (
         "run inputs.npz",
         3,
-        "inputs.npz:1: is not a model, it is an archive, such as .npz: values for inputs are given with ",
+        "inputs.npz: is not a model, it is an archive, such as .npz: values for inputs are given with ",
     ),
     ("run model.bin", 3, "model.bin: is a .bin file; name the .xml beside it"),
     ("run /", 3, "/: is a folder without model.xml, so no case"),
@@ -261,7 +261,7 @@ CASES = [
         "--open is for the file of a sweep: stepper sweep sweep.sqlite --open 17",
     ),
     ("sweep nothing.sqlite", 3, "nothing.sqlite: cannot be read: there is no such file"),
-    ("sweep inputs.npz", 3, "inputs.npz:1: "),
+    ("sweep inputs.npz", 3, "inputs.npz: is not a model, it is an archive"),
     # together
     (f"run model.xml {GIVEN} --json -o -", 2, "--json and --outputs - both write to stdout; choose a file for the "),
     (f"run model.xml {GIVEN} --record all", 2, "--record selects what is recorded; it needs --trace FILE"),

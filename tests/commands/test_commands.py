@@ -12,13 +12,14 @@ import pytest
 
 from stepper.commands import Interpreter, ScriptError
 from stepper.commands import interpreter as interpreter_module
+from stepper.commands.command_session import GROUPS, commands
 from stepper.commands.interpreter import without_comment
-from stepper.commands.session import GROUPS, commands
 from stepper.errors import StepperError, UsageError
 from tests.debug.debugged import opened, sample
 from tests.debug.loops_to_break import recurrence
 from tests.debug.sample_twins import bubble_sort, collatz
 from tests.debug.transcript import FOLDER, commands_in, held
+from tests.tables import each_row
 
 VALUES = [5.0, 1.0, 4.0, 2.0, 8.0]
 
@@ -44,7 +45,7 @@ def problem(interpreter: Interpreter, line: str) -> str:
 # --- conversations --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["nested_loop", "while_loop"])
+@each_row("name", ["nested_loop", "while_loop"])
 def test_a_conversation_goes_as_it_is_written_down(name: str) -> None:
     text = (FOLDER / f"{name}.txt").read_text(encoding="utf-8")
     assert held(name, commands_in(text)) == text
@@ -176,7 +177,7 @@ def test_a_comment_is_nothing_and_repeats_nothing() -> None:
     assert without_comment("print `a # b`[0]#1") == "print `a # b`[0]#1"
 
 
-@pytest.mark.parametrize("word", [command.name for command in commands()])
+@each_row("word", [command.name for command in commands()])
 def test_every_command_has_a_line_of_help(word: str) -> None:
     lines = said(at_prompt(), f"help {word}")
     assert lines[0].startswith(word) and max(map(len, lines)) <= 80
@@ -199,7 +200,7 @@ def test_no_word_means_two_commands() -> None:
 # --- errors ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "expected"),
     [
         ("print number +", "found the end\n  number +\n          ^"),
@@ -210,7 +211,7 @@ def test_no_word_means_two_commands() -> None:
         ("find number_next = 3", "^"),
         ("next three", "a repeat count is expected, not 'three'"),
         ("next " + "9" * 40, "a number has at most 30 digits, '9999999999...' has 40"),
-        ("break number_next hit 0", "hit 0: the first moment is 1"),
+        ("break number_next hit 0", "hit 0: the first hit is 1"),
         ("break grow", "'grow' has a limit, and it needs one: grow>1e3"),
         ("break diff> x", "'diff' has a limit, and 'x' is not a number: diff>1e-4"),
         ("break changes", "'changes' needs a value: changes h_next"),
@@ -218,7 +219,7 @@ def test_no_word_means_two_commands() -> None:
         ("finish 3", "nothing is expected behind the command, and there is '3'"),
         ("iter", "the iteration is missing"),
         ("iter 300", "there is no iteration 300"),
-        ("iter -1", "no loop has run an iteration before this moment"),
+        ("iter -1", "no loop has run an iteration before this position"),
         ("goto nothing_like_it", "there is nothing called"),
         ("goto 'a", "there is no mark 'a'; there are none"),
         ("goto tick x", "a tick is expected"),
@@ -262,7 +263,7 @@ def test_iterations_are_absolute_or_relative() -> None:
         assert stop.iteration == iteration and stop.done is not None and stop.done.layer.name == "number_next"
 
 
-@pytest.mark.parametrize("start", ["first", "last", "goto tick 700"])
+@each_row("start", ["first", "last", "goto tick 700"])
 def test_an_address_leads_to_its_operation_from_anywhere(start: str) -> None:
     interpreter = at_prompt("nested_loop")
     said(interpreter, start, "goto passes@1::pairs_of_neighbours@2::swapped")
@@ -391,7 +392,7 @@ def test_a_file_that_reads_itself_ends(tmp_path: Path) -> None:
     assert interpreter.session.debugger.machine.tick == 8
 
 
-@pytest.mark.parametrize("name", ["nested_loop", "while_loop", "specification_lstm"])
+@each_row("name", ["nested_loop", "while_loop", "specification_lstm"])
 def test_from_the_end_one_goes_back_over_whole_operations(name: str) -> None:
     interpreter = at_prompt(name)
     said(interpreter, "last")
@@ -437,7 +438,9 @@ def test_commands_without_an_end_are_bounded_and_their_errors_are_said(
     monkeypatch.setattr(interpreter_module, "_MOST_STOPS", 50)
     interpreter = Interpreter(opened(tmp_path, recurrence("Add", 1.0, -1)))
     said(interpreter, "break following", "commands 1 silent; continue")
-    assert said(interpreter, "continue")[-1] == "the commands of breakpoints have gone on 50 times; the run stands here"
+    assert (
+        said(interpreter, "continue")[-1] == "the commands of breakpoints have continued 50 times; the run stops here"
+    )
     said(interpreter, "commands 1 print nothing_there; continue")
     assert "breakpoint 1, command 'print nothing_there': there is nothing called" in said(interpreter, "continue")[-1]
     said(interpreter, "commands 1 end")
@@ -471,9 +474,7 @@ def test_commands_out_of_a_file_wait_for_the_user_who_may_also_type_others(tmp_p
     assert again.session.debugger.breakpoints[1].description.need_trust
 
 
-@pytest.mark.parametrize(
-    "line", ["history rc", "hist rc", "save iter x.npy", "commands 1 print iter", "trust", "source x"]
-)
+@each_row("line", ["history rc", "hist rc", "save iter x.npy", "commands 1 print iter", "trust", "source x"])
 def test_commands_of_a_file_write_no_file_and_agree_to_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str
 ) -> None:

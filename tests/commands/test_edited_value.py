@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
+from stepper.commands.edit_commands import edited_value
+from tests.tables import each_row
 
-from stepper.commands.edits import edited_value
 
-
-@pytest.mark.parametrize(
+@each_row(
     ("line", "name", "index"),
     [
         ("key[0,3] = 80", "key", (0, 3)),
@@ -24,6 +23,6 @@ def test_names_are_those_of_the_grammar(line: str, name: str, index: tuple[int, 
     assert found.operation.text == name and found.index == index
 
 
-@pytest.mark.parametrize("line", ["trip-count = 3", "condition of decode = true", "h", "h == 3", "", "= 3", "h[ = 3"])
+@each_row("line", ["trip-count = 3", "condition of decode = true", "h", "h == 3", "", "= 3", "h[ = 3"])
 def test_what_is_of_a_loop_or_no_edit_changes_no_value(line: str) -> None:
     assert edited_value(line) is None

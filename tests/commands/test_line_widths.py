@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from stepper.commands import Interpreter
 from stepper.debug.inspection.text import titled_lines, value_lines
 from stepper.tensors.number_text import array_text
 from tests.debug.debugged import SMALL_SAMPLES, sample
+from tests.tables import each_row
 
 SIX = np.array([1234.5678, 2, 3, 4, 5, 98765.4321], np.float32)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("room", "text"),
     [
         (200, "f32[6] [1.234568e+03, 2.000000e+00, 3.000000e+00, 4.000000e+00, 5.000000e+00, 9.876543e+04]"),
@@ -26,15 +26,15 @@ def test_a_line_has_as_many_numbers_as_there_is_room_for(room: int, text: str) -
     assert array_text(SIX, room) == text and len(text) <= room
 
 
-@pytest.mark.parametrize("width", [30, 60, 80, 200])
-@pytest.mark.parametrize("shape", [(), (5,), (1000,), (3, 40), (2, 3, 50)])
+@each_row("width", [30, 60, 80, 200])
+@each_row("shape", [(), (5,), (1000,), (3, 40), (2, 3, 50)])
 def test_a_value_in_full_is_cut_into_lines_of_the_width(width: int, shape: tuple[int, ...]) -> None:
     lines = value_lines(np.random.default_rng(0).normal(size=shape).astype(np.float32), width)
     assert max(map(len, lines)) <= width
     assert max(map(len, titled_lines("@7", value_lines(np.ones(shape), width - 2), width))) <= width
 
 
-@pytest.mark.parametrize("name", SMALL_SAMPLES)
+@each_row("name", SMALL_SAMPLES)
 def test_values_of_a_stop_fit_into_the_width(name: str) -> None:
     interpreter = Interpreter(sample(name))
     interpreter.session.width = 64

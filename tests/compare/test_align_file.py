@@ -8,9 +8,10 @@ import pytest
 
 from stepper.compare.align import read_pairs
 from stepper.errors import InputError
+from tests.tables import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     ["# which is which\nours = theirs\n\na/b=c/d # the second\n", '{"ours": "theirs", "a/b": "c/d"}'],
 )
@@ -19,7 +20,7 @@ def test_lines_and_json_say_the_same(text: str, tmp_path: Path) -> None:
     assert read_pairs(tmp_path / "pairs") == {"ours": "theirs", "a/b": "c/d"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("content", "message"),
     [
         (b"ours = theirs\nnothing\n", "line 2"),

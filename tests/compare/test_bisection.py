@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
 import stepper
 from stepper.compare.rerun import LoopBisection, bisect, shared_constants, unused_slices
@@ -16,6 +15,7 @@ from stepper.engine.frames import Every
 from stepper.openvino.runtime import NativeText
 from stepper.tensors.tolerances import Tolerances
 from tests.models import Graph, carried, joined, last, sliced
+from tests.tables import each_row
 
 STEPS = 20
 ROWS = np.random.default_rng(1).uniform(0.5, 1, (STEPS, 2)).astype(np.float32)
@@ -69,15 +69,15 @@ def found_in(folder: Path, kind: str, error: Any) -> tuple[LoopBisection | None,
     return bisect(compiled, [ROWS], loop, STEPS, reference, Tolerances(exact=False)), reference
 
 
-@pytest.mark.parametrize("kind", ["Loop", "TensorIterator"])
-@pytest.mark.parametrize("wrong", [0, 6, 12, STEPS - 1])
+@each_row("kind", ["Loop", "TensorIterator"])
+@each_row("wrong", [0, 6, 12, STEPS - 1])
 def test_the_first_wrong_iteration_is_found_in_few_runs(kind: str, wrong: int, tmp_path: Path) -> None:
     found, reference = found_in(tmp_path, kind, lambda iterations: float(iterations > wrong))
     assert found is not None and (found.iteration, found.is_gradual) == (wrong, False)
     assert found.runs == reference.runs <= 6
 
 
-@pytest.mark.parametrize("kind", ["Loop", "TensorIterator"])
+@each_row("kind", ["Loop", "TensorIterator"])
 def test_a_distance_that_grows_step_by_step_blames_no_iteration(kind: str, tmp_path: Path) -> None:
     found, _reference = found_in(tmp_path, kind, lambda iterations: 1e-6 * 2**iterations)
     assert found is not None and found.is_gradual and 0 < found.before < found.after
@@ -87,7 +87,7 @@ def test_what_agrees_in_all_iterations_has_none(tmp_path: Path) -> None:
     assert found_in(tmp_path, "Loop", lambda _iterations: 0.0)[0] is None
 
 
-@pytest.mark.parametrize(("uses", "kind"), [(False, "TensorIterator"), (True, "TensorIterator"), (False, "Loop")])
+@each_row(("uses", "kind"), [(False, "TensorIterator"), (True, "TensorIterator"), (False, "Loop")])
 def test_sliced_inputs_that_no_operation_reads_are_seen_in_the_file(uses: bool, kind: str, tmp_path: Path) -> None:
     graph = Graph()
     x = graph.parameter("x", "f32", (STEPS, 2))
@@ -106,9 +106,7 @@ def test_sliced_inputs_that_no_operation_reads_are_seen_in_the_file(uses: bool, 
     assert [layer.name for layer in unused_slices(model.graph)] == ([] if uses else ["l"])
 
 
-@pytest.mark.parametrize(
-    ("shape", "transposed", "found"), [((4, 4), True, True), ((4, 4), False, False), ((4, 5), True, False)]
-)
+@each_row(("shape", "transposed", "found"), [((4, 4), True, True), ((4, 4), False, False), ((4, 5), True, False)])
 def test_products_that_share_a_square_constant_are_seen_in_the_file(
     shape: tuple[int, int], transposed: bool, found: bool, tmp_path: Path
 ) -> None:

@@ -186,7 +186,7 @@ def test_the_run_goes_back_behind_branches_and_through_them_again(tmp_path: Path
     assert blocks.ahead() is not None
     blocks.back()
     assert machine.tick == tick and machine.stack[-1] is frame
-    blocks.skip(frame, 3)
+    blocks.advance(frame, 3)
     assert frame.activation is not None and frame.activation.iteration == 2
     kinds = [event.kind for event in blocks.one(frame)]
     assert kinds == [EventKind.ENTERED, EventKind.LEFT, EventKind.ITERATION]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stepper.compare.references.opening import debug_reference
+from stepper.compare.references.reference_opening import debug_reference
 from stepper.debug.debugger import Debugger
 from stepper.errors import UsageError
 from tests.compare.test_other_references import TABLE, keyed, recorded

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 from lxml import etree
 
 import stepper
 from stepper.compare.comparison import RunComparison, compare_models
 from tests.compare.twins import X, countdown, nested, recurrence
 from tests.models import Graph
+from tests.tables import each_row
 
 INPUTS = {recurrence: X, countdown: np.float32([100]), nested: np.full((2, 4), 0.7, np.float32)}
 
@@ -65,8 +65,8 @@ def compared(folder: Path, ours: Graph, theirs: Graph, value: Any, seed: int, **
     return compare_models(model, stepper.read_model(path), stepper.bind_inputs(model, {0: value}), **options)
 
 
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("twin", [recurrence, countdown, nested])
+@each_row("seed", range(4))
+@each_row("twin", [recurrence, countdown, nested])
 def test_a_disguised_twin_is_no_difference(twin: Callable[..., Graph], seed: int, tmp_path: Path) -> None:
     comparison = compared(tmp_path, twin(), twin(), INPUTS[twin], seed)
     assert comparison.verdict is None
@@ -74,7 +74,7 @@ def test_a_disguised_twin_is_no_difference(twin: Callable[..., Graph], seed: int
     assert comparison.observations.compared > 20
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("fault", "layer", "iteration"),
     [
         ("type", "summed", 1),

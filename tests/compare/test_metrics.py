@@ -10,6 +10,7 @@ from stepper.errors import UsageError
 from stepper.ir.model import Layer
 from stepper.tensors.difference import measure
 from stepper.tensors.tolerances import EXACT, Tolerance, Tolerances, parse_tolerance
+from tests.tables import each_row
 
 MATMUL = Layer(1, "proj", "MatMul", "opset1", 1, {}, (), (), (), 1)
 
@@ -31,16 +32,16 @@ def test_absolute_relative_and_cosine_are_those_of_the_definition() -> None:
     assert found.ratio == pytest.approx(1.0 / 0.2)
 
 
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
-@pytest.mark.parametrize("start", [1.0, -1.0, 0.0])
-@pytest.mark.parametrize("count", [1, 7])
+@each_row("dtype", [np.float16, np.float32, np.float64])
+@each_row("start", [1.0, -1.0, 0.0])
+@each_row("count", [1, 7])
 def test_ulp_counts_the_numbers_of_the_type_between(dtype: type, start: float, count: int) -> None:
     found = measure(steps_up(start, count, dtype), np.array([start], dtype), EXACT)
     assert found is not None and found.ulp == count and found.differs
     assert not measure(steps_up(start, count, dtype), np.array([start], dtype), Tolerance(ulp=count)).differs  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("ours", "theirs", "differs"),
     [
         ([np.nan, 1], [np.nan, 1], False),
@@ -79,7 +80,7 @@ def test_the_name_goes_before_the_operation_and_that_before_the_type() -> None:
     assert Tolerances(by_name=chosen).of(None, f32).relative == 1
 
 
-@pytest.mark.parametrize("dtype", [np.int32, np.bool_])
+@each_row("dtype", [np.int32, np.bool_])
 def test_whole_numbers_and_booleans_have_no_tolerance_of_their_own(dtype: type) -> None:
     assert Tolerances(relative=0.5).of(None, np.zeros(1, dtype)) == EXACT
 
@@ -96,7 +97,7 @@ def test_a_tolerance_is_read_from_text() -> None:
     assert parse_tolerance("a=b=1,2") == ("a=b", Tolerance(1, 2))
 
 
-@pytest.mark.parametrize("text", ["f32", "=1", "f32=", "f32=x", "f32=1,2,3", "f32=-1", "f32=nan", "f32=inf"])
+@each_row("text", ["f32", "=1", "f32=", "f32=x", "f32=1,2,3", "f32=-1", "f32=nan", "f32=inf"])
 def test_what_is_no_tolerance_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(UsageError, match="f32=1e-4"):
         parse_tolerance(text)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from stepper.compare.report import text_lines
 from tests.compare.twins import compared
 from tests.models import Graph, carried, last
+from tests.tables import each_row
 
 
 def shrinking(start: float, step: str, constant: float, then: str = "") -> Graph:
@@ -29,7 +29,7 @@ def shrinking(start: float, step: str, constant: float, then: str = "") -> Graph
 SHIFT = np.zeros(1, np.float32)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("ours", "born", "iteration", "why"),
     [
         (shrinking(1, "Subtract", 1, "Log"), "Log 'after'", 0, "log(0) gives -Inf: Subtract 'stepped' is 0"),
@@ -55,7 +55,7 @@ def test_what_both_sides_have_is_a_note_where_it_comes_out_of_the_model(tmp_path
     assert "note: on both sides NaN (not a number) first appears in Divide 'stepped'" in text
 
 
-@pytest.mark.parametrize("start", [float("inf"), 1e30])
+@each_row("start", [float("inf"), 1e30])
 def test_infinities_that_both_sides_have_are_not_told(start: float, tmp_path: Path) -> None:
     comparison = compared(tmp_path, shrinking(start, "Multiply", 1e5), shrinking(start, "Multiply", 1e5), SHIFT)
     assert len(text_lines(comparison)) == 1

@@ -9,8 +9,8 @@ from typing import cast
 
 import pytest
 
-from stepper.compare import passes as searching
-from stepper.compare.passes import PassEffect, PassJudge, PassReport, PassSearch, growth, search
+from stepper.compare import compared_passes as searching
+from stepper.compare.compared_passes import PassEffect, PassJudge, PassReport, PassSearch, growth, search
 from stepper.openvino.partner import TracedPass
 
 MANY = 128

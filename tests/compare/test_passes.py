@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import stepper
-from stepper.compare.passes import PassRun, PluginOperations, differences, make_readable
+from stepper.compare.compared_passes import PassRun, PluginOperations, differences, make_readable
 from stepper.errors import ExecutionError, LimitReached
 from stepper.ir.model import Layer, Port
 from stepper.ir.reader import read
@@ -22,6 +22,7 @@ from stepper.processes.programs import WorkerProgram
 from stepper.tensors.tolerances import OTHER_KERNELS
 from tests.engine.nested_models import alternating, multiplication_table
 from tests.engine.subjects import growing, sums
+from tests.tables import each_row
 
 LOOP = "model > Loop 'a'"
 
@@ -31,7 +32,7 @@ def ran(output: object = 1.0, iterations: int = 3, value: object = 2.0) -> PassR
     return PassRun({"y": np.asarray(output)}, {LOOP: iterations}, {key: np.asarray(value)})
 
 
-@pytest.mark.parametrize(
+@each_row(
     "after, said",
     [
         (ran(), []),
@@ -68,7 +69,7 @@ X = np.array([[-1.0, 2.0]], np.float32)
 W = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], np.float32)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "operation, inputs, expected",
     [
         (layer("FullyConnected", "ie_internal_opset"), [X, W], X @ W.T),
@@ -101,7 +102,7 @@ def test_conditions_that_became_bytes_are_read_as_conditions(tmp_path: Path) -> 
     assert outputs.loops[0].iterations == 5
 
 
-@pytest.mark.parametrize("graph", [sums, growing, multiplication_table])
+@each_row("graph", [sums, growing, multiplication_table])
 def test_a_model_that_counts_its_loops_counts_what_a_run_reports(tmp_path: Path, graph: object) -> None:
     assert callable(graph)
     model = graph().read(tmp_path)
@@ -145,7 +146,7 @@ def played(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("played")
 def test_passes_come_in_order_and_leave_nothing_behind(tmp_path: Path) -> None:
     numbers = []
-    for traced in traced_passes(tmp_path / "m.xml", "12", "ends"):
+    for traced in traced_passes(tmp_path / "m.xml", "12:ends", "f32"):
         numbers.append(traced.number)
         assert traced.name == "ov::pass::Some"
         assert traced.path.read_bytes() == b"<net/>"
@@ -157,7 +158,7 @@ def test_passes_come_in_order_and_leave_nothing_behind(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("played")
 def test_a_refusal_comes_after_the_passes_up_to_there(tmp_path: Path) -> None:
-    passes = traced_passes(tmp_path / "m.xml", "3", "fails")
+    passes = traced_passes(tmp_path / "m.xml", "3:fails", "f32")
     assert [next(passes).number for _ in range(3)] == [0, 1, 2]
     with pytest.raises(ExecutionError, match="OpenVINO refuses the model: It is too large"):
         next(passes)
@@ -165,13 +166,13 @@ def test_a_refusal_comes_after_the_passes_up_to_there(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("played")
 def test_a_crash_and_a_pass_without_an_end_are_sentences_after_the_passes_up_to_there(tmp_path: Path) -> None:
-    passes = traced_passes(tmp_path / "m.xml", "3", "crashes")
+    passes = traced_passes(tmp_path / "m.xml", "3:crashes", "f32")
     folder = next(passes).path.parent
     assert next(passes).number == 1
     with pytest.raises(ExecutionError, match=r"^OpenVINO crashed \(SIGABRT\) while compiling the model m.xml$"):
         next(passes)
     assert not folder.exists()
-    passes = traced_passes(tmp_path / "m.xml", "1", "hangs", timeout=2.0)
+    passes = traced_passes(tmp_path / "m.xml", "1:hangs", "f32", timeout=2.0)
     with pytest.raises(LimitReached, match=r"^OpenVINO did not finish within 2 s while compiling the model m.xml$"):
         list(passes)
 
@@ -181,7 +182,7 @@ def test_a_crash_and_a_pass_without_an_end_are_sentences_after_the_passes_up_to_
 def test_the_compilation_waits_while_it_is_too_far_ahead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(partner, "_MOST_BYTES", 20_000)
     most, numbers = 0, []
-    for traced in traced_passes(tmp_path / "m.xml", "300", "slow"):
+    for traced in traced_passes(tmp_path / "m.xml", "300:slow", "f32"):
         numbers.append(traced.number)
         time.sleep(0.003)  # longer than a pass takes
         most = max(most, sum(path.stat().st_size for path in traced.path.parent.glob("*.bin")))
@@ -191,7 +192,7 @@ def test_the_compilation_waits_while_it_is_too_far_ahead(tmp_path: Path, monkeyp
 
 @pytest.mark.usefixtures("played")
 def test_leaving_early_ends_the_compilation(tmp_path: Path) -> None:
-    passes = traced_passes(tmp_path / "m.xml", "3", "hangs")
+    passes = traced_passes(tmp_path / "m.xml", "3:hangs", "f32")
     folder = next(passes).path.parent
     number = int((folder / "pid").read_text())
     begin = time.perf_counter()

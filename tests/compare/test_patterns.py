@@ -6,12 +6,12 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-import pytest
 
 from stepper.compare import constant_differences
 from stepper.compare.observations import is_telling, patterns_of_sequences, patterns_of_values
 from stepper.ir.model import Layer
 from stepper.tensors.tolerances import Tolerance
+from tests.tables import each_row
 
 CLOSE = Tolerance(1e-5, 1e-6)
 SERIES = np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32)
@@ -29,7 +29,7 @@ def swapped(value: Any, first: int, second: int) -> Any:
     return changed
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("ours", "theirs", "words"),
     [
         (SERIES[::-1], SERIES, "reversed order along axis 0"),
@@ -69,7 +69,7 @@ def test_a_value_of_the_iteration_before_is_recognised() -> None:
     assert not patterns_of_values(SERIES[1] * 0, SERIES[2] * 0 + 1, SERIES[1] * 0, CLOSE)[0].startswith("is what")
 
 
-@pytest.mark.parametrize("value", [[np.inf], [np.nan, np.nan], [np.inf, np.nan, -np.inf]])
+@each_row("value", [[np.inf], [np.nan, np.nan], [np.inf, np.nan, -np.inf]])
 def test_nan_and_inf_are_not_recognised_in_another_iteration(value: list[float]) -> None:
     same, other = np.array(value, np.float32), np.ones(len(value), np.float32)
     assert not is_telling(same)
@@ -81,7 +81,7 @@ def test_what_has_nothing_in_common_is_given_no_name() -> None:
     assert patterns_of_sequences(other, SERIES, CLOSE) == ()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("ours", "theirs", "consumer", "words"),
     [
         (np.float32(1e-3), np.float32(1e-5), "Add", "0.001 instead of 1e-05"),

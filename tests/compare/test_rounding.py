@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
 import stepper
 from stepper.compare.comparison import RunComparison, compare_with
 from stepper.compare.references.recorded import ArchiveReference
 from stepper.tensors.tolerances import Tolerances
 from tests.models import Graph, Value
+from tests.tables import each_row
 
 ROWS, TERMS = 16, 256
 DRAWN = np.random.default_rng(11)
@@ -84,7 +84,7 @@ def compared(
     return compare_with(stepper.Machine(compiled, inputs), reference, tolerances)
 
 
-@pytest.mark.parametrize("operation", CASES)
+@each_row("operation", CASES)
 def test_what_rounding_leaves_of_a_sum_that_cancels_is_no_difference(operation: str, tmp_path: Path) -> None:
     make, x, truth = CASES[operation]
     theirs = truth(x).astype(np.float32)
@@ -92,7 +92,7 @@ def test_what_rounding_leaves_of_a_sum_that_cancels_is_no_difference(operation: 
     assert not compared(tmp_path, make, x, theirs).differs
 
 
-@pytest.mark.parametrize("operation", CASES)
+@each_row("operation", CASES)
 def test_more_than_rounding_can_leave_of_a_sum_is_a_difference(operation: str, tmp_path: Path) -> None:
     make, x, truth = CASES[operation]
     theirs = truth(x).astype(np.float32)
@@ -123,7 +123,7 @@ def test_a_cell_of_large_weights_may_be_off_by_what_their_sum_rounds_to(tmp_path
     assert compared(tmp_path, make, x, theirs + np.float32(0.02)).differs
 
 
-@pytest.mark.parametrize(("moved", "differs"), [(1, False), (2, True)])
+@each_row(("moved", "differs"), [(1, False), (2, True)])
 def test_a_value_between_two_levels_may_become_either(moved: int, differs: bool, tmp_path: Path) -> None:
     x, step = np.linspace(-1, 1, 33).astype(np.float32), 2 / 16
 
@@ -137,7 +137,7 @@ def test_a_value_between_two_levels_may_become_either(moved: int, differs: bool,
     assert bool(found) is differs
 
 
-@pytest.mark.parametrize(("off", "differs"), [(0.0, False), (0.05, True)])
+@each_row(("off", "differs"), [(0.0, False), (0.05, True)])
 def test_an_output_may_be_off_by_what_the_arithmetic_before_it_rounds(
     off: float, differs: bool, tmp_path: Path
 ) -> None:

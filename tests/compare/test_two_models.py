@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from stepper.tensors.tolerances import Tolerances
 from tests.compare.twins import X, compared, countdown, nested, recurrence
 from tests.models import Graph
+from tests.tables import each_row
 
 FAULTS = {
     "type": ("summed", 1, ["is a Subtract", "Add"]),
@@ -35,7 +35,7 @@ FAULTS = {
 """Fault -> the layer to blame, the first iteration where it shows, what the reason says. h is 0 in iteration 0."""
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@each_row("fault", FAULTS)
 def test_the_fault_is_named_with_its_layer_and_first_iteration(fault: str, tmp_path: Path) -> None:
     layer, iteration, words = FAULTS[fault]
     comparison = compared(tmp_path, recurrence(fault), recurrence(), X)
@@ -46,7 +46,7 @@ def test_the_fault_is_named_with_its_layer_and_first_iteration(fault: str, tmp_p
         assert word in verdict.reason
 
 
-@pytest.mark.parametrize("twin", [recurrence, countdown, nested])
+@each_row("twin", [recurrence, countdown, nested])
 def test_twins_without_a_fault_agree_to_the_last_bit(twin: object, tmp_path: Path) -> None:
     assert callable(twin)
     inputs = {recurrence: X, countdown: np.float32([100]), nested: np.ones((2, 4), np.float32)}[twin]
@@ -55,7 +55,7 @@ def test_twins_without_a_fault_agree_to_the_last_bit(twin: object, tmp_path: Pat
     assert comparison.observations.compared > 20
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("fault", "iteration", "runs", "words"),
     [
         ("inverted", 0, (1, 7), ["is a Less where the reference has a Greater", "inverted"]),
@@ -77,7 +77,7 @@ def test_a_wrong_condition_is_named_with_the_iteration_that_should_not_run_or_is
     assert theirs is not None and (ours.iterations, theirs.iterations) == runs
 
 
-@pytest.mark.parametrize("ours", ["endless", ""])
+@each_row("ours", ["endless", ""])
 def test_a_loop_that_never_ends_on_one_side_does_not_keep_the_comparison_from_ending(ours: str, tmp_path: Path) -> None:
     theirs = "" if ours else "endless"
     comparison = compared(tmp_path, countdown(ours), countdown(theirs), np.float32([100]))

@@ -101,7 +101,7 @@ def test_joined_the_other_way_round_the_entry_of_the_port_map_is_named(tmp_path:
 def test_behind_a_value_that_is_not_known_stands_what_it_comes_from(tmp_path: Path) -> None:
     found = verdict(tmp_path, steps(scale=4.0), "value", "doubled", "next")
     assert found.layer is not None and found.layer.name == "next"
-    assert "its input Multiply 'scaled'" in found.reason and "of which the reference has no value" in found.reason
+    assert "its input Multiply 'scaled'" in found.reason and "which the reference does not have" in found.reason
     assert "'doubled'" not in found.reason, "that is known, and agrees"
 
 
@@ -134,7 +134,7 @@ def test_what_grows_out_of_the_tolerance_is_named_where_it_begins(tmp_path: Path
     assert found is not None and found.layer is not None
     assert (found.layer.name, found.iteration) == ("scaled", 0)
     assert "made here" in found.reason
-    assert "a tenth was asked for here; it is exceeded in Loop 'steps' #3" in " ".join(found.details)
+    assert "a tenth of the tolerance is exceeded in Loop 'steps' #3" in " ".join(found.details)
     assert not compared(tmp_path, steps(limit=1e6, scale=3 * (1 + 1e-6)), limit=1e6).differs
 
 

@@ -15,11 +15,12 @@ import sys
 from collections.abc import Generator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import openvino as ov
 
-from stepper.diagnosis.hunt.random_loops import build
+from stepper.diagnosis.hunt.random_loops import build, inner_graphs
 from tests.conformance.agreement import disagreement
 from tests.conformance.native_stepping import NotSteppable, Stepper
 from tests.conformance.runtime import core, infer
@@ -73,10 +74,21 @@ def examine(seed: int, folder: Path) -> Verdict:
         return Verdict(seed, "not built", " ".join(str(error).split()))
     path = folder / f"{seed}.xml"
     ov.serialize(candidate.model, str(path), str(path.with_suffix(".bin")))
-    verdict = tried(seed, path, candidate.inputs, candidate.description)
+    kinds = sorted(kinds_of(candidate.model))
+    verdict = tried(seed, path, candidate.inputs, ", ".join(kinds))
     if verdict.reason is not None:
         discard(path)
-    return Verdict(**{**asdict(verdict), "description": candidate.description, "kinds": list(candidate.kinds)})
+    return Verdict(**{**asdict(verdict), "description": ", ".join(kinds), "kinds": kinds})
+
+
+def kinds_of(graph: Any, path: tuple[str, ...] = ()) -> set[str]:
+    """The subgraph operations of a model, each with those around it."""
+    found: set[str] = set()
+    for node in graph.get_ordered_ops():
+        for body in inner_graphs(node):
+            inner = (*path, node.get_type_name())
+            found |= {" > ".join(inner)} | kinds_of(body, inner)
+    return found
 
 
 def tried(seed: int, path: Path, inputs: list[np.ndarray], description: str) -> Verdict:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from stepper.processes import starting, worker
+from tests.cli.conftest import call as call
 
 
 @pytest.fixture

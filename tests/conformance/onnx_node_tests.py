@@ -69,7 +69,7 @@ def _main(folder: Path, batch: int, batches: int, first: int) -> None:
     import openvino
     from onnx.backend.test import loader
 
-    from stepper.openvino.conversion import truncate_divisions
+    from stepper.openvino.conversion import correct
 
     core = openvino.Core()
     tests = loader.load_model_tests(kind="node")
@@ -84,7 +84,7 @@ def _main(folder: Path, batch: int, batches: int, first: int) -> None:
         except RuntimeError:
             print("refused", test.name, flush=True)
             continue
-        truncate_divisions(target)
+        correct(target)
         names = [value.name for value in test.model.graph.input]
         data_sets = [
             (dict(zip(names, _arrays(given), strict=False)), list(_arrays(expected)))

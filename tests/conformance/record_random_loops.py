@@ -61,7 +61,6 @@ def report(kept: list[Verdict], dropped: list[Verdict]) -> None:
         print(f"dropped {verdict.seed}: {verdict.reason}: {verdict.detail[-300:]}")
     print(f"{len(kept)} kept, {len(dropped)} dropped: {dict(Counter(verdict.reason for verdict in dropped))}")
     shown = Counter(kind for verdict in kept for kind in verdict.kinds)
-    shown.update(feature for verdict in kept for feature in verdict.description.partition(": ")[2].split("; "))
     for name, number in sorted(shown.items()):
         print(f"{number:5} {name}")
 

@@ -45,6 +45,41 @@ def unused_slices() -> openvino.Model:
     return openvino.Model([op.result(cell.get_iter_value(doubled.output(0), -1), name="y")], [x], "unused")
 
 
+def no_iteration(*, handed_on: bool = False) -> openvino.Model:
+    """A state that a loop of no iteration gives out: its body sets it to a constant, or to another input."""
+    x, row = op.parameter([1, 2], np.float32, name="x"), op.parameter([1, 2], np.float32, name="row")
+    trip, other = op.parameter([], np.int64, name="trip"), op.parameter([1, 2], np.float32, name="other")
+    following = other if handed_on else op.constant(np.array([[7, 8]], np.float32))
+    results = [op.result(op.constant(True)), op.result(following, name="following")]
+    loop = _loop(trip, openvino.Model(results, [row, other] if handed_on else [row], "body"), "never")
+    loop.set_merged_input(row, x.output(0), following.output(0))
+    if handed_on:
+        loop.set_invariant_input(other, op.constant(np.array([[5, 6]], np.float32)).output(0))
+    return openvino.Model([op.result(loop.get_iter_value(following.output(0), -1), name="y")], [x, trip], "none")
+
+
+def unread_output() -> openvino.Model:
+    """A Result that feeds two outputs of a loop, of which nothing reads the second."""
+    x, state = op.parameter([1, 2], np.float32, name="x"), op.parameter([1, 2], np.float32, name="state")
+    doubled, given = op.add(state, state), op.multiply(state, op.constant(np.float32(3)), name="given")
+    loop = _loop(3, openvino.Model([op.result(one) for one in (op.constant(True), doubled, given)], [state]), "rows")
+    loop.set_merged_input(state, x.output(0), doubled.output(0))
+    last, _unread = (loop.get_iter_value(given.output(0), -1) for _ in range(2))
+    return openvino.Model([op.result(last, name="y")], [x], "unread")
+
+
+def counter_behind() -> openvino.Model:
+    """A state to which each iteration adds its number; the Parameter of a constant stands before that number's."""
+    x, state = op.parameter([1], np.int64, name="x"), op.parameter([1], np.int64, name="state")
+    step, number = op.parameter([1], np.int64, name="step"), op.parameter([1], np.int64, name="number")
+    following = op.add(op.multiply(state, step), number, name="following")
+    body = openvino.Model([op.result(op.constant(True)), op.result(following)], [state, step, number], "body")
+    loop = _loop(3, body, "rounds", counter=2)
+    loop.set_merged_input(state, x.output(0), following.output(0))
+    loop.set_invariant_input(step, op.constant(np.array([2], np.int64)).output(0))
+    return openvino.Model([op.result(loop.get_iter_value(following.output(0), -1), name="y")], [x], "counter")
+
+
 def attention(steps: int) -> openvino.Model:
     """A decoder that looks at one key more in each step; the plugin's own kernel for it is wrong from KEYS on."""
     random, width = np.random.default_rng(3), HEADS * SIZE
@@ -102,9 +137,9 @@ def fake_quantised() -> openvino.Model:
     return openvino.Model([op.result(y, name="y")], [x], "quantised")
 
 
-def _loop(count: int, body: openvino.Model, name: str) -> Any:
-    loop = op.loop(op.constant(np.int64(count)), op.constant(True))
+def _loop(count: Any, body: openvino.Model, name: str, counter: int = -1) -> Any:
+    loop = op.loop(op.constant(np.int64(count)) if isinstance(count, int) else count, op.constant(True))
     loop.set_function(body)
-    loop.set_special_body_ports([-1, 0])
+    loop.set_special_body_ports([counter, 0])
     loop.friendly_name = name
     return loop

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import openvino as ov
 
 import stepper
 from stepper.compare.comparison import compare_with
-from stepper.compare.references.opening import open_reference
+from stepper.compare.references.reference_opening import open_reference
 from stepper.compare.report import as_json, text_lines
 from stepper.plain_values import answer_json
 from tests.conformance import runtime_faults
@@ -27,9 +28,10 @@ from tests.json_answers import checked
 def report_of(model: ov.Model, folder: Path) -> tuple[bool, dict[str, Any], str]:
     """Whether the runtime differs, the JSON and the text of a comparison with it on inputs drawn at random."""
     ov.serialize(model, folder / "model.xml")
-    x = np.random.default_rng(2).standard_normal(list(model.inputs[0].get_shape())).astype(np.float32)
+    x, *trip = model.inputs
+    drawn = np.random.default_rng(2).standard_normal(list(x.get_shape())).astype(x.get_element_type().to_dtype())
     read = stepper.read_model(folder / "model.xml")
-    inputs = stepper.bind_inputs(read, {"x": x})
+    inputs = stepper.bind_inputs(read, {"x": drawn} | {one.any_name: np.int64(0) for one in trip})
     compiled = stepper.compile_model(read)
     found = compare_with(stepper.Machine(compiled, inputs), open_reference("openvino", compiled, inputs))
     answer = json.dumps(answer_json({**as_json(found), "model": "model.xml"}))
@@ -79,7 +81,7 @@ def test_a_square_constant_that_two_products_share_is_a_known_fault(in_a_loop: b
     explanation = found["verdict"]["explanation"]
     assert differs and explanation["known_fault"] and explanation["agrees"]
     assert {one["name"] for one in explanation["layers"]} == {"straight", "turned", "weights"}
-    assert "a known fault of OpenVINO 2026.4.1: MatMul" in text and "share the square Const 'weights'" in text
+    assert "a known fault of OpenVINO 2026.4.1 (square-constant-shared) in MatMul" in text and "Const 'weights'" in text
     assert explanation["path"] == (["rounds"] if in_a_loop else [])
 
 
@@ -88,8 +90,32 @@ def test_slices_that_the_body_does_not_use_are_a_known_fault(tmp_path: Path) -> 
     explanation = found["verdict"]["explanation"]
     assert differs and explanation["known_fault"] and explanation["agrees"]
     assert [one["name"] for one in explanation["layers"]] == ["cell"]
-    assert "the pass EliminateLoopInputsOutputs drops them" in text
+    assert "(sliced-inputs-unread) in TensorIterator 'cell'" in text and "EliminateLoopInputsOutputs" in text
     assert "runs 5 iterations (every slice was used), the reference runs 1 iteration" in text
+
+
+@pytest.mark.parametrize(
+    ("make", "reason", "agrees", "words"),
+    [
+        (runtime_faults.no_iteration, "loop of no iteration", True, "With the states read by the body the runtime"),
+        (
+            partial(runtime_faults.no_iteration, handed_on=True),
+            "loop of no iteration",
+            None,
+            "(no-iteration) in Loop 'never'",
+        ),
+        (runtime_faults.unread_output, "unread output of a shared Result", True, "With all outputs read the runtime"),
+        (runtime_faults.counter_behind, "counter after a Constant", True, "With the counter first the runtime"),
+    ],
+)
+def test_a_known_fault_of_a_loop_is_named(
+    make: Callable[[], ov.Model], reason: str, agrees: bool | None, words: str, tmp_path: Path
+) -> None:
+    differs, found, text = report_of(make(), tmp_path)
+    explanation = found["verdict"]["explanation"]
+    assert differs and explanation["known_fault"] and explanation["reason"] == reason
+    assert explanation["agrees"] is agrees or agrees is None
+    assert found["verdict"]["layer"]["type"] == "Loop" and words in text
 
 
 def test_the_first_iteration_of_a_kernel_that_is_wrong_from_a_size_on_is_found(tmp_path: Path) -> None:

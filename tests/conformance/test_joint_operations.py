@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from stepper.ir.model import Layer, Model, Source
 from stepper.openvino.peer import OpenVINOPeer
 from stepper.openvino.runtime import Runtime
 from stepper.ops import registry
-from stepper.processes.messages import Reply
+from stepper.processes.process_messages import Reply
 from stepper.processes.worker import ActProgress
 from stepper.tensors.tolerances import Tolerance
 from tests.compare.twins import UNITS, X, nested, recurrence
@@ -37,9 +38,15 @@ class Counted(Runtime):
 
     is_remote = False
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.compiled = 0
+    @cached_property
+    def requests(self) -> list[Any]:
+        """The models for which a request was made."""
+        return []
+
+    @property
+    def compiled(self) -> int:
+        """How much was compiled."""
+        return len(self.requests)
 
     def for_size(self, _size: int) -> Counted:
         return self
@@ -48,7 +55,7 @@ class Counted(Runtime):
         return self
 
     def request(self, model: Any) -> Any:
-        self.compiled += 1
+        self.requests.append(model)
         return super().request(model)
 
 
@@ -190,10 +197,12 @@ class Remote(OpenVINOPeer):
 CURVES: Mapping[str, Callable[[Array], Array]] = {"Sin": np.sin, "Cos": np.cos, "Tanh": np.tanh}
 
 
+@pytest.mark.parametrize("most", [1, 2, 32])
 @pytest.mark.parametrize("wrong", [(), ("Cos",), ("Sin", "Tanh")])
 def test_only_what_differs_from_ours_comes_back(
-    wrong: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    wrong: tuple[str, ...], most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("stepper.openvino.peer._MOST_JOINED", most)
     graph = Graph()
     x = graph.parameter("x", "f32", X.shape)
     for name in CURVES:

@@ -61,7 +61,7 @@ def test_other_weights_are_another_compilation(tmp_path: Path, cache: Path) -> N
     compared(long_chain(tmp_path))
     again = compared(long_chain(tmp_path, last=0.75))
     assert again.returncode == 0, "the constant is a part of what was compiled"
-    assert len(blobs(cache)) == 4
+    assert len(blobs(cache)) == 3, "the model with each, and the first operations of both"
 
 
 def test_a_kept_compilation_that_is_damaged_changes_nothing(tmp_path: Path, cache: Path) -> None:
@@ -83,9 +83,10 @@ def test_numbers_that_were_changed_there_are_no_difference(tmp_path: Path, cache
     whole = compared(model, command)
     compared(model)
     constant, other = (np.full(3, number, np.float32).tobytes() for number in (0.5, 0.25))
-    changed = {blob: blob.read_bytes().replace(constant, other) for blob in cache.iterdir()}
+    kept = {blob: blob.read_bytes() for blob in cache.iterdir()}
+    changed = {blob: content.replace(constant, other) for blob, content in kept.items() if constant in content}
+    assert changed
     for blob, content in changed.items():
-        assert other in content
         blob.chmod(0o600)
         blob.write_bytes(content)
     found = compared(model, command)

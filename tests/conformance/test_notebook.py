@@ -124,7 +124,7 @@ def holds(steps: Mapping[str, Any]) -> None:
     nan = steps["nan"]
     assert nan["reasons"][0].startswith("NaN appears in Divide 'wkv' in iteration 8")
     assert nan["iteration"] == "8" and nan["most"] == "11" and nan["now"].endswith("::wkv")
-    assert "born here" in steps["story"]["story"] and "embedded[7,6]" in steps["story"]["story"]
+    assert "first here" in steps["story"]["story"] and "embedded[7,6]" in steps["story"]["story"]
     assert steps["slider"]["iteration"] == "5" and steps["slider"]["milliseconds"] < 5_000
     assert steps["value"]["chosen"].endswith("token_part") and steps["value"]["value"].startswith("f32[1,8]")
     assert steps["overview"]["iteration"] == "3"

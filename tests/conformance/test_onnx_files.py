@@ -15,8 +15,10 @@ from onnx import numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 import stepper
-from stepper.openvino.conversion import NodeFacts, NodeScope, find_node, rewritten
+from stepper.openvino.onnx_file import read_onnx
+from stepper.openvino.onnx_rewriting import rewritten
 from stepper.openvino.opening import open_model
+from stepper.openvino.refusals import deciding_if, found_node, placed_text
 
 HEAD = '<ir_version: 8, opset_import: ["": 17]>\n'
 NESTED = """g (float[n,4] x, float[1,4] w, bool c) => (float[m] y) {
@@ -34,16 +36,19 @@ def written(folder: Path, text: str) -> str:
 
 
 def test_a_node_is_found_by_its_output_in_its_branch_with_the_if_before_it(tmp_path: Path) -> None:
-    path = written(tmp_path, NESTED)
-    branch = NodeScope("If", "", "else_branch")
-    assert find_node(path, "four") == NodeFacts("Flatten", "four", (branch,), "either", ("x",))
-    assert find_node(path, "either") == NodeFacts("If", "either", (), None, ("x",))
-    assert find_node(path, "nowhere") is None
+    file = read_onnx(Path(written(tmp_path, NESTED)))
+    assert file is not None
+    assert [name for name, is_open in file.graph.inputs.items() if is_open] == ["x"]
+    found = found_node(file, "four")
+    assert found is not None
+    assert placed_text(found) == "Flatten 'four' in else_branch of If 'y'"
+    assert deciding_if(found) == "either"
+    assert found_node(file, "nowhere") is None
 
 
 def test_what_cannot_be_read_tells_nothing(tmp_path: Path) -> None:
     (tmp_path / "broken.onnx").write_bytes(b"no model at all")
-    assert find_node(str(tmp_path / "broken.onnx"), "y") is None
+    assert read_onnx(tmp_path / "broken.onnx") is None
     assert rewritten(str(tmp_path / "broken.onnx"), str(tmp_path / "new.onnx")).nodes == ()
 
 

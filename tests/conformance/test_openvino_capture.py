@@ -80,7 +80,7 @@ def test_call_137_of_an_application_is_kept_and_one_command_more_stands_at_the_b
     assert main(["run", str(folder), "--break", "nan"]) == 1
     stop = capsys.readouterr().out
     assert "NaN appears in Divide 'share' in iteration 2 of TensorIterator 'over steps': element [0,0,1]" in stop
-    assert "born in Exp 'raised' in iteration 2" in stop, "e^200 is more than f32 holds"
+    assert "first appeared in Exp 'raised' in iteration 2" in stop, "e^200 is more than f32 holds"
     assert main(["compare", str(folder)]) == 0
 
 

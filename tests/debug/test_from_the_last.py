@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import pytest
 
-from stepper.debug.story.texts import why_lines
+from stepper.debug.story.story_texts import why_lines
 from stepper.errors import UsageError
 from tests.debug.debugged import sample, state_of
+from tests.tables import each_row
 
 LAST_OF = (("passes@-1::values_next@-1", 2, 1), ("passes@-2::values_next@-1", 1, 2), ("passes@0::values_next@-4", 0, 0))
 
 
-@pytest.mark.parametrize(("address", "outer", "inner"), LAST_OF)
-@pytest.mark.parametrize("tick", [0, 60])
+@each_row(("address", "outer", "inner"), LAST_OF)
+@each_row("tick", [0, 60])
 def test_a_movement_goes_there(address: str, outer: int, inner: int, tick: int) -> None:
     debugger = sample("nested_loop")
     debugger.goto_tick(tick)
@@ -27,7 +28,7 @@ def test_a_movement_goes_there(address: str, outer: int, inner: int, tick: int) 
     assert debugger.goto(f"passes@{outer}::values_next@{inner}").tick == stop.tick
 
 
-@pytest.mark.parametrize(("address", "outer", "inner"), LAST_OF)
+@each_row(("address", "outer", "inner"), LAST_OF)
 def test_why_uses_and_a_story_mean_that_element(address: str, outer: int, inner: int) -> None:
     debugger = sample("nested_loop")
     debugger.goto("passes@0::values_next@1")
@@ -54,7 +55,7 @@ def test_a_moment_is_held_against_it() -> None:
     assert moment is not None and moment.iteration == 10
 
 
-@pytest.mark.parametrize("verb", ["goto", "why", "uses"])
+@each_row("verb", ["goto", "why", "uses"])
 def test_there_is_none_before_the_first(verb: str) -> None:
     debugger = sample("rwkv_overflow")
     with pytest.raises(UsageError, match=r"there is no iteration @-13: 'time_mixing' runs 12 iterations"):

@@ -17,11 +17,12 @@ from stepper.session.session_files import restore_session, restore_stops, save_s
 from tests.debug.debugged import SAMPLES, sample
 from tests.models import Graph
 from tests.recording.recorded import seal
+from tests.tables import each_row
 
 VOCABULARY = SAMPLES / "date_normaliser" / "vocab.json"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "content", "key"),
     [
         ("labels.txt", "zero\none\n\nthree\n", ""),
@@ -36,7 +37,7 @@ def test_a_file_of_labels_is_read(tmp_path: Path, name: str, content: str, key: 
     assert [label_of(found, number) for number in (0, 1, 3, 4, -1, 0.5)] == ["zero", "one", "three", "4", "-1", "0.5"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("content", "key", "says"),
     [
         ("[1, 2]", "", "no list of labels"),
@@ -145,7 +146,7 @@ def test_labels_are_put_back_on_other_inputs_too(tmp_path: Path) -> None:
     assert not found.empty and not problems and len(other.labels.given()) == 1
 
 
-@pytest.mark.parametrize("row", ['{"address": "`aten::argmax/Squeeze`", "words": {"blob": 1}}', '{"address": 1}'])
+@each_row("row", ['{"address": "`aten::argmax/Squeeze`", "words": {"blob": 1}}', '{"address": 1}'])
 def test_labels_that_are_none_are_refused(tmp_path: Path, row: str) -> None:
     debugger = sample("date_normaliser")
     save_session(debugger, tmp_path / "kept")

@@ -17,6 +17,7 @@ from stepper.errors import UsageError
 from stepper.query.expressions import ExpressionError
 from tests.debug.debugged import at_iteration, opened, run_named, sample, state_of
 from tests.debug.iterations.test_series import counting
+from tests.tables import each_row
 
 Holds = Callable[[dict[str, Any], int], bool]
 
@@ -73,8 +74,8 @@ CASES: list[tuple[str, str, list[str], str, Holds]] = [
 ]
 
 
-@pytest.mark.parametrize("name, text, names, path, holds", CASES, ids=[case[1] for case in CASES])
-@pytest.mark.parametrize("tick", [0, 17, 40])
+@each_row("name, text, names, path, holds", CASES, ids=[case[1] for case in CASES])
+@each_row("tick", [0, 17, 40])
 def test_it_finds_what_a_walk_over_the_whole_run_finds(
     name: str, text: str, names: list[str], path: str, holds: Holds, tick: int
 ) -> None:
@@ -206,7 +207,7 @@ def test_in_an_iteration_that_fails_later_the_moment_is_found_too(tmp_path: Path
     assert debugger.machine.tick == 0
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text, reason",
     [
         ("h_next >", "expected a number"),
@@ -251,7 +252,7 @@ def test_only_the_iteration_number_can_be_asked_for_inside_a_loop() -> None:
     assert [moment.iteration for moment in debugger.find("iter > 7", "all").moments] == [8, 9]
 
 
-@pytest.mark.parametrize(("word", "is_bad"), [("nan", np.isnan), ("inf", np.isinf)])
+@each_row(("word", "is_bad"), [("nan", np.isnan), ("inf", np.isinf)])
 def test_nan_and_inf_are_found_where_they_are_born_from_any_moment(word: str, is_bad: Callable[[Any], Any]) -> None:
     debugger = sample("rwkv_overflow")
     births = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from stepper.debug.story.texts import verdict
+from stepper.debug.story.story_texts import verdict
 from tests.debug.debugged import at_iteration, recorded, sample
 
 

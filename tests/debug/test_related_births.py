@@ -5,21 +5,40 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 
+from stepper.debug.causes.cause import Link
+from stepper.debug.causes.run_walk import EarlierFrames, ValueSpot
 from stepper.debug.debugger import Debugger
+from stepper.debug.overview import births
+from stepper.debug.timeline import Timeline
 from tests.debug.debugged import opened, sample
 from tests.models import Graph, carried, joined, last
 
 
 def related(debugger: Debugger) -> list[tuple[str, str]]:
     """The operation of each birth in time, and that of the one from which it comes."""
-    births = debugger.run_overview().births
-    names = {one.tick: one.cause.location.operation.name for one in births if one.cause.location.operation is not None}
-    return [(names[one.tick], "" if one.after is None else names[one.after]) for one in births]
+    found = debugger.run_overview().births
+    names = {one.tick: one.cause.location.operation.name for one in found if one.cause.location.operation is not None}
+    return [(names[one.tick], "" if one.after is None else names[one.after]) for one in found]
 
 
 def test_a_nan_of_an_inf_comes_from_its_birth_an_iteration_before() -> None:
     assert related(sample("rwkv_overflow")) == [("exp_key", ""), ("wkv", "exp_key")]
+
+
+def test_what_a_pause_has_interrupted_is_found_out_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses, birth_of = iter([True]), births.birth_of
+
+    def paused_once(frames: EarlierFrames, timeline: Timeline, spot: ValueSpot) -> Link | None:
+        if next(pauses, False):
+            timeline.machine.request_pause()
+        return birth_of(frames, timeline, spot)
+
+    monkeypatch.setattr(births, "birth_of", paused_once)
+    debugger = sample("rwkv_overflow")
+    assert not debugger.run_overview().looked_through
+    assert related(debugger) == [("exp_key", ""), ("wkv", "exp_key")]
 
 
 def test_of_one_tensor_another_element_that_is_infinite_is_no_origin(tmp_path: Path) -> None:

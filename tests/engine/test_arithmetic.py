@@ -9,6 +9,7 @@ import pytest
 from ml_dtypes import bfloat16
 
 from stepper.element_types import of_dtype
+from stepper.engine.rules import note_lines
 from tests.engine.conftest import Run
 from tests.models import Graph, Value
 
@@ -112,16 +113,26 @@ def test_half_precision_is_rounded_after_each_operation_or_at_the_boundary(run: 
 @pytest.mark.parametrize(
     ("net", "part"),
     [
-        (binary("Add", "u8"), "8-bit integers wrap; OpenVINO's saturate"),
-        (binary("Divide", "i32"), "integer division rounds down; OpenVINO's rounds towards zero"),
+        (binary("Add", "u8"), "what 8 bits do not hold wraps; in OpenVINO it saturates"),
+        (binary("Divide", "i32"), "a negative quotient of integers is rounded down; OpenVINO rounds it towards zero"),
         (binary("Add", "f64"), "computed in f64; OpenVINO computes in f32"),
     ],
 )
 def test_a_run_under_either_book_names_the_operation_that_differs_once(run: Run, net: Graph, part: str) -> None:
-    type = {"8": np.uint8, "i": np.int32, "c": np.float64}[part[0]]
+    type = {"w": np.uint8, "a": np.int32, "c": np.float64}[part[0]]
     for rules in ("spec", "openvino"):
         (note,) = run(net, np.ones(1, type), np.ones(1, type), rules=rules).notes
         assert note.place.startswith("layer 2 '") and part in note.text
+
+
+def test_notes_of_one_kind_are_a_line_with_a_count(run: Run) -> None:
+    net = Graph()
+    x = net.parameter("x", "f16", (2,))
+    for _ in range(3):
+        x = net.apply("Sin", x)
+    net.result(net.apply("ReduceMax", x, net.constant(np.array([0])), dims=()))
+    (line,) = note_lines(run(net, np.ones(2, np.float16)).notes)
+    assert line.startswith("layer 1 '") and "' (Sin) and 2 more: computed in f16; OpenVINO" in line
 
 
 def test_moving_half_precision_about_needs_no_note(run: Run) -> None:

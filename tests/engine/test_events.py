@@ -12,6 +12,7 @@ from stepper.engine.frames import place
 from stepper.errors import StepperError
 from tests.engine.subjects import SUBJECTS, Subject, outputs_of, told
 from tests.models import Graph, Side, carried, last
+from tests.tables import each_row
 
 ALL = pytest.mark.parametrize("subject", SUBJECTS.values(), ids=SUBJECTS)
 GRANULARITIES = pytest.mark.parametrize("every", list(Every), ids=lambda every: every.name)
@@ -55,7 +56,7 @@ TWICE = [
 ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("every", "kinds"),
     [
         (Every.END, {"FINISHED"}),
@@ -87,11 +88,11 @@ def test_a_branch_is_entered_and_left_like_a_loop_but_has_no_iterations(tmp_path
 REFUSED_BY_OPENVINO = ("iterator in an iterator", "growing")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "rules"),
     [(name, rules) for name in SUBJECTS for rules in Rules if rules is Rules.SPEC or name not in REFUSED_BY_OPENVINO],
 )
-@pytest.mark.parametrize("keep_values", [True, False])
+@each_row("keep_values", [True, False])
 def test_coarser_telling_leaves_events_out_and_changes_none(
     tmp_path: Path, name: str, rules: Rules, keep_values: bool
 ) -> None:

@@ -17,6 +17,7 @@ from tests.engine.subjects import SUBJECTS, Subject, outputs_of, told
 from tests.engine.test_variables import accumulator
 from tests.engine.twins import deep
 from tests.models import Graph, carried, invariant, joined, last
+from tests.tables import each_row
 
 SAMPLES = Path(__file__).parents[2] / "sample_models"
 NAMES = sorted(path.parent.name for path in SAMPLES.glob("*/model.xml"))
@@ -42,8 +43,8 @@ def check_that_values_stay(compiled: CompiledModel, inputs: list[Any]) -> int:
     return len(seen)
 
 
-@pytest.mark.parametrize("rules", list(Rules))
-@pytest.mark.parametrize("name", NAMES)
+@each_row("rules", list(Rules))
+@each_row("name", NAMES)
 def test_no_operation_of_a_sample_model_changes_a_value_that_is_there_already(name: str, rules: Rules) -> None:
     model = stepper.read_model(SAMPLES / name / "model.xml")
     with np.load(SAMPLES / name / "inputs.npz") as arrays:
@@ -87,7 +88,7 @@ EXPECTED = {
 }
 
 
-@pytest.mark.parametrize("rules", ["spec", "openvino"])
+@each_row("rules", ["spec", "openvino"])
 def test_the_caller_may_write_into_every_output_of_a_run(tmp_path: Path, rules: str) -> None:
     model, x = passing_through().read(tmp_path), np.array([1, 2], np.float32)
     outputs = stepper.run(model, {"x": x}, rules=rules)

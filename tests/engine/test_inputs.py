@@ -16,6 +16,7 @@ from stepper.engine.inputs import bind_inputs
 from stepper.errors import InputError, UsageError
 from stepper.ir.model import Model
 from tests.models import Graph
+from tests.tables import each_row
 
 
 @pytest.fixture
@@ -33,7 +34,7 @@ def model(tmp_path: Path) -> Model:
 A, B, ONE, FLAG = np.array([1, 2], np.float32), np.array([3, 4, 5]), np.ones(1, np.float32), np.True_
 
 
-@pytest.mark.parametrize(
+@each_row(
     "keys",
     [
         ("a", "b", 2, 3, "flag"),
@@ -52,14 +53,14 @@ def test_a_name_goes_before_a_position(model: Model) -> None:
         bind_inputs(model, {"0": FLAG})
 
 
-@pytest.mark.parametrize("key", ["shared", "same"])
+@each_row("key", ["shared", "same"])
 def test_a_name_of_several_inputs_is_ambiguous(model: Model, key: str) -> None:
     positions = "0 or 1" if key == "shared" else "2 or 3"
     with pytest.raises(UsageError, match=f"the input name '{key}' is ambiguous; name its position: {positions}"):
         bind_inputs(model, {key: A})
 
 
-@pytest.mark.parametrize("key", ["c", "A", "", "-1", -1, 5, "5", "99999999999", 1.5])
+@each_row("key", ["c", "A", "", "-1", -1, 5, "5", "99999999999", 1.5])
 def test_an_unknown_input_is_answered_with_the_list_of_all(model: Model, key: Any) -> None:
     with pytest.raises(UsageError) as caught:
         bind_inputs(model, {key: A})
@@ -71,7 +72,7 @@ def test_an_unknown_input_is_answered_with_the_list_of_all(model: Model, key: An
     )
 
 
-@pytest.mark.parametrize("keys", [("a", "first"), ("a", 0), (1, "1")])
+@each_row("keys", [("a", "first"), ("a", 0), (1, "1")])
 def test_an_input_given_by_two_of_its_names_is_refused(model: Model, keys: tuple[Any, Any]) -> None:
     with pytest.raises(UsageError, match=f"input '{keys[1]}' is given twice"):
         bind_inputs(model, dict.fromkeys(keys, A))
@@ -127,7 +128,7 @@ def bound(folder: Path, type: str, value: Any, dims: tuple[int, ...] = (-1,)) ->
     return array
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("type", "value"),
     [
         ("f32", np.array([0.5, -2, np.nan, np.inf])),
@@ -162,7 +163,7 @@ def test_a_value_is_converted_where_nothing_is_lost(tmp_path: Path, type: str, v
         np.testing.assert_array_equal(array.astype(np.float64), expected.astype(np.float64))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("type", "value"),
     [
         ("f32", np.array([0.1])),
@@ -200,7 +201,7 @@ def test_a_value_that_would_change_is_refused(tmp_path: Path, type: str, value: 
         bound(tmp_path, type, value)
 
 
-@pytest.mark.parametrize(("dims", "shape"), [((2, 3), (3, 2)), ((2,), (2, 1)), ((), (1,)), ((1,), ()), ((-1, 3), (3,))])
+@each_row(("dims", "shape"), [((2, 3), (3, 2)), ((2,), (2, 1)), ((), (1,)), ((1,), ()), ((-1, 3), (3,))])
 def test_a_shape_that_does_not_fit_is_refused(tmp_path: Path, dims: tuple[int, ...], shape: tuple[int, ...]) -> None:
     declared = f"[{','.join('?' if dim < 0 else str(dim) for dim in dims)}]"
     found = f"[{','.join(map(str, shape))}]"

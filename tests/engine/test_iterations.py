@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 
 from stepper.engine import EventKind, Every, Machine, Rules, compile_model
-from stepper.engine.frames import Frame, ValueWatch, place
+from stepper.engine.frames import Frame, place
 from stepper.engine.inputs import bind_inputs
 from stepper.errors import ExecutionError, StepperError
 from stepper.ops.operands import LARGEST_TENSOR
 from tests.engine.straight_loops import StraightLoop, straight_loop
 from tests.engine.subjects import outputs_of, written
 from tests.models import Graph, carried, joined, last
+from tests.tables import each_row
 
 SEEDS = range(120)
 COARSE = [Every.END, Every.LOOP, Every.ITERATION]
@@ -80,8 +81,8 @@ def told(machine: Machine, every: Every) -> list[Any]:
     return events
 
 
-@pytest.mark.parametrize("rules", list(Rules))
-@pytest.mark.parametrize("seed", SEEDS)
+@each_row("rules", list(Rules))
+@each_row("seed", SEEDS, quick=30)
 def test_a_run_ends_and_tells_its_events_as_one_that_stops_at_each_operation(
     tmp_path: Path, seed: int, rules: Rules
 ) -> None:
@@ -98,7 +99,7 @@ def test_a_run_ends_and_tells_its_events_as_one_that_stops_at_each_operation(
         assert told(machine, every) == [event for event in events if type(event) is str or event[0].is_told(every)]
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@each_row("seed", SEEDS, quick=30)
 def test_at_any_tick_the_state_is_that_of_a_walk_by_operations(tmp_path: Path, seed: int) -> None:
     loop = straight_loop(seed)
     machine = machine_of(loop, tmp_path)
@@ -114,7 +115,7 @@ def test_at_any_tick_the_state_is_that_of_a_walk_by_operations(tmp_path: Path, s
         assert walked(machine, every, ticks) == expected
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@each_row("seed", SEEDS, quick=30)
 def test_a_pause_leaves_the_state_of_a_walk_by_operations(tmp_path: Path, seed: int) -> None:
     loop = straight_loop(seed)
     machine = machine_of(loop, tmp_path, kind=Pausing)
@@ -162,7 +163,7 @@ class Looking:
         return len(self.seen) == self.stop
 
 
-@pytest.mark.parametrize("seed", SEEDS[:20])
+@each_row("seed", SEEDS[:20])
 def test_a_watcher_sees_each_iteration_as_a_walk_by_operations_leaves_it(tmp_path: Path, seed: int) -> None:
     machine = machine_of(straight_loop(seed), tmp_path)
     start, seen = machine.snapshot(), list[list[str]]()
@@ -183,63 +184,6 @@ def test_a_watcher_sees_each_iteration_as_a_walk_by_operations_leaves_it(tmp_pat
         with pytest.raises(LookupError, match="not found"):
             list(machine.run(Every.LOOP))
         assert state(machine) == seen[0][end - 1]
-
-
-class LookingAtSome(Looking):
-    """A watcher that keeps what it sees of five iterations in eight."""
-
-    def after_iteration(self, frame: Frame) -> bool:
-        """Keep the state, but of those whose values say no."""
-        assert frame.activation is not None
-        return frame.activation.iteration % 8 > 2 and super().after_iteration(frame)
-
-
-class LookingAtValues(LookingAtSome):
-    """The same of a watcher that is asked where its values say so: some say no, some yes, and some cannot be judged."""
-
-    given: list[str]
-
-    def iteration_watch(self, frame: Frame) -> ValueWatch:
-        """Look at all slots; what is said of an iteration follows from its number."""
-        slots, self.given = tuple(slot for slot, value in enumerate(frame.values) if value is not None), []
-        says: list[Any] = [False, np.False_, np.zeros(1, bool), True, np.True_, np.ones(1), np.ones(2)]
-
-        def read(given: tuple[Any, ...]) -> object:
-            self.given.append(repr(given))
-            if given[-1] % 8 == 7:
-                raise ValueError("cannot be read")
-            return says[given[-1] % 8]
-
-        def ask(frame: Frame) -> bool:
-            assert frame.activation is not None
-            values = (*(frame.values[slot] for slot in slots), frame.activation.iteration)
-            assert values[-1] % 8 > 2 and self.given[-1] == repr(values), "it was given the values that the frame has"
-            return self.after_iteration(frame)
-
-        return ValueWatch(ask, read, bool, slots)
-
-
-@pytest.mark.parametrize("seed", SEEDS[:40])
-def test_a_watch_of_values_is_asked_where_they_say_so_and_sees_the_same(tmp_path: Path, seed: int) -> None:
-    machine = machine_of(straight_loop(seed), tmp_path)
-    start = machine.snapshot()
-    machine.watcher = expected = LookingAtSome(machine)
-    end = finished(machine, Every.OPERATION)
-    machine.restore(start)
-    machine.watcher = given = LookingAtValues(machine)
-    assert finished(machine, Every.LOOP) == end
-    assert given.seen == expected.seen
-    for stop in {len(given.seen) // 2, len(given.seen) - 1} - {0, -1}:
-        for asked in ({"stop": stop}, {"fail": stop}):
-            machine.restore(start)
-            machine.watcher = LookingAtValues(machine, **asked)
-            if "stop" in asked:
-                while machine.advance(Every.LOOP).kind is not EventKind.STOPPED:
-                    pass
-            else:
-                with pytest.raises(LookupError, match="not found"):
-                    list(machine.run(Every.LOOP))
-            assert state(machine) == expected.seen[stop - 1]
 
 
 def _root(folder: Path) -> Machine:
@@ -280,8 +224,8 @@ def test_an_interrupt_leaves_a_state_from_which_the_run_goes_on(tmp_path: Path) 
     assert finished(machine, Every.END) == expected
 
 
-@pytest.mark.parametrize("order", [1, -1])
-@pytest.mark.parametrize("kilobytes", [0.5, 1.7, 3, 6])
+@each_row("order", [1, -1])
+@each_row("kilobytes", [0.5, 1.7, 3, 6])
 def test_a_scan_output_above_the_limit_ends_a_run_in_the_same_iteration(
     tmp_path: Path, kilobytes: float, order: int
 ) -> None:
@@ -323,7 +267,7 @@ def _swapping(folder: Path) -> Machine:
     return Machine(compile_model(net.read(folder)), [])
 
 
-@pytest.mark.parametrize("make", [_root, _swapping])
+@each_row("make", [_root, _swapping])
 def test_the_state_inside_of_a_long_run_is_that_of_a_walk_by_operations(
     tmp_path: Path, make: Callable[[Path], Machine]
 ) -> None:
@@ -337,7 +281,7 @@ def test_the_state_inside_of_a_long_run_is_that_of_a_walk_by_operations(
         assert walked(machine, Every.LOOP, (tick,)) == {tick: expected[tick]}
 
 
-@pytest.mark.parametrize("every", COARSE)
+@each_row("every", COARSE)
 def test_openvino_looks_at_every_iteration_for_a_shape_that_may_not_change(tmp_path: Path, every: Every) -> None:
     net = Graph()
     body = net.body()

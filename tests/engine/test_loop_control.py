@@ -16,10 +16,11 @@ from stepper.engine.loops import (
 )
 from stepper.errors import KernelError
 from stepper.ir.model import Slicing
+from tests.tables import each_row
 
 
-@pytest.mark.parametrize("dtype", ["int16", "int32", "int64", "uint16", "uint32", "uint64"])
-@pytest.mark.parametrize("shape", [(), (1,)])
+@each_row("dtype", ["int16", "int32", "int64", "uint16", "uint32", "uint64"])
+@each_row("shape", [(), (1,)])
 def test_a_trip_count_is_an_integer_of_one_element(dtype: str, shape: tuple[int, ...]) -> None:
     assert trip_count(np.full(shape, 7, dtype)) == 7
     assert trip_count(np.full(shape, 0, dtype)) == 0
@@ -29,18 +30,18 @@ def test_a_trip_count_may_be_a_numpy_scalar_and_larger_than_32_bits() -> None:
     assert trip_count(np.int64(2**40)) == 2**40
 
 
-@pytest.mark.parametrize("count", [-1, -2, -(2**63)])
+@each_row("count", [-1, -2, -(2**63)])
 def test_a_negative_trip_count_means_unlimited(count: int) -> None:
     assert trip_count(np.array(count, np.int64)) is None
 
 
-@pytest.mark.parametrize(("dtype", "name"), [("i1", "i8"), ("u1", "u8"), ("f4", "f32"), ("?", "boolean")])
+@each_row(("dtype", "name"), [("i1", "i8"), ("u1", "u8"), ("f4", "f32"), ("?", "boolean")])
 def test_a_trip_count_of_another_type_is_refused(dtype: str, name: str) -> None:
     with pytest.raises(KernelError, match=f"the trip count is of type {name}, expected i64 or i32"):
         trip_count(np.array(1, dtype))
 
 
-@pytest.mark.parametrize("shape", [(0,), (2,), (1, 1)])
+@each_row("shape", [(0,), (2,), (1, 1)])
 def test_control_values_must_be_a_scalar_or_one_element(shape: tuple[int, ...]) -> None:
     with pytest.raises(KernelError, match=r"the trip count has shape .*, expected a scalar or one element"):
         trip_count(np.ones(shape, np.int64))
@@ -48,13 +49,13 @@ def test_control_values_must_be_a_scalar_or_one_element(shape: tuple[int, ...]) 
         condition(np.ones(shape, np.bool_))
 
 
-@pytest.mark.parametrize("truth", [False, True])
+@each_row("truth", [False, True])
 def test_a_condition_is_a_boolean_of_one_element(truth: bool) -> None:
     for value in (np.bool_(truth), np.array(truth), np.array([truth])):
         assert condition(value) is truth
 
 
-@pytest.mark.parametrize(("dtype", "name"), [("u1", "u8"), ("i1", "i8"), ("i8", "i64"), ("f4", "f32")])
+@each_row(("dtype", "name"), [("u1", "u8"), ("i1", "i8"), ("i8", "i64"), ("f4", "f32")])
 def test_a_condition_of_another_type_is_refused(dtype: str, name: str) -> None:
     with pytest.raises(KernelError, match=f"the body's condition is of type {name}, expected boolean"):
         condition(np.array(1, dtype), "body's condition")
@@ -73,7 +74,7 @@ def concatenated(*slicings: tuple[int, int, int]) -> list[ConcatenatedOutput]:
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("outputs", "count"),
     [
         ([], 1),
@@ -91,15 +92,13 @@ def test_without_slices_the_first_concatenated_output_says_how_often(
     assert count_without_slices(concatenated(*outputs)) == count
 
 
-@pytest.mark.parametrize("outputs", [[(2, 5, 1)], [(0, 5, 1), (0, 3, 1)], [(0, 3, 1), (0, 5, 1)], [(0, 5, 2)]])
+@each_row("outputs", [[(2, 5, 1)], [(0, 5, 1), (0, 3, 1)], [(0, 3, 1), (0, 5, 1)], [(0, 5, 2)]])
 def test_without_slices_outputs_that_make_no_sense_are_refused(outputs: list[tuple[int, int, int]]) -> None:
     with pytest.raises(KernelError):
         count_without_slices(concatenated(*outputs))
 
 
-@pytest.mark.parametrize(
-    ("declared", "expected"), [((), ()), ((2, 3), (2, 3)), ((-1, 3), (0, 3)), ((-1, -1), (0, 0)), ((0,), (0,))]
-)
+@each_row(("declared", "expected"), [((), ()), ((2, 3), (2, 3)), ((-1, 3), (0, 3)), ((-1, -1), (0, 0)), ((0,), (0,))])
 def test_an_undefined_last_value_is_zeros_with_unknown_dimensions_0(
     declared: tuple[int, ...], expected: tuple[int, ...]
 ) -> None:
@@ -107,7 +106,7 @@ def test_an_undefined_last_value_is_zeros_with_unknown_dimensions_0(
     assert value.shape == expected and value.dtype == np.int32 and not value.any()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("axis", "piece", "expected"),
     [
         (0, (1, 3), (0, 3)),

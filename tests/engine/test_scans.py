@@ -17,6 +17,7 @@ from stepper.ir.model import Slicing
 from stepper.ops.operands import LARGEST_TENSOR
 from tests.models import Graph, carried, sliced
 from tests.models import joined as entry_of
+from tests.tables import each_row
 
 FORWARD = Slicing(0, 0, -1, 1, 1)
 
@@ -36,16 +37,16 @@ def listed(scan: Scan) -> list[object]:
     return [scan.piece(index).tolist() for index in range(scan.length)]
 
 
-@pytest.mark.parametrize("count", [1, 2, 7, 8, 9, 100])
-@pytest.mark.parametrize("axis", [0, 1, 2, -1])
-@pytest.mark.parametrize("stride", [1, -1])
+@each_row("count", [1, 2, 7, 8, 9, 100])
+@each_row("axis", [0, 1, 2, -1])
+@each_row("stride", [1, -1])
 def test_pieces_are_joined_along_their_axis_in_order_or_backwards(count: int, axis: int, stride: int) -> None:
     pieces = [np.arange(24, dtype=np.float32).reshape(2, 3, 4) + 100 * number for number in range(count)]
     expected = np.concatenate(pieces[::stride], axis)
     np.testing.assert_array_equal(joined(scan_of(*pieces), axis, stride), expected)
 
 
-@pytest.mark.parametrize("stride", [1, -1])
+@each_row("stride", [1, -1])
 def test_scalars_become_a_vector(stride: int) -> None:
     assert joined(scan_of(1, 2, 3), 0, stride).tolist() == [1, 2, 3][::stride]
 
@@ -66,11 +67,13 @@ def test_pieces_that_differ_beside_the_axis_are_filled_with_zeros_and_noted() ->
 
 
 def test_pieces_of_different_rank_cannot_be_joined() -> None:
-    with pytest.raises(KernelError, match=r"the piece of iteration 1 has shape \[1\], that of iteration 0 \[1,1\]"):
+    with pytest.raises(
+        KernelError, match=r"the piece of iteration 1 has the shape \[1\], the piece of iteration 0 \[1,1\]"
+    ):
         joined(scan_of([[1]], [1]))
 
 
-@pytest.mark.parametrize("axis", [1, -2, 5])
+@each_row("axis", [1, -2, 5])
 def test_an_axis_that_the_pieces_do_not_have_is_refused(axis: int) -> None:
     with pytest.raises(KernelError, match=f"axis {axis} is out of range"):
         joined(scan_of([1], [2]), axis)
@@ -142,7 +145,7 @@ def test_appending_copies_each_element_a_bounded_number_of_times() -> None:
     assert joined(scan).size == 20000
 
 
-@pytest.mark.parametrize(("begin", "end"), [(0, 1000), (0, 1), (1, 257), (255, 258), (999, 1000), (300, 300)])
+@each_row(("begin", "end"), [(0, 1000), (0, 1), (1, 257), (255, 258), (999, 1000), (300, 300)])
 def test_stacks_hold_each_piece_of_a_range_once_as_many_together_as_are_alike(begin: int, end: int) -> None:
     pieces = [np.full((1, 2 + (number >= 700)), number, np.float32) for number in range(1000)]
     stacks = list(scan_of(*pieces).stacks(begin, end))
@@ -200,12 +203,12 @@ def widening(steps: int) -> Graph:
     return net
 
 
-@pytest.mark.parametrize("every", [Every.OPERATION, Every.END])
+@each_row("every", [Every.OPERATION, Every.END])
 def test_a_piece_of_another_shape_ends_the_run_in_the_iteration_that_gives_it(tmp_path: Path, every: Every) -> None:
     model = stepper.read_model(widening(8).write(tmp_path))
     inputs = stepper.bind_inputs(model, {0: np.ones((8, 1), np.float32)})
     machine = stepper.Machine(stepper.compile_model(model), inputs)
-    says = r"piece of iteration 1 has shape \[2,4\], that of iteration 0 \[2,2\]"
+    says = r"piece of iteration 1 has the shape \[2,4\], the piece of iteration 0 \[2,2\]"
     with pytest.raises(stepper.ExecutionError, match=says):
         for _ in machine.run(every):
             pass

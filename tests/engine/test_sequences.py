@@ -30,6 +30,7 @@ from tests.ir import texts
 from tests.last_digits import difference
 from tests.models import Graph, carried, invariant, joined, last, sliced
 from tests.ops.recording import RECORDED, cases, one_operation_model
+from tests.tables import each_row
 
 TYPES = ["LSTMSequence", "GRUSequence", "RNNSequence"]
 DIRECTIONS = ["forward", "reverse", "bidirectional"]
@@ -66,9 +67,9 @@ def both(model: Model, inputs: dict[int, Any], rules: str = "spec") -> tuple[Out
     return kernel, loop
 
 
-@pytest.mark.parametrize(("type", "variant"), VARIANTS)
-@pytest.mark.parametrize("direction", DIRECTIONS)
-@pytest.mark.parametrize("lengths", [(TIME,), (2,), (0,), (TIME, TIME), (3, 0, TIME, 1)], ids=str)
+@each_row(("type", "variant"), VARIANTS)
+@each_row("direction", DIRECTIONS)
+@each_row("lengths", [(TIME,), (2,), (0,), (TIME, TIME), (3, 0, TIME, 1)], ids=str)
 def test_the_loop_gives_what_kernel_and_formula_give(
     tmp_path: Path, type: str, direction: str, lengths: tuple[int, ...], variant: str
 ) -> None:
@@ -80,7 +81,7 @@ def test_the_loop_gives_what_kernel_and_formula_give(
         np.testing.assert_allclose(b, expected, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("type", TYPES)
+@each_row("type", TYPES)
 def test_products_of_several_blocks_of_steps_give_what_the_formula_gives(
     tmp_path: Path, type: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -91,8 +92,8 @@ def test_products_of_several_blocks_of_steps_give_what_the_formula_gives(
         np.testing.assert_allclose(value, expected, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("case", SEQUENCE_CASES, ids=lambda case: str(case.name))
-@pytest.mark.parametrize("rules", ["spec", "openvino"])
+@each_row("case", SEQUENCE_CASES, ids=lambda case: str(case.name))
+@each_row("rules", ["spec", "openvino"])
 def test_the_loop_gives_what_the_runtime_gave(tmp_path: Path, case: Any, rules: str) -> None:
     model = stepper.read_model(texts.write(tmp_path, *one_operation_model(case)))
     inputs = {f"in{k}": value for k, value in enumerate(case.inputs) if k not in case.constant}
@@ -103,9 +104,9 @@ def test_the_loop_gives_what_the_runtime_gave(tmp_path: Path, case: Any, rules: 
             np.testing.assert_allclose(outputs[f"out{k}"], expected, rtol=case.rtol, atol=case.atol)
 
 
-@pytest.mark.parametrize("type", TYPES)
-@pytest.mark.parametrize("dtype", ["f16", "bf16", "f64"])
-@pytest.mark.parametrize("rules", ["spec", "openvino"])
+@each_row("type", TYPES)
+@each_row("dtype", ["f16", "bf16", "f64"])
+@each_row("rules", ["spec", "openvino"])
 def test_every_float_type_is_rounded_as_by_the_kernel(tmp_path: Path, type: str, dtype: str, rules: str) -> None:
     subject = Recurrence(type, "bidirectional", (TIME, TIME), dtype=ELEMENT_TYPES[dtype].dtype)
     kernel, loop = both(subject.graph().read(tmp_path), subject.fed(), rules)
@@ -113,9 +114,9 @@ def test_every_float_type_is_rounded_as_by_the_kernel(tmp_path: Path, type: str,
         np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.parametrize("type", TYPES)
-@pytest.mark.parametrize("direction", DIRECTIONS)
-@pytest.mark.parametrize("time", [0, 1, 4])
+@each_row("type", TYPES)
+@each_row("direction", DIRECTIONS)
+@each_row("time", [0, 1, 4])
 def test_shapes_may_be_open(tmp_path: Path, type: str, direction: str, time: int) -> None:
     subject = Recurrence(type, direction, (time, time // 2), time)
     model = subject.graph(constant_weights=False, dynamic=True).read(tmp_path)
@@ -125,7 +126,7 @@ def test_shapes_may_be_open(tmp_path: Path, type: str, direction: str, time: int
         np.testing.assert_allclose(b, a, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("type", TYPES)
+@each_row("type", TYPES)
 def test_a_sequence_without_time_steps_is_empty(tmp_path: Path, type: str) -> None:
     subject = Recurrence(type, "bidirectional", (0, 0), time=0)
     kernel, loop = both(subject.graph().read(tmp_path), subject.fed())
@@ -161,7 +162,7 @@ def events(model: Model, inputs: dict[int, Any], every: Every) -> Iterator[tuple
         yield event, "" if activation is None else activation.operation.layer.name
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("direction", "names"),
     [("forward", ["gru"]), ("reverse", ["gru"]), ("bidirectional", ["gru/forward", "gru/reverse"])],
 )
@@ -179,7 +180,7 @@ def test_each_direction_has_an_iteration_for_each_time_step(tmp_path: Path, dire
     ]
 
 
-@pytest.mark.parametrize("type", TYPES)
+@each_row("type", TYPES)
 def test_a_step_runs_the_cell_and_nothing_of_the_weights(tmp_path: Path, type: str) -> None:
     subject = Recurrence(type)
     model = subject.graph(constant_weights=False).read(tmp_path)
@@ -280,8 +281,8 @@ def in_a_loop(seed: str) -> tuple[Graph, Recurrence]:
     return net, subject
 
 
-@pytest.mark.parametrize("seed", ["Loop", "TensorIterator"])
-@pytest.mark.parametrize("rules", ["spec", "openvino"])
+@each_row("seed", ["Loop", "TensorIterator"])
+@each_row("rules", ["spec", "openvino"])
 def test_a_sequence_in_a_body_is_opened_there(tmp_path: Path, seed: str, rules: str) -> None:
     net, subject = in_a_loop(seed)
     kernel, loop = both(net.read(tmp_path), dict(enumerate(subject.inputs()[:2])), rules)
@@ -308,7 +309,7 @@ def test_a_model_without_sequences_stays_as_it_is(tmp_path: Path) -> None:
     assert stepper.open_sequences(model) is model
 
 
-@pytest.mark.parametrize("fault", ["too few inputs", "direction"])
+@each_row("fault", ["too few inputs", "direction"])
 def test_what_is_no_sound_sequence_is_left_to_the_compiler(tmp_path: Path, fault: str) -> None:
     subject, net = Recurrence("RNNSequence", "forward"), Graph()
     inputs = [net.constant(value, value.dtype) for value in subject.inputs()]

@@ -11,6 +11,7 @@ from stepper.engine.rules import Rules
 from stepper.errors import KernelError
 from stepper.ir.model import Slicing
 from tests.engine.twins import chunks, chunks_of_whole_axis
+from tests.tables import each_row
 
 EXTENTS, BOUNDARIES, STRIDES = range(7), range(-8, 8), (-3, -2, -1, 1, 2, 3)
 
@@ -24,8 +25,8 @@ def walked(slicing: Slicing, shape: tuple[int, ...], rules: Rules, *, is_loop: b
     return [list(range(*walk.range(iteration))) for iteration in range(walk.count)]
 
 
-@pytest.mark.parametrize("stride", STRIDES)
-@pytest.mark.parametrize("is_loop", [False, True])
+@each_row("stride", STRIDES)
+@each_row("is_loop", [False, True])
 def test_by_the_specification_every_iteration_gets_its_chunk_counted_from_start(stride: int, is_loop: bool) -> None:
     for extent, start, end in product(EXTENTS, BOUNDARIES, BOUNDARIES):
         expected = chunks(extent, start, end, stride)
@@ -33,7 +34,7 @@ def test_by_the_specification_every_iteration_gets_its_chunk_counted_from_start(
         assert walked(slicing, (extent,), Rules.SPEC, is_loop=is_loop) == expected, (extent, start, end)
 
 
-@pytest.mark.parametrize("stride", STRIDES)
+@each_row("stride", STRIDES)
 def test_in_openvino_start_and_end_of_a_tensor_iterator_only_count(stride: int) -> None:
     for extent, start, end in product(EXTENTS, BOUNDARIES, BOUNDARIES):
         by_specification = chunks(extent, start, end, stride)
@@ -41,7 +42,7 @@ def test_in_openvino_start_and_end_of_a_tensor_iterator_only_count(stride: int) 
         assert walked(Slicing(0, start, end, stride, None), (extent,), Rules.OPENVINO) == expected, (extent, start, end)
 
 
-@pytest.mark.parametrize("stride", STRIDES)
+@each_row("stride", STRIDES)
 def test_in_openvino_a_loop_cuts_the_whole_axis_whatever_start_and_end_say(stride: int) -> None:
     for extent, start, end in product(EXTENTS, (-3, -1, 0, 2), (-3, -1, 0, 2)):
         expected = chunks_of_whole_axis(extent, stride, extent)
@@ -49,7 +50,7 @@ def test_in_openvino_a_loop_cuts_the_whole_axis_whatever_start_and_end_say(strid
         assert walked(slicing, (extent,), Rules.OPENVINO, is_loop=True) == expected, (extent, start, end)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("extent", "start", "end", "stride", "expected"),
     [
         (4, 0, -1, 1, [[0], [1], [2], [3]]),
@@ -66,7 +67,7 @@ def test_slices_worked_out_by_hand(extent: int, start: int, end: int, stride: in
     assert walked(Slicing(0, start, end, stride, abs(stride)), (extent,), Rules.SPEC) == expected
 
 
-@pytest.mark.parametrize(("axis", "positive"), [(-1, 2), (-2, 1), (-3, 0), (0, 0), (1, 1), (2, 2)])
+@each_row(("axis", "positive"), [(-1, 2), (-2, 1), (-3, 0), (0, 0), (1, 1), (2, 2)])
 def test_a_negative_axis_is_counted_from_the_end_by_the_specification_alone(axis: int, positive: int) -> None:
     slicing, shape = Slicing(axis, 0, -1, 1, None), (2, 3, 5)
     walk = slice_walk(slicing, shape, Rules.SPEC, is_loop=False)
@@ -78,7 +79,7 @@ def test_a_negative_axis_is_counted_from_the_end_by_the_specification_alone(axis
         assert slice_walk(slicing, shape, Rules.OPENVINO, is_loop=False) == walk
 
 
-@pytest.mark.parametrize("axis", [2, -3, 99])
+@each_row("axis", [2, -3, 99])
 def test_an_axis_that_the_tensor_does_not_have_is_refused(axis: int) -> None:
     with pytest.raises(KernelError, match=rf"axis {axis} is out of range for a tensor of rank 2"):
         slice_walk(Slicing(axis, 0, -1, 1, None), (2, 3), Rules.SPEC, is_loop=True)
@@ -89,13 +90,13 @@ def test_a_scalar_cannot_be_sliced() -> None:
         slice_walk(Slicing(0, 0, -1, 1, None), (), Rules.OPENVINO, is_loop=False)
 
 
-@pytest.mark.parametrize("rules", list(Rules))
+@each_row("rules", list(Rules))
 def test_a_stride_of_0_is_refused(rules: Rules) -> None:
     with pytest.raises(KernelError, match="stride is 0"):
         slice_walk(Slicing(0, 0, -1, 0, None), (3,), rules, is_loop=False)
 
 
-@pytest.mark.parametrize(("part_size", "stride"), list(product((None, 0, 1, 2, 3), STRIDES)))
+@each_row(("part_size", "stride"), list(product((None, 0, 1, 2, 3), STRIDES)))
 def test_part_size_must_equal_the_absolute_stride_by_the_specification_alone(
     part_size: int | None, stride: int
 ) -> None:
@@ -123,6 +124,6 @@ def test_a_length_that_the_stride_does_not_divide_is_named() -> None:
         slice_walk(Slicing(0, 0, -1, 2, 2), (5,), Rules.SPEC, is_loop=False)
 
 
-@pytest.mark.parametrize(("value", "expected"), [(0, 0), (3, 3), (5, 5), (-1, 5), (-2, 4), (-6, 0)])
+@each_row(("value", "expected"), [(0, 0), (3, 3), (5, 5), (-1, 5), (-2, 4), (-6, 0)])
 def test_boundaries_are_counted_from_either_side(value: int, expected: int) -> None:
     assert boundary(value, 5) == expected

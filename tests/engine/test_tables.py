@@ -16,6 +16,7 @@ from stepper.engine import program
 from stepper.engine.frames import EventKind
 from stepper.ir.model import Model
 from tests.models import Graph
+from tests.tables import each_row
 
 ROWS, WIDTH = 4000, 64
 TABLE = np.random.default_rng(3).standard_normal((ROWS, WIDTH)).astype(np.float16)
@@ -50,7 +51,7 @@ def expected(table: np.ndarray) -> np.ndarray:
     return found
 
 
-@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.int8])
+@each_row("dtype", [np.float16, ml_dtypes.bfloat16, np.int8])
 def test_the_rows_are_those_of_the_whole_table(tmp_path: Path, dtype: type) -> None:
     table = (TABLE * 20).astype(dtype)
     (output,) = stepper.run(embedding(tmp_path, table), {"indices": INDICES}).values()
@@ -117,8 +118,8 @@ def tied_inputs(transposed: bool) -> dict[str, np.ndarray]:
     return {"indices": TOKENS} | ({} if transposed else rows)
 
 
-@pytest.mark.parametrize("block", [100, 64 * 1000, 64 * 4000 - 1])
-@pytest.mark.parametrize("transposed", [True, False])
+@each_row("block", [100, 64 * 1000, 64 * 4000 - 1])
+@each_row("transposed", [True, False])
 def test_products_by_blocks_are_those_with_the_whole_table(
     tmp_path: Path, block: int, transposed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 import stepper
 from stepper.export.exporter import draw, export
 from stepper.export.picture import FigureRequest
-from stepper.files.kinds import FORMATS, FormatSubject
+from stepper.files.file_kinds import FORMATS, FormatSubject
 
 FIGURES = (
     ("reverse", {"view": "unrolled", "values": "thumbnails"}),

@@ -17,6 +17,7 @@ from tests.export.nets import Net, experts, resnet, transformer
 from tests.export.reading_back import geometry
 from tests.export.reading_back.drawing import Drawing
 from tests.models import Graph, Value, carried, joined, last, sliced
+from tests.tables import each_row
 
 
 def copies_by_name(net: Net) -> list[list[set[str]]]:
@@ -39,8 +40,8 @@ def copies_by_name(net: Net) -> list[list[set[str]]]:
     return found
 
 
-@pytest.mark.parametrize("seed", [None, 1, 2, 3])
-@pytest.mark.parametrize(
+@each_row("seed", [None, 1, 2, 3])
+@each_row(
     ("net", "wanted"),
     [
         (transformer(24), [("layers.{}", range(24))]),

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 import stepper
 from stepper.export.exporter import draw
 from stepper.export.figures.drawn_graph import (
-    EVERYTHING_DRAWN,
     WHOLE_EXPRESSIONS,
     FoldingOptions,
     drawn_graph,
@@ -33,6 +32,7 @@ from tests.export.drawings import faults
 from tests.export.runs import NAMES, SAMPLES, sample
 from tests.models import Graph as Builder
 from tests.models import Value, carried, last
+from tests.tables import each_row
 
 GRAPHS: list[tuple[str, Graph, Body | None]] = []
 for name in NAMES:
@@ -44,11 +44,16 @@ for name in NAMES:
 def foldings(graph: Graph) -> list[FoldingOptions]:
     hidden = frozenset(layer.id for layer in graph.layers if layer.id % 3)
     everything = frozenset(layer.id for layer in graph.layers)
-    options = [FoldingOptions(), EVERYTHING_DRAWN, FoldingOptions(hidden=hidden), FoldingOptions(hidden=everything)]
+    options = [
+        FoldingOptions(),
+        FoldingOptions(constants=False, accumulators=False),
+        FoldingOptions(hidden=hidden),
+        FoldingOptions(hidden=everything),
+    ]
     return [*options, FoldingOptions(expressions=3), FoldingOptions(expressions=WHOLE_EXPRESSIONS)]
 
 
-@pytest.mark.parametrize(("graph", "body"), [case[1:] for case in GRAPHS], ids=[case[0] for case in GRAPHS])
+@each_row(("graph", "body"), [case[1:] for case in GRAPHS], ids=[case[0] for case in GRAPHS])
 def test_folding_loses_nothing(graph: Graph, body: Body | None) -> None:
     for folding in foldings(graph):
         drawn = drawn_graph(graph, body, folding)
@@ -66,7 +71,7 @@ def test_folding_loses_nothing(graph: Graph, body: Body | None) -> None:
         assert all(node.key == node.layers[0] for node in drawn.nodes)
 
 
-@pytest.mark.parametrize(("graph", "body"), [case[1:] for case in GRAPHS], ids=[case[0] for case in GRAPHS])
+@each_row(("graph", "body"), [case[1:] for case in GRAPHS], ids=[case[0] for case in GRAPHS])
 def test_what_is_folded_can_be_drawn_without_a_fault(graph: Graph, body: Body | None) -> None:
     for folding in foldings(graph):
         drawn = drawn_graph(graph, body, folding)
@@ -113,7 +118,7 @@ def test_a_value_that_something_else_reads_is_no_accumulator(tmp_path: Path) -> 
     assert NodeKind.ACCUMULATOR not in [node.kind for node in drawn_graph(layer.bodies[0].graph, layer.bodies[0]).nodes]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_row("name", NAMES)
 def test_a_box_has_the_name_that_the_screen_shows_behind_its_type(name: str) -> None:
     for program in stepper.compile_model(sample(name)).programs:
         labels, names = labels_of(program.graph), short_names_of(program.graph)

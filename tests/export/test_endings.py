@@ -18,6 +18,7 @@ from stepper.export.figures.loop_trace import loops_of
 from stepper.ir.model import Model
 from tests.export.runs import SAMPLES, picture, sample
 from tests.models import Graph, Value, carried, last, sliced
+from tests.tables import each_row
 
 
 def counting(trip_count: int | str, starts: bool | str, goes_on: bool | str, folder: Path) -> Model:
@@ -45,7 +46,7 @@ def facts_of(model: Model, index: int = 0) -> tuple[str, ...]:
     return loop_facts(model, found.outer, found.layer)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("trip_count", "starts", "goes_on", "facts"),
     [
         (10, True, True, ("starts always", "no condition ends it", "10 iterations")),
@@ -105,14 +106,14 @@ def test_a_model_counts_its_loops_without_its_ifs(tmp_path: Path) -> None:
     assert "2 loops." in draw(sample("nested_loop"), view="model").figure.description
 
 
-@pytest.mark.parametrize(("goes_on", "says"), [(True, "always true"), (False, "false: ends after one"),
+@each_row(("goes_on", "says"), [(True, "always true"), (False, "false: ends after one"),
                                                ("small", "runs on while true")])  # fmt: skip
 def test_a_port_map_says_what_the_condition_does(goes_on: bool | str, says: str, tmp_path: Path) -> None:
     drawn = draw(counting(3, True, goes_on, tmp_path), view="ports")
     assert says in {node.label for node in drawn.figure.nodes}
 
 
-@pytest.mark.parametrize("options", [{"depth": 0}, {"preset": "paper"}])
+@each_row("options", [{"depth": 0}, {"preset": "paper"}])
 def test_a_loop_that_is_drawn_as_a_box_has_what_ends_it_below(options: dict[str, Any]) -> None:
     svg = draw(sample("nested_loop"), view="model", **options).text("svg")
     shown = " ".join(re.findall(r">([^<]+)<", re.sub(r"<desc.*?</desc>", "", svg, flags=re.DOTALL)))
@@ -130,7 +131,7 @@ def test_iterations_that_do_not_fit_below_each_other_are_told_to_fit_side_by_sid
         draw(sample("nested_loop"), inputs, view="unrolled", direction="down", preset="paper")
 
 
-@pytest.mark.parametrize("options", [{"preset": "paper"}, {"direction": "right", "width": 820}])
+@each_row("options", [{"preset": "paper"}, {"direction": "right", "width": 820}])
 def test_iterations_side_by_side_say_what_would_end_them_in_any_run(options: dict[str, Any]) -> None:
     """The run ended after 11 iterations by the token; 20 are the limit of its condition."""
     inputs = dict(np.load(SAMPLES / "date_normaliser" / "inputs.npz"))

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from stepper.export.exporter import draw
 from stepper.export.figures.content import FigureContent
@@ -18,6 +17,7 @@ from stepper.ir.model import Graph as ModelGraph
 from tests.export.runs import NAMES, SAMPLES, sample, unrolled
 from tests.export.steps.pages import page_data, states_at
 from tests.models import Graph, Side, Value, carried, last
+from tests.tables import each_row
 
 DEEP = FigureContent(depth=9, values=ValueDetail.FULL)
 
@@ -66,7 +66,7 @@ def test_a_group_of_operations_is_no_if() -> None:
     assert groups and not any(node.lines for node in groups)
 
 
-@pytest.mark.parametrize("depth", [0, 1])
+@each_row("depth", [0, 1])
 def test_an_inner_loop_says_how_often_it_ran(depth: int) -> None:
     """Bubble sort: each pass compares one pair less."""
     figure = unrolled("nested_loop", "0:3", FigureContent(depth=depth))
@@ -81,8 +81,8 @@ def test_an_inner_loop_says_how_often_it_ran(depth: int) -> None:
     ]
 
 
-@pytest.mark.parametrize("values", list(ValueDetail))
-@pytest.mark.parametrize("name", NAMES)
+@each_row("values", list(ValueDetail))
+@each_row("name", NAMES, quick=4)
 def test_iterations_with_bodies_inside_are_drawn_alike(name: str, values: ValueDetail) -> None:
     drawing = arrange_iterations(unrolled(name, "0:3,-1", FigureContent(depth=9, values=values)))
     outer = {frame.cluster.id: frame for frame in drawing.frames if not frame.cluster.parent}
@@ -210,7 +210,7 @@ def test_the_page_with_the_slider_says_which_side_ran() -> None:
     assert '<g class="data idle">' in made.text("svg")
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_row("name", NAMES)
 def test_what_is_drawn_of_a_body_says_which_bodies_lead_to_it(name: str) -> None:
     """The bodies are those of the file around a layer; ids follow from them, and nothing reads ids."""
     model = sample(name)

@@ -7,11 +7,11 @@ import re
 from typing import Any
 
 import pypdfium2 as pdfium  # type: ignore[import-untyped]
-import pytest
 from lxml import etree
 
 from stepper.cli import main
 from tests.export.runs import NAMES, SAMPLES, picture
+from tests.tables import each_row
 
 SVG = {"svg": "http://www.w3.org/2000/svg"}
 KINDS = {
@@ -38,8 +38,8 @@ def classes(tree: Any, *, legend: bool) -> set[str]:
     return found | ({"square"} if legend in within else set())
 
 
-@pytest.mark.parametrize("view", ["model", "rolled", "ports", "unrolled"])
-@pytest.mark.parametrize("name", NAMES)
+@each_row("view", ["model", "rolled", "ports", "unrolled"])
+@each_row("name", NAMES, quick=3)
 def test_a_legend_has_what_occurs_and_no_more(name: str, view: str) -> None:
     tree = etree.fromstring(picture(name, view).text("svg").encode())
     assert classes(tree, legend=True) == classes(tree, legend=False)
@@ -52,7 +52,7 @@ def test_a_legend_has_what_occurs_and_no_more(name: str, view: str) -> None:
 FORMATS = ["svg", "html", "pdf", "tikz", "dot", "mermaid", "md"]
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@each_row("format", FORMATS)
 def test_title_caption_and_legend_are_in_every_format_that_readers_see(format: str, tmp_path: Any) -> None:
     file = tmp_path / "figure"
     words = ["export", str(SAMPLES / "reverse" / "model.xml"), "--inputs", str(SAMPLES / "reverse" / "inputs.npz")]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 import stepper
 from stepper.export.exporter import draw
@@ -13,6 +12,7 @@ from stepper.export.figures.loop_trace import loops_of
 from stepper.ir.model import Model
 from tests.export.runs import NAMES, SAMPLES, sample
 from tests.models import Graph, carried, invariant, joined, last, sliced
+from tests.tables import each_row
 
 
 def told(text: str) -> str:
@@ -39,7 +39,7 @@ def assert_alike(model: Model, inputs: dict[str, np.ndarray]) -> None:
                 assert first.strip("… ") in f"{box.label} {box.name}", (loop.name, output, box.label, first)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_row("name", NAMES)
 def test_ports_of_samples_have_one_name_in_all_views(name: str) -> None:
     assert_alike(sample(name), dict(np.load(SAMPLES / name / "inputs.npz")))
 

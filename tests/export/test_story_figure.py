@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stepper.cli.program import main
+from stepper.cli.cli_program import main
 from stepper.errors import UsageError
 from stepper.export.drawing.styles import Group, Rectangle
 from stepper.export.drawing.styles import Path as Lines
@@ -18,6 +18,7 @@ from stepper.export.picture import Picture
 from tests.export.reading_back import geometry
 from tests.export.reading_back.drawing import Drawing
 from tests.models import Graph, carried, last
+from tests.tables import each_row
 
 SAMPLE = Path(__file__).resolve().parents[2] / "sample_models" / "rwkv_overflow"
 ASKED = "wkv@8[0,3]"
@@ -35,7 +36,7 @@ def test_a_story_is_drawn_with_the_same_bytes_twice_and_literal_colours(tmp_path
     text = first.read_text()
     for told in (
         "why wkv@8[0,3] is NaN",
-        "born here",
+        "first here",
         "89.200",
         "embedded[7,6]",
         "denominator +Inf",
@@ -51,7 +52,7 @@ def test_a_story_is_drawn_with_the_same_bytes_twice_and_literal_colours(tmp_path
     assert main(arguments("--why", ASKED, "--check", str(first), "-q")) == 0
 
 
-@pytest.mark.parametrize("options", [{}, {"preset": "paper"}, {"preset": "slide"}, {"preset": "docs"}, {"width": 900}])
+@each_row("options", [{}, {"preset": "paper"}, {"preset": "slide"}, {"preset": "docs"}, {"width": 900}], quick=1)
 def test_a_long_way_back_loses_its_middle_and_says_how_many_iterations(options: dict[str, object]) -> None:
     """The end of the Collatz loop goes back over 32 columns of the path, the last of which end at 1."""
     folder = SAMPLE.parent / "while_loop"
@@ -96,7 +97,7 @@ def test_a_slide_is_filled_with_bands_of_columns() -> None:
     assert {"number 8", "half"} <= set(texts)  # what goes on in the next band
 
 
-@pytest.mark.parametrize("name", ["date_normaliser", "rwkv_overflow"])
+@each_row("name", ["date_normaliser", "rwkv_overflow"])
 def test_a_short_story_fills_a_slide(name: str) -> None:
     folder = SAMPLE.parent / name
     made = draw(folder / "model.xml", dict(np.load(folder / "inputs.npz")), why="end", preset="slide")
@@ -111,13 +112,13 @@ def test_a_column_of_a_paper_has_the_birth_and_what_was_asked_in_two_bands() -> 
     drawn = Drawing(made.text("svg"))
     width = float(re.search(r' width="([0-9.]+)"', made.text("svg"))[1])  # type: ignore[index]
     assert width <= 84 / 25.4 * 96
-    assert {"Inf is born", "NaN is born"} <= {words.text for words in drawn.words}
+    assert {"first Inf", "first NaN"} <= {words.text for words in drawn.words}
 
 
 def test_births_stay_where_iterations_are_left_out() -> None:
     for preset in ("slide", "docs"):
         made = draw(SAMPLE / "model.xml", dict(np.load(SAMPLE / "inputs.npz")), why=ASKED, preset=preset)
-        assert "Inf is born" in made.text("svg") and "NaN is born" in made.text("svg")
+        assert "first Inf" in made.text("svg") and "first NaN" in made.text("svg")
 
 
 def test_formats_of_text_have_a_cluster_for_each_iteration_and_json_has_all_facts(

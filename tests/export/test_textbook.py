@@ -29,6 +29,7 @@ from stepper.export.writers.drawings import svg
 from tests.export.reading_back.drawing import SVG, Area, Drawing
 from tests.export.runs import NAMES, SAMPLES, sample
 from tests.models import Graph, carried, joined, last, sliced
+from tests.tables import each_row
 
 
 def page(name: str, millimetres: float = 170, **options: Any) -> PageDrawing:
@@ -65,7 +66,7 @@ def leaving(svg: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_row("name", NAMES, quick=3)
 def test_nothing_of_a_sample_is_drawn_outside_of_the_page(name: str) -> None:
     inputs = dict(np.load(SAMPLES / name / "inputs.npz"))
     pages: list[dict[str, Any]] = [{"preset": "paper"}, {"preset": "paper", "width": 642}, {"preset": "slide"}]
@@ -99,10 +100,8 @@ def test_carried_values_stand_between_the_iterations_that_hand_them_on() -> None
     assert outputs.loops[0].iterations == 10 and "9" in texts(shown, "number")
 
 
-@pytest.mark.parametrize(
-    "name", ["date_normaliser", "reverse", "rwkv_overflow", "while_loop", "nested_loop", "for_loop"]
-)
-@pytest.mark.parametrize("millimetres", [84, 120, 170])
+@each_row("name", ["date_normaliser", "reverse", "rwkv_overflow", "while_loop", "nested_loop", "for_loop"], quick=1)
+@each_row("millimetres", [84, 120, 170])
 def test_a_page_keeps_its_width_and_its_letters(name: str, millimetres: int) -> None:
     drawing = page(name, millimetres)
     assert drawing.width == pytest.approx(millimetres * 72 / 25.4, abs=0.5) and drawing.points == 1

@@ -20,6 +20,7 @@ from stepper.export.options import ValueDetail
 from tests.export.drawings import cells_of
 from tests.export.runs import NAMES, sample, trace, unrolled
 from tests.models import Graph, backwards, carried, joined, last, sliced
+from tests.tables import each_row
 
 ITERATIONS = ["0:3,-1", "", "2:4", "-2", "0"]
 
@@ -34,8 +35,8 @@ def stage_of(figure: Figure, id: str) -> str:
     return id
 
 
-@pytest.mark.parametrize("iterations", ITERATIONS)
-@pytest.mark.parametrize("name", NAMES)
+@each_row("iterations", ITERATIONS)
+@each_row("name", NAMES, quick=4)
 def test_every_back_edge_joins_each_two_neighbours_exactly_once(name: str, iterations: str) -> None:
     figure = unrolled(name, iterations)
     body = trace(name, iterations).loop.body
@@ -58,8 +59,8 @@ def test_every_back_edge_joins_each_two_neighbours_exactly_once(name: str, itera
                 assert end in (f"{stage_of(figure, end)}.n{layer}", stage_of(figure, end))
 
 
-@pytest.mark.parametrize("iterations", ITERATIONS)
-@pytest.mark.parametrize("name", NAMES)
+@each_row("iterations", ITERATIONS)
+@each_row("name", NAMES)
 def test_iterations_shown_and_left_out_are_all_there_are_in_order(name: str, iterations: str) -> None:
     found = trace(name, iterations)
     figure = unrolled(name, iterations)
@@ -73,7 +74,7 @@ def test_iterations_shown_and_left_out_are_all_there_are_in_order(name: str, ite
     assert numbers == list(range(found.count))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_row("name", NAMES)
 def test_what_enters_leads_to_the_first_iteration_alone_but_slices(name: str) -> None:
     figure = unrolled(name, "0:2,-1")
     first = stages(figure)[0]
@@ -97,7 +98,7 @@ def test_the_order_of_a_concatenation_follows_the_stride() -> None:
     assert forward.lines[0] == "Concat, axis 0: S[0], S[1], ..., S[5]"
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_row("name", NAMES)
 def test_every_piece_is_there_once_also_of_iterations_left_out(name: str) -> None:
     figure = unrolled(name, "0:2,-1")
     count = trace(name, "0").count
@@ -110,7 +111,7 @@ def test_every_piece_is_there_once_also_of_iterations_left_out(name: str) -> Non
         assert pieces == list(range(count))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "source", "words"),
     [
         (
@@ -222,8 +223,8 @@ def test_an_inner_loop_is_drawn_of_the_iteration_asked_for() -> None:
         trace("nested_loop", "", loop="passes@9::pairs_of_neighbours")
 
 
-@pytest.mark.parametrize("values", list(ValueDetail))
-@pytest.mark.parametrize("name", NAMES)
+@each_row("values", list(ValueDetail))
+@each_row("name", NAMES, quick=4)
 def test_all_iterations_are_drawn_alike_and_nothing_overlaps(name: str, values: ValueDetail) -> None:
     figure = unrolled(name, "0:2,-1", FigureContent(depth=0, values=values))
     drawing = arrange_iterations(figure)
@@ -291,7 +292,7 @@ def test_a_loop_that_a_run_showed_never_begins_has_a_dashed_frame_in_static_view
         assert not draw(sample("while_loop"), view=view).figure.clusters[0].idle
 
 
-@pytest.mark.parametrize("values", [ValueDetail.SHAPE, ValueDetail.FULL])
+@each_row("values", [ValueDetail.SHAPE, ValueDetail.FULL])
 def test_an_operation_of_several_outputs_shows_all_of_them(values: ValueDetail, tmp_path: Path) -> None:
     """Two numbers and three, which change their places."""
     net = Graph()

@@ -18,7 +18,7 @@ from stepper.debug.debugger import open_debugger
 from stepper.ir.reader import read as read_model
 from stepper.recording import open_recording
 from stepper.session.session_files import restore_session
-from stepper.sweep.results import read_about
+from stepper.sweep.sweep_results import read_about
 
 ROOT = Path(__file__).parents[2]
 SAMPLES = ROOT / "sample_models"

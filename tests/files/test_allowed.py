@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-import pytest
-
 from stepper.cli.options.figure_words import export_options
 from stepper.cli.parser import command_parsers
 from stepper.diagnosis import selection
 from stepper.files.allowed import ALLOWED, SettingsFile
+from stepper.sweep.sweep_results import SweepOptions
+from tests.tables import each_row
 
 ROOT = Path(__file__).parents[2]
 NEVER = {
@@ -28,7 +28,7 @@ NEVER = {
 }
 
 
-@pytest.mark.parametrize("source", SettingsFile)
+@each_row("source", SettingsFile)
 def test_no_file_chooses_code_or_what_is_written(source: SettingsFile) -> None:
     assert not NEVER & set(ALLOWED[source])
 
@@ -44,9 +44,10 @@ def test_an_input_of_a_sweep_is_opened_with_allowed_options_alone() -> None:
     nodes = [node for one in makers for node in ast.walk(one)]
     texts = [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
     names = {text[2:].partition("=")[0] for text in texts if text.startswith("--") and text[2:3].isalpha()}
+    fields = {name.replace("_", "-") for name in SweepOptions.__struct_fields__}
     known = {name[2:] for action in command_parsers()["tui"].actions for name in action.option_strings}
-    assert len(makers) == 4 and {"inputs", "rules", "engine"} <= names
-    assert names & known <= {*ALLOWED[SettingsFile.SWEEP], "generate"}  # which the user has named again
+    assert len(makers) == 4 and {"inputs", "states"} <= names and fields <= {*known, "generate"}
+    assert (names | fields) & known <= {*ALLOWED[SettingsFile.SWEEP], "generate"}  # which the user has named again
 
 
 def test_a_project_selects_and_ignores_rules(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import pytest
 from stepper.errors import OutputError
 from stepper.files import locks as file_locks
 from stepper.files.locks import FileInUse, lock, lock_path
+from tests.tables import each_row
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "sample_models" / "nested_loop"
@@ -98,7 +99,7 @@ def test_in_one_process_a_file_is_free_when_each_lock_is_released(tmp_path: Path
     assert not lock_path(path).exists()
 
 
-@pytest.mark.parametrize("content", ["", "{", "[1]", '{"pid": "x"}', '{"pid": 1}', "[" * 4096, "\x00" * 100])
+@each_row("content", ["", "{", "[1]", '{"pid": "x"}', '{"pid": 1}', "[" * 4096, "\x00" * 100])
 def test_whatever_stands_in_the_file_of_a_lock_the_second_gets_a_sentence(tmp_path: Path, content: str) -> None:
     path = tmp_path / "work.session"
     with held(path):
@@ -178,7 +179,7 @@ def _piped(place: Path, _victim: Path) -> None:
     os.mkfifo(place)
 
 
-@pytest.mark.parametrize("made", [_linked, _hard_linked, _written, _piped])
+@each_row("made", [_linked, _hard_linked, _written, _piped])
 def test_what_is_named_like_a_lock_and_is_none_stays_as_it_is(
     tmp_path: Path, made: Callable[[Path, Path], None]
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import shutil
 import signal
 import sqlite3
@@ -19,10 +20,11 @@ import pytest
 
 from stepper.cli import main
 from stepper.errors import OutputError
-from stepper.files.kinds import ARRAYS, COMMANDS, SVG
+from stepper.files.file_kinds import ARRAYS, COMMANDS, SVG
 from stepper.files.output import OutputFile, ProtectedFiles, writing_all
 from stepper.files.own_files import replacing_own
 from stepper.recording import recorder
+from tests.tables import each_row
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "sample_models" / "for_loop"
@@ -240,7 +242,7 @@ def test_the_report_of_a_run_whose_end_cannot_be_recorded_is_printed(
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from stepper.files.kinds import ARRAYS
+from stepper.files.file_kinds import ARRAYS
 from stepper.files.output import OutputFile
 with OutputFile(Path(sys.argv[1]), ARRAYS).writing() as file:
     file.write(b"new" * 100_000)
@@ -286,7 +288,7 @@ def test_a_file_that_another_process_has_just_made_is_left_to_it(
 RACE = """
 import sys
 from pathlib import Path
-from stepper.files.kinds import ARRAYS, SVG
+from stepper.files.file_kinds import ARRAYS, SVG
 from stepper.files.output import OutputFile, writing_all
 one, folder = sys.argv[1], Path(sys.argv[2])
 for number in range(60):
@@ -337,7 +339,7 @@ def test_files_of_a_set_have_the_rights_of_those_that_they_replace(
     assert [one.stat().st_mode & 0o777 for one in (first, second)] == [0o640, 0o600]
 
 
-@pytest.mark.parametrize("number", range(5))
+@each_row("number", range(5))
 def test_a_fault_while_files_take_their_places_puts_all_of_them_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
@@ -369,7 +371,7 @@ def test_a_fault_while_files_take_their_places_puts_all_of_them_back(
 KILLED_IN_BETWEEN = """
 import os, sys
 from pathlib import Path
-from stepper.files.kinds import ARRAYS, SVG
+from stepper.files.file_kinds import ARRAYS, SVG
 from stepper.files.output import OutputFile, writing_all
 folder, left, replace = Path(sys.argv[1]), int(sys.argv[2]), Path.replace
 def ending(path, target):
@@ -385,7 +387,7 @@ with writing_all([OutputFile(folder / "a.svg", SVG), OutputFile(folder / "b.npz"
 """
 
 
-@pytest.mark.parametrize("number", range(4))
+@each_row("number", range(4))
 def test_a_kill_while_files_take_their_places_leaves_no_set_of_two_runs(tmp_path: Path, number: int) -> None:
     for name in ("a.svg", "b.npz"):
         (tmp_path / name).write_bytes(b"old")
@@ -438,7 +440,7 @@ def test_constants_of_code_do_not_replace_an_archive_of_somebody_else(
     assert (folder / "code.npz").read_bytes() == b"mine" and not (folder / "code.py").exists()
 
 
-@pytest.mark.parametrize("make", [os.link, os.symlink])
+@each_row("make", [os.link, os.symlink])
 def test_a_protected_file_is_known_by_whatever_path_leads_to_it(
     tmp_path: Path, make: Callable[[Path, Path], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -471,9 +473,10 @@ WRITERS = {
     "stepper/files/locks.py": "locks beside the files",
     "stepper/integrations/dap/messages.py": "a token that the user alone may read, from the first moment",
     "stepper/plain_values.py": "members of an archive, whose file comes from the one place",
-    "stepper/cli/program.py": "the null device in place of a stream that is closed",
-    "stepper/compare/passes.py": "models for the runtime, in a temporary folder",
+    "stepper/cli/cli_program.py": "the null device in place of a stream that is closed",
+    "stepper/compare/compared_passes.py": "models for the runtime, in a temporary folder",
     "stepper/diagnosis/reduce/trials.py": "candidates, in a temporary folder",
+    "stepper/repair/asked_function.py": "inputs for a process and the outputs that it gives, in a temporary folder",
     "stepper/diagnosis/hunt/hunting.py": "reduced models that are named, in a temporary folder",
     "stepper/openvino": "models for the runtime, in temporary folders of its own",
 }
@@ -483,7 +486,10 @@ WRITERS = {
 def writing_calls(path: Path) -> list[int]:
     """The lines on which a file is made, or opened for anything but reading."""
     lines = []
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    text = path.read_text(encoding="utf-8")
+    if not re.search(r"\bopen\(|write_|mkstemp|NamedTemporaryFile|savez|tofile", text):
+        return []
+    for node in ast.walk(ast.parse(text)):
         if not isinstance(node, ast.Call):
             continue
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")

@@ -6,7 +6,7 @@ import os
 import stat
 from pathlib import Path
 
-from stepper.files.user_cache import roomy
+from stepper.files.own_files import roomy
 
 
 def test_the_oldest_files_go_first(tmp_path: Path) -> None:

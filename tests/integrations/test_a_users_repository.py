@@ -20,7 +20,7 @@ SAMPLE = ROOT / "sample_models" / "for_loop"
 GUIDE, PYTEST, CI = (
     ROOT / "docs" / page for page in ("guide/figures-in-documents.md", "guide/pytest.md", "tasks/use-it-in-ci.md")
 )
-PACKED = ("stepper", "tui", "pyproject.toml", "README.md", "LICENSE", ".pre-commit-hooks.yaml")
+PACKED = ("stepper", "tui", "docs", "pyproject.toml", "README.md", "LICENSE", ".pre-commit-hooks.yaml")
 LAST = f">{1000 * 1.05**10:.2f} at 1<"
 SECONDS = 300
 

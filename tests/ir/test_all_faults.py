@@ -9,6 +9,7 @@ import pytest
 from stepper.errors import ModelError
 from stepper.ir.reader import read, read_all_faults
 from tests.debug.debugged import SAMPLES
+from tests.tables import each_row
 
 
 def test_every_fault_of_a_file_is_kept_with_its_line_and_rule(tmp_path: Path) -> None:
@@ -39,7 +40,7 @@ def test_every_fault_of_a_file_is_kept_with_its_line_and_rule(tmp_path: Path) ->
     assert str(first.value) in {str(fault) for fault in found}
 
 
-@pytest.mark.parametrize("path", sorted(SAMPLES.glob("*/model.xml")), ids=lambda path: path.parent.name)
+@each_row("path", sorted(SAMPLES.glob("*/model.xml")), ids=lambda path: path.parent.name)
 def test_a_sound_file_has_none_and_is_the_same_model(path: Path) -> None:
     model, faults = read_all_faults(path)
     assert not faults and model.graph == read(path).graph

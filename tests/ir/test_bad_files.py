@@ -13,6 +13,7 @@ from stepper.errors import ModelError
 from tests.ir import tiny_models
 from tests.ir.texts import write
 from tests.ir.tiny_models import Texts
+from tests.tables import each_row
 
 LONGEST_MESSAGE = 1200
 
@@ -23,7 +24,7 @@ def complaint(folder: Path, text: str | bytes, weights: bytes | None = b"") -> s
     with pytest.raises(ModelError) as caught:
         stepper.compile_model(stepper.read_model(path))
     message = str(caught.value)
-    assert re.match(rf"{re.escape(str(path))}:[1-9][0-9]*: ", message), message
+    assert re.match(rf"{re.escape(str(path))}(:[1-9][0-9]*)?: ", message), message
     assert "\n" not in message
     assert message.isprintable()
     assert len(message) < LONGEST_MESSAGE + len(str(path))
@@ -146,7 +147,7 @@ CHANGES: list[tuple[str, Callable[[], Texts], str, str, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("model", "old", "new", "fragment"), [c[1:] for c in CHANGES], ids=[c[0] for c in CHANGES])
+@each_row(("model", "old", "new", "fragment"), [c[1:] for c in CHANGES], ids=[c[0] for c in CHANGES])
 def test_a_bad_file_is_refused_with_its_place(
     tmp_path: Path, model: Callable[[], Texts], old: str, new: str, fragment: str
 ) -> None:
@@ -170,7 +171,7 @@ RENAMED: list[tuple[str, Callable[[], Texts], str, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("model", "tag", "other", "fragment"), [r[1:] for r in RENAMED], ids=[r[0] for r in RENAMED])
+@each_row(("model", "tag", "other", "fragment"), [r[1:] for r in RENAMED], ids=[r[0] for r in RENAMED])
 def test_a_file_without_an_element_is_refused(
     tmp_path: Path, model: Callable[[], Texts], tag: str, other: str, fragment: str
 ) -> None:
@@ -184,28 +185,28 @@ def test_a_net_without_layers_is_refused(tmp_path: Path) -> None:
     assert "the net has no layers" in complaint(tmp_path, '<net version="11"/>')
 
 
-@pytest.mark.parametrize("text", [b"", b" \n", b"\0" * 100, b"{}", b"<net", bytes(range(256))])
+@each_row("text", [b"", b" \n", b"\0" * 100, b"{}", b"<net", bytes(range(256))])
 def test_what_is_no_xml_is_refused(tmp_path: Path, text: bytes) -> None:
     assert "is not well-formed XML" in complaint(tmp_path, text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "what"),
     [(b"PK\x03\x04", "is an archive"), (b"\x93NUMPY", "is an array"), (b"SQLite format 3\0", "is a database")],
 )
 def test_what_is_easily_taken_for_a_model_is_called_by_its_name(tmp_path: Path, text: bytes, what: str) -> None:
-    assert f"model.xml:1: is not a model, it {what}" in complaint(tmp_path, text)
+    assert f"model.xml: is not a model, it {what}" in complaint(tmp_path, text)
 
 
 DOCTYPE = '<?xml version="1.0"?>\n\n<!DOCTYPE net [<!ENTITY a "b">]>\n<net name="&a;" version="11"/>'
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+@each_row("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32"])
 def test_a_document_type_is_refused_in_every_encoding(tmp_path: Path, encoding: str) -> None:
     assert complaint(tmp_path, DOCTYPE.encode(encoding)).startswith("model.xml:3: holds a document type")
 
 
-@pytest.mark.parametrize("encoding", ["utf-7", "cp037", "cp1026", "iso2022-kr"])
+@each_row("encoding", ["utf-7", "cp037", "cp1026", "iso2022-kr"])
 def test_an_encoding_that_could_hide_a_document_type_is_refused(tmp_path: Path, encoding: str) -> None:
     text = DOCTYPE.replace('"1.0"', f'"1.0" encoding="{encoding}"', 1)
     declaration, rest = text.split("\n", 1)
@@ -226,13 +227,13 @@ def test_elements_nested_100000_deep_are_refused(tmp_path: Path) -> None:
     assert "Excessive depth" in complaint(tmp_path, text)
 
 
-@pytest.mark.parametrize("name", ["a" * 10_000_000, "line&#10;break", "&#x9b;31mred", "a\u2028b"])
+@each_row("name", ["a" * 10_000_000, "line&#10;break", "&#x9b;31mred", "a\u2028b"])
 def test_a_name_of_any_length_and_letters_leaves_the_message_short_and_on_one_line(tmp_path: Path, name: str) -> None:
     text, weights = tiny_models.plain()
     assert "no edge reaches" in complaint(tmp_path, text.replace('"sum"', f'"{name}"').replace(FIRST_EDGE, ""), weights)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "old",
     ['"Add"', '"f32"', 'shape="3"', 'offset="0"', 'size="12"', '"FP32"', '<dim>3', 'from-layer="0"',
      'to-port="1"', 'version="11"', '<port id="0"', '<edge', "<net"],
@@ -254,7 +255,7 @@ def test_bodies_nested_2000_deep_are_refused(tmp_path: Path) -> None:
     assert "Excessive depth" in complaint(tmp_path, *tiny_models.nested(2000))
 
 
-@pytest.mark.parametrize("path", ["missing.xml", "", "a\0b", "model.bin"])
+@each_row("path", ["missing.xml", "", "a\0b", "model.bin"])
 def test_what_cannot_be_opened_is_refused_by_name(tmp_path: Path, path: str) -> None:
     write(tmp_path, *tiny_models.plain())
     with pytest.raises(ModelError) as caught:

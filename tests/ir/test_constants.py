@@ -6,11 +6,11 @@ from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
-import pytest
 
 from stepper.ir.constants import constant_value, small_constant
 from stepper.ir.model import Layer, Model
 from tests.models import Graph
+from tests.tables import each_row
 
 KINDS = (np.int64, np.int32, np.uint8, np.float32, np.float16, np.float64, np.bool_)
 
@@ -40,7 +40,7 @@ def test_small_constants_are_what_the_file_has(tmp_path: Path) -> None:
     assert same[0] is same[1] is not None
 
 
-@pytest.mark.parametrize(
+@each_row(
     "damage",
     [
         {"size": "23"},

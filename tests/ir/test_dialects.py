@@ -15,6 +15,7 @@ from tests.ir import tiny_models
 from tests.ir.first_draft import first_draft
 from tests.ir.texts import write
 from tests.ir.tiny_models import Texts
+from tests.tables import each_row
 
 SAMPLES = Path(__file__).parents[2] / "sample_models"
 
@@ -24,7 +25,7 @@ def run(folder: Path, texts: Texts, inputs: Mapping[str | int, Any], **options: 
     return {name: value.tolist() for name, value in stepper.run(model, inputs, **options).items()}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("texts", "inputs", "expected"),
     [
         (tiny_models.plain, {"x": [1, 1, 1]}, {"out": [2, 3, 4]}),
@@ -45,9 +46,7 @@ def test_the_current_names_run(
     assert run(tmp_path, texts(), inputs) == expected
 
 
-@pytest.mark.parametrize(
-    "folder", sorted(path.parent for path in SAMPLES.glob("*/model.xml")), ids=lambda path: path.name
-)
+@each_row("folder", sorted(path.parent for path in SAMPLES.glob("*/model.xml")), ids=lambda path: path.name)
 def test_a_sample_model_is_read_and_runs_to_its_recorded_outputs(folder: Path) -> None:
     model = stepper.read_model(folder / "model.xml")
     with np.load(folder / "inputs.npz") as inputs, np.load(folder / "expected.npz") as expected:
@@ -66,7 +65,7 @@ def test_first_draft_without_trip_count_and_condition_never_ends(tmp_path: Path)
         stepper.run(model, {"x": [0.0]}, max_iterations=50)
 
 
-@pytest.mark.parametrize("condition_port", [0, 1, 7])
+@each_row("condition_port", [0, 1, 7])
 def test_first_draft_with_a_condition_is_a_while_loop(tmp_path: Path, condition_port: int) -> None:
     texts = first_draft(trip_count=None, condition=True, condition_port=condition_port)
     outputs = run(tmp_path, texts, {"go": True, "x": [0]})
@@ -88,9 +87,7 @@ def test_first_draft_with_a_trip_count_alone_ignores_the_condition_of_the_body(t
     assert outputs == {"last": [5], "all": [1, 2, 3, 4, 5], "numbers": [0, 1, 2, 3, 4]}
 
 
-@pytest.mark.parametrize(
-    ("trip_count", "go", "count"), [(5, True, 3), (2, True, 2), (5, False, 0), (0, True, 0), (-1, True, 3)]
-)
+@each_row(("trip_count", "go", "count"), [(5, True, 3), (2, True, 2), (5, False, 0), (0, True, 0), (-1, True, 3)])
 def test_first_draft_with_both_ends_with_the_first_of_them(
     tmp_path: Path, trip_count: int, go: bool, count: int
 ) -> None:
@@ -104,7 +101,7 @@ def test_first_draft_is_refused_under_the_rules_of_openvino(tmp_path: Path) -> N
         run(tmp_path, first_draft(trip_count=5, condition=True), {"go": True, "x": [0]}, rules="openvino")
 
 
-@pytest.mark.parametrize("missing", ["from-operation", "to-operation", "internal_operation_id"])
+@each_row("missing", ["from-operation", "to-operation", "internal_operation_id"])
 def test_a_missing_attribute_of_the_first_draft_is_named(tmp_path: Path, missing: str) -> None:
     text, weights = first_draft(trip_count=5, condition=False)
     with pytest.raises(ModelError, match=r"has no attribute '(from-layer|to-layer|internal_layer_id)'"):
@@ -156,14 +153,14 @@ def test_outputs_of_a_port_map_are_numbered_by_order_not_by_name(tmp_path: Path)
     assert run(tmp_path, (changed, weights), {"x": [10]}) == {"last": [16], "all": [11, 13, 16]}
 
 
-@pytest.mark.parametrize("version", [10, 11])
+@each_row("version", [10, 11])
 def test_both_versions_of_the_net_are_read(tmp_path: Path, version: int) -> None:
     text, weights = tiny_models.plain()
     model = stepper.read_model(write(tmp_path, text.replace('version="11"', f'version="{version}"'), weights))
     assert model.version == version
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+@each_row("encoding", ["utf-8", "utf-8-sig", "utf-16"])
 def test_every_encoding_of_unicode_is_read(tmp_path: Path, encoding: str) -> None:
     text, weights = tiny_models.plain()
     model = stepper.read_model(write(tmp_path, text.replace('"sum"', '"Σ"').encode(encoding), weights))

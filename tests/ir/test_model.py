@@ -16,6 +16,7 @@ from stepper.ir.model import Graph, Layer, Model
 from stepper.ir.weights import Weights
 from tests.ir import tiny_models
 from tests.ir.texts import line_of, write
+from tests.tables import each_row
 
 
 def read_loop(folder: Path, *, before: int = 0) -> tuple[str, Model, Layer]:
@@ -26,7 +27,7 @@ def read_loop(folder: Path, *, before: int = 0) -> tuple[str, Model, Layer]:
     return text, model, model.graph.by_id[3]
 
 
-@pytest.mark.parametrize("before", [0, 65_500, 65_535, 70_000, 1_000_000])
+@each_row("before", [0, 65_500, 65_535, 70_000, 1_000_000])
 def test_layers_ports_edges_and_port_maps_know_their_lines(tmp_path: Path, before: int) -> None:
     text, model, loop = read_loop(tmp_path, before=before)
     (body,) = loop.bodies
@@ -44,8 +45,8 @@ def test_layers_ports_edges_and_port_maps_know_their_lines(tmp_path: Path, befor
     assert body.back_edges[0].line == line_of(text, '<edge from-layer="7"')
 
 
-@pytest.mark.parametrize("before", [0, 70_000])
-@pytest.mark.parametrize(
+@each_row("before", [0, 70_000])
+@each_row(
     "dims",
     [
         "<dim>3</dim><dim>4</dim>",
@@ -76,7 +77,7 @@ def test_a_port_knows_its_line_and_shape_however_it_is_laid_out(tmp_path: Path, 
     assert [port.line for port in ports] == [line_of(text, '<port id="0"', index) for index in range(2)]
 
 
-@pytest.mark.parametrize("before", [0, 70_000])
+@each_row("before", [0, 70_000])
 def test_a_message_names_the_line_even_far_down(tmp_path: Path, before: int) -> None:
     text, weights = tiny_models.loop()
     text = text.replace("<layers>", "\n" * before + "<layers>", 1)

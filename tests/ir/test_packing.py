@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from stepper.element_types import ELEMENT_TYPES
 from stepper.ir.weights import content, pack, packed_size, unpack
+from tests.tables import each_row
 
 NARROW = [name for name, element_type in ELEMENT_TYPES.items() if 0 < element_type.bits < 8]
 
 
-@pytest.mark.parametrize("name", NARROW)
-@pytest.mark.parametrize("count", [1, 2, 7, 8, 33])
+@each_row("name", NARROW)
+@each_row("count", [1, 2, 7, 8, 33])
 def test_packing_undoes_unpacking(name: str, count: int) -> None:
     element_type = ELEMENT_TYPES[name]
     raw = np.random.default_rng(3).integers(0, 256, packed_size(element_type, count), np.uint8)
@@ -24,7 +24,7 @@ def test_packing_undoes_unpacking(name: str, count: int) -> None:
     np.testing.assert_array_equal(pack(whole, element_type)[: raw.size], raw)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "name, codes, packed",
     [
         ("u1", [1, 0, 0, 1], [0b10010000]),

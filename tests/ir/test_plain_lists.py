@@ -16,6 +16,7 @@ from tests.ir import tiny_models
 from tests.ir.first_draft import first_draft
 from tests.ir.texts import write
 from tests.ir.tiny_models import Texts
+from tests.tables import each_row
 
 EVERYTHING: list[Callable[[], Texts]] = [
     tiny_models.plain,
@@ -56,9 +57,9 @@ def left(text: str) -> str:
     return PlainLists().take_from(text.encode()).decode()
 
 
-@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\n\n", " \n\t"])
-@pytest.mark.parametrize("before", ["", FAR_DOWN])
-@pytest.mark.parametrize("texts", EVERYTHING)
+@each_row("line_end", ["\n", "\r\n", "\n\n", " \n\t"])
+@each_row("before", ["", FAR_DOWN])
+@each_row("texts", EVERYTHING)
 def test_every_model_is_the_same_both_ways(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, texts: Callable[[], Texts], before: str, line_end: str
 ) -> None:
@@ -67,8 +68,8 @@ def test_every_model_is_the_same_both_ways(
     assert isinstance(read_both_ways(monkeypatch, tmp_path, text, weights), Graph)
 
 
-@pytest.mark.parametrize("before", ["", FAR_DOWN])
-@pytest.mark.parametrize(
+@each_row("before", ["", FAR_DOWN])
+@each_row(
     "port",
     [
         PORT.replace("\n", ""),
@@ -115,8 +116,8 @@ def test_an_input_has_no_names(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     assert [port.names for port in (*graph.by_id[2].inputs, *graph.by_id[2].outputs)] == [(), (), ("value",)]
 
 
-@pytest.mark.parametrize("before", ["", FAR_DOWN])
-@pytest.mark.parametrize("data", [DATA, DATA.replace("/>", " />"), DATA.replace("/>", ' more=""/>'), f"\t{DATA}\n\n"])
+@each_row("before", ["", FAR_DOWN])
+@each_row("data", [DATA, DATA.replace("/>", " />"), DATA.replace("/>", ' more=""/>'), f"\t{DATA}\n\n"])
 def test_plain_layers_never_come_to_the_parser(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, data: str, before: str
 ) -> None:
@@ -130,7 +131,7 @@ def test_plain_layers_never_come_to_the_parser(
         assert f'name="{layer.name}"' in text.splitlines()[layer.line - 1]
 
 
-@pytest.mark.parametrize("before", ["", FAR_DOWN])
+@each_row("before", ["", FAR_DOWN])
 def test_plain_edges_never_come_to_the_parser(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, before: str) -> None:
     text, weights = tiny_models.loop()
     text = text.replace("<layers>", f"{before}<layers>", 1).replace('to-port="1"/>', 'to-port="1" />')
@@ -243,8 +244,8 @@ NOT_PLAIN = [
 ]
 
 
-@pytest.mark.parametrize("before", ["", FAR_DOWN])
-@pytest.mark.parametrize("old, new", [case[1:] for case in NOT_PLAIN], ids=[case[0] for case in NOT_PLAIN])
+@each_row("before", ["", FAR_DOWN])
+@each_row("old, new", [case[1:] for case in NOT_PLAIN], ids=[case[0] for case in NOT_PLAIN])
 def test_what_is_not_plain_is_the_same_both_ways(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, old: str, new: str, before: str
 ) -> None:
@@ -255,7 +256,7 @@ def test_what_is_not_plain_is_the_same_both_ways(
         read_both_ways(monkeypatch, tmp_path, changed, weights)
 
 
-@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "iso-8859-1", "windows-1252", "us-ascii"])
+@each_row("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "iso-8859-1", "windows-1252", "us-ascii"])
 def test_every_encoding_is_the_same_both_ways(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, encoding: str) -> None:
     text, weights = tiny_models.plain()
     declared = "utf-16" if encoding.startswith("utf-16") else encoding.removesuffix("-sig")
@@ -275,8 +276,8 @@ def test_letters_that_look_like_ports_in_utf_16_stay_letters(monkeypatch: pytest
     assert isinstance(graph, Graph) and graph.by_id[0].name == name
 
 
-@pytest.mark.parametrize("part", ["layer", "input", "output", "port", "edge"])
-@pytest.mark.parametrize("texts", EVERYTHING[:4])
+@each_row("part", ["layer", "input", "output", "port", "edge"])
+@each_row("texts", EVERYTHING[:4], quick=1)
 def test_damaged_files_are_the_same_both_ways(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, texts: Callable[[], Texts], part: str
 ) -> None:

@@ -19,6 +19,7 @@ from stepper.ir.weights import packed_size
 from tests.ir import tiny_models
 from tests.ir.decoding import DECODERS
 from tests.ir.texts import Blob, edges, net, result, write
+from tests.tables import each_row
 
 ALL_BYTES = bytes(range(256))
 
@@ -49,8 +50,8 @@ def test_every_element_type_has_a_second_opinion() -> None:
     assert {*DECODERS, "string"} == set(ELEMENT_TYPES)
 
 
-@pytest.mark.parametrize("type", DECODERS)
-@pytest.mark.parametrize("before", [b"", b"\xff", b"\xff\xff\xff"], ids=["aligned", "at 1", "at 3"])
+@each_row("type", DECODERS)
+@each_row("before", [b"", b"\xff", b"\xff\xff\xff"], ids=["aligned", "at 1", "at 3"])
 def test_every_byte_of_an_element_type_reads_as_the_format_says(tmp_path: Path, type: str, before: bytes) -> None:
     content = ALL_BYTES * 3 + random.Random(0).randbytes(3 * 256)
     expected = DECODERS[type](content)
@@ -58,8 +59,8 @@ def test_every_byte_of_an_element_type_reads_as_the_format_says(tmp_path: Path, 
     np.testing.assert_array_equal(numbers(value_in(path)), expected)
 
 
-@pytest.mark.parametrize("type", DECODERS)
-@pytest.mark.parametrize("count", [0, 1, 2, 3, 4, 5, 7, 8, 9])
+@each_row("type", DECODERS)
+@each_row("count", [0, 1, 2, 3, 4, 5, 7, 8, 9])
 def test_a_count_that_ends_inside_a_byte_or_group_is_cut_there(tmp_path: Path, type: str, count: int) -> None:
     size = packed_size(ELEMENT_TYPES[type], count)
     content = ALL_BYTES[18 : 18 + size]
@@ -68,7 +69,7 @@ def test_a_count_that_ends_inside_a_byte_or_group_is_cut_there(tmp_path: Path, t
     np.testing.assert_array_equal(numbers(value), DECODERS[type](content)[:count])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("type", "count", "size"),
     [("u1", 9, 2), ("u2", 5, 2), ("u3", 7, 3), ("u3", 9, 6), ("u4", 3, 2), ("u6", 4, 3), ("u6", 7, 6), ("nf4", 5, 3)],
 )
@@ -78,7 +79,7 @@ def test_packed_types_take_whole_bytes_and_groups(tmp_path: Path, type: str, cou
         stepper.read_model(constant_model(tmp_path, type, (count,), bytes(size - 1)))
 
 
-@pytest.mark.parametrize("type", sorted(ELEMENT_TYPES))
+@each_row("type", sorted(ELEMENT_TYPES))
 def test_a_constant_of_every_type_is_an_output_of_a_run(tmp_path: Path, type: str) -> None:
     content = string_bytes(["a", "b"]) if type == "string" else bytes(16)
     output = stepper.run(stepper.read_model(constant_model(tmp_path, type, (2,), content)), {})["out"]
@@ -113,7 +114,7 @@ def test_strings_read_as_they_were_written(tmp_path: Path) -> None:
     assert value.tolist() == [["ab", ""], ["héé", "x"]]
 
 
-@pytest.mark.parametrize("before", [b"", b"123"])
+@each_row("before", [b"", b"123"])
 def test_no_string_is_a_tensor_too(tmp_path: Path, before: bytes) -> None:
     assert value_in(constant_model(tmp_path, "string", (0,), string_bytes([]), before)).shape == (0,)
 
@@ -123,7 +124,7 @@ def test_bytes_that_are_no_utf8_are_replaced(tmp_path: Path) -> None:
     assert value_in(constant_model(tmp_path, "string", (1,), content)).tolist() == ["a\ufffd"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "header",
     [(2, 0, 1), (1, 1, 2), (1, 0, 99), (1, 0, -1), (-1, 0, 1), (2**31 - 1, 0, 1)],
     ids=["count", "first offset", "beyond the end", "negative offset", "negative count", "huge count"],
@@ -192,7 +193,7 @@ def test_an_empty_bin_serves_a_model_without_constants(tmp_path: Path) -> None:
         stepper.read_model(write(tmp_path, text, b""))
 
 
-@pytest.mark.parametrize("size", [0, 1, 11])
+@each_row("size", [0, 1, 11])
 def test_a_bin_that_was_cut_is_refused(tmp_path: Path, size: int) -> None:
     text, weights = tiny_models.plain()
     with pytest.raises(ModelError, match=f"bytes 0 to 12 lie outside model.bin, which has {size}"):

@@ -16,14 +16,14 @@ from pathlib import Path
 import numpy as np
 
 import stepper
-from stepper.cli.options.calls import _Given
+from stepper.cli.options.call_options import _Given
 from stepper.compare.references.recorded import ArchiveReference
 from stepper.engine.array_files import read_archive
 from stepper.engine.inputs import bind_inputs, bind_states, value_of
 from stepper.engine.run import over_calls
 from stepper.errors import StepperError
 from stepper.session.input_choices import near_files
-from stepper.sweep.inputs import FileInput, InputReader, files_inputs
+from stepper.sweep.sweep_inputs import FileInput, InputReader, files_inputs
 from tests.models import Graph
 from tests.mutation.examine import LONGEST_MESSAGE, Outcome
 

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 import stepper
-from stepper.cli.program import main
+from stepper.cli.cli_program import main
 from stepper.debug.breakpoints.data_breakpoints import break_description
 from stepper.debug.debugger import Debugger
 from stepper.engine import Every

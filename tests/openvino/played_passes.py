@@ -1,6 +1,6 @@
 """A process in the place of OpenVINO's that writes models as its passes do: as many as the device says.
 
-The precision says how it goes: `ends`, `fails`, `slow`, `hangs` or `crashes`.
+It says how it goes, too, as in `12:ends`: `ends`, `fails`, `slow`, `hangs` or `crashes`.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ import time
 from pathlib import Path
 
 from stepper.openvino.runtime import CompileFile, OpenVINOAct
-from stepper.processes import messages
-from stepper.processes.messages import COMPILING, Completed, Rejected, StageBegan
+from stepper.processes import process_messages
+from stepper.processes.process_messages import COMPILING, Completed, Rejected, StageBegan
 
 
 def main() -> None:
     """Answer the one request that comes."""
-    found = messages.read_request(sys.stdin.buffer, OpenVINOAct)
+    found = process_messages.read_request(sys.stdin.buffer, OpenVINOAct)
     assert found is not None and isinstance(found[0].act, CompileFile)
     act = found[0].act
-    way = act.runtime.precision
-    messages.write(sys.stdout.buffer, StageBegan(COMPILING))
+    count, _, way = act.runtime.device.partition(":")
+    process_messages.write(sys.stdout.buffer, StageBegan(COMPILING))
     (Path(act.folder) / "pid").write_text(str(os.getpid()))
-    for number in range(int(act.runtime.device)):
+    for number in range(int(count)):
         for suffix, content in ((".bin", b"weights" * 100), (".xml", b"<net/>")):
             (Path(act.folder) / f"Model7_{number:03}_ov::pass::Some{suffix}").write_bytes(content)
         if way == "slow":
@@ -33,5 +33,5 @@ def main() -> None:
     if way == "crashes":
         os.abort()
     failed = Rejected("", "Exception from src/a.cpp:1:\nIt is too large.")
-    messages.write(sys.stdout.buffer, failed if way == "fails" else Completed())
+    process_messages.write(sys.stdout.buffer, failed if way == "fails" else Completed())
     sys.stdin.buffer.read()

@@ -69,14 +69,14 @@ def test_the_last_choice_that_fits_counts(engine: str, choices: dict[str, str], 
 @pytest.mark.parametrize(
     "words, said",
     [
-        ([*RUN, "--engine", "openvino"], "the engine openvino needs OpenVINO: pip install 'stepper[openvino]'"),
+        ([*RUN, "--engine", "openvino"], "the engine openvino needs OpenVINO: pip install 'loop-stepper[openvino]'"),
         ([*RUN, "--engine-for", "Add=openvino"], "the engine openvino needs OpenVINO"),
         ([*RUN, "--engine-for", "Add"], "--engine-for 'Add' is not PATTERN=ENGINE"),
         ([*RUN, "--engine-for", "Add=torch"], "there is no engine 'torch'; choose numpy or openvino"),
         ([*RUN, "--engine-for", "Adder=numpy"], "no operation of the model has the type 'Adder'"),
         ([*RUN, "--device", "GPU"], "--device is for OpenVINO; give it operations with --engine or --engine-for"),
         ([*RUN, "--precision", "bf16"], "--precision is for OpenVINO"),
-        (["passes", *RUN[1:]], "stepper passes needs OpenVINO: pip install 'stepper[openvino]'"),
+        (["passes", *RUN[1:]], "stepper passes needs OpenVINO: pip install 'loop-stepper[openvino]'"),
     ],
 )
 def test_what_cannot_be_is_said_in_one_sentence(
@@ -144,8 +144,11 @@ def test_a_complaint_of_openvino_is_what_it_says_and_not_where() -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["compare", "--with", "openvino"], "comparing with OpenVINO needs OpenVINO: pip install 'stepper[openvino]'"),
-        (["compare"], "comparing with OpenVINO needs OpenVINO: pip install 'stepper[openvino]'"),
+        (
+            ["compare", "--with", "openvino"],
+            "comparing with OpenVINO needs OpenVINO: pip install 'loop-stepper[openvino]'",
+        ),
+        (["compare"], "comparing with OpenVINO needs OpenVINO: pip install 'loop-stepper[openvino]'"),
         (["debug", "--reference", "openvino", "--script", "-"], "comparing with OpenVINO needs OpenVINO: pip install"),
         (["compare", "--with", "other.onnx"], "other.onnx: cannot be read"),
         (["compare", "--with", "onnx"], "compares a model that came from ONNX; model.xml is not an .onnx file"),

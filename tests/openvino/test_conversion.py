@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 
-from stepper.openvino.conversion import NodeFacts, NodeScope, conversion_complaint
+from stepper.openvino import onnx_file
+from stepper.openvino.onnx_file import OnnxFile, OnnxGraph, OnnxNode, OnnxTensor, read_onnx
+from stepper.openvino.onnx_rewriting import OtherReader
+from stepper.openvino.refusals import Refusal, conversion_complaint, file_fault
+from tests.tables import each_row
 
 BEGIN = "Exception from src/inference/src/cpp/core.cpp:84:\nCheck 'false' failed at src/frontends/report.cpp:151:\n"
 REPORT = BEGIN + "FrontEnd API failed with OpConversionFailure:\nModel wasn't fully converted."
@@ -61,24 +68,98 @@ Summary:
 """
 
 
-def test_the_node_that_fails_first_is_told_with_its_branch_and_what_decides_its_shape() -> None:
-    scopes = (NodeScope("If", "rate", "then_branch"), NodeScope("Loop", "frames", "body"))
-    facts = {"filtered": NodeFacts("Conv", "/decoder/conv", scopes, "/squeeze", ("input", "state"))}
-    assert conversion_complaint(RuntimeError(REPORT + BRANCH), facts.get) == (
-        "OpenVINO cannot convert Conv '/decoder/conv' in body of Loop 'frames' in then_branch of If 'rate': "
-        "The input data tensor's rank has to be known (static) (it comes from If '/squeeze'); give the inputs the "
-        "sizes that the file leaves open, as `stepper run` takes them (--shape 'input=...' --shape 'state=...'; in "
-        "Python: open_model with shapes)"
-    )
-    assert conversion_complaint(RuntimeError(REPORT + BRANCH), facts.get, are_fixed=True).endswith(
-        "(static); correct that operation in the model, or convert it where it was made and open the .xml"
-    )
+def node(type: str, name: str, inputs: str = "", output: str = "", **graphs: OnnxGraph) -> OnnxNode:
+    return OnnxNode(type, "", name, tuple(inputs.split()), (output or name,), graphs, {}, ())
+
+
+def graph(*nodes: OnnxNode, **inputs: bool) -> OnnxGraph:
+    return OnnxGraph(nodes, inputs, ())
+
+
+def in_a_branch() -> OnnxFile:
+    body = graph(node("If", "/squeeze", output="squeezed"), node("Conv", "/decoder/conv", "squeezed", "filtered"))
+    rate = graph(node("Loop", "frames", body=body))
+    return OnnxFile(graph(node("If", "rate", then_branch=rate), input=True, size=False, state=True))
+
+
+WHERE = (
+    "OpenVINO cannot convert Conv '/decoder/conv' in body of Loop 'frames' in then_branch of If 'rate': "
+    "The input data tensor's rank has to be known (static)"
+)
+
+
+@pytest.mark.parametrize(
+    "known, end",
+    [
+        (
+            Refusal(in_a_branch()),
+            " (it comes from If '/squeeze'); give the inputs, or the sizes that the file leaves open, as `stepper run` "
+            "takes them (--shape 'input=...' --shape 'state=...'; in Python: open_model with shapes)",
+        ),
+        (
+            Refusal(in_a_branch(), OtherReader("onnxruntime", None), are_fixed=True),
+            "; onnxruntime opens the model: this is most likely a limit of OpenVINO's converter; put other operations "
+            "in its place, or convert it where it was made and open the .xml",
+        ),
+        (
+            Refusal(in_a_branch(), OtherReader("onnx", "no\n  such axis"), are_fixed=True),
+            "; onnx refuses it too (no such axis); correct that operation in the model, or convert it where it was "
+            "made and open the .xml",
+        ),
+    ],
+)
+def test_the_node_that_fails_first_is_told_with_its_branch_and_whose_fault_it_is(known: Refusal, end: str) -> None:
+    assert conversion_complaint(RuntimeError(REPORT + BRANCH), known) == WHERE + end
+
+
+def test_a_reason_behind_a_place_in_the_sources_is_passed_on() -> None:
+    said = """-- Loop-17 with a message:
+While validating ONNX node '<Node(Loop): sN>': Input tensor isn't found for node "bias"
+Summary:
+-- Conversion is failed for: Loop-17
+"""
+    assert "Loop 'sN': Input tensor isn't found for node \"bias\"; correct" in conversion_complaint(RuntimeError(said))
 
 
 def test_without_the_package_for_onnx_files_it_is_said_what_would_tell_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stepper.openvino.conversion.find_spec", lambda _name: None)
-    assert conversion_complaint(RuntimeError(REPORT + BRANCH), lambda _name: None) == (
+    monkeypatch.setattr("stepper.openvino.refusals.find_spec", lambda _name: None)
+    assert conversion_complaint(RuntimeError(REPORT + BRANCH), Refusal(OnnxFile(graph()))) == (
         "OpenVINO cannot convert Conv 'filtered': The input data tensor's rank has to be known (static); correct that "
-        "operation in the model, or convert it where it was made and open the .xml; with `pip install onnx` it is said "
-        "in which branch that is"
+        "operation in the model, or convert it where it was made and open the .xml; with `pip install onnxruntime` the "
+        "message says if the model is wrong"
     )
+
+
+@each_row(
+    ("location", "said"),
+    [
+        ("../secret.bin", "outside of its folder"),
+        ("weights/../../secret.bin", "outside of its folder"),
+        ("/etc/hosts", "outside of its folder"),
+        ("pipe", "which is not beside it"),
+    ],
+)
+def test_weights_are_looked_for_beside_the_file_alone_and_never_in_a_pipe(
+    location: str, said: str, tmp_path: Path
+) -> None:
+    if not (tmp_path / "pipe").exists():
+        os.mkfifo(tmp_path / "pipe")
+    file = OnnxFile(OnnxGraph((), {}, (OnnxTensor("w", 1, location),)))
+    assert said in (file_fault(tmp_path / "model.onnx", file) or "")
+
+
+@pytest.mark.parametrize("numbers", [10, 300])
+def test_an_attribute_of_more_numbers_than_any_model_has_is_not_read(
+    numbers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(onnx_file, "_MOST_FIELDS", 100)
+
+    def field(number: int, content: bytes) -> bytes:
+        size = bytes([len(content)] if len(content) < 128 else [len(content) % 128 + 128, len(content) // 128])
+        return bytes([number << 3 | 2]) + size + content
+
+    attribute = field(1, b"axes") + field(8, bytes(numbers))
+    (tmp_path / "model.onnx").write_bytes(field(7, field(1, field(5, attribute))))
+    read = read_onnx(tmp_path / "model.onnx")
+    assert (read is None) is (numbers > 100)
+    assert read is None or read.graph.nodes[0].attributes == {"axes": (0,) * numbers}

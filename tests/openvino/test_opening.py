@@ -12,9 +12,9 @@ import pytest
 
 import stepper
 from stepper.cli import main
-from stepper.compare.references.onnx import OnnxPeer, tensors_by_name
+from stepper.compare.references.onnx import OnnxPeer, tensor_names
 from stepper.errors import ModelError, UsageError
-from stepper.files.kinds import is_model_path
+from stepper.files.file_kinds import is_model_path
 from stepper.files.own_files import note_own
 from stepper.openvino import conversion
 from stepper.openvino.conversion import converted
@@ -53,18 +53,18 @@ def kept_conversion(model: Path, folder: Path) -> Path:
 @pytest.mark.parametrize("place", [".stepper", "cache/stepper"])
 def test_a_kept_conversion_is_used_until_the_model_changes(tmp_path: Path, place: str) -> None:
     model = tmp_path / "loop.onnx"
-    model.write_bytes(b"the bytes of a model")
+    model.write_bytes(b"\0 the bytes of a model")
     kept = kept_conversion(model, tmp_path / place)
     assert converted(model) == kept
     assert open_model(model).path == kept
-    model.write_bytes(b"the bytes of another")
+    model.write_bytes(b"\0 the bytes of another")
     with pytest.raises(UsageError, match=r"loop.onnx: opening a model of ONNX needs OpenVINO: pip install"):
         converted(model)
 
 
 def test_a_conversion_that_came_with_the_folder_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = tmp_path / "loop.onnx"
-    model.write_bytes(b"the bytes of a model")
+    model.write_bytes(b"\0 the bytes of a model")
     kept = kept_conversion(model, tmp_path / ".stepper")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache of another user"))
     with pytest.raises(UsageError, match="needs OpenVINO"):
@@ -78,7 +78,7 @@ def test_a_conversion_that_came_with_the_folder_is_not_used(tmp_path: Path, monk
 
 def test_weights_beside_the_model_belong_to_it(tmp_path: Path) -> None:
     model = tmp_path / "loop.onnx"
-    model.write_bytes(b"the bytes of a model")
+    model.write_bytes(b"\0 the bytes of a model")
     (tmp_path / "loop.onnx.data").write_bytes(b"weights")
     kept = kept_conversion(model, tmp_path / ".stepper")
     assert converted(model) == kept
@@ -92,7 +92,7 @@ def test_a_command_on_another_format_says_what_it_needs(
     tmp_path: Path, command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     model = tmp_path / "loop.tflite"
-    model.write_bytes(b"the bytes of a model")
+    model.write_bytes(b"\0\0\0\0TFL3 the bytes of a model")
     assert main([command, str(model)]) == UsageError.exit_code
     assert "opening a model of TensorFlow Lite needs OpenVINO: pip install" in capsys.readouterr().err
     assert main([command, str(tmp_path / "none.pb")]) == ModelError.exit_code
@@ -123,7 +123,7 @@ def test_a_model_is_known_by_its_name(word: str, is_one: bool) -> None:
     "name, evaluator, said",
     [
         ("model.xml", "onnx", "--with onnx compares a model that came from ONNX; model.xml is not an .onnx file"),
-        ("model.onnx", "onnxruntime", r"needs the package onnxruntime: pip install 'stepper\[onnxruntime\]'"),
+        ("model.onnx", "onnxruntime", r"needs the package onnxruntime: pip install 'loop-stepper\[onnxruntime\]'"),
         ("model.onnx", "torch", "there is no evaluator 'torch'; choose onnx or onnxruntime"),
     ],
 )
@@ -132,9 +132,10 @@ def test_onnx_is_not_asked_for_what_it_cannot(tmp_path: Path, name: str, evaluat
         OnnxPeer(tmp_path / name, evaluator)
 
 
-def test_tensors_are_found_by_each_of_their_names() -> None:
-    named = tensors_by_name(stepper.read_model(SAMPLE.parent / "onnx_moving_average" / "model.xml").graph)
-    assert {name: (layer.name, output) for name, (layer, output) in named.items()} == {
+def test_tensors_are_found_by_their_names() -> None:
+    graph = stepper.read_model(SAMPLE.parent / "onnx_moving_average" / "model.xml").graph
+    named = tensor_names(graph)
+    assert {name: (graph.by_id[layer].name, output) for (layer, output), name in named.items()} == {
         "prices": ("prices", 0),
         "zero": ("zero", 0),
         "first_price": ("first_price", 0),

@@ -22,6 +22,7 @@ from stepper.openvino.partner import OpenVINOPartner
 from stepper.recording import RecordingOptions, open_recording, record
 from stepper.recording.queries import select
 from tests.openvino.partners import TRIPLES, Tripling, read
+from tests.tables import each_row
 from tests.tui.driven import Driven, drive
 
 X = {"x": np.float32(2)}
@@ -93,8 +94,8 @@ def test_a_recording_says_it_of_each_value(tmp_path: Path, capsys: pytest.Captur
     assert found and all("tripled" in line for line in found)
 
 
-@pytest.mark.parametrize("view", ["rolled", "unrolled", "model"])
-@pytest.mark.parametrize("format", ["svg", "dot", "mermaid", "md"])
+@each_row("view", ["rolled", "unrolled", "model"])
+@each_row("format", ["svg", "dot", "mermaid", "md"])
 def test_figures_mark_the_box_and_say_what_the_mark_means(tmp_path: Path, view: str, format: str) -> None:
     text = draw(read(tmp_path), X, view=view, partner=Tripling()).written(format).decode()
     assert f"tripled · {MARK}" in text
@@ -120,27 +121,18 @@ def test_the_screens_mark_it(tmp_path: Path) -> None:
     debugger = stepper.Debugger(read(tmp_path), {"x": np.float32(np.inf)}, partner=Tripling())
 
     async def script(driven: Driven) -> None:
-        for pane in ("operations", "graph"):
-            assert f"tripled {MARK}" in driven.text(pane), pane
-            assert f"less {MARK}" not in driven.text(pane)
-        assert f"{MARK}          computed by {TRIPLES}" in driven.text("stop")
-        await driven.type("select 0")
-        await driven.type("step")
-        await driven.type("select 0")
-        assert f"tripled:0@0 {MARK}" in driven.text("value")
-        await driven.type("open")
-        assert LEGEND in driven.text("tensor")
-        await driven.press("escape")
-        await driven.type("rows all")
-        await driven.filled()
+        await driven.do(":rows all")
         assert f"tripled {MARK}" in driven.text("sheet") and f"less {MARK}" not in driven.text("sheet")
+        assert f"computed by {TRIPLES}" in await driven.do(":print tripled")
+        await driven.do(":search tripled", "v")
+        assert LEGEND in driven.text("tensor")
+        await driven.do("escape", "g")
+        assert f"tripled {MARK}" in driven.text("graph") and f"less {MARK}" not in driven.text("graph")
 
-    drive(debugger, script, lines=("break tripled", "continue"))
+    drive(debugger, script, size=(160, 48), runs=True)
 
 
-@pytest.mark.parametrize(
-    "text", ["--engine numpy", "--engine numpy --engine-for Re lu=numpy --device GPU.1 --precision f16"]
-)
+@each_row("text", ["--engine numpy", "--engine numpy --engine-for Re lu=numpy --device GPU.1 --precision f16"])
 def test_a_partner_comes_back_from_its_description(text: str) -> None:
     assert OpenVINOPartner.described(text).description == text
 

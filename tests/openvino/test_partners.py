@@ -112,7 +112,9 @@ def test_a_recorded_run_goes_on_with_the_same_partner_alone(tmp_path: Path) -> N
     with record(Machine(compiled, inputs), inputs, path) as recorder:
         recorder.machine.advance(until=6)
     for partner in (None, Tripling(description="--engine another")):
-        with pytest.raises(SessionError, match=r"was recorded with --engine tripling, and going on with .* would give"):
+        with pytest.raises(
+            SessionError, match=r"was recorded with --engine tripling; .* would give other values: continue with"
+        ):
             resume(path, partner=partner)
     recorder, _log = resume(path, partner=Tripling())
     with recorder:

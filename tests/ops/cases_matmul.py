@@ -55,4 +55,11 @@ CASES = [
         [Q, K, V, f(1, 1, 3, 5), np.array(0.3, np.float32)],
         {"causal": "false"},
     ),
+    Case(
+        "attention_sink",
+        "ScaledDotProductAttention",
+        13,
+        [Q, K, V, f(1, 1, 3, 5), np.array(0.3, np.float32), f(1, 1, 3, 1)],
+        {"causal": "false"},
+    ),
 ]

@@ -10,6 +10,7 @@ import pytest
 
 from stepper.errors import KernelError
 from stepper.ops import registry
+from tests.tables import each_row
 
 FORMULAS = {
     ("Sigmoid", 1): lambda x: 1 / (1 + math.exp(-x)),
@@ -30,8 +31,8 @@ def run(type: str, version: int, *inputs: np.ndarray, **attributes: str) -> np.n
     return result
 
 
-@pytest.mark.parametrize(("type", "version"), FORMULAS)
-@pytest.mark.parametrize(
+@each_row(("type", "version"), FORMULAS)
+@each_row(
     ("dtype", "tolerance"), [(np.float64, 1e-12), (np.float32, 2e-6), (np.float16, 1e-3), (ml_dtypes.bfloat16, 8e-3)]
 )
 def test_formula_holds_in_every_float(type: str, version: int, dtype: type, tolerance: float) -> None:
@@ -42,7 +43,7 @@ def test_formula_holds_in_every_float(type: str, version: int, dtype: type, tole
     np.testing.assert_allclose(result.astype(np.float64), expected, rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.parametrize(("type", "version"), [("Relu", 1), ("Clamp", 1), ("HSigmoid", 5), *FORMULAS])
+@each_row(("type", "version"), [("Relu", 1), ("Clamp", 1), ("HSigmoid", 5), *FORMULAS])
 def test_nan_is_passed_on(type: str, version: int) -> None:
     assert np.isnan(run(type, version, np.array([np.nan], np.float32))).all()
 

@@ -12,6 +12,7 @@ import pytest
 from stepper.element_types import ELEMENT_TYPES, Array
 from stepper.errors import KernelError
 from stepper.ops.convert import convert_promote_types, converted
+from tests.tables import each_row
 
 NUMERIC = [name for name in ELEMENT_TYPES if name != "string"]
 INTEGER_BITS = {name: element_type.bits for name, element_type in ELEMENT_TYPES.items() if name[0] in "iu"}
@@ -32,7 +33,7 @@ def wrapped(value: int, name: str) -> int:
     return (value - low) % 2**bits + low
 
 
-@pytest.mark.parametrize(("source", "target"), list(itertools.product(NUMERIC, NUMERIC)))
+@each_row(("source", "target"), list(itertools.product(NUMERIC, NUMERIC)))
 def test_every_type_converts_to_every_other_in_every_shape(source: str, target: str) -> None:
     x = to(source, np.array([[0, 1], [1, 0]], np.int32))
     for part in (x, x[0, 1], x[:0]):
@@ -42,7 +43,7 @@ def test_every_type_converts_to_every_other_in_every_shape(source: str, target: 
         assert to("f32", to(target, x)).tolist() == [[0, 1], [1, 0]]
 
 
-@pytest.mark.parametrize("name", INTEGER_BITS)
+@each_row("name", INTEGER_BITS)
 def test_integers_wrap_and_floats_lose_their_fraction(name: str) -> None:
     widest = "u64" if name == "u64" else "i64"
     whole = np.arange(-300, 300, 7)
@@ -62,7 +63,7 @@ def test_everything_but_zero_is_true() -> None:
     assert to("boolean", np.array([0, 2**40])).tolist() == [False, True]
 
 
-@pytest.mark.parametrize("name", ["f16", "bf16", "f8e4m3", "f8e5m2"])
+@each_row("name", ["f16", "bf16", "f8e4m3", "f8e5m2"])
 def test_a_float_is_rounded_once_however_wide_its_source(name: str) -> None:
     dtype = ELEMENT_TYPES[name].dtype
     one, two = np.array([1.0]).astype(dtype), np.array([2.0]).astype(dtype)
@@ -116,7 +117,7 @@ def promoted(a: str, b: str, *, scalar: bool = False, **attributes: bool) -> str
     return next(name for name in NUMERIC if ELEMENT_TYPES[name].dtype == results[0].dtype)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("a", "b", "safe", "unsafe"),
     [
         ("f32", "f32", "f32", "f32"),

@@ -21,6 +21,7 @@ from stepper.ops.convolution import (
 )
 from tests.ops.recording import Case, cases
 from tests.ops.test_recorded import check
+from tests.tables import each_row
 
 RANDOM = np.random.default_rng(0)
 
@@ -58,7 +59,7 @@ def transposed(
     return result
 
 
-@pytest.mark.parametrize(("begin", "end"), [((1, 0), (0, 2)), ((-1, 0), (0, -1)), ((-1, 2), (3, -1))])
+@each_row(("begin", "end"), [((1, 0), (0, 2)), ((-1, 0), (0, -1)), ((-1, 2), (3, -1))])
 def test_pads_add_zeros_and_negative_ones_crop(begin: tuple[int, int], end: tuple[int, int]) -> None:
     counts = (5 + begin[0] + end[0] - 2, 6 + begin[1] + end[1] - 1)
     cropped = X[:, :, : 5 + min(end[0], 0), : 6 + min(end[1], 0)]
@@ -78,8 +79,8 @@ def test_bfloat16_is_rounded_once() -> None:
     np.testing.assert_array_equal(convolution(x, filters), exact.astype(ml_dtypes.bfloat16))
 
 
-@pytest.mark.parametrize("columns", [1, 2, 3, 7])
-@pytest.mark.parametrize("case", cases("convolution"), ids=lambda case: case.name)
+@each_row("columns", [1, 2, 3, 7])
+@each_row("case", cases("convolution"), ids=lambda case: case.name)
 def test_columns_laid_out_in_parts_give_what_the_runtime_computed(
     case: Case, columns: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -90,7 +91,7 @@ def test_columns_laid_out_in_parts_give_what_the_runtime_computed(
     check("convolution", case, (kernel.bind(case.attributes)(*case.inputs),))
 
 
-@pytest.mark.parametrize("outputs", [1, 64])
+@each_row("outputs", [1, 64])
 def test_a_convolution_with_a_long_kernel_lays_out_a_few_megabytes(outputs: int) -> None:
     signal, filters = f(1, 1, 30_000), f(outputs, 1, 500)
     tracemalloc.start()
@@ -109,7 +110,7 @@ def test_an_empty_batch_gives_an_empty_result() -> None:
     assert convolution_backprop_data(X[:0], f(2, 3, 2, 2)).shape == (0, 3, 6, 7)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("auto_pad", "begin"), [("explicit", (1, 1)), ("valid", (1, 1)), ("same_lower", (1, 1)), ("same_upper", (2, 1))]
 )
 def test_an_output_shape_determines_the_pads(auto_pad: str, begin: tuple[int, int]) -> None:
@@ -120,7 +121,7 @@ def test_an_output_shape_determines_the_pads(auto_pad: str, begin: tuple[int, in
     np.testing.assert_allclose(result, transposed(x, filters, begin, (8, 9), 2), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize(("begin", "end"), [((1, 0), (0, 2)), ((-1, 0), (0, -2))])
+@each_row(("begin", "end"), [((1, 0), (0, 2)), ((-1, 0), (0, -2))])
 def test_a_transposed_convolution_is_cut_by_its_pads(begin: tuple[int, int], end: tuple[int, int]) -> None:
     x, filters = f(2, 2, 3, 3), f(2, 2, 3, 2)
     size = (7 - begin[0] - end[0], 6 - begin[1] - end[1])
@@ -134,7 +135,7 @@ def test_a_grouped_transposed_convolution_keeps_the_groups_apart() -> None:
     np.testing.assert_allclose(group_convolution_backprop_data(x, filters), np.concatenate(parts, 1), rtol=1e-5)
 
 
-@pytest.mark.parametrize("pad_value", [0.0, 1.0, -1.0])
+@each_row("pad_value", [0.0, 1.0, -1.0])
 def test_a_binary_convolution_counts_agreement_less_disagreement(pad_value: float) -> None:
     x, bits = RANDOM.integers(0, 2, (1, 3, 4, 4)), RANDOM.integers(0, 2, (2, 3, 3, 3))
     expected = convolved(2 * x - 1, 2 * bits - 1, (4, 4), (1, 1), pad_value)
@@ -157,7 +158,7 @@ def test_a_deformable_convolution_without_offsets_is_a_plain_one() -> None:
     np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "attributes",
     [
         {"strides": (0, 1)},
@@ -180,7 +181,7 @@ def test_pads_out_of_proportion_are_refused_before_they_are_allocated() -> None:
         convolution_backprop_data(X, f(2, 3, 2, 2), np.array([10**6, 10**6]))
 
 
-@pytest.mark.parametrize("filters", [f(3, 3, 3, 2), f(3, 2, 3), f(2, 3, 2, 3, 2)])
+@each_row("filters", [f(3, 3, 3, 2), f(3, 2, 3), f(2, 3, 2, 3, 2)])
 def test_filters_that_do_not_fit_are_refused(filters: np.ndarray) -> None:
     with pytest.raises(KernelError):
         convolution(X, filters)

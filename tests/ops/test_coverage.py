@@ -16,6 +16,7 @@ from stepper.ops import registry
 from stepper.ops.registry import FILE_OF, STRUCTURAL
 from tests.ops.coverage import table
 from tests.ops.recording import cases, families
+from tests.tables import each_row
 
 OTHER_LIST = os.environ.get("STEPPER_OPERATIONS_TABLE")
 
@@ -32,7 +33,7 @@ TESTED_ELSEWHERE = {
 """Kernels without a recorded case (state, chance, texts and bits, which a recording does not hold), and their tests."""
 
 
-@pytest.mark.parametrize("type", DEFINITIONS)
+@each_row("type", DEFINITIONS)
 def test_each_definition_is_carried_out_by_exactly_one(type: str) -> None:
     for version, claims in table()[type].items():
         assert len(claims) == 1, f"{type}-{version}: {claims or 'nothing'}"

@@ -10,6 +10,7 @@ import pytest
 
 from stepper.errors import KernelError
 from stepper.ops.recurrent import ctc_greedy_decoder, ctc_greedy_decoder_seq_len, ctc_loss
+from tests.tables import each_row
 
 LOGITS = np.random.default_rng(6).standard_normal((1, 4, 3)).astype(np.float32)
 BLANK = 2
@@ -20,9 +21,9 @@ def shown(path: tuple[int, ...], merge: bool) -> list[int]:
     return [label for label in steps if label != BLANK]
 
 
-@pytest.mark.parametrize("merge", [False, True])
-@pytest.mark.parametrize("labels", [[], [0], [0, 0], [0, 1], [1, 0, 0], [1, 0, 1, 0]])
-@pytest.mark.parametrize("length", [3, 4])
+@each_row("merge", [False, True])
+@each_row("labels", [[], [0], [0, 0], [0, 1], [1, 0, 0], [1, 0, 1, 0]])
+@each_row("length", [3, 4])
 def test_the_loss_sums_all_paths_of_the_labels(length: int, labels: list[int], merge: bool) -> None:
     probability = np.exp(LOGITS[0].astype(float))
     probability /= probability.sum(axis=1, keepdims=True)
@@ -54,7 +55,7 @@ def test_an_empty_batch_has_no_loss() -> None:
     assert ctc_loss(LOGITS[:0], none, np.zeros((0, 4), np.int32), none).shape == (0,)
 
 
-@pytest.mark.parametrize(("length", "label", "blank"), [(5, 0, 2), (0, 0, 2), (4, 7, 2), (4, -1, 2), (4, 0, 3)])
+@each_row(("length", "label", "blank"), [(5, 0, 2), (0, 0, 2), (4, 7, 2), (4, -1, 2), (4, 0, 3)])
 def test_lengths_labels_and_blanks_out_of_range_are_refused(length: int, label: int, blank: int) -> None:
     with pytest.raises(KernelError):
         ctc_loss(LOGITS, np.array([length]), np.full((1, 4), label), np.array([1]), np.array(blank))

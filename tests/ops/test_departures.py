@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from stepper.operation_types import DEFINITIONS
 from stepper.ops import departures
 from stepper.ops.departures import Use
+from tests.tables import each_row
 
 
 def texts(type: str, version: int = 1, *element_types: str, **attributes: str) -> list[str]:
@@ -34,7 +33,7 @@ def test_facts_come_once_and_by_type() -> None:
     assert [fact.type for fact in found] == ["Clamp", "Relu"]
 
 
-@pytest.mark.parametrize("type", departures.FACTS)
+@each_row("type", departures.FACTS)
 def test_each_fact_is_about_an_operation_that_exists(type: str) -> None:
     assert type in DEFINITIONS
     assert departures.FACTS[type], "at least one"

@@ -21,6 +21,7 @@ from stepper.ops.detection import (
     top_k_rois,
 )
 from tests.ops.bound import i64
+from tests.tables import each_row
 
 SIDE_BY_SIDE = np.array([[0, 0, 9, 1], [1, 0, 10, 1], [3, 0, 12, 1], [0, 5, 1, 6]], np.float32)
 SCORES = np.array([0.9, 0.8, 0.7, 0.6], np.float32)
@@ -81,7 +82,7 @@ def test_the_order_of_detections_is_by_class_and_then_by_score() -> None:
     assert found[0, 0, :, 2].tolist() == [np.float32(score) for score in (0.8, 0.4, 0.5)]
 
 
-@pytest.mark.parametrize("keep_top_k", [(), (10**12,)])
+@each_row("keep_top_k", [(), (10**12,)])
 def test_detections_without_bounds_are_refused(keep_top_k: tuple[int, ...]) -> None:
     with pytest.raises(KernelError, match=r"keep_top_k|MB"):
         zeros = [np.zeros(shape, np.float32) for shape in ((1, 4), (1, 2), (1, 2, 4))]
@@ -109,7 +110,7 @@ def test_several_fixed_ratios_are_cut_to_the_shape_of_the_output() -> None:
     np.testing.assert_array_equal(two[0, :4], one[0, :4])
 
 
-@pytest.mark.parametrize(
+@each_row(
     "attributes",
     [
         {"min_size": (0.0,)},

@@ -9,6 +9,7 @@ import pytest
 
 from stepper.errors import KernelError
 from stepper.ops import registry
+from tests.tables import each_row
 
 BIG = 2**53 + 1
 SIGNS = np.array(list(itertools.product([7, -7, 8, -8], [2, -2, 3, -3])), np.int64).T
@@ -21,7 +22,7 @@ def run(type: str, *inputs: np.ndarray, **attributes: str) -> np.ndarray:
     return result
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("type", "expected"),
     [
         ("Add", BIG + 2),
@@ -49,7 +50,7 @@ def test_a_remainder_has_the_sign_of_dividend_or_divisor() -> None:
     assert run("FloorMod", a, b).tolist() == [x % y for x, y in SIGNS.T.tolist()]
 
 
-@pytest.mark.parametrize(("type", "dtype"), [("Subtract", np.uint8), ("Multiply", np.int8), ("Add", np.int32)])
+@each_row(("type", "dtype"), [("Subtract", np.uint8), ("Multiply", np.int8), ("Add", np.int32)])
 def test_integers_wrap_around(type: str, dtype: type) -> None:
     low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
     python = {"Subtract": low - high, "Multiply": high * high, "Add": high + high}[type]
@@ -63,13 +64,13 @@ def test_the_square_of_a_half_precision_difference_is_rounded_once() -> None:
     assert run("SquaredDifference", a, b) == np.float16(np.float32(exact))
 
 
-@pytest.mark.parametrize("type", ["Equal", "Less", "LessEqual", "Greater", "GreaterEqual"])
+@each_row("type", ["Equal", "Less", "LessEqual", "Greater", "GreaterEqual"])
 def test_no_comparison_with_nan_holds(type: str) -> None:
     nan = np.array([np.nan, 1, np.nan], np.float32)
     assert not run(type, nan, np.array([1, np.nan, np.nan], np.float32)).any()
 
 
-@pytest.mark.parametrize("type", ["Subtract", "Divide", "Greater", "Mod"])
+@each_row("type", ["Subtract", "Divide", "Greater", "Mod"])
 def test_pdpd_aligns_to_the_left(type: str) -> None:
     a, b = np.arange(6.0).reshape(2, 3), np.array([2.0, 3.0])
     np.testing.assert_array_equal(run(type, a, b, auto_broadcast="pdpd"), run(type, a, b[:, None]))

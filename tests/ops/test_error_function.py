@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from stepper.ops.elementwise import erf, erfinv
+from tests.tables import each_row
 
 SOME = np.concatenate([np.linspace(-6.5, 6.5, 1301), np.geomspace(1e-30, 1.0, 50), -np.geomspace(1e-30, 1.0, 50)])
 
 
-@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float32, 5e-7), (np.float64, 1e-15)])
+@each_row(("dtype", "tolerance"), [(np.float32, 5e-7), (np.float64, 1e-15)])
 def test_erf_is_that_of_the_standard_library(dtype: type, tolerance: float) -> None:
     x = SOME.astype(dtype)
     expected = [math.erf(value) for value in x.tolist()]
@@ -34,7 +35,7 @@ def test_erf_reaches_one_and_passes_nan_on() -> None:
     np.testing.assert_array_equal(erf(x), np.array([1, -1, np.nan, -0.0, 1], np.float32))
 
 
-@pytest.mark.parametrize("value", [1e-300, 1e-9, 0.1, 0.5, 0.9, 0.99, 0.999999, 1 - 1e-12, -0.3])
+@each_row("value", [1e-300, 1e-9, 0.1, 0.5, 0.9, 0.99, 0.999999, 1 - 1e-12, -0.3])
 def test_erf_of_erfinv_is_the_number_itself(value: float) -> None:
     y = erfinv(np.array(value)).item()
     if abs(value) < 0.99:

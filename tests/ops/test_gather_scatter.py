@@ -10,13 +10,14 @@ import pytest
 
 from stepper.errors import KernelError
 from tests.ops.bound import i64, kernel
+from tests.tables import each_row
 
 RANDOM = np.random.default_rng(7)
 ZERO = np.array(0, np.int64)
 
 
-@pytest.mark.parametrize("version", [1, 7, 8])
-@pytest.mark.parametrize(("axis", "batch_dims"), [(0, 0), (1, 0), (-1, 0), (1, 1), (2, 1), (2, 2), (-1, -1)])
+@each_row("version", [1, 7, 8])
+@each_row(("axis", "batch_dims"), [(0, 0), (1, 0), (-1, 0), (1, 1), (2, 1), (2, 2), (-1, -1)])
 def test_gather_reads_along_the_axis_and_zeros_outside(version: int, axis: int, batch_dims: int) -> None:
     data = RANDOM.integers(1, 99, (2, 3, 4))
     indices = RANDOM.integers(-6, 6, (2, 3, 5)[: 3 if batch_dims else 2])
@@ -43,7 +44,7 @@ def test_scatter_rounds_narrow_floats_once() -> None:
     assert result.tolist() == [260]
 
 
-@pytest.mark.parametrize(("reduction", "expected"), [("sum", [1, 1, 0]), ("prod", [0, 1, 0]), ("max", [1, 1, 0])])
+@each_row(("reduction", "expected"), [("sum", [1, 1, 0]), ("prod", [0, 1, 0]), ("max", [1, 1, 0])])
 def test_scatter_of_booleans_is_logical(reduction: str, expected: list[int]) -> None:
     data, updates = np.array([True, False, False]), np.array([False, True, True])
     attributes = {"reduction": reduction, "use_init_val": "true" if reduction != "prod" else "false"}
@@ -71,7 +72,7 @@ def test_scatter_update_takes_a_scalar_index() -> None:
 SQUARE = np.ones((2, 2))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("type", "version", "attributes", "inputs"),
     [
         ("Gather", 8, {}, [SQUARE, i64(0), np.array(2)]),

@@ -11,6 +11,7 @@ import pytest
 
 from stepper.errors import KernelError, TensorTooLarge
 from stepper.ops.images import grid_sample, interpolate_1, interpolate_4, interpolate_11
+from tests.tables import each_row
 
 X = np.random.default_rng(0).standard_normal((1, 2, 6, 7)).astype(np.float32)
 AXES = np.array([2, 3])
@@ -33,7 +34,7 @@ def antialiased(x: np.ndarray, sizes: tuple[int, int]) -> np.ndarray:
     return result
 
 
-@pytest.mark.parametrize("sizes", [(3, 3), (2, 7), (3, 9)])
+@each_row("sizes", [(3, 3), (2, 7), (3, 9)])
 def test_antialiasing_widens_the_triangle_where_an_axis_shrinks(sizes: tuple[int, int]) -> None:
     result = interpolate_4(X, np.array(sizes), np.ones(2, np.float32), AXES, mode="linear", antialias=True)
     np.testing.assert_allclose(result[0, 0], antialiased(X[0, 0], sizes), rtol=1e-4, atol=1e-5)
@@ -85,7 +86,7 @@ def test_an_axis_of_size_zero_can_be_asked_for() -> None:
     assert interpolate_11(X, np.array([0, 3]), AXES, mode="linear").shape == (1, 2, 0, 3)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("sizes", "axes", "more"),
     [
         ([3], [2, 3], {}),
@@ -119,9 +120,7 @@ def test_places_that_are_no_numbers_or_far_outside_do_no_harm() -> None:
     assert (grid_sample(X, grid[:, :, 1:], mode="bilinear") == 0).all()
 
 
-@pytest.mark.parametrize(
-    ("data", "grid"), [((1, 2, 3), (1, 2, 2, 2)), ((2, 1, 3, 3), (1, 2, 2, 2)), ((1, 1, 0, 3), (1, 2, 2, 2))]
-)
+@each_row(("data", "grid"), [((1, 2, 3), (1, 2, 2, 2)), ((2, 1, 3, 3), (1, 2, 2, 2)), ((1, 1, 0, 3), (1, 2, 2, 2))])
 def test_a_grid_that_does_not_fit_is_refused(data: tuple[int, ...], grid: tuple[int, ...]) -> None:
     with pytest.raises(KernelError):
         grid_sample(np.zeros(data, np.float32), np.zeros(grid, np.float32))

@@ -8,9 +8,10 @@ import pytest
 from stepper.errors import TensorTooLarge
 from stepper.ops.operands import LARGEST_TENSOR, ensure_allocatable
 from tests.ops.bound import i64, kernel
+from tests.tables import each_row
 
 
-@pytest.mark.parametrize("shape", [[2**62], [2**31, 2**31], [0, 2**62], [2**62, 0, 4]])
+@each_row("shape", [[2**62], [2**31, 2**31], [0, 2**62], [2**62, 0, 4]])
 def test_a_shape_is_refused_also_where_a_dimension_is_0(shape: list[int]) -> None:
     with pytest.raises(TensorTooLarge, match=r"[KMGTPE]B, the limit is 200 MB"):
         ensure_allocatable(shape, np.float32)
@@ -26,7 +27,7 @@ def test_the_element_type_counts() -> None:
         LARGEST_TENSOR.reset(token)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("type", "version", "inputs", "attributes"),
     [
         ("Broadcast", 3, [np.float32(1), i64(2**40)], {}),

@@ -6,6 +6,7 @@ import pytest
 
 from stepper.errors import KernelError, TensorTooLarge
 from stepper.ops.matmul import einsum, grouped_matmul, inverse, matmul, scaled_dot_product_attention
+from tests.tables import each_row
 
 RANDOM = np.random.default_rng(0)
 
@@ -24,7 +25,7 @@ def test_products_of_bytes_wrap() -> None:
     assert matmul(a, a.T)[0, 0] == 800 % 256
 
 
-@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+@each_row("dtype", [np.float16, ml_dtypes.bfloat16])
 def test_a_product_of_half_precision_rounds_once(dtype: type) -> None:
     a, b = f(3, 200).astype(dtype), f(200, 2).astype(dtype)
     exact = (a.astype(np.float64) @ b.astype(np.float64)).astype(np.float32)
@@ -48,7 +49,7 @@ def test_an_implicit_equation_keeps_the_labels_that_occur_once() -> None:
     np.testing.assert_allclose(einsum(a, b, equation="d b b c, c a"), expected, rtol=1e-5)
 
 
-@pytest.mark.parametrize("equation", ["ij,jk,kl->il", "ij->ij", "i-j,jk", "ijk,jk->i", "", "i......,jk"])
+@each_row("equation", ["ij,jk,kl->il", "ij->ij", "i-j,jk", "ijk,jk->i", "", "i......,jk"])
 def test_an_equation_that_does_not_fit_is_refused(equation: str) -> None:
     with pytest.raises(KernelError, match="equation"):
         einsum(f(2, 3), f(3, 4), equation=equation)
@@ -74,7 +75,7 @@ def test_whole_matrices_and_parts_of_the_inner_axis_are_groups_too() -> None:
     np.testing.assert_allclose(grouped_matmul(c, d, np.array([4, 6])), parts, rtol=1e-5)
 
 
-@pytest.mark.parametrize("offsets", [[3, 2, 6], [1, 2, 7], [6]])
+@each_row("offsets", [[3, 2, 6], [1, 2, 7], [6]])
 def test_offsets_ascend_within_the_rows(offsets: list[int]) -> None:
     with pytest.raises(KernelError):
         grouped_matmul(f(6, 3), f(3, 3, 2), np.array(offsets))

@@ -11,6 +11,7 @@ import pytest
 from stepper.element_types import ELEMENT_TYPES, ElementType
 from stepper.errors import KernelError
 from tests.ops.bound import i64, kernel
+from tests.tables import each_row
 
 HUGE = 2**62
 
@@ -58,8 +59,8 @@ MOVES: list[tuple[str, int, dict[str, str], Callable[[Any], list[Any]], Any]] = 
 ]
 
 
-@pytest.mark.parametrize("element_type", ELEMENT_TYPES.values(), ids=str)
-@pytest.mark.parametrize(("type", "version", "attributes", "inputs", "places"), MOVES, ids=[move[0] for move in MOVES])
+@each_row("element_type", ELEMENT_TYPES.values(), ids=str)
+@each_row(("type", "version", "attributes", "inputs", "places"), MOVES, ids=[move[0] for move in MOVES])
 def test_every_element_type_is_moved_bit_by_bit(
     element_type: ElementType,
     type: str,
@@ -75,14 +76,14 @@ def test_every_element_type_is_moved_bit_by_bit(
     np.testing.assert_array_equal(x, tensor(element_type))
 
 
-@pytest.mark.parametrize("element_type", ELEMENT_TYPES.values(), ids=str)
+@each_row("element_type", ELEMENT_TYPES.values(), ids=str)
 def test_split_passes_every_element_type(element_type: ElementType) -> None:
     x = tensor(element_type)
     for parts in (kernel("Split", 1, num_splits="2")(x, AXIS), kernel("VariadicSplit", 1)(x, AXIS, i64(1, -1))):
         np.testing.assert_array_equal(np.concatenate(parts, 1), x)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("type", "version", "attributes", "inputs"),
     [
         ("Broadcast", 3, {}, [np.ones(1), i64(HUGE, 2)]),
@@ -118,8 +119,8 @@ def test_sizes_that_do_not_fit_are_refused(
         kernel(type, version, **attributes)(*inputs)
 
 
-@pytest.mark.parametrize(("before", "after"), [(b, a) for b in range(-4, 4) for a in range(-4, 4) if a + b >= -5])
-@pytest.mark.parametrize("mode", ["constant", "edge", "reflect", "symmetric"])
+@each_row(("before", "after"), [(b, a) for b in range(-4, 4) for a in range(-4, 4) if a + b >= -5])
+@each_row("mode", ["constant", "edge", "reflect", "symmetric"])
 def test_pad_takes_each_element_from_where_the_mode_says(mode: str, before: int, after: int) -> None:
     data = np.arange(5.0)
 

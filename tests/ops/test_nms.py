@@ -21,6 +21,7 @@ from stepper.ops.nms import (
     rotated_overlaps,
     surviving,
 )
+from tests.tables import each_row
 
 Box = tuple[float, float, float, float]
 ROW: list[Box] = [(0, 0, 1, 1), (0.1, 0, 1.1, 1), (0.6, 0, 1.6, 1), (5, 5, 5, 9), (3, 3, 4, 4)]
@@ -52,10 +53,10 @@ def chosen(scores: list[float], limit: int, overlap: float, least: float, sigma:
     return found
 
 
-@pytest.mark.parametrize("sigma", [0.0, 0.05, 0.5])
-@pytest.mark.parametrize("least", [-1.0, 0.25, 0.3])
-@pytest.mark.parametrize("overlap", [0.2, 0.5, 1.0])
-@pytest.mark.parametrize("limit", [1, 3, 9])
+@each_row("sigma", [0.0, 0.05, 0.5])
+@each_row("least", [-1.0, 0.25, 0.3])
+@each_row("overlap", [0.2, 0.5, 1.0])
+@each_row("limit", [1, 3, 9])
 def test_each_class_is_suppressed_by_itself(limit: int, overlap: float, least: float, sigma: float) -> None:
     expected = [
         (0, label, box, score)
@@ -78,7 +79,7 @@ def test_without_a_limit_nothing_is_selected() -> None:
     assert [output.shape for output in non_max_suppression(ROW_BOXES, ROW_SCORES)] == [(0, 3), (0, 3), (1,)]
 
 
-@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+@each_row("dtype", [np.float16, ml_dtypes.bfloat16])
 def test_scores_come_out_in_f32(dtype: type) -> None:
     boxes, scores = ROW_BOXES.astype(dtype), ROW_SCORES.astype(dtype)
     with np.errstate(all="ignore"):
@@ -87,7 +88,7 @@ def test_scores_come_out_in_f32(dtype: type) -> None:
     assert outputs[0][:2].tolist() == [[0, 0, 1], [0, 0, 3]]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("boxes", "scores", "limit"),
     [((1, 5), (1, 2, 5), 1), ((1, 5, 4), (1, 2, 6), 1), ((2, 5, 4), (1, 2, 5), 1), ((1, 5, 4), (1, 2, 5), [1, 2])],
 )
@@ -111,7 +112,7 @@ def test_a_square_turned_by_an_eighth_shares_an_octagon() -> None:
         assert rotated_overlaps(outlines[1], outlines)[0] == pytest.approx(expected[1], abs=1e-5)
 
 
-@pytest.mark.parametrize(("clockwise", "overlapping"), [(True, True), (False, False)])
+@each_row(("clockwise", "overlapping"), [(True, True), (False, False)])
 def test_an_angle_turns_to_the_side_asked_for(clockwise: bool, overlapping: bool) -> None:
     bars = np.array([[[0, 0, 10, 0.5, math.pi / 4], [3, 3, 0.5, 0.5, 0]]], np.float32)
     scores = np.array([[[0.9, 0.8]]], np.float32)

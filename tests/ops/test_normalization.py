@@ -9,6 +9,7 @@ import pytest
 
 from stepper.errors import KernelError
 from stepper.ops.normalization import batch_norm_inference, group_normalization, lrn, mvn
+from tests.tables import each_row
 
 X = np.cos(np.arange(48, dtype=np.float32)).reshape(2, 4, 2, 3)
 
@@ -29,8 +30,8 @@ def lrn_by_element(
     return result
 
 
-@pytest.mark.parametrize("axes", [(1,), (2, 3), (1, 3), (0,)])
-@pytest.mark.parametrize("size", [1, 2, 3, 5, 1_000_001])
+@each_row("axes", [(1,), (2, 3), (1, 3), (0,)])
+@each_row("size", [1, 2, 3, 5, 1_000_001])
 def test_lrn_sums_over_the_window_of_each_axis(axes: tuple[int, ...], size: int) -> None:
     expected = lrn_by_element(X, axes, 0.5, 0.75, 1.5, size)
     result = lrn(X, np.array(axes), alpha=0.5, beta=0.75, bias=1.5, size=size)
@@ -49,7 +50,7 @@ def test_parameters_must_fit_the_channels() -> None:
         batch_norm_inference(X, *[np.ones(3, np.float32)] * 4)
 
 
-@pytest.mark.parametrize("groups", [0, 3, -2])
+@each_row("groups", [0, 3, -2])
 def test_channels_must_divide_into_groups(groups: int) -> None:
     with pytest.raises(KernelError, match="cannot be divided"):
         group_normalization(X, np.ones(4, np.float32), np.ones(4, np.float32), num_groups=groups)

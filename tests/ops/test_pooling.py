@@ -10,6 +10,7 @@ import pytest
 
 from stepper.errors import KernelError, TensorTooLarge
 from stepper.ops.convolution import adaptive_avg_pool, adaptive_max_pool, avg_pool, max_pool, max_pool_1
+from tests.tables import each_row
 
 X = np.random.default_rng(0).standard_normal((2, 2, 5, 6)).astype(np.float32)
 
@@ -32,9 +33,9 @@ def under(
     return [(y, x) for y, x in places if 0 <= y < 5 and 0 <= x < 6]
 
 
-@pytest.mark.parametrize("dilations", [(1, 1), (2, 1), (2, 3)])
-@pytest.mark.parametrize("kernel", [(2, 2), (3, 2), (1, 3)])
-@pytest.mark.parametrize("rounding", ["floor", "ceil", "ceil_torch"])
+@each_row("dilations", [(1, 1), (2, 1), (2, 3)])
+@each_row("kernel", [(2, 2), (3, 2), (1, 3)])
+@each_row("rounding", ["floor", "ceil", "ceil_torch"])
 def test_windows_cover_what_the_attributes_say(
     kernel: tuple[int, int], dilations: tuple[int, int], rounding: str
 ) -> None:
@@ -71,7 +72,7 @@ def test_minus_infinity_in_the_data_is_found_before_the_padding() -> None:
     assert indices.tolist() == [[[0, 1], [2, 3]]]
 
 
-@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+@each_row("dtype", [np.float16, ml_dtypes.bfloat16])
 def test_a_mean_of_half_precision_is_rounded_once(dtype: type) -> None:
     x = X.astype(dtype)
     exact = avg_pool(x.astype(np.float32), kernel=(5, 6), strides=(1, 1))
@@ -85,7 +86,7 @@ def test_indices_are_of_the_type_that_is_asked_for() -> None:
     assert adaptive_max_pool(X, np.array([2, 2]))[1].dtype == np.int64
 
 
-@pytest.mark.parametrize("sizes", [(1, 1), (3, 4), (5, 6), (7, 9)])
+@each_row("sizes", [(1, 1), (3, 4), (5, 6), (7, 9)])
 def test_adaptive_bins_cover_the_data(sizes: tuple[int, int]) -> None:
     mean = adaptive_avg_pool(X, np.array(sizes))
     greatest, indices = adaptive_max_pool(X, np.array(sizes))
@@ -100,7 +101,7 @@ def test_adaptive_bins_cover_the_data(sizes: tuple[int, int]) -> None:
     np.testing.assert_array_equal(found.reshape(greatest.shape), greatest)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "attributes",
     [
         {"kernel": (0, 2), "strides": (1, 1)},
@@ -118,7 +119,7 @@ def test_windows_that_cannot_be_are_refused(attributes: dict[str, tuple[int, ...
             pool(X[:1, :1], **attributes)
 
 
-@pytest.mark.parametrize("sizes", [[0, 2], [2], [-1, 2]])
+@each_row("sizes", [[0, 2], [2], [-1, 2]])
 def test_adaptive_sizes_that_cannot_be_are_refused(sizes: list[int]) -> None:
     with pytest.raises(KernelError):
         adaptive_avg_pool(X, np.array(sizes))
@@ -129,8 +130,8 @@ def test_an_adaptive_result_out_of_proportion_is_refused() -> None:
         adaptive_max_pool(X, np.array([10**6, 10**6]))
 
 
-@pytest.mark.parametrize("rounding", ["ceil", "ceil_torch"])
-@pytest.mark.parametrize(
+@each_row("rounding", ["ceil", "ceil_torch"])
+@each_row(
     ("begin", "end", "expected"),
     [
         ((0,), (0,), [1, 1, 1]),  # no padding: what the last window lacks is not counted

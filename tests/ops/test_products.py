@@ -11,6 +11,7 @@ import pytest
 from stepper.element_types import Array
 from stepper.ops import matmul
 from stepper.ops.matmul import einsum, matrix_product
+from tests.tables import each_row
 
 ROWS = (1, 2, 8, 48, 49)
 
@@ -19,8 +20,8 @@ def reals(*shape: int) -> Array:
     return np.random.default_rng(sum(shape)).standard_normal(shape).astype(np.float32)
 
 
-@pytest.mark.parametrize("rows", ROWS)
-@pytest.mark.parametrize("transposed", [False, True])
+@each_row("rows", ROWS)
+@each_row("transposed", [False, True])
 def test_products_of_few_rows_are_those_of_the_definition(rows: int, transposed: bool) -> None:
     a, b = reals(rows, 256), reals(1024, 256).T if transposed else reals(256, 1024)
     found = matrix_product(a, b)
@@ -29,7 +30,7 @@ def test_products_of_few_rows_are_those_of_the_definition(rows: int, transposed:
     assert found.dtype == np.float32 and found.flags.c_contiguous
 
 
-@pytest.mark.parametrize("rows", ROWS)
+@each_row("rows", ROWS)
 def test_a_product_with_a_transposed_matrix_copies_nothing_of_it(rows: int) -> None:
     a, matrix = reals(rows, 512), reals(2048, 512)
     matrix_product(a, matrix.T)
@@ -42,7 +43,7 @@ def test_a_product_with_a_transposed_matrix_copies_nothing_of_it(rows: int) -> N
     assert peak < 3 * rows * 2048 * 4 + 4096 < matrix.nbytes / 2
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("a", "b", "expected"),
     [
         (reals(1, 64), reals(64, 128), []),
@@ -70,7 +71,7 @@ def test_a_product_that_fails_gives_the_threads_back(monkeypatch: pytest.MonkeyP
     assert told == [1, 4]
 
 
-@pytest.mark.parametrize(("rows", "expected"), [(2, []), (256, [1, 4]), (512, [])])
+@each_row(("rows", "expected"), [(2, []), (256, [1, 4]), (512, [])])
 def test_einsum_is_held_to_one_thread_as_the_product_is_that_it_names(
     rows: int, expected: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -101,7 +102,7 @@ def integers(dtype: type, low: int, high: int, *shape: int) -> Array:
     return np.random.default_rng(sum(shape)).integers(low, high, shape, dtype=dtype, endpoint=True)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("a", "b", "floating"),
     [
         (integers(np.int32, -128, 127, 64, 256), integers(np.int32, -128, 127, 256, 64), "float32"),

@@ -11,6 +11,7 @@ from stepper.element_types import ELEMENT_TYPES, Array
 from stepper.errors import KernelError, TensorTooLarge
 from stepper.ops import registry
 from stepper.ops.stateful import multinomial, random_uniform
+from tests.tables import each_row
 
 REALS = ("f16", "bf16", "f32", "f64")
 ROWS = np.array([[0.1, 0.6, 0.3], [5.0, 0.0, 5.0]], np.float32)
@@ -48,8 +49,8 @@ def test_pytorch_draws_from_the_mersenne_twister() -> None:
     assert large.tolist() == [((a << 32) + b) % 2**40 for a, b in zip(words[::2], words[1::2], strict=True)]
 
 
-@pytest.mark.parametrize("alignment", ["tensorflow", "pytorch"])
-@pytest.mark.parametrize("name", [*REALS, "i32", "i64"])
+@each_row("alignment", ["tensorflow", "pytorch"])
+@each_row("name", [*REALS, "i32", "i64"])
 def test_numbers_have_their_type_and_lie_in_their_range(name: str, alignment: str) -> None:
     numbers, _ = draw([40, 5], name, -2, 6, alignment=alignment, op_seed=3)
     assert (numbers.dtype, numbers.shape) == (ELEMENT_TYPES[name].dtype, (40, 5))

@@ -13,6 +13,7 @@ from stepper.element_types import is_floating
 from stepper.operation_types import definition
 from stepper.ops import registry
 from tests.ops.recording import RECORDED, Case, cases, families
+from tests.tables import each_row
 
 ALL = [pytest.param(family, case, id=f"{family}-{case.name}") for family in families() for case in cases(family)]
 
@@ -23,7 +24,7 @@ def recorded(family: str) -> dict[str, np.ndarray]:
         return dict(arrays)
 
 
-@pytest.mark.parametrize(("family", "case"), ALL)
+@each_row(("family", "case"), ALL)
 def test_kernel_computes_what_the_runtime_computed(family: str, case: Case) -> None:
     version = definition(case.type, case.version)
     assert version is not None

@@ -19,6 +19,7 @@ from stepper.ops.recurrent import (
     rnn_cell,
     rnn_sequence,
 )
+from tests.tables import each_row
 
 RANDOM = np.random.default_rng(0)
 B, I, H, T = 3, 2, 4, 5  # noqa: E741 - batch, input, hidden, time
@@ -62,9 +63,9 @@ def lstm_by_element(names: tuple[str, ...], clip: float, peepholes: np.ndarray, 
     return result
 
 
-@pytest.mark.parametrize("names", [("sigmoid", "tanh", "tanh"), ("hardsigmoid", "relu", "hardsigmoid")])
-@pytest.mark.parametrize("clip", [0.0, 0.6])
-@pytest.mark.parametrize(("peepholes", "coupled"), [(False, False), (True, False), (False, True), (True, True)])
+@each_row("names", [("sigmoid", "tanh", "tanh"), ("hardsigmoid", "relu", "hardsigmoid")])
+@each_row("clip", [0.0, 0.6])
+@each_row(("peepholes", "coupled"), [(False, False), (True, False), (False, True), (True, True)])
 def test_an_lstm_cell_computes_its_formula(names: tuple[str, ...], clip: float, peepholes: bool, coupled: bool) -> None:
     P = PEEPHOLES if peepholes else np.zeros(3 * H, np.float32)
     expected = lstm_by_element(names, clip or math.inf, P, coupled)
@@ -72,7 +73,7 @@ def test_an_lstm_cell_computes_its_formula(names: tuple[str, ...], clip: float, 
     np.testing.assert_allclose(np.stack(result), expected, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("peepholes", [None, PEEPHOLES])
+@each_row("peepholes", [None, PEEPHOLES])
 def test_five_inputs_are_the_merged_weights_and_the_bias(peepholes: Any) -> None:
     merged = lstm_cell(X, HIDDEN, CELL, np.concatenate([W, R], axis=1), BIAS, None, peepholes)
     apart = lstm_cell(X, HIDDEN, CELL, W, R, BIAS, peepholes)
@@ -90,13 +91,13 @@ def test_alpha_and_beta_shape_a_hard_sigmoid() -> None:
     assert other is np.tanh
 
 
-@pytest.mark.parametrize("names", [("sigmoid",), ("sigmoid", "swish"), ()])
+@each_row("names", [("sigmoid",), ("sigmoid", "swish"), ()])
 def test_activations_that_a_cell_cannot_have_are_refused(names: tuple[str, ...]) -> None:
     with pytest.raises(KernelError, match="activation"):
         gru_cell(X, HIDDEN, f(3 * H, I), f(3 * H, H), f(3 * H), activations=names)
 
 
-@pytest.mark.parametrize("linear_before_reset", [False, True])
+@each_row("linear_before_reset", [False, True])
 def test_a_gru_cell_computes_its_formula(linear_before_reset: bool) -> None:
     w, r, b = f(3, H, I), f(3, H, H), f(4 if linear_before_reset else 3, H)
     sigmoid = np.vectorize(FUNCTIONS["sigmoid"])
@@ -139,7 +140,7 @@ def test_a_hidden_size_that_contradicts_the_shapes_is_refused() -> None:
         lstm_cell(X, HIDDEN, CELL, W, R, BIAS, hidden_size=5)
 
 
-@pytest.mark.parametrize("version", [1, 4])
+@each_row("version", [1, 4])
 def test_the_registered_cells_take_five_inputs_and_more(version: int) -> None:
     kernel = registry.find("LSTMCell", version)
     assert kernel is not None
@@ -149,7 +150,7 @@ def test_the_registered_cells_take_five_inputs_and_more(version: int) -> None:
 LENGTHS = np.array([5, 0, 3], np.int64)
 
 
-@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+@each_row("direction", ["forward", "reverse", "bidirectional"])
 def test_a_sequence_steps_its_cell_over_what_each_row_has(direction: Any) -> None:
     backward = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}[direction]
     count = len(backward)
@@ -169,7 +170,7 @@ def test_a_sequence_steps_its_cell_over_what_each_row_has(direction: Any) -> Non
             np.testing.assert_allclose(last_cell[row, number], ended[1][0], rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize(("sequence", "gates"), [(gru_sequence, 3), (rnn_sequence, 1)])
+@each_row(("sequence", "gates"), [(gru_sequence, 3), (rnn_sequence, 1)])
 def test_a_sequence_of_half_precision_is_rounded_at_its_end(sequence: Any, gates: int) -> None:
     inputs = [f(B, T, I), f(B, 1, H), f(1, gates * H, I), f(1, gates * H, H), f(1, gates * H)]
     narrow = [x.astype(np.float16) for x in inputs]
@@ -180,7 +181,7 @@ def test_a_sequence_of_half_precision_is_rounded_at_its_end(sequence: Any, gates
         np.testing.assert_array_equal(result, expected.astype(np.float16))
 
 
-@pytest.mark.parametrize("lengths", [[6, 1, 1], [-1, 1, 1], [1, 1]])
+@each_row("lengths", [[6, 1, 1], [-1, 1, 1], [1, 1]])
 def test_lengths_that_the_sequence_does_not_have_are_refused(lengths: list[int]) -> None:
     with pytest.raises(KernelError, match="sequence lengths"):
         rnn_sequence(f(B, T, I), f(B, 1, H), np.array(lengths), f(1, H, I), f(1, H, H), f(1, H))

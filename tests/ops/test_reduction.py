@@ -8,6 +8,7 @@ import pytest
 
 from stepper.errors import KernelError
 from stepper.ops import registry
+from tests.tables import each_row
 
 NO_AXES = np.zeros(0, np.int64)
 
@@ -18,9 +19,7 @@ def run(type: str, x: np.ndarray, axes: np.ndarray, **attributes: str) -> np.nda
     return result
 
 
-@pytest.mark.parametrize(
-    ("type", "expected"), [("Sum", 2**60 + 1), ("Max", 2**60), ("Min", 1), ("Prod", 2**60), ("L1", 2**60 + 1)]
-)
+@each_row(("type", "expected"), [("Sum", 2**60 + 1), ("Max", 2**60), ("Min", 1), ("Prod", 2**60), ("L1", 2**60 + 1)])
 def test_64_bit_integers_are_exact(type: str, expected: int) -> None:
     assert run(f"Reduce{type}", np.array([2**60, 1]), np.array([0])).item() == expected
 
@@ -41,13 +40,13 @@ def test_a_sum_in_half_precision_is_rounded_once() -> None:
     np.testing.assert_allclose(run("ReduceSum", x, np.array([0])).astype(float), exact, rtol=2**-10)
 
 
-@pytest.mark.parametrize("type", ["Sum", "Mean", "Max", "Min", "Prod"])
+@each_row("type", ["Sum", "Mean", "Max", "Min", "Prod"])
 def test_no_axes_reduce_nothing(type: str) -> None:
     x = np.arange(6.0, dtype=np.float32).reshape(2, 3)
     np.testing.assert_array_equal(run(f"Reduce{type}", x, NO_AXES), x)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("type", "expected"), [("Sum", 0), ("Prod", 1), ("L1", 0), ("L2", 0), ("LogicalAnd", True), ("LogicalOr", False)]
 )
 def test_nothing_reduces_to_the_neutral_element(type: str, expected: float) -> None:
@@ -61,14 +60,14 @@ def test_the_extrema_of_nothing_are_the_ends_of_the_type() -> None:
     assert run("ReduceMin", nothing, np.array([1])).tolist() == [2**31 - 1]
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.float64, ml_dtypes.bfloat16])
+@each_row("dtype", [np.float32, np.float16, np.float64, ml_dtypes.bfloat16])
 def test_the_extrema_of_no_real_numbers_are_infinite(dtype: type) -> None:
     nothing = np.zeros((1, 0), dtype)
     assert run("ReduceMax", nothing, np.array([1])).tolist() == [-np.inf]
     assert run("ReduceMin", nothing, np.array([1])).tolist() == [np.inf]
 
 
-@pytest.mark.parametrize(("type", "extrema"), [("Max", [2, 3]), ("Min", [1, 2])])
+@each_row(("type", "extrema"), [("Max", [2, 3]), ("Min", [1, 2])])
 def test_an_extremum_is_one_of_the_numbers_wherever_a_nan_is(type: str, extrema: list[float]) -> None:
     x = np.array([[np.nan, 1, 2], [3, 2, np.nan]], np.float32)
     assert run(f"Reduce{type}", x, np.array([1])).tolist() == extrema

@@ -10,6 +10,7 @@ import pytest
 
 from stepper.errors import KernelError, TensorTooLarge
 from stepper.ops.roi import deformable_psroi_pooling, psroi_pooling, roi_align, roi_align_rotated, roi_pooling
+from tests.tables import each_row
 
 MAPS = (np.random.default_rng(1).random((2, 2, 5, 6)) * 4 - 2).astype(np.float32)
 FIRST = np.array([0], np.int32)
@@ -28,9 +29,9 @@ def read(plane: np.ndarray, y: float, x: float) -> float:
     return float(above * (1 - down) + below * down)
 
 
-@pytest.mark.parametrize("ratio", [0, 1, 3])
-@pytest.mark.parametrize("aligned", ["asymmetric", "half_pixel", "half_pixel_for_nn"])
-@pytest.mark.parametrize("mode", ["avg", "max"])
+@each_row("ratio", [0, 1, 3])
+@each_row("aligned", ["asymmetric", "half_pixel", "half_pixel_for_nn"])
+@each_row("mode", ["avg", "max"])
 def test_a_region_is_read_at_evenly_spread_points(mode: str, aligned: str, ratio: int) -> None:
     box, scale, size = (1.0, 0.5, 8.0, 11.0), 0.6, (2, 3)
     shift = {"asymmetric": 0.0, "half_pixel": 0.5 * scale - 0.5, "half_pixel_for_nn": -0.5}[aligned]
@@ -66,7 +67,7 @@ def test_an_adaptive_region_of_negative_size_gives_zeros() -> None:
     assert (roi_align(MAPS, box, FIRST, **ONE, aligned_mode="half_pixel") == 0).all()
 
 
-@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+@each_row("dtype", [np.float16, ml_dtypes.bfloat16])
 def test_narrow_floats_are_rounded_once(dtype: type) -> None:
     box = np.array([[0.5, 1, 4, 3.5]], dtype)
     wide = roi_align(MAPS.astype(dtype).astype(np.float32), box.astype(np.float32), FIRST, **ONE, sampling_ratio=2)
@@ -117,7 +118,7 @@ def test_a_position_sensitive_bin_is_the_mean_of_its_own_channel() -> None:
     np.testing.assert_allclose(pooled[0, 0], expected, rtol=1e-5)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("attributes", "message"),
     [
         ({"pooled_h": 0}, "pooled_h"),
@@ -131,7 +132,7 @@ def test_sizes_out_of_proportion_are_refused(attributes: dict[str, int], message
         roi_align(MAPS, np.array([[0, 0, 3, 3]], np.float32), FIRST, **(ONE | attributes))
 
 
-@pytest.mark.parametrize("side", [1e30, math.inf, math.nan])
+@each_row("side", [1e30, math.inf, math.nan])
 def test_a_region_without_bounds_is_not_sampled(side: float) -> None:
     with np.errstate(all="ignore"), pytest.raises((KernelError, TensorTooLarge)):
         roi_align(MAPS, np.array([[0, 0, side, 3]], np.float32), FIRST, **ONE)

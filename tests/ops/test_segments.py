@@ -10,12 +10,13 @@ import pytest
 
 from stepper.errors import KernelError
 from tests.ops.bound import i64, kernel
+from tests.tables import each_row
 
 HUGE = np.array(2**62, np.int64)
 TABLE = np.arange(6, dtype=np.float32).reshape(3, 2)
 
 
-@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float64, np.int8, np.int64])
+@each_row("dtype", [np.float16, ml_dtypes.bfloat16, np.float64, np.int8, np.int64])
 def test_an_empty_segment_holds_the_lowest_number_of_its_type(dtype: Any) -> None:
     result = kernel("SegmentMax", 16, fill_mode="LOWEST")(np.array([1, 3], dtype), i64(1, 1))
     assert result.dtype == dtype
@@ -39,7 +40,7 @@ def test_a_sparse_tensor_without_elements_becomes_one_of_defaults() -> None:
     assert (indices.tolist(), values.tolist(), rows.tolist()) == ([[0, 0], [1, 0]], [7, 7], [True, True])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("type", "version", "attributes", "inputs"),
     [
         ("SegmentMax", 16, {}, [TABLE, i64(0, 2, 1)]),

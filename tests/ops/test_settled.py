@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import pytest
 
 from stepper.element_types import Array
 from stepper.errors import KernelError
 from stepper.ops import registry
 from tests.ops.bound import i64
+from tests.tables import each_row
 
 SHAPES = ((), (1,), (6,), (0,), (2, 3), (1, 6), (0, 4), (2, 3, 4), (1, 3, 1), (3, 1, 0))
 DATA = [np.arange(np.prod(shape, dtype=int)).reshape(shape) for shape in SHAPES]
@@ -88,7 +88,7 @@ def _steps(array: Array) -> list[int]:
     return [stride for dim, stride in zip(array.shape, array.strides, strict=True) if dim > 1 and array.size]
 
 
-@pytest.mark.parametrize(("type", "version", "attributes", "constants"), CASES)
+@each_row(("type", "version", "attributes", "constants"), CASES)
 def test_a_settled_kernel_does_what_the_kernel_does(
     type: str, version: int, attributes: dict[str, str], constants: Iterator[Constants]
 ) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from stepper.errors import KernelError, TensorTooLarge
 from tests.ops.bound import i64, kernel
+from tests.tables import each_row
 
 HUGE = 2**62
 
@@ -17,7 +18,7 @@ def range_of(start: Any, stop: Any, step: Any, output_type: str) -> list[Any]:
     return kernel("Range", 4, output_type=output_type)(*map(np.asarray, (start, stop, step))).tolist()
 
 
-@pytest.mark.parametrize("output_type", ["i32", "f32", "f16", "bf16"])
+@each_row("output_type", ["i32", "f32", "f16", "bf16"])
 def test_range_away_from_stop_is_empty(output_type: str) -> None:
     assert range_of(0, 5, -1, output_type) == range_of(5, 0, 1, output_type) == []
 
@@ -32,7 +33,7 @@ def test_range_is_exact_in_64_bits() -> None:
     assert range_of(HUGE + 1, HUGE + 8, 3, "i64") == [HUGE + 1, HUGE + 4, HUGE + 7]
 
 
-@pytest.mark.parametrize(("start", "stop", "step"), [(0.0, np.inf, 1.0), (np.nan, 1.0, 1.0), (0.0, 1e308, 1e-300)])
+@each_row(("start", "stop", "step"), [(0.0, np.inf, 1.0), (np.nan, 1.0, 1.0), (0.0, 1e308, 1e-300)])
 def test_range_without_a_number_of_elements_is_refused(start: float, stop: float, step: float) -> None:
     with pytest.raises(KernelError, match="no number of elements"):
         range_of(start, stop, step, "f64")
@@ -51,8 +52,8 @@ def test_unsqueeze_counts_an_axis_given_twice_once() -> None:
     assert kernel("Unsqueeze", 1)(np.ones(5), i64(0, 0)).shape == (1, 5)
 
 
-@pytest.mark.parametrize("special_zero", ["true", "false"])
-@pytest.mark.parametrize(
+@each_row("special_zero", ["true", "false"])
+@each_row(
     ("shape", "pattern"),
     [((2, 3), (4, -1)), ((2, 3), (-1, -1)), ((2, 3), (-2, 3)), ((2, 3), (2, 3, 0)), ((0,), (HUGE, HUGE)), ((6,), (7,))],
 )
@@ -63,7 +64,7 @@ def test_reshape_refuses_a_pattern_that_does_not_fit(
         kernel("Reshape", 1, special_zero=special_zero)(np.ones(shape), i64(*pattern))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("type", "version", "inputs"),
     [
         ("Transpose", 1, [np.ones((2, 3)), i64(0, 0)]),

@@ -11,6 +11,7 @@ import pytest
 from stepper.errors import KernelError
 from stepper.ops.signal import dft, idft, irdft, istft, rdft, stft
 from tests.ops.bound import i64
+from tests.tables import each_row
 
 PAIRS = np.random.default_rng(3).standard_normal((2, 5, 2)).astype(np.float32)
 
@@ -21,7 +22,7 @@ def transformed(values: list[complex], sign: int) -> list[complex]:
     return [sum(value * turns[k * n % count] for n, value in enumerate(values)) for k in range(count)]
 
 
-@pytest.mark.parametrize("size", [3, 5, 8])
+@each_row("size", [3, 5, 8])
 def test_a_transform_is_its_defining_sum(size: int) -> None:
     for row, forward, back in zip(PAIRS, dft(PAIRS, i64(-1), i64(size)), idft(PAIRS, i64(1), i64(size)), strict=True):
         padded = ([complex(*pair) for pair in row.tolist()] + [0j] * size)[:size]
@@ -30,7 +31,7 @@ def test_a_transform_is_its_defining_sum(size: int) -> None:
         assert back[:, 0] + 1j * back[:, 1] == pytest.approx(inverse, abs=1e-5)
 
 
-@pytest.mark.parametrize("size", [4, 7])
+@each_row("size", [4, 7])
 def test_half_a_spectrum_tells_a_real_signal(size: int) -> None:
     signal = np.random.default_rng(4).standard_normal((3, size)).astype(np.float32)
     half = rdft(signal, i64(0, 1))
@@ -44,15 +45,15 @@ def test_a_short_spectrum_is_filled_up_with_zeros() -> None:
     np.testing.assert_allclose(irdft(spectrum, i64(0), i64(7)), irdft(filled, i64(0), i64(7)), atol=1e-6)
 
 
-@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float64])
+@each_row("dtype", [np.float16, ml_dtypes.bfloat16, np.float64])
 def test_the_element_type_stays(dtype: type) -> None:
     result = dft(PAIRS.astype(dtype), i64(0))
     assert result.dtype == dtype
     np.testing.assert_allclose(result.astype(np.float64), dft(PAIRS, i64(0)), atol=0.03)
 
 
-@pytest.mark.parametrize("normalized", [False, True])
-@pytest.mark.parametrize("transposed", [False, True])
+@each_row("normalized", [False, True])
+@each_row("transposed", [False, True])
 def test_frames_put_together_are_the_signal_again(transposed: bool, normalized: bool) -> None:
     signal = np.random.default_rng(5).standard_normal((2, 20)).astype(np.float32)
     window = np.array([0.5, 1, 1, 0.5], np.float32)
@@ -68,7 +69,7 @@ def test_frames_put_together_are_the_signal_again(transposed: bool, normalized: 
     np.testing.assert_allclose(centered, signal[:, 3:-3], atol=1e-5)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("axes", "sizes"),
     [([2], None), ([0, 0], None), ([], None), ([0], [1, 2]), ([0], [0]), ([0], [10**12]), ([0], [-5])],
 )
@@ -78,7 +79,7 @@ def test_axes_and_sizes_that_do_not_fit_are_refused(axes: list[int], sizes: list
             kernel(PAIRS, i64(*axes), None if sizes is None else i64(*sizes))
 
 
-@pytest.mark.parametrize(("size", "step"), [(0, 1), (2, 1), (99, 1), (10**13, 1), (8, 0)])
+@each_row(("size", "step"), [(0, 1), (2, 1), (99, 1), (10**13, 1), (8, 0)])
 def test_frames_that_do_not_fit_are_refused(size: int, step: int) -> None:
     window = np.ones(4, np.float32)
     with pytest.raises(KernelError):

@@ -9,12 +9,13 @@ import pytest
 
 from stepper.errors import KernelError
 from tests.ops.bound import i64, kernel
+from tests.tables import each_row
 
 DATA = np.arange(60).reshape(5, 4, 3)
 BOUNDS = (-(2**63), -6, -5, -1, 0, 2, 5, 9, 2**63 - 1)
 
 
-@pytest.mark.parametrize("step", [-(2**63), -2, -1, 1, 3, 2**63 - 1])
+@each_row("step", [-(2**63), -2, -1, 1, 3, 2**63 - 1])
 def test_bounds_are_clamped_as_in_python(step: int) -> None:
     numbers = list(range(5))
     for start in BOUNDS:
@@ -42,7 +43,7 @@ def test_strided_slice_reads_like_an_index_expression() -> None:
     np.testing.assert_array_equal(result, DATA[None, ..., -1, :2])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("type", "version", "attributes", "inputs"),
     [
         ("Slice", 8, {}, [DATA, i64(0), i64(1), i64(0)]),

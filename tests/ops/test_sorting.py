@@ -10,12 +10,13 @@ import pytest
 
 from stepper.errors import KernelError
 from tests.ops.bound import kernel
+from tests.tables import each_row
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16, np.uint8, np.int64])
-@pytest.mark.parametrize("mode", ["max", "min"])
-@pytest.mark.parametrize("sort", ["none", "value", "index"])
-@pytest.mark.parametrize("k", [0, 1, 7, 40])
+@each_row("dtype", [np.float32, np.float16, ml_dtypes.bfloat16, np.uint8, np.int64])
+@each_row("mode", ["max", "min"])
+@each_row("sort", ["none", "value", "index"])
+@each_row("k", [0, 1, 7, 40])
 def test_top_k_prefers_the_lower_index_among_equals(dtype: Any, mode: str, sort: str, k: int) -> None:
     row = np.random.default_rng(3).integers(0, 6, 40).astype(dtype)
     sign = -1.0 if mode == "max" else 1.0
@@ -34,7 +35,7 @@ def test_top_k_of_extreme_integers_is_exact() -> None:
     assert values.tolist() == [2**63 - 1, 2**63 - 2, -(2**63)]
 
 
-@pytest.mark.parametrize("k", [-1, 4, 2**62])
+@each_row("k", [-1, 4, 2**62])
 def test_top_k_refuses_a_k_outside_the_dimension(k: int) -> None:
     with pytest.raises(KernelError):
         kernel("TopK", 3)(np.ones(3), np.array(k))
@@ -50,15 +51,15 @@ def test_non_zero_counts_nan_and_not_negative_zero() -> None:
         assert kernel("NonZero", 3)(np.array([np.nan, -0.0, 0.5], dtype)).tolist() == [[0, 2]]
 
 
-@pytest.mark.parametrize("sorted", ["true", "false"])
+@each_row("sorted", ["true", "false"])
 def test_unique_of_nothing_is_nothing(sorted: str) -> None:
     assert [out.size for out in kernel("Unique", 10, sorted=sorted)(np.ones((0, 3)))] == [0, 0, 0, 0]
     values, first, which, counts = kernel("Unique", 10, sorted=sorted)(np.ones((0, 3)), np.array(1))
     assert (values.shape, first.tolist(), which.tolist(), counts.tolist()) == ((0, 1), [0], [0, 0, 0], [3])
 
 
-@pytest.mark.parametrize("right", ["true", "false"])
-@pytest.mark.parametrize("length", [0, 1, 2, 7, 8])
+@each_row("right", ["true", "false"])
+@each_row("length", [0, 1, 2, 7, 8])
 def test_search_in_rows_agrees_with_a_search_in_each_row(right: str, length: int) -> None:
     random = np.random.default_rng(length)
     rows = np.sort(random.integers(0, 9, (2, 3, length)), -1).astype(np.float32)
@@ -74,7 +75,7 @@ def test_bucketize_of_integers_among_fractions_is_exact() -> None:
     assert bucketize(np.array([4, 7]), np.array([4, 6.5], np.float32)).tolist() == [0, 2]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("type", "version", "inputs"),
     [("SearchSorted", 15, [np.ones((2, 3)), np.ones((3, 1))]), ("Bucketize", 3, [np.ones(2), np.ones((1, 2))])],
 )

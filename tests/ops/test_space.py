@@ -10,12 +10,13 @@ import pytest
 
 from stepper.errors import KernelError
 from tests.ops.bound import i64, kernel
+from tests.tables import each_row
 
 HUGE = 2**62
 
 
-@pytest.mark.parametrize("mode", ["blocks_first", "depth_first"])
-@pytest.mark.parametrize("shape", [(2, 3, 4), (2, 3, 4, 6), (1, 2, 2, 4, 6), (0, 1, 2, 2), (1, 0, 2, 2)])
+@each_row("mode", ["blocks_first", "depth_first"])
+@each_row("shape", [(2, 3, 4), (2, 3, 4, 6), (1, 2, 2, 4, 6), (0, 1, 2, 2), (1, 0, 2, 2)])
 def test_depth_to_space_undoes_space_to_depth(mode: str, shape: tuple[int, ...]) -> None:
     data = np.arange(np.prod(shape)).reshape(shape)
     attributes = {"block_size": "2", "mode": mode}
@@ -23,7 +24,7 @@ def test_depth_to_space_undoes_space_to_depth(mode: str, shape: tuple[int, ...])
     np.testing.assert_array_equal(kernel("DepthToSpace", 1, **attributes)(deep), data)
 
 
-@pytest.mark.parametrize("shape", [(2, 3), (2, 3, 4), (1, 2, 5, 4), (0, 2, 3)])
+@each_row("shape", [(2, 3), (2, 3, 4), (1, 2, 5, 4), (0, 2, 3)])
 def test_batch_to_space_undoes_space_to_batch(shape: tuple[int, ...]) -> None:
     data = np.arange(np.prod(shape)).reshape(shape)
     ends = [0] + [-dim % 2 for dim in shape[1:]]
@@ -58,7 +59,7 @@ IMAGE = np.ones((1, 4, 2, 2))
 PATCHES = {"sizes": "1,1", "strides": "1,1", "rates": "1,1", "auto_pad": "valid"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("type", "version", "attributes", "inputs"),
     [
         ("DepthToSpace", 1, {"block_size": "3"}, [IMAGE]),

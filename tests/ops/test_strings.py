@@ -8,6 +8,7 @@ import pytest
 from stepper.element_types import STRING_DTYPE
 from stepper.errors import KernelError
 from tests.ops.bound import kernel
+from tests.tables import each_row
 
 TEXTS = np.array([["ab", "", "héé"], ["x", "日本", "q"]], STRING_DTYPE)
 
@@ -20,7 +21,7 @@ def test_unpacked_strings_are_bytes_between_begins_and_ends() -> None:
     assert symbols.tobytes().decode() == "abhééx日本q"
 
 
-@pytest.mark.parametrize("texts", [TEXTS, TEXTS[0, 0, ...], TEXTS[:0]], ids=["matrix", "scalar", "empty"])
+@each_row("texts", [TEXTS, TEXTS[0, 0, ...], TEXTS[:0]], ids=["matrix", "scalar", "empty"])
 def test_packing_undoes_unpacking(texts: np.ndarray) -> None:
     packed = kernel("StringTensorPack", 15)(*kernel("StringTensorUnpack", 15)(texts))
     assert packed.dtype == STRING_DTYPE
@@ -36,7 +37,7 @@ def test_a_gathered_string_outside_is_empty() -> None:
     assert gathered.tolist() == [["x", "日本", "q"], ["", "", ""]]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("begins", "ends", "symbols"),
     [([0], [9], b"abc"), ([-1], [2], b"abc"), ([0], [-1], b"abc"), ([0, 1], [1], b"abc"), ([0], [1], b"\xff")],
 )

@@ -10,8 +10,8 @@ import time
 
 from msgspec import Struct
 
-from stepper.processes import messages
-from stepper.processes.messages import (
+from stepper.processes import process_messages
+from stepper.processes.process_messages import (
     COMPILING,
     CallFunction,
     Completed,
@@ -38,12 +38,12 @@ Act = Fail | Define | CallFunction
 
 def main() -> None:
     """Answer requests until there are no more."""
-    while (found := messages.read_request(sys.stdin.buffer, Act)) is not None:
+    while (found := process_messages.read_request(sys.stdin.buffer, Act)) is not None:
         request, arrays = found
         if isinstance(request.act, Definition):
             continue
-        messages.write(sys.stdout.buffer, StageBegan(COMPILING))
-        messages.write(sys.stdout.buffer, *answer(request, arrays))
+        process_messages.write(sys.stdout.buffer, StageBegan(COMPILING))
+        process_messages.write(sys.stdout.buffer, *answer(request, arrays))
 
 
 def end_as(way: str) -> None:
@@ -56,7 +56,9 @@ def end_as(way: str) -> None:
         time.sleep(60)
 
 
-def answer(request: WorkRequest[Act], arrays: list[messages.Array]) -> tuple[messages.Reply, list[messages.Array]]:
+def answer(
+    request: WorkRequest[Act], arrays: list[process_messages.Array]
+) -> tuple[process_messages.Reply, list[process_messages.Array]]:
     """What is asked for, or the end."""
     fault = request.act.way if isinstance(request.act, Fail) else ""
     if isinstance(request.act, CallFunction) and any(array.dtype.kind == "f" and (array < 0).any() for array in arrays):

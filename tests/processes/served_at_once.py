@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from stepper.element_types import Array
-from stepper.processes.messages import COMPILING, RUNNING, CallFunction, Definition
+from stepper.processes.process_messages import COMPILING, RUNNING, CallFunction, Definition
 from stepper.processes.server import Announce, serve
 from tests.processes.played_worker import Act, Fail, end_as
 

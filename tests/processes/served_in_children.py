@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from stepper.element_types import Array
-from stepper.processes.messages import COMPILING, Definition
+from stepper.processes.process_messages import COMPILING, Definition
 from stepper.processes.server import Announce, serve
 from tests.processes.played_worker import Act, Fail, end_as
 

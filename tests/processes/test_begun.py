@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from stepper.element_types import Array
-from stepper.processes.messages import Reply, WorkerEnded, WorkerLimit
+from stepper.processes.process_messages import Reply, WorkerEnded, WorkerLimit
 from stepper.processes.programs import WorkerProgram
 from stepper.processes.worker import ActProgress, Limits, RemoteFunction, Worker
 from tests.processes.played_worker import Define, Fail

@@ -18,8 +18,8 @@ import pytest
 from stepper.element_types import ELEMENT_TYPES
 from stepper.errors import ExecutionError, LimitReached, StepperError, UsageError
 from stepper.ir.weights import packed_size, unpack
-from stepper.processes import messages, starting
-from stepper.processes.messages import CallFunction, Completed, WorkerEnded, WorkerLimit
+from stepper.processes import process_messages, starting
+from stepper.processes.process_messages import CallFunction, Completed, WorkerEnded, WorkerLimit
 from stepper.processes.programs import WorkerProgram
 from stepper.processes.worker import Limits, RemoteFunction, Worker
 from tests.processes.played_worker import Define, Fail
@@ -35,7 +35,10 @@ def worker() -> Iterator[Worker]:
     assert found.pid() is None
 
 
-def test_a_process_that_was_started_early_is_the_one_that_is_asked(worker: Worker) -> None:
+def test_a_process_that_was_started_early_is_the_one_that_is_asked(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(starting, "_started", set())  # as in a process that started none before
     starting.start_early(worker.program)
     early = next(iter(starting._early.values())).process.pid
     assert asked(worker, "") == [] and worker.pid() == early
@@ -164,9 +167,9 @@ def arrays_of_every_type() -> list[Any]:
 
 def test_tensors_of_every_type_cross_bit_for_bit() -> None:
     given, stream = arrays_of_every_type(), io.BytesIO()
-    messages.write(stream, Completed(), given)
+    process_messages.write(stream, Completed(), given)
     stream.seek(0)
-    reply = messages.read_reply(stream)
+    reply = process_messages.read_reply(stream)
     assert reply is not None
     for before, after in zip(given, reply[1], strict=True):
         assert (after.dtype, after.shape) == (before.dtype, np.asarray(before).shape)
@@ -176,10 +179,10 @@ def test_tensors_of_every_type_cross_bit_for_bit() -> None:
 @pytest.mark.parametrize("ruined", ["cut", "head", "length", "content"])
 def test_what_is_no_message_is_never_taken_for_one(ruined: str) -> None:
     stream = io.BytesIO()
-    messages.write(stream, Completed(), [np.arange(100.0)])
+    process_messages.write(stream, Completed(), [np.arange(100.0)])
     content = bytearray(stream.getvalue())
     if ruined == "cut":
-        assert messages.read_reply(io.BytesIO(bytes(content[:-1]))) is None
+        assert process_messages.read_reply(io.BytesIO(bytes(content[:-1]))) is None
         return
     if ruined == "head":
         content[0] ^= 255
@@ -187,8 +190,8 @@ def test_what_is_no_message_is_never_taken_for_one(ruined: str) -> None:
         content[8:16] = (16).to_bytes(8, "little")
     if ruined == "content":
         content[16] ^= 255
-    with pytest.raises(messages.Garbled):
-        messages.read_reply(io.BytesIO(bytes(content)))
+    with pytest.raises(process_messages.Garbled):
+        process_messages.read_reply(io.BytesIO(bytes(content)))
 
 
 def test_what_was_defined_is_defined_again_after_a_crash_that_is_not_tried_twice(worker: Worker) -> None:

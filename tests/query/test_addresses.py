@@ -25,6 +25,7 @@ from stepper.query.address_syntax import (
     without_element,
 )
 from tests.models import Graph, Side, carried, joined, last
+from tests.tables import each_row
 
 SAMPLES = Path(__file__).parents[2] / "sample_models"
 
@@ -33,7 +34,7 @@ def plain(text: str) -> Name:
     return Name(NameKind.PLAIN, text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [
         ("h_next", Address((), plain("h_next"))),
@@ -129,7 +130,7 @@ def test_random_texts_are_addresses_or_refused() -> None:
             assert parse_address(str(address)) == address, text
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "position", "words"),
     [
         ("", 0, "expected an address"),
@@ -318,7 +319,7 @@ def test_a_pattern_may_mean_several_places(nested: CompiledModel) -> None:
     assert len(resolve_all(parse_address("same"), nested)) == 2
 
 
-@pytest.mark.parametrize("path", sorted(SAMPLES.glob("*/model.xml")), ids=lambda path: path.parent.name)
+@each_row("path", sorted(SAMPLES.glob("*/model.xml")), ids=lambda path: path.parent.name)
 def test_every_place_of_a_sample_is_found_again_by_its_address(path: Path) -> None:
     compiled = compile_model(read_model(path))
     for program in compiled.programs:
@@ -332,7 +333,7 @@ def test_every_place_of_a_sample_is_found_again_by_its_address(path: Path) -> No
             assert (target.layer, target.slot) == (layer, slot), str(address)
 
 
-@pytest.mark.parametrize("path", sorted(SAMPLES.glob("*/model.xml")), ids=lambda path: path.parent.name)
+@each_row("path", sorted(SAMPLES.glob("*/model.xml")), ids=lambda path: path.parent.name)
 def test_a_name_with_a_prime_means_the_result_that_the_back_edge_of_the_file_names(path: Path) -> None:
     compiled = compile_model(read_model(path))
     for program in compiled.programs:
@@ -351,7 +352,7 @@ def test_a_name_with_a_prime_means_the_result_that_the_back_edge_of_the_file_nam
                     resolve(parse_address(f"{layer_address(layer, program, compiled)}'"), compiled)
 
 
-@pytest.mark.parametrize(("text", "depth"), [("wkv", 0), ("wkv@5", 1), ("/^wkv$/@5", 1), ("wkv@5[0,3]", 1)])
+@each_row(("text", "depth"), [("wkv", 0), ("wkv@5", 1), ("/^wkv$/@5", 1), ("wkv@5[0,3]", 1)])
 def test_a_name_with_an_iteration_is_that_in_a_loop_although_a_result_of_the_model_has_it_too(
     text: str, depth: int
 ) -> None:
@@ -359,7 +360,7 @@ def test_a_name_with_an_iteration_is_that_in_a_loop_although_a_result_of_the_mod
     assert len(resolve(parse_address(text), compiled).program.path) == depth
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "place"),
     [
         ("h@7[0,3]", "h@7"),

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 from hypothesis.strategies import SearchStrategy
@@ -16,6 +15,7 @@ from hypothesis.strategies import SearchStrategy
 from stepper.errors import StepperError
 from stepper.query.expressions import FUNCTION_NAMES, Expression, ExpressionError, parse
 from tests.debug.scopes import Values
+from tests.tables import each_row
 
 SCOPE = Values(
     {"x": np.arange(6, dtype=np.float32).reshape(2, 3), "y": np.array([1, -2, 3]), "h": np.float16(2)},
@@ -72,7 +72,7 @@ def tried(text: str) -> Expression | None:
 
 
 @given(TEXTS)
-@settings(max_examples=1000)
+@settings(max_examples=300)
 def test_a_text_is_an_expression_or_refused(text: str) -> None:
     tried(text)
 
@@ -81,7 +81,7 @@ def test_an_expression_has_a_value_or_a_message() -> None:
     evaluated = 0
 
     @given(EXPRESSIONS)
-    @settings(max_examples=1000)
+    @settings(max_examples=300)
     def check(text: str) -> None:
         nonlocal evaluated
         expression = tried(text)
@@ -94,10 +94,10 @@ def test_an_expression_has_a_value_or_a_message() -> None:
                 evaluated += 1
 
     check()
-    assert evaluated > 300
+    assert evaluated > 100
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "(" * 1000,

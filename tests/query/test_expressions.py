@@ -18,6 +18,7 @@ from stepper.query.expression_syntax import with_addresses
 from stepper.query.expression_values import FUNCTIONS
 from stepper.query.expressions import FUNCTION_NAMES, ExpressionError, parse
 from tests.debug.scopes import Values
+from tests.tables import each_row
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4) - 7
 Y = np.array([3, -2, 5], np.int32)
@@ -106,7 +107,7 @@ def test_logic_on_scalars_is_that_of_python() -> None:
         assert holds(text) == bool(plain_python(text)), text
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [
         ("2 ** 3 ** 2", 512),
@@ -153,8 +154,8 @@ def test_an_expression_has_its_value(text: str, expected: Any) -> None:
     assert value_of(text) == pytest.approx(expected) if isinstance(expected, float) else value_of(text) == expected
 
 
-@pytest.mark.parametrize("name", ["f16", "bf16", "f32", "f8e4m3", "f8e5m2", "f4e2m1", "f64"])
-@pytest.mark.parametrize("text", ["0.1", "0.3", "-1.7", "3", "0.7"])
+@each_row("name", ["f16", "bf16", "f32", "f8e4m3", "f8e5m2", "f4e2m1", "f64"])
+@each_row("text", ["0.1", "0.3", "-1.7", "3", "0.7"])
 def test_a_number_of_the_text_takes_the_tensors_type(name: str, text: str) -> None:
     tensor = np.array([float(text)]).astype(ELEMENT_TYPES[name].dtype)
     assert holds(f"x == {text}", x=tensor)
@@ -162,7 +163,7 @@ def test_a_number_of_the_text_takes_the_tensors_type(name: str, text: str) -> No
     assert holds(f"{text} <= x <= {text} and not x != {text}", x=tensor)
 
 
-@pytest.mark.parametrize("name", sorted(FLOATING, key=str))
+@each_row("name", sorted(FLOATING, key=str))
 def test_a_number_beyond_the_tensors_type_stays_itself(name: np.dtype[Any]) -> None:
     largest = np.array([ml_dtypes.finfo(name).max]).astype(name)
     for bound in ("1e300", "600000", "inf"):
@@ -171,7 +172,7 @@ def test_a_number_beyond_the_tensors_type_stays_itself(name: np.dtype[Any]) -> N
     assert not holds("x == nan or x < nan", x=largest)
 
 
-@pytest.mark.parametrize("name", ["i4", "u1", "u2", "u3", "u4", "u6"])
+@each_row("name", ["i4", "u1", "u2", "u3", "u4", "u6"])
 def test_packed_codes_count_as_numbers(name: str) -> None:
     bits, dtype = ELEMENT_TYPES[name].bits, ELEMENT_TYPES[name].dtype
     codes = np.arange(2**bits, dtype=np.uint8)
@@ -266,19 +267,19 @@ def test_scalars_arrays_of_rank_0_and_one_element_are_truth_values() -> None:
         assert not holds("x - 3", x=one)
 
 
-@pytest.mark.parametrize("text", ["x > 3", "x", "x > 3 and x < 5", "not x", "0 < x < 9", "x[0:0]"])
+@each_row("text", ["x > 3", "x", "x > 3 and x < 5", "not x", "0 < x < 9", "x[0:0]"])
 def test_an_array_is_no_condition(text: str) -> None:
     with pytest.raises(ExpressionError, match=r"use any\(\) or all\(\)"):
         holds(text)
 
 
-@pytest.mark.parametrize("text", ["shape(x)", "dtype(x)"])
+@each_row("text", ["shape(x)", "dtype(x)"])
 def test_a_shape_or_a_type_is_no_condition(text: str) -> None:
     with pytest.raises(ExpressionError, match="neither true nor false"):
         holds(text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "column", "words"),
     [
         ("x[0, > 3", 5, "expected a number, a name"),
@@ -328,7 +329,7 @@ def test_a_wrong_expression_is_refused_with_the_place(text: str, column: int, wo
     assert re.search(words, first), first
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "words"),
     [
         ("x + y", "shapes .* do not fit"),

@@ -12,9 +12,10 @@ from stepper.query.address_syntax import parse_address
 from stepper.query.short_names import short_names, short_names_of, without_number
 from tests.debug.debugged import SAMPLES
 from tests.models import Graph
+from tests.tables import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("names", "short"),
     [
         (["aten::softmax/Softmax", "aten::add/Add"], ["Softmax", "Add"]),
@@ -37,7 +38,7 @@ def test_a_name_of_a_million_parts_is_cut_from_its_end() -> None:
 SAMPLE_NAMES = sorted(path.parent.name for path in SAMPLES.glob("*/model.xml"))
 
 
-@pytest.mark.parametrize("sample", SAMPLE_NAMES)
+@each_row("sample", SAMPLE_NAMES)
 def test_what_is_shown_can_be_typed(sample: str) -> None:
     compiled = stepper.compile_model(stepper.read_model(SAMPLES / sample / "model.xml"))
     for program in compiled.programs:
@@ -49,7 +50,7 @@ def test_what_is_shown_can_be_typed(sample: str) -> None:
             assert target.named is operation.layer, f"{name} means {target.named}, not {operation.layer}"
 
 
-@pytest.mark.parametrize("sample", SAMPLE_NAMES)
+@each_row("sample", SAMPLE_NAMES)
 def test_a_carried_value_can_be_named_without_the_number_of_a_converter(sample: str) -> None:
     compiled = stepper.compile_model(stepper.read_model(SAMPLES / sample / "model.xml"))
     exact = {name for program in compiled.programs for name in all_names(program)}

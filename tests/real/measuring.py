@@ -18,7 +18,7 @@ import numpy as np
 
 import stepper
 from stepper.compare.comparison import compare_with
-from stepper.compare.references.opening import open_reference
+from stepper.compare.references.reference_opening import open_reference
 from stepper.debug.debugger import Debugger
 from stepper.element_types import Array
 from stepper.engine.machine import Machine

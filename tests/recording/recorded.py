@@ -22,7 +22,7 @@ from stepper.recording import Pace, Recorder, Recording, RecordingOptions, file,
 from stepper.recording.blobs import content_hash, row_checksum
 from stepper.recording.iterations import levels_of
 from stepper.recording.reading import Catalogue, Column, moments
-from stepper.recording.states import checksum
+from stepper.recording.recorded_states import checksum
 
 SAMPLES = Path(__file__).parents[2] / "sample_models"
 

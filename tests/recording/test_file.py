@@ -23,6 +23,7 @@ from stepper.recording.origin import update
 from tests.engine.subjects import SUBJECTS
 from tests.models import Graph, carried, joined, last, sliced
 from tests.recording.recorded import Case, case, check_values, sample, sample_names, statistics, values_of, walked
+from tests.tables import each_row
 
 RUNS = [*sample_names(), *(f"subject {name}" for name in SUBJECTS)]
 
@@ -34,7 +35,7 @@ def run_named(name: str, folder: Path) -> Case:
     return case(subject.graph().read(folder), dict(enumerate(subject.inputs)))
 
 
-@pytest.mark.parametrize("name", RUNS)
+@each_row("name", RUNS, quick=6)
 def test_statistics_are_those_of_numpy(tmp_path: Path, name: str) -> None:
     subject = run_named(name, tmp_path)
     path = tmp_path / "run.sqlite"
@@ -56,7 +57,7 @@ def test_statistics_are_those_of_numpy(tmp_path: Path, name: str) -> None:
     assert not found
 
 
-@pytest.mark.parametrize("name", RUNS)
+@each_row("name", RUNS, quick=6)
 def test_all_values_come_back(tmp_path: Path, name: str) -> None:
     check_values(run_named(name, tmp_path), tmp_path / "run.sqlite")
 
@@ -157,7 +158,7 @@ def test_contents_of_the_same_quick_hash_are_told_apart_and_damage_is_found() ->
         assert quick_hash(bytes(content)) != quick_hash(encoded(values[0]))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [("0:3", [0, 1, 2]), ("-1", [9]), ("0:2,-1", [0, 1, 9]), ("-3:", [7, 8, 9]), (":-8", [0, 1]), ("4", [4]),
      ("-4:-2", [6, 7]), ("8:20", [8, 9]), ("", list(range(10)))],
@@ -176,7 +177,7 @@ def test_operations_are_chosen_by_name(tmp_path: Path) -> None:
         assert recording.query("SELECT DISTINCT name FROM statistics") == [("added",)]
 
 
-@pytest.mark.parametrize(("amount", "stored"), [("all", 4), ("carried", 1), ("stats", 0), ("none", 0)])
+@each_row(("amount", "stored"), [("all", 4), ("carried", 1), ("stats", 0), ("none", 0)])
 def test_how_much_is_chosen(tmp_path: Path, amount: str, stored: int) -> None:
     subject = SUBJECTS["sums"]
     given = case(subject.graph().read(tmp_path), dict(enumerate(subject.inputs)))
@@ -187,7 +188,7 @@ def test_how_much_is_chosen(tmp_path: Path, amount: str, stored: int) -> None:
         assert statistics == (0 if amount == "none" else 5 * 4)
 
 
-@pytest.mark.parametrize("text", ["x", "1:2:3", "1,,2", "--1", "1" * 30, ",".join(["1"] * 200)])
+@each_row("text", ["x", "1:2:3", "1,,2", "--1", "1" * 30, ",".join(["1"] * 200)])
 def test_a_wrong_range_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="range of iterations"):
         RecordingOptions.parse("all", None, text)

@@ -18,6 +18,7 @@ from tests.debug.sample_twins import bubble_sort, collatz
 from tests.models import Graph, joined, sliced
 from tests.recording.recorded import case, sample
 from tests.recording.test_file import RUNS, run_named, walked
+from tests.tables import each_row
 
 ORDER = [5.0, 1.0, 4.0, 2.0, 8.0]
 
@@ -35,8 +36,8 @@ def same(a: Array, b: Array) -> bool:
     return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
 
 
-@pytest.mark.parametrize("name", RUNS)
-@pytest.mark.parametrize("amount", ["all", "carried", "stats"])
+@each_row("name", RUNS, quick=6)
+@each_row("amount", ["all", "carried", "stats"])
 def test_every_address_gives_what_the_run_computed(tmp_path: Path, name: str, amount: str) -> None:
     subject = run_named(name, tmp_path)
     subject.recorded(tmp_path / "run.sqlite", amount)
@@ -67,7 +68,7 @@ def test_every_address_gives_what_the_run_computed(tmp_path: Path, name: str, am
                     assert same(moment.value, value), address
 
 
-@pytest.mark.parametrize("text", ["@3", "@-1", "@2:5", "@-4:-1", "@*", "@:3", "@100:", "@-200:2", ""])
+@each_row("text", ["@3", "@-1", "@2:5", "@-4:-1", "@*", "@:3", "@100:", "@-200:2", ""])
 def test_iterations_are_counted_as_python_counts_them(tmp_path: Path, text: str) -> None:
     sample("while_loop").recorded(tmp_path / "run.sqlite")
     start = int(np.load(Path("sample_models/while_loop/inputs.npz"))["start"].item())
@@ -85,7 +86,7 @@ def test_iterations_are_counted_as_python_counts_them(tmp_path: Path, text: str)
         assert [int(moment.value.item()) for moment in moments] == [numbers[place] for place in expected]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "wanted"),
     [
         ("passes@1::pairs_of_neighbours@*::values_next", lambda done, left, last: done == 1),
@@ -159,4 +160,4 @@ def test_iterations_that_were_not_chosen_are_not_there(tmp_path: Path) -> None:
         (selection,) = select(recording, ["balance_next@5"])
         assert not list(selection.walk())
         why = nothing_there(recording, selection, "balance_next@5")
-        assert "ran 10 iterations at most, of which --record-iters 0:2,-1" in why
+        assert "ran 10 iterations at most; --record-iters 0:2,-1" in why

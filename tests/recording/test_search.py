@@ -20,6 +20,7 @@ from tests.debug.sample_twins import bubble_sort, collatz
 from tests.models import Graph, carried, joined, last, sliced
 from tests.recording.recorded import Case, case, sample
 from tests.recording.test_file import RUNS, run_named
+from tests.tables import each_row
 
 ORDER = [5.0, 1.0, 4.0, 2.0, 8.0]
 
@@ -40,7 +41,7 @@ def debugger_of(subject: Case) -> Debugger:
     return Debugger(subject.compiled.model, dict(enumerate(subject.inputs)), Rules.SPEC)
 
 
-@pytest.mark.parametrize("name", RUNS)
+@each_row("name", RUNS, quick=6)
 def test_the_moments_are_those_of_the_run(tmp_path: Path, name: str) -> None:
     subject = run_named(name, tmp_path)
     path = recorded(subject, tmp_path)
@@ -93,7 +94,7 @@ def test_values_of_loops_around_belong_to_the_same_iteration(tmp_path: Path) -> 
     assert not late.moments and late.failures == len(after) and "computed after what is inside" in late.failure
 
 
-@pytest.mark.parametrize(
+@each_row(
     "form",
     [
         "max({0}) > 200",
@@ -122,7 +123,7 @@ def test_what_was_not_recorded_is_said_once(tmp_path: Path) -> None:
         assert "only its statistics were recorded" in found.failure or "elements were not recorded" in found.failure
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "message"),
     [
         ("balance_next@3 > 1", "every iteration is asked"),
@@ -185,8 +186,8 @@ def by_hand(subject: Case, word: str) -> list[tuple[str, tuple[Any, ...]]]:
     return found
 
 
-@pytest.mark.parametrize("word", ["nan", "inf"])
-@pytest.mark.parametrize("amount", ["all", "stats"])
+@each_row("word", ["nan", "inf"])
+@each_row("amount", ["all", "stats"])
 def test_nan_and_inf_are_found_in_the_order_of_computation(tmp_path: Path, word: str, amount: str) -> None:
     subject = spoiled(tmp_path)
     path = recorded(subject, tmp_path, amount)

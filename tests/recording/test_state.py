@@ -13,10 +13,11 @@ import pytest
 from stepper.debug.stop import fingerprint
 from stepper.engine import Every
 from stepper.engine.machine import Machine
-from stepper.recording import Pace, open_recording, record, states
+from stepper.recording import Pace, open_recording, record, recorded_states
 from tests.engine.subjects import SUBJECTS
 from tests.models import Graph, carried, joined, last, sliced
 from tests.recording.recorded import SAMPLES, Case, case, finish, outputs_of, sample, sample_names
+from tests.tables import few
 
 REFUSED = {"growing", "iterator in an iterator"}
 """Subjects that OpenVINO does not run."""
@@ -27,7 +28,7 @@ EVERY_ITERATION = Pace(seconds=1000, iterations=1)
 
 @pytest.fixture(autouse=True)
 def _all_snapshots_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(states, "_MOST_SNAPSHOTS", 10**9)
+    monkeypatch.setattr(recorded_states, "_MOST_SNAPSHOTS", 10**9)
 
 
 def check_every_moment(subject: Case, path: Path, every: Every, **options: object) -> None:
@@ -51,7 +52,7 @@ def check_every_moment(subject: Case, path: Path, every: Every, **options: objec
             assert other.states.keys() == machine.states.keys()
 
 
-@pytest.mark.parametrize(("name", "rules"), RUNS)
+@pytest.mark.parametrize(("name", "rules"), few(4, RUNS, columns=2))
 def test_every_move_of_every_subject_comes_back(tmp_path: Path, name: str, rules: str) -> None:
     subject = SUBJECTS[name]
     model = subject.graph().read(tmp_path)
@@ -60,7 +61,7 @@ def test_every_move_of_every_subject_comes_back(tmp_path: Path, name: str, rules
     check_every_moment(given, tmp_path / "lean.sqlite", Every.OPERATION, keep_values=False)
 
 
-@pytest.mark.parametrize("name", sample_names())
+@pytest.mark.parametrize("name", few(4, sample_names()))
 def test_every_iteration_of_every_sample_comes_back(tmp_path: Path, name: str) -> None:
     check_every_moment(sample(name), tmp_path / "run.sqlite", Every.ITERATION)
 

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
+from stepper.compare.comparison import compare_with
 from stepper.compare.references.recorded import RecordingReference
 from stepper.debug.causes.cause import NonFiniteKind
 from stepper.debug.results import Which
@@ -23,7 +24,7 @@ from stepper.engine import Every
 from stepper.errors import SessionError, StepperError
 from stepper.recording import Pace, file, open_recording, resume
 from stepper.recording.queries import find_non_finite, find_recorded, select
-from stepper.recording.states import checksum
+from stepper.recording.recorded_states import checksum
 from tests.damage import Flips, flipped, flips
 from tests.engine.subjects import SUBJECTS
 from tests.recording.recorded import case, finish, outputs_of, sample, seal, statistics, values_of
@@ -335,7 +336,7 @@ def test_a_form_that_is_missing_hides_no_values_from_a_comparison(interrupted: P
     path = changed(interrupted, lambda connection: connection.execute("UPDATE forms SET id = id + 100"))
     given = sample("nested_loop")
     with pytest.raises(SessionError, match=f"^{path}: refers to a form that is missing$"):
-        RecordingReference(path, given.compiled, given.inputs)
+        compare_with(given.machine(), RecordingReference(path, given.compiled, given.inputs))
 
 
 def test_a_text_that_is_no_utf_8_is_damage(interrupted: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from stepper.element_types import ELEMENT_TYPES, Array, ElementType
 from stepper.recording.blobs import MemoryLayout, decoded, encoded, laid_out, layout_of
+from tests.tables import each_row
 
 SHAPES = [(), (1,), (0,), (3,), (2, 0, 3), (2, 3, 4)]
 
@@ -26,8 +27,8 @@ def tensor_of(element_type: ElementType, shape: tuple[int, ...]) -> Array:
     return array
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize("element_type", ELEMENT_TYPES.values(), ids=str)
+@each_row("shape", SHAPES, ids=str)
+@each_row("element_type", ELEMENT_TYPES.values(), ids=str)
 def test_every_element_type_comes_back_to_the_bit(element_type: ElementType, shape: tuple[int, ...]) -> None:
     tensor = tensor_of(element_type, shape)
     again = decoded(encoded(tensor))
@@ -58,7 +59,7 @@ def layouts() -> dict[str, Array]:
     }
 
 
-@pytest.mark.parametrize("name", layouts())
+@each_row("name", layouts())
 def test_a_value_comes_back_as_it_lay_in_memory(name: str) -> None:
     value: Any = layouts()[name]
     layout = layout_of(value)
@@ -105,13 +106,13 @@ BROKEN |= {
 }
 
 
-@pytest.mark.parametrize("content", BROKEN.values(), ids=BROKEN)
+@each_row("content", BROKEN.values(), ids=BROKEN)
 def test_what_is_broken_is_refused(content: bytes) -> None:
     with pytest.raises((ValueError, TypeError, KeyError, RecursionError)):
         decoded(content)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "layout",
     [
         MemoryLayout(True, None),

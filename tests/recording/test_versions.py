@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import stepper
-from stepper.cli.program import main
+from stepper.cli.cli_program import main
 from stepper.debug.debugger import Debugger
 from stepper.errors import SessionError
 from stepper.recording import open_recording, resume

@@ -11,8 +11,8 @@ import numpy as np
 
 from stepper.files.output import ProtectedFiles
 from stepper.ir.reader import read
-from stepper.sweep.inputs import InputReader, SweepInput, SweepJob, identity, stamp
-from stepper.sweep.results import StoredRow, SweepAbout, SweepWriter, read_rows
+from stepper.sweep.sweep_inputs import InputReader, SweepInput, SweepJob, identity, stamp
+from stepper.sweep.sweep_results import StoredRow, SweepAbout, SweepWriter, read_rows
 from stepper.sweep.sweeping import ProcessLost, Sweep, Workers
 from tests.models import Graph, carried, joined, last, sliced
 

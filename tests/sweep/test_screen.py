@@ -7,7 +7,6 @@ from random import Random
 from typing import Any
 
 import numpy as np
-import pytest
 
 import stepper
 from stepper.debug.causes.cause import NonFiniteKind
@@ -16,6 +15,7 @@ from stepper.engine.machine import Machine
 from stepper.ops import registry
 from stepper.sweep.judges.breaks import KEEPS_NAN, KEEPS_NON_FINITE, Screen, ScreenedRun
 from tests.models import Graph, carried, joined, last, sliced
+from tests.tables import each_row
 
 BINARY = ("Add", "Subtract", "Multiply", "Divide", "Maximum", "Minimum", "SquaredDifference")
 UNARY = ("Tanh", "Sigmoid", "Exp", "Sqrt", "Abs", "Negative", "Log", "Relu")
@@ -60,7 +60,7 @@ def random_loop(seed: int) -> Graph:
     return graph
 
 
-@pytest.mark.parametrize("kinds", [("nan",), ("inf",), ("nan", "inf")])
+@each_row("kinds", [("nan",), ("inf",), ("nan", "inf")])
 def test_what_a_debugger_finds_is_suspect(kinds: tuple[str, ...], tmp_path: Path) -> None:
     stops = clean = 0
     for seed in range(60):
@@ -147,7 +147,7 @@ def operands_of(type: str) -> tuple[list[np.ndarray[Any, Any]], int]:
     return [ones], 1
 
 
-@pytest.mark.parametrize("type", sorted(KEEPS_NAN))
+@each_row("type", sorted(KEEPS_NAN))
 def test_an_operation_that_is_said_to_keep_nan_keeps_it(type: str) -> None:
     numbers = [np.nan, np.inf, -np.inf] if type in KEEPS_NON_FINITE else [np.nan]
     operands, floats = operands_of(type)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import sqlite3
 from concurrent.futures import Executor, Future
 from pathlib import Path
-from typing import Any
+from threading import Event
+from types import SimpleNamespace
+from typing import Any, NoReturn
 
 import numpy as np
 import pytest
@@ -14,9 +16,9 @@ import stepper
 from stepper.errors import ExecutionError, InputError, OutputError, UsageError
 from stepper.processes.programs import WorkerProgram
 from stepper.sweep import sweeping
-from stepper.sweep.inputs import CallInput, FileInput, InputReader, SliceInput, files_inputs, random_inputs
 from stepper.sweep.judges import breaks as break_judges
-from stepper.sweep.results import SweepOutcome, read_row, read_rows, summary
+from stepper.sweep.sweep_inputs import CallInput, FileInput, InputReader, SliceInput, files_inputs, random_inputs
+from stepper.sweep.sweep_results import SweepOutcome, read_row, read_rows, summary
 from stepper.sweep.sweeping import LocalWorkers, ProcessLost
 from tests.engine.subjects import endless
 from tests.sweep.sweeping import Here, NoProcesses, balances, job_of, swept, written_inputs
@@ -327,3 +329,36 @@ def test_seeds_reach_to_the_largest_of_64_bits(model: Path, tmp_path: Path) -> N
     assert not any(stored.row.outcome is SweepOutcome.UNREADABLE for stored in rows)
     with pytest.raises(UsageError, match="the last of 4 seeds would be larger than"):
         random_inputs(4, 2**64 - 3)
+
+
+def test_what_waits_behind_an_endless_input_is_not_begun_when_the_user_interrupts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    is_asked, is_closed = Event(), Event()
+    waiting: list[Future[Any]] = []
+    cancelled: list[bool] = []
+
+    class Endless:
+        """A process that never answers; it is lost when it is closed."""
+
+        def __init__(self, *_given: object, **_more: object) -> None:
+            pass
+
+        def ask_for(self, *_given: object, **_more: object) -> NoReturn:
+            is_asked.set()
+            assert is_closed.wait(30), "nobody has ended it"
+            raise RuntimeError("lost")
+
+        def close(self) -> None:
+            cancelled.extend(one.cancelled() for one in waiting[1:])
+            is_closed.set()
+
+    monkeypatch.setattr("stepper.sweep.sweeping.Worker", Endless)
+    monkeypatch.setattr("stepper.sweep.sweeping.replace", lambda one, **_more: one)
+    monkeypatch.setattr("stepper.sweep.sweeping.SweepChunk", lambda *given: given)
+    job, workers = SimpleNamespace(reader=SimpleNamespace(fixed={}, states={})), LocalWorkers(1)
+    with pytest.raises(KeyboardInterrupt), workers:
+        waiting += [workers.submit(None, job, ()) for _ in range(3)]
+        assert is_asked.wait(30)
+        raise KeyboardInterrupt
+    assert cancelled[:2] == [True, True] and all(one.done() for one in waiting)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from stepper.tensors.difference import _QUICK_PART, is_within, measure
 from stepper.tensors.tolerances import EXACT, Tolerance
+from tests.tables import each_row
 
 TOLERANCE = Tolerance(1e-3, 1e-4)
 SIZES = [0, 1, 7, _QUICK_PART - 1, _QUICK_PART, _QUICK_PART + 1, 3 * _QUICK_PART + 5]
@@ -17,8 +17,8 @@ def within(ours: np.ndarray, theirs: np.ndarray) -> bool:
     return bool((np.abs(a - b) <= TOLERANCE.absolute + TOLERANCE.relative * np.abs(b)).all())
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("size", SIZES)
+@each_row("dtype", [np.float32, np.float64])
+@each_row("size", SIZES)
 def test_floats_are_within_as_the_tolerance_is_defined(size: int, dtype: type) -> None:
     random = np.random.default_rng(size)
     theirs = random.normal(0, 100, size).astype(dtype)
@@ -31,8 +31,8 @@ def test_floats_are_within_as_the_tolerance_is_defined(size: int, dtype: type) -
         assert not is_within(ours, theirs, TOLERANCE) and not within(ours, theirs)
 
 
-@pytest.mark.parametrize("size", SIZES[1:])
-@pytest.mark.parametrize("special", [np.nan, np.inf, -np.inf])
+@each_row("size", SIZES[1:])
+@each_row("special", [np.nan, np.inf, -np.inf])
 def test_what_is_not_finite_is_within_only_where_both_are_the_same_infinity(size: int, special: float) -> None:
     plain = np.linspace(1, 2, size, dtype=np.float32)
     other = plain.copy()
@@ -41,7 +41,7 @@ def test_what_is_not_finite_is_within_only_where_both_are_the_same_infinity(size
     assert is_within(other, other.copy(), TOLERANCE) != np.isnan(special), "NaN is for measuring"
 
 
-@pytest.mark.parametrize("dtype", [np.int32, np.uint8, np.bool_, np.float16])
+@each_row("dtype", [np.int32, np.uint8, np.bool_, np.float16])
 def test_other_types_are_within_where_they_are_equal(dtype: type) -> None:
     ours = np.arange(3 * _QUICK_PART).astype(dtype).reshape(3, -1)
     assert is_within(ours, ours.copy(), EXACT)
@@ -56,9 +56,7 @@ def test_steps_of_a_type_are_for_measuring() -> None:
     assert not is_within(ours, np.nextafter(ours, np.float32(2)), Tolerance(1.0, 1.0, ulp=1))
 
 
-@pytest.mark.parametrize(
-    "other", [np.zeros((2, 3), np.float64), np.zeros((3, 2), np.float32), np.zeros(6, np.float32), np.float32(0)]
-)
+@each_row("other", [np.zeros((2, 3), np.float64), np.zeros((3, 2), np.float32), np.zeros(6, np.float32), np.float32(0)])
 def test_other_types_and_shapes_are_never_within(other: np.ndarray) -> None:
     assert not is_within(np.zeros((2, 3), np.float32), np.asarray(other), Tolerance(1.0, 1.0))
 

@@ -9,10 +9,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from stepper.element_types import ELEMENT_TYPES, FLOATING
+from stepper.element_types import ELEMENT_TYPES, FLOATING, have_same_bits
 from stepper.tensors import difference as module
-from stepper.tensors.difference import Change, difference, largest_gap, measure, same, signed_differences
+from stepper.tensors.difference import Change, difference, largest_gap, measure, signed_differences
 from stepper.tensors.tolerances import EXACT
+from tests.tables import each_row
 from tests.tensors.test_statistics import random_bits
 
 FLOATS = sorted((name for name, each in ELEMENT_TYPES.items() if each.dtype in FLOATING), key=str)
@@ -26,7 +27,7 @@ def steps(dtype: np.dtype[Any]) -> dict[float, int]:
     return {number: place for place, number in enumerate(numbers)}
 
 
-@pytest.mark.parametrize("name", [name for name in FLOATS if ELEMENT_TYPES[name].bits <= 16])
+@each_row("name", [name for name in FLOATS if ELEMENT_TYPES[name].bits <= 16])
 def test_narrow_floats_of_every_bit_pattern(name: str) -> None:
     a, b = random_bits(name, (3, 500), 1), random_bits(name, (3, 500), 2)
     place = steps(a.dtype)
@@ -49,7 +50,7 @@ def test_narrow_floats_of_every_bit_pattern(name: str) -> None:
 
 def test_nan_equals_nan_and_infinity_itself() -> None:
     a = np.array([np.nan, np.inf, -np.inf, 1], np.float32)
-    assert largest_gap(a, a.copy()) == 0 and measure(a, a.copy(), EXACT) is None and same(a, a.copy())
+    assert largest_gap(a, a.copy()) == 0 and measure(a, a.copy(), EXACT) is None and have_same_bits(a, a.copy())
     apart = np.array([np.nan, np.inf, np.inf, 1], np.float32)
     assert largest_gap(a, apart) == math.inf
     assert math.isnan(largest_gap(a, np.ones(4, np.float32)) or 0)

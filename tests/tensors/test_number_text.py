@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import pytest
 
 from stepper.tensors.number_text import fitted, number_text, short_exponent
+from tests.tables import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "expected"),
     [
         (True, "true"),
@@ -28,7 +28,7 @@ def test_a_number_is_written_in_significant_digits(value: object, expected: str)
     assert number_text(value) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [("1e-07", "1e-7"), ("2.5e+10", "2.5e10"), ("12", "12"), ("true", "true"), ("false", "false"), ("NaN", "NaN")],
 )
@@ -36,6 +36,6 @@ def test_an_exponent_has_no_sign_and_zeros_and_words_stay(text: str, expected: s
     assert short_exponent(text) == expected
 
 
-@pytest.mark.parametrize("value", [0.0, 1.5, 99999, 123456789, 1e-9, -1e30, math.inf, -math.inf, math.nan, True])
+@each_row("value", [0.0, 1.5, 99999, 123456789, 1e-9, -1e30, math.inf, -math.inf, math.nan, True])
 def test_a_number_fits_its_cells(value: float) -> None:
     assert len(fitted(value)) <= 6

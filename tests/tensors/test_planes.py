@@ -10,9 +10,10 @@ from stepper.errors import UsageError
 from stepper.ir.weights import unpack
 from stepper.tensors.element_forms import bits_of, smaller_forms
 from stepper.tensors.planes import FOLD, plane_of
+from tests.tables import each_row
 
 
-@pytest.mark.parametrize("shape", [(), (1,), (5,), (200,), (1, 200, 1), (3, 4), (2, 3, 4), (1, 3, 1, 4), (2, 2, 70, 3)])
+@each_row("shape", [(), (1,), (5,), (200,), (1, 200, 1), (3, 4), (2, 3, 4), (1, 3, 1, 4), (2, 2, 70, 3)])
 def test_what_stands_somewhere_is_found_there_again(shape: tuple[int, ...]) -> None:
     array = np.arange(int(np.prod(shape)), dtype=np.int32).reshape(shape)
     plane = plane_of(shape)
@@ -39,7 +40,7 @@ def test_axes_are_picked_and_exchanged() -> None:
     np.testing.assert_array_equal(other.block(array, range(2), range(5)), array[:, 2, 0])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("wanted", "expected"),
     [
         ((0, slice(None), slice(3, 8)), np.s_[0, :, 3:8]),
@@ -57,15 +58,13 @@ def test_a_slice_shows_what_numpy_gives(wanted: tuple[object, ...], expected: tu
     assert array[plane.element(0, 0)] == block[0, 0]
 
 
-@pytest.mark.parametrize("wanted", [(2,), (0, 0, 0, 0), (slice(5, 5),), (..., ...)], ids=str)
+@each_row("wanted", [(2,), (0, 0, 0, 0), (slice(5, 5),), (..., ...)], ids=str)
 def test_a_slice_that_does_not_fit_is_refused(wanted: tuple[object, ...]) -> None:
     with pytest.raises(UsageError):
         plane_of((2, 5, 10)).sliced(wanted)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("name", "code"), [("i4", 0xB), ("u4", 0xB), ("u1", 1), ("u2", 2), ("nf4", 9), ("f4e2m1", 0b1101)], ids=str
-)
+@each_row(("name", "code"), [("i4", 0xB), ("u4", 0xB), ("u1", 1), ("u2", 2), ("nf4", 9), ("f4e2m1", 0b1101)], ids=str)
 def test_bits_of_packed_types_are_the_codes(name: str, code: int) -> None:
     bits = ELEMENT_TYPES[name].bits
     # A .bin begins with the highest bit of u1, with the lowest bits of the others.
@@ -74,7 +73,7 @@ def test_bits_of_packed_types_are_the_codes(name: str, code: int) -> None:
     assert found is not None and int("".join(found.parts), 2) == code
 
 
-@pytest.mark.parametrize("value", [2.1070356, -0.0, 1e-41, 65519.9, np.inf, np.nan])
+@each_row("value", [2.1070356, -0.0, 1e-41, 65519.9, np.inf, np.nan])
 def test_sign_exponent_and_fraction_are_those_of_ieee_754(value: float) -> None:
     array = np.array([value], np.float32)
     found = bits_of(array)

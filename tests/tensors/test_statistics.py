@@ -13,6 +13,7 @@ import pytest
 
 from stepper.element_types import ELEMENT_TYPES, FLOATING
 from stepper.tensors.statistics import CHUNK, Statistics, number_of, statistics
+from tests.tables import each_row
 
 FLOATS = sorted((name for name, each in ELEMENT_TYPES.items() if each.dtype in FLOATING), key=str)
 INTEGERS = ["boolean", "i4", "i8", "i16", "i32", "i64", "u1", "u2", "u4", "u8", "u16", "u32", "u64"]
@@ -79,15 +80,15 @@ def assert_same(actual: Statistics, expected: Statistics) -> None:
             assert one == other, field
 
 
-@pytest.mark.parametrize("name", FLOATS)
-@pytest.mark.parametrize("shape", [(), (1,), (7,), (3, 5), (2000,)])
+@each_row("name", FLOATS)
+@each_row("shape", [(), (1,), (7,), (3, 5), (2000,)], quick=4)
 def test_floats_of_every_bit_pattern(name: str, shape: tuple[int, ...]) -> None:
     for seed in range(4):
         tensor = random_bits(name, shape, seed)
         assert_same(statistics(tensor), by_hand(tensor, name))
 
 
-@pytest.mark.parametrize("scale", [1e-320, 1e-300, 1e-160, 1.0, 1e160, 1.7e308])
+@each_row("scale", [1e-320, 1e-300, 1e-160, 1.0, 1e160, 1.7e308])
 def test_f64_over_its_whole_range(scale: float) -> None:
     tensor = np.random.default_rng(9).uniform(-1, 1, 500) * scale
     assert_same(statistics(tensor), by_hand(tensor, "f64"))
@@ -95,7 +96,7 @@ def test_f64_over_its_whole_range(scale: float) -> None:
     assert_same(statistics(tensor), by_hand(tensor, "f64"))
 
 
-@pytest.mark.parametrize("name", INTEGERS)
+@each_row("name", INTEGERS)
 def test_integers_are_exact(name: str) -> None:
     generator = np.random.default_rng(10)
     bits, signed = ELEMENT_TYPES[name].bits, name.startswith("i")
@@ -141,7 +142,7 @@ def test_nothing_and_nothing_finite() -> None:
     assert statistics(np.float32(3)).finite == 1
 
 
-@pytest.mark.parametrize("places", [[0], [CHUNK - 1, CHUNK], [5, 2 * CHUNK + 7], range(CHUNK, 2 * CHUNK)])
+@each_row("places", [[0], [CHUNK - 1, CHUNK], [5, 2 * CHUNK + 7], range(CHUNK, 2 * CHUNK)])
 def test_chunks_are_put_together(places: Any) -> None:
     tensor = np.random.default_rng(11).normal(3, 2, 3 * CHUNK - 11).astype(np.float32)
     tensor[places] = np.nan

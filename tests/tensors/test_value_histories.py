@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 
 from stepper.element_types import Array
 from stepper.tensors.histories import Capacity, HistoryRecorder, KeptStatistic, ValueHistory, strongest, summary
+from tests.tables import each_row
 
 SMALL = Capacity(8, 4)
 
@@ -46,8 +46,8 @@ def spans_by_hand(count: int, capacity: Capacity) -> list[tuple[int, int]]:
     return singles + bins + [(at, at + 1) for at in range(first + middle, count)]
 
 
-@pytest.mark.parametrize("count", [1, 7, 8, 9, 16, 17, 20, 21, 33, 100, 1000, 1025])
-@pytest.mark.parametrize("batches", [[1], [3, 50, 1], [10**6]])
+@each_row("count", [1, 7, 8, 9, 16, 17, 20, 21, 33, 100, 1000, 1025])
+@each_row("batches", [[1], [3, 50, 1], [10**6]])
 def test_columns_are_the_strongest_of_their_iterations(count: int, batches: list[int]) -> None:
     random = np.random.default_rng(count)
     values = list(random.standard_normal((count, 2, 3)).astype(np.float32))
@@ -66,8 +66,8 @@ def test_columns_are_the_strongest_of_their_iterations(count: int, batches: list
     assert found.first_infinite == (int(infinite[0]) if infinite.size else None)
 
 
-@pytest.mark.parametrize("size", [65, 128, 200, 64 * 40, 5000])
-@pytest.mark.parametrize("type", [np.float32, np.float64, np.int32, np.float16])
+@each_row("size", [65, 128, 200, 64 * 40, 5000], quick=2)
+@each_row("type", [np.float32, np.float64, np.int32, np.float16])
 def test_larger_values_are_buckets(size: int, type: type[np.generic]) -> None:
     random = np.random.default_rng(size)
     values = list((random.standard_normal((50, size)) * 100).astype(type))
@@ -88,7 +88,7 @@ def test_larger_values_are_buckets(size: int, type: type[np.generic]) -> None:
     assert found.entered is not None and np.array_equal(found.entered, found.numbers[:, 0], equal_nan=True)
 
 
-@pytest.mark.parametrize("statistics", [1, 3])
+@each_row("statistics", [1, 3])
 def test_infinities_of_both_signs_have_no_mean_and_are_no_warning(statistics: int) -> None:
     kept = np.ones((statistics, 2, 3), np.float32)
     kept[:, 1, :2] = np.inf, -np.inf
@@ -107,20 +107,21 @@ def test_values_that_change_their_size_are_summed_up_and_shapes_are_noted() -> N
     assert np.allclose(found.numbers[KeptStatistic.RMS, :, 0], rms)
 
 
-@pytest.mark.parametrize("batches", [[1], [2], [3, 1], [100]])
-@pytest.mark.parametrize("capacity", [SMALL, Capacity(2, 2)], ids=["kept", "in bins"])
-@pytest.mark.parametrize("lengths", [[2, 1, 0, 0, 3], [0, 2], [3, 0], [1, 0, 1, 0, 1, 0], [0, 0, 4, 4, 4, 4, 4, 4, 0]])
+@each_row("batches", [[1], [2], [3, 1], [100]])
+@each_row("capacity", [SMALL, Capacity(2, 2)], ids=["kept", "in bins"])
+@each_row("lengths", [[2, 1, 0, 0, 3], [0, 2], [3, 0], [1, 0, 1, 0, 1, 0], [0, 0, 4, 4, 4, 4, 4, 4, 0]])
 def test_an_iteration_without_elements_has_no_number(
     lengths: list[int], batches: list[int], capacity: Capacity
 ) -> None:
     values = [np.full(length, 7 + at, np.float32) for at, length in enumerate(lengths)]
     found = recorded(values, batches, capacity)
     assert found.count == len(lengths) and found.shape == (lengths[-1],)
+    binned = {at for first, end in found.spans.tolist() if end - first > 1 for at in range(first, end)}
     for at, length in enumerate(lengths):
-        numbers = found.over(at, at + 1)
-        if length == 0 and (found.bin_of(at) or (at, at + 1)) == (at, at + 1):
-            assert numbers is None and found.at(at) is None and found.number(at) is None
-        elif length and found.bin_of(at) is None:
+        (numbers,) = found.over_each([(at, at + 1)], KeptStatistic.LARGEST)
+        if length == 0 and at not in binned:
+            assert numbers is None
+        elif length and at not in binned:
             assert numbers is not None and numbers.tolist() == [7 + at] * len(numbers)
     assert 0 not in found.numbers[0, [not (end - begin > 1) for begin, end in found.spans.tolist()]]
 
@@ -137,7 +138,7 @@ def test_unchanged_since_is_of_bits() -> None:
     assert since([1, 2]) == 1
 
 
-@pytest.mark.parametrize("batches", [[1], [2], [100]])
+@each_row("batches", [[1], [2], [100]])
 def test_counters(batches: list[int]) -> None:
     def counter(numbers: list[int], type: type[np.generic] = np.int64) -> tuple[int, int, int] | None:
         found = recorded([type(number) for number in numbers], batches).counter  # type: ignore[call-arg]
@@ -179,18 +180,15 @@ def test_memory_does_not_grow() -> None:
 def test_numbers_over_a_range_of_iterations() -> None:
     values: list[Array] = [np.array([number], np.float32) for number in range(100)]
     found = recorded(values, [9])
-    assert found.over(3, 4) is not None and found.over(3, 4) == 3
-    assert found.over(0, 100) == 99 and found.over(2, 6) == 5
-    assert found.over(100, 200) is None
     several = found.over_each([(3, 4), (0, 100), (2, 6), (100, 200)], KeptStatistic.LARGEST)
     assert [None if one is None else float(one[0]) for one in several] == [3, 99, 5, None]
-    inside = found.over(40, 41)
+    (inside,) = found.over_each([(40, 41)], KeptStatistic.LARGEST)
     assert inside is not None and 40 <= inside[0] < 100 - SMALL.edge, "of the bin that it is in"
 
 
-@pytest.mark.parametrize("batches", [[1], [3, 50, 1]])
-@pytest.mark.parametrize("type", [np.float16, np.float32, np.float64])
-@pytest.mark.parametrize("size", [1, 6, 200])
+@each_row("batches", [[1], [3, 50, 1]])
+@each_row("type", [np.float16, np.float32, np.float64])
+@each_row("size", [1, 6, 200])
 def test_changes_are_those_from_the_iteration_before(batches: list[int], type: type[np.generic], size: int) -> None:
     random = np.random.default_rng(size)
     first = random.standard_normal(size).astype(type)
@@ -206,54 +204,17 @@ def test_changes_are_those_from_the_iteration_before(batches: list[int], type: t
     assert recorded([first] * 40, batches, entered=first).settled_from is None
 
 
-def test_numbers_of_an_iteration() -> None:
-    values = [np.array([[1.0, -4.0], [2.0, 3.0]], np.float32), np.array([[1.0, np.nan], [np.inf, -2.0]], np.float32)]
-    found = recorded(values, [2], entered=np.zeros((2, 2), np.float32))
-    first, second = found.at(0), found.at(1)
-    assert first is not None and second is not None and found.at(2) is None
-    assert first.rms == pytest.approx(np.sqrt(np.square(values[0]).mean()))
-    assert (first.largest, first.place, first.change) == (-4, (0, 1), 4)
-    assert (second.nan, second.infinite, second.numbers, second.largest, second.place) == (1, 1, 4, -2, (1, 1))
-    wide = np.random.default_rng(1).standard_normal((3, 256)).astype(np.float32)
-    large = recorded(list(wide), [3], entered=np.zeros(256, np.float32)).at(2)
-    assert large is not None and large.place is None and large.numbers == 64
-    assert large.rms == pytest.approx(np.sqrt(np.square(wide[2]).mean()))
-    assert abs(large.largest) == np.abs(wide[2]).max() and large.change == np.abs(wide[2] - wide[1]).max()
-    plain = recorded(list(wide[:, :5]), [3])
-    known = [plain.at(0), plain.at(1)]
-    assert known[0] is not None and known[0].change is None
-    assert known[1] is not None and known[1].change == pytest.approx(np.abs(wide[1] - wide[0])[:5].max())
-    huge = recorded([np.full(4, 1e300)], [1]).at(0)
-    assert huge is not None and huge.rms == pytest.approx(1e300)
+@each_row("batches", [[1], [2, 5]])
+def test_shapes_are_those_that_differ_from_the_one_before(batches: list[int]) -> None:
+    values = [np.arange(length) for length in (3, 3, 4, 5, 6, 8)]
+    entered = values[0]
+    assert [one.iteration for one in recorded(values, batches, entered=entered).shapes] == [2, 3, 4, 5]
+    assert recorded(values[:2], batches, entered=entered).shapes == ()
+    assert [one.iteration for one in recorded(values[2:], batches, entered=entered).shapes] == [0, 1, 2, 3]
+    assert [one.iteration for one in recorded([np.zeros(2), np.ones(3)], batches).shapes] == [1]
 
 
-@pytest.mark.parametrize("batches", [[1], [2, 5]])
-def test_growth_is_how_many_are_joined_and_which(batches: list[int]) -> None:
-    tokens = [3, 5, 7]
-    states = [tokens, tokens, [*tokens, 21], [*tokens, 21, 15], [*tokens, 21, 15, 0], [*tokens, 21, 15, 0, 1, 2]]
-    values = [np.array(one, np.int64) for one in states]
-    found = recorded(values, batches, entered=values[0])
-    assert found.growth is not None
-    more, is_one, joined = found.growth.numbers[0].T.tolist()
-    assert more == [0, 0, 1, 1, 1, 2]
-    assert is_one == [0, 0, 1, 1, 1, 0] and joined == [0, 0, 21, 15, 0, 0]
-    assert recorded(values[:2], batches, entered=values[0]).growth is None
-    at_once = recorded(values[2:], batches, entered=values[0]).growth
-    assert at_once is not None and at_once.numbers[0, 0].tolist() == [1, 1, 21]
-    other = recorded([np.zeros(2), np.ones(3)], batches)
-    assert other.growth is not None and other.growth.numbers[0, 1].tolist() == [1, 0, 0]
-
-
-def test_a_part_is_the_same_numbers_from_zero_on() -> None:
-    found = recorded([np.float32(k) for k in range(12)], [12])
-    part = found.part(3, 7)
-    assert part is not None and part.numbers[0, :, 0].tolist() == [3, 4, 5, 6]
-    assert part.spans.tolist() == [[0, 1], [1, 2], [2, 3], [3, 4]] and part.count == 4
-    long = recorded([np.float32(k) for k in range(100)], [12])
-    assert long.part(0, 8) is not None and long.part(8, 12) is None
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@each_row("dtype", [np.float32, np.float64])
 def test_the_strongest_of_two_has_the_sign_of_the_farther_one_also_at_the_ends_of_the_type(dtype: Any) -> None:
     most, least = np.finfo(dtype).max, np.finfo(dtype).smallest_subnormal
     odd = [0.0, -0.0, 1.0, -1.0, 2.0, -3.0, np.inf, -np.inf, np.nan, most, -most, least, -least]
@@ -264,7 +225,7 @@ def test_the_strongest_of_two_has_the_sign_of_the_farther_one_also_at_the_ends_o
     assert np.array_equal(strongest(pairs, 1), one_by_one, equal_nan=True)
 
 
-@pytest.mark.parametrize("marks", [1, 3])
+@each_row("marks", [1, 3])
 def test_a_step_from_a_mark_is_no_yardstick_for_what_moves_on(marks: int) -> None:
     """Scores of beams: -1e9 until a beam is in use, then a sum of logarithms that goes on."""
     first = np.array([0, -1e9, -1e9], np.float32)

@@ -17,8 +17,8 @@ from tests.threads.threads import THREADS, Thread
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "threads.md"
 _INTRODUCTION = """# What people lost time with
 
-Threads in which people looked for the fault of a loop, each with a small model of the same fault (`tests/threads/`),
-the command that finds it, and what the command says. A test runs them all. Of 8 the output alone is named.
+In these threads people looked for the fault of a loop. `tests/threads/` has a small model of each fault, and a test
+runs the command that finds it. For thread 8 the command names only the output.
 
 | thread | what went wrong | command | what it says |
 |---|---|---|---|

@@ -2,9 +2,9 @@
 
     def test_something() -> None:
         async def script(driven: Driven) -> None:
-            await driven.press("n", "n")
-            assert "Softmax" in driven.text("operations")
-        drive("date_normaliser", script, size=(160, 48))
+            await driven.do("o", ":rows all")
+            assert "89.200" in driven.text("sheet")
+        drive("rwkv_overflow", script, size=(160, 48), runs=True)
 
 With STEPPER_RECORD=1 in the environment `driven.golden(...)` writes the goldens instead of comparing.
 """
@@ -17,10 +17,15 @@ import unicodedata
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from time import monotonic
+from time import process_time
 from typing import Any
 
 import numpy as np
+from stepper_tui.app import StepperApp
+from stepper_tui.paint.pane import Pane
+from stepper_tui.screens.sheet.model import SheetModel
+from stepper_tui.state import State
+from stepper_tui.theme import Look
 from textual import events, keys
 from textual.css.stylesheet import Stylesheet
 from textual.message_pump import MessagePump
@@ -28,15 +33,11 @@ from textual.pilot import Pilot
 
 import stepper
 from stepper.debug.debugger import Debugger
-from stepper.debug.overview.facts import Overview, RunState
+from stepper.debug.overview.overview_facts import Overview, RunState
 from stepper.integrations.dap.joining import RunPort
 from stepper.session.input_choices import Opening
 from tests.debug.debugged import SAMPLES
 from tests.last_digits import difference
-from tui.app import StepperApp
-from tui.paint.pane import Pane
-from tui.state import State
-from tui.theme import Look
 
 os.environ["TEXTUAL_ANIMATIONS"] = "none"
 
@@ -69,7 +70,8 @@ class Driven:
     def _is_busy(self) -> bool:
         driver = self.app.driver
         awaits_the_first_picture = driver.is_open and not driver.is_closed and self.app.state.view is None
-        return driver.is_busy or self.app.chooser.begins or awaits_the_first_picture or not self._is_laid_out
+        is_asked = driver.is_pressed or bool(driver._command)  # what gives way may go on for long
+        return is_asked or self.app.chooser.begins or awaits_the_first_picture or not self._is_laid_out
 
     @property
     def _is_laid_out(self) -> bool:
@@ -91,11 +93,11 @@ class Driven:
 
     async def _quiet(self) -> None:
         """Until application and widgets all wait for messages, also after what others had ready for the event loop."""
-        ends, looks = monotonic() + 30, 0
+        ends, looks = process_time() + 30, 0
         while looks < 2 and not self._has_ended:
             await asyncio.sleep(0)
             looks = looks + 1 if _awaits_messages(self.app) and all(map(_awaits_messages, self.app._registry)) else 0
-            assert monotonic() < ends, "messages were not handled in time"
+            assert process_time() < ends, "messages were not handled in time"
 
     @property
     def _has_ended(self) -> bool:
@@ -125,28 +127,28 @@ class Driven:
             await self._handled()
         raise AssertionError("the run of the overview was not made in time")
 
-    async def looked_through(self) -> None:
-        """Until all iterations that have run are known to the timeline."""
-        for _ in range(60):
-            await self.filled()
-            if self.state.sweep is not None and self.state.sweep.complete:
-                assert not self.app._faults
-                return
-        raise AssertionError("the run was not looked through in time")
-
     async def press(self, *names: str) -> None:
         """One key after another, each with what it does."""
         for key in names:
             self.app.post_message(key_event(key))
             await self.settle()
 
-    async def shown_tab(self, name: str) -> None:
-        """Press Tab until this tab is shown, on a screen with tabs."""
-        for _ in range(12):
-            if self.app.front.tab == name:
-                return
-            await self.press("tab")
-        raise AssertionError(f"Tab does not lead to {name}")
+    async def do(self, *steps: str) -> str:
+        """Keys, and lines that begin with a colon, each until all that it asks for is there; what the screen shows."""
+        for step in steps:
+            if len(step) > 1 and step.startswith(":"):
+                await self.type(step[1:])
+            else:
+                await self.press(step)
+            await self.filled()
+        assert not self.app._faults, self.app._faults
+        return self.screen
+
+    async def checks(self, *table: tuple[str, ...]) -> None:
+        """Each line of the table: steps, and last what the screen shows after them."""
+        for *steps, told in table:
+            shown = await self.do(*steps)
+            assert told in shown, f"{steps} does not lead to {told!r}:\n{shown}"
 
     async def type(self, line: str) -> None:
         """A line at the prompt, carried out."""
@@ -158,6 +160,63 @@ class Driven:
     def state(self) -> State:
         """What is shown."""
         return self.app.state
+
+    @property
+    def sheet(self) -> SheetModel:
+        """The rows of the sheet, and its cursor."""
+        sheet = self.app._sheet
+        assert sheet is not None
+        return sheet.model
+
+    @property
+    def at(self) -> tuple[str, int | None]:
+        """The name of the row of the cursor, and its iteration."""
+        view, column = self.sheet.view, self.sheet.at
+        assert view is not None and column is not None
+        return view.topic.values[column.value].name, self.sheet.iteration
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the rows of the sheet."""
+        view = self.sheet.view
+        return [] if view is None else [value.name for value in view.topic.values]
+
+    @property
+    def rows(self) -> str:
+        """Which set of rows the sheet shows."""
+        return "" if self.sheet.found is None else str(self.sheet.found.question.rows)
+
+    @property
+    def iterations(self) -> list[int | None]:
+        """The iterations in which the run stands, the outermost first."""
+        return [frame.iteration for frame in self.state.frames[1:]]
+
+    def row(self, name: str) -> list[str]:
+        """The words of the first row of this name on the sheet, behind it."""
+        lines = (one[3:] for one in self.text("sheet").splitlines())
+        line = next(one for one in lines if one.startswith((f"{name} ", f"{name}[")))
+        return line.removeprefix(name).split()
+
+    @property
+    def answer(self) -> str:
+        """The last answer: its lines, or the one above the prompt."""
+        card = self.text("card") if self.app.front.has_answer else ""
+        return f"{card}\n{self.text('answer').strip()}".strip()
+
+    @property
+    def screen(self) -> str:
+        """All that is painted, the lines between panes and what lies over the screen too."""
+        return "\n".join(strip.text.rstrip() for strip in self.app.screen._compositor.render_strips())
+
+    async def click(self, pane: str, text: str, times: int = 1) -> None:
+        """Click on a text of a pane."""
+        widget = self.pane(pane)
+        lines = self.text(pane).splitlines()
+        y = next((y for y, line in enumerate(lines) if text in line), -1)
+        assert y >= 0, f"{text!r} is not in\n{self.text(pane)}"
+        place = lines[y].index(text) + widget.gutter.left, y + widget.gutter.top
+        await self.pilot.click(f"#{pane}", offset=place, times=times)
+        await self.filled()
 
     def pane(self, selector: str) -> Pane:
         """A pane of the screen in front, by its id."""
@@ -247,7 +306,10 @@ def drive(
     runs: bool | None = None,
     editors: RunPort | None = None,
 ) -> None:
-    """Run a script in the application on a sample model, or what else is to open, beginning with `lines`."""
+    """Run a script in the application on a sample model, or what else is to open, beginning with `lines`.
+
+    `runs`: wait first until the run behind the sheet is made.
+    """
 
     async def run() -> None:
         opening = subject if isinstance(subject, Opening) else None
@@ -259,6 +321,8 @@ def drive(
             driven = Driven(app, pilot)
             try:
                 await driven.settle()
+                if runs:
+                    await driven.ran()
                 for line in lines:
                     app.perform(line)
                     await driven.settle()

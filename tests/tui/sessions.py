@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from stepper_tui.app import StepperApp
+
 from stepper.debug.debugger import Debugger
 from stepper.session.autosave import Autosave
 from tests.tui.driven import Driven, Script, debugger_of_sample
-from tui.app import StepperApp
 
 
 def session(

@@ -10,6 +10,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from stepper_tui.screens.value.inspected import FindNonFinite, PlaneInCells
+from stepper_tui.session import SaveSession
+from stepper_tui.state import (
+    Answered,
+    Asked,
+    ExecuteLine,
+    Request,
+    ShowAgain,
+    ShowOverview,
+    State,
+    StateChanged,
+    name_of,
+)
+from stepper_tui.worker.driver import Driver
+from stepper_tui.worker.python_prompt import EvaluatePython, PythonPrompt
 from textual.message import Message
 from textual.timer import Timer
 
@@ -19,13 +34,6 @@ from stepper.tensors.planes import plane_of
 from stepper.tensors.statistics import finish
 from stepper.tensors.surveys import CellStatistic
 from tests.tui.driven import DECODER, debugger_of_sample
-from tui.messages import Answered, StateChanged
-from tui.screens.value.inquiries import FindNonFinite, PlaneInCells
-from tui.session.application_session import SaveSession
-from tui.state import State
-from tui.worker.driver import Driver
-from tui.worker.python_prompt import EvaluatePython, PythonPrompt
-from tui.worker.requests import Asked, ExecuteLine, Request, ShowStatistic, ShowTime, name_of
 
 
 class _NoTimer(Timer):
@@ -70,13 +78,9 @@ def test_the_worker_carries_out_requests_without_an_application() -> None:
     driver.start()
     driver.execute(f"run-to {DECODER}@3")
     moved = heard.until(lambda state: state.iteration == 3)
-    assert moved.statistic == "auto" and moved.sweep is None
-    driver.adjust(ShowStatistic("max"))
-    driver.adjust(ShowTime((0, 8)))
-    seen = heard.until(lambda state: state.sweep is not None)
-    assert seen.statistic == "max"
-    driver.adjust(ShowTime(None))
-    heard.until(lambda state: state is not seen and state.statistic == "max" and state.sweep is None)
+    assert moved.overview is None
+    driver.adjust(ShowOverview(True))
+    heard.until(lambda state: state.overview is not None)
     debugger = driver.ended()
     assert debugger is not None and moved.view is not None
     assert debugger.machine.tick == moved.view.tick
@@ -106,7 +110,7 @@ def test_an_answer_or_what_stands_against_it_goes_to_whoever_asked() -> None:
     [
         (ExecuteLine("next 3"), "next"),
         (ExecuteLine(""), "again"),
-        (ShowStatistic("max"), "ShowStatistic"),
+        (ShowAgain(), "ShowAgain"),
         (Asked(FindNonFinite(np.zeros(1), 0, False), print), "FindNonFinite"),  # type: ignore[arg-type]
     ],
     ids=str,

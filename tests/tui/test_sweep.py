@@ -7,16 +7,16 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
+from stepper_tui.sweep import SweepApp, SweepTableState
+from stepper_tui.theme import Look
 from textual.pilot import Pilot
 from textual.widgets import DataTable, Input, Static
 
 from stepper.cli import main
 from stepper.errors import UsageError
-from stepper.sweep.inputs import SeedInput, files_inputs
-from stepper.sweep.results import LoopCount, StoredRow, SweepListing, SweepOutcome, SweepRow
+from stepper.sweep.sweep_inputs import SeedInput, files_inputs
+from stepper.sweep.sweep_results import LoopCount, StoredRow, SweepListing, SweepOutcome, SweepRow
 from tests.sweep.sweeping import balances, job_of, swept, written_inputs
-from tui.sweep.app import SweepApp, SweepTableState
-from tui.theme import Look
 
 STOPPED = {3: 7, 5: 12, 8: 7}
 

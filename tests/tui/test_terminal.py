@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from stepper_tui.app import clearing
+from stepper_tui.theme import Look
 from textual.driver import Driver
 
 from tests.debug.debugged import SAMPLES
 from tests.terminals import is_readable
 from tests.tui.driven import Driven, drive
-from tui.terminal import clearing
-from tui.theme import Look
 
 
 class _Terminal(Driver):

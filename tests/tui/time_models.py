@@ -1,4 +1,4 @@
-"""Loops for the grid and the timeline whose values a few lines of numpy compute as well."""
+"""Loops whose values a few lines of numpy or Python compute as well."""
 
 from __future__ import annotations
 
@@ -8,56 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from stepper.debug.debugger import Debugger
+from tests.debug.debugged import SAMPLES
 from tests.models import Graph, carried, last
-
-SQUARED = ("square", "nothing", "kept")
-"""The operations of `squaring`."""
-
-
-def squaring(iterations: int) -> Debugger:
-    """h is squared until it overflows: `square` is Inf first, then `nothing` (their difference) and `kept` are NaN."""
-    net = Graph()
-    body = net.body()
-    h = body.parameter("h", "f32", (2,))
-    square = body.apply("Multiply", h, h, name="square")
-    nothing = body.apply("Subtract", square, square, name="nothing")
-    kept = body.apply("Add", nothing, h, name="kept")
-    following, end = body.result(square, "h_next"), body.result(kept, "kept_out")
-    start = net.parameter("h0", "f32", (2,))
-    outputs = net.loop("squares", body, iterations, True, [carried(start, h, following)], [last(end)])
-    net.result(outputs[0], "out")
-    return opened(net, np.array([1.5, 1.25], np.float32))
-
-
-def squaring_in_numpy(iterations: int) -> list[list[str]]:
-    """For each operation its letters over the iterations: N, I or nothing."""
-    h = np.array([1.5, 1.25], np.float32)
-    found: list[list[str]] = [[], [], []]
-    with np.errstate(all="ignore"):
-        for _ in range(iterations):
-            square = h * h
-            values = square, square - square, (square - square) + h
-            for letters, value in zip(found, values, strict=True):
-                letters.append("N" if np.isnan(value).any() else "I" if np.isinf(value).any() else "")
-            h = square
-    return found
-
-
-def lengthening(iterations: int) -> Debugger:
-    """`range` gives the numbers below the counter h: one more in each iteration, which nothing carries."""
-    net = Graph()
-    body = net.body()
-    h = body.parameter("h", "i64", ())
-    zero, one = body.constant(np.int64(0)), body.constant(np.int64(1))
-    numbers = body.apply(
-        "Range", zero, h, one, name="range", type="i64", dims=(-1,), version="opset4", output_type="i64"
-    )
-    axis = body.constant(np.array([0], np.int64))
-    end = body.result(body.apply("ReduceSum", numbers, axis, name="total", dims=(), keep_dims="false"), "total_out")
-    following = body.result(body.apply("Add", h, one, name="count"), "h_next")
-    start = net.parameter("h0", "i64", ())
-    net.result(net.loop("lengthens", body, iterations, True, [carried(start, h, following)], [last(end)])[0], "out")
-    return opened(net, np.int64(1))
 
 
 def swinging(iterations: int) -> Debugger:
@@ -132,3 +84,26 @@ def counting_in_three() -> Debugger:
     start = net.parameter("x", "f32", ())
     net.result(net.loop("outer", outer, 3, True, [carried(start, ox, ended)], [last(ended)])[0], "out")
     return opened(net, np.float32(0))
+
+
+def sorting() -> list[list[list[float]]]:
+    """What bubble sort does to the order of the sample: pass by pass, pair by pair."""
+    values = [5.0, 1.0, 4.0, 2.0, 8.0]
+    course = []
+    for done in range(3):
+        steps = []
+        for left in range(4 - done):
+            values[left : left + 2] = sorted(values[left : left + 2])
+            steps.append(list(values))
+        course.append(steps)
+    return course
+
+
+def collatz() -> list[int]:
+    """The numbers after the start until 1, as many as the loop of the sample made."""
+    number = int(np.load(SAMPLES / "while_loop" / "inputs.npz")["start"].item())
+    course = []
+    while number != 1:
+        number = 3 * number + 1 if number % 2 else number // 2
+        course.append(number)
+    return course

@@ -1,7 +1,8 @@
-// What a launch configuration lacks: the model of the editor in front, the inputs beside it. Knows nothing of VS Code.
+// What a launch configuration lacks, and which files are models. Knows nothing of VS Code.
 'use strict';
 
 const MODEL = /\.(xml|onnx|tflite|pb|pdmodel)$/i;
+const IR = /^\uFEFF?(\s|<\?xml[^>]*\?>|<!--[\s\S]*?-->)*<net[\s>]/; // the beginning of an OpenVINO IR
 const GIVES_INPUTS = ['inputs', 'input', 'calls'];
 
 /** Return the folder and the name of a path. */
@@ -23,7 +24,7 @@ function hasInputs(configuration) {
 
 /**
  * Return the configuration with what it lacks; `exists` says (later) whether a file is there.
- * `active` is the path of the editor in front, or undefined. Throws an Error with what to do where no model is known.
+ * `active` is the path of the model in front, or undefined. Throws an Error with what to do where no model is known.
  */
 async function completed(configuration, active, exists) {
   const found = { ...configuration };
@@ -45,4 +46,4 @@ async function completed(configuration, active, exists) {
   return found;
 }
 
-module.exports = { MODEL, completed, hasInputs, inputsBeside, parted };
+module.exports = { IR, MODEL, completed, hasInputs, inputsBeside, parted };

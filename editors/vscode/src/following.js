@@ -2,9 +2,10 @@
 'use strict';
 
 const vscode = require('vscode');
-const { page } = require('./view');
+const { nonce, page } = require('./view');
 
 const SOON = 600; // milliseconds: the editor opens the listing first, and the view beside it
+const LAYOUT = { orientation: 0, groups: [{ size: 0.62 }, { size: 0.38 }] }; // the listing has room for values behind lines
 
 class LoopView {
   constructor() {
@@ -21,10 +22,12 @@ class LoopView {
       this.panel.reveal(undefined, true);
       return;
     }
+    const isAlone = vscode.window.tabGroups.all.length === 1;
     const place = { viewColumn: vscode.ViewColumn.Beside, preserveFocus: true };
     const options = { enableScripts: true, retainContextWhenHidden: true, localResourceRoots: [] };
     const panel = vscode.window.createWebviewPanel('stepper.follow', 'Loop', place, options);
     this.panel = panel;
+    if (isAlone) vscode.commands.executeCommand('vscode.setEditorLayout', LAYOUT);
     panel.onDidDispose(() => (this.panel = undefined));
     panel.webview.onDidReceiveMessage((message) => this.heard(message));
     panel.webview.html = page(nonce(), panel.webview.cspSource);
@@ -62,6 +65,7 @@ class LoopView {
   async heard(message) {
     if (message.kind === 'ready') {
       this.figure = -1;
+      this.hasOverview = false; // the page is new, and empty
       await this.refresh();
     } else if (message.kind === 'overview') await this.overview();
     else if (message.kind === 'goto') await this.said(`goto ${message.address}`, 'repl');
@@ -112,12 +116,6 @@ class LoopView {
   post(message) {
     if (this.panel) this.panel.webview.postMessage(message);
   }
-}
-
-function nonce() {
-  const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
-  const bytes = globalThis.crypto.getRandomValues(new Uint8Array(24));
-  return Array.from(bytes, (byte) => letters[byte % letters.length]).join('');
 }
 
 module.exports = { LoopView };

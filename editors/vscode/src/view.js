@@ -42,7 +42,7 @@ nav .end { margin-left: auto; }
 <div id="overview" role="tabpanel" hidden></div>
 </main>
 <pre id="value" role="status"></pre>
-<script nonce="${nonce}">(${script})()</script>
+<script nonce="${nonce}">(${themed})();(${script})()</script>
 </body>
 </html>`;
 }
@@ -62,14 +62,6 @@ function script() {
     vscode.setState({ tab });
     if (tab === 'overview') vscode.postMessage({ kind: 'overview' });
   }
-
-  /** Figures and overview follow the theme of the workbench, which the body's class tells. */
-  function themed() {
-    const isLight = /\bvscode-(light|high-contrast-light)\b/.test(document.body.className);
-    document.documentElement.dataset.theme = isLight ? 'light' : 'dark';
-  }
-  themed();
-  new MutationObserver(themed).observe(document.body, { attributes: true, attributeFilter: ['class'] });
 
   function mark() {
     for (const old of document.querySelectorAll('.followed')) old.classList.remove('followed');
@@ -106,6 +98,8 @@ function script() {
       box = data.stop.box;
       column = data.stop.column;
       at('value').textContent = '';
+      // What was asked for during a move may have gone unanswered.
+      if (!at('overview').hidden && !at('overview').innerHTML) vscode.postMessage({ kind: 'overview' });
     }
     if (data.kind === 'overview') at('overview').innerHTML = data.html;
     if (data.kind === 'value') at('value').textContent = data.text;
@@ -136,4 +130,21 @@ function script() {
   vscode.postMessage({ kind: 'ready' });
 }
 
-module.exports = { page };
+/** In a page: figures and overview follow the theme of the workbench, which the body's class tells. */
+function themed() {
+  const follow = () => {
+    const isLight = /\bvscode-(light|high-contrast-light)\b/.test(document.body.className);
+    document.documentElement.dataset.theme = isLight ? 'light' : 'dark';
+  };
+  follow();
+  new MutationObserver(follow).observe(document.body, { attributes: true, attributeFilter: ['class'] });
+}
+
+/** Return a number that admits one script to a page. */
+function nonce() {
+  const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
+  const bytes = globalThis.crypto.getRandomValues(new Uint8Array(24));
+  return Array.from(bytes, (byte) => letters[byte % letters.length]).join('');
+}
+
+module.exports = { nonce, page, themed };

@@ -57,7 +57,7 @@ def _begin(settings: str) -> None:
     for paths in ([*before, *packages], [*packages, *before]):
         sys.path[:] = paths
         try:
-            from stepper.cases.capture import begin
+            from stepper.cases.capturing import begin
 
             begin(settings)
         except Exception as failure:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from stepper.cases.case import Case, cases_in, trigger_text
-from stepper.cli.values import print_answer
+from stepper.cli.tensor_output import print_answer
 from stepper.engine.array_files import read_archive
 from stepper.errors import FINDING, InputError, UsageError
 from stepper.records import as_data
@@ -48,6 +48,8 @@ def _files_text(case: Case) -> str:
     if case.calls is not None:
         carried = [] if case.facts is None else [f"{output} to {input}" for output, input in case.facts.carried]
         handed_on = f", which carry {', '.join(carried)}" if carried else ""
+        kept = () if case.facts is None else case.facts.unchanged
+        handed_on += "".join(f"; input {one} was the same in all: is {output} to go there?" for output, one in kept)
         parts.append(f"with {counted(sum(1 for _ in case.calls.glob('*.npz')), 'call')} up to it{handed_on}")
     return "; ".join(parts)
 

@@ -4,25 +4,37 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from typing import Final
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from msgspec.structs import replace
 
 from stepper.cli.commands.lint import asked_rules, exit_code, finding_data, report, write_logs
-from stepper.cli.comparing import compared
+from stepper.cli.comparing import compared, usual_references
 from stepper.cli.debuggers import debugger_of
-from stepper.cli.options.specs import protected_files
+from stepper.cli.options.specs import ir_of, protected_files, typed_again
 from stepper.cli.printing import Progress
-from stepper.cli.values import print_json
+from stepper.cli.tensor_output import print_json
 from stepper.compare.comparison import RunComparison
+from stepper.compare.references.onnx import EVALUATORS
 from stepper.debug.debugger import Debugger
-from stepper.debug.overview.facts import Overview, RunState
-from stepper.diagnosis.check.checking import DIFFERS, check_run, compared_finding, ranked
+from stepper.debug.overview.overview_facts import Overview, RunState
+from stepper.diagnosis.check.checking import (
+    DIFFERS,
+    check_run,
+    compared_finding,
+    conversion_findings,
+    ranked,
+    unchanged_findings,
+)
 from stepper.diagnosis.findings import Finding, Severity
 from stepper.diagnosis.lint.linting import lint
-from stepper.diagnosis.precision.checking import check_precision, marked_files, write_marked
 from stepper.diagnosis.precision.narrowing import Narrowing
+from stepper.diagnosis.precision.precision_finders import check_precision, marked_files, write_marked
 from stepper.engine.rules import Rules
 from stepper.errors import ModelError, UsageError
-from stepper.files.kinds import is_model_path
+from stepper.files.file_kinds import is_ir
 from stepper.files.output import OutputFile
 from stepper.openvino.partner import NUMPY, OPENVINO
 from stepper.openvino.program import is_installed
@@ -39,7 +51,10 @@ def execute(options: Namespace) -> int:
     """Report what is wrong, the gravest first. Return FINDING where something is as grave as --fail-on says."""
     _ensure_narrowing(options)
     asked = asked_rules(options, of_runs=True)
-    found = list(lint(options.model)) if options.model.endswith(".xml") and is_model_path(options.model) else []
+    found = list(lint(ir_of(options.model, options)))
+    found += conversion_findings(Path(options.model))
+    if (case := getattr(options, "case", None)) is not None and case.facts is not None:
+        found += unchanged_findings(options.model, case.facts.unchanged)
     looked_for: tuple[str, ...] = ()
     if not any(one.spot.part == "file" for one in found):  # else it cannot be opened
         try:
@@ -48,8 +63,7 @@ def execute(options: Namespace) -> int:
         except ModelError:
             if not any(one.severity is Severity.ERROR for one in found):
                 raise  # else the rules say it better, and all of it
-    first = "" if options.reference is None else DIFFERS  # it knows best what is asked for
-    chosen = ranked((one for one in found if one.rule in asked), first=first)
+    chosen = ranked((one for one in _with_causes(found, options.model) if one.rule in asked), last=DIFFERS)
     least = Severity(options.fail_on)
     write_logs(options, {options.model: chosen}, asked, least, protected_files(options))
     if options.json:
@@ -60,6 +74,23 @@ def execute(options: Namespace) -> int:
         if looked_for:
             say(f"checked: {', '.join(looked_for)}")
     return exit_code(chosen, least)
+
+
+_CAUSES: Final = ("carried-rank",)
+"""Notes on a file that say why a run fails in the loop that they are about."""
+
+
+def _with_causes(found: Sequence[Finding], model: str) -> Iterator[Finding]:
+    """Yield findings, the note that explains why a run fails as an error before it.
+
+    Of a converted model other notes on its file are left out: the user did not write that file.
+    """
+    failing = [one.spot.loop.id for one in found if one.rule == "run-fails" and one.spot.loop is not None]
+    for one in found:
+        if one.rule in _CAUSES and one.spot.loop is not None and one.spot.loop.id in failing:
+            yield replace(one, severity=Severity.ERROR, tick=1)
+        elif one.spot.part == "run" or one.severity is not Severity.NOTE or is_ir(Path(model)):
+            yield one
 
 
 def _ensure_narrowing(options: Namespace) -> None:
@@ -80,22 +111,47 @@ def _of_the_run(options: Namespace) -> tuple[list[Finding], tuple[str, ...]]:
         checked = check_run(debugger, seconds=options.seconds)
     found = [*checked.findings, *_in_fewer_bits(debugger, options, files)]
     looked_for = [*checked.checked, *([] if options.narrowing is None else [str(options.narrowing)])]
-    reference = _reference(options, checked.overview)
-    if reference is None:
-        return found, tuple(looked_for)
+    was_evaluated = False
+    for reference in _references(options, checked.overview):
+        if was_evaluated and reference in EVALUATORS:
+            continue  # one is enough
+        compared = _outcome(reference, options, checked.overview)
+        if compared.was_run:
+            looked_for.append(f"difference from {reference}")
+        if compared.finding is not None:
+            found.append(compared.finding)
+            break
+        was_evaluated |= compared.was_run
+    return found, tuple(looked_for)
+
+
+class ReferenceOutcome(NamedTuple):
+    """The finding that a reference led to, and whether it has run."""
+
+    was_run: bool
+    finding: Finding | None
+
+
+def _outcome(reference: str, options: Namespace, overview: Overview) -> ReferenceOutcome:
+    was_run, was_asked = False, options.reference is not None
+    asked = Namespace(**{**vars(options), "reference": reference, "engine": NUMPY})
 
     def compare(rules: Rules | None) -> RunComparison:
-        asked = Namespace(**{**vars(options), "reference": reference, "engine": NUMPY})
+        nonlocal was_run
         asked.rules = rules or options.rules
-        most = max(_LEAST_SECONDS, _TIMES_OURS * checked.overview.seconds)
-        asked.timeout = options.timeout or (most if options.reference is None else None)
-        found = compared(asked, only_outputs=options.reference is None)
-        if rules is None:
-            looked_for.append(f"difference from {reference}")
+        most = max(_LEAST_SECONDS, _TIMES_OURS * overview.seconds)
+        asked.timeout = options.timeout or (None if was_asked else most)
+        found = compared(asked, only_outputs=not was_asked)
+        was_run = True
         return found
 
-    differs = compared_finding(compare, reference, was_asked=options.reference is not None)
-    return [*found, *([] if differs is None else [differs])], tuple(looked_for)
+    found = compared_finding(compare, reference, was_asked=was_asked)
+    if found is not None and not was_asked and found.rule != DIFFERS and reference in EVALUATORS:
+        return ReferenceOutcome(was_run=False, finding=None)  # another one is asked
+    if found is not None:
+        again = typed_again(Namespace(**{**vars(options), "reference": reference}), "compare")
+        found = replace(found, details=found.details | {"command": again})
+    return ReferenceOutcome(was_run, found)
 
 
 def _in_fewer_bits(
@@ -112,9 +168,12 @@ def _in_fewer_bits(
     return checked.findings
 
 
-def _reference(options: Namespace, overview: Overview) -> str | None:
-    """Return what to compare with: what is asked for, else OpenVINO where it is there and the run was short."""
+def _references(options: Namespace, overview: Overview) -> tuple[str, ...]:
+    """Return what to compare with, in turn: what is asked for, else what is usual where the run was short."""
     if options.reference is not None:
-        return None if options.reference == "none" else str(options.reference)
+        is_endless = overview.state is RunState.OUT_OF_TIME
+        return () if options.reference == "none" or is_endless else (str(options.reference),)
     is_short = overview.state is RunState.FINISHED and overview.seconds < _SHORT
-    return OPENVINO if is_short and options.engine == NUMPY and is_installed() else None
+    if not is_short or options.engine != NUMPY:
+        return ()
+    return tuple(name for name in usual_references(options) if name != OPENVINO or is_installed())

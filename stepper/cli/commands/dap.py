@@ -14,14 +14,14 @@ from typing import Any, Final
 
 from stepper.cli import session_file
 from stepper.cli.debuggers import debugger_of, put_reference
-from stepper.cli.options.cases import put_case
+from stepper.cli.options.case_options import put_case
 from stepper.cli.parser import command_parsers
 from stepper.debug.breakpoints.data_breakpoints import break_description
 from stepper.errors import UsageError
-from stepper.files.kinds import is_case, is_model_path
+from stepper.files.file_kinds import is_case, is_model_path
+from stepper.integrations.dap.dap_server import ClientPort, serve_port, serve_streams
+from stepper.integrations.dap.dap_session import OpenedRun, OpenRun
 from stepper.integrations.dap.messages import CHOSEN, HOST
-from stepper.integrations.dap.server import ClientPort, serve_port, serve_streams
-from stepper.integrations.dap.session import OpenedRun, OpenRun
 from stepper.terminal import say
 from stepper.wording import near_text
 

@@ -13,15 +13,14 @@ from typing import Any, Final
 from stepper.cli import session_file
 from stepper.cli.debuggers import debugger_of, put_reference
 from stepper.cli.interruptions import Interruptions
-from stepper.cli.npz_files import state_arrays, states_target, write_npz
 from stepper.cli.options.specs import protected_files
 from stepper.cli.presses import Ended
 from stepper.cli.printing import output_width, wrapped
 from stepper.cli.session_file import CommandLineSession
-from stepper.cli.values import error_data, print_json
+from stepper.cli.tensor_output import error_data, print_json, state_arrays, states_target, write_npz
 from stepper.commands import Answer, Interpreter, ScriptError, script_lines
-from stepper.commands.breakpoints import ensure_complete
-from stepper.commands.session import Session
+from stepper.commands.breakpoint_commands import ensure_complete
+from stepper.commands.command_session import Session
 from stepper.commands.session_commands import start_up
 from stepper.commands.stop_answers import stop_data, stop_lines
 from stepper.debug.breakpoints.breakpoints import LogMessage
@@ -256,7 +255,7 @@ def _prepare_editing(session: Session) -> None:
     with contextlib.suppress(ImportError):
         import readline
 
-        from stepper.commands.completion import Completer  # a pipe asks for none
+        from stepper.commands.command_completion import Completer  # a pipe asks for none
 
         completer = Completer(session.debugger.machine.compiled)
         found: list[str] = []

@@ -31,10 +31,9 @@ from stepper.export.exporter import default_depth, default_view, export, picture
 from stepper.export.figures.content import FigureContent, Highlight, patterns
 from stepper.export.options import FigureView, LayoutEngine, TimeDirection, ValueDetail
 from stepper.export.parts import usual_view
-from stepper.export.picture import FigureRequest, FileContent
-from stepper.export.places import USUAL_HOPS, Zoom, zoom_named
+from stepper.export.picture import USUAL_HOPS, FigureRequest, FileContent, Zoom, zoom_named
 from stepper.export.stepping import check_format, frames, made_folder, other_frames
-from stepper.files.kinds import (
+from stepper.files.file_kinds import (
     ARRAYS,
     FORMATS,
     SVG,
@@ -199,7 +198,7 @@ def _frames(options: Namespace, model: Model, machine: Callable[[], Machine] | N
             OutputFile(made_folder(folder) / name, format.kind, options.protected, "--frames").write(content)
         names.append(name)
     for name in other_frames(folder, names) if folder.is_dir() else ():
-        say(f"stepper: {folder / name} is no frame of this run; it was left as it is", file=sys.stderr)
+        say(f"stepper: {folder / name} is no frame of this run and stays", file=sys.stderr)
         found = FINDING if options.check is not None else 0
     return found
 
@@ -271,14 +270,14 @@ def _request(
 def _check_run(view: FigureView, machine: Callable[[], Machine] | None) -> None:
     """Raise UsageError where a view has no steps."""
     if view not in (FigureView.UNROLLED, FigureView.ROLLED):
-        raise UsageError(f"--view {view} has no steps; they are those of --view unrolled or rolled")
+        raise UsageError(f"--view {view} has no steps; --view unrolled and rolled have")
     if machine is None:
-        raise UsageError("steps are those of a run, and a run needs inputs: --inputs FILE.npz or --input NAME=SPEC")
+        raise UsageError("steps need a run, and a run needs inputs: --inputs FILE.npz or --input NAME=SPEC")
 
 
 def _reference(run: Machine, options: Namespace) -> ReferenceValues:
     """Return the run that --diff names."""
-    from stepper.compare.references.opening import debug_reference  # loads what compares
+    from stepper.compare.references.reference_opening import debug_reference  # loads what compares
 
     partner = fallback_of(options)
     return debug_reference(options.diff, run, options.bound_inputs, None, options.model, partner, option="--diff")

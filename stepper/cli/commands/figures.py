@@ -14,13 +14,13 @@ from stepper.cli.commands.export import check_file
 from stepper.cli.commands.export import execute as export
 from stepper.cli.options.figure_words import words_of
 from stepper.cli.parser import parsed
-from stepper.cli.values import print_json
+from stepper.cli.tensor_output import print_json
 from stepper.commands.session_commands import ScriptError
 from stepper.errors import FINDING, StepperError, UsageError
 from stepper.files.allowed import SettingsFile
-from stepper.files.kinds import FORMATS
+from stepper.files.configuration import read_toml
+from stepper.files.file_kinds import FORMATS
 from stepper.files.output import OutputFile, ProtectedFiles
-from stepper.files.toml import read_toml
 from stepper.records import Record
 from stepper.terminal import say
 from stepper.wording import no_such_file, none_of

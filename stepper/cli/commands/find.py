@@ -6,7 +6,7 @@ import sys
 from argparse import Namespace
 from typing import Any
 
-from stepper.cli.values import print_json
+from stepper.cli.tensor_output import print_json
 from stepper.debug.causes.cause import NonFiniteKind
 from stepper.debug.inspection.text import by_text
 from stepper.debug.results import Found, Which
@@ -39,10 +39,10 @@ def _report_moments(found: Found, options: Namespace) -> None:
         say(f"{tick}{moment.place}")
     _more(more=found.more)
     if not found.moments:
-        say(f"stepper: nowhere, at {found.asked:,} moments", file=sys.stderr)
+        say(f"stepper: nowhere, in {found.asked:,} places", file=sys.stderr)
     if found.failures:
         reason = " ".join(found.failure.splitlines()[0].split())
-        say(f"stepper: not known at {found.failures:,} of {found.asked:,} moments: {reason}", file=sys.stderr)
+        say(f"stepper: not known at {found.failures:,} of {found.asked:,} places: {reason}", file=sys.stderr)
 
 
 def _report_values(findings: NonFiniteValues, word: str, options: Namespace) -> None:

@@ -10,36 +10,36 @@ from types import MappingProxyType
 from typing import Final
 
 from stepper.cli.parser import COMMANDS, command_parsers
-from stepper.cli.values import print_answer
-from stepper.commands.session import commands
-from stepper.commands.session_commands import WIDTH, Topic, help_answer, topic_lines, topics, two_columns
+from stepper.cli.tensor_output import print_answer
+from stepper.commands.command_session import commands
+from stepper.commands.session_commands import Topic, help_answer, topic_lines, topics
 from stepper.errors import EXIT_CODES, UsageError
 from stepper.schemas import schema, schema_names
-from stepper.wording import near_text
+from stepper.wording import WIDTH, near_text, two_columns
 
 COMMAND_LINE_TOPICS: Final[Mapping[str, Topic]] = MappingProxyType({
-    "inputs": Topic("what --input, --state and --shape take", (
-        ("--input x=x.npy", "an array in a file; NAME is that of an input, a tensor's name, or a position"),
-        ("--input x=all.npz:key", "one of several; --inputs all.npz takes all, by the same names"),
+    "inputs": Topic("the values of --input, --state and --shape", (
+        ("--input x=x.npy", "an array in a file; x is an input, a tensor's name, or a position"),
+        ("--input x=all.npz:key", "an array of an archive; --inputs all.npz takes all arrays by their names"),
         ("--input x=zeros  x=ones", "an array of one number"),
         ("--input x=rand:7", "random numbers from the seed 7"),
         ("--input x=[[1,2],[3,4]]", "a JSON literal"),
-        ("--input '*=rand:0'", "all inputs that are not given"),
-        ("--shape x=1,5,4", "the shape that zeros, ones and rand take where that of the input is open"),
-        ("--state h=h0.npy", "what a variable (ReadValue, Assign) begins with, written as an input is"),
+        ("--input '*=rand:0'", "all other inputs"),
+        ("--shape x=1,5,4", "the shape of zeros, ones and rand for an input with an open shape"),
+        ("--state h=h0.npy", "the first value of a variable (ReadValue, Assign), in the syntax of an input"),
     )),
-    "ranges": Topic("what --iters and --record-iters take", (
+    "ranges": Topic("the values of --iters and --record-iters", (
         ("0:10", "iterations 0 to 9"),
         ("7  -1", "iteration 7; the last"),
         ("3:  :-2  :", "from 3 on; all but the last two; all"),
         ("0:3,-1", "several, with commas between them"),
     )),
     "files": Topic("the user's own files", (
-        ("~/.config/stepper/init", "commands with which a debugger begins; --no-init leaves it alone"),
+        ("~/.config/stepper/init", "the first commands of a debugger; --no-init skips them"),
         ("~/.config/stepper/keys.toml", "keys of the application; --keys names another file"),
-        ("~/.local/state/stepper/sessions", "sessions by model; --session names a file, --no-keep keeps none"),
-    ), "XDG_CONFIG_HOME and XDG_STATE_HOME name other folders than ~/.config and ~/.local/state."),
-    "exit-codes": Topic("what the exit code says", tuple((str(code), text) for code, text in EXIT_CODES.items())),
+        ("~/.local/state/stepper/sessions", "a session per model; --session names a file, --no-keep keeps none"),
+    ), "XDG_CONFIG_HOME and XDG_STATE_HOME replace ~/.config and ~/.local/state."),
+    "exit-codes": Topic("the meaning of the exit code", tuple((str(code), text) for code, text in EXIT_CODES.items())),
 })  # fmt: skip
 """The topics that only the command line has."""
 
@@ -59,7 +59,7 @@ def execute(options: Namespace) -> int:
         print(json.dumps({f"{name}.json": schema(name) for name in schema_names()}, indent=1))
         return 0
     if topic == "keys":
-        from tui.keys.key_table import print_keys  # here, as no other topic needs the application
+        from stepper_tui.screens.help import print_keys  # here, as no other topic needs the application
 
         return print_keys(options.keys, as_json=options.json)
     lines = _lines(topic)

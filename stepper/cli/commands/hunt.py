@@ -7,7 +7,7 @@ from argparse import Namespace
 from pathlib import Path
 
 from stepper.cli.printing import show_progress
-from stepper.cli.values import print_json
+from stepper.cli.tensor_output import print_json
 from stepper.diagnosis.hunt.hunting import (
     CaseOutcome,
     FaultCount,
@@ -18,7 +18,7 @@ from stepper.diagnosis.hunt.hunting import (
     run_case,
 )
 from stepper.diagnosis.hunt.profiles import Profile
-from stepper.diagnosis.reduce.case import fault_text, value_text
+from stepper.diagnosis.reduce.reduced_case import fault_text, value_text
 from stepper.errors import FINDING, INTERRUPTED, UsageError
 from stepper.openvino.runtime import ensure_installed
 from stepper.records import as_data
@@ -110,7 +110,7 @@ def _report(options: Namespace, report: HuntReport) -> None:
     for fault in report.faults:
         _line(options, fault)
     if report.is_interrupted:
-        say("interrupted; the same command goes on from here")
+        say("interrupted; the same command continues from here")
 
 
 def _line(options: Namespace, fault: FaultCount) -> None:

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from stepper.cli.options.specs import opened_model
-from stepper.cli.values import print_json
+from stepper.cli.tensor_output import print_json
 from stepper.engine.loops import ControlOrigin, OutputRole, Role
 from stepper.engine.program import mark_of
 from stepper.engine.run import LoopOutline, Outline, PortEntry, TensorOutline, WithoutKernel, outline
 from stepper.errors import UsageError
-from stepper.ir.model import LayerSite
+from stepper.ir.model import LayerSite, Model
 from stepper.ir.reader import open_sequences
 from stepper.openvino.program import is_installed
 from stepper.openvino.runtime import INSTALL, Runtime
@@ -31,9 +31,17 @@ def execute(options: Namespace) -> int:
     if options.json:
         print_json({"model": options.model, **as_data(found)})
     else:
-        for line in _about(found, options.names) if options.names else _text(found):
+        for line in _about(found, _own_names(model, options.names)) if options.names else _text(found):
             say(line)
     return 0
+
+
+def _own_names(model: Model, names: Sequence[str]) -> list[str]:
+    """Return names, those of outputs as the names of the layers that give them."""
+    layers = [layer for _, graph in model.graphs() for layer in graph.layers]
+    own = {name: layer.name for layer in layers for port in layer.outputs for name in port.names}
+    known = {layer.name for layer in layers}
+    return [name if name in known else own.get(name, name) for name in names]
 
 
 def _about(found: Outline, names: Sequence[str]) -> list[str]:

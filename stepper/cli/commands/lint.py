@@ -8,21 +8,23 @@ from pathlib import Path
 from typing import Any
 
 from stepper import __version__
+from stepper.cli.options.specs import ir_of
 from stepper.cli.printing import wrapped
-from stepper.cli.values import print_json
+from stepper.cli.tensor_output import print_json
 from stepper.debug.causes.cause import NonFinite, cause_data
 from stepper.diagnosis.findings import GRAVITY, Detail, Finding, Severity
 from stepper.diagnosis.lint.linting import lint
 from stepper.diagnosis.logs import junit, sarif
 from stepper.diagnosis.rule import Rule, rules
-from stepper.diagnosis.selection import Selection, rules_named, settings
+from stepper.diagnosis.selection import chosen_rules, rules_named
 from stepper.diagnosis.texts import EXAMPLE_LOOPS, consequence, example_lines, remedy, report_lines, sentence
 from stepper.errors import FINDING, OutputError, UsageError
-from stepper.files.kinds import FORMATS, IR_SUFFIX, JUNIT, WEIGHTS_SUFFIX, is_ir
+from stepper.files.file_kinds import FORMATS, IR_SUFFIX, JUNIT, WEIGHTS_SUFFIX, is_ir
 from stepper.files.output import OutputFile, ProtectedFiles
 from stepper.files.work_tree import changed_files
 from stepper.plain_values import json_text
 from stepper.records import as_data
+from stepper.tensors.number_text import in_columns
 from stepper.terminal import say
 from stepper.wording import counted
 
@@ -38,7 +40,7 @@ def execute(options: Namespace) -> int:
         _list(asked, as_json=options.json)
         return 0
     models = _models(options)
-    by_model = {model: [one for one in lint(model) if one.rule in asked] for model in models}
+    by_model = {model: [one for one in lint(ir_of(model, options)) if one.rule in asked] for model in models}
     protected = sum((ProtectedFiles.of_model(model, "the model") for model in models), ProtectedFiles())
     write_logs(options, by_model, asked, Severity.WARNING, protected)
     found = [one for findings in by_model.values() for one in findings]
@@ -67,9 +69,8 @@ def _list(asked: Mapping[str, Rule], *, as_json: bool) -> None:
     if as_json:
         print_json({"rules": [as_data(rule) | {"example": as_data(rule.example)} for rule in asked.values()]})
         return
-    width = max(map(len, asked), default=0)
-    for rule in asked.values():
-        say(f"{rule.id}  {rule.name:{width}}  {rule.severity:7}  {rule.means}")
+    for line in in_columns((rule.id, rule.name, f"{rule.severity:7}", rule.means) for rule in asked.values()):
+        say(line)
 
 
 def _explain(rule: Rule, *, as_json: bool) -> None:
@@ -96,10 +97,8 @@ def _explanation(rule: Rule) -> Iterator[str]:
 
 def asked_rules(options: Namespace, *, of_runs: bool) -> Mapping[str, Rule]:
     """Return the rules that options and the settings of the project choose, those of runs only where one is made."""
-    select, ignore = settings(Path.cwd())
-    chosen = Selection.of(options.select or select, (*ignore, *(options.ignore or ())))
-    known = rules().items()
-    return {name: rule for name, rule in known if name in chosen.names and (of_runs or not rule.scope.is_of_runs)}
+    chosen, known = chosen_rules(options.select or (), options.ignore or ()), rules().items()
+    return {name: rule for name, rule in known if name in chosen and (of_runs or not rule.scope.is_of_runs)}
 
 
 def exit_code(found: Sequence[Finding], least: Severity) -> int:
@@ -133,11 +132,14 @@ def write_logs(
 def report(found: Sequence[Finding], models: int = 1) -> None:
     """Print findings, each with what comes of it, what to do, and what shows it in the debugger; then how many."""
     for one in found:
-        for line in report_lines(one):
+        name = "" if one.spot.layer is None else f"'{one.spot.layer.name}'"
+        marks = {f" {one.severity} ": str(one.severity), name: "name"}
+        for place, line in enumerate(report_lines(one)):
             is_pasted = line.startswith("    see: ")
             for part in [line] if is_pasted else wrapped(line):
-                say(part)
-    say(_total(found, models))
+                say(part, marks={} if place and not is_pasted else {one.address: "key"} if place else marks)
+    total = _total(found, models)
+    say(total, marks={} if found else {total: "good"})
 
 
 def _total(found: Sequence[Finding], models: int) -> str:

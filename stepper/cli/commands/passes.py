@@ -8,13 +8,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from stepper.cli.options.specs import bound_inputs, given_states, opened_model, runtime_of
 from stepper.cli.printing import show_progress
-from stepper.cli.values import print_answer
-from stepper.compare.passes import (
+from stepper.cli.tensor_output import print_answer
+from stepper.compare.compared_passes import (
     PassEffect,
     PassJudge,
     PassReport,
     PassSearch,
-    counts,
     growth,
     pass_reports,
     search,
@@ -27,6 +26,7 @@ from stepper.openvino.partner import traced_passes
 from stepper.openvino.peer import OpenVINOPeer
 from stepper.openvino.runtime import ensure_installed
 from stepper.records import as_data
+from stepper.tensors.number_text import in_columns
 from stepper.tensors.tolerances import Tolerance
 
 
@@ -39,7 +39,8 @@ def execute(options: Namespace) -> int:
     runtime, rules, most = runtime_of(options), Rules(options.rules), options.max_iterations
     runtime.check()
     states = bind_states(compile_model(model, rules), given_states(model, options))
-    show = _progress(wanted=not options.quiet)
+    is_shown = sys.stderr.isatty() and not options.quiet
+    show: Callable[[str], None] = show_progress if is_shown else lambda _text: None
     judge = PassJudge(model, inputs, rules, tolerance, most, states)
     passes = traced_passes(model.path, runtime.device, runtime.precision, runtime.timeout)
     if options.all:
@@ -61,11 +62,6 @@ def execute(options: Namespace) -> int:
     return 0 if found.first is None else FINDING
 
 
-def _progress(*, wanted: bool) -> Callable[[str], None]:
-    """Return what shows the pass that came last on the terminal for a moment."""
-    return show_progress if wanted and sys.stderr.isatty() else lambda _text: None
-
-
 def _of_all(every: Iterable[PassReport], show: Callable[[str], None]) -> PassSearch:
     """Return what the reports of all passes say."""
     reports = []
@@ -82,7 +78,7 @@ def _of_all(every: Iterable[PassReport], show: Callable[[str], None]) -> PassSea
 def _lines(found: PassSearch, apart: Sequence[str], *, everything: bool) -> Iterator[str]:
     reports, first, large, refused = found.reports, found.first, found.large, found.refused
     if everything:
-        width = max((len(report.name) for report in reports), default=0)
+        rows = []
         for report in reports:
             why = f"  {report.details[0]}" if report.details else ""
             distance = (
@@ -90,8 +86,10 @@ def _lines(found: PassSearch, apart: Sequence[str], *, everything: bool) -> Iter
                 if report.verdict is PassEffect.EQUAL and report.largest_difference
                 else ""
             )
-            yield f"{report.number:4}  {report.name:{width}}  {report.verdict}{distance}{why}"
-        number = ", ".join(f"{count} {verdict}" for verdict, count in counts(reports).items() if count)
+            rows.append((f"{report.number:4}", report.name, f"{report.verdict}{distance}{why}"))
+        yield from in_columns(rows)
+        verdicts = [report.verdict for report in reports]
+        number = ", ".join(f"{verdicts.count(one)} {one}" for one in PassEffect if one in verdicts)
         yield f"{found.total} passes: {number}"
     else:
         yield f"{found.total} passes, the model run after {len(reports)} of them (after each: --all)"

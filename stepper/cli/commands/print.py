@@ -16,17 +16,17 @@ import numpy as np
 from stepper import element_types
 from stepper.cli.options.specs import protected_files
 from stepper.cli.printing import output_width
-from stepper.cli.values import print_json
+from stepper.cli.tensor_output import print_json
 from stepper.debug.inspection.text import by_text, titled_lines, value_lines
 from stepper.errors import UsageError
-from stepper.files.kinds import ARRAY
+from stepper.files.file_kinds import ARRAY
 from stepper.files.output import OutputFile
 from stepper.ops.operands import form_text, shape_text
 from stepper.plain_values import cell, json_number, storable, tensor_json
 from stepper.recording import open_recording
 from stepper.recording.queries import RecordedValue, ValueSelection, nothing_there, select
 from stepper.recording.reading import Recording
-from stepper.tensors.number_text import number_text
+from stepper.tensors.number_text import in_columns, number_text
 from stepper.tensors.statistics import RECORDED
 from stepper.tensors.summaries import Summary
 from stepper.terminal import say
@@ -134,8 +134,7 @@ def _table(shown: list[RecordedValue], options: Namespace) -> list[list[str]]:
         summary = found.statistics()
         numbers = [number_text(number, options.digits or 6) for number in summary.numbers.values()]
         rows.append([found.at, form_text(summary), *numbers])
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    lines = in_columns(rows)
     return [lines[:2], *([line] for line in lines[2:])]
 
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from stepper.cli.options.specs import bound_inputs, choices_of, given_states, opened_model, protected_files, runtime_of
 from stepper.cli.printing import show_progress
-from stepper.cli.values import print_json
+from stepper.cli.tensor_output import print_json
 from stepper.debug.breakpoints.data_breakpoints import break_description
-from stepper.diagnosis.reduce.case import case_targets, fault_text, write_case
+from stepper.diagnosis.reduce.reduced_case import case_targets, fault_text, write_case
 from stepper.diagnosis.reduce.reducing import Reduction, ReductionProgress, reduce_model
 from stepper.diagnosis.reduce.trials import OPENVINO, DisagreesWith, EndsInError, FaultCondition, RunSettings, StopsAt
 from stepper.errors import FINDING, INTERRUPTED, UsageError
-from stepper.files.kinds import is_model_path
+from stepper.files.file_kinds import is_model_path
 from stepper.openvino.partner import OpenVINOPartner
 from stepper.openvino.runtime import ensure_installed
 from stepper.records import as_data
@@ -53,7 +54,7 @@ def execute(options: Namespace) -> int:
             ),
             seconds=options.time,
             states=states,
-            progress=_show if is_shown else None,
+            progress=partial(_show, most=options.time) if is_shown else None,
         )
     finally:
         if is_shown:
@@ -73,7 +74,7 @@ def execute(options: Namespace) -> int:
 def _condition(options: Namespace) -> FaultCondition | None:
     given = [options.break_spec is not None, options.error, options.reference is not None]
     if sum(given) > 1:
-        raise UsageError("one fault at a time: --break, --error or --differs")
+        raise UsageError("expected one of --break, --error and --differs")
     if options.break_spec is not None:
         break_description(options.break_spec)  # which says what is wrong with it
         return StopsAt(options.break_spec)
@@ -88,9 +89,10 @@ def _condition(options: Namespace) -> FaultCondition | None:
     return DisagreesWith(options.reference)
 
 
-def _show(progress: ReductionProgress) -> None:
+def _show(progress: ReductionProgress, most: float) -> None:
     left = counted(progress.operations, "operation")
-    show_progress(f"{left} left, {counted(progress.trials, 'trial')}, {progress.seconds:.0f} s")
+    text = f"{left} left, {counted(progress.trials, 'trial')}, {progress.seconds:.0f} of at most {most:.0f} s"
+    show_progress(text, progress.seconds / most if most else None)
 
 
 def _nothing(options: Namespace) -> int:

@@ -12,7 +12,6 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, TextIO
 
 from stepper.cli.debuggers import debugger_of
-from stepper.cli.npz_files import state_arrays, states_target, write_npz
 from stepper.cli.options.specs import (
     bound_inputs,
     given_inputs,
@@ -23,20 +22,21 @@ from stepper.cli.options.specs import (
 )
 from stepper.cli.presses import PRESSES
 from stepper.cli.printing import Progress
-from stepper.cli.values import as_json, excerpt, print_answer, print_json
+from stepper.cli.tensor_output import as_json, excerpt, print_answer, print_json, state_arrays, states_target, write_npz
 from stepper.element_types import Array
 from stepper.engine.compiler import compile_model
 from stepper.engine.frames import Every, place
 from stepper.engine.inputs import bind_states
 from stepper.engine.machine import Machine
-from stepper.engine.rules import Rules
+from stepper.engine.rules import Rules, note_lines
 from stepper.engine.run import LoopLog, LoopSummary, Outputs, collect
 from stepper.errors import FINDING, OutputError, UsageError
-from stepper.files.kinds import ARRAYS, RECORDING
+from stepper.files.file_kinds import ARRAYS, RECORDING
 from stepper.files.output import RECORDING_FILE, OutputFile, ProtectedFiles
 from stepper.ir.reader import open_sequences, read
 from stepper.ops.operands import form_text
 from stepper.records import as_data
+from stepper.tensors.number_text import in_columns
 from stepper.terminal import say
 from stepper.wording import counted
 
@@ -182,16 +182,15 @@ def _print(options: Namespace, outputs: Outputs) -> None:
     if outputs.notes and not options.quiet:
         other = Rules(options.rules).other
         say(f"notes (what --rules {other} does otherwise, and what is undefined)", file=sys.stderr)
-        for note in outputs.notes:
-            say(f"  {note}", file=sys.stderr)
+        for line in note_lines(outputs.notes):
+            say(f"  {line}", file=sys.stderr)
 
 
 def _print_tensors(title: str, arrays: Mapping[str, Array], file: TextIO) -> None:
     rows = [(name, form_text(value), excerpt(value)) for name, value in arrays.items()]
-    widths = [max((len(row[column]) for row in rows), default=0) for column in (0, 1)]
     say(title, file=file)
-    for name, type, numbers in rows:
-        say(f"  {name:{widths[0]}}  {type:{widths[1]}}  {numbers}".rstrip(), file=file)
+    for line in in_columns(rows):
+        say(f"  {line}", file=file)
 
 
 def _loop_text(loop: LoopSummary) -> str:
@@ -211,7 +210,7 @@ def check_options(options: Namespace) -> None:
     """Raise UsageError where options contradict each other."""
     if options.resume is None:
         if options.model is None:
-            raise UsageError("name a MODEL to run, or a recording to go on with: --resume FILE")
+            raise UsageError("name a MODEL to run, or a recording to continue: --resume FILE")
         given = [f"--{name.replace('_', '-')}" for name in _RECORDING if getattr(options, name) is not None]
         if given and options.trace is None:
             raise UsageError(f"{given[0]} selects what is recorded; it needs --trace FILE")
@@ -220,11 +219,11 @@ def check_options(options: Namespace) -> None:
     elif options.model is not None:
         raise UsageError("the recording knows its model; where it has moved, say so with --model PATH")
     elif options.state or options.states is not None:
-        raise UsageError("--resume goes on with the variables that the run had; leave --state out")
+        raise UsageError("--resume continues with the variables of the run; leave --state out")
     elif options.calls or options.carry:
-        raise UsageError("--resume goes on with the calls that the run had; leave --calls and --carry out")
+        raise UsageError("--resume continues with the calls of the run; leave --calls and --carry out")
     elif options.trace is not None or options.open_sequences or any(getattr(options, name) for name in _RECORDING):
-        raise UsageError("--resume goes on as the recording began; it takes no other way of recording or running")
+        raise UsageError("--resume continues as the recording began; leave other options of recording and running out")
 
 
 def begun(machine: Machine, inputs: Sequence[Array], options: Namespace) -> Recorder | None:
@@ -289,7 +288,7 @@ def drive(recorder: Recorder) -> None:
 
 def go_on_with(recorder: Recorder) -> str:
     """Return how the run goes on from its file."""
-    return f"go on with: stepper run --resume {recorder.path}"
+    return f"continue with: stepper run --resume {recorder.path}"
 
 
 @contextlib.contextmanager

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from msgspec import convert
+from msgspec.structs import asdict
 
 from stepper.cli.comparing import tolerances_of
-from stepper.cli.npz_files import write_npz
 from stepper.cli.options.specs import (
-    choices_of,
     given_inputs,
     given_states,
     given_texts,
@@ -26,7 +25,7 @@ from stepper.cli.options.specs import (
     protected_files,
 )
 from stepper.cli.printing import show_progress
-from stepper.cli.values import print_answer
+from stepper.cli.tensor_output import print_answer, write_npz
 from stepper.compare.references.onnx import EVALUATORS, OnnxPeer
 from stepper.debug.breakpoints.data_breakpoints import break_description
 from stepper.debug.debugger import Debugger
@@ -35,16 +34,15 @@ from stepper.engine.compiler import compile_model
 from stepper.engine.inputs import bind_states, converted
 from stepper.engine.machine import Machine
 from stepper.errors import FINDING, StepperError, UsageError
-from stepper.files.kinds import ARRAYS, RECORDING, is_model_path
+from stepper.files.file_kinds import ARRAYS, RECORDING, is_model_path
 from stepper.files.output import OutputFile, ProtectedFiles
 from stepper.ir.model import parameter_shape, parameter_type
 from stepper.ir.reader import open_sequences, read
 from stepper.openvino.partner import OPENVINO
 from stepper.openvino.runtime import ensure_installed
 from stepper.records import as_data
-from stepper.sweep.inputs import (
+from stepper.sweep.sweep_inputs import (
     CallInput,
-    EngineChoice,
     FileInput,
     InputReader,
     SeedInput,
@@ -59,7 +57,7 @@ from stepper.sweep.inputs import (
     random_inputs,
     stamp,
 )
-from stepper.sweep.results import (
+from stepper.sweep.sweep_results import (
     StoredRow,
     SweepAbout,
     SweepOptions,
@@ -97,7 +95,7 @@ def execute(options: Namespace) -> int:
         if sweep is None:
             raise
         done = f"{sweep.done:,} of {len(asked.inputs):,} inputs are done and kept in {file}"
-        raise KeyboardInterrupt(f"interrupted: {done}; the same command goes on from there") from None
+        raise KeyboardInterrupt(f"interrupted: {done}; the same command continues from there") from None
     finally:
         if is_shown:
             show_progress("")
@@ -121,7 +119,7 @@ def _refuse_of_a_sweep(options: Namespace) -> None:
 
 
 def _show(progress: SweepProgress) -> None:
-    show_progress(progress_text(progress))
+    show_progress(progress_text(progress), progress.done / max(progress.count, 1))
 
 
 def _report(options: Namespace, file: Path) -> int:
@@ -162,10 +160,11 @@ def _open(file: Path, options: Namespace) -> int:
         raise UsageError(
             f"there is no terminal to draw on; stepper sweep {shlex.quote(str(file))} --json has the table"
         )
-    from stepper.sweep.results import SweepListing
-    from tui.launch import SIGNALLED
-    from tui.sweep.app import SweepApp, SweepTableState  # here, as what is wrong with the options is said before
-    from tui.theme import Look
+    from stepper_tui.launch import SIGNALLED
+    from stepper_tui.sweep import SweepApp, SweepTableState  # here, as what is wrong with the options is said before
+    from stepper_tui.theme import Look
+
+    from stepper.sweep.sweep_results import SweepListing
 
     listing, view, title = SweepListing(read_rows(file)), SweepTableState(), Path(read_about(file).model).parent.name
     look = Look.of_environment(ascii=options.ascii)
@@ -264,7 +263,6 @@ def _job(options: Namespace, model: Model) -> SweepJob:
         shapes=shapes,
         function=options.generate or "",
     )
-    partner_of(options, model)
     breaks = tuple(options.breaks)
     if not breaks and not options.check and options.reference is None:
         breaks = (_NAN,)
@@ -282,14 +280,7 @@ def _job(options: Namespace, model: Model) -> SweepJob:
         tolerances=tolerances_of(options, model, exact=is_model_path(reference)) if reference else None,
         max_iterations=options.max_iterations,
         seconds=options.seconds,
-        engine=EngineChoice(
-            options.engine,
-            choices_of(options),
-            options.device or "CPU",
-            options.precision or "f32",
-            tuple(options.extension),
-            options.timeout,
-        ),
+        partner=partner_of(options, model),
     )
 
 
@@ -309,7 +300,7 @@ def _try_out(job: SweepJob, model: Model, inputs: Sequence[SweepInput]) -> None:
     if is_model_path(job.reference):
         read(job.reference)
     form = open_sequences(model) if job.open_sequences else model
-    compiled = compile_model(form, job.rules, job.engine.partner)
+    compiled = compile_model(form, job.rules, job.partner)
     bind_states(compiled, job.reader.states)
     descriptions = [break_description(text) for text in job.breaks]
     if isinstance(inputs[0], SeedInput):  # a file may be broken and a function may fail: that is a row
@@ -355,14 +346,17 @@ def opening_words(about: SweepAbout, stored: StoredRow, generate: str | None = N
 
 def _option_words(about: SweepAbout) -> list[str]:
     # Each value is joined to its option, so that none of them, which come from a file, can be another option.
-    options = about.options
-    words = [f"--input={text}" for text in options.input] + [f"--shape={text}" for text in options.shape]
-    words += [f"--state={text}" for text in options.state] + [f"--rules={options.rules}", f"--engine={options.engine}"]
-    words += [f"--engine-for={text}" for text in options.engine_for]
-    words += [f"--{name}={value}" for name in ("device", "precision") if (value := getattr(options, name))]
-    words += ["--open-sequences"] if options.open_sequences else []
-    words += [] if options.max_iterations is None else [f"--max-iterations={options.max_iterations}"]
-    return words + ([f"--reference={options.reference}"] if is_model_path(options.reference) else [])
+    words = []
+    for name, given in asdict(about.options).items():
+        if name in ("states", "generate") or (name == "reference" and not is_model_path(given)):
+            continue
+        option = f"--{name.replace('_', '-')}"
+        for value in given if isinstance(given, tuple) else (given,):
+            if value is True:
+                words.append(option)
+            elif value or type(value) is int:
+                words.append(f"{option}={value}")
+    return words
 
 
 def _input_words(about: SweepAbout, one: SweepInput, folder: Path, generate: str | None) -> list[str]:

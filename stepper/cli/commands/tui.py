@@ -53,7 +53,7 @@ def _editors(options: Namespace) -> AbstractContextManager[RunPort | None]:
 def _open(options: Namespace, editors: RunPort | None) -> int:
     lines = [f"source {options.script}"] if options.script else []
     lines += [f"run-to {options.at}"] if options.at else []
-    from tui import launch  # here, as what is wrong with the options is said without waiting for textual
+    from stepper_tui import launch  # here, as what is wrong with the options is said without waiting for textual
 
     keeping = launch.SessionOptions(
         file=options.session,

@@ -8,10 +8,10 @@ from argparse import Namespace
 from stepper.cli.debuggers import debugger_of, put_reference
 from stepper.cli.interruptions import Interruptions
 from stepper.cli.printing import Progress
-from stepper.cli.values import print_answer
+from stepper.cli.tensor_output import print_answer
 from stepper.debug.debugger import Debugger
 from stepper.debug.provenance.question import forward_address
-from stepper.debug.story.texts import provenance_data, uses_data, uses_lines, why_lines
+from stepper.debug.story.story_texts import provenance_data, uses_data, uses_lines, why_lines
 from stepper.errors import StepperError
 from stepper.terminal import say
 

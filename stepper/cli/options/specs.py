@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import sys
 from argparse import Namespace
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from stepper.engine.array_files import read_archive
+import numpy as np
+
+from stepper.element_types import Shape
+from stepper.engine.array_files import StoredArray, member_of, read_archive, read_array
 from stepper.engine.inputs import (
     bind_inputs,
+    by_position,
     converted,
     file_of,
+    is_filler,
     listed,
     missing_lines,
     position_of,
-    positions_of_keys,
     value_of,
     variables_of,
 )
+from stepper.engine.rules import Rules
 from stepper.errors import MissingInputs, StepperError, UsageError
-from stepper.files.kinds import is_model_path
+from stepper.files.file_kinds import CONVERTED, is_model_path
 from stepper.files.output import RECORDING_FILE, REFERENCE_FILE, SESSION_FILE, ProtectedFiles
 from stepper.openvino.opening import open_model
 from stepper.openvino.partner import NUMPY, OPENVINO, OpenVINOPartner
@@ -38,7 +45,6 @@ if TYPE_CHECKING:
 
 _EXAMPLES: Final = {"--state": "h=h0.npy", "--input": "x=[1,2,3] or x=x.npy", "--shape": "x=1,5,4"}
 T = TypeVar("T")
-Shape = tuple[int, ...]
 EVERYTHING_ELSE: Final = "*"
 
 
@@ -50,22 +56,21 @@ def given_inputs(model: Model, options: Namespace) -> dict[str | int, Any]:
     specs, archive, shapes = options.input, options.inputs, options.shape
     parameters = model.graph.parameters
     of_calls: Mapping[str | int, Any] = {} if model.calls is None else getattr(options, "call_inputs", {})
-    fixed = {position: _shape(text) for position, text in _by_position(parameters, pairs(shapes, "--shape")).items()}
+    fixed = {position: _shape(text) for position, text in by_position(parameters, pairs(shapes, "--shape")).items()}
     found: dict[str | int, Any] = {}
     if archive is not None:
-        arrays = read_archive(Path(archive))
-        keys = positions_of_keys(parameters, arrays)
-        twice = next((position for position in keys if position in of_calls), None)
+        arrays = by_position(parameters, read_archive(Path(archive)), is_archive=True)
+        twice = next((position for position in arrays if position in of_calls), None)
         if twice is not None:
             name = parameters[twice].name
             raise UsageError(
                 f"--inputs {archive}: '{name}' has its values from the calls; --calls 1 runs one of a case"
             )
-        found.update((position, arrays[key]) for position, key in keys.items())
+        found.update(arrays.items())
     found.update(of_calls)
     texts = pairs(specs, "--input")
     rest = texts.pop(EVERYTHING_ELSE, None)
-    for position, text in _by_position(parameters, texts).items():
+    for position, text in by_position(parameters, texts).items():
         if position in of_calls:
             raise UsageError(f"input '{parameters[position].name}' has its values from the calls; leave --input out")
         found[position] = value_of(parameters[position], text, fixed.get(position))
@@ -167,38 +172,27 @@ def _has_inputs(path: Path, model: Model) -> bool:
     """Return True if an archive has the inputs of a model, and nothing else."""
     parameters = model.graph.parameters
     try:
-        return len(positions_of_keys(parameters, read_archive(path))) == len(parameters)
+        return len(by_position(parameters, read_archive(path), is_archive=True)) == len(parameters)
     except StepperError:
         return False
 
 
 def given_texts(
     model: Model, specs: list[str], archive: str | None, shapes: list[str]
-) -> tuple[dict[int, str], dict[int, tuple[int, ...]]]:
+) -> tuple[dict[int, str], dict[int, Shape]]:
     """Return SPECs and shapes by position from the same options; reads nothing but the keys of the archive."""
     parameters = model.graph.parameters
-    fixed = {position: _shape(text) for position, text in _by_position(parameters, pairs(shapes, "--shape")).items()}
+    fixed = {position: _shape(text) for position, text in by_position(parameters, pairs(shapes, "--shape")).items()}
     found: dict[int, str] = {}
     if archive is not None:
-        keys = positions_of_keys(parameters, read_archive(Path(archive)))
-        found.update((position, f"{archive}:{key}") for position, key in keys.items())
+        named = {key: f"{archive}:{key}" for key in read_archive(Path(archive))}
+        found.update(by_position(parameters, named, is_archive=True))
     texts = pairs(specs, "--input")
     rest = texts.pop(EVERYTHING_ELSE, None)
-    found.update(_by_position(parameters, texts))
+    found.update(by_position(parameters, texts))
     if rest is not None:
         found = dict.fromkeys(range(len(parameters)), rest) | found
     return found, fixed
-
-
-def _by_position(parameters: tuple[Layer, ...], named: Mapping[str, T]) -> dict[int, T]:
-    """Return by position of the input what is there by one of its names; UsageError for two names of one input."""
-    found: dict[int, T] = {}
-    for name, value in named.items():
-        position = position_of(parameters, name)
-        if position in found:
-            raise UsageError(f"input '{name}' is given twice, by two of its names")
-        found[position] = value
-    return found
 
 
 def pairs(texts: list[str], option: str) -> dict[str, str]:
@@ -214,7 +208,7 @@ def pairs(texts: list[str], option: str) -> dict[str, str]:
     return found
 
 
-def _shape(text: str) -> tuple[int, ...]:
+def _shape(text: str) -> Shape:
     parts = [part.strip() for part in text.strip("[]").split(",")] if text.strip("[] ") else []
     if not all(part.isdecimal() and len(part) < 19 for part in parts):
         raise UsageError(f"--shape '{text}' is not a list of sizes, such as 1,5,4")
@@ -228,7 +222,7 @@ _FILES: Final = {
     "session": SESSION_FILE,
     "keys": "the file of keys",
     "align": "the file of --align",
-    "resume": "the recording that the run goes on with",
+    "resume": "the recording to continue",
 }
 """Options with the name of a file, and what that file is."""
 
@@ -263,7 +257,7 @@ def protected_files(options: Namespace) -> ProtectedFiles:
             if file is not None:
                 found += ProtectedFiles.of_file(file, f"{what} '{name}'")
     if getattr(options, "calls", None):
-        from stepper.cli.options.calls import files_of_calls  # few runs are of many calls
+        from stepper.cli.options.call_options import files_of_calls  # few runs are of many calls
 
         found += files_of_calls(options)
     for library in getattr(options, "extension", []):
@@ -284,12 +278,9 @@ def opened_model(options: Namespace, path: str | None = None) -> Model:
 
     Where the options say so it is the loop over its calls.
     """
-    quiet = getattr(options, "quiet", False)
-    notify = None if quiet else lambda text: say(f"stepper: {text}", file=sys.stderr)
-    shapes = given_shapes(getattr(options, "shape", [])) if path is None else {}
-    model = open_model(options.model if path is None else path, notify, getattr(options, "timeout", None), shapes)
+    model = _opened(options.model if path is None else path, options, takes_shapes=path is None)
     if getattr(options, "calls", None) or getattr(options, "carry", None):
-        from stepper.cli.options.calls import put_calls  # few runs are of many calls
+        from stepper.cli.options.call_options import put_calls  # few runs are of many calls
 
         beside = options.command == "compare" and is_model_path(options.reference)
         return put_calls(model, options, some=beside)
@@ -298,6 +289,54 @@ def opened_model(options: Namespace, path: str | None = None) -> Model:
 
         return with_calls(model, kept)
     return model
+
+
+_AS_GIVEN: Final = ("input", "shape", "calls", "state", "max_iterations", "device", "precision", "extension")
+_OF_CASE: Final = ("inputs", "states", "carry")
+"""Options that a case in place of the model gives."""
+
+
+def typed_again(options: Namespace, command: str) -> str:
+    """Return the line that asks another command about the same model, with what the run is given here."""
+    case = getattr(options, "case", None)
+    words = ["stepper", command, options.model if case is None else str(case.folder), "--with", options.reference]
+    for name in (*_AS_GIVEN, *(_OF_CASE if case is None else ())):
+        found = getattr(options, name, None)
+        for one in found if isinstance(found, list) else [] if found is None else [found]:
+            words += [f"--{name.replace('_', '-')}", str(one)]
+    words += ["--rules", options.rules] if options.rules != Rules.SPEC else []
+    words += ["--open-sequences"] if options.open_sequences else []
+    return shlex.join(words)
+
+
+def ir_of(path: str, options: Namespace) -> Path:
+    """Return the .xml of a model, which is converted where it is of another format."""
+    return _opened(path, options).path if Path(path).suffix.lower() in CONVERTED else Path(path)
+
+
+def _opened(path: str, options: Namespace, *, takes_shapes: bool = True) -> Model:
+    notify = None if getattr(options, "quiet", False) else lambda text: say(f"stepper: {text}", file=sys.stderr)
+    shapes = given_shapes(getattr(options, "shape", [])) if takes_shapes else {}
+    arrays = _given_arrays(options) if takes_shapes and Path(path).suffix.lower() == ".onnx" else {}
+    return open_model(path, notify, getattr(options, "timeout", None), shapes, arrays)
+
+
+def _given_arrays(options: Namespace) -> dict[str, StoredArray | Array]:
+    """Return the inputs that are given by name, as far as they can be read before the model is; of files the headers.
+
+    What cannot be read is refused when the inputs are bound.
+    """
+    found: dict[str, StoredArray | Array] = {}
+    with suppress(StepperError):
+        if (archive := getattr(options, "inputs", None)) is not None:
+            found.update(read_archive(Path(archive)))
+        for name, text in pairs(getattr(options, "input", []), "--input").items():
+            if (file := file_of(text)) is not None:
+                found[name] = member_of(file, text.rpartition(":")[2]) if file.suffix == ".npz" else read_array(file)
+            elif not is_filler(text):
+                with suppress(ValueError, RecursionError):  # of what is no JSON
+                    found[name] = np.asarray(json.loads(text))
+    return found
 
 
 def choices_of(options: Namespace) -> dict[str, str]:

@@ -24,15 +24,14 @@ from stepper.ir.model import Graph, Layer, Model
 from stepper.processes.programs import WorkerProgram
 from stepper.processes.worker import Limits, Worker
 from stepper.records import Record
-from stepper.wording import excerpt
+from stepper.wording import excerpt, install_line
 
 # ---------------------------------------------------------------------------------------------------------------------
 # ONNX's own evaluation of a model that came from ONNX: by its reference evaluator or onnxruntime, in a worker process
 #
 #     peer = OnnxPeer("model.onnx", "onnx")             # or "onnxruntime"
 #     values = peer.run(model, inputs)                  # by ONNX's names: every tensor of the main graph
-#     for name, (layer, output) in tensors_by_name(model.graph).items():
-#         ...                                           # the same tensor in our run: values[name], if it is there
+#     tensor_names(model.graph)[layer.id, output]       # the name there of a tensor in our run
 #
 # OpenVINO keeps ONNX's names of tensors, so that a tensor is found by its name, in the body of a loop, too.
 # `onnx_service` evaluates.
@@ -101,7 +100,7 @@ class OnnxPeer:
             )
         for package in dict.fromkeys((REFERENCE, evaluator)):
             if importlib.util.find_spec(package) is None:
-                install = f"pip install 'stepper[{evaluator}]'"
+                install = install_line(str(evaluator))
                 raise UsageError(f"comparing with {evaluator} needs the package {package}: {install}")
         self.output_names: tuple[str, ...] = ()
         """The names of the model's outputs, in ONNX's order; known after a run."""
@@ -149,16 +148,6 @@ def _declared_bytes(body: Graph) -> int:
     """Return about how much one iteration computes."""
     shapes = (port.dims for layer in body.layers for port in layer.outputs)
     return 4 * sum(math.prod(_OPEN_SIZE if dim < 0 else dim for dim in dims) for dims in shapes)
-
-
-def tensors_by_name(graph: Graph) -> dict[str, tuple[Layer, int]]:
-    """Return the tensors of a graph by each of their names: the layer and the index of its output."""
-    return {
-        name: (layer, index)
-        for layer in graph.layers
-        for index, port in enumerate(layer.outputs)
-        for name in port.names
-    }
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -210,14 +199,14 @@ class OnnxReference(ReferenceRun):
         self._outputs = {
             index: self._values[name] for index, name in enumerate(peer.output_names) if name in self._values
         }
-        self._main = OnnxFrame(self._values, _places(model.graph))
+        self._main = OnnxFrame(self._values, tensor_names(model.graph))
         by_output = {name: loop for loop in peer.loops for name in loop.outputs}
         self._loops: dict[int, tuple[OpenedLoop, Places]] = {}
         for layer in model.graph.layers:
             names = (name for port in layer.outputs for name in port.names)
             found = next((by_output[name] for name in names if name in by_output), None)
             if layer.is_loop and found is not None:
-                self._loops[layer.id] = found, _places(layer.bodies[0].graph)
+                self._loops[layer.id] = found, tensor_names(layer.bodies[0].graph)
 
     def at(self, point: SyncPoint) -> OnnxFrame | None:
         """Return its values, where the point is of the model's own graph or of a loop in it."""
@@ -245,5 +234,11 @@ def _without_ones(shape: Sequence[int]) -> list[int]:
     return [size for size in shape if size != 1]
 
 
-def _places(graph: Graph) -> Places:
-    return {place: name for name, (layer, output) in tensors_by_name(graph).items() for place in [(layer.id, output)]}
+def tensor_names(graph: Graph) -> Places:
+    """Return the names in ONNX of a graph's tensors; of several the last."""
+    return {
+        (layer.id, output): name
+        for layer in graph.layers
+        for output, port in enumerate(layer.outputs)
+        for name in port.names
+    }

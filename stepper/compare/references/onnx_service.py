@@ -19,8 +19,8 @@ from stepper import element_types
 from stepper.compare.references.onnx import REFERENCE, Evaluate, Evaluated, OpenedLoop
 from stepper.element_types import STRING_DTYPE, Array
 from stepper.errors import ExecutionError, ModelError
-from stepper.processes.messages import COMPILING, READING, RUNNING, Definition
-from stepper.processes.server import Announce, is_out_of_memory, serve
+from stepper.processes.process_messages import COMPILING, READING, RUNNING
+from stepper.processes.server import Announce, Service, is_out_of_memory, serve
 from stepper.wording import excerpt
 
 _LONGEST: Final = 300
@@ -30,19 +30,13 @@ _PREFIX: Final = "stepper_each_"
 _PROVIDERS: Final = ("CPUExecutionProvider",)
 
 
-class OnnxService:
+class OnnxService(Service):
     """Evaluates ONNX models."""
 
     acts = Evaluate
 
     def __init__(self, announce: Announce) -> None:
         self._announce = announce
-
-    def define(self, _definition: Definition, _arrays: list[Array]) -> None:
-        """Nothing is defined here."""
-
-    def forget(self, key: int) -> None:
-        """Nothing is defined."""
 
     def perform(self, act: Evaluate, arrays: list[Array]) -> tuple[Evaluated, Sequence[Array]]:
         """Return every tensor of the main graph and of the loops that are opened, with their names."""
@@ -78,7 +72,7 @@ def _feeds(proto: onnx.ModelProto, names: Sequence[Sequence[str]], arrays: Seque
     if all(name in by_name for name in wanted):
         return {name: by_name[name] for name in wanted}
     if len(wanted) != len(values):
-        raise ModelError(f"has the inputs {', '.join(wanted)}, which are not those of the model")
+        raise ModelError(f"has the inputs {', '.join(wanted)}, which differ from the inputs of the model")
     return dict(zip(wanted, values, strict=True))
 
 
@@ -138,7 +132,12 @@ class _Evaluation:
         """Return the model with all tensors of its main graph (`inside`: of its loops, too) as outputs; their names."""
         proto = onnx.ModelProto()
         proto.CopyFrom(self._proto)
-        self.loops = _open_loops(proto, self._act.opened) if inside else []
+        nodes = enumerate(proto.graph.node) if inside else ()
+        self.loops = [
+            _open(node, k)
+            for k, node in nodes
+            if node.op_type in _LOOPS and not self._act.opened.isdisjoint(node.output)
+        ]
         names = [*self._tensor_names(), *(name for loop in self.loops for name in loop.inside.values())]
         present = {output.name for output in proto.graph.output}
         proto.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names if name not in present)
@@ -148,12 +147,6 @@ class _Evaluation:
         graph = self._proto.graph
         computed = [name for node in graph.node for name in node.output if name]
         return list(dict.fromkeys([*computed, *(output.name for output in graph.output)]))
-
-
-def _open_loops(proto: onnx.ModelProto, wanted: frozenset[str]) -> list[OpenedLoop]:
-    """Let the loops of the main graph that have wanted outputs give out what their bodies compute."""
-    nodes = enumerate(proto.graph.node)
-    return [_open(node, k) for k, node in nodes if node.op_type in _LOOPS and not wanted.isdisjoint(node.output)]
 
 
 def _open(node: onnx.NodeProto, index: int) -> OpenedLoop:

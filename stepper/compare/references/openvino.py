@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import weakref
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
@@ -20,7 +20,6 @@ from stepper import element_types
 from stepper.compare.references.protocol import (
     BodyIterations,
     LoopOutcome,
-    ReferenceBlock,
     ReferenceFailed,
     ReferenceFrame,
     ReferenceRun,
@@ -37,7 +36,7 @@ from stepper.errors import ExecutionError, KernelError, LimitReached, StepperErr
 from stepper.ir.model import Layer, LoopKey, Source
 from stepper.openvino.peer import BegunFunction, JointOperations, OpenVINOPeer, OperationRefused, Outputs
 from stepper.operation_types import STATEFUL
-from stepper.processes.messages import ended_at_its_start
+from stepper.processes.process_messages import ended_at_its_start
 from stepper.records import Record
 from stepper.tensors.tolerances import Tolerance, Tolerances
 
@@ -65,7 +64,7 @@ _MOST_BYTES_AHEAD: Final = 2**28
 """Of the values of all that are begun, beside those of the one that is waited for."""
 
 
-_Outputs = Callable[[], Sequence[Array | None]]
+_Outputs = Callable[[], dict[Source, Array]]
 
 
 class _JointGroup:
@@ -94,16 +93,16 @@ class JointValues:
     def __init__(self, groups: JointGroups, frame: Frame) -> None:
         self._groups, self._frame = groups, frame
         self._begun: dict[_JointGroup, _Outputs | None] = {}
-        self._computed: dict[_JointGroup, Mapping[tuple[int, int], Array]] = {}
+        self._computed: dict[_JointGroup, Mapping[Source, Array]] = {}
 
-    def value(self, index: int, output: int) -> Array | None:
+    def value(self, index: int, source: Source) -> Array | None:
         """Return an output of the operation at an index; None for one that is to be computed by itself."""
         group = self._groups.group_of(self._frame, index)
         while group is not None:
             if group not in self._computed:
                 self._begin(group)
                 self._computed[group] = self._groups.outputs(group, self._frame, self._begun.pop(group))
-            found = self._computed[group].get((index, output))
+            found = self._computed[group].get(source)
             if found is not None:
                 return found
             again = self._groups.group_of(self._frame, index)
@@ -139,10 +138,6 @@ class JointGroups:
         """Within which ours may stand for a value."""
         self._groups: dict[int, dict[int, _JointGroup]] = {}
         self._stretches: dict[int, Mapping[int, Sequence[int]]] = {}
-
-    def of(self, frame: Frame) -> JointValues:
-        """Return the values that the runtime makes of a frame's."""
-        return JointValues(self, frame)
 
     def group_of(self, frame: Frame, index: int) -> _JointGroup | None:
         """Return the group of an operation; None where it is computed by itself."""
@@ -193,10 +188,10 @@ class JointGroups:
             return None
         for source, value in zip(joint.sources, given, strict=True):
             group.note(source, value)
-        return joint.begin(*given, *[_value(frame, output) for output in joint.compared])
+        return _joined(joint, partial(_value, frame))
 
-    def outputs(self, group: _JointGroup, frame: Frame, begun: _Outputs | None) -> Mapping[tuple[int, int], Array]:
-        """Return what a group's operations give, by index and output; none where it is refused, which divides it."""
+    def outputs(self, group: _JointGroup, frame: Frame, begun: _Outputs | None) -> Mapping[Source, Array]:
+        """Return what a group's operations give; none where it is refused, which divides it."""
         self._before()
         program, joint = frame.program, group.joint
         if begun is None or joint is None:
@@ -204,17 +199,13 @@ class JointGroups:
         if frame.activation is None:  # the model's own graph runs once
             group.joint = None
         try:
-            found = begun()
+            return begun()
         except OperationRefused as error:
             self._split(group, joint, program, error.layer)
             return {}
         except (StepperError, KernelError):  # it crashed, or met a limit
             self._put(program, group.indices, alone=True)
             return {}
-        return {
-            (program.indices[output.layer], output.output): _value(frame, output) if value is None else value
-            for output, value in zip(joint.outputs, found, strict=True)
-        }
 
     def _put(self, program: Program, indices: Sequence[int], *, alone: bool = False) -> _JointGroup:
         groups = self._groups[id(program)]
@@ -282,6 +273,15 @@ def is_pure(operation: Operation) -> bool:
     return operation.kind is OpKind.KERNEL and operation.layer.type not in STATEFUL
 
 
+def _joined(joint: JointOperations, value_of: Callable[[Source], Any]) -> _Outputs:
+    """Begin operations on our values; return what waits for their outputs, for which ours may stand."""
+    begun = joint.begin(*map(value_of, (*joint.sources, *joint.compared)))
+    return lambda: {
+        output: value_of(output) if value is None else value
+        for output, value in zip(joint.outputs, begun(), strict=True)
+    }
+
+
 def _stretches(program: Program) -> Iterator[tuple[int, list[int]]]:
     """Yield the indices of operations between the loops and Ifs of a program, which have run at the same point.
 
@@ -303,7 +303,7 @@ def _sources_of(program: Program, index: int) -> list[Source]:
 
 def _value(frame: Frame, source: Source) -> Any:
     """Return our value of an output; None where there is none."""
-    slot = frame.program.slots.get((source.layer, source.output))
+    slot = frame.program.slots.get(source)
     value = None if slot is None else frame.values[slot]
     return None if value is None else np.asarray(value)
 
@@ -335,8 +335,6 @@ _MOST_TRIES: Final = 4
 Stacked = Mapping[int, Array]
 """Values of a body by slot, those of many iterations on a new first axis."""
 
-_StackedOutputs = Callable[[], dict[tuple[int, int], Array]]
-
 
 class _Body:
     """A program, and what is compiled of it for the signature of its values."""
@@ -352,14 +350,14 @@ class _Body:
 
 
 class IteratedValues(Record):
-    """The runtime's values of a body in the iterations `rows`, by index of the operation and output; and its Results.
+    """The runtime's values of a body in the iterations `rows`, and its Results.
 
     `has_results` is False where these are not known: of a branch.
     """
 
     program: Program
     rows: Array
-    outputs: Mapping[tuple[int, int], Array]
+    outputs: Mapping[Source, Array]
     results: Mapping[int, Array]
     has_results: bool
 
@@ -367,7 +365,7 @@ class IteratedValues(Record):
         """Return its values of all iterations; None where they are not known together."""
         if layer.type == "Result":
             return self.results.get(layer.id)
-        return self.outputs.get((self.program.indices.get(layer.id, -1), output))
+        return self.outputs.get(Source(layer.id, output))
 
     def knows(self, layer: Layer) -> bool:
         """Return False for what it has no value of in any iteration."""
@@ -383,11 +381,12 @@ class IteratedValues(Record):
 
 
 class BlockValues(Record):
-    """The runtime's values of a block, by body. `at_point` gives the frame of a point, with which they go along."""
+    """The runtime's values of a block, by body; `before` is waited for before the peer is asked for any other."""
 
     bodies: Sequence[IteratedValues]
-    at_point: Callable[[SyncPoint, BlockValues], ReferenceFrame]
     first: int
+    peer: OpenVINOPeer
+    before: Callable[[], object]
 
     def one(self, point: SyncPoint, layer: Layer, output: int) -> Array | None:
         """Return the value of an output in the graph and the iteration of a point."""
@@ -398,19 +397,14 @@ class BlockValues(Record):
 
     def at(self, point: SyncPoint) -> ReferenceFrame:
         """Return its side of a point in the block."""
-        return self.at_point(point, self)
+        return PeerFrame(self.peer, point, None, block=self, before=self.before)
 
 
 class IteratedBodies:
     """All bodies of a run as functions of blocks of their iterations; `before` is waited for before any of them."""
 
-    def __init__(
-        self,
-        peer: OpenVINOPeer,
-        at_point: Callable[[SyncPoint, BlockValues], ReferenceFrame],
-        before: Callable[[], object],
-    ) -> None:
-        self._peer, self._at_point, self._before = peer, at_point, before
+    def __init__(self, peer: OpenVINOPeer, before: Callable[[], object]) -> None:
+        self._peer, self._before = peer, before
         self.tolerances: Tolerances | None = None
         """Within which ours may stand for a value."""
         self._bodies: dict[int, _Body] = {}
@@ -419,7 +413,7 @@ class IteratedBodies:
         """Return True if iterations of the program have been computed in blocks."""
         return id(program) in self._bodies
 
-    def computed(self, first: int, bodies: Sequence[BodyIterations]) -> ReferenceBlock | None:
+    def computed(self, first: int, bodies: Sequence[BodyIterations]) -> BlockValues | None:
         """Return what the runtime makes of our values of a block; None where something cannot be computed together.
 
         These iterations, and those that follow, are then to be computed one by one.
@@ -433,7 +427,7 @@ class IteratedBodies:
             if is_stackable:
                 begun = [self._begin(ours) for ours in bodies]
                 self._before()
-                return BlockValues([values() for values in begun], self._at_point, first)
+                return BlockValues([values() for values in begun], first, self._peer, self._before)
         for ours in bodies:
             self._bodies.pop(id(ours.frame.program), None)
         return None
@@ -455,9 +449,7 @@ class IteratedBodies:
 
         return values
 
-    def _without_refused(
-        self, body: _Body, ours: BodyIterations, begun: _StackedOutputs
-    ) -> dict[tuple[int, int], Array]:
+    def _without_refused(self, body: _Body, ours: BodyIterations, begun: _Outputs) -> dict[Source, Array]:
         """Return what was begun; where an operation is refused, that of the others."""
         while True:
             try:
@@ -469,35 +461,26 @@ class IteratedBodies:
                 body.refused.add(refused.layer.type)
                 begun = self._begin_operations(body, ours)
 
-    def _begin_operations(self, body: _Body, ours: BodyIterations) -> _StackedOutputs:
+    def _begin_operations(self, body: _Body, ours: BodyIterations) -> _Outputs:
         program, frame, stacked = body.program, ours.frame, ours.stacked
+        slots = program.slots
         if body.joint is None:
             if body.tries >= _MOST_TRIES:
                 raise OperationRefused("it was tried often enough", None)
             body.tries += 1
             layers = [one.layer for one in program.operations if is_pure(one) and one.layer.type not in body.refused]
-            values, many = ValuesBySource(partial(_first_value, frame, stacked)), _StackedSources(program, stacked)
-            tolerances = judge(self.tolerances, layers, lambda one: stacked.get(program.slots.get(one, -1)))
+            values = ValuesBySource(partial(_first_value, frame, stacked))
+            many = {Source(*key) for key, slot in slots.items() if slot in stacked}
+            tolerances = judge(self.tolerances, layers, lambda one: stacked.get(slots.get(one, -1)))
             body.joint = self._peer.together(program.graph, layers, values, many, tolerances)
-        joint, slots = body.joint, program.slots
+        joint = body.joint
         if not joint.layers:
             if any(map(is_pure, program.operations)):
                 raise OperationRefused("each is to be computed by itself", None)
             return dict
-        taken = [slots[output.layer, output.output] for output in joint.outputs]
-        given = [_stacked_value(frame, slots[source.layer, source.output], stacked) for source in joint.sources]
-        given += [stacked[slots[output.layer, output.output]] for output in joint.compared]
-        if not any(slots[source.layer, source.output] in stacked for source in joint.sources):
+        if not any(slots[source] in stacked for source in joint.sources):
             raise OperationRefused("nothing of it changes", None)
-        begun = joint.begin(*given)
-
-        def outputs() -> dict[tuple[int, int], Array]:
-            return {
-                (program.indices[output.layer], output.output): stacked[slot] if value is None else value
-                for output, slot, value in zip(joint.outputs, taken, begun(), strict=True)
-            }
-
-        return outputs
+        return _joined(joint, lambda source: _stacked_value(frame, slots[source], stacked))
 
     def _begin_body(self, body: _Body, ours: BodyIterations) -> Callable[[], dict[int, Array]]:
         program, frame, stacked = body.program, ours.frame, ours.stacked
@@ -514,19 +497,9 @@ class IteratedBodies:
         return lambda: {layer.id: value for layer, value in zip(program.graph.results, begun(), strict=False)}
 
 
-class _StackedSources(Container[Source]):
-    """The sources whose values change within a block."""
-
-    def __init__(self, program: Program, stacked: Stacked) -> None:
-        self._program, self._stacked = program, stacked
-
-    def __contains__(self, source: Any) -> bool:
-        return self._program.slots[source.layer, source.output] in self._stacked
-
-
 def _first_value(frame: Frame, stacked: Stacked, source: Source) -> Any:
     """Return our value of an output in the first iteration of a block; None where there is none."""
-    slot = frame.program.slots[source.layer, source.output]
+    slot = frame.program.slots[source]
     value = stacked[slot][0] if slot in stacked else frame.values[slot]
     return None if value is None else np.asarray(value)
 
@@ -596,7 +569,7 @@ class PeerFrame:
         found = program.operations[index]
         if not is_pure(found):
             return None
-        if self._joint is not None and (value := self._joint.value(index, output)) is not None:
+        if self._joint is not None and (value := self._joint.value(index, Source(layer.id, output))) is not None:
             return value
         inputs = [np.asarray(self._frame.values[slot]) for slot in found.inputs if slot >= 0]
         self._before()
@@ -718,8 +691,7 @@ class OpenVINOReference(ReferenceRun):
         self._own_run = own_run = _OwnRun(peer, inputs, seconds)
         weakref.finalize(self, own_run.abandon)
         self._groups = JointGroups(peer, own_run.outputs)
-        at_point = partial(_in_block, peer, own_run.outputs)  # no way back to this: it goes when it is dropped
-        self._bodies = IteratedBodies(peer, at_point, own_run.outputs)
+        self._bodies = IteratedBodies(peer, own_run.outputs)
 
     @property
     def notes(self) -> Sequence[str]:
@@ -735,7 +707,7 @@ class OpenVINOReference(ReferenceRun):
 
     def at(self, point: SyncPoint) -> PeerFrame:
         """Return a frame whose values are computed when they are asked for."""
-        outcome, joint = self._outcome(point), self._groups.of(point.frame)
+        outcome, joint = self._outcome(point), JointValues(self._groups, point.frame)
         found = PeerFrame(self._peer, point, outcome, joint, before=self._own_run.outputs)
         if point.kind is SyncKind.ENTERED:
             found.begin(point.frame.pc)
@@ -743,7 +715,7 @@ class OpenVINOReference(ReferenceRun):
             found.begin(len(point.frame.program.operations))
         return found
 
-    def block(self, first: int, bodies: Sequence[BodyIterations]) -> ReferenceBlock | None:
+    def block(self, first: int, bodies: Sequence[BodyIterations]) -> BlockValues | None:
         """Return what the runtime makes of a block of iterations."""
         return self._bodies.computed(first, bodies)
 
@@ -803,10 +775,6 @@ class OpenVINOReference(ReferenceRun):
     def run_changed(self, text: NativeText, inputs: Sequence[Array]) -> Sequence[Array]:
         """Return the outputs of another model. ExecutionError where that fails."""
         return self._peer.begin_again(inputs, text)()
-
-
-def _in_block(peer: OpenVINOPeer, before: Callable[[], object], point: SyncPoint, block: BlockValues) -> PeerFrame:
-    return PeerFrame(peer, point, None, block=block, before=before)
 
 
 def ended_after(activation: Activation, count: int) -> str:

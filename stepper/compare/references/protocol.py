@@ -7,10 +7,10 @@ reference answers with a `ReferenceFrame`, from which single values are taken; w
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum, auto
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -22,7 +22,6 @@ from stepper.ir.model import Layer, LoopKey
 from stepper.records import Record
 
 if TYPE_CHECKING:
-    from stepper.openvino.runtime import NativeText
     from stepper.tensors.tolerances import Tolerances
 
 
@@ -112,27 +111,6 @@ class BodyIterations(Record):
         return None if value is None else np.broadcast_to(np.asarray(value), (len(self.rows), *value.shape))
 
 
-class ReferenceBody(Protocol):
-    """The reference's values of a body in a block of iterations, each computed from our values of its inputs."""
-
-    def knows(self, layer: Layer) -> bool:
-        """Return False for a layer of which it has no value in any iteration."""
-
-    def stacked(self, layer: Layer, output: int) -> Array | None:
-        """Return its values of all iterations on a new first axis; None where they are to be asked for one by one."""
-
-
-class ReferenceBlock(Protocol):
-    """The reference's values of several iterations in a row."""
-
-    @property
-    def bodies(self) -> Sequence[ReferenceBody]:
-        """Those of each body, in the order of ours."""
-
-    def at(self, point: SyncPoint) -> ReferenceFrame:
-        """Return its side of a point in one of the iterations."""
-
-
 class ReferenceRun(ABC):
     """Another run of the same model, or of one that is like it; `title` is its name in reports."""
 
@@ -174,7 +152,7 @@ class ReferenceRun(ABC):
         """
         return None
 
-    def block(self, _first: int, _bodies: Sequence[BodyIterations]) -> ReferenceBlock | None:
+    def block(self, _first: int, _bodies: Sequence[BodyIterations]) -> object:
         """Return its values of a block of iterations of a loop, from the iteration `first` on; None where it cannot.
 
         `bodies` are ours: those of the loop's own body, and then of the branches of Ifs that were taken in it.
@@ -239,20 +217,6 @@ class PlacedFrame(Record):
     def earlier(self, layer: Layer, output: int) -> Array | None:
         """Return the value of the iteration before."""
         return self.run.value(self.path, layer, output, -1)
-
-
-@runtime_checkable
-class RepeatableRun(Protocol):
-    """A reference whose own run can be made once more, otherwise, so that what makes it differ is found."""
-
-    def begin_again(
-        self, text: NativeText | None = None, properties: Mapping[str, str] | None = None
-    ) -> Callable[[], Sequence[Array]]:
-        """Begin a run from a changed text, or compiled with further properties; return what waits for the model's
-        outputs. ExecutionError, from either, where that fails."""
-
-    def run_changed(self, text: NativeText, inputs: Sequence[Array]) -> Sequence[Array]:
-        """Return the outputs of another model on other inputs. ExecutionError where that fails."""
 
 
 class ReferenceFailed(Exception):

@@ -18,11 +18,11 @@ from stepper.element_types import Array, Indices
 from stepper.engine.array_files import MOST_READ, read_archive
 from stepper.engine.program import CompiledModel
 from stepper.engine.run import output_names
-from stepper.errors import InputError, SessionError, UsageError
+from stepper.errors import InputError, UsageError
 from stepper.ir.model import Layer
 from stepper.query.address_resolution import Target, resolve
 from stepper.query.address_syntax import Address, IterationRange, parse_address
-from stepper.recording.reading import Recording
+from stepper.recording.reading import Column, Recording
 
 # --- Values of another program, in an .npz, as the reference ---------------------------------------------------------
 #
@@ -174,11 +174,6 @@ class ArchiveReference(PlacedRun):
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-Stack = tuple[int, int, int, int, str, int]
-"""The first id, how many, whether one tensor stands for all, its blob, the shape of each, where in the blob it begins.
-"""
-
-
 class RecordingReference(PlacedRun):
     """An open recording, of the same model or of one with the same layers (found by the ids that lead to a graph).
 
@@ -198,8 +193,8 @@ class RecordingReference(PlacedRun):
             self._ports = {(level, layer, output): number for level, layer, output, number in rows}
             self._activations = self._read_activations()
             self._runs = self._read_runs()
-            self._stacks = self._read_stacks()
-        self._kept: dict[int, tuple[Any, Any]] = {}
+        self._columns: dict[int, tuple[Column, int]] = {}
+        """By port, each with the moment that it was asked for last: it goes forward alone."""
 
     def at(self, point: SyncPoint) -> PlacedFrame | None:
         """Return its values; None where the recorded loop has no such iteration."""
@@ -231,40 +226,25 @@ class RecordingReference(PlacedRun):
         port = self._ports.get((level, layer.id, output)) if level is not None else None
         if port is None:
             return None
-        wanted = None if path[-1].iteration is None else path[-1].iteration + shift
-        with self._recording.reading():
-            number = self._number(found[0], wanted)
-            return None if number is None else self._tensor(port, number)
-
-    def _number(self, activation: int, iteration: int | None) -> int | None:
-        """Return the id of an iteration (None: of the run of a branch)."""
-        begins, runs = self._runs.get(activation, ([], []))
-        wanted = iteration or 0
+        begins, runs = self._runs.get(found[0], ([], []))
+        wanted = 0 if path[-1].iteration is None else path[-1].iteration + shift
         index = bisect.bisect_right(begins, wanted) - 1
         if index < 0 or wanted >= begins[index] + runs[index][1]:
             return None
-        return runs[index][0] + wanted - begins[index]
-
-    def _tensor(self, port: int, iteration: int) -> Array | None:
-        firsts, stacks = self._stacks.get(port, ([], []))
-        index = bisect.bisect_right(firsts, iteration) - 1
-        if index < 0:
-            return None
-        first, count, repeated, blob, shape, start = stacks[index]
-        if iteration >= first + count:
-            return None
-        if self._kept.get(port, (None,))[0] != (blob, shape):  # the stack of this port that was asked for last
-            stack = self._recording.tensor(blob)
-            self._kept[port] = ((blob, shape), stack.reshape(len(stack), *json.loads(shape)))
-        return np.asarray(self._kept[port][1][start + (0 if repeated else iteration - first)])
+        moment = runs[index][0] + wanted - begins[index]
+        column, latest = self._columns.get(port, (None, 0))
+        if column is None or moment < latest:
+            column = Column(self._recording, port)
+        self._columns[port] = column, moment
+        known = column.value(moment)
+        return None if known is None else np.asarray(known)
 
     # --- what is in the file -------------------------------------------------------------------------------------
 
     def _read_levels(self) -> dict[Any, int]:
         found: dict[Any, int] = {}
-        for number, path, layers in self._recording.query("SELECT id, path, layers FROM levels"):
-            side = next((word for word in ("then", "else") if str(path).endswith(f" ({word})")), "")
-            found[(tuple(json.loads(layers)), side)] = number
+        for number, layers, role in self._recording.query("SELECT id, layers, role FROM levels"):
+            found[tuple(json.loads(layers)), role] = number
         return found
 
     def _read_runs(self) -> dict[int, tuple[list[int], list[tuple[int, int]]]]:
@@ -275,20 +255,6 @@ class RecordingReference(PlacedRun):
             begins, runs = found.setdefault(activation, ([], []))
             begins.append(begin)
             runs.append((first, count))
-        return found
-
-    def _read_stacks(self) -> dict[int, tuple[list[int], list[Stack]]]:
-        """Return, by port, the ids of the iterations with which its stacks begin, ascending, and the stacks."""
-        found: dict[int, tuple[list[int], list[Stack]]] = {}
-        for port, *stack in self._recording.query(
-            "SELECT s.port, s.first, s.count, s.repeated, s.blob, f.shape, s.start FROM stacks AS s "
-            "LEFT JOIN forms AS f ON f.id = s.form ORDER BY s.port, s.first"
-        ):
-            if stack[4] is None:
-                raise SessionError("refers to a form that is missing")
-            firsts, stacks = found.setdefault(port, ([], []))
-            firsts.append(stack[0])
-            stacks.append((stack[0], stack[1], stack[2], stack[3], stack[4], stack[5]))
         return found
 
     def _read_activations(self) -> dict[Any, tuple[int, int | None, str | None]]:
@@ -316,5 +282,4 @@ class RecordingReference(PlacedRun):
 
 
 def _level_key(path: GraphPath) -> Any:
-    side = {"then_body": "then", "else_body": "else"}.get(path[-1].role, "") if path else ""
-    return tuple(step.layer.id for step in path), side
+    return tuple(step.layer.id for step in path), path[-1].role

@@ -108,7 +108,7 @@ def _constant_edit(machine: Machine, target: Target, value: Any) -> ConstantEdit
 # --- loops that run -------------------------------------------------------------------------------------------------
 
 
-def trip_count_edit(machine: Machine, count: int, loop: str | Program = "") -> TripCountEdit:
+def trip_count_edit(machine: Machine, count: int, loop: str | Program) -> TripCountEdit:
     """Return the edit that lets a loop that runs (the innermost, or that of the name or body) run `count` iterations in
     all.
 
@@ -132,7 +132,7 @@ def trip_count_edit(machine: Machine, count: int, loop: str | Program = "") -> T
     return TripCountEdit(frame.program, limit)
 
 
-def condition_edit(machine: Machine, *, holds: bool, loop: str | Program = "") -> ConditionEdit:
+def condition_edit(machine: Machine, *, holds: bool, loop: str | Program) -> ConditionEdit:
     """Return the edit that lets a loop that runs (the innermost, or that of the name or body) end or go on.
 
     In an iteration: after that, whatever its body says. Between two: now. Raise UsageError where it has no condition,
@@ -288,9 +288,9 @@ class Branch(Record):
     place: str
     edited_at: Indices
     present: bool
-    parent: str = ""
-    parted: int = 0
-    edits: tuple[tuple[int, str], ...] = ()
+    parent: str
+    parted: int
+    edits: tuple[tuple[int, str], ...]
 
 
 class Parent(NamedTuple):

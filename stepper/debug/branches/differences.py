@@ -16,19 +16,18 @@ import numpy as np
 from msgspec import Struct
 
 from stepper.debug.branches.edits import same_edits
-from stepper.debug.inspection import explanations
+from stepper.debug.inspection.inspecting import phase_text
 from stepper.debug.moments.run_pairs import RunPairs
 from stepper.debug.scopes import is_body, target_in
 from stepper.debug.timeline import Timeline
-from stepper.element_types import Indices
+from stepper.element_types import Indices, have_same_bits
 from stepper.engine.frames import Activation, Every, Frame, Frames, Phase, place
 from stepper.engine.machine import Machine
 from stepper.engine.program import Operation, Value
 from stepper.errors import StepperError, UsageError
-from stepper.plain_values import json_number
-from stepper.records import OneLine, Record, as_data
-from stepper.tensors.difference import difference, largest_gap, same
-from stepper.tensors.number_text import array_text
+from stepper.records import OneLine, Record
+from stepper.tensors.difference import difference, largest_gap
+from stepper.tensors.number_text import array_text, in_columns
 
 _MOST_MOVES: Final = 200_000
 """Operations of each branch that are looked at for the first one that differs."""
@@ -145,7 +144,7 @@ def state_difference(a: Machine, b: Machine) -> PlaceDifference | None:
     for depth, (left, right) in enumerate(zip(a.stack, b.stack, strict=True)):
         where, program = place(a.stack[: depth + 1]), left.program
         for slot, (one, other) in enumerate(zip(left.values, right.values, strict=True)):
-            if one is not None and other is not None and not same(one, other):
+            if one is not None and other is not None and not have_same_bits(one, other):
                 is_constant = target_in(program, slot).layer.type == "Constant"
                 what = DifferenceKind.CONSTANT if is_constant else DifferenceKind.VALUE
                 return _value_difference(what, a.tick, where, left, target_in(program, slot).named, one, other)
@@ -181,7 +180,7 @@ def _constants_difference(a: Machine, b: Machine) -> PlaceDifference | None:
                 program.template[slot] if found is None else found.values.get(slot, program.template[slot])
                 for found in (left, right)
             )
-            if not same(one, other):
+            if not have_same_bits(one, other):
                 layer = target_in(program, slot).named
                 return _value_difference(DifferenceKind.CONSTANT, a.tick, program.name, None, layer, one, other)
     return None
@@ -196,7 +195,7 @@ def _value_difference(
     element: Indices = ()
     left, right, count = array_text(a, _ROOM), array_text(b, _ROOM), 1
     if a.shape == b.shape and a.dtype == b.dtype and a.ndim and a.dtype.names is None:
-        element = next(index for index in np.ndindex(a.shape) if not same(a[index], b[index]))
+        element = next(index for index in np.ndindex(a.shape) if not have_same_bits(a[index], b[index]))
         left, right, count = str(a[element]), str(b[element]), max(1, difference(a, b).different)
     return PlaceDifference(what, tick, where, iteration, layer.name, layer.type, element, left, right, count)
 
@@ -246,7 +245,7 @@ def _course(a: Timeline, b: Timeline, errors: Sequence[str]) -> PlaceDifference:
 
 
 def _where(stack: Frames) -> str:
-    return f"{place(list(stack))}, {explanations.phase(stack[-1])}" if stack else "the end of the run"
+    return f"{place(list(stack))}, {phase_text(stack[-1])}" if stack else "the end of the run"
 
 
 def _result_difference(a: Machine, b: Machine) -> PlaceDifference | None:
@@ -258,7 +257,7 @@ def _result_difference(a: Machine, b: Machine) -> PlaceDifference | None:
     done: Operation = left.program.operations[left.pc - 1]
     for slot in done.outputs:
         one, other = left.values[slot], right.values[slot]
-        if one is not None and other is not None and not same(one, other):
+        if one is not None and other is not None and not have_same_bits(one, other):
             return _value_difference(DifferenceKind.RESULT, a.tick, place(a.stack), left, done.layer, one, other)
     return None
 
@@ -281,7 +280,7 @@ class _Tally(Struct):
     def add(self, a: Value, b: Value, numbers: Indices) -> None:
         """Compare the value in one iteration more."""
         self.compared += 1
-        if same(a, b):
+        if have_same_bits(a, b):
             return
         self.different += 1
         self.first = self.first or numbers
@@ -369,7 +368,7 @@ def difference_lines(found: BranchDifference) -> list[str]:
     """Return the difference in lines: where the two part, what differs first, and a table."""
     if found.parted is None:
         return [f"{found.a} and {found.b} do not differ"]
-    lines = [f"{found.a} and {found.b} part at tick {found.parted}, {found.place}"]
+    lines = [f"{found.a} and {found.b} diverge at tick {found.parted}, {found.place}"]
     lines += [_place_line(found, found.first, "set there")] if found.first is not None else []
     lines += [_place_line(found, found.computed, "first")] if found.computed is not None else []
     lines += _table(found)
@@ -394,10 +393,7 @@ def _place_line(found: BranchDifference, one: PlaceDifference, word: str) -> str
 def _table(found: BranchDifference) -> list[str]:
     rows = [["", "loop", "name", "differs", found.a, found.b]]
     rows += [[str(row.what), row.loop, row.name, _extent(row), row.a, row.b] for row in found.rows]
-    if len(rows) == 1:
-        return []
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return in_columns(rows) if found.rows else []
 
 
 def _extent(row: DifferenceRow) -> str:
@@ -411,11 +407,3 @@ def _extent(row: DifferenceRow) -> str:
         count = f"in {row.different:,} of {row.compared:,} iterations, first {first}"
         return f"{count}, {by or 'in shape or type'}"
     return by or "in shape or type"
-
-
-def difference_data(found: BranchDifference) -> dict[str, Any]:
-    """Return the same for JSON."""
-    data: dict[str, Any] = as_data(found)
-    for row in data["rows"]:
-        row["largest"] = None if row["largest"] is None else json_number(row["largest"])
-    return data

@@ -7,8 +7,7 @@ moment stops the run does not depend on how the run came there.
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Sequence
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
@@ -34,11 +33,10 @@ Test = Callable[[Frames], Causes | None]
 
 
 class ValueTest(NamedTuple):
-    """Quick test of values of a body; see `ValueWatch` for what it is made of."""
+    """Quick test of the values of a body: it does not hold where `read` gives False, or what `judged` says is false."""
 
-    read: Callable[[tuple[Any, ...]], object]
+    read: Callable[[Frame], object]
     judged: Callable[[Any], bool]
-    slots: Indices
 
 
 class Check(Record, eq=False):
@@ -63,9 +61,13 @@ class Check(Record, eq=False):
 
 
 class Guard(Record, eq=False):
-    """Quick test of whether any check among those of operations `first` to `last` can hold; False is certain."""
+    """Quick test of whether any check among those of operations `first` to `last` can hold; False is certain.
+
+    Where it may, `which` says of which operations (None: of any).
+    """
 
     may_hold: Callable[[Frames, int, int], bool]
+    which: Callable[[Frames, int, int], Container[int]] | None = None
 
 
 def closed(program: Program) -> int:
@@ -210,8 +212,7 @@ class IterationWindow:
         present = iteration_in(stack[self._depth])
         first = wanted if wanted == 0 and self._keeps_first else max(0, min(wanted, present - self._back))
         last = present - 1 if first or not self._keeps_first else wanted
-        scout = copy.copy(self._timeline)
-        scout.machine = self._timeline.machine.twin()
+        scout = self._timeline.scout()
         # The stack may be that of a replay already: of the same run, at or before the present of the timeline.
         before_iteration(scout, self._depth, first)
         fetched: dict[int, Any] = {}

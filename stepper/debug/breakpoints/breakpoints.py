@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
@@ -16,8 +16,7 @@ from stepper.engine.program import Program
 from stepper.errors import UsageError
 
 if TYPE_CHECKING:
-    from stepper.debug.breakpoints.breakpoint import Check, IterationWindow
-    from stepper.debug.breakpoints.factory import BreakpointFactory
+    from stepper.debug.breakpoints.data_breakpoints import BreakpointFactory, Checks
 
 Sink = Callable[["LogMessage"], None]
 Counts = tuple[Counted, Counted]
@@ -145,7 +144,7 @@ class Breakpoints:
         self._watch()
 
     def enable(self, number: int | None = None, *, enabled: bool = True) -> None:
-        """Let a breakpoint stop the run again, or all."""
+        """Let a breakpoint stop the run, or all; one that does not costs nothing."""
         for breakpoint in [self[number]] if number is not None else list(self):
             breakpoint.description = replace(breakpoint.description, enabled=enabled)
         self._watch()
@@ -185,17 +184,17 @@ class Breakpoints:
     def until(self, text: str) -> AbstractContextManager[None]:
         """Watch, within this, one more: where the condition holds."""
         description = BreakDescription(BreakKind.WHEN, text, once=True)
-        return self._with(description, Trigger.AIM, *self._factory.until(text, self._where))
+        return self._with(description, Trigger.AIM, self._factory.until(text, self._where))
 
     def target(self, text: str) -> AbstractContextManager[None]:
         """Watch, within this, one more: at what the text names, of a loop its first iteration."""
         description = BreakDescription(BreakKind.AT, text, once=True)
-        return self._with(description, Trigger.AIM, *self._factory.aims(description, self._where))
+        return self._with(description, Trigger.AIM, self._factory.aims(description, self._where))
 
     def anomalies(self) -> AbstractContextManager[None]:
         """Watch, within this, one more: where NaN or Inf is made, or a carried shape changes."""
         description = BreakDescription(BreakKind.WHEN, str(Trigger.ANOMALY), once=True)
-        return self._with(description, Trigger.ANOMALY, *self._factory.anomalies(self._where))
+        return self._with(description, Trigger.ANOMALY, self._factory.anomalies(self._where))
 
     @property
     def seeks_anomaly(self) -> bool:
@@ -208,15 +207,9 @@ class Breakpoints:
         self._watch()
 
     @contextmanager
-    def _with(
-        self,
-        description: BreakDescription,
-        trigger: Trigger,
-        checks: Sequence[Check],
-        windows: Sequence[IterationWindow],
-    ) -> Iterator[None]:
-        tick = self._timeline.machine.tick
-        self._watch(Breakpoint(0, description, checks, windows, tick, self._where, trigger=trigger))
+    def _with(self, description: BreakDescription, trigger: Trigger, found: Checks) -> Iterator[None]:
+        tick, where = self._timeline.machine.tick, self._where
+        self._watch(Breakpoint(0, description, found.checks, found.windows, tick, where, trigger=trigger))
         try:
             yield
         finally:
@@ -229,9 +222,8 @@ class Breakpoints:
 
     @property
     def _factory(self) -> BreakpointFactory:
-        from stepper.debug.breakpoints.factory import (
-            BreakpointFactory,  # all kinds of breakpoints; a run begins without any
-        )
+        # all kinds of breakpoints; a run begins without any
+        from stepper.debug.breakpoints.data_breakpoints import BreakpointFactory
 
         return BreakpointFactory(self._timeline, self._exceptions)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import string
 from collections.abc import Callable, Iterator, Sequence
-from operator import itemgetter
 from types import EllipsisType
 from typing import Any, Final
 
@@ -26,7 +25,7 @@ from stepper.debug.reference_values import ReferencedValue
 from stepper.debug.scopes import enclosing_loop, frame_of, is_body, loop_depth
 from stepper.debug.timeline import Timeline
 from stepper.element_types import Shape
-from stepper.engine.frames import Frames
+from stepper.engine.frames import Frame, Frames
 from stepper.engine.program import CompiledModel, Program, Value
 from stepper.errors import StepperError, UsageError
 from stepper.ir.model import Layer, parameter_shape
@@ -49,7 +48,7 @@ from stepper.query.address_syntax import (
     numpy_index,
     parse_address,
 )
-from stepper.query.expression_syntax import Call, Indexed, Node, parse_tree
+from stepper.query.expression_syntax import Call, Indexed, nodes, parse_tree
 from stepper.query.expressions import Expression, Leaves, parse
 from stepper.records import Record
 
@@ -64,7 +63,7 @@ class BreakpointPlace(Record, eq=False):
     index: int
     what: PlaceEvent
     layer: Layer
-    iterations: tuple[tuple[int, int | IterationRange], ...] = ()
+    iterations: tuple[tuple[int, int | IterationRange], ...]
     target: Target | None = None
 
     def is_now(self, stack: Frames) -> bool:
@@ -419,27 +418,7 @@ class SingleScope(StackScope):
 
     def value(self, address: Address) -> Value:
         """Return the value now."""
-        depth, slot = self._places[address]
-        value = self.stack[depth].values[slot]
-        if value is None:
-            raise NotThere(f"{address} has no value here")
-        return value[0] if value.shape == _ONE else value
-
-
-class OnlyScope(StackScope):
-    """The same for an expression with one address, which it need not look up."""
-
-    __slots__ = ("_depth", "_slot")
-
-    def __init__(self, places: dict[Address, tuple[int, int]], loop: int, windows: dict[int, IterationWindow]) -> None:
-        super().__init__(places, loop, windows)
-        self._depth, self._slot = next(iter(places.values()), (0, 0))
-
-    def value(self, address: Address) -> Value:
-        """Return the value now."""
-        value = self.stack[self._depth].values[self._slot]
-        if value is None:
-            raise NotThere(f"{address} has no value here")
+        value = super().value(address)
         return value[0] if value.shape == _ONE else value
 
 
@@ -463,20 +442,18 @@ def _value_test(expression: Expression, targets: dict[Address, Target], program:
         return None
     if any(target.program is not program for target in targets.values()):
         return None
-    whole, count = _needs_shapes(expression.text), len(targets)
-    places = {address: place for place, address in enumerate(targets)}
+    whole = _needs_shapes(expression.text)
 
-    def operand(address: Address) -> Callable[[Any], Value]:
-        place = places[address]
+    def operand(address: Address) -> Callable[[Frame], Value]:
+        slot = targets[address].slot
 
-        def single(given: Any) -> Value:
-            value = given[place]
+        def single(frame: Frame) -> Value:
+            value = frame.values[slot]
             return value[0] if value.shape == _ONE else value
 
-        return itemgetter(place) if whole else single
+        return (lambda frame: frame.values[slot]) if whole else single
 
-    read = expression.reading_by(Leaves(operand, itemgetter(count)))
-    return ValueTest(read, expression.judged, tuple(target.slot for target in targets.values()))
+    return ValueTest(expression.reading_by(Leaves(operand, iteration_in)), expression.judged)
 
 
 class Condition:
@@ -502,7 +479,7 @@ class Condition:
         places = {address: (len(target.program.path), target.slot) for address, target in targets.items()}
         windows = _windows([targets[address] for address in expression.previous], timeline)
         self.windows: tuple[IterationWindow, ...] = tuple(windows.values())
-        kind = StackScope if _needs_shapes(expression.text) else SingleScope if len(places) > 1 else OnlyScope
+        kind = StackScope if _needs_shapes(expression.text) else SingleScope
         self._scope = kind(places, loop or 0, windows)
         self._scope.timeline = timeline
         self._scope.loops = {name: enclosing_loop(program.path, name) for name in expression.loops}
@@ -626,18 +603,8 @@ def _needs_shapes(text: str) -> bool:
     """True if an expression asks for elements or shapes, for which [1] is not the same as a scalar."""
     return any(
         isinstance(node, Indexed) or (isinstance(node, Call) and node.function in _MEASURES)
-        for node in _nodes(parse_tree(text))
+        for node in nodes(parse_tree(text))
     )
-
-
-def _nodes(part: object) -> Iterator[Node]:
-    if isinstance(part, Node):
-        yield part
-        for name in part.__struct_fields__:
-            yield from _nodes(getattr(part, name))
-    elif isinstance(part, tuple):
-        for item in part:
-            yield from _nodes(item)
 
 
 # --- lines of logpoints ---------------------------------------------------------------------------------------------
@@ -688,10 +655,6 @@ def _written(condition: Condition | None, form: str, stack: Frames) -> str:
         value = condition.value(stack)
     except StepperError as error:
         return f"<{str(error).splitlines()[0]}>"
-    return _formatted(value, form)
-
-
-def _formatted(value: Any, form: str) -> str:
     if isinstance(value, np.ndarray | np.generic):
         if value.size != 1 or not form:
             return shown(value)

@@ -11,6 +11,7 @@ import bisect
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
+from typing import Final
 from weakref import proxy
 
 import numpy as np
@@ -22,16 +23,20 @@ from stepper.debug.breakpoints.breakpoint import (
     Check,
     Guard,
     IterationWindow,
+    ValueTest,
     closed,
     iteration_in,
 )
 from stepper.debug.causes.cause import Cause, Trigger
 from stepper.debug.scopes import is_body
 from stepper.element_types import Indices
-from stepper.engine.frames import Frame, Frames, Phase, ValueWatch
+from stepper.engine.frames import Frame, Frames, Phase
 from stepper.engine.machine import Machine
 from stepper.engine.program import Program
 from stepper.errors import StepperError
+
+_NUMPY_FALSE: Final = np.False_
+"""The one object that comparisons of numpy's scalars give where they do not hold."""
 
 Asked = tuple[int, Check, Breakpoint]
 """A check with its index (for sorting) and whose it is."""
@@ -74,8 +79,10 @@ class Section:
             return self.plain
         found = list(self.plain)
         for guard, asked in self.guarded:
-            if guard.may_hold(stack, self.first, min(last, self.last)):
-                found += asked
+            section = stack, self.first, min(last, self.last)
+            if guard.may_hold(*section):
+                which = None if guard.which is None else guard.which(*section)
+                found += asked if which is None else [one for one in asked if one[0] in which]
         return sorted(found, key=lambda one: one[0]) if len(found) > len(self.plain) else found
 
 
@@ -117,6 +124,22 @@ def _stops(program: Program, asked: Sequence[Asked]) -> set[int]:
         elif not is_body(program):
             stops.add(closed(program) - 1)
     return stops
+
+
+def _value_watch(ask: Callable[[Frame], bool], test: ValueTest) -> Callable[[Frame], bool]:
+    """Return a watch that asks only where the values of the body say so."""
+    read, judged = test
+
+    def watch(frame: Frame) -> bool:
+        try:
+            value = read(frame)
+            if value is _NUMPY_FALSE or value is False or not judged(value):
+                return False
+        except Exception:  # whoever is asked says what is wrong
+            pass
+        return ask(frame)
+
+    return watch
 
 
 class BreakpointWatcher:
@@ -241,7 +264,7 @@ class BreakpointWatcher:
             return ask
         may_hold = only.may_hold
         if only.of_values is not None:
-            return ValueWatch(ask, *only.of_values)
+            return _value_watch(ask, only.of_values)
 
         def watch(frame: Frame) -> bool:
             try:

@@ -14,8 +14,8 @@ from msgspec import Struct
 
 from stepper.element_types import Indices, Shape
 from stepper.ir.model import BodyRole, LayerSite
-from stepper.plain_values import plain_data
-from stepper.records import Record, as_data
+from stepper.plain_values import record_data
+from stepper.records import Record
 from stepper.wording import excerpt
 
 Scalar = bool | int | float | str
@@ -418,4 +418,4 @@ class RunFailed(Cause, frozen=True, kw_only=True):
 
 def cause_data(cause: Cause) -> dict[str, Any]:
     """Return a cause as JSON has it, `form` being the name of its type."""
-    return {"form": type(cause).__name__, **plain_data(as_data(cause))}
+    return {"form": type(cause).__name__, **record_data(cause)}

@@ -9,9 +9,9 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from stepper import element_types
-from stepper.debug.causes.cause import Arithmetic, Element, NonFiniteKind, OperandValue, Scalar
+from stepper.debug.causes.cause import Arithmetic, Element, OperandValue, Scalar
+from stepper.debug.provenance.dependence_rules import LARGEST_TRIED, dependences, whole
 from stepper.debug.provenance.operation_at import OperationAt
-from stepper.debug.provenance.rules import LARGEST_TRIED, dependences, whole
 from stepper.element_types import FLOATING, Array, limits
 from stepper.engine.frames import Frame
 from stepper.engine.program import Operation, Value
@@ -194,32 +194,10 @@ class NanOrigin(Record):
     arithmetic: Arithmetic | None
     formula: str
 
-
-class NonFiniteOutput(Record):
-    """NaN, or else Inf, in an output: the first element of the `count` of `size` that have it, and its origin."""
-
-    kind: NonFiniteKind
-    element: Element
-    count: int
-    size: int
-    origin: NanOrigin
-
-
-def non_finite_output(
-    frame: Frame, index: int, file: str, *, output: int = 0, most: int = LARGEST_TRIED
-) -> NonFiniteOutput | None:
-    """Return what is NaN, or else infinite, in an output of an operation that has run; None where all is finite."""
-    operation = frame.program.operations[index]
-    value = np.asarray(frame.values[operation.outputs[output]])
-    if value.dtype not in FLOATING or operation.plans:
-        return None
-    for kind, test in ((NonFiniteKind.NAN, np.isnan), (NonFiniteKind.INF, np.isinf)):
-        mask = test(value)
-        if mask.any():
-            element = first_element(mask)
-            origin = nan_origin(frame, operation, output, element, file, most)
-            return NonFiniteOutput(kind, element, int(mask.sum()), int(value.size), origin)
-    return None
+    @property
+    def element(self) -> Element | None:
+        """Return the element of the operand that it follows."""
+        return next((one.element for one in self.operands if one.input == self.follows), None)
 
 
 def is_non_finite(value: Value | None) -> bool:
@@ -241,17 +219,15 @@ def first_element(mask: Array) -> Element:
     return index_of(int(np.flatnonzero(mask)[0]), mask.shape)
 
 
-def nan_origin(
-    frame: Frame, operation: Operation, output: int, element: Element, file: str, most: int = LARGEST_TRIED
-) -> NanOrigin:
+def nan_origin(frame: Frame, operation: Operation, output: int, element: Element, file: str) -> NanOrigin:
     """Return where the NaN or Inf in an element of an operation that has run in this frame comes from.
 
-    `output` is the index of the output, `file` names the model for the operands; of inputs with more than `most`
-    elements the first NaN or Inf counts. Loops and Ifs, whose elements come from their bodies, are none of these.
+    `output` is the index of the output, `file` names the model for the operands; of inputs with very many elements the
+    first NaN or Inf counts. Loops and Ifs, whose elements come from their bodies, are none of these.
     """
     at = OperationAt.in_frame(frame, operation, operation.outputs[output])
     result = at.result
-    found = _source(at, element, most)
+    found = _source(at, element)
     places = {index: at.aligned(index, element) for index in at.given}
     numbers = [at.value(index)[place] for index, place in places.items() if place is not None]
     is_whole = len(numbers) == len(at.given)
@@ -310,10 +286,10 @@ def _operands(
     return tuple(found)
 
 
-def _source(at: OperationAt, element: Element, most: int) -> tuple[int, Element] | None:
+def _source(at: OperationAt, element: Element) -> tuple[int, Element] | None:
     """Return the input, and its element, of which an element is NaN or infinite; None for finite ones."""
     mask = at.mask(element)
-    parts = dependences(at, mask, _MOST_RUNS).found if at.size <= most else whole(at, at.given)
+    parts = dependences(at, mask, _MOST_RUNS).found if at.size <= LARGEST_TRIED else whole(at, at.given)
     tests = (np.isnan, np.isinf) if isnan(float(at.result[element])) else (np.isinf, np.isnan)
     for test in tests:
         for part in parts:

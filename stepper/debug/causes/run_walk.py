@@ -8,7 +8,6 @@ the next one, and the iteration of it (None: of an If). The run itself stays whe
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from math import prod
@@ -21,6 +20,7 @@ from stepper.debug.branches.edits import ConstantEdit, ValueEdit
 from stepper.debug.causes.cause import Element, LinkForm, LinkKind, PartRole
 from stepper.debug.causes.locations import body_of_frame, file_of
 from stepper.debug.causes.verdicts import is_end_set
+from stepper.debug.provenance.dependence_rules import contributions, extent_contributions
 from stepper.debug.provenance.operation_at import (
     Contribution,
     Contributions,
@@ -29,14 +29,13 @@ from stepper.debug.provenance.operation_at import (
     ValueNotKept,
     ensure_kept,
 )
-from stepper.debug.provenance.rules import contributions, extent_contributions
 from stepper.debug.timeline import Timeline
 from stepper.debug.visits import before_iteration
 from stepper.element_types import FLOATING, Array, Indices, Shape
 from stepper.engine.frames import Activation, Event, EventKind, Every, Frame
 from stepper.engine.loops import EndReason
 from stepper.engine.machine import Machine
-from stepper.engine.program import BranchPlan, LoopPlan, Operation, OpKind, Program, host_of
+from stepper.engine.program import BranchPlan, LoopPlan, Operation, OpKind, Program, Value, host_of
 from stepper.engine.transitions import is_joined, joined_iterations
 from stepper.errors import Paused, StepperError, UsageError
 from stepper.ir.model import Layer
@@ -49,7 +48,7 @@ _WIDER: Final = 8
 _LONGEST_STRETCH: Final = 1024
 """Iterations that are fetched in one replay."""
 _MOST_BYTES: Final = 2**26
-"""Of the values of the frames that are kept of one stretch."""
+"""Of the values of the frames of one stretch; where those of all stretches are twice as many, only the last stays."""
 _FIRST_TICKS: Final = 64
 _MOST_REMEMBERED: Final = 2**29
 """Bytes of the values of all frames of a run up to which they are fetched by one replay."""
@@ -65,8 +64,7 @@ class EarlierFrames:
     """
 
     def __init__(self, timeline: Timeline, tick: int | None = None, *, wants_all: bool = False) -> None:
-        self._scout = copy.copy(timeline)
-        self._scout.machine = timeline.machine.twin()
+        self._scout = timeline.scout()
         if tick is not None and tick != timeline.machine.tick:
             try:
                 self._scout.goto(tick)
@@ -83,7 +81,7 @@ class EarlierFrames:
         self._entered: dict[Seat, int] = {}
         self._stretch: dict[Seat, int] = {}
         self._left: dict[tuple[Seat, int], Seat] = {}
-        self._wants_all = wants_all
+        self._wants_all, self._size = wants_all, 0
         self._owner = timeline.machine
         self._owner.followers = (*self._owner.followers, self._scout.machine)
         self._scout.machine.pause_requested = self._owner.pause_requested
@@ -173,8 +171,11 @@ class EarlierFrames:
         size = max(1, found.size // max(1, len(found.known)))
         longest = max(1, min(_LONGEST_STRETCH, _MOST_BYTES // size))
         self._stretch[run] = min(longest, self._stretch.get(run, _FIRST_STRETCH) * _WIDER)
-        kept = {*_prefixes(self._here), *_prefixes(seat)}
-        self._known = {at: frame for at, frame in self._known.items() if at in kept}
+        self._size += found.size
+        if self._size > 2 * _MOST_BYTES:
+            kept = {*_prefixes(self._here), *_prefixes(seat)}
+            self._known = {at: frame for at, frame in self._known.items() if at in kept}
+            self._size = found.size
         self._take(found)
 
     # --- what was left -------------------------------------------------------------------------------------------
@@ -233,17 +234,13 @@ class _ClosedFrames:
 
     def see(self, event: Event) -> bool:
         """Take note of a frame that was closed or left. Return True where they have become too many."""
-        frame, stack = event.frame, self._machine.stack
-        activation = frame.activation
-        if activation is None or event.kind not in (EventKind.ITERATION, EventKind.LEFT):
+        frame, seat = event.frame, closed_seat(event, self._machine.stack)
+        if seat is None:
             return False
-        seat = seat_of(stack)
         if event.kind is EventKind.LEFT:
-            index, iteration = stack[-1].pc - 1, activation.iteration if isinstance(activation.plan, LoopPlan) else None
-            self.entered[*seat, (index, None)] = activation.entered
-            inner = (*seat, (index, iteration))
-            self.left[seat, index] = inner
-            seat = inner
+            around, (index, _) = seat[:-1], seat[-1]
+            self.entered[*around, (index, None)] = frame.active.entered
+            self.left[around, index] = seat
         if seat not in self.known:
             self.size += _bytes(frame) + _BYTES_OF_A_FRAME
         self.known[seat], self.closed[seat] = frame.copy(), event.tick
@@ -269,6 +266,17 @@ def seat_of(frames: Sequence[Frame]) -> Seat:
     return tuple(steps)
 
 
+def closed_seat(event: Event, stack: Sequence[Frame]) -> Seat | None:
+    """Return the seat of the frame that an event closed, or left for the innermost of these; None for other events."""
+    activation = event.frame.activation
+    if activation is None or event.kind not in (EventKind.ITERATION, EventKind.LEFT):
+        return None
+    seat = seat_of(stack)
+    if event.kind is EventKind.ITERATION:
+        return seat
+    return (*seat, (stack[-1].pc - 1, activation.iteration if isinstance(activation.plan, LoopPlan) else None))
+
+
 def _bytes(frame: Frame) -> int:
     return sum(
         value.nbytes
@@ -290,6 +298,15 @@ def held(frame: Frame, spot: ValueSpot) -> Array:
     """Return what a spot is an element of: a value, or its shape. The frame has it."""
     value = np.asarray(frame.values[spot.slot])
     return np.array(value.shape, np.int64) if spot.is_shape else value
+
+
+def element_of(value: Value | None, element: Element | None, *, is_shape: bool) -> Any:
+    """Return an element of a value, or of its shape; None where that is no single one, or not there."""
+    if value is None or element is None:
+        return None
+    array = np.array(np.shape(value), np.int64) if is_shape else np.asarray(value)
+    is_inside = len(element) == array.ndim and all(map(int.__lt__, element, array.shape))
+    return array[element] if is_inside else None
 
 
 class BodyPort(NamedTuple):
@@ -377,13 +394,15 @@ def refitted(levels: Array, shape: Shape) -> Array:
 class Crossing(NamedTuple):
     """A way over the border of a body: which, from where (None: from nowhere), and the line of its entry or edge.
 
-    `decides`: what follows is no value that was handed over, but what settled how many there are.
+    `decides`: what follows is no value that was handed over, but what settled how many there are. `becomes` says how a
+    finite number becomes infinite, where a body gives it another type.
     """
 
     kind: LinkKind
-    following: ValueSpot | None
-    line: int
+    following: ValueSpot | None = None
+    line: int = 0
     decides: bool = False
+    becomes: str = ""
 
 
 def into_body(frame: Frame, spot: ValueSpot) -> Crossing:
@@ -523,7 +542,7 @@ Differs = Callable[[Seat, int, Array], Array | None]
 """Return in which elements a value differs from a reference; None where that is not known."""
 LEAST_WEIGHT: Final = 0.05
 """Part of a sum or product, or of what was asked about, that counts; less is hardly followed."""
-NOT_KEPT: Final = "what it was computed of was not kept by the run"
+NOT_KEPT: Final = "the run did not keep its operands"
 
 
 class RunWalk:
@@ -559,9 +578,7 @@ class RunWalk:
 
     def element(self, spot: ValueSpot) -> Any:
         """Return what a spot is; None where that is no single element, or not there."""
-        frame = self._frame(spot.seat)
-        is_there = frame.values[spot.slot] is not None and spot.element is not None
-        return held(frame, spot)[spot.element] if is_there else None
+        return element_of(self._value(spot.seat, spot.slot), spot.element, is_shape=spot.is_shape)
 
     def _is_bad(self, spot: ValueSpot) -> bool:
         return is_bad(self.element(spot))
@@ -570,36 +587,34 @@ class RunWalk:
         value = frame.values[slot]
         return any(one.program is frame.program and one.slot == slot and one.value is value for one in self._edits)
 
-    def _made_here(self, frame: Frame, slot: int, operation: Operation | None) -> LinkKind | None:
-        """Return how a value came to be in its own graph; None where it came over a border. Raise ValueNotKept."""
-        program = frame.program
+    def _step(self, spot: ValueSpot, frame: Frame, operation: Operation | None) -> Crossing:
+        """Return how a value came to be where it is: from nowhere in its own graph, or over which border.
+
+        An element has the rank that it has beyond the border. Raise ValueNotKept.
+        """
+        program, slot = frame.program, spot.slot
         if frame.values[slot] is None:
             raise ValueNotKept
         if self._is_edited(frame, slot):
-            return LinkKind.EDITED
-        if operation is not None:
-            computed = LinkKind.COMPUTED if slot in program.computed_at else LinkKind.CONSTANT
-            return None if operation.plans else computed
-        if slot not in program.parameters:
-            return LinkKind.CONSTANT
-        return LinkKind.GIVEN if frame.activation is None else None
-
-    def _crossing(self, spot: ValueSpot, frame: Frame, operation: Operation | None) -> Crossing:
-        """Return the border that a value came over, an element in the rank that it has there. Raise ValueNotKept."""
+            return Crossing(LinkKind.EDITED)
+        if operation is not None and not operation.plans:
+            return Crossing(LinkKind.COMPUTED if slot in program.computed_at else LinkKind.CONSTANT)
+        if operation is None and slot not in program.parameters:
+            return Crossing(LinkKind.CONSTANT)
+        if operation is None and frame.activation is None:
+            return Crossing(LinkKind.GIVEN)
         way = into_body(frame, spot) if operation is None else out_of_body(self._frames, spot, operation)
         if way.following is None:
             return way
         before = self._frame(way.following.seat)
         if before.values[way.following.slot] is None:
             raise ValueNotKept
-        return way._replace(following=with_rank_of(held(before, way.following), way.following))
-
-    def _becomes(self, spot: ValueSpot, following: ValueSpot) -> str:
-        """Return how a finite number becomes infinite where a body gives it another type; empty where it does not."""
+        following = with_rank_of(held(before, way.following), way.following)
         number = self.element(following)
         if number is None or is_bad(number) or not self._is_bad(spot):
-            return ""
-        return f"{float(number):.4g} becomes {element_types.name_of(np.asarray(self.element(spot)).dtype)}"
+            return way._replace(following=following)
+        becomes = f"{float(number):.4g} becomes {element_types.name_of(np.asarray(self.element(spot)).dtype)}"
+        return way._replace(following=following, becomes=becomes)
 
     # --- what is followed ----------------------------------------------------------------------------------------
 

@@ -89,7 +89,7 @@ def _only_loop(compiled: CompiledModel, where: Program, iteration: int) -> tuple
     atlas = Atlas(compiled)
     addresses = [(Address(levels_of(program, atlas), unique_name(layer, program)), layer) for program, layer in loops]
     candidates = tuple(AddressCandidate(f"{address}@{iteration}", layer.type) for address, layer in addresses)
-    raise AmbiguousAddress(str(iteration), candidates, f"iteration {iteration:,} of which loop?")
+    raise AmbiguousAddress(str(iteration), candidates, f"several loops have an iteration {iteration:,}: name one")
 
 
 def _candidate(place: BreakpointPlace, asked: Address, compiled: CompiledModel) -> AddressCandidate:

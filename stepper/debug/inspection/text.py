@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from stepper.debug.inspection import explanations
+from stepper.debug.inspection.inspecting import iterations_text, open_shape_text
 from stepper.debug.inspection.views import (
     BackEdgeView,
     BranchView,
@@ -29,7 +29,7 @@ from stepper.ir.model import Layer, Model, layer_data
 from stepper.plain_values import storable, tensor_json
 from stepper.query.expression_values import described
 from stepper.records import as_data
-from stepper.tensors.number_text import array_text
+from stepper.tensors.number_text import array_text, number_text
 
 _MOST_PRINTED: Final = 200
 _NARROWEST: Final = 20
@@ -91,7 +91,7 @@ def value_lines(value: Any, width: int = WIDTH, digits: int = 8) -> list[str]:
     return [f"{described(value)} {shown}"] if np.ndim(value) == 0 else [described(value), *shown.splitlines()]
 
 
-def titled_lines(title: str, lines: list[str], width: int = WIDTH) -> list[str]:
+def titled_lines(title: str, lines: list[str], width: int) -> list[str]:
     """Return a value with a title: in one line where they fit there, else with the numbers below."""
     joined = f"{title}  {' '.join(lines)}" if title else " ".join(lines)
     if len(joined) <= width or len(lines) == 1:
@@ -111,9 +111,9 @@ def loop_lines(loop: LoopView) -> list[str]:
 def trip_lines(loop: LoopView) -> list[str]:
     """Return how often the loop runs, and its condition."""
     trip = loop.trip
-    maximum = "unlimited" if trip.maximum is None else f"at most {explanations.iterations(trip.maximum)}"
+    maximum = "unlimited" if trip.maximum is None else f"at most {iterations_text(trip.maximum)}"
     if trip.maximum is not None and trip.total == trip.maximum:
-        maximum = explanations.iterations(trip.maximum)
+        maximum = iterations_text(trip.maximum)
     lines = [f"  trip count: {maximum} ({trip.origin}); {trip.executed} done; {trip.sentence}"]
     return lines + ([f"  condition: {loop.condition.sentence}"] if loop.condition else [])
 
@@ -146,16 +146,16 @@ def edge_lines(edge: BackEdgeView) -> list[str]:
     values = (("came in", edge.came_in), ("goes out", edge.goes_out), ("comes next", edge.comes_next))
     shown = [f"{word} {array_text(array)}" for word, array in values if array is not None]
     if edge.change is not None:
-        shown.append(f"largest difference {edge.change:.6g}")
+        shown.append(f"largest difference {number_text(edge.change, 6)}")
     lines += [f"    {'; '.join([*shown, *edge.marks])}"] if shown else []
     return [*lines, f"    {edge.why}"]
 
 
 def scan_lines(scan: ScanView) -> list[str]:
     """Return a concatenated output as far as it has grown."""
-    final = explanations.shape(scan.final_shape)
+    final = open_shape_text(scan.final_shape)
     declared = " as declared" if scan.declared else ""
-    now = "no piece yet" if scan.shape is None else f"{scan.pieces} pieces, now {explanations.shape(scan.shape)}"
+    now = "no piece yet" if scan.shape is None else f"{scan.pieces} pieces, now {open_shape_text(scan.shape)}"
     if scan.pieces and scan.shape is None:
         now = f"{scan.pieces} pieces that cannot be joined"
     return [

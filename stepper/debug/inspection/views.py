@@ -5,21 +5,14 @@ Made by inspect.py, put into lines by text.py. A view of one moment stays true w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
-import numpy as np
-from msgspec.structs import replace
-
-from stepper.debug.branches.edits import Edit, ValueEdit
 from stepper.debug.breakpoints.breakpoint import BreakDescription, BreakKind, Breakpoint
-from stepper.debug.causes.nan_origins import NonFiniteOutput, non_finite_output
 from stepper.debug.loop_limits import ConditionLimit, never_ends
 from stepper.debug.results import cell_text
 from stepper.debug.stop import Mark, iteration_of
-from stepper.debug.stop_scope import WatchReading
-from stepper.debug.watches import Watch, Watches
 from stepper.element_types import Array, Shape, read_only
 from stepper.engine import transitions
 from stepper.engine.frames import Frame, Frames, LoopRun, Phase
@@ -29,8 +22,7 @@ from stepper.engine.program import CompiledModel, LoopPlan, Operation, Program
 from stepper.engine.rules import Rules
 from stepper.html_tables import html_table
 from stepper.ir.model import Graph, Layer, Slicing, Source
-from stepper.query.address_resolution import Target, address_of, moment_address
-from stepper.query.address_syntax import Address
+from stepper.query.address_resolution import Target, address_of
 from stepper.records import Brief, OneLine, Record
 
 if TYPE_CHECKING:
@@ -81,16 +73,14 @@ class OperationView(OneLine):
     index: int
     inputs: tuple[ValueView, ...]
     outputs: tuple[ValueView, ...]
-    computed_by: str = ""
+    computed_by: str
 
 
 class LevelView(OneLine):
-    """One frame of the stack. `kind` is model, TensorIterator, Loop or If; `count` is such as `17 of at most 24`:
-    `total` are all iterations where that is known, `limit` is how many there may be at most, None without any. `word`
-    is what an iteration is called: call, or iteration.
+    """One frame of the stack. `kind` is model, TensorIterator, Loop or If; `count` is such as `17 of at most 24`.
 
-    `under_way` is the loop or If that runs in it, for every level but the innermost. `run` is that of the innermost
-    loop at or around it, None outside of every loop.
+    `word` is what an iteration is called: call, or iteration. `run` is that of the innermost loop at or around it, None
+    outside of every loop.
     """
 
     depth: int
@@ -100,11 +90,8 @@ class LevelView(OneLine):
     iteration: int | None
     count: str
     phase: str
-    under_way: Layer | None
-    run: LoopRun | None = None
-    total: int | None = None
-    limit: int | None = None
-    word: str = "iteration"
+    run: LoopRun | None
+    word: str
 
 
 class TripView(OneLine, eq=True):
@@ -121,8 +108,8 @@ class TripView(OneLine, eq=True):
     origin: str
     ended: EndReason | None
     sentence: str
-    by_condition: ConditionLimit | None = None
-    verdict: Verdict | None = None
+    by_condition: ConditionLimit | None
+    verdict: Verdict | None
 
     @property
     def limit(self) -> int | None:
@@ -236,16 +223,6 @@ class BackEdgeView(OneLine):
     counts: bool
     why: str
 
-    @property
-    def collects_output(self) -> bool:
-        """True if the edge only carries an output that grows: its Result is a Concat, and the dimension is open."""
-        result, parameter = self.result.layer, self.parameter.layer
-        if result is None or parameter is None or result.type != "Concat":
-            return False
-        if self.came_in is not None and self.goes_out is not None:
-            return bool(self.came_in.shape != self.goes_out.shape)
-        return bool(result.outputs) and -1 in result.outputs[0].dims
-
 
 class ScanView(OneLine):
     """A concatenated output while it grows: `pieces` so far, `shape` now and, where that is known, `final_shape`.
@@ -305,18 +282,6 @@ class LoopView(OneLine):
     def ports(self) -> tuple[InputView | OutputView, ...]:
         """Return the port map."""
         return *self.inputs, *self.outputs
-
-    @property
-    def is_last_by_count(self) -> bool:
-        """True if trip count or slices end the loop after the iteration that runs, whatever its condition says."""
-        trip = self.trip
-        return trip.ended is None and trip.maximum is not None and trip.executed + 1 >= trip.maximum
-
-    @property
-    def collected(self) -> set[int]:
-        """The ids of the Parameters that only carry an output that grows."""
-        edges = (edge for edge in self.back_edges if edge.collects_output)
-        return {edge.parameter.layer.id for edge in edges if edge.parameter.layer is not None}
 
 
 class BranchView(OneLine):
@@ -420,32 +385,23 @@ def operation_view(frame: Frame, index: int) -> OperationView:
         index=index,
         inputs=tuple(value_view(frame, source) for source in frame.program.graph.sources[layer.id]),
         outputs=tuple(
-            value_view(frame, Source(layer.id, output), _output_name(layer, output))
+            value_view(
+                frame, Source(layer.id, output), layer.name if len(layer.outputs) == 1 else f"{layer.name}:{output}"
+            )
             for output in range(len(layer.outputs))
         ),
         computed_by=operation.computed_by,
     )
 
 
-def _output_name(layer: Layer, output: int) -> str:
-    return layer.name if len(layer.outputs) == 1 else f"{layer.name}:{output}"
-
-
 # --- frames ---------------------------------------------------------------------------------------------------------
-
-
-_QUICKLY_TESTED: Final = 100_000
-"""Elements of an input that are looked through for a screen."""
-_QUICKLY_TRIED: Final = 2**14
-"""Elements of the inputs of an operation that is run again while a screen waits."""
 
 
 class FrameView(Brief):
     """One frame at one moment; `depth` 0 is the model's own graph.
 
     `last` is the index of the operation that was executed last in this iteration (-1: none yet), `running` that of the
-    loop or If that is under way in it. `closed`: the iteration is over, or has not begun. `edited` are the slots whose
-    value the user put there.
+    loop or If that is under way in it. `closed`: the iteration is over, or has not begun.
     """
 
     unshown: ClassVar = ("program", "_frame")
@@ -457,7 +413,6 @@ class FrameView(Brief):
     running: int | None
     closed: bool
     _frame: Frame
-    edited: frozenset[int] = frozenset()
 
     @property
     def graph(self) -> Graph:
@@ -479,24 +434,6 @@ class FrameView(Brief):
     def operation(self, index: int) -> OperationView:
         """Return an operation with its inputs and outputs as they are now."""
         return operation_view(self._frame, index)
-
-    def non_finite(self, index: int) -> NonFiniteOutput | None:
-        """Return what is NaN or infinite in an operation's first output, and where that comes from; quickly, for a
-        screen.
-        """
-        if not self.program.operations[index].outputs or not self.is_done(index):
-            return None
-        return non_finite_output(self._frame, index, "", most=_QUICKLY_TRIED)
-
-    def came_in(self, index: int, kind: str) -> bool:
-        """True if an input of an operation has NaN, or Inf, already; large inputs are not looked through.
-
-        `kind` is NaN or Inf.
-        """
-        test = np.isnan if kind == "NaN" else np.isinf
-        arrays = [value.array for value in self.operation(index).inputs]
-        small = (one for one in arrays if one is not None and one.dtype.kind == "f" and one.size <= _QUICKLY_TESTED)
-        return any(bool(test(one).any()) for one in small)
 
     def output(self, index: int, output: int = 0) -> ValueView:
         """Return what an operation gave in this iteration."""
@@ -522,21 +459,11 @@ class FrameView(Brief):
         """True if the operation has run in this iteration."""
         return index <= self.last
 
-    def is_edited(self, index: int) -> bool:
-        """True if what the operation holds is not what it gave: the user changed it."""
-        return bool(self.edited) and not self.edited.isdisjoint(self.program.operations[index].outputs)
-
     def address(self, index: int, compiled: CompiledModel) -> str:
         """Return how the operation is written at the prompt, wherever the run stands."""
         layer = self.program.operations[index].layer
         text = self.address_of(layer, 0, compiled)
         return text.rsplit(":", 1)[0] if len(layer.outputs) > 1 else text
-
-    def moment_address(self, index: int, compiled: CompiledModel) -> Address:
-        """Return the moment just after the operation, without an iteration: of a loop that after it, not inside."""
-        layer = self.program.operations[index].layer
-        found = moment_address(self._target(layer, 0), compiled)
-        return found if layer.is_loop else replace(found, port=None)
 
     def address_of(self, layer: Layer, output: int, compiled: CompiledModel) -> str:
         """Return how an output of a layer of this graph is written at the prompt, wherever the run stands."""
@@ -547,26 +474,22 @@ class FrameView(Brief):
         return Target(self.program, layer, output, slot, layer, (None,) * len(self.program.path))
 
 
-def frame_views(stack: Frames, edits: Iterable[Edit] = ()) -> tuple[FrameView, ...]:
-    """Return all frames of a stack, from the model's own graph inwards; `edits` are those of the run."""
-    made = tuple(edits)
-    return tuple(_frame_view(stack, depth, made) for depth in range(len(stack)))
+def frame_views(stack: Frames) -> tuple[FrameView, ...]:
+    """Return all frames of a stack, from the model's own graph inwards."""
+    return tuple(_frame_view(stack, depth) for depth in range(len(stack)))
 
 
-def _frame_view(stack: Frames, depth: int, edits: Sequence[Edit]) -> FrameView:
+def _frame_view(stack: Frames, depth: int) -> FrameView:
     frame = stack[depth].copy()
     running = frame.phase is Phase.RUNNING
     nested = depth < len(stack) - 1
     iteration = iteration_of(frame)
     began = frame.activation is None or iteration is not None or running
     last = frame.pc - 1 if running else (len(frame.program.operations) - 1 if began else -1)
-    # A value that was computed anew is another object, even where it is the same.
-    values = [edit for edit in edits if isinstance(edit, ValueEdit) and edit.program is frame.program]
-    edited = frozenset(edit.slot for edit in values if frame.values[edit.slot] is edit.value)
-    return FrameView(depth, frame.program, iteration, last, frame.pc if nested else None, not running, frame, edited)
+    return FrameView(depth, frame.program, iteration, last, frame.pc if nested else None, not running, frame)
 
 
-# --- breakpoints, watches, progress ---------------------------------------------------------------------------------
+# --- breakpoints, progress ---------------------------------------------------------------------------------
 
 
 MOST_PLACES: Final = 50
@@ -593,7 +516,7 @@ class BreakView(Brief):
     ignored: int
     description: BreakDescription
     places: frozenset[tuple[int, int]]
-    first_places: tuple[tuple[Program, int], ...] = ()
+    first_places: tuple[tuple[Program, int], ...]
 
     def is_at(self, program: Program, index: int) -> bool:
         """True if it sits at this operation."""
@@ -623,55 +546,6 @@ def _break_view(breakpoint: Breakpoint) -> BreakView:
     )
 
 
-class WatchView(Record, eq=False):
-    """A watch: what it is now, and what it was in the iterations of this run of the loop at which one has stopped.
-
-    `addresses` are those of the values that it reads; `body` is that of the innermost loop which has one of them, and
-    `outer` the iterations around that which it names.
-    `grows`: it is a value to which each iteration joins a piece, and is shown by these.
-    `title` is the expression with its format.
-    """
-
-    number: int
-    text: str
-    now: WatchReading | None
-    iterations: tuple[WatchReading, ...]
-    addresses: tuple[str, ...] = ()
-    body: Program | None = None
-    grows: bool = False
-    title: str = ""
-    outer: tuple[int | None, ...] = ()
-
-
-def watch_views(watches: Watches, run: LoopRun | None, where: Program) -> tuple[WatchView, ...]:
-    """Return all watches seen from the graph `where`; `run` is that of the loop whose iterations are wanted."""
-    return tuple(
-        WatchView(
-            watch.number,
-            watch.text,
-            watch.now,
-            _readings(watch, run),
-            _watch_addresses(watch),
-            watches.body(watch, where),
-            watches.piece(watch, where) is not None,
-            watch.title,
-            watches.outer(watch, where),
-        )
-        for watch in watches
-    )
-
-
-def _watch_addresses(watch: Watch) -> tuple[str, ...]:
-    return tuple(str(address) for address in watch.expression.addresses)
-
-
-def _readings(watch: Watch, run: LoopRun | None) -> tuple[WatchReading, ...]:
-    found = {
-        reading.iteration: reading for reading in watch.readings if reading.iteration is not None and reading.run == run
-    }
-    return tuple(found[iteration] for iteration in sorted(found))
-
-
 class Glance(Record):
     """Place of a run while it goes on: integers that were read one after another, so they may be of near moments.
 
@@ -680,8 +554,8 @@ class Glance(Record):
 
     tick: int
     iterations: tuple[int | None, ...]
-    loop: Layer | None = None
-    endless: Layer | None = None
+    loop: Layer | None
+    endless: Layer | None
 
     @property
     def iteration(self) -> int | None:
@@ -706,18 +580,6 @@ def _iteration(frame: Frame) -> int | None:
 # --- variables and marks --------------------------------------------------------------------------------------------
 
 
-class VariableView(Record, eq=False):
-    """A variable of the model (ReadValue, Assign), or the state of a random operation, as it is now.
-
-    `layers` are those that read it or assign to it. `value` is what the next inference would begin with; None before
-    anything was read or assigned.
-    """
-
-    name: str
-    layers: tuple[tuple[Program, Layer], ...]
-    value: Any
-
-
 class MarkView(Record):
     """A moment with a name; `is_here`: it is of the branch that goes on, so that one can go there."""
 
@@ -725,25 +587,6 @@ class MarkView(Record):
     tick: int
     branch: str
     is_here: bool
-
-
-class Variables:
-    """The variables of a model, in the order in which they stand in it; looked up once."""
-
-    def __init__(self, compiled: CompiledModel) -> None:
-        self._users: dict[str, list[tuple[Program, Layer]]] = {}
-        for program in compiled.programs:
-            for operation in program.operations:
-                if operation.state_key:
-                    self._users.setdefault(operation.state_key, []).append((program, operation.layer))
-
-    def views(self, states: Mapping[str, Any]) -> tuple[VariableView, ...]:
-        """Return all of them with what a machine has for them."""
-        return tuple(VariableView(name, tuple(users), _shared(states.get(name))) for name, users in self._users.items())
-
-
-def _shared(value: Any) -> Any:
-    return value if value is None or not hasattr(value, "dtype") else read_only(value)
 
 
 def mark_views(marks: Mapping[str, Mark], here: str) -> tuple[MarkView, ...]:

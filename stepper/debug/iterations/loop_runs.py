@@ -67,7 +67,7 @@ def enter_run_of(timeline: Timeline, target: Target) -> int:
     return enter_run(timeline, program, outer_iterations(target))
 
 
-def enter_run(timeline: Timeline, program: Program, outer: Outer = ()) -> int:
+def enter_run(timeline: Timeline, program: Program, outer: Outer) -> int:
     """Go into a run of the loop with this body, in these iterations around it; return the depth of its frame.
 
     To where the loop was entered, unless the present is inside of that run. Belongs into an excursion. Raise Paused,

@@ -7,23 +7,26 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any, Final
 
 import numpy as np
 from msgspec import Struct, field
 
 from stepper.debug.causes.locations import file_of, location_of
+from stepper.debug.causes.run_walk import EarlierFrames
+from stepper.debug.iterations.iteration_reader import Batch, IterationReader, Take
 from stepper.debug.iterations.loop_runs import ensure_run_here, enter_run_of, iterations_in_all, loop_around, outer_now
-from stepper.debug.iterations.reader import Batch, IterationReader, Take
+from stepper.debug.provenance.question import NoValueYet, seat_in
 from stepper.debug.results import PreviousValue, Series
-from stepper.debug.scopes import output_at_end, value_now
+from stepper.debug.scopes import frame_of, loop_depth, output_at_end, value_now
 from stepper.debug.timeline import Timeline
 from stepper.debug.visits import PAUSED, excursion
 from stepper.element_types import Array, read_only
 from stepper.errors import UsageError
 from stepper.ops.operands import LARGEST_TENSOR
 from stepper.query import expression_values
-from stepper.query.address_resolution import Target, resolve
+from stepper.query.address_resolution import Atlas, Target, resolve
 from stepper.query.address_syntax import Address, IterationRange, address_given, numpy_index
 from stepper.query.expression_values import FUNCTIONS, ValueFailure
 from stepper.tensors.difference import largest_gap
@@ -124,8 +127,21 @@ def value_in(timeline: Timeline, target: Target) -> Any:
         stack = timeline.machine.stack
         if not stack and target.program is timeline.machine.compiled.main:
             return output_at_end(timeline.machine, target)
+        if loop_depth(target.program) is None and frame_of(stack, target.program) is None:
+            return _value_in_branch(timeline, target)
         return value_now(stack, target)
     return value_in_iteration(timeline, target, asked)
+
+
+def _value_in_branch(timeline: Timeline, target: Target) -> Any:
+    """Return what a place held when the run left the If that is around it, outside of all loops. UsageError."""
+    atlas = Atlas(timeline.machine.compiled)
+    with closing(EarlierFrames(timeline)) as frames:
+        try:
+            seat = seat_in(frames, atlas, target.program, (), target.named.name)
+        except NoValueYet:
+            return value_now(timeline.machine.stack, target)
+        return frames.frame(seat).values[target.slot]
 
 
 def part_of(address: Address, value: Any) -> Array:
@@ -276,11 +292,8 @@ class _Collected(Struct):
                 return True
             self.iterations.append(iteration)
             if len(self.values) > self.most:
-                self._thin_out()
+                self.step *= 2
+                kept = [place for place, at in enumerate(self.iterations) if (at - self.begin) % self.step == 0]
+                self.iterations = [self.iterations[place] for place in kept]
+                self.values = [self.values[place] for place in kept]
         return False
-
-    def _thin_out(self) -> None:
-        self.step *= 2
-        kept = [place for place, at in enumerate(self.iterations) if (at - self.begin) % self.step == 0]
-        self.iterations = [self.iterations[place] for place in kept]
-        self.values = [self.values[place] for place in kept]

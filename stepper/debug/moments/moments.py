@@ -1,21 +1,12 @@
-"""Two moments of a debugger's run side by side: `Moments` reads A at the places of now, and compares.
-
-What is compared once is remembered by the values' identity, which never change, so a step costs one comparison.
-"""
+"""Two moments of a debugger's run side by side: `Moments` reads A at the places of now, and compares."""
 
 from __future__ import annotations
 
 import math
 import re
-import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
-from itertools import chain
-from operator import call, is_not
-from typing import Any, Final, Generic, TypeVar
+from typing import Final
 
-import numpy as np
 from msgspec.structs import replace
 
 from stepper.debug.branches.branches import Branches
@@ -30,18 +21,17 @@ from stepper.debug.moments.moment import (
     MomentKind,
     MomentValues,
     PlaceStep,
-    ValueKey,
     place_of_stack,
 )
 from stepper.debug.moments.run_pairs import Order, is_before, iterations_of, order_of
-from stepper.debug.moments.spread import BesideIteration, MomentView, OperationDifference, Other, Spread
-from stepper.debug.reference_values import ReferenceValues, ValuePlace, path_of
+from stepper.debug.moments.spread import MomentView, Other, Spread
+from stepper.debug.reference_values import ValuePlace, path_of
 from stepper.debug.scopes import innermost_loop
 from stepper.debug.stop import iteration_of
 from stepper.debug.timeline import Timeline
 from stepper.debug.visits import Enough, excursion, never
 from stepper.element_types import Indices
-from stepper.engine.frames import Event, EventKind, Every, Frame, Frames, LoopRun, Snapshot, loop_run
+from stepper.engine.frames import Event, EventKind, Every, Frame, Frames, Snapshot
 from stepper.engine.program import Program, Value
 from stepper.errors import StepperError, UsageError
 from stepper.ir.lowering import without_loops
@@ -49,7 +39,6 @@ from stepper.ir.model import Layer
 from stepper.query.address_resolution import Atlas
 from stepper.records import Record
 from stepper.tensors.difference import Change, Difference, difference
-from stepper.tensors.statistics import number_of
 from stepper.tensors.tolerances import Tolerances
 from stepper.wording import counted
 
@@ -67,7 +56,7 @@ class FoundFrame(Record, eq=False):
     """
 
     frame: Frame | None
-    tick: int = 0
+    tick: int
     problem: str = ""
     failed: bool = False
 
@@ -145,12 +134,9 @@ class _Search:
         return False
 
     def _is_end(self, event: Event) -> bool:
-        if not self._place:
-            return event.kind is EventKind.FINISHED
-        stack = self._machine.stack
-        if self._place[-1].iteration is not None:
-            return event.kind is EventKind.ITERATION and iterations_of(stack) == self._iterations
-        return event.kind is EventKind.LEFT and iterations_of(stack) == self._iterations
+        is_iteration = bool(self._place) and self._place[-1].iteration is not None
+        end = EventKind.ITERATION if is_iteration else EventKind.LEFT if self._place else EventKind.FINISHED
+        return event.kind is end and iterations_of(self._machine.stack) == self._iterations
 
     def _failed(self, message: str) -> FoundFrame:
         """Return the frame in which the run failed, if it is the one; what it has computed is there."""
@@ -185,17 +171,8 @@ def _program_at(main: Program, place: GraphPlace) -> tuple[Program, Order]:
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-_MOST_KNOWN: Final = 20_000
-"""Comparisons that are remembered."""
-_MOST_PLACES: Final = 2
-"""Places of a reference whose values are kept."""
 _ENDED: Final = "the run has ended"
-_SOME: Final = 16
-"""Comparisons between two looks at the clock."""
-
 _RANKS: Final = tuple(Change)
-
-Result = TypeVar("Result")
 
 
 class Moments:
@@ -204,13 +181,8 @@ class Moments:
     def __init__(self, branches: Branches) -> None:
         self._branches = branches
         self._finders: dict[int, tuple[object, FrameFinder]] = {}
-        self._differences = _Remembered[Difference]()
-        self._numbers = _Remembered[float | None]()
-        self._operations: _Beside[OperationDifference] | None = None
-        self._carried: _Beside[Difference] | None = None
         self._spread: Spread | None = None
         self.tolerances: Tolerances | None = None
-        self._given: OrderedDict[tuple[int, GraphPlace], dict[ValueKey, Any]] = OrderedDict()
 
     @property
     def _timeline(self) -> Timeline:
@@ -222,7 +194,7 @@ class Moments:
     def values(self, moment: Moment, stack: Frames, enough: Enough = never) -> MomentValues | str | None:
         """Return the values of a moment for the graph of the innermost of these frames, or why there are none.
 
-        None where `enough` ended the search. Of a reference only those that were asked for with `given`.
+        None where `enough` ended the search. Those of a reference are asked for one by one.
         """
         here = place_of_stack(stack)
         place = moment.seen_from(here)
@@ -236,8 +208,8 @@ class Moments:
         program = stack[-1].program
         if moment.kind is MomentKind.REFERENCE:
             if self._timeline.reference is None:
-                return "there is no reference: name one with reference FILE"
-            return MomentValues(program, iteration, None, self._given_at(self._timeline.reference, here))
+                return "there is no reference: name one with compare FILE"
+            return MomentValues(program, iteration)
         found = self.frame(moment, place, enough)
         if found is None:
             return None
@@ -257,88 +229,55 @@ class Moments:
             self._finders[id(timeline)] = known
         return known[1].frame(place, enough)
 
-    def _given_at(self, reference: ReferenceValues, here: GraphPlace) -> dict[ValueKey, Any]:
-        key = id(reference), here
-        found = self._given.setdefault(key, {})
-        self._given.move_to_end(key)
-        while len(self._given) > _MOST_PLACES:
-            self._given.popitem(last=False)
-        return found
-
     def value(self, moment: Moment, stack: Frames, layer: int, output: int = 0) -> Value | None:
         """Return one value of a moment for the graph of the innermost frame; None where it has none. UsageError."""
         found = self.values(moment, stack)
         if isinstance(found, str):
             raise UsageError(found)
         assert found is not None, "nothing ends the search"
-        if moment.kind is MomentKind.REFERENCE:
-            self._ask_reference(found, stack, (layer, output))
-        return found.held(layer, output)
+        return self._value(moment, found, stack, layer, output)
 
-    def _ask_reference(self, values: MomentValues, stack: Frames, key: ValueKey) -> Value | None:
-        given, reference = values.given, self._timeline.reference
-        assert isinstance(given, dict) and reference is not None
-        if key not in given:
-            layer = stack[-1].program.graph.by_id[key[0]]
-            given[key] = reference.value_at(ValuePlace(path_of(stack), layer, key[1], stack[-1]))
-        return given[key]
+    def _value(self, moment: Moment, values: MomentValues, stack: Frames, layer: int, output: int) -> Value | None:
+        if moment.kind is not MomentKind.REFERENCE:
+            return values.held(layer, output)
+        reference, frame = self._timeline.reference, stack[-1]
+        assert reference is not None
+        return reference.value_at(ValuePlace(path_of(stack), frame.program.graph.by_id[layer], output, frame))
 
     # --- comparing -----------------------------------------------------------------------------------------------
 
     def view(
-        self, moment: Moment, depth: int | None = None, statistic: str = "rms", enough: Enough = never
+        self, moment: Moment, depth: int | None = None, enough: Enough = never, *, compares: bool = False
     ) -> MomentView:
-        """Return A beside now, for the frame at this depth (by default the innermost), as far as that was compared.
+        """Return A beside now, for the frame at this depth (by default the innermost); `compares`: how it differs.
 
-        `enough` ends it; another call goes on. The operations that ran last come first.
+        `enough` ends the search for A; another call goes on.
         """
         stack = self._timeline.machine.stack
         depth = len(stack) - 1 if depth is None else min(depth, len(stack) - 1)
-        loop_depth = innermost_loop(stack[: depth + 1])
         spread = self.spread(moment)
-        shown = (
-            None if spread is None else spread.view(None if loop_depth is None else loop_run(stack[: loop_depth + 1]))
-        )
+        shown = None if spread is None else spread.view()
         if not stack:
             return MomentView(moment, title=self._title(moment), spread=shown, problem=_ENDED, is_complete=True)
         try:
-            return replace(self._view(moment, depth, loop_depth, statistic, enough), spread=shown)
+            return replace(self._view(moment, stack[: depth + 1], enough, compares=compares), spread=shown)
         except StepperError as error:
             title = self._title(moment)
             return MomentView(moment, title=title, spread=shown, problem=str(error), is_complete=True)
 
-    def view_of_run(self, moment: Moment | None, run: LoopRun | None) -> MomentView | None:
-        """Return where a run of a loop differs from A, where A is another run of the model; else None."""
-        found = None if moment is None or moment.kind is MomentKind.ITERATION else self.spread(moment)
-        if moment is None or found is None or not (shown := found.view(run)).is_of_runs:
-            return None
-        return MomentView(moment, title=self._title(moment), spread=shown, is_complete=True)
-
     def spread(self, moment: Moment) -> Spread | None:
-        """Return all iterations of now beside those of A, as far as `Spread.go` has come; None where there is no A.
-
-        Beside an iteration each stands beside that one, beside the iteration before each beside the one before it.
-        """
+        """Return now beside A in all iterations, as far as `Spread.go` has come; None where A is no other run."""
         here = self._branches.name
         other: Other | None = None
         if moment.kind is MomentKind.REFERENCE:
             other = self._timeline.reference
-        elif moment.kind is not MomentKind.BRANCH:
-            other = BesideIteration(moment, lambda: self._values_of_iteration(moment))
-        elif moment.branch != here and moment.branch in self._branches:
+        elif moment.kind is MomentKind.BRANCH and moment.branch != here and moment.branch in self._branches:
             other = moment.branch
         if other is None:
             return None
         if self._spread is None or not self._spread.is_of(other, here):
             self._spread = Spread(self._branches, other, here, self.tolerances_for(moment))
         return self._spread
-
-    def _values_of_iteration(self, moment: Moment) -> MomentValues | None:
-        """Return the values of the loop's body in an iteration that is pinned, at its end."""
-        last = max(at for at, step in enumerate(moment.place) if step.iteration is not None)
-        found = self.frame(moment, moment.place[: last + 1])
-        frame = None if found is None else found.frame
-        return None if frame is None else MomentValues(frame.program, moment.iteration, frame)
 
     def tolerances_for(self, moment: Moment) -> Tolerances:
         """Return those that were asked for, else those of the same kernels, or of other kernels."""
@@ -349,92 +288,53 @@ class Moments:
     def allow(self, tolerances: Tolerances) -> None:
         """Compare with these tolerances from now on."""
         self.tolerances = tolerances
-        self._spread, self._differences = None, _Remembered[Difference]()
-        self._operations = self._carried = None
+        self._spread = None
 
-    def _view(self, moment: Moment, depth: int, loop_depth: int | None, statistic: str, enough: Enough) -> MomentView:
-        stack = self._timeline.machine.stack
-        title = self._title(moment)
-        values = self.values(moment, stack[: depth + 1], enough)
+    def _view(self, moment: Moment, stack: Frames, enough: Enough, *, compares: bool) -> MomentView:
+        title, loop_depth = self._title(moment), innermost_loop(stack)
+        values = self.values(moment, stack, enough)
         if not isinstance(values, MomentValues):
-            is_elsewhere = moment.seen_from(place_of_stack(stack[: depth + 1])) is None
-            is_complete = values is not None
-            return MomentView(
-                moment, title=title, problem=values or "", is_elsewhere=is_elsewhere, is_complete=is_complete
-            )
-        around: MomentValues | None = values
-        if loop_depth != depth:
-            found = None if loop_depth is None else self.values(moment, stack[: loop_depth + 1], enough)
-            around = found if isinstance(found, MomentValues) else None
-        operations = self._operations
-        if operations is None or not operations.is_of(moment, values, statistic):
-            operations = self._operations = _Beside(moment, values, statistic)
-        work = self._compare_operations(operations, stack[: depth + 1])
-        carried = None
-        if around is not None and loop_depth is not None:
-            carried = self._carried
-            if carried is None or not carried.is_of(moment, around, statistic):
-                carried = self._carried = _Beside(moment, around, statistic)
-            work = chain(self._compare_carried(carried, stack[: loop_depth + 1]), work)
-        is_complete = not any(is_due and enough() for is_due in work)
-        iteration = None if around is None else around.iteration
-        known, entered = dict(operations.found), {} if carried is None else dict(carried.found)
-        path = None if loop_depth is None else _paths(moment, place_of_stack(stack[: loop_depth + 1]))
-        return MomentView(moment, iteration, path, title, values, around, known, entered, is_complete=is_complete)
+            return MomentView(moment, title=title, problem=values or "", is_complete=values is not None)
+        if loop_depth is None:
+            found = MomentView(moment, None, None, title, values, is_complete=True)
+            return replace(found, operations=self._operations(moment, values, stack)) if compares else found
+        stack_of_loop = stack[: loop_depth + 1]
+        known = self.values(moment, stack_of_loop, enough)
+        around = known if isinstance(known, MomentValues) else None
+        iteration, path = None if around is None else around.iteration, _paths(moment, place_of_stack(stack_of_loop))
+        found = MomentView(moment, iteration, path, title, values, around, is_complete=True)
+        if not compares:
+            return found
+        carried = {} if around is None else self._carried(moment, around, stack_of_loop)
+        return replace(found, operations=self._operations(moment, values, stack), carried=carried)
 
-    def _compare_carried(self, beside: _Beside[Difference], stack: Frames) -> Iterator[bool]:
-        """Compare what entered the iteration of a loop; yield True where it is time to look at the clock."""
-        frame, moment = stack[-1], beside.moment
-        merged = frame.loop.merged if frame.loop else ()
-        entered = [
-            (
-                frame.program.parameter(one.parameter),
-                [frame.values[at] if frame.is_current(at := one.parameter) else None],
-            )
-            for one in merged
-        ]
-        layers = {layer.id: layer for layer, _now in entered}
-        for key, now in beside.outdated((layer.id, now) for layer, now in entered):
-            if moment.kind is MomentKind.REFERENCE:
-                self._ask_reference(beside.values, stack, (key, 0))
-            beside.put(key, now, self._pair(beside.values.held(key), now[0], layers[key], moment))
-            yield True
+    def _carried(self, moment: Moment, a: MomentValues, stack: Frames) -> dict[int, Difference]:
+        """Compare what entered the iteration of a loop."""
+        frame, found = stack[-1], dict[int, Difference]()
+        for one in frame.loop.merged if frame.loop else ():
+            layer = frame.program.parameter(one.parameter)
+            now = frame.values[one.parameter] if frame.is_current(one.parameter) else None
+            if pair := self._pair(moment, a, stack, layer, 0, now):
+                found[layer.id] = pair
+        return found
 
-    def _compare_operations(self, beside: _Beside[OperationDifference], stack: Frames) -> Iterator[bool]:
-        """Compare what is not compared yet of a graph, the last one that has run first; yield as above."""
-        frame, moment, a = stack[-1], beside.moment, beside.values
-        asks = moment.kind is MomentKind.REFERENCE
-        for count, (index, now) in enumerate(beside.outdated(_latest_first(frame))):
-            operation = frame.program.operations[index]
-            layer, outputs = operation.layer, range(len(operation.outputs))
-            if asks:
-                for output in outputs:
-                    self._ask_reference(a, stack, (layer.id, output))
-            theirs = [a.held(layer.id, output) for output in outputs]
-            pairs = [self._pair(one, ours, layer, moment) for one, ours in zip(theirs, now, strict=True)]
-            known = [pair for pair in pairs if pair is not None]
-            found = None
-            if theirs and theirs[0] is not None:
-                piece = frame.program.joined_pieces.get(index)
-                shown = theirs[0] if piece is None else a.held(piece.layer, piece.output)
-                statistic = beside.statistic
-                number = (
-                    None
-                    if shown is None
-                    else self._numbers.of((shown,), statistic, partial(number_of, shown, statistic))
-                )
-                found = OperationDifference(number, max(known, key=_rank, default=None))
-            beside.put(index, now, found)
-            yield asks or count % _SOME == _SOME - 1
+    def _operations(self, moment: Moment, a: MomentValues, stack: Frames) -> dict[int, Difference]:
+        """Compare what has run of a graph: of an operation the output that differs most."""
+        frame, found = stack[-1], dict[int, Difference]()
+        for index, operation in enumerate(frame.program.operations[: frame.computed]):
+            now = [None if slot < 0 else frame.values[slot] for slot in operation.outputs]
+            pairs = [self._pair(moment, a, stack, operation.layer, place, one) for place, one in enumerate(now)]
+            if known := [pair for pair in pairs if pair is not None]:
+                found[index] = max(known, key=lambda one: (_RANKS.index(one.change), one.relative or 0.0))
+        return found
 
-    def _pair(self, a: Value | None, now: Value | None, layer: Layer, moment: Moment) -> Difference | None:
-        if a is None or now is None:
+    def _pair(
+        self, moment: Moment, a: MomentValues, stack: Frames, layer: Layer, output: int, now: Value | None
+    ) -> Difference | None:
+        theirs = None if now is None else self._value(moment, a, stack, layer.id, output)
+        if theirs is None or now is None:
             return None
-
-        def compared() -> Difference:
-            return difference(a, now, self.tolerances_for(moment).of(layer, now))
-
-        return self._differences.of((a, now), (moment.kind is MomentKind.REFERENCE, layer.id), compared)
+        return difference(theirs, now, self.tolerances_for(moment).of(layer, now))
 
     def _title(self, moment: Moment) -> str:
         reference = self._timeline.reference
@@ -458,7 +358,7 @@ class Moments:
             return BEFORE
         if text == MomentKind.REFERENCE:
             if self._timeline.reference is None:
-                raise UsageError("there is no reference: name one with reference FILE, or --reference at the start")
+                raise UsageError("there is no reference: name one with compare FILE, or --reference at the start")
             return REFERENCE
         if text in self._branches:
             return self._of_branch(text)
@@ -509,9 +409,9 @@ class Moments:
         if a is None and len(around) == 1:
             is_within = any(step.iteration is not None for step in place)
             raise UsageError(
-                "iteration 0 has none before it; A N holds iteration N against it"
+                "iteration 0 has no previous one; A N takes iteration N as the baseline"
                 if is_within
-                else "outside of loops there is no iteration before; A LOOP@N holds iteration N"
+                else "outside of loops there is no previous iteration; A LOOP@N takes iteration N"
             )
         return around[(around.index(a) + 1) % len(around)] if a in around else None
 
@@ -558,76 +458,6 @@ def _paths(moment: Moment, here: GraphPlace) -> tuple[Indices, Indices] | None:
     a, now = (tuple(step.iteration for step in place if step.iteration is not None) for place in (there, here))
     pinned = sum(step.iteration is not None for step in moment.place)
     return None if a[:-1] == now[:-1] and pinned >= len(now) else (a, now)
-
-
-def _latest_first(frame: Frame) -> Iterator[tuple[int, list[Value | None]]]:
-    """Yield the operations that have run, from the last one on, then those to come: the index, and what it gave."""
-    operations, values, done = frame.program.operations, frame.values, frame.computed
-    for index in reversed(range(done)):
-        yield index, [None if slot < 0 else values[slot] for slot in operations[index].outputs]
-    for index in range(done, len(operations)):
-        yield index, [None] * len(operations[index].outputs)
-
-
-def _rank(found: Difference) -> tuple[int, float]:
-    return _RANKS.index(found.change), found.relative or 0.0
-
-
-class _Beside(Generic[Result]):
-    """Places of a frame beside those of A, as far as they are compared: a step compares only what it computed."""
-
-    def __init__(self, moment: Moment, values: MomentValues, statistic: str) -> None:
-        self.moment = moment
-        self.values = values
-        self.statistic = statistic
-        self.found: dict[int, Result] = {}
-        self._seen: dict[int, tuple[Callable[[], Value | None], ...]] = {}
-
-    def is_of(self, moment: Moment, values: MomentValues, statistic: str) -> bool:
-        """True if A has these values."""
-        return self.moment == moment and self.values.are_of(values) and self.statistic == statistic
-
-    def outdated(self, places: Iterable[tuple[int, list[Value | None]]]) -> list[tuple[int, list[Value | None]]]:
-        """Forget the places that have other values since; return those that are not known, with what they have."""
-        waiting: list[tuple[int, list[Value | None]]] = []
-        for place, now in places:
-            seen = self._seen.get(place)
-            if seen is None or any(map(is_not, map(call, seen), now)):
-                waiting.append((place, now))
-                self._seen.pop(place, None)
-                self.found.pop(place, None)
-        return waiting
-
-    def put(self, place: int, now: Sequence[Value | None], found: Result | None) -> None:
-        """Keep what a place with these values was found to be; None where one of the two has none."""
-        self._seen[place] = tuple(map(_holder, now))
-        if found is not None:
-            self.found[place] = found
-
-
-class _Remembered(Generic[Result]):
-    """Results about values, by their identity; they keep no array alive."""
-
-    def __init__(self) -> None:
-        self._known: OrderedDict[tuple[object, ...], tuple[tuple[Callable[[], Value | None], ...], Result]] = (
-            OrderedDict()
-        )
-
-    def of(self, values: Sequence[Value], key: object, compute: Callable[[], Result]) -> Result:
-        """Return the result for these very values, computed if it is not known."""
-        whole = (*map(id, values), key)
-        known = self._known.get(whole)
-        if known is not None and all(held() is value for held, value in zip(known[0], values, strict=True)):
-            return known[1]
-        found = compute()
-        self._known[whole] = tuple(map(_holder, values)), found
-        while len(self._known) > _MOST_KNOWN:
-            self._known.popitem(last=False)
-        return found
-
-
-def _holder(value: Value | None) -> Callable[[], Value | None]:
-    return weakref.ref(value) if isinstance(value, np.ndarray) else lambda: value
 
 
 # ---------------------------------------------------------------------------------------------------------------------

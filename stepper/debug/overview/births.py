@@ -13,10 +13,10 @@ from stepper.debug.breakpoints.breakpoint import BreakDescription, BreakKind, Br
 from stepper.debug.breakpoints.kinds.non_finite import non_finite_checks
 from stepper.debug.breakpoints.watcher import BreakpointWatcher
 from stepper.debug.causes.cause import Element, NonFinite, NonFiniteKind, OperandValue
+from stepper.debug.causes.element_walks import birth_of
 from stepper.debug.causes.locations import file_of
 from stepper.debug.causes.run_walk import EarlierFrames, ValueSpot
-from stepper.debug.causes.why import FARTHEST_AT_A_STOP, chain_of
-from stepper.debug.overview.facts import Birth, ConstantFacts
+from stepper.debug.overview.overview_facts import Birth, ConstantFacts
 from stepper.debug.provenance.question import element_asked
 from stepper.debug.timeline import Timeline
 from stepper.debug.visits import Enough
@@ -25,7 +25,7 @@ from stepper.engine.frames import EventKind, Frames
 from stepper.engine.machine import Machine
 from stepper.engine.program import CompiledModel
 from stepper.errors import Paused, StepperError
-from stepper.ir.model import Layer, LayerSite, layer_site
+from stepper.ir.model import LayerSite, layer_site
 from stepper.query.address_syntax import Address
 from stepper.tensors.statistics import chunks
 
@@ -52,6 +52,7 @@ class BirthSearch:
         self._timeline = timeline
         self._tried_later = False
         self._related: set[int] = set()
+        self._watcher: BreakpointWatcher | None = None
         self.found: list[Birth] = []
         self.tick = 0
 
@@ -62,7 +63,9 @@ class BirthSearch:
         then from there as well.
         """
         machine = self._timeline.machine
-        watcher = births_watcher(machine, self.found)
+        if self._watcher is None:
+            self._watcher = births_watcher(machine, self.found)
+        watcher = self._watcher
         machine.observers = ()
         self.tick = self._look(watcher, self.tick, end, enough)
         if not self.found and later is not None and later > self.tick and not self._tried_later:
@@ -92,14 +95,23 @@ class BirthSearch:
             return end
         return machine.tick
 
+    @property
+    def are_related(self) -> bool:
+        """True if it is known which of the first births come from others."""
+        return all(birth.tick in self._related for birth in self.found[1:MOST_RELATED])
+
     def relate(self) -> None:
         """Find out which of the first births come from others; whoever calls puts the machine back."""
         self._timeline.machine.watcher, self._timeline.machine.observers = None, ()
         for place, birth in enumerate(self.found[:MOST_RELATED]):
             if not place or birth.tick in self._related:
                 continue
+            try:
+                origin = None if all(one.is_finite for one in birth.cause.operands) else self._origin(birth)
+            except Paused:  # found out another time
+                self._timeline.machine.request_pause(wanted=False)
+                return
             self._related.add(birth.tick)
-            origin = None if all(one.is_finite for one in birth.cause.operands) else self._origin(birth)
             earlier = (one for one in self.found[:place] if one.cause.location.operation == origin)
             after = next(earlier, None) if origin is not None else None
             if after is not None:
@@ -121,7 +133,7 @@ class BirthSearch:
                 element = _bad_element(np.asarray(frame.values[slot]), one)
                 if element is not None:
                     spot = ValueSpot(seat, slot, element)
-                    found = chain_of(frames, timeline, spot, farthest=FARTHEST_AT_A_STOP).birth
+                    found = birth_of(frames, timeline, spot)
                     return None if found is None else found.location.operation
         return None
 
@@ -270,11 +282,10 @@ class ConstantSearch:
     def _facts(self, program: Program, counts: _Counts) -> Iterator[ConstantFacts]:
         """Yield the Constants of a program, and the operations that make NaN or Inf of others that have none."""
         key, file = id(program), file_of(self._compiled)
-        inside = tuple(layer_site(layer, file) for layer in program.path)
-        for layer in _constants(program):
-            size, nan, infinite = counts.get((key, program.slots[layer.id, 0]), _FINITE)
-            if nan or infinite:
-                yield ConstantFacts(layer_site(layer, file), inside, size, nan, infinite)
+        for layer in program.graph.layers:
+            size, nan, infinite = counts.get((key, program.slots.get((layer.id, 0), -1)), _FINITE)
+            if layer.type == "Constant" and (nan or infinite):
+                yield ConstantFacts(layer_site(layer, file), size, nan, infinite)
         for operation in program.folded:
             before = [counts.get((key, slot), _FINITE) for slot in operation.inputs]
             for output, slot in enumerate(operation.outputs):
@@ -283,12 +294,7 @@ class ConstantSearch:
                 infinite = 0 if any(one.infinite for one in before) else infinite
                 if nan or infinite:
                     site = layer_site(operation.layer, file)
-                    yield ConstantFacts(site, inside, size, nan, infinite, output)
-
-
-def _constants(program: Program) -> Iterator[Layer]:
-    """Yield the Constants that something in the graph needs."""
-    return (layer for layer in program.graph.layers if layer.type == "Constant" and (layer.id, 0) in program.slots)
+                    yield ConstantFacts(site, size, nan, infinite, output)
 
 
 def _counted(value: Array, weights: Weights | None) -> Iterator[_Count]:

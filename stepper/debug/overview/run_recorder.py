@@ -1,4 +1,4 @@
-"""The observer that keeps the values of all loops and branches of a run over their iterations, in constant memory."""
+"""The observer that keeps the values of all loops of a run over their iterations, in constant memory."""
 
 from __future__ import annotations
 
@@ -11,20 +11,19 @@ from typing import Final, NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from stepper.debug.causes.cause import Verdict
 from stepper.debug.causes.locations import file_of
 from stepper.debug.causes.verdicts import Verdicts, is_end_set
-from stepper.debug.inspection.views import SliceView
 from stepper.debug.loop_limits import ConditionLimit, condition_limit, never_ends
 from stepper.debug.moments.run_pairs import iterations_of
-from stepper.debug.overview.facts import ActivationFacts, BranchFacts, Ending, LoopFacts, Row, RowKind, StateRecurrence
-from stepper.debug.overview.rows import loop_rows
-from stepper.element_types import Array, Indices
+from stepper.debug.overview.loop_programs import loops_of
+from stepper.debug.overview.overview_facts import ActivationFacts, Ending, LoopFacts, Row, RowKind, StateRecurrence
+from stepper.debug.overview.overview_rows import loop_rows
+from stepper.element_types import Array
 from stepper.engine.compiler import ancestors
 from stepper.engine.frames import Activation, Frame, Frames, Phase, RunObserver, Slices, Taps
 from stepper.engine.loops import EndReason, MergedInput, Scan, control, roles_of
-from stepper.engine.program import BranchPlan, CompiledModel, LoopPlan, Operation, Program, Value
-from stepper.ir.model import Layer, LayerSite, Model, Source, layer_site
+from stepper.engine.program import CompiledModel, LoopPlan, Operation, Program, Value
+from stepper.ir.model import LayerSite, Model, Source, layer_site
 from stepper.tensors.histories import Capacity, HistoryRecorder, ShapeRecorder, ValueHistory, bits_of
 
 _BYTES_KEPT: Final = 2**22
@@ -196,7 +195,6 @@ class _ActivationRecorder:
         self.outer = iterations_of(stack[:-1])
         self.tick = activation.entered
         self.limit = activation.limit
-        self.condition: bool | None = None
         self.condition_limit: ConditionLimit | None = None
         self.iterations = 0
         self.is_over = False
@@ -214,10 +212,6 @@ class _ActivationRecorder:
         self._shapes = {place: ShapeRecorder() for place in viewed}
         pairs = [(history, slots[place]) for place, history in own.items()]
         sources = {taken.parameter: taken for taken in activation.slices} if cuts_later else {}
-        self._slices = {
-            one.parameter: SliceView(0, one.source.shape[one.walk.axis], one.walk) for one in activation.slices
-        }
-        self._slots = tuple(slots)
         self._cut = [(history, sources[slot]) for history, slot in pairs if slot in sources]
         joined = {scan.result for scan in activation.scans if has_pieces and scan.result not in sources}
         self._joined = [(history, slot) for history, slot in pairs if slot in joined]
@@ -322,17 +316,14 @@ class _ActivationRecorder:
             known = tuple(None if place is None else views[place] for place in taken)
             self._known = None if self.ending is None else known
         return ActivationFacts(
-            number=self.number,
             outer=self.outer,
             tick=self.tick,
             iterations=self.iterations,
             limit=self.limit,
             condition_limit=self.condition_limit,
-            condition=self.condition,
             values=known,
             ending=self.ending,
             recurrence=self.recurrence,
-            slices=tuple(None if place is None else self._slices.get(self._slots[place]) for place in taken),
         )
 
 
@@ -342,16 +333,15 @@ class _LoopRecord:
     def __init__(
         self,
         model: Model,
-        operation: Operation,
         program: Program,
+        operation: Operation,
+        plan: LoopPlan,
         capacity: Capacity,
         followed: Sequence[tuple[int, int, int]] = (),
         *,
         cuts_later: bool,
         edited: bool,
     ) -> None:
-        (plan,) = operation.plans
-        assert isinstance(plan, LoopPlan)
         self.operation, self.program, self.plan, self.capacity = operation, program, plan, capacity
         self.cuts_later = cuts_later
         self.file = str(model.path)
@@ -368,7 +358,6 @@ class _LoopRecord:
         self.most = self._fullest = 1
         self.runs = self.total = self.fewest = self.largest = 0
         self.ended: Counter[EndReason] = Counter()
-        self.lengths = HistoryRecorder(_OUTER)
         self.checksums: list[int | None] = [0] * len(self.slots.slots)
         self._never_ends = False
         self._deciding = self._kept_of(plan.deciding or ())
@@ -475,8 +464,6 @@ class _LoopRecord:
         run.limit, run.is_over = activation.limit, activation.ended is not None
         run.scans = activation.scans
         self.total += run.iterations - before
-        if self.plan.condition_result is not None and run.iterations:
-            run.condition = activation.condition
 
     def settle(self) -> None:
         """Put into bins what was appended."""
@@ -522,9 +509,6 @@ class _LoopRecord:
         self.fewest = count if not self.ended else min(self.fewest, count)
         self.largest = max(self.largest, count)
         self.ended[activation.ended] += 1
-        self.lengths.append(np.int64(count))
-        if self.lengths.waiting >= _MOST_WAITING:
-            self.lengths.settle()
         if len(self.first) < FIRST_RUNS:
             self.first.append(run)
         else:
@@ -540,18 +524,16 @@ class _LoopRecord:
         """Return the memory of what is kept, in bytes."""
         return sum(run.nbytes for run in self.kept)
 
-    def view(self, parent: int | None) -> LoopFacts:
+    def view(self) -> LoopFacts:
         """Return the facts as they stand."""
         self.settle()
         layer, plan = self.operation.layer, self.plan
         runs = tuple(run.view(self.slots.taken) for run in self.kept)
         inner = Counter(one.layer.type for one in plan.program.operations if one.plans)
         return LoopFacts(
-            path=_path(self.program, layer),
+            path=f"{self.program.name} > {layer.type} '{layer.name}'",
             layer=layer_site(layer, self.file),
-            parent=parent,
             depth=len(self.program.path),
-            position=self.program.operations.index(self.operation),
             opened_from=layer.opened_from,
             operations=len(plan.program.graph.operations),
             inner=dict(inner),
@@ -564,7 +546,6 @@ class _LoopRecord:
             fewest=self.fewest,
             most=self.largest,
             ended=dict(self.ended),
-            lengths=self.lengths.view(),
             activations=runs,
         )
 
@@ -597,59 +578,8 @@ class _LoopRecord:
         return tuple(rows)
 
 
-class _BranchRecord:
-    """All runs of one If."""
-
-    def __init__(self, model: Model, operation: Operation, program: Program) -> None:
-        self.operation, self.program, self.file = operation, program, str(model.path)
-        self.rows = _branch_rows(operation, self.file)
-        self.choices = HistoryRecorder(_OUTER)
-        self.values = [HistoryRecorder(_OUTER) for _ in operation.outputs]
-        self.runs = [0, 0]
-        self.verdict: Verdict | None = None
-        self.is_outside = not any(layer.is_loop for layer in program.path)
-
-    def leave(self, frame: Frame, activation: Activation) -> None:
-        """A side has run; `frame` is the one around it."""
-        if self.is_outside:
-            self.verdict = Verdicts(frame, self.file, {}).of(self.operation.inputs[0])
-        self.runs[self.operation.plans.index(activation.plan)] += 1
-        self.choices.append(np.bool_(activation.plan is self.operation.plans[0]))
-        for history, slot in zip(self.values, self.operation.outputs, strict=True):
-            history.append(frame.values[slot])
-        size = sum(frame.values[slot].nbytes for slot in self.operation.outputs) + 1
-        if self.choices.waiting * size >= _BYTES_WAITING or self.choices.waiting >= _MOST_WAITING:
-            for history in (self.choices, *self.values):
-                history.settle()
-
-    @property
-    def nbytes(self) -> int:
-        """Return the memory of what is kept, in bytes."""
-        return sum(history.nbytes for history in (self.choices, *self.values))
-
-    def view(self, parent: int | None) -> BranchFacts:
-        """Return the facts as they stand."""
-        layer = self.operation.layer
-        sides = [len(plan.program.graph.operations) for plan in self.operation.plans]
-        return BranchFacts(
-            path=_path(self.program, layer),
-            layer=layer_site(layer, self.file),
-            parent=parent,
-            depth=len(self.program.path),
-            position=self.program.operations.index(self.operation),
-            then_operations=sides[0],
-            else_operations=sides[1],
-            rows=self.rows,
-            then_runs=self.runs[0],
-            else_runs=self.runs[1],
-            choices=self.choices.view(),
-            values=tuple(history.view() for history in self.values),
-            verdict=self.verdict,
-        )
-
-
 class RunRecorder(RunObserver):
-    """Keeps what the loops and branches of a run take in, carry and give. It sees the run once, from its start.
+    """Keeps what the loops of a run take in, carry and give. It sees the run once, from its start.
 
     `edited`: values may be set by hand on the way, so that a slice need not be what is in its source. `followed` are
     outputs of operations that get rows as well, by the `id` of the program: (index, index of the output, slot).
@@ -663,26 +593,18 @@ class RunRecorder(RunObserver):
         followed: Mapping[int, Sequence[tuple[int, int, int]]] = MappingProxyType({}),
     ) -> None:
         self._loops: dict[int, _LoopRecord] = {}
-        self._branches: dict[int, _BranchRecord] = {}
-        self._around: dict[int, Indices] = {}
-        for program in sorted(compiled.programs, key=lambda one: len(one.path)):
-            capacity = _INNER if any(layer.is_loop for layer in program.path) else _OUTER
-            for operation in program.operations:
-                for plan in operation.plans:
-                    self._around[id(plan.program)] = (id(operation), *self._around.get(id(program), ()))
-                if operation.plans and isinstance(operation.plans[0], LoopPlan):
-                    key = id(operation.plans[0].program)
-                    self._loops[key] = _LoopRecord(
-                        compiled.model,
-                        operation,
-                        program,
-                        capacity,
-                        followed.get(key, ()),
-                        cuts_later=not (program.path or edited),
-                        edited=edited,
-                    )
-                elif operation.plans:
-                    self._branches[id(operation)] = _BranchRecord(compiled.model, operation, program)
+        for program, operation, plan in loops_of(compiled):
+            key = id(plan.program)
+            self._loops[key] = _LoopRecord(
+                compiled.model,
+                program,
+                operation,
+                plan,
+                _INNER if any(layer.is_loop for layer in program.path) else _OUTER,
+                followed.get(key, ()),
+                cuts_later=not (program.path or edited),
+                edited=edited,
+            )
         self._file = file_of(compiled)
 
     # --- what the machine tells ----------------------------------------------------------------------------------
@@ -729,12 +651,6 @@ class RunRecorder(RunObserver):
         if record is not None:
             record.leave(activation, stack[-1])
 
-    def branch_left(self, stack: Frames, activation: Activation) -> None:
-        """Count a run of a branch."""
-        record = self._branches.get(id(activation.operation))
-        if record is not None:
-            record.leave(stack[-1], activation)
-
     # --- what is known -------------------------------------------------------------------------------------------
 
     @property
@@ -750,8 +666,7 @@ class RunRecorder(RunObserver):
     @property
     def nbytes(self) -> int:
         """Return the memory of what is kept, in bytes."""
-        loops = sum(record.nbytes for record in self._loops.values())
-        return loops + sum(record.nbytes for record in self._branches.values())
+        return sum(record.nbytes for record in self._loops.values())
 
     def first_non_finite(self) -> int | None:
         """Return the tick at which the first iteration begins of which a row has a NaN or Inf.
@@ -768,27 +683,9 @@ class RunRecorder(RunObserver):
         ]
         return min(found, default=None)
 
-    def view(self) -> tuple[tuple[LoopFacts, ...], tuple[BranchFacts, ...]]:
-        """Return the facts of all loops and branches, outer before inner."""
-        records: list[_LoopRecord | _BranchRecord] = [*self._loops.values(), *self._branches.values()]
-        places = {id(record.operation): index for index, record in enumerate(records)}
-
-        def parent(record: _LoopRecord | _BranchRecord) -> int | None:
-            around = self._around.get(id(record.program), ())
-            return places[around[0]] if around else None
-
-        loops = tuple(record.view(parent(record)) for record in self._loops.values())
-        return loops, tuple(record.view(parent(record)) for record in self._branches.values())
-
-    def output_of(self, slot: int) -> tuple[int, int] | None:
-        """Return of which loop and row a slot of the model's own graph is the output."""
-        for index, record in enumerate(self._loops.values()):
-            if slot in record.operation.outputs and not record.program.path:
-                port = record.operation.outputs.index(slot)
-                kinds = (RowKind.CONCATENATED, RowKind.LAST_VALUE)
-                found = (place for place, row in enumerate(record.slots.rows) if row.kind in kinds and row.port == port)
-                return index, next(found, 0)
-        return None
+    def view(self) -> tuple[LoopFacts, ...]:
+        """Return the facts of all loops, outer before inner."""
+        return tuple(record.view() for record in self._loops.values())
 
 
 # --- rows -----------------------------------------------------------------------------------------------------------
@@ -804,18 +701,3 @@ def _slices(taken: Slices, begin: int, end: int) -> tuple[Array, Array]:
         parts = parts[::-1]
     stack = np.moveaxis(parts, 1, walk.axis + 1)
     return np.ascontiguousarray(stack).reshape(end - begin, -1), stack[0]
-
-
-def _branch_rows(operation: Operation, file: str) -> tuple[Row, ...]:
-    then = operation.plans[0]
-    assert isinstance(then, BranchPlan)
-    results = {output: then.program.graph.results[then.program.results.index(slot)] for output, slot in then.outputs}
-    return tuple(
-        Row(RowKind.BRANCH_OUTPUT, layer_site(results[output], file), port=output)
-        for output in range(len(operation.outputs))
-        if output in results
-    )
-
-
-def _path(program: Program, layer: Layer) -> str:
-    return f"{program.name} > {layer.type} '{layer.name}'"

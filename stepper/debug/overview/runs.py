@@ -13,16 +13,14 @@ from msgspec.structs import replace
 
 from stepper.debug.branches.edits import Edit, same_by_tick
 from stepper.debug.overview.births import BirthSearch, ConstantSearch
-from stepper.debug.overview.facts import (
-    BranchFacts,
+from stepper.debug.overview.loop_programs import port_facts
+from stepper.debug.overview.overview_facts import (
     ConstantFacts,
     Failure,
-    LoopFacts,
     ModelPortFacts,
     Overview,
     RunState,
 )
-from stepper.debug.overview.programs import port_facts
 from stepper.debug.overview.run_recorder import RunRecorder
 from stepper.debug.timeline import Timeline
 from stepper.debug.visits import Enough
@@ -30,8 +28,6 @@ from stepper.engine.frames import Constants, EventKind, Snapshot
 from stepper.engine.program import CompiledModel, Value
 from stepper.engine.run import output_names
 from stepper.errors import Paused, StepperError
-from stepper.ir.lowering import sequences_of
-from stepper.ir.model import layer_site
 
 BIRTH_SECONDS: Final = 0.4
 """For how long the births of NaN and Inf are looked for after a run that has a limit."""
@@ -46,12 +42,7 @@ Followed = dict[int, tuple[tuple[int, int, int], ...]]
 _ENDED: Final = (RunState.FINISHED, RunState.FAILED)
 
 
-def overview_without_run(compiled: CompiledModel) -> Overview:
-    """Return what the file alone says of a model's loops and branches: no run, no values."""
-    return _not_run(compiled, *RunRecorder(compiled).view())
-
-
-def _not_run(compiled: CompiledModel, loops: tuple[LoopFacts, ...], branches: tuple[BranchFacts, ...]) -> Overview:
+def _not_run(compiled: CompiledModel) -> Overview:
     model = compiled.model
     return Overview(
         state=RunState.NOT_RUN,
@@ -60,13 +51,10 @@ def _not_run(compiled: CompiledModel, loops: tuple[LoopFacts, ...], branches: tu
         seconds=0.0,
         rate=0.0,
         bytes=0,
-        memory=None,
         inputs=tuple(port_facts(parameter.name, None) for parameter in model.graph.parameters),
         outputs=tuple(port_facts(name, None) for name in output_names(model)),
         operations=dict(Counter(layer.type for layer in model.graph.operations)),
-        loops=loops,
-        branches=branches,
-        sequences=tuple(layer_site(layer, str(model.path)) for layer in sequences_of(model)),
+        loops=(),
     )
 
 
@@ -97,7 +85,7 @@ class OverviewRun:
 
     def __init__(self, timeline: Timeline) -> None:
         self._timeline = timeline
-        self._file = _not_run(timeline.machine.compiled, (), ())
+        self._file = _not_run(timeline.machine.compiled)
         self._edits: dict[int, tuple[Edit, ...]] = {}
         self._constant_search = ConstantSearch(timeline.machine.compiled)
         self._begin()
@@ -115,11 +103,15 @@ class OverviewRun:
         self._changed: Mapping[int, Constants] = {}
         self._constants: tuple[ConstantFacts, ...] | None = None
         self._ticks, self._seconds = 0, 0.0
-        self._inputs = self._input_facts()
+        main = self._timeline.machine.compiled.main
+        values = self._timeline.history.before(0).frames[0].values
+        self._inputs = tuple(
+            port_facts(parameter.name, values[slot])
+            for parameter, slot in zip(main.graph.parameters, main.parameters, strict=True)
+        )
         self._output_facts = self._facts_of(None)
         self._moments: deque[tuple[float, int]] = deque()
         self._is_working = False
-        self._memory: int | None = None
         self._latest = self._view()
 
     @property
@@ -146,7 +138,7 @@ class OverviewRun:
             self._begin()
         if self._state in _ENDED and self._is_looked_through:
             return self.latest
-        self._is_working, self._memory = True, memory
+        self._is_working = True
         with self._excursion():
             if self._state not in _ENDED:
                 self._run(_Budget(perf_counter(), seconds, endless_seconds, memory), progress)
@@ -242,7 +234,9 @@ class OverviewRun:
 
     @property
     def _is_looked_through(self) -> bool:
-        return self._births.tick >= self._ticks and self._is_followed and self._constants is not None
+        births = self._births
+        is_found = births.tick >= self._ticks and births.are_related
+        return is_found and self._is_followed and self._constants is not None
 
     @property
     def _is_followed(self) -> bool:
@@ -299,7 +293,6 @@ class OverviewRun:
     # --- what is known -------------------------------------------------------------------------------------------
 
     def _view(self) -> Overview:
-        loops, branches = self._recorder.view()
         return replace(
             self._file,
             state=self._state,
@@ -308,11 +301,9 @@ class OverviewRun:
             seconds=self._seconds,
             rate=self._rate(),
             bytes=self._bytes,
-            memory=self._memory,
             inputs=self._inputs,
             outputs=self._output_facts,
-            loops=loops,
-            branches=branches,
+            loops=self._recorder.view(),
             births=tuple(self._births.found),
             births_tick=self._births.tick,
             constants=self._constants,
@@ -330,19 +321,6 @@ class OverviewRun:
             return (now[1] - moments[0][1]) / span
         return now[1] / now[0] if now[0] else 0.0
 
-    def _input_facts(self) -> tuple[ModelPortFacts, ...]:
-        main = self._timeline.machine.compiled.main
-        values = self._timeline.history.before(0).frames[0].values
-        return tuple(
-            port_facts(parameter.name, values[slot])
-            for parameter, slot in zip(main.graph.parameters, main.parameters, strict=True)
-        )
-
     def _facts_of(self, outputs: tuple[Value, ...] | None) -> tuple[ModelPortFacts, ...]:
-        compiled = self._timeline.machine.compiled
-        found = []
-        for index, (name, slot) in enumerate(zip(output_names(compiled.model), compiled.main.results, strict=True)):
-            value = None if outputs is None else outputs[index]
-            loop, row = self._recorder.output_of(slot) or (None, None)
-            found.append(replace(port_facts(name, value), loop=loop, row=row))
-        return tuple(found)
+        names = output_names(self._timeline.machine.compiled.model)
+        return tuple(port_facts(*one) for one in zip(names, outputs or [None] * len(names), strict=True))

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from stepper import element_types
 from stepper.debug.causes.cause import Chain, Element
+from stepper.debug.causes.element_walks import FARTHEST, chain_of, chains_of
 from stepper.debug.causes.locations import address_at, file_of
 from stepper.debug.causes.nan_origins import scalar_of
 from stepper.debug.causes.run_walk import (
@@ -20,20 +21,20 @@ from stepper.debug.causes.run_walk import (
     EndedLoop,
     Seat,
     ValueSpot,
+    closed_seat,
+    element_of,
     end_of_loop,
     held,
     is_bad,
     iterations_of,
     producer,
-    seat_of,
 )
-from stepper.debug.causes.why import FARTHEST, chain_of, chains_of
 from stepper.debug.finding.goto import tick_of_address
+from stepper.debug.provenance.dependence_rules import changes_of, mattering, same_values
+from stepper.debug.provenance.mask_walk import MaskWalk, ReachedTensor, SourceKind, Strength, Trail
 from stepper.debug.provenance.question import NoValueYet, WhyQuestion, ended_loop, question_at, spot_of
-from stepper.debug.provenance.rules import changes_of, mattering, same_values
-from stepper.debug.provenance.walk import MaskWalk, ReachedTensor, SourceKind, Strength, Trail
 from stepper.debug.reference_values import ValuePlace, path_of
-from stepper.debug.story.facts import (
+from stepper.debug.story.story_facts import (
     Influence,
     LoopEnd,
     Provenance,
@@ -46,14 +47,13 @@ from stepper.debug.story.facts import (
 from stepper.debug.timeline import Timeline
 from stepper.debug.visits import excursion
 from stepper.element_types import FLOATING, Array, Indices, Shape
-from stepper.engine.frames import EventKind, Every, Frame
+from stepper.engine.frames import Event, EventKind, Every, Frame
 from stepper.engine.machine import Machine
 from stepper.engine.program import CompiledModel
 from stepper.errors import Paused, StepperError, UsageError
 from stepper.ir.model import layer_site
 from stepper.query.address_resolution import Atlas
 from stepper.query.address_syntax import Address, exact_name
-from stepper.tensors.difference import index_of
 
 MOST_ELEMENTS: Final = 20_000
 """Elements of a source that are listed."""
@@ -67,7 +67,7 @@ _RELATIVE: Final = 1e-4
 _ABSOLUTE: Final = 1e-5
 
 
-def provenance(timeline: Timeline, question: str | Address, *, tries: bool = True) -> Provenance:
+def provenance(timeline: Timeline, question: str | Address, *, tries: bool) -> Provenance:
     """Return why a value, a shape or the end of a loop is what it is, and what it depends on. The present stays.
 
     Without an index it is the first element that is NaN, else infinite, else the first. `tries`: elements of inputs are
@@ -131,14 +131,11 @@ class _Answering:
         trail = self._walk.trail(spot._replace(element=None) if is_shape and is_whole else spot)
 
         def read(frame: Frame) -> Array | None:
-            if frame.values[spot.slot] is None:
-                return None
-            array = held(frame, spot)
-            if is_shape and is_whole:
-                return array
-            assert spot.element is not None
-            is_inside = len(spot.element) == array.ndim and all(map(int.__lt__, spot.element, array.shape))
-            return np.asarray(array[spot.element]) if is_inside else None
+            held_now = frame.values[spot.slot]
+            if is_shape and is_whole and held_now is not None:
+                return held(frame, spot)
+            found = element_of(held_now, spot.element, is_shape=is_shape)
+            return None if found is None else np.asarray(found)
 
         element = None if is_shape else spot.element
         number = None if element is None else value[element]
@@ -261,8 +258,10 @@ def sources_of(trail: Trail, file: str) -> tuple[SourceTensor, ...]:
 
 def _source(reached: ReachedTensor, file: str) -> SourceTensor:
     value, levels = reached.value, reached.levels.reshape(-1)
-    listed = sorted(np.flatnonzero(levels).tolist(), key=lambda at: -int(levels[at]))[:MOST_ELEMENTS]
-    counts = ((part, int((levels == Strength[part.name]).sum())) for part in Influence)
+    listed = np.argsort(-levels.astype(np.int8), kind="stable")[: min(MOST_ELEMENTS, np.count_nonzero(levels))]
+    places = np.stack(np.unravel_index(listed, value.shape), -1).tolist() if value.ndim else [[]] * listed.size
+    numbers, strengths = value.reshape(-1)[listed], levels[listed].tolist()
+    each = np.bincount(levels, minlength=len(Strength)).tolist()
     return SourceTensor(
         kind=reached.kind.name.lower(),
         name=reached.layer.name,
@@ -270,20 +269,19 @@ def _source(reached: ReachedTensor, file: str) -> SourceTensor:
         output=reached.output,
         type=element_types.name_of(value.dtype),
         shape=value.shape,
-        counts=tuple((part, count) for part, count in counts if count),
+        counts=tuple((part, each[level]) for level, part in _INFLUENCES.items() if each[level]),
         elements=tuple(
-            SourceElement(index_of(at, value.shape), scalar_of(value.reshape(-1)[at]), _influence(levels[at]))
-            for at in listed
+            SourceElement(tuple(index), scalar_of(number), _INFLUENCES[level])
+            for index, number, level in zip(places, numbers, strengths, strict=True)
         ),
         axes=tuple(
-            SourceElement((axis,), value.shape[axis], _influence(reached.axes[axis]))
+            SourceElement((axis,), value.shape[axis], _INFLUENCES[int(reached.axes[axis])])
             for axis in np.flatnonzero(reached.axes).tolist()
         ),
     )
 
 
-def _influence(level: Any) -> Influence:
-    return Influence[Strength(int(level)).name]
+_INFLUENCES: Final = {int(Strength[part.name]): part for part in Influence}
 
 
 def _source_order(found: tuple[SourceKind, SourceTensor]) -> tuple[Any, ...]:
@@ -409,21 +407,20 @@ class _Tester:
                 event = machine.advance(every, self._most_moves)
                 if event.kind is EventKind.PAUSED:
                     raise Paused
-                if self._is_there(machine, event.kind):
+                if self._is_there(machine, event):
                     return self._read(event.frame)
             return None
         finally:
             self._owner.followers = tuple(one for one in self._owner.followers if one is not machine)
             self._spent += machine.tick + self._each
 
-    def _is_there(self, machine: Machine, kind: EventKind) -> bool:
+    def _is_there(self, machine: Machine, event: Event) -> bool:
         if not self._seat:
-            return kind is EventKind.FINISHED
-        has_left = kind is EventKind.LEFT
-        if not (has_left or kind is EventKind.ITERATION) or len(machine.stack) + has_left != len(self._seat) + 1:
-            return False
-        left = ((machine.stack[-1].pc - 1, None),) if has_left else ()
-        return (*seat_of(machine.stack), *left) == self._seat
+            return event.kind is EventKind.FINISHED
+        seat = closed_seat(event, machine.stack)
+        if seat is not None and event.kind is EventKind.LEFT:  # in whichever iteration that was
+            seat = (*seat[:-1], (seat[-1][0], None))
+        return seat == self._seat
 
 
 def _compared_with(compiled: CompiledModel) -> Indices:

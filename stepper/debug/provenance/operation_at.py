@@ -25,7 +25,7 @@ class OperationAt(NamedTuple):
     operation: Operation
     values: tuple[Array | None, ...]
     results: tuple[Array, ...]
-    output: int = 0
+    output: int
 
     @staticmethod
     def in_frame(frame: Frame, operation: Operation, slot: int) -> OperationAt:

@@ -19,14 +19,14 @@ from typing import Final
 import numpy as np
 from msgspec.structs import replace
 
-from stepper.arguments import text as text_of
+from stepper.argument_checks import text as text_of
 from stepper.debug.causes.cause import Element
 from stepper.debug.causes.nan_origins import first_element
 from stepper.debug.causes.run_walk import Differs, EarlierFrames, EndedLoop, Seat, ValueSpot, ended_run
 from stepper.debug.iterations.loop_runs import address_from_the_first
 from stepper.debug.loop_limits import never_ends
 from stepper.debug.scopes import enclosing_loop, innermost_loop
-from stepper.debug.story.facts import QuestionKind
+from stepper.debug.story.story_facts import QuestionKind
 from stepper.debug.timeline import Timeline
 from stepper.element_types import FLOATING, Array, read_only
 from stepper.engine.frames import Frame
@@ -107,7 +107,7 @@ def _question(text: str | Address, compiled: CompiledModel) -> WhyQuestion:
         return WhyQuestion(QuestionKind.VALUE, text)
     said = _said(text_of("address", text, "a str or an Address"))
     if _BARE_SHAPE.fullmatch(said) and said not in _names(compiled):
-        raise UsageError("say of which value: 'shape of NAME', 'shape of NAME@7'")
+        raise UsageError("name the value: 'shape of NAME', 'shape of NAME@7'")
     if found := _SHAPE.fullmatch(said):
         return WhyQuestion(QuestionKind.SHAPE, parse_address(found["of"] or found["called"]))
     if found := _ITERATIONS.fullmatch(said):
@@ -173,30 +173,22 @@ def _condition(compiled: CompiledModel, loop: str, iteration: str | None) -> Add
 
 
 def element_asked(value: Array, address: Address, told: str = "") -> Element | None:
-    """Return the element that an address names; without one the first that is NaN, else infinite; None for none.
+    """Return of the elements that an address names the first that is NaN, else infinite, else the first of them.
 
-    `told` is what a message calls it.
+    None for an address without an index, if all are finite. `told` is what a message calls it.
     """
-    if address.index:
-        index = numpy_index(address.index)
-        try:
-            chosen = np.arange(value.size).reshape(value.shape)[index]
-        except IndexError:
-            problem = f"there is no such element in the shape {shape_text(value.shape)}"
-            raise UsageError(f"'{told or address}': {problem}") from None
-        among = np.zeros(value.size, bool)
-        among[chosen] = True
-        if np.size(chosen) == 1:
-            return first_element(among.reshape(value.shape))
-    else:
-        among = np.ones(value.size, bool)
-    if value.dtype not in FLOATING:
-        return None
-    for test in (np.isnan, np.isinf):
-        bad = test(value) & among.reshape(value.shape)
-        if bad.any():
-            return first_element(bad)
-    return None
+    try:
+        chosen = np.ravel(np.arange(value.size).reshape(value.shape)[numpy_index(address.index)])
+        first = int(chosen[0])
+    except IndexError:
+        problem = f"there is no such element in the shape {shape_text(value.shape)}"
+        raise UsageError(f"'{told or address}': {problem}") from None
+    among = value.reshape(-1)[chosen]
+    for test in (np.isnan, np.isinf) if value.dtype in FLOATING else ():
+        bad = chosen[test(among)]
+        if bad.size:
+            return index_of(int(bad.min()), value.shape)
+    return index_of(first, value.shape) if address.index else None
 
 
 class NoValueYet(UsageError):
@@ -226,7 +218,7 @@ def spot_of(
     target = resolve(replace(address, index=()), compiled, here)
     if any(not (asked is None or isinstance(asked, int)) for asked in target.iterations):
         raise UsageError(f"'{told}': one iteration has one cause; name one")
-    seat = _seat_in(frames, Atlas(compiled), target.program, target.iterations, told)
+    seat = seat_in(frames, Atlas(compiled), target.program, target.iterations, told)
     frame = frames.frame(seat)
     if seat == frames.present[: len(seat)] and not frame.is_current(target.slot):
         raise NoValueYet(f"'{target.named.name}' has no value here: {frame.why_absent(target.slot)}")
@@ -240,10 +232,7 @@ def spot_of(
     element = None
     if differs is not None and not address.index and (other := differs(seat, target.slot, value)) is not None:
         element = first_element(other) if other.any() else None
-    element = element or element_asked(value, address, told)
-    if element is None:
-        places = np.arange(value.size).reshape(value.shape)[numpy_index(address.index)]
-        element = index_of(int(np.ravel(places)[0]), value.shape)
+    element = element or element_asked(value, address, told) or (0,) * value.ndim
     return ValueSpot(seat, target.slot, element), target
 
 
@@ -291,7 +280,7 @@ def _ended_loop(frames: EarlierFrames, compiled: CompiledModel, name: str) -> En
             raise NoValueYet(f"'{path[-1].name}' has not ended here: it is in iteration {at:,}{never}")
         return ended_run(frames, frames.present[:depth])
     atlas = Atlas(compiled)
-    outer = _seat_in(frames, atlas, atlas.holding(path[-1]), asked, path[-1].name)
+    outer = seat_in(frames, atlas, atlas.holding(path[-1]), asked, path[-1].name)
     index = _index_of(frames.frame(outer), path[-1])
     _ensure_ran(frames, outer, index)
     return ended_run(frames, frames.left(outer, index)[0])
@@ -307,7 +296,7 @@ def _loop_path(stack: list[Frame], compiled: CompiledModel, name: str) -> tuple[
                 return stack[-1].program.path[: enclosing_loop(stack[-1].program.path, name)]
             except UsageError:
                 pass
-        fitting = [path for path in loops if path[-1].name == name]
+        fitting = [path for path in loops if path[-1].is_called(name)]
         fitting = fitting or [path for path in loops if path[-1].name.endswith((f"/{name}", f".{name}"))]
         if len(fitting) != 1:
             known = ", ".join(f"'{path[-1].name}'" for path in (fitting or loops)[:8])
@@ -340,7 +329,7 @@ def _ensure_ran(frames: EarlierFrames, seat: Seat, index: int) -> None:
         raise NoValueYet(f"{operation.layer.type} '{operation.layer.name}' has not run here")
 
 
-def _seat_in(
+def seat_in(
     frames: EarlierFrames, atlas: Atlas, program: Program, asked: tuple[Iterations | None, ...], told: str
 ) -> Seat:
     """Return the seat of a program's frame, in the iterations that are asked for."""

@@ -3,34 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import closing
 from time import perf_counter
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
 
 from stepper import element_types
 from stepper.debug.causes.cause import Arithmetic, Element, LinkForm, LinkKind, Scalar, Verdict
-from stepper.debug.causes.locations import file_of, location_of, output_named
-from stepper.debug.causes.nan_origins import scalar_of
-from stepper.debug.causes.run_walk import (
-    EarlierFrames,
-    EndedLoop,
-    Seat,
-    ValueSpot,
-    end_of_loop,
-    ended_run,
-    iterations_of,
-    operation_of,
-    out_of_body,
-    producer,
-    seat_of,
-)
-from stepper.debug.causes.texts import element_text
-from stepper.debug.causes.verdicts import Verdicts
-from stepper.debug.causes.why import (
+from stepper.debug.causes.cause_texts import element_text, port_text
+from stepper.debug.causes.element_walks import (
     CausalLink,
     GraphWalk,
     fold_entries,
@@ -41,13 +25,30 @@ from stepper.debug.causes.why import (
     slot_name,
     unfit_condition,
 )
+from stepper.debug.causes.locations import address_at, file_of, location_of, output_named
+from stepper.debug.causes.nan_origins import scalar_of
+from stepper.debug.causes.run_walk import (
+    EarlierFrames,
+    EndedLoop,
+    Seat,
+    ValueSpot,
+    element_of,
+    end_of_loop,
+    ended_run,
+    iterations_of,
+    operation_of,
+    out_of_body,
+    producer,
+    seat_of,
+)
+from stepper.debug.causes.verdicts import Verdicts
 from stepper.debug.iterations.loop_runs import go_to_latest
 from stepper.debug.loop_limits import condition_limit
 from stepper.debug.provenance.answer import sources_of
+from stepper.debug.provenance.mask_walk import MaskWalk, Trail
 from stepper.debug.provenance.operation_at import Contributions, Factor, inputs_of
 from stepper.debug.provenance.question import NoValueYet, element_asked, ended_loop, question_at, spot_of
-from stepper.debug.provenance.walk import MaskWalk, Trail
-from stepper.debug.story.facts import (
+from stepper.debug.story.story_facts import (
     Entry,
     LinkRole,
     OperandGroup,
@@ -65,7 +66,7 @@ from stepper.debug.story.facts import (
     folded,
     time_of,
 )
-from stepper.debug.story.texts import name_in_iteration
+from stepper.debug.story.story_texts import name_in_iteration
 from stepper.debug.timeline import Timeline
 from stepper.debug.visits import before_iteration, excursion
 from stepper.element_types import Indices, limits
@@ -73,10 +74,10 @@ from stepper.engine.frames import Event, EventKind, Every, Frame, Phase
 from stepper.engine.loops import EndReason
 from stepper.engine.program import LoopPlan, Operation, Program
 from stepper.errors import Paused, StepperError, UsageError
-from stepper.ir.model import Source, layer_site
+from stepper.ir.model import Layer, Source, layer_site
 from stepper.query import short_names
 from stepper.query.address_resolution import Atlas, Target, moment_address, resolve
-from stepper.query.address_syntax import Address, exact_name
+from stepper.query.address_syntax import Address, address_given, exact_name
 from stepper.tensors.difference import index_of
 
 MOST_BEFORE: Final = 256
@@ -84,20 +85,6 @@ MOST_BEFORE: Final = 256
 MOST_SHOWN: Final = 1024
 SECONDS: Final = 0.5
 """For how long iterations are computed anew."""
-
-
-class HistoryWish(NamedTuple):
-    """An element of what a slot of a program holds; `is_shape`: of its shape, by axis."""
-
-    program: Program
-    slot: int
-    element: Element
-    is_shape: bool = False
-
-    @property
-    def key(self) -> tuple[int, int, Element, bool]:
-        """Return what tells it from others."""
-        return id(self.program), self.slot, self.element, self.is_shape
 
 
 class ElementHistories:
@@ -112,38 +99,30 @@ class ElementHistories:
         self.iterations: list[Indices] = []
         self.total = 0
         self.counts_all = False
-        self._values: dict[tuple[int, int, Element, bool], dict[Indices, Scalar | None]] = {}
+        self._values: dict[Hashable, tuple[CausalLink, dict[Indices, Scalar | None]]] = {}
 
-    def record(self, wanted: Iterable[HistoryWish], entered: int, paths: list[Indices]) -> None:
+    def record(self, wanted: Iterable[CausalLink], entered: int, paths: list[Indices]) -> None:
         """Read elements in the run of the loop that was entered at a tick, around the iterations of `paths`.
 
         A pause or a lack of time ends it early.
         """
-        programs: dict[int, list[HistoryWish]] = {}
-        for one in wanted:
-            programs.setdefault(id(one.program), []).append(one)
-            self._values[one.key] = {}
-        deepest = max((len(path) for path in paths), default=0)
+        self._values = {_key(link): (link, {}) for link in wanted}
         with excursion(self._timeline):
             try:
-                self._go(entered, paths)
-                self._read(programs, deepest, max(paths, default=()))
+                self._timeline.goto(entered)
+                first = min((path[0] for path in paths if path), default=0)
+                begin = max(0, first - (MOST_BEFORE if max(map(len, paths), default=0) < 2 else 4))
+                depth = next((k for k, frame in enumerate(self._timeline.machine.stack) if frame.loop), None)
+                if begin and depth is not None:
+                    before_iteration(self._timeline, depth, begin)
+                self._read(max(map(len, paths), default=0), max(paths, default=()))
             except (Paused, StepperError):
                 self._timeline.machine.request_pause(wanted=False)
 
-    def _go(self, entered: int, paths: list[Indices]) -> None:
-        """Stand shortly before the first iteration that is shown."""
-        self._timeline.goto(entered)
-        first = min((path[0] for path in paths if path), default=0)
-        begin = max(0, first - (MOST_BEFORE if max(map(len, paths), default=0) < 2 else 4))
-        depth = next((k for k, frame in enumerate(self._timeline.machine.stack) if frame.loop), None)
-        if begin and depth is not None:
-            before_iteration(self._timeline, depth, begin)
-
-    def _read(self, programs: dict[int, list[HistoryWish]], deepest: int, last: Indices) -> None:
-        machine, started = self._timeline.machine, perf_counter()
+    def _read(self, deepest: int, last: Indices) -> None:
+        machine, started, counts_alone = self._timeline.machine, perf_counter(), False
         outermost = next((k for k, frame in enumerate(machine.stack) if frame.loop), len(machine.stack))
-        begins, counts_alone = iterations_of(seat_of(machine.stack))[:1] in ((), (-1,)), False
+        begins = iterations_of(seat_of(machine.stack))[:1] in ((), (-1,))
 
         def see(event: Event) -> bool:
             if event.kind is EventKind.LEFT and len(machine.stack) <= outermost:
@@ -158,8 +137,11 @@ class ElementHistories:
                 return False
             if len(path) == deepest:
                 self.iterations.append(path)
-            for one in programs.get(id(frame.program), ()):
-                self._values[one.key][path] = _element(frame.values[one.slot], one)
+            for link, values in self._values.values():
+                if link.program is frame.program:
+                    spot = link.spot
+                    found = element_of(frame.values[spot.slot], spot.element, is_shape=spot.is_shape)
+                    values[path] = None if found is None else scalar_of(found)
             return path > last and (len(self.iterations) >= MOST_SHOWN or is_late)
 
         has_failed = self._has_failed(see)
@@ -193,21 +175,11 @@ class ElementHistories:
             is_open = len(path) == deepest and path[-1] >= 0 and path not in self.iterations
             self.total, self.counts_all = len(self.iterations) + is_open, begins
 
-    def of(self, wanted: HistoryWish) -> tuple[Scalar | None, ...]:
+    def of(self, link: CausalLink) -> tuple[Scalar | None, ...]:
         """Return an element in all iterations, None where it is not known."""
-        known = self._values.get(wanted.key, {})
-        depth = sum(layer.is_loop for layer in wanted.program.path)
+        _, known = self._values.get(_key(link), (link, {}))
+        depth = _depth(link.program)
         return tuple(known.get(path[:depth]) for path in self.iterations)
-
-
-def _element(value: Any, wanted: HistoryWish) -> Scalar | None:
-    if value is None:
-        return None
-    element = wanted.element
-    array = np.array(np.shape(value), np.int64) if wanted.is_shape else np.asarray(value)
-    if array.ndim != len(element) or any(at >= size for at, size in zip(element, array.shape, strict=True)):
-        return None
-    return scalar_of(array[element])
 
 
 MOST_ROWS: Final = 12
@@ -254,6 +226,7 @@ class _Builder:
     def __init__(self, timeline: Timeline, frames: EarlierFrames, question: StoryQuestion) -> None:
         self._timeline, self._frames, self._question = timeline, frames, question
         self._compiled = timeline.machine.compiled
+        self._atlas = Atlas(self._compiled)
         self._file = file_of(self._compiled)
         self._present = iterations_of(seat_of(timeline.machine.stack))
         self._entered = 0
@@ -277,10 +250,10 @@ class _Builder:
         if pieces is not None:
             return self._of_end(pieces)
         if spot.element is None:
-            raise UsageError(f"'{target.named.name}' is a scalar: it has no axis whose extent has a story")
+            raise UsageError(f"'{target.named.name}' is a scalar: it has no axis to explain")
         self._walk.slice(spot)
-        told = self._told(self._address(spot, target), self._short(spot, target), None)
-        return self._with_sources(told, self._masks.trail(spot))
+        told = self._told(self._address(spot, target), self._called(spot, target.named, target.output), None)
+        return self._with_sources(told, lambda: self._masks.trail(spot))
 
     def _of_failure(self) -> Story:
         """Return the story of what the operation was given at which the run fails next. UsageError for none.
@@ -350,7 +323,7 @@ class _Builder:
             self._walk.slice(told)
             unasked = tuple(short_names.last_part(one.name) for one in self._walk.unasked.values())
             story = self._told(name, name, replace(end, unasked=unasked))
-        return self._with_sources(story, self._masks.end_of(ended))
+        return self._with_sources(story, lambda: self._masks.end_of(ended))
 
     def _verdict(self, ended: EndedLoop) -> Verdict | None:
         """Return the verdict of the condition that ended a loop; None where something else did."""
@@ -360,9 +333,10 @@ class _Builder:
             return None
         return Verdicts(self._frames.at(ended.seat)[-1], self._file, {}).of(slot)
 
-    def _with_sources(self, told: Story, trail: Trail) -> Story:
+    def _with_sources(self, told: Story, trail: Callable[[], Trail]) -> Story:
         """Return a story with the elements that it depends on; without them where these are too far away."""
-        return told if trail.stopped else replace(told, sources=sources_of(trail, self._file))
+        found = trail() if self._question.depends else None
+        return told if found is None or found.stopped else replace(told, sources=sources_of(found, self._file))
 
     def _made_last(self, ended: EndedLoop) -> ValueSpot | None:
         """Return what the last iteration handed on, or else gave: NaN or Inf if there is one, else the largest element.
@@ -406,7 +380,7 @@ class _Builder:
             full = replace(full, operation=exact_name(target.named.name), port=None)
         short = Address((), full.operation, full.port, iterations, index)
         of_shape = "shape of " if spot.is_shape else ""
-        if len(numbers) < 2 and self._is_clear(short, target):
+        if len(numbers) < 2 and self._is_clear(replace(short, index=()), target.program, target.slot):
             return f"{of_shape}{short}"
         levels, outer = [], iter(numbers[:-1])
         sides = {layer.name for layer in target.program.path if layer.is_loop}
@@ -415,31 +389,36 @@ class _Builder:
             levels.append(replace(level, iterations=next(outer, None)) if is_loop else level)
         return f"{of_shape}{Address(tuple(levels), full.operation, full.port, iterations, index)}"
 
-    def _short(self, spot: ValueSpot, target: Target) -> str:
-        """Return the same as it is called in lists."""
-        named = target.named
-        port = f":{target.output}" if len(named.outputs) > 1 else ""
-        path = iterations_of(spot.seat)
-        name = slot_name(target.program, named, is_shape=spot.is_shape)
-        name = name_in_iteration(f"{name}{port}", path, self._loop_names(target.program))
-        return f"{name}{element_text(spot.element)}"
+    def _called(self, spot: ValueSpot, layer: Layer, output: int) -> str:
+        """Return an element of a layer's output as one may type it: in short where that is clear, else in full."""
+        frames, path = self._frames.at(spot.seat), iterations_of(spot.seat)
+        program, named = frames[-1].program, output_named(layer, output)
+        loops, port, shape = self._loop_names(program), port_text(named), ".shape" if spot.is_shape else ""
+        name = slot_name(program, layer)
+        text = name_in_iteration(f"{name}{shape}{port}", path, loops)
+        if not self._is_clear(name_in_iteration(f"{name}{port}", path, loops), program, spot.slot):
+            text = f"{address_at(location_of(frames, self._file, layer, named), self._compiled, self._atlas)}{shape}"
+        return f"{text}{element_text(spot.element)}"
 
     def _loop_names(self, program: Program) -> tuple[str, ...]:
         """Return how addresses call the loops around a program, from the outermost inwards."""
-        atlas, path = Atlas(self._compiled), program.path
-        loops = ((atlas.ancestor(program, depth), layer) for depth, layer in enumerate(path) if layer.is_loop)
+        path = program.path
+        loops = ((self._atlas.ancestor(program, depth), layer) for depth, layer in enumerate(path) if layer.is_loop)
         return tuple(str(exact_name(slot_name(outside, layer))) for outside, layer in loops)
 
-    def _is_clear(self, address: Address, target: Target) -> bool:
+    def _is_clear(self, address: str | Address, program: Program, slot: int) -> bool:
         try:
-            return resolve(replace(address, index=()), self._compiled).slot == target.slot
+            found = resolve(address_given(address), self._compiled)
         except UsageError:
             return False
+        return found.program is program and found.slot == slot
 
     # --- the whole -----------------------------------------------------------------------------------------------
 
     def _told(self, address: str, name: str, end: StoryEnd | None) -> Story:
         found = self._walk
+        if not found.links:  # the first one is always there, unless something else goes first
+            raise Paused
         if len({link.place for link in found.links}) > MOST_ROWS and not self._question.unfolds:
             fold_moves(found.links)
         kept = {*found.kept, *(seat for link in shown_links(found.links) for one in link.followed for seat in one.kept)}
@@ -483,7 +462,6 @@ class _Builder:
                 for link in shown
                 for one in link.followed
             ),
-            loop_names=self._loop_names(deepest),
             iterations=tuple(histories.iterations),
             total=histories.total,
             counts_all=histories.counts_all,
@@ -506,8 +484,8 @@ class _Builder:
         depth = next(k for k, (_, iteration) in enumerate(first.spot.seat) if iteration is not None)
         frame = self._frames.at(first.spot.seat[: depth + 1])[-1]
         self._entered = frame.active.entered
-        wanted = [_wish(link) for link in shown if link.spot.element is not None]
-        histories.record({one.key: one for one in wanted}.values(), self._entered, paths)
+        if self._question.courses:
+            histories.record((link for link in shown if link.spot.element is not None), self._entered, paths)
         return histories
 
     def _rows(self, rows: list[list[CausalLink]], histories: ElementHistories) -> Iterator[StoryRow]:
@@ -526,7 +504,7 @@ class _Builder:
                 element=link.spot.element if is_one else None,
                 hidden=hidden,
                 is_shape=link.spot.is_shape,
-                history=histories.of(_wish(link)) if is_one else (),
+                history=histories.of(link) if is_one else (),
             )
             before = link
 
@@ -538,6 +516,7 @@ class _Builder:
         value = np.asarray(frame.values[spot.slot])
         made = StoryLink(
             key=link.key,
+            address=self._called(spot, link.layer, link.output),
             row=row,
             column=column,
             location=location_of(frames, self._file, link.layer, output_named(link.layer, link.output)),
@@ -593,7 +572,8 @@ class _Builder:
 
     def _readers(self, link: CausalLink) -> tuple[str, ...]:
         graph, source = link.program.graph, Source(link.layer.id, link.output)
-        readers = [layer for layer in graph.layers if source in graph.sources[layer.id]]
+        uses = ((layer, graph.sources[layer.id][index]) for layer, index in graph.readers[link.layer.id])
+        readers = list({layer.id: layer for layer, read in uses if read == source}.values())
         return tuple(slot_name(link.program, layer) for layer in readers[:_MOST_READERS])
 
     def _groups(
@@ -675,9 +655,8 @@ def _depth(program: Program) -> int:
     return sum(layer.is_loop for layer in program.path)
 
 
-def _wish(link: CausalLink) -> HistoryWish:
-    assert link.spot.element is not None
-    return HistoryWish(link.program, link.spot.slot, link.spot.element, link.spot.is_shape)
+def _key(link: CausalLink) -> Hashable:
+    return id(link.program), link.spot.slot, link.spot.element, link.spot.is_shape
 
 
 def _limit(link: CausalLink, frame: Frame) -> float | None:

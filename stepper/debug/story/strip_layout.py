@@ -12,9 +12,9 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from stepper.debug.causes.cause import Scalar
-from stepper.debug.causes.texts import element_text, port_text
-from stepper.debug.story.facts import LinkRole, Story, StoryEdge, StoryLink, is_bad, time_of
-from stepper.debug.story.texts import (
+from stepper.debug.causes.cause_texts import element_text, port_text
+from stepper.debug.story.story_facts import LinkRole, Story, StoryEdge, StoryLink, is_bad, time_of
+from stepper.debug.story.story_texts import (
     column_text,
     end_word,
     entry_text,
@@ -41,7 +41,7 @@ _LEAST_WORD: Final = 3
 _BETWEEN: Final = re.compile(r" |(?<=\w)\(")
 _SIGNS: Final = " :,+-×/<>=≠≤≥^"
 _IN_NUMBER: Final = re.compile(r"(?:\W|^)[0-9][^\s]*$")
-BORN: Final = " born here "
+BORN: Final = " first here "
 STOP: Final = "stop"
 _HEADING: Final = "on the path"
 LABEL_AT: Final = 2
@@ -124,7 +124,6 @@ class Placement(Record):
     names: int
     head: int
     pitch: int
-    row_lines: Indices
     columns: tuple[PlacedColumn, ...]
     texts: tuple[PlacedText, ...]
     chips: tuple[PlacedChip, ...]
@@ -137,7 +136,7 @@ def _letters(text: str, _tone: Tone) -> int:
 
 
 class Options(NamedTuple):
-    """How much room there is: `width` and `height` in cells (None: as much as it takes).
+    """How much room there is: `width` in cells (None: as much as it takes); `is_dense`: no free lines between rows.
 
     `histories`: the course of each row's element is drawn beside its name. Names have
     `names` cells at most; behind the column `torn` (-1: before the first) there is a gap, before the first one are
@@ -145,7 +144,7 @@ class Options(NamedTuple):
     """
 
     width: int | None = None
-    height: int | None = None
+    is_dense: bool = False
     histories: bool = True
     context: bool = True
     names: int = _MOST_NAME
@@ -182,11 +181,10 @@ class _Layout:
         across = [columns[1] for columns in map(self._columns_of, story.edges) if columns[0] != columns[1]]
         self.gaps = Counter(across)  # wires that come into each column from another one
         self.columns = self._columns()
-        rows = len(story.rows)
         head = self.up + max((len(self._note_lines(one)) for one in self.columns), default=0)
-        self.pitch = 2 if options.height is None or head + 1 + 2 * rows <= options.height else 1
-        self.head = head + (1 if self.pitch > 1 else 0)
-        self.lines = tuple(self.head + row * self.pitch for row in range(rows))
+        self.pitch = 1 if options.is_dense else 2
+        self.head = head + self.pitch - 1
+        self.lines = tuple(self.head + row * self.pitch for row in range(len(story.rows)))
         self.at = {one.column: one for one in self.columns if one.column is not None}
 
     def placement(self) -> Placement:
@@ -203,7 +201,6 @@ class _Layout:
             names=self.names,
             head=self.head,
             pitch=self.pitch,
-            row_lines=self.lines,
             columns=tuple(self.columns),
             texts=tuple(self.texts),
             chips=tuple(chips),
@@ -432,10 +429,10 @@ class _Layout:
         links = [link for link in self.story.links if link.column == column]
         born = next((link for link in links if link.role is LinkRole.BORN), None)
         if born is not None:
-            return f"{number(born.value).lstrip('+-')} is born", Tone.BAD
+            return f"first {number(born.value).lstrip('+-')}", Tone.BAD
         made = next((link for link in links if link.value == "NaN" and link.formula), None)
         if made is not None:
-            return "NaN is born", Tone.BAD
+            return "first NaN", Tone.BAD
         end = self.story.end
         if end is not None and any(link.role is LinkRole.ASKED for link in links):
             return end_word(end), Tone.NOTE

@@ -13,7 +13,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from stepper import element_types
-from stepper.debug.breakpoints.breakpoint import bodies, plan_of
+from stepper.debug.breakpoints.breakpoint import plan_of
 from stepper.debug.iterations.loop_runs import Outer, loop_around, outer_iterations
 from stepper.debug.scopes import is_body, loop_depth, target_in
 from stepper.debug.timeline import Timeline
@@ -36,11 +36,10 @@ from stepper.records import Brief, Record
 from stepper.tensors.difference import index_of
 from stepper.tensors.histories import KeptStatistic, bucket_begins, bucket_statistics, plain_numbers, strongest
 from stepper.tensors.statistics import FITTING, OVER_ITERATIONS, number_of
+from stepper.tensors.tensor_pictures import percentile
 
 MOST_VALUES: Final = 4096
 """Values of one table."""
-GROWS: Final = " +"
-"""Behind the name of a value of which the pieces are shown that it grows by."""
 _CALL: Final = re.compile(r"\s*([a-z]+)\((.*)\)\s*", re.DOTALL)
 
 
@@ -48,29 +47,24 @@ class SheetValue(Record, eq=False):
     """A value whose elements are columns, or whose `statistic` is one.
 
     `name` is how it was asked for, `base` that without the part, `address` the full one without iterations. `index` is
-    the part that is meant, and `span` the half-open range of its elements (None: all).
+    the part that is meant. `title` stands in front of a row, where part and statistic have a place of their own.
     """
 
     name: str
     address: Address
     target: Target
-    index: tuple[Any, ...] = ()
-    statistic: str = ""
-    span: tuple[int, int] | None = None
-    base: str = ""
-
-    @property
-    def is_entered(self) -> bool:
-        """True if it is what an iteration begins with, not what it makes."""
-        return self.target.layer.type == "Parameter"
+    index: tuple[Any, ...]
+    statistic: str
+    base: str
+    title: str
 
 
 class SheetColumn(Record):
     """A column: the elements [begin, end) of a value in row-major order. `index` is that of a single element.
 
     `value` is the number of the value in its table, `of` its name where the column is of elements, `first` the index of
-    the first one (empty of a single number). `statistic` stands for the elements where there are several:
-    largest, mean or rms of a bucket, one of OVER_ITERATIONS of a whole value.
+    the first one (empty of a single number). `statistic` is one of OVER_ITERATIONS, which stands for a whole value; a
+    bucket is the mean of its elements.
     """
 
     name: str
@@ -84,7 +78,7 @@ class SheetColumn(Record):
 
     @property
     def is_bucket(self) -> bool:
-        """True if it stands for several elements, and can be opened."""
+        """True if it stands for several elements."""
         return self.index is None and not self.statistic
 
 
@@ -100,15 +94,12 @@ class SheetTopic(Record, eq=False):
 
 
 def topic_of(timeline: Timeline, text: str) -> SheetTopic:
-    """Return what a text asks for: values as `x, P[0]@10:20`, statistics as `rms(*)`; without one all that is carried.
+    """Return what a text asks for: values as `x, P[0]@10:20`, statistics as `rms(*)`.
 
     UsageError for what has no values over iterations, and for values of several loops.
     """
-    parts = _parts(text)
-    if not parts:
-        return _carried(timeline)
     found: list[tuple[SheetValue, Target]] = []
-    for part in parts:
+    for part in _parts(text):
         found += _values(timeline, part)
         if len(found) > MOST_VALUES:
             raise UsageError(f"a table is of at most {MOST_VALUES} values; these are more")
@@ -171,7 +162,7 @@ def _parts(text: str) -> list[str]:
     parts = [part.strip() for part in parts]
     if len(parts) > 1 and not all(parts):
         raise UsageError("a value is missing beside a comma")
-    return [part for part in parts if part]
+    return parts
 
 
 def _values(timeline: Timeline, part: str) -> list[tuple[SheetValue, Target]]:
@@ -190,7 +181,11 @@ def _values(timeline: Timeline, part: str) -> list[tuple[SheetValue, Target]]:
     else:
         seen = address
     if is_pattern:
-        targets = [one for one in resolve_all(seen, machine.compiled, machine.program) if _is_computed(one)]
+        targets = [
+            one
+            for one in resolve_all(seen, machine.compiled, machine.program)
+            if one.slot in one.program.computed_at and one.layer.type != "Parameter"
+        ]
         if not targets:
             raise UsageError(f"no operation has a name that fits '{part}'")
         depth = min(loop_around(one) for one in targets)  # of loops inside of one another the outer one
@@ -204,43 +199,18 @@ def _values(timeline: Timeline, part: str) -> list[tuple[SheetValue, Target]]:
         is_whole = not (index or statistic or is_pattern)
         target, grows = _shown(target) if is_whole else (target, False)
         full = moment_address(target, machine.compiled)
-        shown = str(Address((), address.operation, address.port, None, address.index))
+        shown, base = (str(Address((), address.operation, address.port, None, one)) for one in (address.index, ()))
+        title = base
         if is_pattern:
-            shown = short_names_of(target.program.graph).get(target.layer.id, target.layer.name)
-            shown += f":{target.output}" if target.output else ""
+            shown = title = short_names_of(target.program.graph).get(target.layer.id, target.layer.name)
+            shown = title = f"{shown}:{target.output}" if target.output else shown
         elif statistic:
             shown = f"{statistic}({shown})"
         anywhere = replace(target, iterations=(None,) * len(target.iterations))
-        base = str(Address((), address.operation, address.port))
-        shown += GROWS if grows else ""
-        found.append((SheetValue(shown, full, anywhere, index, statistic, base=base), target))
+        sign = " +" if grows else ""  # of it the pieces are shown that it grows by
+        value = SheetValue(shown + sign, full, anywhere, index, statistic, base, title + sign)
+        found.append((value, target))
     return found
-
-
-def _is_computed(target: Target) -> bool:
-    return target.slot in target.program.computed_at and target.layer.type != "Parameter"
-
-
-def _carried(timeline: Timeline) -> SheetTopic:
-    """Return what the innermost loop carries that runs here; else that of the first loop of the model."""
-    machine = timeline.machine
-    running = [frame.program for frame in machine.stack if is_body(frame.program)]
-    inside = bodies(machine.compiled)
-    if not inside:
-        raise UsageError("the model has no loop, so no value has iterations")
-    body = running[-1] if running else min(inside, key=lambda program: len(program.path))
-    plan = plan_of(body, machine.compiled)
-    names = short_names_of(body.graph)
-    values = []
-    for entry in plan.merged:
-        target, grows = _shown(target_in(body, entry.result))
-        name = names[body.parameter(entry.parameter).id]
-        shown = f"{name}{GROWS if grows else ''}"
-        values.append(SheetValue(shown, moment_address(target, machine.compiled), target, base=name))
-    if not values:
-        layer = body.path[-1]
-        raise UsageError(f"{layer.type} '{layer.name}' carries nothing; name values, or rms(*) for its operations")
-    return SheetTopic("", body, (None,) * (len(body.path) - 1), tuple(values))
 
 
 def _shown(target: Target) -> tuple[Target, bool]:
@@ -277,10 +247,6 @@ def _range(asked: list[Any]) -> tuple[int, int | None]:
 # --- columns --------------------------------------------------------------------------------------------------------
 
 
-STATISTICS: Final = {"mean": KeptStatistic.MEAN, "max": KeptStatistic.LARGEST, "rms": KeptStatistic.RMS}
-"""Numbers that can stand for a bucket, by the word for it."""
-
-
 def columns_of(value: SheetValue, number: int, shape: Shape) -> tuple[SheetColumn, ...]:
     """Return the columns of a value of this shape: each element, or 64 buckets of neighbouring ones."""
     places = None
@@ -288,11 +254,10 @@ def columns_of(value: SheetValue, number: int, shape: Shape) -> tuple[SheetColum
     if value.index:
         places = np.arange(size).reshape(shape)[value.index].reshape(-1)
         size = len(places)
-    first, last = (0, size) if value.span is None else value.span
-    if value.statistic or first == last:
+    if value.statistic or not size:
         return (SheetColumn(value.name, number, 0, size, statistic=value.statistic or "size"),)
-    begins = first + bucket_begins(last - first)
-    ends = np.append(begins[1:], last)
+    begins = bucket_begins(size)
+    ends = np.append(begins[1:], size)
     found = []
     for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
         index = index_of(begin if places is None else int(places[begin]), shape)
@@ -331,10 +296,10 @@ _POINTS: Final = 512
 class ColumnDetail(Brief):
     """Everything of one column: numbers of all iterations, statistics of the finite ones, and of those that are shown.
 
-    `numbers` and `passes` are thinned out to `step`.
+    `numbers`, whether there is one (`known`) and `passes` are thinned out to `step`.
     """
 
-    unshown: ClassVar = ("numbers", "passes")
+    unshown: ClassVar = ("numbers", "known", "passes")
 
     column: int
     low: float | None
@@ -345,15 +310,14 @@ class ColumnDetail(Brief):
     nan: int
     infinite: int
     numbers: Array
+    known: Array
     passes: Array
     step: int
 
 
 def with_gaps(numbers: Array, known: Array) -> Array:
     """Return numbers with NaN where there is none."""
-    if known.all():
-        return numbers
-    return np.where(known, numbers.astype(np.float64), np.nan)
+    return numbers if known.all() else np.where(known, numbers.astype(np.float64), np.nan)
 
 
 def course_of(numbers: Array) -> Array:
@@ -365,9 +329,8 @@ def course_of(numbers: Array) -> Array:
 
 def detail_of(column: int, numbers: Array, known: Array | None, rows: Array) -> ColumnDetail:
     """Return everything of a column."""
-    everything = with_gaps(numbers, np.ones(len(numbers), bool) if known is None else known)
-    there = everything if known is None else everything[known]
-    wide = there.astype(np.float64)
+    there = np.ones(len(numbers), bool) if known is None else known
+    wide = numbers[there].astype(np.float64)
     finite = wide[np.isfinite(wide)]
     passes = np.zeros(len(numbers), bool)
     passes[rows] = True
@@ -378,11 +341,12 @@ def detail_of(column: int, numbers: Array, known: Array | None, rows: Array) -> 
             low=float(finite.min()) if finite.size else None,
             high=float(finite.max()) if finite.size else None,
             mean=float(finite.mean()) if finite.size else None,
-            median=float(np.median(finite)) if finite.size else None,
+            median=percentile(np.sort(finite), 50) if finite.size else None,
             deviation=float(finite.std()) if finite.size else None,
             nan=int(np.isnan(wide).sum()),
             infinite=int(np.isinf(wide).sum()),
-            numbers=everything[::step],
+            numbers=with_gaps(numbers, there)[::step],
+            known=there[::step],
             passes=passes[::step],
             step=step,
         )
@@ -391,18 +355,20 @@ def detail_of(column: int, numbers: Array, known: Array | None, rows: Array) -> 
 class ColumnFacts(Record):
     """Facts of a column over the iterations that were read.
 
-    `low` and `high` are of the finite numbers (None: there is none). `is_constant`: the same number in each iteration.
-    `is_whole`: no finite number has a fraction.
+    `low` and `high` are of the finite numbers (None: there is none). `is_whole`: none of them has a fraction.
     """
 
-    low: float | None
-    high: float | None
-    nan: int
-    infinite: int
-    missing: int
-    is_constant: bool
-    is_zero: bool
-    is_whole: bool
+    low: float | None = None
+    high: float | None = None
+    is_whole: bool = False
+
+
+class SheetForm(Record):
+    """A value of a table: its name, and its type and shape, empty and None before one was read."""
+
+    name: str
+    type: str
+    shape: Shape | None
 
 
 class UnevenValue(Exception):
@@ -412,8 +378,8 @@ class UnevenValue(Exception):
 class GatheredValue:
     """Numbers read of one value; `is_uneven`: its shape changes, so that its columns are its size and statistics."""
 
-    def __init__(self, value: SheetValue, number: int, statistic: str, *, is_uneven: bool = False) -> None:
-        self.value, self.number, self.statistic, self.is_uneven = value, number, statistic, is_uneven
+    def __init__(self, value: SheetValue, number: int, *, is_uneven: bool = False) -> None:
+        self.value, self.number, self.is_uneven = value, number, is_uneven
         self.reduced_by = value.statistic if value.statistic != FITTING or is_uneven else ""
         self.columns: tuple[SheetColumn, ...] = ()
         if is_uneven and not self.reduced_by:
@@ -421,17 +387,15 @@ class GatheredValue:
         self.dtype: np.dtype[Any] | None = None
         self.shape: Shape | None = None
         self.whole_shape: Shape = ()
-        self.count = 0
         self.keeps = True
         self.is_surprised = False
+        self.form = SheetForm(value.name, "", None)
         self._chunks: list[Array] = []
         self._known: list[Array] = []
         self._is_patchy = False
         self._begins = np.zeros(0, np.intp)
-        self._low = self._high = self._first = np.zeros(0)
-        self._nan = self._infinite = np.zeros(0, np.int64)
-        self._changes = self._nonzero = self._fractions = np.zeros(0, bool)
-        self._missing = 0
+        self._low = self._high = np.zeros(0)
+        self._fractions = np.zeros(0, bool)
 
     @property
     def cells(self) -> int:
@@ -446,10 +410,8 @@ class GatheredValue:
     def take(self, values: Sequence[Value]) -> None:
         """Take in the values of the next iterations. Raise UnevenValue, UsageError for what are no numbers."""
         numbers, known = self.numbers(values)
-        self.count += len(values)
-        self._missing += int((~known).sum())
         self._is_patchy |= not known.all()
-        if numbers.size:
+        if numbers.size and known.any():
             self._note(numbers[known])
         if self.keeps:
             self._chunks.append(numbers)
@@ -457,8 +419,9 @@ class GatheredValue:
 
     def numbers(self, values: Sequence[Value]) -> tuple[Array, Array]:
         """Return numbers [iteration, column], and in which iterations there are any."""
-        known = np.array([value is not None for value in values], bool)
-        present = [value for value in values if value is not None]
+        skips = bool(self.value.statistic)  # of no elements there is no number
+        known = np.array([value is not None and not (skips and not np.size(value)) for value in values], bool)
+        present = [value for value, is_there in zip(values, known, strict=True) if value is not None and is_there]
         if present and self.shape is None:
             self._begin(present[0])
         width = max(len(self.columns), 1 if self.shape is not None else 0)
@@ -477,16 +440,15 @@ class GatheredValue:
         if dtype.names is None and dtype.kind in "SUOT":
             raise UsageError(f"'{self.value.name}' has texts; a table is of numbers")
         self.dtype, self.shape, self.whole_shape = dtype, tuple(part.shape), tuple(np.shape(value))
+        self.form = SheetForm(self.value.name, element_types.name_of(dtype), self.shape)
         if self.value.statistic == FITTING and part.size != 1:
             self.reduced_by = FITTING
         if self.reduced_by or not self.is_uneven:
             self.columns = columns_of(replace(self.value, statistic=self.reduced_by), self.number, self.whole_shape)
-            first, last = self.value.span or (0, part.size)
-            self._begins = bucket_begins(last - first)
+            self._begins = bucket_begins(part.size)
         count = len(self.columns)
         self._low, self._high = np.full(count, np.inf), np.full(count, -np.inf)
-        self._nan, self._infinite = np.zeros(count, np.int64), np.zeros(count, np.int64)
-        self._changes, self._nonzero, self._fractions = (np.zeros(count, bool) for _ in range(3))
+        self._fractions = np.zeros(count, bool)
         # Iterations before the first that has a value: their rows are there, but empty.
         self._chunks = [np.zeros((len(chunk), count)) for chunk in self._chunks]
 
@@ -511,12 +473,11 @@ class GatheredValue:
         stack = np.stack(parts).reshape(len(parts), -1)
         if not stack.shape[1]:
             return np.zeros((len(parts), len(self.columns)), np.int64)
-        first, last = self.value.span or (0, stack.shape[1])
-        numbers = plain_numbers(stack[:, first:last])
-        if len(self._begins) == last - first:
+        numbers = plain_numbers(stack)
+        if len(self._begins) == stack.shape[1]:
             return np.ascontiguousarray(numbers)
         with np.errstate(all="ignore"):
-            return np.asarray(bucket_statistics(numbers, self._begins)[STATISTICS[self.statistic]], np.float64)
+            return np.asarray(bucket_statistics(numbers, self._begins)[KeptStatistic.MEAN], np.float64)
 
     def _summary(self, part: Array) -> list[float]:
         row = [float(part.size)]
@@ -526,55 +487,19 @@ class GatheredValue:
         return row
 
     def _note(self, numbers: Array) -> None:
-        if not len(numbers):
-            return
-        if numbers.dtype.kind == "f":
-            nan, infinite = np.isnan(numbers), np.isinf(numbers)
-            self._nan += nan.sum(axis=0)
-            self._infinite += infinite.sum(axis=0)
-            odd = nan | infinite
-            self._low = np.minimum(self._low, np.where(odd, np.inf, numbers).min(axis=0))
-            self._high = np.maximum(self._high, np.where(odd, -np.inf, numbers).max(axis=0))
-            self._fractions |= ((numbers != np.trunc(numbers)) & ~odd).any(axis=0)
-        else:
-            self._low = np.minimum(self._low, numbers.min(axis=0))
-            self._high = np.maximum(self._high, numbers.max(axis=0))
-        if not len(self._first):
-            self._first = numbers[0].copy()
-        same = (numbers == self._first) | ((numbers != numbers) & (self._first != self._first))
-        self._changes |= ~same.all(axis=0)
-        self._nonzero |= (numbers != 0).any(axis=0)
+        finite = np.isfinite(numbers)
+        self._low = np.minimum(self._low, np.where(finite, numbers, np.inf).min(axis=0))
+        self._high = np.maximum(self._high, np.where(finite, numbers, -np.inf).max(axis=0))
+        self._fractions |= ((numbers != np.trunc(numbers)) & finite).any(axis=0)
 
     # --- what is known ---------------------------------------------------------------------------------------------
-
-    @property
-    def type(self) -> str:
-        """Return the name of the element type; empty before there is a value."""
-        return "" if self.dtype is None else element_types.name_of(self.dtype)
 
     def facts(self, place: int) -> ColumnFacts:
         """Return what is known of a column."""
         if place >= len(self._low):
-            return ColumnFacts(None, None, 0, 0, self._missing, is_constant=False, is_zero=False, is_whole=False)
-        low, high = float(self._low[place]), float(self._high[place])
-        is_finite = low <= high
-        is_constant = not self._changes[place] and not self._missing and self.count > 1
-        return ColumnFacts(
-            low if is_finite else None,
-            high if is_finite else None,
-            int(self._nan[place]),
-            int(self._infinite[place]),
-            self._missing,
-            is_constant=is_constant,
-            is_zero=is_constant and not self._nonzero[place],
-            is_whole=not self._fractions[place],
-        )
-
-    def constant(self) -> Array:
-        """Return for each column whether it is the same in every iteration."""
-        if self._missing or self.count < 2 or not len(self._changes):
-            return np.zeros(len(self.columns), bool)
-        return ~self._changes
+            return ColumnFacts()
+        low, high, is_whole = float(self._low[place]), float(self._high[place]), not self._fractions[place]
+        return ColumnFacts(low, high, is_whole) if low <= high else ColumnFacts(is_whole=is_whole)
 
     def matrix(self) -> Array | None:
         """Return all numbers [iteration, column]; None where they are not kept."""
@@ -602,8 +527,8 @@ class SheetSort(Record):
 class SheetRequest(Record):
     """The part of a table that is wanted: `rows` from the `top`-th that passes the filter on, and these columns.
 
-    `pinned` are iterations that are wanted wherever they are; of the column `detail` everything is. `bins` are the
-    bounds of neighbouring parts of the rows, of which only the least, largest and strongest number is wanted.
+    Of the column `detail` everything is wanted. `bins` are the bounds of neighbouring parts of the rows, of which only
+    the least, largest and strongest number is.
     """
 
     top: int = 0
@@ -611,41 +536,30 @@ class SheetRequest(Record):
     columns: Indices = ()
     sort: SheetSort | None = None
     filter: str = ""
-    pinned: Indices = ()
     detail: int | None = None
     bins: Indices = ()
 
 
-class SheetForm(Record):
-    """A value of a table: its name, and its type and shape, empty and None before one was read.
-
-    `is_entered`: it is what an iteration begins with. `is_uneven`: its shape changes. `statistic` stands for it.
-    """
-
-    name: str
-    type: str
-    shape: Shape | None
-    is_entered: bool
-    is_uneven: bool
-    statistic: str
-
-
 class ColumnBin(NamedTuple):
-    """Several neighbouring numbers of a column: the least and the largest finite one, and the strongest of all."""
+    """Neighbouring numbers of a column: the least and the largest finite one, and the strongest of all, if any."""
 
     low: float
     high: float
-    strongest: float
+    strongest: float | None
 
 
-def bins_of(numbers: Array, bounds: Sequence[int]) -> tuple[ColumnBin | None, ...]:
-    """Return the parts of a column between neighbouring bounds; None of a part without a number."""
+def bins_of(numbers: Array, known: Array | None, bounds: Sequence[int]) -> tuple[ColumnBin | None, ...]:
+    """Return the parts of a column between neighbouring bounds; None of one that is not read.
+
+    `known`: in which iterations there is a number (None: in all).
+    """
     found: list[ColumnBin | None] = []
     for begin, end in pairwise(bounds):
         part = numbers[begin:end].astype(np.float64)
+        is_read, part = part.size > 0, part if known is None else part[known[begin:end]]
         finite = part[np.isfinite(part)]
         low, high = (float(finite.min()), float(finite.max())) if finite.size else (math.nan, math.nan)
-        found.append(ColumnBin(low, high, float(strongest(part))) if part.size else None)
+        found.append(ColumnBin(low, high, float(strongest(part)) if part.size else None) if is_read else None)
     return tuple(found)
 
 
@@ -654,13 +568,12 @@ class SheetView(Brief):
 
     `outer` are the iterations around the run. `total` iterations are known, from `begin` on; `complete`: that is all;
     `failure` is the error that ended the run. `passed` of them pass the filter, of which `filtered` were asked so far.
-    `iterations` are the rows from `top` on; `numbers` has each wanted column of them, `pinned` of an iteration.
+    `iterations` are the rows from `top` on; `numbers` has each wanted column of them.
     A number that is not there is None. `bins` has the parts that were asked for, where a column is at hand.
-    `hidden` are the columns that are the same in each iteration, `zero` of these
-    the number that are zero. `problem` says why the filter is none.
+    `problem` says why the filter is none.
     """
 
-    unshown: ClassVar = ("request", "topic", "columns", "iterations", "numbers", "pinned", "courses", "bins")
+    unshown: ClassVar = ("request", "topic", "columns", "iterations", "numbers", "courses", "bins")
 
     request: SheetRequest
     topic: SheetTopic
@@ -673,17 +586,14 @@ class SheetView(Brief):
     failure: str
     passed: int
     filtered: int
-    constant: frozenset[int]
-    zero: int
     top: int
     iterations: Indices
     numbers: dict[int, list[Any]]
-    pinned: dict[int, dict[int, Any]]
     facts: dict[int, ColumnFacts]
     courses: dict[int, Array]
     detail: ColumnDetail | None
     bins: dict[int, tuple[ColumnBin | None, ...]]
-    problem: str = ""
+    problem: str
 
     def is_truth(self, column: int) -> bool:
         """Return True if a column is a single boolean in each iteration."""

@@ -6,7 +6,7 @@ one iteration. `frame_inside` goes into a loop or the side of an If that ran, `f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from enum import StrEnum
 from typing import Final
@@ -18,22 +18,26 @@ from stepper.debug.breakpoints.breakpoint import bodies
 from stepper.debug.causes.locations import program_of
 from stepper.debug.debugger import Debugger
 from stepper.debug.finding.goto import tick_of_address
+from stepper.debug.iterations.iteration_reader import Batch, IterationReader
 from stepper.debug.iterations.loop_runs import Outer, outer_now
-from stepper.debug.iterations.reader import Batch, IterationReader
-from stepper.debug.moments.spread import SpreadCells
-from stepper.debug.overview.facts import Row, RowKind
-from stepper.debug.overview.rows import loop_rows
+from stepper.debug.moments.spread import CODES, SpreadCells
+from stepper.debug.overview.overview_facts import Row, RowKind
+from stepper.debug.overview.overview_rows import loop_rows
 from stepper.debug.scopes import is_body, loop_depth, target_in
-from stepper.debug.story.facts import Story, StoryQuestion
+from stepper.debug.story.story_facts import Story, StoryQuestion
 from stepper.debug.table.columns import MOST_VALUES, SheetTopic, SheetValue, topic_of
 from stepper.element_types import Indices
 from stepper.engine.program import CompiledModel, LoopPlan, Operation, Program
 from stepper.errors import StepperError, UsageError
+from stepper.ir.model import layer_site
 from stepper.query.address_resolution import Atlas, Target, moment_address, resolve
 from stepper.query.address_syntax import Address, parse_address, without_element
 from stepper.query.short_names import short_names_of
 from stepper.records import Record
+from stepper.tensors.difference import Change
 from stepper.tensors.statistics import FITTING
+
+SAME: Final = CODES[Change.SAME]
 
 
 class RowSet(StrEnum):
@@ -80,7 +84,7 @@ class RowsFound(Record, eq=False):
 
     question: SheetQuestion
     topic: SheetTopic
-    marks: tuple[Row | None, ...] = ()
+    marks: tuple[Row | None, ...]
     story: Story | None = None
     changes: SpreadCells | None = None
     outside: Indices = ()
@@ -152,22 +156,59 @@ def _carried(debugger: Debugger, question: SheetQuestion) -> RowsFound:
         plan for one in compiled.programs for op in one.operations for plan in op.plans if plan.program is program
     )
     assert isinstance(plan, LoopPlan)
-    places, marks, seen = list[tuple[Target, str, Indices]](), list[Row | None](), set[int]()
+    found, seen = list[tuple[Target, str, Row]](), set[int]()
     listed, names = loop_rows(program.path[-1], plan, ""), short_names_of(program.graph)
-    for row, place in zip(listed.rows, listed.taken, strict=True):
+    for row, place in sorted(zip(listed.rows, listed.taken, strict=True), key=lambda pair: _order(pair[0])):
         slot = plan.condition_result if place is None else listed.slots[place]
         if slot is None or (slot not in program.computed_at and row.kind is RowKind.CONDITION):
             continue  # a Constant that is true each time
         if slot in seen and row.kind in (RowKind.LAST_VALUE, RowKind.CONCATENATED):
             continue  # the back edge shows it
         seen.add(slot)
-        name = names.get(row.inner.id, row.inner.name) + "'" * (row.kind is RowKind.BACK_EDGE)
-        is_named = row.kind in (RowKind.BACK_EDGE, RowKind.SLICE)
-        places.append(
-            (target_in(program, slot), name if is_named else "goes on?" if row.kind is RowKind.CONDITION else "", ())
-        )
-        marks.append(row)
+        own = names.get(row.inner.id, row.inner.name)
+        carried = f"new in {own}'" if row.appends else f"{own}'"
+        name = {RowKind.BACK_EDGE: carried, RowKind.SLICE: own, RowKind.CONDITION: "goes on?"}.get(row.kind, "")
+        found.append((target_in(program, slot), name, row))
+    for row, target in (*_born_in(debugger, program), *_bodies_in(program)):
+        if target.slot not in seen:
+            seen.add(target.slot)
+            found.append((target, "", row))
+    found.sort(key=lambda one: _order(one[2]))
+    places, marks = [(target, name, ()) for target, name, _ in found], [row for *_, row in found]
     return _found(debugger, question, places, "", marks) if places else _all(debugger, question)
+
+
+_ORDER: Final = (
+    RowKind.CONDITION,
+    RowKind.BACK_EDGE,
+    RowKind.BIRTH,
+    RowKind.CONCATENATED,
+    RowKind.LAST_VALUE,
+    RowKind.BRANCH_OUTPUT,
+    RowKind.SLICE,
+)
+
+
+def _order(row: Row) -> int:
+    """Return where a row stands: a carried value to which pieces are joined is with the outputs."""
+    return _ORDER.index(RowKind.CONCATENATED if row.appends else row.kind)
+
+
+def _born_in(debugger: Debugger, program: Program) -> Iterator[tuple[Row, Target]]:
+    """Yield the operations of a body in which a NaN or Inf is born, as far as that is known."""
+    for birth in debugger.overview().births:
+        location, site = birth.cause.location, birth.cause.location.operation
+        if site is not None and program_of(location, debugger.machine.compiled) is program:
+            slot = program.slots[site.id, location.output or 0]
+            yield Row(RowKind.BIRTH, site, producer=site), target_in(program, slot)
+
+
+def _bodies_in(program: Program) -> Iterator[tuple[Row, Target]]:
+    """Yield the loops and Ifs of a body."""
+    for one in program.operations:
+        if one.plans and one.outputs:
+            site = layer_site(one.layer, "")
+            yield Row(RowKind.BRANCH_OUTPUT, site, producer=site), target_in(program, one.outputs[0])
 
 
 def _all(debugger: Debugger, question: SheetQuestion) -> RowsFound:
@@ -200,14 +241,15 @@ def _found(
         name = given or names.get(target.layer.id, target.layer.name)
         address = moment_address(target, compiled)
         base = str(Address((), address.operation, address.port))
-        values.append(SheetValue(name, address, target, index, "" if index else statistic, base=base))
+        values.append(SheetValue(name, address, target, index, "" if index else statistic, base, name))
     body = frame.body(compiled)
     outer = (*frame.outer, *[None] * (len(body.path) - 1 - len(frame.outer)))
     topic = SheetTopic(str(question.rows), body, outer[: max(len(body.path) - 1, 0)], tuple(values))
     return RowsFound(question, topic, tuple(marks) or (None,) * len(values), story)
 
 
-def _fits(one: Outer, asked: Outer) -> bool:
+def same_outer(one: Outer, asked: Outer) -> bool:
+    """Return True if two runs of a loop are in the same iterations around it, as far as these are known."""
     return all(None in (a, b) or a == b for a, b in zip(one, asked, strict=False))
 
 
@@ -258,10 +300,12 @@ def _changed(debugger: Debugger, question: SheetQuestion) -> RowsFound:
     if found is None:
         raise UsageError("there is no other run to compare with: edit a value (*), or compare with a reference")
     found.go(lambda: debugger.machine.pause_requested)
-    runs = [one for one in found.view(None).runs if one.program is program and _fits(one.outer, question.frame.outer)]
+    runs = [one for one in found.view().runs if one.program is program and same_outer(one.outer, question.frame.outer)]
     touched = sorted({index for one in runs for index in np.flatnonzero(one.touched).tolist()})
     rows = _of_operations(debugger, question, touched, "every operation of this graph gives what it gave before")
-    return replace(rows, changes=runs[-1])
+    changes = runs[-1].changes[:, touched]
+    first = int(np.argmax((changes > SAME).any(axis=1)))
+    return replace(rows, changes=runs[-1], row=int(np.argmax(changes[first] > SAME)), iteration=first * runs[-1].step)
 
 
 def _watched(debugger: Debugger, question: SheetQuestion) -> RowsFound:

@@ -7,6 +7,8 @@ import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
+from itertools import chain, repeat
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Final
@@ -17,17 +19,16 @@ from msgspec.structs import replace
 
 from stepper.debug.branches.edits import Edit, same_by_tick
 from stepper.debug.debugger import Debugger
+from stepper.debug.iterations.iteration_reader import Batch, IterationReader
 from stepper.debug.iterations.loop_runs import Outer, address_in_run, outer_now
-from stepper.debug.iterations.reader import Batch, IterationReader
 from stepper.debug.moments.moment import Moment, MomentKind
+from stepper.debug.reference_values import PathStep, ValuePlace
 from stepper.debug.stop import iteration_of
 from stepper.debug.table.columns import (
     ColumnBin,
     ColumnDetail,
-    ColumnFacts,
     GatheredValue,
     SheetColumn,
-    SheetForm,
     SheetRequest,
     SheetSort,
     SheetTopic,
@@ -36,16 +37,15 @@ from stepper.debug.table.columns import (
     bins_of,
     course_of,
     detail_of,
-    topic_of,
     with_gaps,
 )
-from stepper.debug.table.conditions import IterationCondition, column_condition, written_out
+from stepper.debug.table.row_filters import column_condition, iteration_condition, written_out
 from stepper.debug.timeline import Timeline
 from stepper.element_types import Array, Indices, is_of_numpy
 from stepper.engine.frames import Frame
 from stepper.engine.program import Value
-from stepper.errors import Paused, UsageError
-from stepper.files.kinds import ARRAY, CSV
+from stepper.errors import Paused, StepperError, UsageError
+from stepper.files.file_kinds import ARRAY, CSV
 from stepper.files.output import OutputFile, ProtectedFiles
 from stepper.plain_values import cell
 from stepper.query.address_resolution import Target
@@ -62,65 +62,64 @@ _WORDS: Final[dict[str, Callable[[Array], Array]]] = {
 """Conditions about every column: as `break nan` and `break inf`, and both."""
 
 
+Ask = Callable[[int, float], Array]
+"""Return which of so many rows pass, as far as they could be asked until a deadline."""
+
+
 class RowFilter:
     """A condition on the rows, as far as it was asked: `mask` says which hold."""
 
     def __init__(self, sheet: Sheet, text: str) -> None:
         self.text = text
         self.mask: Array = np.zeros(0, bool)
-        self._word = _WORDS.get(text.strip().lower())
-        written = sheet.numbered(written_out(text))
-        self._by_column = None if self._word else column_condition(written, sheet.column_called)
-        self._by_iteration: _AskedIterations | None = None
-        if self._word is None and self._by_column is None:
-            self._by_iteration = _AskedIterations(sheet, written)
+        self._ask = _ask_of(sheet, text)
 
     def go_on(self, sheet: Sheet, deadline: float) -> bool:
         """Ask further rows until a deadline; True if there are more."""
-        total = sheet.total
-        if len(self.mask) >= total:
-            return False
-        if self._word is not None:
-            self.mask = sheet.rows_with(self._word)
-        elif self._by_column is not None:
-            self.mask = self._by_column.holds(sheet.column, total)
-            for column in self._by_column.columns:
-                known = sheet.known(column)
-                if known is not None:
-                    self.mask &= known
-        else:
-            assert self._by_iteration is not None
-            self.mask = self._by_iteration.go_on(total, deadline)
-        return len(self.mask) < total
+        if len(self.mask) < sheet.total:
+            self.mask = self._ask(sheet.total, deadline)
+        return len(self.mask) < sheet.total
 
 
-class _AskedIterations:
-    """A condition that is asked of each iteration on a way through the run."""
+def _ask_of(sheet: Sheet, text: str) -> Ask:
+    """Return how a condition is asked: of every column, of single elements, or of each iteration on a way."""
+    word = _WORDS.get(text.strip().lower())
+    if word is not None:
+        return lambda _total, _deadline: sheet.rows_with(word)
+    written = sheet.numbered(written_out(text))
+    condition = column_condition(written, sheet.column_called)
+    if condition is None:
+        return _by_iteration(sheet, written)
 
-    def __init__(self, sheet: Sheet, text: str) -> None:
-        timeline, topic = sheet.timeline, sheet.topic
-        self._timeline, self._begin = timeline, topic.begin
-        self._condition = IterationCondition(timeline, text, topic.body, sheet.place_called)
-        self._reader = IterationReader(topic.body, topic.outer, begin=topic.begin)
-        self._found: list[bool] = []
+    def ask(total: int, _deadline: float) -> Array:
+        mask = condition.holds(sheet.column, total)
+        for known in map(sheet.known, condition.columns):
+            mask &= True if known is None else known
+        return mask
 
-    def go_on(self, total: int, deadline: float) -> Array:
-        """Ask up to so many iterations, until a deadline; return which hold so far."""
+    return ask
 
-        trouble: list[ExpressionError] = []
 
+def _by_iteration(sheet: Sheet, text: str) -> Ask:
+    timeline, topic, found, trouble = sheet.timeline, sheet.topic, list[bool](), list[ExpressionError]()
+    holds = iteration_condition(timeline, text, topic.body, sheet.place_called)
+    reader = IterationReader(topic.body, topic.outer, begin=topic.begin)
+
+    def ask(total: int, deadline: float) -> Array:
         def visit(_frame: Frame) -> bool:
             try:
-                self._found.append(self._condition.holds())
+                found.append(holds())
             except ExpressionError as error:  # not an error of the run
                 trouble.append(error)
-            return bool(trouble) or len(self._found) >= total or perf_counter() >= deadline
+            return bool(trouble) or len(found) >= total or perf_counter() >= deadline
 
-        if len(self._found) < total:
-            self._reader.visit(self._timeline, visit)
+        if len(found) < total:
+            reader.visit(timeline, visit)
         if trouble:
             raise trouble[0]
-        return np.array(self._found[:total], bool)
+        return np.array(found[:total], bool)
+
+    return ask
 
 
 MOST_CELLS: Final = 2**24
@@ -129,6 +128,7 @@ BEYOND: Final = 2.0
 """Seconds for which iterations that the run has not reached yet are computed."""
 _BLOCK: Final = 256
 _MOST_BLOCK_CELLS: Final = 2**22
+_MOST_PARTS: Final = 2**11
 _AT_ONCE: Final = 0.05
 _SEARCH: Final = 1.0
 
@@ -136,19 +136,18 @@ _SEARCH: Final = 1.0
 class Sheet:
     """A table of the run as it is edited now. To be used where the run itself is used; the present always stays."""
 
-    def __init__(self, timeline: Timeline, text: str | SheetTopic, statistic: str = "mean") -> None:
-        self.timeline = timeline
-        self.topic = topic_of(timeline, text) if isinstance(text, str) else text
-        self.statistic = statistic
+    def __init__(self, timeline: Timeline, topic: SheetTopic) -> None:
+        self.timeline, self.topic = timeline, topic
         self._uneven: set[int] = set()
+        self.columns: tuple[SheetColumn, ...] = ()
+        """Those that are known; of a run that is edited those before, until the first iteration is read."""
         self._begin()
 
     def _begin(self) -> None:
         topic = self.topic
         self._edits: dict[int, tuple[Edit, ...]] = dict(self.timeline.edits)
         self._values = [
-            GatheredValue(value, number, self.statistic, is_uneven=number in self._uneven)
-            for number, value in enumerate(topic.values)
+            GatheredValue(value, number, is_uneven=number in self._uneven) for number, value in enumerate(topic.values)
         ]
         groups: dict[int, list[int]] = {}
         for number, value in enumerate(topic.values):
@@ -157,13 +156,15 @@ class Sheet:
         self._courses = [self._course(numbers) for numbers in self._groups]
         self._beyond = 0.0
         self._keeps = True
-        self.columns: tuple[SheetColumn, ...] = ()
         self._offsets: list[int] = []
         self._whole: OrderedDict[int, Array] = OrderedDict()
         self._blocks: OrderedDict[tuple[int, int], tuple[Array, Array]] = OrderedDict()
         self._order: tuple[tuple[Any, ...], Array] | None = None
         self._described: tuple[tuple[Any, ...], ColumnDetail] | None = None
         self._filter: RowFilter | None = None
+        self._parts_of: tuple[Any, ...] = ()
+        self._parts: dict[tuple[Any, ...], Any] = {}
+        """Parts of columns that were shown, of the rows that there were then: the next view has the same objects."""
 
     def _course(
         self, numbers: Sequence[int], begin: int | None = None, end: float | None = None, outer: Outer | None = None
@@ -196,20 +197,6 @@ class Sheet:
     def is_complete(self) -> bool:
         """True if all iterations are known."""
         return all(course.is_done for course in self._courses)
-
-    def choose(self, statistic: str) -> None:
-        """Let another number stand for a bucket: mean, max or rms."""
-        if statistic != self.statistic:
-            self.statistic = statistic
-            self._begin()
-
-    def opened(self, column: int) -> Sheet:
-        """Return the table of the elements of a bucket. UsageError for a column that is none."""
-        one = self.columns[column]
-        if not one.is_bucket:
-            raise UsageError(f"'{one.name}' is no bucket of several elements")
-        value = replace(self.topic.values[one.value], span=(one.begin, one.end))
-        return Sheet(self.timeline, replace(self.topic, values=(value,), outer=self.outer), self.statistic)
 
     def read_on(self, seconds: float) -> bool:
         """Read further iterations for about so many seconds, or to a pause; True if there is more to read.
@@ -276,7 +263,8 @@ class Sheet:
         for value in self._values:
             self._offsets.append(len(columns))
             columns += value.columns
-        self.columns = tuple(columns)
+        if self.columns != (found := tuple(columns)):
+            self.columns = found
 
     # --- numbers ---------------------------------------------------------------------------------------------------
 
@@ -312,16 +300,29 @@ class Sheet:
         return value.dtype if is_element and value.dtype is not None and is_of_numpy(value.dtype) else None
 
     def _read_column(self, value: GatheredValue, place: int, total: int) -> Array:
-        found: list[Array] = []
+        begin = self.topic.begin
+        ((numbers, known),) = self._numbers([value.number], begin, begin + total)
+        return with_gaps(numbers[:, place], known)
+
+    def _numbers(self, values: Sequence[int], begin: int, end: int) -> list[tuple[Array, Array]]:
+        """Read values of one graph again: of each the numbers, and in which iterations there are any. Raise Paused."""
+        parts: list[list[tuple[Array, Array]]] = [[] for _ in values]
 
         def take(_begin: int, batch: Batch) -> bool:
-            numbers, known = value.numbers(batch[0])
-            found.append(with_gaps(numbers[:, place], known))
+            for part, number, found in zip(parts, values, batch, strict=True):
+                part.append(self._values[number].numbers(found))
             return False
 
-        begin = self.topic.begin
-        self._read_all(self._course([value.number], begin, begin + total), take)
-        return np.concatenate(found)
+        self._read_all(self._course(values, begin, end), take)
+        return [
+            (np.concatenate([one for one, _ in part]), np.concatenate([known for _, known in part])) for part in parts
+        ]
+
+    def row(self, iteration: int, columns: Sequence[int]) -> dict[int, Any]:
+        """Return the numbers of an iteration; None: there is none."""
+        row = iteration - self.topic.begin
+        self._fetch(columns, [row])
+        return {column: self.cells(column, [row])[0] for column in columns}
 
     def row_elsewhere(self, timeline: Timeline, outer: Outer, iteration: int, columns: Sequence[int]) -> dict[int, Any]:
         """Return the numbers of an iteration of another run of the loop, or of another branch; None: there is none."""
@@ -343,6 +344,14 @@ class Sheet:
                         places = enumerate(row[0].tolist() if known[0] else (), self._offsets[number])
                         found |= {column: one for column, one in places if column in found}
         return found
+
+    def number_in(self, column: int, value: Array) -> Any:
+        """Return the number of a column in another value of its kind; None where that has another shape."""
+        gathered, place = self._place(column)
+        with suppress(UnevenValue):
+            row, _ = gathered.numbers([value])
+            return row[0].tolist()[place]
+        return None
 
     def value_at(self, column: int, iteration: int) -> Value:
         """Return the whole value of a cell, of which its number is one element or a statistic; None: there is none."""
@@ -401,28 +410,15 @@ class Sheet:
             for group in self._groups:
                 asked = [number for number in group if number in missing]
                 if asked:
-                    self._read_block(
-                        asked, block, begin + block * _BLOCK, min(begin + (block + 1) * _BLOCK, begin + total)
-                    )
+                    end = min((block + 1) * _BLOCK, total)
+                    found = self._numbers(asked, begin + block * _BLOCK, begin + end)
+                    self._blocks |= {(number, block): one for number, one in zip(asked, found, strict=True)}
         kept = {(number, block) for number in wanted for block in blocks}
         while sum(one.size for one, _ in self._blocks.values()) > _MOST_BLOCK_CELLS:
             oldest = next((key for key in self._blocks if key not in kept), None)
             if oldest is None:
                 break
             del self._blocks[oldest]
-
-    def _read_block(self, numbers: Sequence[int], block: int, begin: int, end: int) -> None:
-        parts: dict[int, list[tuple[Array, Array]]] = {number: [] for number in numbers}
-
-        def take(_begin: int, batch: Batch) -> bool:
-            for number, values in zip(numbers, batch, strict=True):
-                parts[number].append(self._values[number].numbers(values))
-            return False
-
-        self._read_all(self._course(numbers, begin, end), take)
-        for number in numbers:
-            found, known = zip(*parts[number], strict=True)
-            self._blocks[number, block] = np.concatenate(found), np.concatenate(known)
 
     # --- rows ------------------------------------------------------------------------------------------------------
 
@@ -472,33 +468,23 @@ class Sheet:
         fitting = places[places < after][::-1] if backward else places[places > after]
         return int(fitting[0]) if fitting.size else None
 
-    def next_bad(self, place: int, column: int, rows: Array, *, backward: bool = False) -> tuple[int, int] | None:
-        """Return the next (place, column) with NaN or Inf that follows a finite number; None where there is none.
+    def _with_gaps(self, column: int) -> Array:
+        """Return a whole column, NaN where there is no number."""
+        numbers, known = self.column(column), self.known(column)
+        return numbers if known is None else with_gaps(numbers, known)
 
-        In the order of the run, in an iteration in that of the columns; `rows` are those that are shown.
-        """
-        found: list[tuple[int, int]] = []
-        for one in range(len(self.columns)):
-            if self._is_cheap(one) and (numbers := self.column(one)).dtype.kind == "f":
-                bad = (
-                    ~np.isfinite(with_gaps(numbers, self._there(one, numbers)))[rows] & self._there(one, numbers)[rows]
-                )
-                begins = bad & ~np.concatenate([[False], bad[:-1]])
-                found += [(int(at), one) for at in np.flatnonzero(begins)]
-        fitting = [cell for cell in found if (cell < (place, column) if backward else cell > (place, column))]
-        return (max if backward else min)(fitting, default=None)
-
-    def _there(self, column: int, numbers: Array) -> Array:
-        known = self.known(column)
-        return np.ones(len(numbers), bool) if known is None else known
+    def _passing(self, column: int, test: Callable[[Array], Array]) -> Array:
+        """Return in which rows a column passes a test; whole numbers pass none."""
+        numbers, known = self.column(column), self.known(column)
+        if numbers.dtype.kind != "f":
+            return np.zeros(len(numbers), bool)
+        return test(numbers) if known is None else test(numbers) & known
 
     def rows_with(self, test: Callable[[Array], Array]) -> Array:
         """Return in which rows any column passes a test."""
         found = np.zeros(self.total, bool)
         for column in range(len(self.columns)):
-            numbers, known = self.column(column), self.known(column)
-            if numbers.dtype.kind == "f":
-                found |= test(numbers) if known is None else test(numbers) & known
+            found |= self._passing(column, test)
         return found
 
     def numbered(self, text: str) -> str:
@@ -561,16 +547,18 @@ class Sheet:
         top = max(0, min(request.top, len(rows) - 1))
         window = rows[top : top + request.rows].tolist()
         begin = self.topic.begin
-        pinned = [iteration - begin for iteration in request.pinned]
         columns = [column for column in request.columns if column < len(self.columns)]
         detail = request.detail if request.detail is not None and request.detail < len(self.columns) else None
-        self._fetch(columns, [*window, *pinned])
-        constant = self._constant()
+        self._fetch(columns, window)
+        rows_are = self.total, len(rows), None if self._order is None else self._order[0]
+        if rows_are != self._parts_of or len(self._parts) > _MOST_PARTS:
+            self._parts_of, self._parts = rows_are, {}
+        cheap = [column for column in columns if self._is_cheap(column)]
         return SheetView(
             request=request,
             topic=self.topic,
             outer=self.outer,
-            forms=tuple(self._form(value) for value in self._values),
+            forms=tuple(value.form for value in self._values),
             columns=self.columns,
             begin=begin,
             total=self.total,
@@ -578,43 +566,38 @@ class Sheet:
             failure=next((course.failure for course in self._courses if course.failure), ""),
             passed=len(rows),
             filtered=self.total if self._filter is None or not request.filter else len(self._filter.mask),
-            constant=frozenset(np.flatnonzero(constant).tolist()),
-            zero=sum(self._facts(int(column)).is_zero for column in np.flatnonzero(constant)),
             top=top,
             iterations=tuple(row + begin for row in window),
-            numbers={column: self.cells(column, window) for column in columns},
-            pinned={row + begin: {column: self.cells(column, [row])[0] for column in columns} for row in pinned},
-            facts={column: self._facts(column) for column in columns},
-            courses={column: self._course_of(column) for column in columns if self._is_cheap(column)},
+            numbers={
+                column: self._part(("numbers", column, *window), partial(self.cells, column, window))
+                for column in columns
+            },
+            facts={column: value.facts(place) for column in columns for value, place in [self._place(column)]},
+            courses={column: self._part(("course", column), partial(self._course_of, column)) for column in cheap},
             detail=None if detail is None or not self._is_cheap(detail) else self._detail(detail, rows),
-            bins={column: self._bins(column, rows, request.bins) for column in columns if self._is_cheap(column)},
+            bins={
+                column: self._part(("bins", column, request.bins), partial(self._bins, column, rows, request.bins))
+                for column in cheap
+            },
             problem=problem,
         )
 
+    def _part(self, key: tuple[Any, ...], made: Callable[[], Any]) -> Any:
+        """Return a part of a column as it was shown before, made anew where the rows have changed since."""
+        if key not in self._parts:
+            self._parts[key] = made()
+        return self._parts[key]
+
+    def _course_of(self, column: int) -> Array:
+        return course_of(self._with_gaps(column))
+
     def _bins(self, column: int, rows: Array, bounds: Indices) -> tuple[ColumnBin | None, ...]:
-        numbers = self.column(column)
-        return bins_of(with_gaps(numbers, self._there(column, numbers))[rows], bounds)
+        known = self.known(column)
+        return bins_of(self.column(column)[rows], None if known is None else known[rows], bounds)
 
     def _is_cheap(self, column: int) -> bool:
         """True if a whole column is at hand."""
         return self._values[self.columns[column].value].keeps or column in self._whole
-
-    def _constant(self) -> Array:
-        parts = [value.constant() for value in self._values]
-        return np.concatenate(parts) if parts else np.zeros(0, bool)
-
-    def _facts(self, column: int) -> ColumnFacts:
-        value, place = self._place(column)
-        return value.facts(place)
-
-    @staticmethod
-    def _form(value: GatheredValue) -> SheetForm:
-        asked = value.value
-        return SheetForm(asked.name, value.type, value.shape, asked.is_entered, value.is_uneven, asked.statistic)
-
-    def _course_of(self, column: int) -> Array:
-        numbers = self.column(column)
-        return course_of(with_gaps(numbers, self._there(column, numbers)))
 
     def _detail(self, column: int, rows: Array) -> ColumnDetail:
         key = column, self.total, len(rows), None if self._order is None else self._order[0]
@@ -637,24 +620,21 @@ class HeldRow(Record):
 
 
 class SheetLook(Record, eq=False):
-    """A view of a table, with the iteration in which the run stands (None: in no run of it), and A."""
+    """A view of a table, and A."""
 
     view: SheetView
-    now: int | None
     a: HeldRow | None
 
 
 def look_at(debugger: Debugger, sheet: Sheet, request: SheetRequest, row: int | None = None) -> SheetLook:
     """Return a part of a table with the rows that are held; `row` is the iteration of the cursor."""
-    now = iteration_now(sheet)
-    at = now if now is not None else row
-    a = None if debugger.pinned is None else _row_of(debugger, debugger.pinned, sheet, request.columns, at)
-    mine = [] if a is None or a.iteration is None or a.is_elsewhere else [a.iteration]
-    pinned = (*request.pinned, *([] if now is None else [now]), *mine)
-    view = sheet.view(replace(request, pinned=pinned))
-    if a is not None and mine:
-        a = HeldRow(a.kind, a.iteration, view.pinned[mine[0]])
-    return SheetLook(view, now, a)
+    view = sheet.view(request)  # after an edit it has other columns than were asked for
+    a = None if debugger.pinned is None else _row_of(debugger, debugger.pinned, sheet, tuple(view.numbers), row)
+    if a is not None and a.iteration is not None and not a.is_elsewhere:
+        is_none = view.complete and a.iteration >= view.begin + view.total
+        problem = f"the loop has no iteration {a.iteration:,}" if is_none else ""
+        a = replace(a, numbers=sheet.row(a.iteration, list(view.numbers)), problem=problem)
+    return SheetLook(view, a)
 
 
 def iteration_now(sheet: Sheet) -> int | None:
@@ -669,13 +649,13 @@ def iteration_now(sheet: Sheet) -> int | None:
 def _row_of(debugger: Debugger, moment: Moment, sheet: Sheet, columns: Indices, at: int | None) -> HeldRow:
     kind, path = moment.kind, sheet.topic.body.path
     if kind is MomentKind.REFERENCE:
-        return HeldRow(kind, problem="the rows of a reference are seen in the compare view (D)")
+        return _row_of_reference(debugger, sheet, columns, at)
     outer, iteration = sheet.outer, at
     if kind is MomentKind.BEFORE:
         iteration = None if at is None or at < 1 else at - 1
     elif kind is MomentKind.ITERATION:
         place = moment.place[: len(path)]
-        if [step.layer for step in place] != [layer.id for layer in path]:
+        if not place or [step.layer for step in place] != [layer.id for layer in path]:
             return HeldRow(kind, problem="A is in a loop that does not run here")
         outer, iteration = tuple(step.iteration for step in place[:-1]), place[-1].iteration
     if iteration is None:
@@ -690,7 +670,29 @@ def _row_of(debugger: Debugger, moment: Moment, sheet: Sheet, columns: Indices, 
     return HeldRow(kind, iteration, numbers, is_elsewhere=True)
 
 
-def csv_lines(sheet: Sheet, columns: Sequence[int], sort: SheetSort | None = None, filter: str = "") -> Iterator[str]:
+def _row_of_reference(debugger: Debugger, sheet: Sheet, columns: Indices, at: int | None) -> HeldRow:
+    """Return the numbers of the reference in an iteration."""
+    kind, reference, topic = MomentKind.REFERENCE, debugger.reference, sheet.topic
+    if reference is None or at is None:
+        return HeldRow(kind, problem="there is no reference, or no iteration")
+    inside = (*sheet.outer, at) if topic.body.path else ()
+    numbers: dict[int, Any] = {}
+    for column in columns:
+        one = sheet.columns[column] if column < len(sheet.columns) else None
+        if one is None:
+            continue
+        target = topic.values[one.value].target
+        steps = zip(target.program.path, chain(inside, repeat(None)), strict=False)
+        path = tuple(PathStep(layer, "body", iteration) for layer, iteration in steps if layer.is_loop)
+        try:
+            value = reference.value_at(ValuePlace(path, target.layer, target.output))
+        except StepperError as error:
+            return HeldRow(kind, at, problem=str(error))
+        numbers[column] = None if value is None else sheet.number_in(column, value)
+    return HeldRow(kind, at, numbers, is_elsewhere=True)
+
+
+def csv_lines(sheet: Sheet, columns: Sequence[int], sort: SheetSort | None, filter: str = "") -> Iterator[str]:
     """Yield the lines of a table: the names of its columns after `@`, then each row with its iteration.
 
     A number is written with as many digits as tell it from its neighbours in its own type; one that is not there is

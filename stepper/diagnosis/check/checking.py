@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import shlex
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from pathlib import Path
 from time import thread_time
 from typing import Final
 
@@ -14,18 +16,21 @@ from stepper.compare.comparison import RunComparison
 from stepper.compare.observations import SideFailure
 from stepper.compare.verdict import ComparisonVerdict
 from stepper.debug.debugger import Debugger
-from stepper.debug.overview.facts import Birth, Overview, RunState
+from stepper.debug.overview.overview_facts import Birth, Overview, RunState
 from stepper.diagnosis.check.probe import Deadline, probe_run
 from stepper.diagnosis.check.subject import RunSubject, beginning, finding_of, moment_address
 from stepper.diagnosis.findings import GRAVITY, FilePart, Finding, Severity
-from stepper.diagnosis.registry import rule_finders
 from stepper.diagnosis.rule import SubjectKind, rules
-from stepper.diagnosis.texts import consequence, headline, remedy
+from stepper.diagnosis.rule_finders import rule_finders
+from stepper.diagnosis.texts import findings_html
 from stepper.engine.rules import Rules
+from stepper.engine.run import use_of
 from stepper.errors import StepperError
-from stepper.html_tables import html_table
 from stepper.ir.model import layer_site
+from stepper.openvino.ignored import ignored_parts
+from stepper.openvino.onnx_file import read_onnx
 from stepper.openvino.partner import OPENVINO
+from stepper.ops.departures import departures
 from stepper.records import Record
 
 SECONDS: Final = 60.0
@@ -53,22 +58,18 @@ class CheckedRun(Record):
 
     def _repr_html_(self) -> str:
         """Return a table of the findings, for notebooks."""
-        rows = [(str(one.severity), headline(one), consequence(one), remedy(one)) for one in self.findings]
-        return html_table(rows, f"{'' if rows else 'nothing is wrong; '}checked: {', '.join(self.checked)}")
+        nothing = "" if self.findings else "nothing is wrong; "
+        return findings_html(self.findings, f"{nothing}checked: {', '.join(self.checked)}")
 
 
-def check_run(
-    debugger: Debugger, *, seconds: float = SECONDS, progress: Callable[[Overview], object] | None = None
-) -> CheckedRun:
+def check_run(debugger: Debugger, *, seconds: float = SECONDS) -> CheckedRun:
     """Run the model, bounded in time and memory, and return what the rules of runs find; the gravest first.
 
     Where the run fails that is one of the findings. The debugger is moved to the end of what has run.
     """
     endless = min(_ENDLESS, seconds)
     begun = thread_time()
-    overview = debugger.run_overview(
-        seconds=seconds, endless_seconds=endless, memory=_MEMORY, progress=progress, births=False
-    )
+    overview = debugger.run_overview(seconds=seconds, endless_seconds=endless, memory=_MEMORY, births=False)
     cost = thread_time() - begun
     share = min(seconds, max(_MORE_RUNS * cost, _LEAST_SECONDS))
     deadline = Deadline(share)
@@ -118,14 +119,15 @@ def _checked(subject: RunSubject) -> CheckedRun:
     return CheckedRun(found, overview, checked)
 
 
-def ranked(findings: Iterable[Finding], *, first: str = "") -> tuple[Finding, ...]:
+def ranked(findings: Iterable[Finding], *, last: str = "") -> tuple[Finding, ...]:
     """Return findings by gravity, then by when they show; those of the file, which always show, come last.
 
-    `first` is a rule whose findings come before all others of their gravity.
+    `last` is a rule whose findings come behind errors and warnings of the run: these are its causes.
     """
 
-    def key(one: Finding) -> tuple[int, bool, bool, int, int, str]:
-        return GRAVITY[one.severity], one.rule != first, not one.tick, one.tick, one.spot.line, one.rule
+    def key(one: Finding) -> tuple[bool, int, bool, int, int, str]:
+        is_behind = one.rule == last or (bool(last) and one.severity is Severity.NOTE)
+        return is_behind, GRAVITY[one.severity], not one.tick, one.tick, one.spot.line, one.rule
 
     return tuple(sorted(findings, key=key))
 
@@ -161,6 +163,24 @@ def compared_finding(
     return found
 
 
+def conversion_findings(model: Path) -> tuple[Finding, ...]:
+    """Return what OpenVINO's converter ignores of a model; nothing for one that is not ONNX."""
+    file = read_onnx(model) if model.suffix.lower() == ".onnx" else None
+    rule = rules()["converter-ignores"]
+    found = () if file is None else ignored_parts(file)
+    return tuple(
+        Finding(rule.name, rule.severity, FilePart(str(model), 0, "run"), {"part": one.part, "node": one.node}, tick=1)
+        for one in found
+    )
+
+
+def unchanged_findings(model: str, unchanged: Iterable[tuple[str, str]]) -> Iterator[Finding]:
+    """Yield what an application did not give back from call to call: outputs, with inputs that never changed."""
+    rule = rules()["state-not-given-back"]
+    for output, input in unchanged:
+        yield Finding(rule.name, rule.severity, FilePart(model, 0, "run"), {"output": output, "input": input})
+
+
 def comparison_finding(compared: RunComparison, reference: str) -> Finding | None:
     """Return where a run parts from the reference that the user knows by this name; None where it does not."""
     found = compared.verdict
@@ -170,7 +190,10 @@ def comparison_finding(compared: RunComparison, reference: str) -> Finding | Non
     name, reason = DIFFERS, found.reason
     if stopped is not None and not stopped.ours:
         name, reason = _REFUSED, stopped.message
-    details = {"reference": reference, "reason": reason, "model": compared.file}
+    command = shlex.join(["stepper", "compare", compared.file, "--with", reference])
+    departs = departures([use_of(found.layer)]) if reference == OPENVINO and found.layer is not None else ()
+    known = "; ".join(one.text for one in departs)
+    details = {"reference": reference, "reason": reason, "command": command, "known": known}
     rule = rules()[name]
     if name == _REFUSED:  # no place of ours is to blame
         return Finding(rule.name, rule.severity, FilePart(compared.file, 0, "run"), dict(details))
@@ -179,7 +202,10 @@ def comparison_finding(compared: RunComparison, reference: str) -> Finding | Non
     layer = None if found.layer is None else layer_site(found.layer, compared.file)
     loop = None if found.loop is None else layer_site(found.loop, compared.file)
     spot = FilePart(compared.file, found.line, "run", path, layer, loop)
-    return Finding(rule.name, rule.severity, spot, dict(details), iterations, _address(found))
+    told = found.explanation
+    is_asked_for = told is not None and told.agrees and not told.is_fault  # a loss of precision, not a fault
+    severity = Severity.NOTE if is_asked_for else rule.severity
+    return Finding(rule.name, severity, spot, dict(details), iterations, _address(found))
 
 
 def _address(found: ComparisonVerdict) -> str:

@@ -9,267 +9,24 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Mapping
 from contextlib import suppress
 from time import perf_counter, thread_time
-from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 from msgspec import Struct
 
 from stepper.debug.breakpoints.watcher import BreakpointWatcher
 from stepper.debug.overview.births import births_watcher
-from stepper.debug.overview.facts import Birth, LoopFacts
+from stepper.debug.overview.overview_facts import Birth, LoopFacts
 from stepper.element_types import Array, is_floating
 from stepper.engine.arithmetic import outside_int32
 from stepper.engine.frames import Every, Frame
 from stepper.engine.machine import Machine
 from stepper.engine.program import Operation, Program
 from stepper.errors import StepperError
-
-# Observations of whole numbers in the bodies of loops: results beyond their type, divisions by 0, wrong elements.
-
-
-_LARGE: Final = 1_000_000
-_MOST_TRIED: Final = 16
-_EXACT: Final[Mapping[str, Callable[[Any, Any], Any]]] = MappingProxyType({
-    "Add": operator.add,
-    "Subtract": operator.sub,
-    "Multiply": operator.mul,
-})  # fmt: skip
-_OF_ONE: Final = ("CumSum", "ReduceL1", "ReduceProd", "ReduceSum")
-"""Operations of which the first input alone holds the numbers; the others are axes."""
-_OF_ALL: Final = ("Abs", "MatMul", "Negative", "Power")
-_DIVISIONS: Final = ("Divide", "FloorMod", "Mod")
-
-
-class Wrap(Struct):
-    """The first iteration in which a number leaves its type, with the exact number and what becomes of it."""
-
-    iteration: int
-    exact: int | float
-    becomes: int
-
-
-class IndexWrap(Struct):
-    """How often an index is from the end and how often from the start, and the first one from the end."""
-
-    from_end: int = 0
-    from_start: int = 0
-    iteration: int = 0
-    index: int = 0
-
-
-class Outside(Struct):
-    """The first iteration in which an index points outside, the index, the axis, and how long that is."""
-
-    iteration: int
-    index: int
-    axis: int
-    size: int
-
-
-class Wide(Struct):
-    """The first iteration in which a result is beyond i32, and the number that is furthest from 0."""
-
-    iteration: int
-    number: int
-
-
-class WholeNumbers(Struct):
-    """Observations of a body by the id of the layer; of divisions by 0 the first iteration."""
-
-    wraps: dict[int, Wrap] = {}
-    by_zero: dict[int, int] = {}
-    indices: dict[int, IndexWrap] = {}
-    outside: dict[int, Outside] = {}
-    wide: dict[int, Wide] = {}
-
-
-Look = Callable[[list[Any], int], None]
-
-
-def look_at(operation: Operation, constants: frozenset[int], found: WholeNumbers) -> Look | None:
-    """Return what looks at an operation after each iteration; None for one that can lose nothing so."""
-    layer = operation.layer
-    declared = layer.outputs[0].element_type if layer.outputs else None
-    if declared is None or operation.plans or operation.function is None:
-        return None
-    dtype, inputs = declared.dtype, len(operation.inputs)
-    if layer.type == "Gather" and inputs == 3 and operation.inputs[1] not in constants:
-        return _index(operation, found)
-    if dtype.kind not in "iu":
-        return None
-    if layer.type in _EXACT and inputs == 2:
-        return _sum_or_product(operation, dtype, found.wraps)
-    if layer.type == "Convert" and inputs == 1:
-        return _conversion(operation, dtype, found.wraps)
-    if layer.type in _DIVISIONS and inputs == 2:
-        return _division(operation, found.by_zero)
-    if layer.type in _OF_ONE or layer.type in _OF_ALL:
-        return _computed(operation, dtype, found.wraps)
-    return None
-
-
-def look_at_width(operation: Operation, found: WholeNumbers) -> Look | None:
-    """Return what looks for results beyond i32 after each iteration; None for an operation that computes none.
-
-    Movements are not looked at, and the ends of the type are no results: they stand for no limit.
-    """
-    layer, key = operation.layer, operation.layer.id
-    computes = bool(operation.plans) or layer.type in (*_EXACT, *_OF_ONE, *_OF_ALL, *_DIVISIONS, "Convert")
-    slots = [
-        slot
-        for slot, port in zip(operation.outputs, layer.outputs, strict=False)
-        if slot >= 0 and port.element_type is not None and port.element_type.name in ("i64", "u64", "u32")
-    ]
-    if not computes or not slots:
-        return None
-
-    def look(values: list[Any], iteration: int) -> None:
-        if key in found.wide:
-            return
-        for slot in slots:
-            value = np.asarray(values[slot])
-            if value.size > _LARGE or not outside_int32(value):
-                continue
-            ends = np.iinfo(value.dtype)
-            number = max((int(value.min()), int(value.max())), key=abs)
-            if ends.min < number < ends.max:
-                found.wide[key] = Wide(iteration, number)
-
-    return look
-
-
-def _sum_or_product(operation: Operation, dtype: np.dtype[Any], wraps: dict[int, Wrap]) -> Look:
-    a, b = operation.inputs
-    out, exact, key = operation.outputs[0], _EXACT[operation.layer.type], operation.layer.id
-    least, most = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
-    low, high = _surely(least), _surely(most)
-
-    def look(values: list[Any], iteration: int) -> None:
-        if key in wraps:
-            return
-        x, y = np.asarray(values[a]), np.asarray(values[b])
-        if max(x.size, y.size) > _LARGE or not x.size or not y.size:
-            return
-        about = exact(x.astype(np.float64), y.astype(np.float64))
-        beyond = (about >= high) | (about <= low)
-        if not beyond.any():
-            return
-        left, right = np.broadcast_to(x, about.shape), np.broadcast_to(y, about.shape)
-        result = np.broadcast_to(np.asarray(values[out]), about.shape)
-        for place in map(tuple, np.argwhere(beyond)[:_MOST_TRIED].tolist()):
-            number = int(exact(int(left[place]), int(right[place])))
-            if not least <= number <= most:
-                wraps[key] = Wrap(iteration, number, int(result[place]))
-                return
-
-    return look
-
-
-def _surely(bound: int) -> float:
-    """Return a bound in f64, nearer to 0 by what f64 may round; the exact number decides then."""
-    return float(bound) * (1 - 1e-12)
-
-
-def _computed(operation: Operation, dtype: np.dtype[Any], wraps: dict[int, Wrap]) -> Look:
-    function, slots, out = operation.function, operation.inputs, operation.outputs[0]
-    key, first_alone = operation.layer.id, operation.layer.type in _OF_ONE
-    low, high = float(np.iinfo(dtype).min), float(np.iinfo(dtype).max)
-    assert function is not None
-
-    def look(values: list[Any], iteration: int) -> None:
-        if key in wraps:
-            return
-        given = [np.asarray(values[slot]) for slot in slots]
-        if any(one.size > _LARGE or not one.size for one in given):
-            return
-        with np.errstate(all="ignore"):
-            wide = [one if index and first_alone else one.astype(np.float64) for index, one in enumerate(given)]
-            about = np.asarray(function(*wide))
-        result = np.asarray(values[out])
-        if about.shape == result.shape and about.dtype == np.float64:
-            _note_beyond(wraps, key, iteration, (about, result), (about > high) | (about < low))
-
-    return look
-
-
-def _note_beyond(wraps: dict[int, Wrap], key: int, iteration: int, of: tuple[Array, Array], beyond: Array) -> None:
-    """Note the first element of a result that is another number than the one that it should be."""
-    should, result = of
-    for place in map(tuple, np.argwhere(beyond)[:_MOST_TRIED].tolist()):
-        exact, becomes = should[place].item(), int(result[place])
-        if isinstance(exact, float) and np.isfinite(exact):
-            exact = int(exact)
-        if exact != becomes:
-            wraps[key] = Wrap(iteration, exact, becomes)
-            return
-
-
-def _conversion(operation: Operation, dtype: np.dtype[Any], wraps: dict[int, Wrap]) -> Look:
-    slot, out, key = operation.inputs[0], operation.outputs[0], operation.layer.id
-    least, most = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
-
-    def look(values: list[Any], iteration: int) -> None:
-        if key in wraps:
-            return
-        x = np.asarray(values[slot])
-        if not x.size or x.size > _LARGE:
-            return
-        if is_floating(x.dtype):
-            number = np.trunc(x.astype(np.float64))
-            beyond = ~((number >= least) & (number < most + 1.0))
-        elif x.dtype.kind in "iu":
-            number = x
-            if int(x.min()) >= least and int(x.max()) <= most:
-                return
-            beyond = np.array([not least <= int(one) <= most for one in x.reshape(-1)], bool).reshape(x.shape)
-        else:
-            return
-        if beyond.any():
-            _note_beyond(wraps, key, iteration, (number, np.asarray(values[out])), beyond)
-
-    return look
-
-
-def _division(operation: Operation, by_zero: dict[int, int]) -> Look:
-    slot, key = operation.inputs[1], operation.layer.id
-
-    def look(values: list[Any], iteration: int) -> None:
-        if key not in by_zero:
-            divisor = np.asarray(values[slot])
-            if divisor.size and not divisor.all():
-                by_zero[key] = iteration
-
-    return look
-
-
-def _index(operation: Operation, whole_numbers: WholeNumbers) -> Look:
-    data, slot, axes = operation.inputs
-    key = operation.layer.id
-    found, outside = whole_numbers.indices.setdefault(key, IndexWrap()), whole_numbers.outside
-
-    def look(values: list[Any], iteration: int) -> None:
-        index, axis = np.asarray(values[slot]), np.asarray(values[axes])
-        if not index.size or index.size > _LARGE or index.dtype.kind not in "iu" or axis.size != 1:
-            return
-        least, most, along = int(index.min()), int(index.max()), int(axis.reshape(-1)[0])
-        size = np.shape(values[data])[along]
-        if key not in outside and (most >= size or least < -size):
-            outside[key] = Outside(iteration, most if most >= size else least, along, size)
-        found.from_start += most >= 0
-        if least < 0:
-            found.from_end += 1
-            if found.from_end == 1:
-                found.iteration, found.index = iteration, least
-
-    return look
-
-
-# One more run that looks at what the bodies of loops compute: gates, additions, differences, whole numbers.
-
 
 _MOST_TIMES: Final = 4.0
 """Times as long that it may take where something else is waited for."""
@@ -292,21 +49,54 @@ class Deadline:
         return self.left <= 0
 
 
-_EDGE: Final = 16
-"""Iterations that are looked at from the beginning and from the end; and as many between."""
-_MOST_LOOKS: Final = 512
-"""Looks at one body; an inner loop runs often."""
-_MOST_ITERATIONS: Final = 10_000
-_NEAR: Final = 1e-6
-_MASKED: Final = 1e4
-"""A score that is so much below the largest is masked."""
-_CELLS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType({
-    "LSTMCell": ("forget", "input", "cell", "output"),
-    "GRUCell": ("update", "reset"),
-})  # fmt: skip
-"""Gates of cells in the order of their weights, as far as they follow from one product."""
-_FAR: Final = -math.log(_NEAR)
-"""Arguments from which on a sigmoid is as near to 0 or 1 as that."""
+# Observations of the operations in the bodies of loops.
+
+
+class Wrap(Struct):
+    """The first iteration in which a number leaves its type, with the exact number and what becomes of it."""
+
+    iteration: int
+    exact: int | float
+    becomes: int
+
+
+class ZeroDivisor(Struct):
+    """The first iteration in which whole numbers are divided by 0."""
+
+    iteration: int
+
+
+class IndexWrap(Struct):
+    """How often an index is from the end and how often from the start, and the first one from the end."""
+
+    from_end: int = 0
+    from_start: int = 0
+    iteration: int = 0
+    index: int = 0
+
+
+class Outside(Struct):
+    """The first iteration in which an index points outside, the index, the axis, and how long that is."""
+
+    iteration: int
+    index: int
+    axis: int
+    size: int
+
+
+class Held(Struct):
+    """The first iteration in which a bound holds a whole number back, the number, and the bound."""
+
+    iteration: int
+    number: int
+    bound: int
+
+
+class Wide(Struct):
+    """The first iteration in which a result is beyond i32, and the number that is furthest from 0."""
+
+    iteration: int
+    number: int
 
 
 class Saturation(Struct):
@@ -316,6 +106,24 @@ class Saturation(Struct):
     saturated: int = 0
     low: float = math.inf
     high: float = -math.inf
+
+    def note(self, value: Array, *, saturated: bool) -> None:
+        """Take note of one more iteration."""
+        self.looked += 1
+        self.saturated += saturated
+        self.low = min(self.low, float(value.min()))
+        self.high = max(self.high, float(value.max()))
+
+
+class SoftmaxPeak(Saturation):
+    """The same of a Softmax, which leaves nothing to all elements but one."""
+
+
+class Extent(Struct):
+    """In how many of the iterations that were looked at elements were normalised alone."""
+
+    looked: int = 0
+    alone: int = 0
 
 
 class Absorption(Struct):
@@ -342,15 +150,242 @@ class Cancellation(Struct):
     left: float = 0.0
 
 
-class Probed(Struct):
-    """Observations of the operations of a body, by the id of their layers; of cells by id and gate."""
+_T = TypeVar("_T")
 
-    wholes: WholeNumbers
-    gates: dict[tuple[int, str], Saturation] = {}
-    sums: dict[tuple[int, int], Absorption] = {}
-    differences: dict[int, Cancellation] = {}
-    choices: dict[int, Saturation] = {}
-    alone: dict[int, Saturation] = {}
+
+class Probed:
+    """Observations of a body, of each kind by the id of the layer, or by a key that begins so."""
+
+    def __init__(self) -> None:
+        self._found: dict[type[Any], dict[Any, Any]] = defaultdict(dict)
+
+    def of(self, kind: type[_T]) -> dict[Any, _T]:
+        """Return what was seen of a kind, in the order in which it was."""
+        return self._found[kind]
+
+    def kept(self, kind: type[_T], key: Hashable) -> _T:
+        """Return the observation of a key, to be added to."""
+        return self.of(kind).setdefault(key, kind())
+
+
+Values = list[Any]
+Look = Callable[[Values, int], None]
+
+
+def _first(kind: type[_T], operation: Operation, probed: Probed, see: Callable[[Values, int], _T | None]) -> Look:
+    """Return what looks at an operation until something is seen."""
+    key, found = operation.layer.id, probed.of(kind)
+
+    def look(values: Values, iteration: int) -> None:
+        if key not in found and (seen := see(values, iteration)) is not None:
+            found[key] = seen
+
+    return look
+
+
+# Whole numbers: results beyond their type, divisions by 0, wrong elements.
+
+
+_LARGE: Final = 1_000_000
+_MOST_TRIED: Final = 16
+_EXACT: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
+    "Add": operator.add,
+    "Subtract": operator.sub,
+    "Multiply": operator.mul,
+}  # fmt: skip
+_OF_ONE: Final = ("CumSum", "ReduceL1", "ReduceProd", "ReduceSum")
+"""Operations of which the first input alone holds the numbers; the others are axes."""
+_OF_ALL: Final = ("Abs", "MatMul", "Negative", "Power")
+_DIVISIONS: Final = ("Divide", "FloorMod", "Mod")
+
+
+def look_at(operation: Operation, constants: frozenset[int], found: Probed) -> Look | None:
+    """Return what looks at an operation after each iteration; None for one that can lose nothing so."""
+    layer, inputs = operation.layer, len(operation.inputs)
+    declared = layer.outputs[0].element_type if layer.outputs else None
+    if declared is None or operation.plans or operation.function is None:
+        return None
+    if layer.type == "Gather" and inputs == 3 and operation.inputs[1] not in constants:
+        return _index(operation, found)
+    if layer.type == "OneHot" and operation.inputs[0] not in constants:
+        return _class(operation, found)
+    if declared.dtype.kind not in "iu":
+        return None
+    if layer.type in ("Minimum", "Clamp"):
+        return _bound(operation, constants, found)
+    if layer.type in _DIVISIONS and inputs == 2:
+        slot = operation.inputs[1]
+        return _first(
+            ZeroDivisor,
+            operation,
+            found,
+            lambda values, iteration: None if np.asarray(values[slot]).all() else ZeroDivisor(iteration),
+        )
+    if layer.type == "Convert" and inputs == 1:
+        return _conversion(operation, declared.dtype, found)
+    if (layer.type in _EXACT and inputs == 2) or layer.type in (*_OF_ONE, *_OF_ALL):
+        return _computed(operation, declared.dtype, found)
+    return None
+
+
+def look_at_width(operation: Operation, found: Probed) -> Look | None:
+    """Return what looks for results beyond i32 after each iteration; None for an operation that computes none.
+
+    Movements are not looked at, and the ends of the type are no results: they stand for no limit.
+    """
+    layer = operation.layer
+    computes = bool(operation.plans) or layer.type in (*_EXACT, *_OF_ONE, *_OF_ALL, *_DIVISIONS, "Convert")
+    slots = [
+        slot
+        for slot, port in zip(operation.outputs, layer.outputs, strict=False)
+        if slot >= 0 and port.element_type is not None and port.element_type.name in ("i64", "u64", "u32")
+    ]
+    if not computes or not slots:
+        return None
+
+    def see(values: Values, iteration: int) -> Wide | None:
+        for slot in slots:
+            value = np.asarray(values[slot])
+            if value.size <= _LARGE and outside_int32(value):
+                ends, number = np.iinfo(value.dtype), max((int(value.min()), int(value.max())), key=abs)
+                if ends.min < number < ends.max:
+                    return Wide(iteration, number)
+        return None
+
+    return _first(Wide, operation, found, see)
+
+
+_NEARLY: Final = 1 - 1e-12
+"""Share of a bound that f64 may round to it; the exact number decides then."""
+
+
+def _computed(operation: Operation, dtype: np.dtype[Any], found: Probed) -> Look:
+    kind, slots, out = operation.layer.type, operation.inputs, operation.outputs[0]
+    exact = _EXACT.get(kind)
+    function: Callable[..., Any] | None = exact or operation.function
+    share = 1.0 if exact is None else _NEARLY
+    low, high = float(np.iinfo(dtype).min) * share, float(np.iinfo(dtype).max) * share
+    assert function is not None
+
+    def see(values: Values, iteration: int) -> Wrap | None:
+        given = [np.asarray(values[slot]) for slot in slots]
+        if any(not 0 < one.size <= _LARGE for one in given):
+            return None
+        with np.errstate(all="ignore"):
+            wide = [one if index and kind in _OF_ONE else one.astype(np.float64) for index, one in enumerate(given)]
+            about = np.asarray(function(*wide))
+        result = np.asarray(values[out])
+        if about.shape != result.shape or about.dtype != np.float64:
+            return None
+
+        def number(place: tuple[int, ...]) -> Any:
+            if exact is None:
+                return about[place].item()
+            return exact(*(int(np.broadcast_to(one, about.shape)[place]) for one in given))
+
+        return _wrapped(iteration, (about > high) | (about < low), result, number)
+
+    return _first(Wrap, operation, found, see)
+
+
+def _wrapped(
+    iteration: int, beyond: Array, result: Array, number: Callable[[tuple[int, ...]], int | float]
+) -> Wrap | None:
+    """Return the first element of a result that is another number than the one that it should be."""
+    for place in map(tuple, np.argwhere(beyond)[:_MOST_TRIED].tolist()):
+        exact, becomes = number(place), int(result[place])
+        if math.isfinite(exact):
+            exact = int(exact)
+        if exact != becomes:
+            return Wrap(iteration, exact, becomes)
+    return None
+
+
+def _conversion(operation: Operation, dtype: np.dtype[Any], found: Probed) -> Look:
+    slot, out = operation.inputs[0], operation.outputs[0]
+    least, most = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+
+    def see(values: Values, iteration: int) -> Wrap | None:
+        x: Any = np.asarray(values[slot])
+        if not 0 < x.size <= _LARGE or not (is_floating(x.dtype) or x.dtype.kind in "iu"):
+            return None
+        if is_floating(x.dtype):
+            x = np.trunc(x.astype(np.float64))
+            beyond = ~((x >= least) & (x < most + 1.0))
+        else:
+            beyond = (x < least) | (x > most)
+        return _wrapped(iteration, beyond, np.asarray(values[out]), lambda place: x[place].item())
+
+    return _first(Wrap, operation, found, see)
+
+
+def _bound(operation: Operation, constants: frozenset[int], probed: Probed) -> Look:
+    """Look for whole numbers above a bound: the other input of a Minimum, or the most of a Clamp."""
+    slots, out = [slot for slot in operation.inputs if slot not in constants], operation.outputs[0]
+
+    def see(values: Values, iteration: int) -> Held | None:
+        given, made = np.asarray(values[slots[0]]), np.asarray(values[out])
+        if not 0 < given.size <= _LARGE or int(given.max()) <= int(made.max()):
+            return None
+        return Held(iteration, int(given.max()), int(made.max()))
+
+    return _first(Held, operation, probed, see if len(slots) == 1 else lambda _values, _iteration: None)
+
+
+def _class(operation: Operation, probed: Probed) -> Look:
+    """Look for indices of a OneHot from its depth on; what is below 0 is mostly no class on purpose."""
+    indices, depth, key = operation.inputs[0], operation.inputs[1], operation.layer.id
+    axis = int(operation.layer.attributes.get("axis", "-1"))
+    outside = probed.of(Outside)
+
+    def look(values: Values, iteration: int) -> None:
+        index, size = np.asarray(values[indices]), int(np.reshape(values[depth], -1)[0])
+        if index.size and index.size <= _LARGE and int(index.max()) >= size:
+            outside.setdefault(key, Outside(iteration, int(index.max()), axis, size))
+
+    return look
+
+
+def _index(operation: Operation, probed: Probed) -> Look:
+    data, slot, axes = operation.inputs
+    key = operation.layer.id
+    found, outside = probed.kept(IndexWrap, key), probed.of(Outside)
+
+    def look(values: Values, iteration: int) -> None:
+        index, axis = np.asarray(values[slot]), np.asarray(values[axes])
+        if not index.size or index.size > _LARGE or index.dtype.kind not in "iu" or axis.size != 1:
+            return
+        least, most, along = int(index.min()), int(index.max()), int(axis.reshape(-1)[0])
+        size = np.shape(values[data])[along]
+        if most >= size or least < -size:
+            outside.setdefault(key, Outside(iteration, most if most >= size else least, along, size))
+        found.from_start += most >= 0
+        if least < 0:
+            found.from_end += 1
+            if found.from_end == 1:
+                found.iteration, found.index = iteration, least
+
+    return look
+
+
+# One more run.
+
+
+_EDGE: Final = 16
+"""Iterations that are looked at from the beginning and from the end; and as many between."""
+_MOST_LOOKS: Final = 512
+"""Looks at one body; an inner loop runs often."""
+_MOST_ITERATIONS: Final = 10_000
+_NEAR: Final = 1e-6
+_MASKED: Final = 1e4
+"""A score that is so much below the largest is masked."""
+_CELLS: Final[Mapping[str, tuple[str, ...]]] = {
+    "LSTMCell": ("forget", "input", "cell", "output"),
+    "GRUCell": ("update", "reset"),
+}  # fmt: skip
+"""Gates of cells in the order of their weights, as far as they follow from one product."""
+_FAR: Final = -math.log(_NEAR)
+"""Arguments from which on a sigmoid is as near to 0 or 1 as that."""
 
 
 class BodyValues(NamedTuple):
@@ -369,7 +404,6 @@ class _Meters(NamedTuple):
 class Probe:
     """A watcher that looks at the bodies of loops and stops nothing but at its deadline."""
 
-    stops: Mapping[int, tuple[int, ...]] = MappingProxyType({})
     watches_iterations = True
 
     def __init__(
@@ -381,8 +415,7 @@ class Probe:
         births: BreakpointWatcher | None = None,
     ) -> None:
         self._deadline, self._measures, self._births = deadline, measures, births
-        if births is not None:
-            self.stops = births.stops
+        self.stops: Mapping[int, tuple[int, ...]] = {} if births is None else births.stops
         self.is_whole = False
         """True once the run has come to its end."""
         self.outputs: tuple[Array, ...] | None = None
@@ -402,9 +435,7 @@ class Probe:
         assert activation is not None
         meters = self._meters.get(key)
         if meters is None:
-            found = self.found.setdefault(
-                activation.operation.layer.line, Probed(WholeNumbers({}, {}, {}, {}), {}, {}, {}, {}, {})
-            )
+            found = self.found.setdefault(activation.operation.layer.line, Probed())
             meters = self._meters[key] = _meters(frame.program, found) if self._measures else _Meters((), ())
         look_for_births = None if self._births is None else self._births.iteration_watch(frame)
         if self._looks.setdefault(key, 0) >= _MOST_LOOKS:
@@ -412,7 +443,7 @@ class Probe:
         line = activation.operation.layer.line
         if activation.slices:
             self.slice_counts[line] = activation.slice_count
-        length = self._lengths.get(activation.operation.layer.line, 0)
+        length = self._lengths.get(line, 0)
         step, end = max(length // _EDGE, 1), length - _EDGE
         sampled, always = meters
 
@@ -472,45 +503,43 @@ def _meters(program: Program, found: Probed) -> _Meters:
     sampled, always = list[Look](), list[Look]()
     constants = frozenset(slot for slot, value in enumerate(program.template) if value is not None)
     for one in program.operations:
-        if (look := look_at_width(one, found.wholes)) is not None:
-            always.append(look)
+        kind, inputs = one.layer.type, len(one.inputs)
         declared = one.layer.outputs[0].element_type if one.layer.outputs else None
+        always += filter(None, (look_at_width(one, found), look_at(one, constants, found)))
         if declared is None or one.plans:
             continue
-        real = is_floating(declared.dtype)
-        if one.layer.type in ("Sigmoid", "Tanh", "HardSigmoid") and real:
-            sampled.append(_gate(one, found.gates.setdefault((one.layer.id, ""), Saturation())))
-        elif one.layer.type in ("Softmax", "LogSoftmax") and real and len(one.inputs) == 1:
-            sampled.append(_choice(one, found.choices.setdefault(one.layer.id, Saturation())))
-            sampled.append(_extent(one, found.alone.setdefault(one.layer.id, Saturation())))
-        elif one.layer.type == "MVN" and real and len(one.inputs) == 2:
-            sampled.append(_extent(one, found.alone.setdefault(one.layer.id, Saturation())))
-        elif one.layer.type in _CELLS and len(one.inputs) == (6 if one.layer.type == "LSTMCell" else 5):
+        if kind in _CELLS and inputs == (6 if kind == "LSTMCell" else 5):
             sampled.append(_cell(one, found))
-        elif one.layer.type in ("Add", "Subtract") and real and len(one.inputs) == 2:
-            sampled.extend(_sums(one, found))
-        if (look := look_at(one, constants, found.wholes)) is not None:
-            always.append(look)
+        elif is_floating(declared.dtype):
+            if kind in ("Sigmoid", "Tanh", "HardSigmoid"):
+                sampled.append(_gate(one, found))
+            elif kind in ("Softmax", "LogSoftmax") and inputs == 1:
+                sampled += [_choice(one, found), _extent(one, found)]
+            elif kind == "MVN" and inputs == 2:
+                sampled.append(_extent(one, found))
+            elif kind in ("Add", "Subtract") and inputs == 2:
+                sampled.append(_sum(one, found))
     return _Meters(tuple(sampled), tuple(always))
 
 
-def _gate(operation: Operation, found: Saturation) -> Look:
+def _gate(operation: Operation, probed: Probed) -> Look:
     slot, low = operation.outputs[0], -1.0 if operation.layer.type == "Tanh" else 0.0
+    found = probed.kept(Saturation, (operation.layer.id, ""))
 
-    def look(values: list[Any], _iteration: int) -> None:
+    def look(values: Values, _iteration: int) -> None:
         value = np.asarray(values[slot])
         if value.size and value.dtype.kind == "f":
-            _note(found, bool(((value <= low + _NEAR) | (value >= 1 - _NEAR)).all()), value)
+            found.note(value, saturated=bool(((value <= low + _NEAR) | (value >= 1 - _NEAR)).all()))
 
     return look
 
 
-def _choice(operation: Operation, found: Saturation) -> Look:
+def _choice(operation: Operation, probed: Probed) -> Look:
     """Look at a Softmax that has the choice of several elements: those that a mask leaves."""
     slot, out = operation.inputs[0], operation.outputs[0]
-    axis = int(operation.layer.attributes.get("axis", "1"))
+    axis, found = int(operation.layer.attributes.get("axis", "1")), probed.kept(SoftmaxPeak, operation.layer.id)
 
-    def look(values: list[Any], _iteration: int) -> None:
+    def look(values: Values, _iteration: int) -> None:
         x, given = np.asarray(values[slot]), np.asarray(values[out])
         if not x.size or x.size > _LARGE or x.dtype.kind != "f" or not -x.ndim <= axis < x.ndim:
             return
@@ -521,39 +550,32 @@ def _choice(operation: Operation, found: Saturation) -> Look:
             given = np.exp(given)
         highest = given.max(axis=axis)[choices]
         if highest.size:
-            _note(found, bool((highest >= 1 - _NEAR).all()), highest)
+            found.note(highest, saturated=bool((highest >= 1 - _NEAR).all()))
 
     return look
 
 
-def _extent(operation: Operation, found: Saturation) -> Look:
-    """Look at how many elements a Softmax or an MVN normalises together: saturated, if it is one."""
+def _extent(operation: Operation, probed: Probed) -> Look:
+    """Look at how many elements a Softmax or an MVN normalises together."""
     slot, axes = operation.inputs[0], operation.inputs[1:]
-    axis = np.array([int(operation.layer.attributes.get("axis", "1"))])
+    axis, found = int(operation.layer.attributes.get("axis", "1")), probed.kept(Extent, operation.layer.id)
 
-    def look(values: list[Any], _iteration: int) -> None:
+    def look(values: Values, _iteration: int) -> None:
         shape = np.shape(values[slot])
-        along = np.asarray(values[axes[0]]).reshape(-1) if axes else axis
+        along = np.asarray(values[axes[0]]).reshape(-1) if axes else [axis]
         if all(-len(shape) <= one < len(shape) for one in along):
             found.looked += 1
-            found.saturated += math.prod(shape[one] for one in along) == 1
+            found.alone += math.prod(shape[one] for one in along) == 1
 
     return look
-
-
-def _note(found: Saturation, saturated: bool, value: Array) -> None:
-    found.looked += 1
-    found.saturated += saturated
-    found.low = min(found.low, float(value.min()))
-    found.high = max(found.high, float(value.max()))
 
 
 def _cell(operation: Operation, found: Probed) -> Look:
     names, slots = _CELLS[operation.layer.type], operation.inputs
     lstm = operation.layer.type == "LSTMCell"
-    gates = {name: found.gates.setdefault((operation.layer.id, name), Saturation()) for name in names if name != "cell"}
+    gates = {name: found.kept(Saturation, (operation.layer.id, name)) for name in names if name != "cell"}
 
-    def look(values: list[Any], _iteration: int) -> None:
+    def look(values: Values, _iteration: int) -> None:
         x, h = (np.asarray(values[slot]) for slot in slots[:2])
         w, r, b = (np.asarray(values[slot]) for slot in slots[3 if lstm else 2 :][:3])
         parts = w.shape[0] // h.shape[-1] if h.shape[-1] else 0
@@ -563,26 +585,24 @@ def _cell(operation: Operation, found: Probed) -> Look:
         for name, part in zip(names, np.split(argument, parts, axis=-1), strict=False):
             if name in gates:
                 with np.errstate(over="ignore"):
-                    _note(gates[name], bool((np.abs(part) >= _FAR).all()), 1 / (1 + np.exp(-part)))
+                    gates[name].note(1 / (1 + np.exp(-part)), saturated=bool((np.abs(part) >= _FAR).all()))
 
     return look
 
 
-def _sums(operation: Operation, found: Probed) -> Iterator[Look]:
-    a, b = operation.inputs
-    out, key = operation.outputs[0], operation.layer.id
-    kept = [found.sums.setdefault((key, index), Absorption()) for index in (0, 1)]
-    difference = found.differences.setdefault(key, Cancellation())
+def _sum(operation: Operation, found: Probed) -> Look:
+    (a, b), out, key = operation.inputs, operation.outputs[0], operation.layer.id
+    kept = [found.kept(Absorption, (key, index)) for index in (0, 1)]
+    difference = found.kept(Cancellation, key)
     is_difference = operation.layer.type == "Subtract"
 
-    def look(values: list[Any], iteration: int) -> None:
+    def look(values: Values, iteration: int) -> None:
         x, y, result = (np.asarray(values[slot]) for slot in (a, b, out))
         if not result.size or result.dtype.kind != "f" or not x.size or not y.size:
             return
-        for total, added, absorbed in ((x, y, kept[0]), (y, x, kept[1])):
-            if absorbed is kept[1] and is_difference:
-                continue
-            _absorbed(absorbed, total, added, result, iteration)
+        _note_absorbed(kept[0], x, y, result, iteration)
+        if not is_difference:
+            _note_absorbed(kept[1], y, x, result, iteration)
         with np.errstate(all="ignore"):
             left, size = float(np.abs(result).max()), float(min(np.abs(x).max(), np.abs(y).max()))
         difference.looked += 1
@@ -591,21 +611,17 @@ def _sums(operation: Operation, found: Probed) -> Iterator[Look]:
             if difference.often == 1:
                 difference.iteration, difference.operands, difference.left = iteration, size, left
 
-    yield look
+    return look
 
 
-def _absorbed(found: Absorption, total: Array, added: Array, result: Array, iteration: int) -> None:
+def _note_absorbed(found: Absorption, total: Array, added: Array, result: Array, iteration: int) -> None:
     size = float(np.abs(added).max())
     found.looked += 1
     if found.looked == 1 or not found.first:
         found.first = size
     found.latest = size
-    counts = added != 0
-    if total.shape != result.shape or not size or not np.isfinite(size):
-        found.since, found.times = None, 0
-        return
-    same = result == total
-    if bool((same | ~np.broadcast_to(counts, same.shape)).all()):
+    is_absorbed = total.shape == result.shape and size > 0 and bool(np.isfinite(size))
+    if is_absorbed and bool(((result == total) | (added == 0)).all()):
         if found.since is None:
             found.since, found.of = iteration, float(np.abs(total).max())
         found.times += 1

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from stepper.debug.causes.cause import Chain, Location
 from stepper.debug.debugger import Debugger
-from stepper.debug.overview.facts import ActivationFacts, LoopFacts, Overview, Row, RowKind, RunState
+from stepper.debug.overview.overview_facts import ActivationFacts, LoopFacts, Overview, Row, RowKind, RunState
 from stepper.diagnosis.check.probe import Deadline, Probe, Probed, probe_run
 from stepper.diagnosis.findings import Detail, FilePart, Finding, Severity
 from stepper.diagnosis.lint.subjects import LoopSubject
@@ -33,7 +34,6 @@ _LARGEST_REPEATED: Final = 2**27
 """Bytes of outputs: what is held of two runs with larger ones takes a multiple of the largest tensor."""
 _NEAR: Final = Tolerance(1e-3, 1e-5)
 REAL: Final = ("f16", "bf16", "f32", "f64")
-K = TypeVar("K")
 T = TypeVar("T")
 
 
@@ -67,20 +67,29 @@ class RunOfLoop(NamedTuple):
             if row.kind is RowKind.BACK_EDGE and history is not None and history.count:
                 yield CarriedRow(row, history)
 
+    def shown(
+        self, layer: LayerSite | None, iteration: int | None, severity: Severity | None = None, /, **details: Detail
+    ) -> RunFinding:
+        """Return a finding at a layer in an iteration."""
+        outer = self.activation.outer
+        iterations = (*outer, iteration) if iteration is not None else outer
+        address = "" if layer is None else moment_address(layer.name, iterations)
+        place = RunPlace(layer, (self.facts.layer,), iterations, address, self.activation.tick, self.facts.layer)
+        return shown(place, severity, **details)
 
-class Observed(NamedTuple, Generic[K, T]):
+
+class Observed(NamedTuple, Generic[T]):
     """Observation of an operation in the body of a loop."""
 
     loop: RunOfLoop
     subject: LoopSubject
-    key: K
+    key: Any
     layer: Layer
     found: T
 
     def shown(self, iteration: int, severity: Severity | None = None, **details: Detail) -> RunFinding:
         """Return a finding about the operation in an iteration."""
-        layer = self.subject.site(self.layer)
-        return shown(place_of(self.loop, layer, iteration), severity, layer=layer, **details)
+        return self.loop.shown(self.subject.site(self.layer), iteration, severity, **details)
 
     @property
     def type(self) -> str:
@@ -143,6 +152,16 @@ class RunSubject:
             return False
         return overview.state is RunState.FINISHED and not overview.births
 
+    @cached_property
+    def ends_finite(self) -> bool:
+        """True if the run has ended and neither its outputs nor the values that loops carry have NaN or Inf."""
+        if self.overview.state is not RunState.FINISHED or any(
+            one.nan or one.infinite for one in self.overview.outputs
+        ):
+            return False
+        carried = (value.history.numbers for loop in self.loops() for value in loop.carried() if value.is_real)
+        return all(np.isfinite(np.asarray(numbers, np.float64)).all() for numbers in carried)
+
     @property
     def probe(self) -> Probe | None:
         """Observations of one more run, of the operations in the bodies."""
@@ -152,13 +171,13 @@ class RunSubject:
         """Return what was seen of the operations in the body of a loop."""
         return None if self.probe is None else self.probe.found.get(loop.facts.layer.line)
 
-    def observed(self, of: Callable[[Probed], Mapping[K, T]]) -> Iterator[Observed[K, T]]:
+    def observed(self, kind: type[T]) -> Iterator[Observed[T]]:
         """Yield what was seen of the operations in the last run of each loop; keys are ids of layers, or begin so."""
         for loop in self.loops():
             seen, subject = self.probed(loop), loop.subject
             if seen is not None and subject is not None:
-                for key, found in of(seen).items():
-                    layer: Any = key[0] if isinstance(key, tuple) else key
+                for key, found in seen.of(kind).items():
+                    layer = key[0] if isinstance(key, tuple) else key
                     yield Observed(loop, subject, key, subject.inner.by_id[layer], found)
 
     @cached_property
@@ -225,43 +244,27 @@ class RunSubject:
 
     def value(self, loop: RunOfLoop, name: str, iteration: int) -> Array | None:
         """Return a value in the last run of a loop; None where it has none that can be named."""
-        body = (
-            None
-            if self.probe is None or loop.facts.total != loop.activation.iterations
-            else self.probe.bodies.get((loop.facts.layer.line, iteration))
-        )
+        body = None
+        if self.probe is not None and loop.facts.total == loop.activation.iterations:
+            body = self.probe.bodies.get((loop.facts.layer.line, iteration))
         named = [] if body is None else [one for one in body.program.graph.layers if one.name == name and one.outputs]
+        found: Any = None
         if body is not None and len(named) == 1:
             found = body.values[body.program.slot(named[0].id)]
-            return found if isinstance(found, np.ndarray) else None
-        return self._value(f"`{loop.facts.layer.name}`::`{name}`@{iteration}")
-
-    def values(self, loop: RunOfLoop, name: str, count: int) -> Array | None:
-        """Return a value in the first so many iterations, these along a new first axis; None where shapes change."""
-        if self._moves:
-            return self._value(f"`{loop.facts.layer.name}`::`{name}`@0:{count}")
-        found = [one for k in range(count) if (one := self.value(loop, name, k)) is not None]
-        return np.stack(found) if len(found) == count and len({one.shape for one in found}) == 1 else None
-
-    def _value(self, address: str) -> Array | None:
-        if not self._moves:
-            return None
-        try:
-            found = self._debugger.value(address)
-        except StepperError:
-            return None
+        elif self._moves:
+            with suppress(StepperError):
+                found = self._debugger.value(f"`{loop.facts.layer.name}`::`{name}`@{iteration}")
         return found if isinstance(found, np.ndarray) else None
 
     def chain_of(self, address: str, tick: int | None = None) -> Chain | None:
         """Return where a value comes from, as it is at a tick (None: now); None where that cannot be told."""
         if not self._moves:
             return None
-        try:
+        with suppress(StepperError):
             if tick is not None:
                 self._debugger.goto_tick(tick)
             return self._debugger.chain_of(address)
-        except StepperError:
-            return None
+        return None
 
 
 def _another(value: Any) -> Array | None:
@@ -300,7 +303,11 @@ class RunPlace(NamedTuple):
 
 
 class RunFinding(NamedTuple):
-    """A rule that is broken at a place; `severity` where it is another than that of the rule."""
+    """A rule that is broken at a place; `severity` where it is another than that of the rule.
+
+    Where the texts of the rule name {layer}, {parameter} or {result} they mean the layer of the place, unless the
+    details have another one.
+    """
 
     place: RunPlace
     details: Mapping[str, Detail]
@@ -317,23 +324,14 @@ def finding_of(rule: Rule, file: str, hit: RunFinding) -> Finding:
     line = place.layer.line if place.layer is not None else 0
     spot = FilePart(file, line, "run", place.path, place.layer, loop)
     severity = hit.severity or rule.severity
-    return Finding(rule.name, severity, spot, dict(hit.details), place.iterations, place.address, place.tick)
+    named: dict[str, Detail] = dict.fromkeys(("layer", "parameter", "result"), place.layer)
+    details = rule.named(named) | dict(hit.details)
+    return Finding(rule.name, severity, spot, details, place.iterations, place.address, place.tick)
 
 
 def shown(place: RunPlace, severity: Severity | None = None, **details: Detail) -> RunFinding:
     """Return what a rule has found."""
     return RunFinding(place, details, severity)
-
-
-# --- places of a run ------------------------------------------------------------------------------------------------
-
-
-def place_of(run: RunOfLoop, layer: LayerSite | None, iteration: int | None) -> RunPlace:
-    """Return a place in an iteration of the loop's last run."""
-    outer = run.activation.outer
-    iterations = (*outer, iteration) if iteration is not None else outer
-    address = "" if layer is None else moment_address(layer.name, iterations)
-    return RunPlace(layer, (run.facts.layer,), iterations, address, run.activation.tick, run.facts.layer)
 
 
 def moment_address(name: str, iterations: Sequence[int]) -> str:

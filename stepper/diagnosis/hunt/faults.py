@@ -9,8 +9,9 @@ from typing import Final
 
 from msgspec import json
 
-from stepper.diagnosis.reduce.case import first_changing_pass
+from stepper.compare.rerun import CATALOGUE, DescribedFault
 from stepper.diagnosis.reduce.draft import DraftBody, DraftGraph, DraftLayer, DraftModel
+from stepper.diagnosis.reduce.reduced_case import first_changing_pass
 from stepper.diagnosis.reduce.trials import FaultKind, FoundFault, RunSettings
 from stepper.element_types import Array
 from stepper.ir.model import Source
@@ -33,27 +34,27 @@ class ModelFeature(StrEnum):
     INVARIANT_SOFTMAX = "a body takes the Softmax of an input that stays the same"
     CONSTANT_SOFTMAX = "a body takes the Softmax of a Constant"
     SCALAR_PRODUCT = "a MatMul, or what is computed of it and constants, is reshaped to a scalar"
-    BOUNDS_WITH_AXES = "Maximum and Minimum with one element each, of which one has more axes than what is bounded"
+    BOUNDS_WITH_AXES = "Maximum and Minimum with one element each, and one has more axes than the bounded value"
     SCALAR_JOINED = "a loop joins the scalars of its iterations"
     LONG_PARTS = "a loop cuts or joins parts that are longer than 1, or with a stride"
     PARTS_BESIDE_STRIDE = "a loop cuts a tensor with a part_size that is not its stride"
     PIECES_BESIDE_STRIDE = "a loop joins pieces whose length is not its stride"
     SLICES_UNNEEDED = "a loop cuts a tensor into parts that nothing needs"
-    CONSTANT_LOOP = "all that goes into a loop is constant"
     NESTED = "a loop, an If or a recurrent cell is in a body"
     TRANSPOSE_REDUCED = "a reduction reads a Transpose"
     UNSQUEEZE_REDUCED = "a reduction reads an Unsqueeze"
     COMPRESSED_WEIGHTS = "a MatMul reads weights of 4 or 8 bits"
     SQUARE_SHARED = "several MatMuls share a square Constant"
-    CARRIED_IN_PLACE = "a back edge carries a Parameter as it is, or what a view makes of it"
+    CARRIED_IN_PLACE = "a back edge carries a Parameter itself, or a view of it"
     CARRIED_OTHER_TYPE = "a back edge carries another element type than its Parameter has"
-    HALF_READ_RESULT = "a Result feeds several outputs of a loop, of which some are read"
+    HALF_READ_RESULT = "a Result feeds several outputs of a loop, and only some are read"
     PASSED_TO_OUTPUTS = "a Result passes a Parameter on to several outputs of a loop"
     INVARIANT_CARRIED = "a back edge carries an input that stays the same"
-    COUNTER_AFTER_UNNEEDED = "a Parameter that nothing needs stands before that of current_iteration"
-    COUNTER_AFTER_CONSTANT = "a Parameter that gets a Constant stands before that of current_iteration"
+    COUNTER_AFTER_UNNEEDED = "an unused Parameter stands before the Parameter of current_iteration"
+    COUNTER_AFTER_CONSTANT = "a Parameter with a Constant stands before the Parameter of current_iteration"
     REVERSED_RANGE = "a FakeQuantize whose input_low is not below its input_high"
     OPEN_STATE_HIDDEN = "a state of open shape is no output of its loop"
+    NO_ITERATION = "a loop runs no iteration, and a state that comes out of it is computed without itself"
     GATHERED_BEYOND = "a Gather reads beyond its axis"
     INTEGERS_BY_ZERO = "a division of integers by a Constant 0"
 
@@ -161,14 +162,11 @@ def _left_open(graph: DraftGraph, layer: DraftLayer, values: list[Array | None])
     """Yield what an operation with Constants asks for that the specification leaves open."""
     if layer.type in _DIVISIONS and (by := values[1]) is not None and by.dtype.kind in "iu" and not by.all():
         yield ModelFeature.INTEGERS_BY_ZERO
-    if layer.type == "FakeQuantize" and _is_reversed(values[1], values[2]):
+    low, high = values[1:3] if layer.type == "FakeQuantize" else (None, None)
+    if low is not None and high is not None and low.shape == high.shape and (low >= high).any():
         yield ModelFeature.REVERSED_RANGE
     if layer.type == "Gather" and _reads_beyond(graph, layer, values):
         yield ModelFeature.GATHERED_BEYOND
-
-
-def _is_reversed(low: Array | None, high: Array | None) -> bool:
-    return low is not None and high is not None and low.shape == high.shape and bool((low >= high).any())
 
 
 def _reads_beyond(graph: DraftGraph, layer: DraftLayer, values: list[Array | None]) -> bool:
@@ -193,11 +191,25 @@ def _of_a_loop(graph: DraftGraph, layer: DraftLayer, body: DraftBody) -> Iterato
         yield ModelFeature.LONG_PARTS
     if any(one.part_size is not None and abs(one.stride) != one.part_size for one in cuts):
         yield ModelFeature.PARTS_BESIDE_STRIDE
-    if all(source is None or _is_constant(graph, source) for source in layer.sources):
-        yield ModelFeature.CONSTANT_LOOP
+    if layer.type == "Loop" and _runs_never(graph, layer) and any(_sets_anew(body)):
+        yield ModelFeature.NO_ITERATION
     yield from _of_parameters(graph, layer, body)
     yield from _of_results(graph, layer, body)
     yield from _of_back_edges(body)
+
+
+def _runs_never(graph: DraftGraph, loop: DraftLayer) -> bool:
+    """Return True if the trip count is 0, or the condition false, before the first iteration."""
+    given = [None if one is None else graph.layers[one.layer].value for one in loop.sources[:2]]
+    return any(one is not None and one.size == 1 and not one.item() for one in given)
+
+
+def _sets_anew(body: DraftBody) -> Iterator[bool]:
+    """Yield of each state that is an output whether it is computed without itself."""
+    given_out = {one.result for one in body.outputs if one.output is not None and one.slicing is None}
+    for edge in body.back_edges:
+        if edge.from_layer in given_out:
+            yield edge.to_layer not in body.graph.needed([edge.from_layer])
 
 
 def _of_parameters(graph: DraftGraph, layer: DraftLayer, body: DraftBody) -> Iterator[ModelFeature]:
@@ -376,14 +388,10 @@ class FaultSignature(Record):
         )
 
 
-class RuntimeFault(Record):
-    """A fault of the runtime: what is wrong, since which version it is known, where it is, and how it shows."""
+class RuntimeFault(DescribedFault, kw_only=True):
+    """A fault of the runtime, and how it shows."""
 
-    id: str
-    what: str
-    where: str
     signatures: tuple[FaultSignature, ...]
-    versions: str = "2026.4.1"
 
 
 _UNDEFINED: Final = (
@@ -395,7 +403,7 @@ _UNDEFINED: Final = (
 )
 """What the specification leaves open, or the runtime should refuse."""
 
-FAULTS: Final = json.decode(Path(__file__).with_name("faults.json").read_bytes(), type=tuple[RuntimeFault, ...])
+FAULTS: Final = json.decode(CATALOGUE.read_bytes(), type=tuple[RuntimeFault, ...])
 """The catalogue. The first whose signature fits is the name of a disagreement."""
 
 

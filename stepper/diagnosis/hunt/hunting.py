@@ -29,8 +29,8 @@ from msgspec.structs import replace
 from stepper.diagnosis.hunt.faults import FAULTS, RuntimeFault, causes_of, features_of, recognised, shown_facts
 from stepper.diagnosis.hunt.profiles import BUILDING, BuildModel, BuiltModel, Profile, hunt_worker
 from stepper.diagnosis.lint.linting import lint
-from stepper.diagnosis.reduce.case import MODEL, case_targets, fault_text, model_lines, read_case, write_case
 from stepper.diagnosis.reduce.draft import DraftModel, ir_files
+from stepper.diagnosis.reduce.reduced_case import MODEL, case_targets, fault_text, model_lines, read_case, write_case
 from stepper.diagnosis.reduce.reducing import Reduction, reduce_model
 from stepper.diagnosis.reduce.trials import (
     DisagreesWith,
@@ -47,7 +47,7 @@ from stepper.errors import OutputError, StepperError, UsageError
 from stepper.files.locks import lock
 from stepper.files.output import ProtectedFiles
 from stepper.ir.reader import read
-from stepper.processes.messages import ENDED, LOADING
+from stepper.processes.process_messages import ENDED, LOADING
 from stepper.processes.starting import cores
 from stepper.processes.worker import Limits, Worker
 from stepper.records import Record
@@ -200,7 +200,7 @@ class SeedHunter:
             built, inputs = self._worker.ask_for(BuiltModel, act, subject=f"seed {seed}", limits=Limits(_TRIAL))
         except (StepperError, RuntimeError):
             return TriedSeed(SeedRecord(seed, SeedOutcome.NOT_BUILT))
-        if not built.description:
+        if not built.is_built:
             return TriedSeed(SeedRecord(seed, SeedOutcome.NOT_BUILT))
         fault = self._fault(seed, path, inputs)
         if fault is None or (
@@ -343,7 +343,6 @@ def hunt(
     seed: int = 0,
     count: int | None = None,
     seconds: float | None = None,
-    workers: int | None = None,
     progress: Callable[[HuntProgress], object] | None = None,
 ) -> HuntReport:
     """Try the seeds from one on, as many as `count` or as time allows, and leave out those that the folder has.
@@ -355,7 +354,7 @@ def hunt(
     journal = Journal(folder, profile)
     try:
         with lock(journal.path, advice="let it end, or choose another folder"):
-            return _Hunt(journal, profile, progress).run(seed, count, seconds, workers or cores())
+            return _Hunt(journal, profile, progress).run(seed, count, seconds)
     finally:
         journal.close()
 
@@ -404,7 +403,7 @@ class _Hunt:
         for record in journal.records.values():
             self._count(record)
 
-    def run(self, seed: int, count: int | None, seconds: float | None, workers: int) -> HuntReport:
+    def run(self, seed: int, count: int | None, seconds: float | None) -> HuntReport:
         deadline = None if seconds is None else self._began + seconds
         known = {fault.id for fault in FAULTS}
         differing = (record for record in self._journal.records.values() if record.outcome is SeedOutcome.DIFFERS)
@@ -413,7 +412,7 @@ class _Hunt:
             (one for one in differing if not one.is_known or one.fault not in known), key=lambda one: one.seed
         )
         seeds = itertools.chain(unnamed, self._seeds(seed, count, deadline))
-        threads = [threading.Thread(target=self._work, args=(seeds,), daemon=True) for _ in range(workers)]
+        threads = [threading.Thread(target=self._work, args=(seeds,), daemon=True) for _ in range(cores())]
         is_interrupted = False
         try:
             for thread in threads:

@@ -12,7 +12,7 @@ from stepper.processes.programs import WorkerProgram
 from stepper.processes.worker import Worker
 from stepper.records import Record
 
-PROGRAM: Final = WorkerProgram("the hunt", "stepper.diagnosis.hunt.service")
+PROGRAM: Final = WorkerProgram("the hunt", "stepper.diagnosis.hunt.hunt_service")
 BUILDING: Final = "building"
 """The stage in which a random model is made."""
 
@@ -43,9 +43,9 @@ HuntAct = TryModel | ObserveValues | BuildModel
 
 
 class BuiltModel(Record):
-    """A random model: what it shows, in words; empty where nothing could be built."""
+    """A random model, or that none could be built."""
 
-    description: str
+    is_built: bool
 
 
 def hunt_worker(memory: int) -> Worker:

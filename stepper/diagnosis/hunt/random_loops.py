@@ -68,11 +68,6 @@ class SliceChoice(NamedTuple):
     end: int
     axis: int
 
-    @property
-    def left_over(self) -> int:
-        """Elements at the end of the axis, as the slices run, that belong to no slice."""
-        return -1 - self.end if self.stride > 0 else self.end
-
 
 def _cut_along(axis: int, stride: int, left_over: int = 0) -> SliceChoice:
     """The slicing of a whole axis in the direction of the stride, but for the last `left_over` elements."""
@@ -114,7 +109,6 @@ class _LoopDraft:
         self.results: list[Any] = []
         self.outputs: list[_DrawnOutput] = []
         self.kept: list[Any] = []
-        self.note = outer.features.add
 
     @property
     def carried(self) -> list[_DrawnInput]:
@@ -156,7 +150,6 @@ class _LoopDraft:
         extent = (self.iterations + (rng.choice((0, 0, 1)) if is_loop else 0)) * part + left_over
         cut = _cut_along(axis, stride, left_over)
         if part > 1 and self.outer.chance(self.outer.freedom.slices):
-            self.note("parts unlike the stride")
             cut = cut._replace(part_size=rng.randint(1, part + 1))
             extent += cut.part_size - part
         shape = list(random_shape(rng, rank, largest=2 if rank == 4 else 4))
@@ -254,12 +247,7 @@ class _LoopDraft:
 
     def expose(self, result: Any, value: Value, cut: SliceChoice | None = None) -> None:
         """Make the Result an output of the loop."""
-        if any(output.result is result for output in self.outputs):
-            self.note("one Result feeds several outputs")
         self.outputs.append(_DrawnOutput(result, value, cut))
-        self.note("last value" if cut is None else f"concatenated stride {cut.stride}")
-        if cut is not None and not value.rank:
-            self.note("scalars concatenated")
 
     def concatenation(self, value: Value) -> SliceChoice | None:
         """Along which axis, in which order, the value can be concatenated as it is."""
@@ -309,7 +297,6 @@ class _LoopDraft:
                 self.expose_either_way(*exposed)
         if rng.random() < 0.1:
             self.kept.append(self.result(self.fresh_value()))
-            self.note("Result not mapped")
 
     # Leaving out what a loop does not need: the runtime loses count where it removes unused inputs of a body itself.
 
@@ -342,7 +329,6 @@ class _LoopDraft:
     def prune(self, more: Sequence[Value]) -> None:
         """Drop dead inputs, states and Results, but not what the values `more` need."""
         if self.outer.chance(self.outer.freedom.idle):
-            self.note("idle inputs")
             return
         while idle := self.idle_parameters(roots := self.live_roots(more)):
             self.expose_alone(self.body.touched(idle[0]), concatenate=not self.runs or self.outer.chance(0.5))
@@ -369,8 +355,6 @@ class _LoopDraft:
         nodes = [value.output.get_node() for value in parameters]
         node.set_function(ov.Model(self.results, nodes, "body"))
         if self.is_loop:
-            if iteration:
-                self.note(f"current_iteration {iteration.element_type} {list(iteration.shape)}")
             counted = parameters.index(iteration) if iteration else -1
             node.set_special_body_ports([counted, self.results.index(condition)])
         self._connect(node)
@@ -382,18 +366,11 @@ class _LoopDraft:
         for one in self.inputs:
             inner, outer = one.parameter.output.get_node(), one.outer.output
             if one.cut:
-                self.note(f"sliced stride {one.cut.stride}{', slices left over' if one.cut.left_over else ''}")
                 node.set_sliced_input(inner, outer, *one.cut)
             elif one.role:
-                self.note(f"carried: {one.role}")
                 node.set_merged_input(inner, outer, one.result.output(0))
             else:
-                self.note("invariant input")
                 node.set_invariant_input(inner, outer)
-        if len({id(one.outer) for one in self.inputs}) < len(self.inputs):
-            self.note("one value feeds several inputs")
-        if len({id(one.result) for one in self.carried}) < len(self.carried):
-            self.note("one Result to two Parameters")
         for output in self.outputs:
             port = output.result.output(0)
             if output.cut:
@@ -451,7 +428,6 @@ def _add_loop(scope: GraphScope, kind: str) -> list[Value]:
         condition = carried[0] if carried and rng.random() < 0.5 else draft.result(needed[0])
         if needed[0].roots and draft.runs and rng.random() < 0.1:
             draft.expose_either_way(condition, needed[0])
-            draft.note("condition is an output")
         draft.kept.append(condition)
     draft.choose_outputs()
     draft.prune(needed)
@@ -470,11 +446,9 @@ def _plan(draft: _LoopDraft) -> tuple[tuple[Value, Value], _Condition]:
     rng, outer, body = draft.rng, draft.outer, draft.body
     stops = [*(("never",) * 4), *(("iteration", "counter", "total") * 2), "flags", "carried condition", "once"]
     stop = rng.choice(stops if draft.runs else ("trip 0", "condition false"))
-    draft.note(f"stop: {stop}")
     trip = _trip(draft, stop)
     is_false = stop == "condition false"
     condition = outer.exactly(draft.form(not is_false, (np.bool_,)), at_run_time=is_false)
-    draft.note("condition Parameter" if condition.roots else "condition Const")
     if stop == "iteration" or outer.chance(0.6):
         shape, element_type = rng.choice(((), (1,))), rng.choice(INTEGERS)
         draft.iteration = body.keep(body.parameter(shape, element_type, draft.iterations))
@@ -489,20 +463,15 @@ def _trip(draft: _LoopDraft, stop: str) -> Value:
         number = 0 if stop == "trip 0" else number
     elif stop in ("iteration", "counter") and outer.chance(0.6):
         number = rng.choice((-1, 100))
-        draft.note("trip -1" if number < 0 else "trip beyond the stop")
     elif not draft.is_nested and outer.chance(0.12):
         data = outer.obtain("f32", (number, rng.randint(1, 3)))  # the loop goes along its first axis
         draft.add_slice(data, _cut_along(0, 1))
         index, kind = draft.form(0), rng.choice(INTEGERS)
-        draft.note("trip from ShapeOf")
         return outer.derive(lambda x: ops.gather(ops.shape_of(x, kind), index, 0), number, data)
     elif draft.is_nested and outer.chance(0.4) and (source := outer.pick(INTEGERS, lambda v: not v.coarse)):
-        draft.note("trip computed")
         within = lambda x: ops.add(ops.clamp(ops.abs(x), 0.0, number - 1.0), like(x, 1))  # noqa: E731
         return outer.derive(within, 4, outer.total(source))
-    array = draft.form(number)
-    draft.note(f"trip {array.dtype} {list(array.shape)}")
-    return outer.exactly(array, at_run_time=not draft.runs)
+    return outer.exactly(draft.form(number), at_run_time=not draft.runs)
 
 
 def _constant_condition(draft: _LoopDraft, stop: str) -> _Condition:
@@ -581,7 +550,6 @@ def _add_if(scope: GraphScope, kind: str) -> list[Value]:
     condition, rng = _branch_condition(scope), scope.rng
     if condition is None:
         return []
-    scope.features.add("If")
     inputs = [value for value in (scope.pick(ALL_TYPES) for _ in range(rng.randint(1, 3))) if value is not None]
     types = ("f32", "f32", "f32", *INTEGERS, "boolean")
     given = [(rng.choice(types), random_shape(rng, rng.randint(0, 2))) for _ in range(rng.randint(1, 2))]
@@ -603,8 +571,6 @@ def _add_if(scope: GraphScope, kind: str) -> list[Value]:
             wires[branch] = parameter.output.get_node() if parameter.name in needed else None
         ends = [ops.result(value.output) for value in results[-1]]
         models.append(ov.Model(ends, [wires[branch] for wires in wiring if wires[branch]], "branch"))
-    if any(None in wires for wires in wiring):
-        scope.features.add("branch ignores an input")
     node: Any = if_op(condition.output)
     node.set_then_body(models[0])
     node.set_else_body(models[1])
@@ -654,11 +620,8 @@ SUBGRAPHS: Final = ("TensorIterator", "Loop", "If")
 class RandomLoop(NamedTuple):
     """A model with loops and the arrays to run it with, in the order of its Parameters."""
 
-    seed: int
     model: ov.Model
     inputs: list[Array]
-    description: str
-    kinds: tuple[str, ...]
 
 
 def build(seed: int, freedom: Freedom = CAREFUL) -> RandomLoop:
@@ -681,8 +644,7 @@ def build(seed: int, freedom: Freedom = CAREFUL) -> RandomLoop:
     give_names(model)
     if rng.random() < 0.2:
         _make_dynamic(scope, model)
-    kinds = tuple(sorted(_kinds_of(model)))
-    return RandomLoop(seed, model, scope.arrays, f"{', '.join(kinds)}: {'; '.join(sorted(scope.features))}", kinds)
+    return RandomLoop(model, scope.arrays)
 
 
 def give_names(graph: Any, prefix: str = "") -> None:
@@ -697,25 +659,15 @@ def give_names(graph: Any, prefix: str = "") -> None:
         for port in node.outputs():
             port.get_tensor().set_names(tensor_names)
     for node in nodes:
-        for body in _bodies(node):
+        for body in inner_graphs(node):
             give_names(body, "body_")
 
 
-def _bodies(node: Any) -> list[Any]:
+def inner_graphs(node: Any) -> list[Any]:
     """The graphs inside a node."""
     if node.get_type_name() == "If":
         return [node.get_function(branch) for branch in (0, 1)]
     return [node.get_function()] if node.get_type_name() in SUBGRAPHS else []
-
-
-def _kinds_of(graph: Any, path: tuple[str, ...] = ()) -> set[str]:
-    """The subgraph operations of a model, each with those around it."""
-    found: set[str] = set()
-    for node in graph.get_ordered_ops():
-        for body in _bodies(node):
-            inner = (*path, node.get_type_name())
-            found |= {" > ".join(inner)} | _kinds_of(body, inner)
-    return found
 
 
 def _make_dynamic(scope: GraphScope, model: ov.Model) -> None:
@@ -729,6 +681,5 @@ def _make_dynamic(scope: GraphScope, model: ov.Model) -> None:
     try:
         if shapes:
             model.reshape(shapes)
-            scope.features.add("dynamic shapes")
     except RuntimeError:
         model.reshape(before)

@@ -105,11 +105,9 @@ def like(output: Any, number: float) -> Array:
     return np.array(number, output.get_element_type().to_dtype())
 
 
-def random_array(
-    rng: random.Random, shape: Sequence[int], element_type: str, low: float, high: float, *, step: float = 1 / 64
-) -> Array:
-    """Random data within the limits; floats are multiples of `step`, of which 1/64 packs well."""
-    factor = step if element_type in FLOATING else 1.0
+def random_array(rng: random.Random, shape: Sequence[int], element_type: str, low: float, high: float) -> Array:
+    """Random data within the limits; floats are multiples of 1/64, which packs well."""
+    factor = 1 / 64 if element_type in FLOATING else 1.0
     reach = (0, 1) if element_type == "boolean" else (round(low / factor), round(high / factor))
     drawn = np.array([rng.randint(*reach) for _ in range(math.prod(shape))]) * factor
     return drawn.astype(ELEMENT_TYPES[element_type].dtype).reshape(tuple(shape))
@@ -144,12 +142,10 @@ class GraphScope:
     def __init__(
         self,
         rng: random.Random,
-        freedom: Freedom = CAREFUL,
-        features: set[str] | None = None,
+        freedom: Freedom,
         path: tuple[str, ...] = (),
     ) -> None:
         self.rng, self.freedom, self.path = rng, freedom, path
-        self.features = set() if features is None else features
         self.constants: list[Value] = []
         self.values: list[Value] = []
         self.unused: list[Value] = []
@@ -159,7 +155,7 @@ class GraphScope:
 
     def inside(self, kind: str) -> GraphScope:
         """The scope of a body of this kind."""
-        return GraphScope(self.rng, self.freedom, self.features, (*self.path, kind))
+        return GraphScope(self.rng, self.freedom, (*self.path, kind))
 
     def chance(self, probability: float) -> bool:
         """True with the given probability."""
@@ -391,10 +387,6 @@ def _has_axes(value: Value) -> bool:
     return value.rank > 0
 
 
-def _can_be_cut(value: Value) -> bool:
-    return any(size > 1 for size in value.shape)
-
-
 _UNARY: Final[tuple[tuple[Any, Callable[[float], float]], ...]] = (
     (ops.abs, lambda bound: bound),
     (ops.negative, lambda bound: bound),
@@ -566,7 +558,6 @@ def cell(scope: GraphScope, states: Sequence[Value], kind: str) -> list[Value]:
     parents = [data, *states]
     node = recurrent(f"{kind}_cell", [one.output for one in parents], hidden, features, weights, **options)
     bounds = [1.0 if kind != "gru" else max(1.0, states[0].bound), states[-1].bound + 1][: len(states)]
-    scope.features.add(node.get_type_name())
     return [scope.keep(scope.value_of(node.output(k), bound, parents)) for k, bound in enumerate(bounds)]
 
 
@@ -677,7 +668,7 @@ def _shape_of(scope: GraphScope, value: Value) -> None:
     scope.keep(replace(shape, roots=frozenset()))
 
 
-@_kind(2, ALL_TYPES, _can_be_cut)
+@_kind(2, ALL_TYPES, lambda v: any(size > 1 for size in v.shape))
 def _split(scope: GraphScope, value: Value) -> None:
     """Split into equal parts, of which two stay in use, or into two of any length."""
     axis = scope.rng.choice([axis for axis, size in enumerate(value.shape) if size > 1])

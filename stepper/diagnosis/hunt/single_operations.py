@@ -22,7 +22,6 @@ _ALL: Final = (*FLOATING, *_INTEGERS)
 
 _Make = Callable[[Any, Any], Any]
 """A function of a slice x [2, width], and a state of the same shape."""
-_Drawn = tuple[str, _Make]
 
 
 class _Weights:
@@ -33,7 +32,7 @@ class _Weights:
         return ops.constant(self._numbers.uniform(-1, 1, shape).astype(self.dtype))
 
 
-def _convolution(rng: random.Random, weights: _Weights, width: int) -> _Drawn:
+def _convolution(rng: random.Random, weights: _Weights, width: int) -> _Make:
     """Of the rows as two channels of a line, or as one channel of a picture of two lines."""
     is_flat, kind = rng.random() < 0.6, rng.choice(("plain", "plain", "grouped", "backprop"))
     kernel, channels, inner = rng.randint(1, 3), rng.randint(1, 4), _ROWS if is_flat else 1
@@ -51,10 +50,10 @@ def _convolution(rng: random.Random, weights: _Weights, width: int) -> _Drawn:
     def make(x: Any, _state: Any) -> Any:
         return convolve(ops.reshape(x, shape, False), weights(*leading, *size), strides, *more, begin, end, dilations)
 
-    return f"{kind} convolution, kernel {size}, strides {strides}, dilations {dilations}", make
+    return make
 
 
-def _pooling(rng: random.Random, _weights: _Weights, width: int) -> _Drawn:
+def _pooling(rng: random.Random, _weights: _Weights, width: int) -> _Make:
     kernel, stride, dilation = rng.randint(1, 3), rng.randint(1, 3), rng.randint(1, 2)
     pads = [[rng.randint(0, kernel // 2)] for _ in range(2)]
     rounding, kind = rng.choice(("floor", "ceil", "ceil_torch")), rng.choice(("max", "average", "average, no pads"))
@@ -65,16 +64,14 @@ def _pooling(rng: random.Random, _weights: _Weights, width: int) -> _Drawn:
             return ops14.max_pool(data, [stride], [dilation], *pads, [kernel], rounding).output(0)
         return ops14.avg_pool(data, [stride], *pads, [kernel], kind != "average", rounding)
 
-    return f"{kind} pooling, kernel {kernel}, stride {stride}, pads {pads}, {rounding}", make
+    return make
 
 
-def _recurrent(rng: random.Random, weights: _Weights, width: int) -> _Drawn:
+def _recurrent(rng: random.Random, weights: _Weights, width: int) -> _Make:
     """A cell on the rows and the state, or a sequence of which the rows are the steps."""
     kind, is_cell = rng.choice(tuple(GATES)), rng.random() < 0.5
     direction, length = rng.choice(("forward", "reverse", "bidirectional")), rng.randint(1, _ROWS)
     options: dict[str, Any] = {"clip": rng.choice((0.0, 0.0, 0.7))}
-    title = f"{kind} cell" if is_cell else f"{kind} sequence, {direction}, {length} of {_ROWS} steps"
-    title += f", clip {options['clip']}"
     if kind == "gru":
         options["linear_before_reset"] = rng.random() < 0.5
     count = 2 if kind == "lstm" else 1
@@ -89,7 +86,7 @@ def _recurrent(rng: random.Random, weights: _Weights, width: int) -> _Drawn:
         name = f"{kind}_{'cell' if is_cell else 'sequence'}"
         return recurrent(name, given, width, width, weights, *leading, **options).output(0)
 
-    return title, make
+    return make
 
 
 _LAYERS: Final = {"convolution": _convolution, "pooling": _pooling, "recurrent": _recurrent}
@@ -130,9 +127,9 @@ def build_operation(seed: int) -> RandomLoop:
     family = rng.choice(("unary", "binary", "compared", "reduced", "moved", "power", "product", *_LAYERS))
     if draw := _LAYERS.get(family):
         kind, width = rng.choice(("f32", "f32", "f16")), rng.choice((3, 4, 7, 8))
-        return around(*draw(rng, _Weights(seed, kind), width), kind, (-2.0, 2.0), width)
+        return around(draw(rng, _Weights(seed, kind), width), kind, (-2.0, 2.0), width)
     types: tuple[str, ...] = _ALL
-    name, low, high, flag = family, -5.0, 5.0, rng.random() < 0.5
+    low, high, flag = -5.0, 5.0, rng.random() < 0.5
     make: _Make = ops.power
     if family == "unary":
         functions, types, low, high = rng.choices(_UNARY, [len(row[0].split()) for row in _UNARY])[0]
@@ -148,9 +145,9 @@ def build_operation(seed: int) -> RandomLoop:
     elif family == "power":
         low, high, types = 1.0, 3.0, FLOATING
     else:
-        name, types = "matmul", FLOATING
+        types = FLOATING
         make = lambda x, y: ops.matmul(x, y, not flag, flag)  # noqa: E731
-    return around(name, make, rng.choice(types), (low, high))
+    return around(make, rng.choice(types), (low, high))
 
 
 def build_quantised(seed: int) -> RandomLoop:
@@ -183,12 +180,11 @@ def build_quantised(seed: int) -> RandomLoop:
                 weights = ops.reshape(weights, [width, width], False)
         return ops.tanh(ops.matmul(quantised(x, 3.0), weights, False, True))
 
-    title = f"{kind} weights, {form}, {levels} levels, width {width}"
-    return _around(seed, rng, title, make, "f32", (-2.0, 2.0), width)
+    return _around(seed, rng, make, "f32", (-2.0, 2.0), width)
 
 
 def _around(
-    seed: int, rng: random.Random, title: str, make: _Make, kind: str, limits: tuple[float, float], width: int = 3
+    seed: int, rng: random.Random, make: _Make, kind: str, limits: tuple[float, float], width: int = 3
 ) -> RandomLoop:
     """The loop: it slices x, and concatenates what the operation gives for each slice, and for the state."""
     count, slice_shape = rng.randint(1, 4), [_ROWS, width]
@@ -213,4 +209,4 @@ def _around(
     arrays = [random_array(rng, shape, kind, low, limits[1]) for shape in shapes[:2]]
     if kind in _INTEGERS:  # no division by zero
         arrays = [np.where(array == 0, array.dtype.type(1), array) for array in arrays]
-    return RandomLoop(seed, model, arrays, f"{title}, {kind}", ("TensorIterator",))
+    return RandomLoop(model, arrays)

@@ -76,7 +76,7 @@ def reads(*types: str) -> Callable[[LayerSubject], bool]:
     """Return a test of a layer: whether it reads what an operation of one of these types makes."""
 
     def suspects(facts: LayerSubject) -> bool:
-        return any(source is not None and facts.graph.by_id[source.layer].type in types for source in facts.sources)
+        return any(facts.graph.layer_of(source).type in types for source in facts.sources)
 
     return suspects
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -12,8 +12,8 @@ from stepper.collector import collector_off
 from stepper.diagnosis.findings import GRAVITY, FilePart, Finding, Part, Severity
 from stepper.diagnosis.lint.kinds import LayerKinds
 from stepper.diagnosis.lint.subjects import IfSubject, LayerSubject, LoopSubject, ModelSubject
-from stepper.diagnosis.registry import rule_finders
 from stepper.diagnosis.rule import Rule, RuleFinder, RuleHit, SubjectKind, rules
+from stepper.diagnosis.rule_finders import rule_finders
 from stepper.errors import ModelError
 from stepper.ir.model import BackEdge, InputMapping, Layer, LayerSite, Model, layer_site
 from stepper.ir.reader import read_all_faults
@@ -141,8 +141,9 @@ def _finding(rule: Rule, facts: LayerSubject, hit: RuleHit) -> Finding:
     site = None if layer is None else facts.site(layer)
     loop = facts.layer if facts.layer.bodies else facts.path[-1] if facts.path else None
     spot = FilePart(str(facts.model.path), at.line, part, path, site, None if loop is None else facts.site(loop))
-    named = {"layer": layer, "parameter": layer, "result": result}
-    text = f"{rule.says} {rule.means} {rule.do}"
-    found = {name: one for name, one in named.items() if f"{{{name}}}" in text} | dict(hit.details)
+    named: dict[str, Any] = {"layer": layer, "parameter": layer, "result": result}
+    if (slicing := getattr(at, "slicing", None)) is not None:
+        named |= {name: getattr(slicing, name) for name in ("axis", "start", "end", "stride")}
+    found = rule.named(named) | dict(hit.details)
     details = {name: facts.site(one) if isinstance(one, Layer) else one for name, one in found.items()}
     return Finding(rule.name, hit.severity or rule.severity, spot, details)

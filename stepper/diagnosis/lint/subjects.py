@@ -5,20 +5,23 @@ Types and shapes are as declared; OpenVINO infers them anew (semantics 3.14), an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cached_property, lru_cache
 from math import prod
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from stepper.diagnosis.findings import Detail
+from stepper.diagnosis.rule import RuleHit, outside
 from stepper.element_types import Array, ElementType
 from stepper.engine.compiler import ancestors, can_change, shaped_from
-from stepper.engine.loops import Control, RoleError, Roles, control, control_inputs, roles_of, slice_walk
+from stepper.engine.loops import RoleError, Roles, control_inputs, roles_of, slice_walk
 from stepper.engine.rules import Rules
 from stepper.errors import KernelError, ModelError, TensorTooLarge
 from stepper.ir.constants import check_constant, constant_shape, constant_type, constant_value, small_constant
 from stepper.ir.model import (
+    NO_LAYER,
     Body,
     Dimension,
     Graph,
@@ -33,10 +36,10 @@ from stepper.ir.model import (
     parameter_shape,
     parameter_type,
 )
-from stepper.ir.xml import EXECUTION_CONDITION, FilePlace
-from stepper.operation_types import VIEWS
+from stepper.ir.xml import FilePlace
+from stepper.operation_types import FAMILIES, VIEWS
 from stepper.ops import registry
-from stepper.ops.registry import FAMILIES, read_attribute
+from stepper.ops.registry import read_attribute
 
 # Trials of single operations: what their kernels make of zeros of the declared shapes, or why they refuse them.
 
@@ -110,38 +113,6 @@ def _tried(
     return LayerOutcome(tuple(np.shape(one) for one in given)[:outputs])
 
 
-def outcome(
-    layer: Layer,
-    tensors: Sequence[tuple[ElementType | None, tuple[int, ...] | None]],
-    constant: Callable[[int], Array | None],
-) -> LayerOutcome | None:
-    """Return what a layer makes of what the file declares of its inputs, and of those that are constant.
-
-    None where that is open, or much.
-    """
-    if layer.type not in DECIDING or layer.definition is None or layer.opened_from is not None:
-        return None
-    operands = []
-    for index, (kind, shape) in enumerate(tensors):
-        if kind is None or shape is None or not 0 < prod(shape) <= _MOST_ELEMENTS or kind.dtype.kind == "T":
-            return None
-        value = constant(index) if index in DECIDING[layer.type] or (index and kind.dtype.kind in "iu") else None
-        if value is None:
-            if index in DECIDING[layer.type]:
-                return None
-            operands.append(_Operand(kind.dtype, shape, None))
-        elif value.size == prod(shape):
-            operands.append(_Operand(value.dtype, shape, value.tobytes()))
-        else:
-            return None
-    for port in layer.outputs:
-        if prod(max(one, 0) for one in port.dims) > _MOST_ELEMENTS:
-            return None
-        if layer.type in _ENLARGING and (not port.dims or min(port.dims) < 0):
-            return None
-    return _tried(layer.type, layer.definition, tuple(layer.attributes.items()), tuple(operands), len(layer.outputs))
-
-
 @lru_cache(maxsize=4096)
 def refusal(type: str, definition: int, attributes: tuple[tuple[str, str], ...], inputs: int, outputs: int) -> str:
     """Return why an operation with these attributes, and so many inputs and outputs, is none; empty if it is one."""
@@ -169,6 +140,7 @@ PASSING: Final = (*VIEWS, "Convert")
 _DEEPEST: Final = 32
 REAL: Final = ("f16", "bf16", "f32", "f64")
 """Types of real numbers."""
+COMPARISONS: Final = ("Less", "LessEqual", "Greater", "GreaterEqual", "Equal", "NotEqual")
 _MOST_LOOKED_THROUGH: Final = 1_000_000
 _SMALL: Final = 256
 
@@ -194,14 +166,18 @@ class LayerSubject:
         """Return a layer as a finding has it."""
         return layer_site(layer, str(self.model.path))
 
+    def hit(self, **details: Detail | Layer) -> RuleHit:
+        """Return a hit at the layer itself."""
+        return outside(self.layer, **details)
+
     def source(self, index: int | None) -> Source | None:
         """Return where an input comes from; None for one that is not there, or that no edge reaches."""
-        return self.sources[index] if index is not None and index < len(self.sources) else None
+        return self.graph.source(self.layer.id, index)
 
     def maker(self, index: int | None) -> Layer:
         """Return the layer that gives an input; the layer itself where none does."""
         source = self.source(index)
-        return self.layer if source is None else self.graph.by_id[source.layer]
+        return self.layer if source is None else self.graph.layer_of(source)
 
     def tensor(self, index: int | None) -> Declared:
         """Return what is declared of an input."""
@@ -210,6 +186,10 @@ class LayerSubject:
     def constant(self, index: int | None) -> Array | None:
         """Return the value of an input, where it is computed from Constants by what changes no element but its type."""
         return known_value(self.model, self.graph, self.source(index))
+
+    def value_of(self, layer: Layer) -> Array | None:
+        """Return the value of a Constant of the graph; None for others, and for one that is not in the .bin."""
+        return known_value(self.model, self.graph, Source(layer.id, 0))
 
     @cached_property
     def own_value(self) -> Array | None:
@@ -222,7 +202,7 @@ class LayerSubject:
         kind, shape = constant_type(layer), constant_shape(layer)
         if kind is None or shape is None or kind.name not in REAL or prod(shape) > _MOST_LOOKED_THROUGH:
             return None
-        return known_value(self.model, self.graph, Source(layer.id, 0))
+        return self.value_of(layer)
 
     @cached_property
     def magnitude(self) -> float:
@@ -234,29 +214,41 @@ class LayerSubject:
 
     @cached_property
     def outcome(self) -> LayerOutcome | None:
-        """Shapes that the layer makes of the declared ones; None where these are open."""
-        if len(self.sources) < len(self.layer.inputs):
+        """Shapes that the layer makes of what the file declares of its inputs, and of those that are constant.
+
+        None where that is open, or much.
+        """
+        layer, deciding, operands = self.layer, DECIDING.get(self.layer.type), list[_Operand]()
+        if deciding is None or layer.definition is None or layer.opened_from is not None:
             return None
-        return outcome(self.layer, [_typed(self.graph, one) for one in self.sources], self.constant)
+        if len(self.sources) < len(layer.inputs):
+            return None
+        for index in range(len(self.sources)):
+            kind, shape = self.tensor(index).type, self.tensor(index).static
+            if kind is None or shape is None or not 0 < prod(shape) <= _MOST_ELEMENTS or kind.dtype.kind == "T":
+                return None
+            value = self.constant(index) if index in deciding or (index and kind.dtype.kind in "iu") else None
+            if value is None:
+                if index in deciding:
+                    return None
+                operands.append(_Operand(kind.dtype, shape, None))
+            elif value.size == prod(shape):
+                operands.append(_Operand(value.dtype, shape, value.tobytes()))
+            else:
+                return None
+        enlarges = layer.type in _ENLARGING
+        if any(
+            prod(max(one, 0) for one in port.dims) > _MOST_ELEMENTS or (enlarges and min(port.dims, default=-1) < 0)
+            for port in layer.outputs
+        ):
+            return None
+        attributes = tuple(layer.attributes.items())
+        return _tried(layer.type, layer.definition, attributes, tuple(operands), len(layer.outputs))
 
 
 @lru_cache(maxsize=4096)
 def _magnitude(raw: bytes, dtype: np.dtype[Any]) -> float:
     return float(np.abs(np.frombuffer(raw, dtype)).max())
-
-
-def _typed(graph: Graph, source: Source | None) -> tuple[ElementType | None, tuple[int, ...] | None]:
-    """Return the type of a value, and its shape where all of it is declared."""
-    layer = None if source is None else graph.by_id.get(source.layer)
-    if source is None or layer is None:
-        return None, None
-    if layer.type == "Constant":
-        return constant_type(layer), constant_shape(layer)
-    if layer.type == "Parameter":
-        found = of_parameter(layer)
-        return found.type, found.static
-    port = layer.outputs[source.output]
-    return port.element_type, port.dims if port.dims and min(port.dims) >= 0 else None
 
 
 class ModelSubject:
@@ -278,18 +270,17 @@ class Declared:
 
     def __init__(self, element_type: ElementType | None, shape: PartialShape | None) -> None:
         self.type, self.shape = element_type, shape
+        self.dimensions = None if shape is None else shape.dimensions
 
     @property
     def rank(self) -> int | None:
         """Return the number of dimensions, where it is known."""
-        return None if self.shape is None or self.shape.dimensions is None else len(self.shape.dimensions)
+        return None if self.dimensions is None else len(self.dimensions)
 
     def dimension(self, axis: int) -> Dimension | None:
         """Return one dimension, from the end where the axis is negative; None where there is none, or none is known."""
-        dimensions = None if self.shape is None else self.shape.dimensions
-        if dimensions is None or not -len(dimensions) <= axis < len(dimensions):
-            return None
-        return dimensions[axis]
+        dimensions = self.dimensions
+        return None if dimensions is None or not -len(dimensions) <= axis < len(dimensions) else dimensions[axis]
 
     def size(self, axis: int) -> int | None:
         """Return the size of a dimension, where it is one number."""
@@ -304,8 +295,7 @@ class Declared:
     @property
     def may_be_one_element(self) -> bool:
         """True unless the declared shape has none or several elements."""
-        dimensions = None if self.shape is None else self.shape.dimensions
-        return dimensions is None or all(one.least <= 1 and one.most != 0 for one in dimensions)
+        return self.dimensions is None or all(one.least <= 1 and one.most != 0 for one in self.dimensions)
 
 
 def different_types(one: Declared, other: Declared) -> tuple[str, str] | None:
@@ -317,8 +307,8 @@ def different_types(one: Declared, other: Declared) -> tuple[str, str] | None:
 
 def declared(graph: Graph, source: Source | None) -> Declared:
     """Return what is declared of what a layer gives."""
-    layer = None if source is None else graph.by_id.get(source.layer)
-    if source is None or layer is None:
+    layer = graph.layer_of(source)
+    if source is None or layer is NO_LAYER:
         return Declared(None, None)
     if layer.type == "Parameter":
         return of_parameter(layer)
@@ -369,23 +359,23 @@ def _are_numbers(dtype: np.dtype[Any]) -> bool:
 def known_chain(graph: Graph, source: Source | None) -> tuple[Layer, tuple[Layer, ...]] | None:
     """Return the Constant from which a value comes, and what it passes, the last first; None if it is computed."""
     chain: list[Layer] = []
-    for _ in range(_DEEPEST):
-        layer = None if source is None else graph.by_id.get(source.layer)
-        if layer is None:
-            return None
-        if layer.type == "Constant":
-            return layer, tuple(chain)
-        if layer.type not in PASSING:
-            return None
+    layer = graph.layer_of(source)
+    while layer.type in PASSING and len(chain) < _DEEPEST:
         chain.append(layer)
-        source = graph.sources[layer.id][0] if graph.sources[layer.id] else None
-    return None
+        layer = graph.maker(layer)
+    return (layer, tuple(chain)) if layer.type == "Constant" and len(chain) < _DEEPEST else None
 
 
 class BodySubject(LayerSubject):
     """A layer with a body: what is inside, and who reads it there."""
 
-    body: Body
+    index = 0
+    """Of the body among those of the layer."""
+
+    @property
+    def body(self) -> Body:
+        """Return the body with its port map."""
+        return self.layer.bodies[self.index]
 
     @property
     def inner(self) -> Graph:
@@ -394,12 +384,15 @@ class BodySubject(LayerSubject):
 
     def given_to(self, result: int) -> Source | None:
         """Return what a Result of the body reads."""
-        sources = self.inner.sources.get(result, ())
-        return sources[0] if sources else None
+        return self.inner.source(result)
 
     def of_result(self, result: int) -> Declared:
         """Return what is declared of what a Result reads."""
         return declared(self.inner, self.given_to(result))
+
+    def inner_constant(self, source: Source | None) -> Array | None:
+        """Return a value of the body, where it is computed from Constants by what changes no element but its type."""
+        return known_value(self.model, self.inner, source)
 
     def is_read(self, parameter: int) -> bool:
         """True if anything in the body reads a Parameter."""
@@ -415,7 +408,7 @@ class BodySubject(LayerSubject):
 
 
 _OF_ONE: Final = {"LogicalNot", "IsNaN", "IsInf", "IsFinite"}
-ELEMENTWISE: Final = frozenset(" ".join((FAMILIES["elementwise"], FAMILIES["comparison"])).split()) - {
+ELEMENTWISE: Final = frozenset(FAMILIES["elementwise"] + FAMILIES["comparison"]) - {
     *("Select", "Xor"),
     *_OF_ONE,
 }
@@ -429,10 +422,6 @@ _BROADCASTING: Final = ELEMENTWISE | {
 
 class LoopSubject(BodySubject):
     """A TensorIterator or a Loop."""
-
-    def __init__(self, model: Model, path: tuple[Layer, ...], graph: Graph, layer: Layer) -> None:
-        super().__init__(model, path, graph, layer)
-        self.body = layer.bodies[0]
 
     @property
     def is_loop(self) -> bool:
@@ -454,11 +443,6 @@ class LoopSubject(BodySubject):
         return Roles((), (), (), {}, (), ()) if self.role_error is not None else roles_of(self.layer)
 
     @cached_property
-    def control(self) -> Control:
-        """Trip count and conditions of the loop."""
-        return control(self.model, self.graph, self.layer)
-
-    @cached_property
     def control_inputs(self) -> tuple[int | None, int | None]:
         """Indices of trip count and initial condition among the inputs of a Loop."""
         if not self.is_loop or len(self.layer.inputs) < 2:
@@ -468,7 +452,17 @@ class LoopSubject(BodySubject):
     @cached_property
     def condition_result(self) -> int | None:
         """Id of the Result that says whether there is another iteration."""
-        return next((e.result for e in self.body.outputs if e.purpose == EXECUTION_CONDITION), None)
+        return self.body.condition
+
+    @property
+    def condition(self) -> Source | None:
+        """Value that this Result reads."""
+        return None if self.body.condition is None else self.given_to(self.body.condition)
+
+    @cached_property
+    def decides(self) -> frozenset[int]:
+        """Ids of the layers of the body on which the condition depends."""
+        return self.ancestors(self.condition)
 
     @cached_property
     def trip_count(self) -> int | None:
@@ -485,9 +479,7 @@ class LoopSubject(BodySubject):
     @cached_property
     def body_condition(self) -> bool | None:
         """The condition of the body, where it is a constant."""
-        if self.condition_result is None:
-            return None
-        value = known_value(self.model, self.inner, self.given_to(self.condition_result))
+        value = self.inner_constant(self.condition)
         return bool(value.reshape(-1)[0]) if value is not None and value.size else None
 
     def can_change(self, result: int) -> bool:
@@ -498,10 +490,14 @@ class LoopSubject(BodySubject):
         """Return what is declared of the value that an entry brings in."""
         return self.tensor(entry.input)
 
+    def fed(self, parameter: int) -> Declared:
+        """Return what is declared of the value that a Parameter takes or begins with."""
+        return self.tensor(next((one.input for one in self.roles.fed if one.parameter == parameter), None))
+
     def least_shape(self, source: Source | None, depth: int = _DEEPEST) -> tuple[int, ...]:
         """Return sizes that a value surely has, as what comes in from outside says; 1 or 0 dimensions where open."""
-        layer = None if source is None else self.inner.by_id.get(source.layer)
-        if source is None or layer is None or not depth:
+        layer = self.inner.layer_of(source)
+        if layer is NO_LAYER or not depth:
             return ()
         if layer.type == "Parameter":
             entry = next((one for one in self.roles.fed if one.parameter == layer.id), None)
@@ -511,8 +507,7 @@ class LoopSubject(BodySubject):
             return _broadcast(operands)
         else:
             found = declared(self.inner, source)
-        dimensions = None if found.shape is None else found.shape.dimensions
-        return tuple(one.least if one.least == one.most else 1 for one in dimensions or ())
+        return tuple(one.least if one.least == one.most else 1 for one in found.dimensions or ())
 
     def name(self, identity: int) -> LayerSite:
         """Return a layer of the body as a finding has it."""
@@ -521,11 +516,9 @@ class LoopSubject(BodySubject):
     def slices(self, entry: InputMapping) -> int | None:
         """Return how many slices an input has, by the size of its axis; None where that is open or wrong."""
         slicing, outer = entry.slicing, self.outer(entry)
-        if slicing is None or outer.shape is None or outer.shape.dimensions is None:
+        if slicing is None or outer.size(slicing.axis) is None:
             return None
-        if outer.size(slicing.axis) is None:
-            return None
-        shape = tuple(one.least for one in outer.shape.dimensions)
+        shape = tuple(one.least for one in outer.dimensions or ())
         try:
             return slice_walk(slicing, shape, Rules.SPEC, is_loop=self.is_loop).count
         except KernelError:
@@ -543,7 +536,7 @@ class IfSubject(LayerSubject):
 
     def sides(self) -> Iterator[BodySubject]:
         """Yield the facts of each side."""
-        for body in self.layer.bodies:
+        for index in range(2):
             side = BodySubject(self.model, self.path, self.graph, self.layer)
-            side.body = body
+            side.index = index
             yield side

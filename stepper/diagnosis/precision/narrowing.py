@@ -9,13 +9,13 @@ from enum import StrEnum
 from functools import cached_property
 from itertools import repeat
 from threading import Timer
-from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeVar
 
 import ml_dtypes
 import numpy as np
 
 from stepper.debug.debugger import Debugger
+from stepper.diagnosis.check.subject import RunPlace
 from stepper.element_types import Array, is_floating
 from stepper.engine.compiler import compile_model, partner_in
 from stepper.engine.frames import Event, EventKind, Every
@@ -122,13 +122,13 @@ class Narrowing(StrEnum):
         return _DTYPES.get(self)
 
 
-_DTYPES: Final[Mapping[Narrowing, np.dtype[Any]]] = MappingProxyType({
+_DTYPES: Final[Mapping[Narrowing, np.dtype[Any]]] = {
     Narrowing.F16: np.dtype(np.float16),
     Narrowing.BF16: np.dtype(ml_dtypes.bfloat16),
-})  # fmt: skip
-_ENGINES: Final = MappingProxyType({Narrowing.F16: NUMPY_F16, Narrowing.BF16: NUMPY_BF16})
+}  # fmt: skip
+_ENGINES: Final = {Narrowing.F16: NUMPY_F16, Narrowing.BF16: NUMPY_BF16}
 
-LOSSES: Final = MappingProxyType({Narrowing.F16: 0.01, Narrowing.BF16: 0.05, Narrowing.I8_WEIGHTS: 0.05})
+LOSSES: Final = {Narrowing.F16: 0.01, Narrowing.BF16: 0.05, Narrowing.I8_WEIGHTS: 0.05}
 """How far an output may be off, relative to its norm, unless another number is asked for."""
 
 LayerKey = tuple[int, int, str]
@@ -211,15 +211,11 @@ def narrowed_operations(compiled: CompiledModel) -> list[Operation]:
     found: dict[LayerKey, Operation] = {}
     for program in compiled.programs:
         for operation in (*program.folded, *program.operations):
-            if not operation.plans and _is_of_floats(operation.layer):
+            ports = (*operation.layer.inputs, *operation.layer.outputs)
+            types = [port.element_type for port in ports]  # None: the file does not say it
+            if not operation.plans and any(one is None or is_floating(one.dtype) for one in types):
                 found.setdefault(layer_key(operation.layer), operation)
     return list(found.values())
-
-
-def _is_of_floats(layer: Layer) -> bool:
-    """Return True if a port is of floats, or of a type that the file does not say."""
-    types = [port.element_type for port in (*layer.inputs, *layer.outputs)]
-    return any(one is None or is_floating(one.dtype) for one in types)
 
 
 # --- Constants that are weights, and what 8 bits make of them --------------------------------------------------------
@@ -233,7 +229,7 @@ _LEVELS: Final = 255
 _LEAST: Final = 16
 """Elements from which on a constant counts as weights."""
 
-_CHANNELS: Final[Mapping[tuple[str, int], tuple[int, ...]]] = MappingProxyType({
+_CHANNELS: Final[Mapping[tuple[str, int], tuple[int, ...]]] = {
     ("Gather", 0): (0,),
     ("Convolution", 1): (0,),
     ("ConvolutionBackpropData", 1): (1,),
@@ -244,7 +240,7 @@ _CHANNELS: Final[Mapping[tuple[str, int], tuple[int, ...]]] = MappingProxyType({
        for port in (first, first + 1)},
     **{(kind, port): (0, 1) for kind, first in (("LSTMSequence", 4), ("GRUSequence", 3), ("RNNSequence", 3),
                                                 ("AUGRUSequence", 3)) for port in (first, first + 1)},
-})  # fmt: skip
+}  # fmt: skip
 """Axes of the output channels, by the type of the operation and the index of its input."""
 
 
@@ -334,7 +330,6 @@ class Outcome(NamedTuple):
     """Result of a run in fewer bits: the loss of each output; none where it failed, or did not end in time."""
 
     losses: tuple[Loss, ...] | None
-    failed: str = ""
 
     @property
     def error(self) -> float:
@@ -343,10 +338,13 @@ class Outcome(NamedTuple):
 
 
 class Trials:
-    """A model on given inputs, run plainly once, and in fewer bits as often as asked for, within so many seconds."""
+    """A model on given inputs, run plainly once, and in fewer bits as often as asked for, within so many seconds.
 
-    def __init__(self, debugger: Debugger, narrowing: Narrowing, seconds: float) -> None:
-        self.narrowing, self.runs = narrowing, 0
+    `allowed` is how far an output may be off, relative to its norm.
+    """
+
+    def __init__(self, debugger: Debugger, narrowing: Narrowing, seconds: float, allowed: float) -> None:
+        self.narrowing, self.allowed, self.runs = narrowing, allowed, 0
         self._start = debugger.machine
         self._inputs: Sequence[Array] = debugger.inputs
         self.compiled = self._start.compiled
@@ -390,15 +388,22 @@ class Trials:
     def _weights(self) -> Sequence[Weight]:
         return weights_of(self.compiled) if self.narrowing is Narrowing.I8_WEIGHTS else ()
 
-    def machine(self) -> Machine:
-        """Return a machine of the plain model at its start."""
-        return self._made(self.compiled)
+    def machine(self, compiled: CompiledModel | None = None) -> Machine:
+        """Return a machine at its start, of the plain model or of another one with its inputs."""
+        start = self._start
+        return Machine(
+            compiled or self.compiled,
+            self._inputs,
+            max_iterations=start.max_iterations,
+            states=start.initial_states,
+            keep_values=False,
+        )
 
     def narrowed(self, kept: Collection[LayerKey]) -> Machine:
         """Return a machine at its start that computes all but these in fewer bits."""
         if self.narrowing is not Narrowing.I8_WEIGHTS:
             partner = NarrowPartner(self.compiled.model, self.narrowing, kept, partner_in(self.compiled))
-            return self._made(compile_model(self.compiled.model, self.compiled.rules, partner))
+            return self.machine(compile_model(self.compiled.model, self.compiled.rules, partner))
         machine = self.machine()
         for weight in self._weights:
             if layer_key(weight.layer) not in kept:
@@ -418,8 +423,8 @@ class Trials:
         machine = self.narrowed(kept)
         try:
             machine.advance(Every.END, until=2 * self._moves + _MOVES)
-        except StepperError as error:
-            return Outcome(None, str(error))
+        except StepperError:
+            return Outcome(None)
         if machine.outputs is None:
             return Outcome(None)
         return Outcome(losses(output_names(self.compiled.model), self.plain, self._given_out(machine.outputs)))
@@ -431,16 +436,6 @@ class Trials:
             return list(outputs)
         crossing = [bool(crossing_inputs(graph, result)) for result in graph.results]
         return [rounded(one, dtype) if crosses else one for one, crosses in zip(outputs, crossing, strict=True)]
-
-    def _made(self, compiled: CompiledModel) -> Machine:
-        start = self._start
-        return Machine(
-            compiled,
-            self._inputs,
-            max_iterations=start.max_iterations,
-            states=start.initial_states,
-            keep_values=False,
-        )
 
 
 # --- The plain run and one in fewer bits, operation by operation, on the same way: where they part, and how far ------
@@ -460,36 +455,28 @@ class Harm(StrEnum):
 
 
 class Parting(Record):
-    """Where the result of an operation was harmed first: the loops around it with their iterations, the element.
+    """Where the result of an operation was harmed first, and the element.
 
     `error` is the norm of the difference over that of the plain result.
     """
 
     harm: Harm
     layer: Layer
-    path: tuple[LayerSite, ...]
-    iterations: tuple[int, ...]
-    tick: int
+    place: RunPlace
     element: tuple[int, ...]
     plain: float
     narrow: float
     error: float
 
 
-class OtherWay(Record):
-    """Where the two runs do not do the same things any more: in this loop, or at this If, in these iterations."""
-
-    layer: LayerSite
-    path: tuple[LayerSite, ...]
-    iterations: tuple[int, ...]
-    tick: int
-
-
 class SideBySide(Record):
-    """The first harm of each kind to each operation, in the order of time; `other_way` None: to the end alike."""
+    """The first harm of each kind to each operation, in the order of time.
+
+    `other_way` is the loop or If from which on the two runs do not do the same things any more; None: to the end alike.
+    """
 
     partings: tuple[Parting, ...]
-    other_way: OtherWay | None
+    other_way: RunPlace | None
 
     def first(self, key: LayerKey, harm: Harm) -> Parting | None:
         """Return the first harm of a kind to an operation."""
@@ -507,7 +494,6 @@ def walk(
 
     `ported` is the type in which values come into a body: Parameters are looked at as well then.
     """
-    file = str(plain.compiled.model.path)
     found: dict[tuple[LayerKey, Harm], Parting] = {}
     while plain.stack and narrow.stack and go_on():
         try:
@@ -515,7 +501,7 @@ def walk(
         except StepperError:
             break
         if not _same(ours, theirs):
-            return SideBySide(tuple(found.values()), _other_way(plain, narrow, ours, file))
+            return SideBySide(tuple(found.values()), _other_way(plain, narrow, ours))
         for layer, exact, lost in _pairs(ours, theirs, ported):
             if exact is lost or exact.shape != lost.shape or exact.dtype != lost.dtype:
                 continue
@@ -574,13 +560,14 @@ def _harms(exact: Any, narrow: Any, allowed: float) -> list[tuple[Harm, Any]]:
 
 def _parting(machine: Machine, layer: Layer, harm: Harm, places: Any, exact: Any, narrow: Any) -> Parting:
     flat = int(np.argmax(places))
-    path, iterations = _around(machine, str(machine.compiled.model.path))
+    path, iterations = _around(machine)
+    loops = [site for site in path if site.type in ("Loop", "TensorIterator")]
+    site = layer_site(layer, str(machine.compiled.model.path))
+    address = f"{layer.name}{''.join(f'@{number}' for number in iterations[-1:])}"
     return Parting(
         harm,
         layer,
-        path,
-        iterations,
-        machine.tick,
+        RunPlace(site, path, iterations, address, machine.tick, loops[-1] if loops else None),
         tuple(int(one) for one in np.unravel_index(flat, exact.shape)),
         float(exact.reshape(-1)[flat]),
         float(narrow.reshape(-1)[flat]),
@@ -588,17 +575,14 @@ def _parting(machine: Machine, layer: Layer, harm: Harm, places: Any, exact: Any
     )
 
 
-def _around(machine: Machine, file: str) -> tuple[tuple[LayerSite, ...], tuple[int, ...]]:
+def _around(machine: Machine) -> tuple[tuple[LayerSite, ...], tuple[int, ...]]:
     """Return the loops and Ifs around where a machine stands, and the iterations of the loops."""
     activations = [frame.activation for frame in machine.stack if frame.activation is not None]
-    path = tuple(layer_site(one.operation.layer, file) for one in activations)
+    path = tuple(layer_site(one.operation.layer, str(machine.compiled.model.path)) for one in activations)
     return path, tuple(max(one.iteration, 0) for one in activations if one.operation.layer.is_loop)
 
 
-def _other_way(plain: Machine, narrow: Machine, ours: Event, file: str) -> OtherWay | None:
+def _other_way(plain: Machine, narrow: Machine, ours: Event) -> RunPlace | None:
     """Return the innermost loop or If that both have been in, and did not go on with alike."""
-    machine = plain if len(plain.stack) >= len(narrow.stack) else narrow
-    path, iterations = _around(machine, file)
-    if not path:
-        return None
-    return OtherWay(path[-1], path[:-1], iterations, ours.tick)
+    path, iterations = _around(plain if len(plain.stack) >= len(narrow.stack) else narrow)
+    return RunPlace(path[-1], path[:-1], iterations, "", ours.tick, path[-1]) if path else None

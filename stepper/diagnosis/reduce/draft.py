@@ -191,7 +191,12 @@ class DraftModel(Struct):
 
     def layer_at(self, address: LayerAddress) -> DraftLayer:
         """Return a layer. LookupError where there is none."""
-        return self.graph_at(address.scope).layers[address.layer]
+        return self.found(address)[0]
+
+    def found(self, address: LayerAddress) -> tuple[DraftLayer, DraftGraph]:
+        """Return a layer and its graph. LookupError where there is none."""
+        graph = self.graph_at(address.scope)
+        return graph.layers[address.layer], graph
 
     def has(self, address: LayerAddress) -> bool:
         """True if there is such a layer."""

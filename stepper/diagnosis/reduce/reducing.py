@@ -24,7 +24,7 @@ from typing import Any, Final
 import numpy as np
 from msgspec.structs import replace
 
-from stepper.diagnosis.reduce import edits
+from stepper.diagnosis.reduce import reductions
 from stepper.diagnosis.reduce.draft import DraftLayer, DraftModel, LayerAddress, Scope
 from stepper.diagnosis.reduce.trials import (
     OPENVINO,
@@ -55,7 +55,7 @@ SECONDS: Final = 300.0
 _MOST_ZEROS: Final = 2**22
 _LEAST_LIMIT: Final = 5.0
 _MORE_MOVES: Final = 1_000
-_MOST_PASSES: Final = 8
+_MOST_PASSES: Final = 1000
 
 
 class ReductionProgress(Record):
@@ -113,13 +113,13 @@ def reduce_model(
     subject = opened(model)
     draft = DraftModel.of(subject, bind_inputs(subject, inputs))
     begins = bind_states(compile_model(subject), states) if states else {}
-    edits.begin_with(draft, begins)
+    reductions.begin_with(draft, begins)
     condition = condition or AnyFault()
     twin = None
     if isinstance(condition, DisagreesWith) and condition.reference != OPENVINO:
         other = opened(condition.reference)
         twin = DraftModel.of(other, bind_inputs(other, dict(enumerate(draft.inputs))))
-        edits.begin_with(twin, begins)
+        reductions.begin_with(twin, begins)
     runner = TrialRunner(condition, settings or RunSettings())
     try:
         return _Reducer(Pair(draft, twin), runner, seconds, admits, progress).reduction()
@@ -137,7 +137,9 @@ class _Side:
     `done` are the layers that were changed, where a change is to several.
     """
 
-    def __init__(self, draft: DraftModel, at: Callable[[LayerAddress], LayerAddress], value_of: edits.ValueOf) -> None:
+    def __init__(
+        self, draft: DraftModel, at: Callable[[LayerAddress], LayerAddress], value_of: reductions.ValueOf
+    ) -> None:
         self.draft, self.at, self.value_of = draft, at, value_of
         self.done: set[LayerAddress] = set()
 
@@ -252,9 +254,9 @@ class _Reducer:
             self._open_bodies()
             self._drop_connections()
             self._cut_alone()
-            self._shorten()
+            self._and_observe(self._shorten)
             if self._size[0] == before[0]:  # these take a trial for each tensor
-                self._shorten_each()
+                self._and_observe(self._shorten_each)
                 self._round()
             if self._size == before:
                 self._declare()
@@ -304,8 +306,10 @@ class _Reducer:
             there = _Side(twin, lambda address: old.counterpart(address, healthy), self._twin_value)
             change(there)
             twin.graph.prune()
-            edits.require(there.done == side.done and len(twin.inputs) == len(model.inputs))
-            edits.require(all(a is b or np.array_equal(a, b) for a, b in zip(model.inputs, twin.inputs, strict=True)))
+            reductions.require(there.done == side.done and len(twin.inputs) == len(model.inputs))
+            reductions.require(
+                all(a is b or np.array_equal(a, b) for a, b in zip(model.inputs, twin.inputs, strict=True))
+            )
         return Pair(model, twin)
 
     def _value(self, address: LayerAddress, output: int) -> Array | None:
@@ -363,8 +367,8 @@ class _Reducer:
         source = model.layer_at(address).sources[0] if model.has(address) else None
         if source is not None:
             made = model.layer_at(LayerAddress(address.scope, source.layer))
-            yield from (_edited(edits.hoist, address, index) for index in range(len(made.sources)))
-            yield from (_edited(edits.read_other_output, address, output) for output in range(len(made.outputs)))
+            yield from (_edited(reductions.hoist, address, index) for index in range(len(made.sources)))
+            yield from (_edited(reductions.read_other_output, address, output) for output in range(len(made.outputs)))
 
     def _cut_in_groups(self) -> None:
         addresses = [address for address, _layer in self._pair.model.operations()]
@@ -383,7 +387,7 @@ class _Reducer:
         for scope, graph in list(self._pair.model.graphs()):
             for parameter in graph.of_type("Parameter"):
                 address = LayerAddress(scope, parameter.id)
-                if not self._attempt("drop inputs", _edited(edits.unmap, address)):
+                if not self._attempt("drop inputs", _edited(reductions.unmap, address)):
                     self._attempt("inputs to constants", partial(_cut, addresses=[address]))
 
     def _smaller_here(self, address: LayerAddress) -> None:
@@ -391,7 +395,7 @@ class _Reducer:
             return
         layer = self._pair.model.layer_at(address)
         if layer.type == "Assign":
-            self._attempt("drop variables", _edited(edits.drop_assigns, address))
+            self._attempt("drop variables", _edited(reductions.drop_assigns, address))
             return
         if self._attempt("cut to constants", partial(_cut, addresses=[address])):
             return
@@ -402,7 +406,7 @@ class _Reducer:
         finally:
             self._at_last = False
         for index in range(len(layer.sources)):
-            if self._attempt("bypass", _edited(edits.bypass, address, index, valued=True)):
+            if self._attempt("bypass", _edited(reductions.bypass, address, index, valued=True)):
                 return
         for simple in (0, 1):
             if self._attempt("cut to constants", partial(_cut_to, address=address, number=simple)):
@@ -421,10 +425,10 @@ class _Reducer:
     def _opens(self, address: LayerAddress, role: str) -> bool:
         """Put the first iteration in the place of a loop, or else the last one, or a branch in the place of an If."""
         what = "open loops and Ifs"
-        found = self._attempt(what, _edited(edits.inline, address, role, valued=True))
+        found = self._attempt(what, _edited(reductions.inline, address, role, valued=True))
         if not found and role == "body":
             self._at_last = True
-            found = self._attempt(what, _edited(edits.inline, address, role, valued=True, recorded=True))
+            found = self._attempt(what, _edited(reductions.inline, address, role, valued=True, recorded=True))
             self._at_last = False
         if found:
             self._observe()
@@ -433,44 +437,44 @@ class _Reducer:
     def _drop_connections(self) -> None:
         for address, layer in list(self._pair.model.operations()):
             for output in reversed(range(len(layer.outputs) if layer.bodies else 0)):
-                self._attempt("drop entries", _edited(edits.drop_output, address, output))
+                self._attempt("drop entries", _edited(reductions.drop_output, address, output))
         for scope, _graph in list(self._pair.model.graphs())[1:]:
             if not self._pair.model.has(LayerAddress(scope[:-1], scope[-1][0])):
                 continue
             body = self._pair.model.body_at(scope)[1]
             inputs, outputs = range(len(body.inputs)), range(len(body.outputs))
             for index in reversed(range(len(body.back_edges))):
-                self._attempt("drop back edges", _edited(edits.drop_back_edge, scope, index))
+                self._attempt("drop back edges", _edited(reductions.drop_back_edge, scope, index))
             for index in inputs:
-                self._attempt("drop slices", _edited(edits.drop_slicing, scope, index, valued=True))
+                self._attempt("drop slices", _edited(reductions.drop_slicing, scope, index, valued=True))
             for index in outputs:
-                self._attempt("drop slices", _edited(edits.output_of_last, scope, index))
+                self._attempt("drop slices", _edited(reductions.output_of_last, scope, index))
             for is_input in (True, False):
                 for index in inputs if is_input else outputs:
-                    self._attempt("plain slices", _edited(edits.plain_slicing, scope, index, is_input=is_input))
-        self._attempt("merge constants", _everywhere(edits.merge_constants))
+                    self._attempt("plain slices", _edited(reductions.plain_slicing, scope, index, is_input=is_input))
+        self._attempt("merge constants", _everywhere(reductions.merge_constants))
 
     def _shorten(self) -> None:
         """Make trip counts and dims small."""
-        before = sum(self._kept.values())
         for address, value in list(_values(self._pair.model)):
             if value.size == 1 and value.dtype.kind in "iu" and abs(int(value.reshape(-1)[0])) > 1:
                 smaller = (np.full(value.shape, one, value.dtype) for one in _below(int(value.reshape(-1)[0])))
-                self._first_of("smaller counts", (_edited(edits.set_value, address, one) for one in smaller))
+                self._first_of("smaller counts", (_edited(reductions.set_value, address, one) for one in smaller))
         sizes = {size for _address, value in _values(self._pair.model) for size in value.shape if size > 1}
         for size in sorted(sizes, reverse=True):
-            shrunk = (_everywhere(edits.shrink_everywhere, size, one, at_end=end) for one, end in _parts(size))
+            shrunk = (_everywhere(reductions.shrink_everywhere, size, one, at_end=end) for one, end in _parts(size))
             self._first_of("smaller dims", shrunk)
-        if sum(self._kept.values()) > before:
-            self._observe()
 
     def _shorten_each(self) -> None:
         """Make single axes of Constants and inputs short."""
-        before = sum(self._kept.values())
         for address, value in list(_values(self._pair.model)):
             for axis, size in enumerate(value.shape):
-                shrunk = (_edited(edits.shrink_axis, address, axis, one, at_end=end) for one, end in _parts(size))
+                shrunk = (_edited(reductions.shrink_axis, address, axis, one, at_end=end) for one, end in _parts(size))
                 self._first_of("smaller dims", shrunk)
+
+    def _and_observe(self, shorten: Callable[[], None]) -> None:
+        before = sum(self._kept.values())
+        shorten()
         if sum(self._kept.values()) > before:
             self._observe()
 
@@ -479,7 +483,7 @@ class _Reducer:
 
     def _round(self) -> None:
         for address, value in list(_values(self._pair.model)):
-            rounder = (_edited(edits.set_value, address, one) for one in edits.rounder(value))
+            rounder = (_edited(reductions.set_value, address, one) for one in reductions.rounder(value))
             self._first_of("round values", rounder)
 
     def _declare(self) -> None:
@@ -514,19 +518,19 @@ def _everywhere(edit: Callable[..., None], *arguments: Any, **options: Any) -> C
 
 def _keep_result(side: _Side, key: int) -> None:
     kept = side.at(LayerAddress((), key)).layer
-    edits.drop_results(side.draft, [one.id for one in side.draft.graph.of_type("Result") if one.id != kept])
+    reductions.drop_results(side.draft, [one.id for one in side.draft.graph.of_type("Result") if one.id != kept])
 
 
 def _drop_result(side: _Side, key: int) -> None:
-    edits.drop_results(side.draft, [side.at(LayerAddress((), key)).layer])
+    reductions.drop_results(side.draft, [side.at(LayerAddress((), key)).layer])
 
 
 def _cut(side: _Side, addresses: list[LayerAddress]) -> None:
     for address in addresses:
         with suppress(LookupError):
-            edits.cut(side.draft, side.at(address), side.value_of)
+            reductions.cut(side.draft, side.at(address), side.value_of)
             side.done.add(address)
-    edits.require(bool(side.done))
+    reductions.require(bool(side.done))
 
 
 def _cut_to(side: _Side, address: LayerAddress, number: int) -> None:
@@ -536,7 +540,7 @@ def _cut_to(side: _Side, address: LayerAddress, number: int) -> None:
             return None
         return np.full(value.shape, number, value.dtype)
 
-    edits.cut(side.draft, side.at(address), simple)
+    reductions.cut(side.draft, side.at(address), simple)
 
 
 def _declare_shapes(side: _Side, observed: ObservedRun, only: LayerAddress | None = None) -> None:
@@ -556,7 +560,7 @@ def _declare_shapes(side: _Side, observed: ObservedRun, only: LayerAddress | Non
                     if layer.type == "Parameter":
                         layer.attributes["shape"] = ",".join(map(str, dims))
                     changed = True
-    edits.require(changed)
+    reductions.require(changed)
 
 
 def _dims_there(layer: DraftLayer, address: LayerAddress, output: int, observed: ObservedRun) -> tuple[int, ...] | None:
@@ -607,7 +611,7 @@ def _size_of(draft: DraftModel) -> tuple[int, ...]:
         for layer in graph.layers.values():
             for body in layer.bodies:
                 slicings = [*(one.slicing for one in body.inputs), *(one.slicing for one in body.outputs)]
-                sliced = sum(edits.slicing_size(one) for one in slicings)
+                sliced = sum(reductions.slicing_size(one) for one in slicings)
                 connections += 2 * (len(body.inputs) + len(body.outputs) + len(body.back_edges)) + sliced
             if layer.value is not None:
                 elements += layer.value.size

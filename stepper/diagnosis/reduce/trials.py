@@ -16,7 +16,7 @@ from msgspec import Struct
 from stepper.diagnosis.reduce.draft import DraftModel, IRFiles, LayerAddress, ir_files
 from stepper.element_types import STRING_DTYPE, Array
 from stepper.errors import StepperError
-from stepper.processes.messages import ENDED, EndKind, ProcessEnd
+from stepper.processes.process_messages import ENDED, EndKind, ProcessEnd
 from stepper.processes.programs import WorkerProgram
 from stepper.processes.worker import Limits, Worker
 from stepper.records import Record
@@ -97,7 +97,7 @@ class FoundFault(Record):
 
 # Acts of the process in which candidates are tried, and the worker that runs it.
 
-PROGRAM: Final = WorkerProgram("the trial", "stepper.diagnosis.reduce.service")
+PROGRAM: Final = WorkerProgram("the trial", "stepper.diagnosis.reduce.reduce_service")
 STEPPING: Final = "stepping through"
 """The stage in which our own engine runs."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import groupby, pairwise
 from operator import attrgetter
 from typing import Final, NamedTuple
@@ -26,6 +27,7 @@ from stepper.export.drawing.styles import (
 from stepper.export.figures.drawn_graph import shortened
 from stepper.export.figures.figure import (
     BACKWARD,
+    CUTS,
     EdgeKind,
     Figure,
     FigureNode,
@@ -46,12 +48,10 @@ from stepper.export.layout.figure_layout import (
     PortShape,
     Text,
 )
-from stepper.export.layout.layered import Segment
+from stepper.export.layout.layered import Cell, Segment
 from stepper.export.picture import Picture
 
 _WITH_GAPS = (*BACKWARD, EdgeKind.CARRIED)
-
-Cell = tuple[int, int]
 
 Gaps = Mapping[Segment, tuple[int, ...]]
 """The segments of a line, those that touch as one; the columns (of an upright one: the rows) of the gaps, in order."""
@@ -62,27 +62,25 @@ def gaps_of(lines: Sequence[Polyline]) -> list[Gaps]:
 
     Nothing for other lines.
     """
-    upright: defaultdict[Cell, set[int]] = defaultdict(set)  # by cell: the lines that go through it
-    level: defaultdict[Cell, set[int]] = defaultdict(set)
-    for index, line in enumerate(lines):
-        for x, y0, _, y1 in _whole(line, upright=True):
-            for y in range(y0 + 1, y1):
-                upright[x, y].add(index)
-        for x0, y, x1, _ in _whole(line, upright=False):
-            for x in range(x0 + 1, x1):
-                level[x, y].add(index)
+    parts = [[(one, at) for at in (False, True) for one in _whole(line, upright=at)] for line in lines]
+    through: defaultdict[tuple[bool, Cell], set[int]] = defaultdict(set)  # the upright, or level, lines of a cell
+    for index, found in enumerate(parts):
+        for one, upright in found:
+            for cell in _between(one):
+                through[upright, cell].add(index)
     others = {index for index, line in enumerate(lines) if line.kind not in _WITH_GAPS}
-    found: list[Gaps] = []
-    for index, line in enumerate(lines):
-        gaps: dict[Segment, tuple[int, ...]] = {}
-        if line.kind in _WITH_GAPS:
-            for one in _whole(line, upright=False):
-                crossed = (x for x in range(one.x0 + 1, one.x1) if upright[x, one.y0] - {index})
-                gaps[one] = tuple(crossed)
-            for one in _whole(line, upright=True):
-                gaps[one] = tuple(y for y in range(one.y0 + 1, one.y1) if level[one.x0, y] & others)
-        found.append(gaps)
-    return found
+    gaps: list[Gaps] = [{} for _ in lines]
+    for index, found in enumerate(parts):
+        for one, upright in found if lines[index].kind in _WITH_GAPS else ():
+            cells = ((cell, through[not upright, cell]) for cell in _between(one))
+            crossed = (cell[upright] for cell, by in cells if (by & others if upright else by - {index}))
+            gaps[index] = {**gaps[index], one: tuple(crossed)}
+    return gaps
+
+
+def _between(one: Segment) -> list[Cell]:
+    """Return the cells between the ends of a segment."""
+    return [(x, one.y0) for x in range(one.x0 + 1, one.x1)] or [(one.x0, y) for y in range(one.y0 + 1, one.y1)]
 
 
 def _whole(line: Polyline, *, upright: bool) -> Iterator[Segment]:
@@ -128,43 +126,33 @@ class FormulaForm(NamedTuple):
     line: float
 
 
-class _FormulaPiece(NamedTuple):
-    text: str
-    is_index: bool
-
-
 def formula_line(x: float, base: float, text: str, form: FormulaForm, *, is_centred: bool = False) -> Group:
     """Return a line of a formula that begins at `x`, or has its middle there; its title is the whole text."""
-    pieces = list(_pieces(text))
-    left = x - sum(_width(piece, form) for piece in pieces) / 2 if is_centred else x
+    left = x - formula_width(text, form) / 2 if is_centred else x
     lines = []
-    for piece in pieces:
-        style, lower = (form.index_style, form.lowered) if piece.is_index else (form.style, 0.0)
-        if piece.text.strip():
-            indent = len(piece.text) - len(piece.text.lstrip())  # spaces at the beginning are not drawn by all
+    for letters, style, size, lower in _pieces(text, form):
+        if letters.strip():
+            indent = len(letters) - len(letters.lstrip())  # spaces at the beginning are not drawn by all
             at = left + advance(" ", form.size) * indent
-            lines.append(TextLine(style, at, base + lower, piece.text.strip()))
-        left += _width(piece, form)
+            lines.append(TextLine(style, at, base + lower, letters.strip()))
+        left += advance(letters, size)
     return Group(tuple(lines), title=text)
 
 
 def formula_width(text: str, form: FormulaForm) -> float:
     """Return the width of a line of a formula."""
-    return sum(_width(piece, form) for piece in _pieces(text))
+    return sum(advance(letters, size) for letters, _, size, _ in _pieces(text, form))
 
 
-def _width(piece: _FormulaPiece, form: FormulaForm) -> float:
-    return advance(piece.text, form.index_size if piece.is_index else form.size)
-
-
-def _pieces(text: str) -> Iterator[_FormulaPiece]:
-    """Yield letters and indices in turn."""
+def _pieces(text: str, form: FormulaForm) -> Iterator[tuple[str, str, float, float]]:
+    """Yield letters and indices in turn: the text, its style and size, and how far it is lowered."""
+    letters, indices = (form.style, form.size, 0.0), (form.index_style, form.index_size, form.lowered)
     at = 0
     for found in _INDEX.finditer(text):
-        yield _FormulaPiece(text[at : found.start()], is_index=False)
-        yield _FormulaPiece(found[1] or found[2], is_index=True)
+        yield text[at : found.start()], *letters
+        yield found[1] or found[2], *indices
         at = found.end()
-    yield _FormulaPiece(text[at:], is_index=False)
+    yield text[at:], *letters
 
 
 LEGEND_ROW: Final = 18
@@ -204,11 +192,13 @@ class LegendForm(NamedTuple):
     between: float = _BETWEEN
 
 
+_USUAL_LEGEND: Final = LegendForm()
+
+
 def legend_drawn(
-    samples: Sequence[Sample], x: float, y: float, width: float, form: LegendForm | None = None
+    samples: Sequence[Sample], x: float, y: float, width: float, form: LegendForm = _USUAL_LEGEND
 ) -> tuple[list[Shape], float]:
     """Return a legend as a group, in rows of at most that width, and where the next thing below may begin."""
-    form = LegendForm() if form is None else form
     items: list[Shape] = []
     at, base = x, y + form.row * 0.75
     for sample in samples:
@@ -230,22 +220,14 @@ def legend_width(samples: Sequence[Sample]) -> float:
 
 def samples_of(entries: Sequence[LegendEntry]) -> list[Sample]:
     """Return the entries of a figure's legend as samples of what is drawn."""
-    return [Sample(_WIDTHS.get(entry.sign, _WIDE), _drawer(entry.sign), entry.words) for entry in entries]
+    return [Sample(_WIDTHS.get(entry.sign, _WIDE), partial(_drawn_sign, entry.sign), entry.words) for entry in entries]
 
 
-def torn_edge(x: float, width: float, y: float) -> Path:
+def torn_edge(x: float, y: float, length: float, *, is_upright: bool = False) -> Path:
     """Return a torn edge: a zigzag line of as many teeth as there is room for."""
-    return stroke("tear", *((x + at, y + beside) for at, beside in _teeth(width)))
-
-
-def torn_edge_down(x: float, y: float, height: float) -> Path:
-    """Return an upright torn edge."""
-    return stroke("tear", *((x + beside, y + at) for at, beside in _teeth(height)))
-
-
-def _teeth(length: float) -> list[Point]:
     teeth = max(2, round(length / 12))
-    return [(length / (2 * teeth) * at, 2.5 if at % 2 else -2.5) for at in range(2 * teeth + 1)]
+    points = [(length / (2 * teeth) * at, 2.5 if at % 2 else -2.5) for at in range(2 * teeth + 1)]
+    return stroke("tear", *((x + aside, y + at) if is_upright else (x + at, y + aside) for at, aside in points))
 
 
 def end_bars(thin: float, thick: float, top: float, bottom: float, prefix: str = "") -> list[Shape]:
@@ -258,34 +240,32 @@ def _cross(x: float, y: float, half: float) -> Path:
     return Path("cross", (((x - half, y - half), (x + half, y + half)), ((x - half, y + half), (x + half, y - half))))
 
 
-def _right_tip(x: float, y: float) -> Path:
-    return polygon("tip", (x, y), (x - 8, y - 4), (x - 8, y + 4))
+def right_tip(x: float, y: float, length: float = 8) -> Path:
+    """Return the head of an arrow that points to the right."""
+    return polygon("tip", (x, y), (x - length, y - 4), (x - length, y + 4))
 
 
-def _drawer(sign: LegendSign) -> Callable[[float, float], Sequence[Shape]]:
-    def draw(x: float, base: float) -> Sequence[Shape]:
-        middle = base - 4
-        if sign in _SIGNS:
-            return [TextLine("small", x, base, _SIGNS[sign])]
-        if sign is LegendSign.CUT:
-            return [torn_edge(x, _WIDE, middle)]
-        shapes: list[Shape] = [stroke("wire", (x, middle), (x + _WIDE - 9, middle))]
-        if sign is LegendSign.PORTS:
-            shapes = [Rectangle("square", x, base - 8, 8, 8)]
-        elif sign is LegendSign.BLOCK:
-            shapes = [Rectangle("frame", x + 1 + at, base - 9 + at, _WIDE - 5, 8, 2) for at in (4, 2, 0)]
-        elif sign in _BOXES:
-            classes, corner = _BOXES[sign]
-            style = "frame" if sign is LegendSign.IDLE else "box"
-            return [Group((Rectangle(style, x + 1, base - 9, _WIDE - 2, 10, corner),), classes)]
-        elif sign is LegendSign.ENDS:
-            return [Group(tuple(shapes), sign), *end_bars(x + _WIDE - 6, x + _WIDE - 2, base - 10, base + 2)]
-        else:
-            shapes = [stroke("wire", (x, middle), (x + _WIDE - 7, middle)), _right_tip(x + _WIDE, middle)]
-            shapes += [_cross(x + _WIDE / 2 - 4, middle, 4)] if sign is LegendSign.NO_EFFECT else []
-        return [Group(tuple(shapes), sign)]
-
-    return draw
+def _drawn_sign(sign: LegendSign, x: float, base: float) -> Sequence[Shape]:
+    middle, end = base - 4, x + _WIDE
+    if sign in _SIGNS:
+        return [TextLine("small", x, base, _SIGNS[sign])]
+    if sign is LegendSign.CUT:
+        return [torn_edge(x, middle, _WIDE)]
+    if sign is LegendSign.ENDS:
+        line = Group((stroke("wire", (x, middle), (end - 9, middle)),), sign)
+        return [line, *end_bars(end - 6, end - 2, base - 10, base + 2)]
+    if sign in _BOXES:
+        classes, corner = _BOXES[sign]
+        style = "frame" if sign is LegendSign.IDLE else "box"
+        return [Group((Rectangle(style, x + 1, base - 9, _WIDE - 2, 10, corner),), classes)]
+    if sign is LegendSign.PORTS:
+        shapes: tuple[Shape, ...] = (Rectangle("square", x, base - 8, 8, 8),)
+    elif sign is LegendSign.BLOCK:
+        shapes = tuple(Rectangle("frame", x + 1 + at, base - 9 + at, _WIDE - 5, 8, 2) for at in (4, 2, 0))
+    else:
+        crosses = (_cross(x + _WIDE / 2 - 4, middle, 4),) if sign is LegendSign.NO_EFFECT else ()
+        shapes = (stroke("wire", (x, middle), (end - 7, middle)), right_tip(end, middle), *crosses)
+    return [Group(shapes, sign)]
 
 
 ROW: Final = 16
@@ -321,9 +301,16 @@ class PageForm(NamedTuple):
 
 def composed(figure: Figure, layout: FigureLayout, form: PageForm | None = None) -> PageDrawing:
     """Return a figure with a heading above (its title, if nothing else is said), its facts, notes and legend below."""
+    return page_of(figure, (layout.width * CELL, layout.height * ROW), partial(shapes_of, layout), form)
+
+
+def page_of(
+    figure: Figure, area: Point, shapes: Callable[[float, float], Iterable[Shape]], form: PageForm | None = None
+) -> PageDrawing:
+    """Return the page of a figure of which `shapes` draws the boxes and wires in an area from a corner on."""
     heading, most, slide = PageForm(figure.title) if form is None else form
     samples, size = samples_of(figure.legend), HEADING_SIZE if slide is None else SLIDE_SIZE
-    drawn_width = layout.width * CELL
+    drawn_width, drawn_height = area
     room = None if most is None else max(drawn_width, min(int(most) - 2 * MARGIN, _TEXTS))
     titles = [heading] if room is None and heading else wrapped(heading, room or 0, size, bold=True)
     facts, equations = figure.facts, figure.equations if slide is None else ()
@@ -343,11 +330,11 @@ def composed(figure: Figure, layout: FigureLayout, form: PageForm | None = None)
     if slide is not None:
         inside = drawn_width if drawn_width > legend_room else inner
         dx, wide = max(MARGIN, round((slide[0] - inside) / 2)), max(slide[0], wide)
-        end = _under(layout, lines, above)
+        end = _under(lines, above + drawn_height)
         bottom = legend_drawn(samples, dx, end + 10, inner)[1] if samples else end
         dy = max(0.0, round((slide[1] - bottom - MARGIN) / 2))
-    below = above + dy + layout.height * ROW + ROW + 6
-    end = _under(layout, lines, above) + dy
+    below = above + dy + drawn_height + ROW + 6
+    end = _under(lines, above + drawn_height) + dy
     legend, bottom = legend_drawn(samples, dx, end + 10, inner)
     high = (bottom if legend else end) + MARGIN
     height = high if slide is None else max(slide[1], high)
@@ -358,7 +345,7 @@ def composed(figure: Figure, layout: FigureLayout, form: PageForm | None = None)
         Rectangle("page", 0, 0, wide, height),
         *(TextLine(style, MARGIN, MARGIN + 10 + _HEADING * at, line) for at, line in enumerate(titles)),
         *(TextLine("small", MARGIN, above - 8 - _BELOW * at, line) for at, line in enumerate(reversed(under))),
-        *shapes_of(layout, dx, above + dy),
+        *shapes(dx, above + dy),
         *(formula_line(left, below + _BELOW * at, line, EQUATION) for at, line in enumerate(equations)),
         *(TextLine("small", left, below + _BELOW * at, line) for at, line in enumerate(others, len(equations))),
         *legend,
@@ -366,9 +353,8 @@ def composed(figure: Figure, layout: FigureLayout, form: PageForm | None = None)
     return PageDrawing(wide, height, figure.title, figure.description, items)
 
 
-def _under(layout: FigureLayout, lines: Sequence[str], above: float) -> float:
+def _under(lines: Sequence[str], under: float) -> float:
     """Return where the lines below a layout end."""
-    under = above + layout.height * ROW
     return under + ROW + 6 + (len(lines) - 1) * _BELOW + 4 if lines else under
 
 
@@ -429,10 +415,10 @@ class _PagePlace:
         width, height = box.width * CELL, box.height * ROW - 2 * _INSET
         items: list[Shape] = [Rectangle("box", x, y, width, height, 13 if node.kind in ROUNDED else 4)]
         aside = 0
-        if node.kind in (NodeKind.CUT_ABOVE, NodeKind.CUT_BELOW):
+        if node.kind in CUTS:
             is_above = node.kind is NodeKind.CUT_ABOVE
             aside = -4 if is_above else 6
-            items = [torn_edge(x, width, y + height - 6 if is_above else y + 3)]
+            items = [torn_edge(x, y + height - 6 if is_above else y + 3, width)]
         if node.kind is NodeKind.END:
             items = end_bars(x + width - 6, x + width - 2, y, y + height)
         pictured = node.thumbnail.height if node.thumbnail is not None else 0
@@ -466,7 +452,7 @@ class _PagePlace:
         for column, row in line.heads:
             x, y = self._x(column), self.dy + (row + 1) * ROW + _INSET
             items.append(polygon("tip", (x, y), (x - 4, y - 8), (x + 4, y - 8)))
-        items += [_right_tip(self.dx + (column + 1) * CELL, self._y(row)) for column, row in line.rights]
+        items += [right_tip(self.dx + (column + 1) * CELL, self._y(row)) for column, row in line.rights]
         items += [_cross(self._x(column), self._y(row), 6) for column, row in line.crosses]
         joined = (*_junctions(line), *line.joins)
         items += [Disc("tip", self._x(column), self._y(row), 2.4) for column, row in joined]

@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from stepper.debug.causes.texts import element_text
-from stepper.debug.story.facts import (
+from stepper.debug.causes.cause_texts import element_text
+from stepper.debug.story.story_facts import (
     CutEdge,
     KeptColumns,
     LinkRole,
@@ -23,6 +23,7 @@ from stepper.debug.story.facts import (
     part_of_story,
     shortened_story,
 )
+from stepper.debug.story.story_texts import column_text, entry_text, extent, number, reason, title, value_text, verdict
 from stepper.debug.story.strip_layout import (
     CHIP,
     LABEL_AT,
@@ -36,8 +37,7 @@ from stepper.debug.story.strip_layout import (
     place,
     wire_text,
 )
-from stepper.debug.story.texts import column_text, entry_text, extent, number, reason, title, value_text, verdict
-from stepper.export.drawing.composing import Sample, legend_drawn, narrowed_text, torn_edge_down
+from stepper.export.drawing.composing import Sample, legend_drawn, narrowed_text, right_tip, torn_edge
 from stepper.export.drawing.styles import (
     Group,
     PageDrawing,
@@ -47,7 +47,6 @@ from stepper.export.drawing.styles import (
     Shape,
     TextLine,
     letters_of,
-    polygon,
     stroke,
     text_width,
 )
@@ -84,7 +83,7 @@ def story_forms(
     whole = Options(width=None if is_usual else max(60, room), measure=measure)
     plain = Options(histories=False, context=False, measure=measure)
     narrow = plain._replace(width=room)
-    dense = narrow._replace(height=1)  # no free lines between the rows
+    dense = narrow._replace(is_dense=True)
     total = len(story.columns)
     yield (_band(ShortStory(story), whole),)
     if height is not None:
@@ -94,7 +93,7 @@ def story_forms(
     for count in range(total - 1, _LEAST_WITH_REASONS - 1, -1):  # with room for so many their reasons are whole
         yield (_band(shortened_story(story, count), plain),)
     if height is None:
-        for options in (plain, plain._replace(height=1), dense._replace(names=_SHORT_NAMES[0])):
+        for options in (plain, plain._replace(is_dense=True), dense._replace(names=_SHORT_NAMES[0])):
             yield from _in_bands(story, range(2, total + 1), options, room, _USUAL_HEIGHT)
     for options in (narrow, *(narrow._replace(names=letters) for letters in _SHORT_NAMES), dense):
         yield from ((_band(shortened_story(story, count), options),) for count in range(total, 0, -1))
@@ -300,22 +299,18 @@ def _samples(bands: Sequence[StoryBand]) -> Iterator[Sample]:
         if dashed in wires:
             yield Sample(26, partial(_arrow, dashed=dashed), words)
     if Tone.BORN in tones:
-        yield Sample(26, lambda x, base: [Rectangle("bad-chip", x + 2, base - 9, 22, 11, 3)], "born here")
+        yield Sample(26, lambda x, base: [Rectangle("bad-chip", x + 2, base - 9, 22, 11, 3)], "first here")
     if any(placement.histories for placement in placements) or any(text.is_number for text in texts):
         number = partial(TextLine, "small", text="1.5")
         words = "grey: the same element in other iterations"
         yield Sample(advance("1.5", SMALL_SIZE), lambda x, base: [number(x=x, y=base)], words)
 
 
-def _tip(x: float, y: float) -> Shape:
-    return polygon("tip", (x, y), (x - 6, y - 4), (x - 6, y + 4))
-
-
 def _arrow(x: float, base: float, *, dashed: bool) -> list[Shape]:
     y, tip = base - 4, x + 26
     if not dashed:
         return [Group((stroke("wire", (x, y), (tip, y)),), "story")]
-    return [Group((stroke("wire", (x, y), (tip - 7, y)), _tip(tip, y)), "story dashed")]
+    return [Group((stroke("wire", (x, y), (tip - 7, y)), right_tip(tip, y, 6)), "story dashed")]
 
 
 class _Strip:
@@ -373,7 +368,7 @@ class _Strip:
             return
         top = self.dy
         for x in self._edges:
-            yield torn_edge_down(x, top, self.placement.height * ROW)
+            yield torn_edge(x, top, self.placement.height * ROW, is_upright=True)
         middle = sum(self._edges) / 2
         yield TextLine("title", middle, top + ROW - 4, f"{self.short.left_out:,}", "middle")
         yield TextLine("small", middle, top + 2 * ROW - 4, "left out", "middle")
@@ -393,7 +388,7 @@ class _Strip:
             begin = begins.get(links[cut.link].column)
             if begin is not None:
                 tip, y = self._left(chips[cut.link].x), self._point(0, chips[cut.link].y)[1]
-                yield self._cut_wire([(begin, y), (tip - 6, y)], cut, _tip(tip, y))
+                yield self._cut_wire([(begin, y), (tip - 6, y)], cut, right_tip(tip, y, 6))
         leading: dict[int, list[CutEdge]] = {}
         for cut in self.short.leading:
             leading.setdefault(cut.link, []).append(cut)
@@ -445,7 +440,7 @@ class _Strip:
         if wire.head:
             x, y = points[-1]
             points[-1] = (x + CELL / 2 - 5, y)
-            head = [_tip(x + CELL / 2 + 1, y)]
+            head = [right_tip(x + CELL / 2 + 1, y, 6)]
         parts = tuple(map(tuple, _interrupted(_rounded(points), self._crossings(wire))))
         classes = f"story{' dashed' if wire.dashed else ''}{' bad' if wire.bad else ''}"
         return Group((Path("wire", parts), *head), classes)
@@ -534,7 +529,7 @@ def _nodes(story: Story) -> Iterator[FigureNode]:
             kind=NodeKind.OPERATION,
             label=f"{row.name}{element_text(link.element)} = {value_text(link)}",
             lines=(word,) if word else (),
-            marks=("born here",) if link.role is LinkRole.BORN else (),
+            marks=("first here",) if link.role is LinkRole.BORN else (),
             title=f"{row.layer}, line {row.layer.line}",
             cluster=f"c{link.column}",
             highlighted=link.role is LinkRole.ASKED,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Final, NamedTuple
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper.engine.loops import (
@@ -39,6 +40,7 @@ from stepper.export.figures.drawn_graph import (
 from stepper.export.figures.figure import (
     SIDES,
     Arrangement,
+    BodyPath,
     Cluster,
     EdgeKind,
     Figure,
@@ -49,6 +51,7 @@ from stepper.export.figures.figure import (
     InnerBody,
     LegendEntry,
     LegendSign,
+    Lines,
     NodeKind,
     PortRole,
     prefix_of,
@@ -62,8 +65,15 @@ from stepper.export.figures.loop_facts import (
 )
 from stepper.export.options import ConstantStyle, ValueDetail
 from stepper.export.parting import over_all, over_body
-from stepper.ir.model import Body, Graph, InputMapping, Layer, OutputMapping, Port, Slicing, Source
-from stepper.ir.xml import EXECUTION_CONDITION
+from stepper.ir.model import (
+    Body,
+    Graph,
+    InputMapping,
+    Layer,
+    Port,
+    Slicing,
+    Source,
+)
 from stepper.operation_types import NO_OPERATIONS
 from stepper.ops.operands import shape_text
 from stepper.query.short_names import is_automatic, short_names_of
@@ -72,54 +82,40 @@ from stepper.wording import counted, excerpt
 _LONGEST = 20
 
 
-class WayToEnd(NamedTuple):
-    """An input that ends a loop: its trip count, or slices, which are used up."""
-
-    input: int
-    words: str
-
-
 class FramePorts:
-    """The ports of one layer with bodies that stands in the graph `outer`."""
+    """The ports of one layer with bodies that stands in the graph `outer`.
+
+    `ends` is the input that ends a loop, with words: its trip count, or slices, which are used up.
+    """
 
     def __init__(self, content: FigureContent, layer: Layer, outer: Graph) -> None:
         self._content, self._layer, self._outer = content, layer, outer
-        self._names = references_of(outer)
         found = Control() if content.model is None else control(content.model, outer, layer)
         self._controls: dict[int, tuple[str, ControlOrigin | None]] = {}
+        self.ends = [(index, "last slice: ends") for index in found.slices_of[:1]]
         if layer.type == "Loop":
             trip_count, condition = control_inputs(layer, layer.bodies[0], outer)
             if trip_count is not None:
                 self._controls[trip_count] = "trip count", found.trip_count
+                if has_limit(found.trip_count):
+                    self.ends = [(trip_count, "count reached: ends")]
             if condition is not None:
                 self._controls[condition] = "condition", found.condition
         elif layer.type == "If":
             self._controls[0] = "condition", found.condition
-        self._slices = found.slices_of
 
-    @property
-    def ways_to_end(self) -> tuple[WayToEnd, ...]:
-        """The inputs that end the loop."""
-        for index, (word, origin) in self._controls.items():
-            if word == "trip count" and has_limit(origin):
-                return (WayToEnd(index, "count reached: ends"),)
-        return tuple(WayToEnd(index, "last slice: ends") for index in self._slices[:1])
-
-    def drawn(self, inner: Callable[[Body, int], str], marks: Mapping[int, tuple[str, ...]]) -> tuple[FramePort, ...]:
-        """Return all ports; `inner` gives the box of a Parameter or Result, `marks` the end marks by input."""
-        return (*self._inputs(inner, marks), *self._outputs(inner))
-
-    def _inputs(self, inner: Callable[[Body, int], str], marks: Mapping[int, tuple[str, ...]]) -> Iterator[FramePort]:
-        for index, source in enumerate(self._outer.sources[self._layer.id]):
-            ends = [
-                inner(body, entry.parameter)
-                for body in self._layer.bodies
-                for entry in body.inputs
-                if entry.input == index
-            ]
-            ends += marks.get(index, ())
+    def drawn(self, inner: Callable[[Body, int], str], marks: Mapping[int, str]) -> Iterator[FramePort]:
+        """Yield all ports; `inner` gives the box of a Parameter or Result, `marks` the end marks by input."""
+        bodies, sources = self._layer.bodies, self._outer.sources[self._layer.id]
+        for index, source in enumerate(sources):
+            ends = {inner(body, one.parameter): None for body in bodies for one in body.inputs if one.input == index}
+            ends |= {marks[index]: None} if index in marks else {}
             if source is not None and (ends or self._is_drawn(index)):
-                yield FramePort(index, tuple(self._words(index, source)), tuple(dict.fromkeys(ends)))
+                yield FramePort(index, tuple(self._words(index, source)), tuple(ends))
+        for index in range(len(self._layer.outputs)):
+            ends = {inner(body, one.result): None for body in bodies for one in body.outputs if one.output == index}
+            if ends:
+                yield FramePort(index, (f"output {index}", str(index)), tuple(ends), is_output=True)
 
     def _is_drawn(self, index: int) -> bool:
         """True for a control input that is not the usual constant: no limit, or true."""
@@ -141,23 +137,10 @@ class FramePorts:
         port = f"input {index}"
         model = self._content.model
         if written and model is not None and self._content.constants is ConstantStyle.INLINE:
-            yield f"{port} = {constant_text(model, producer)}"
-            yield f"{port} = {constant_text(model, producer, names=False)}"
+            yield from (f"{port} = {constant_text(model, producer, names=names)}" for names in (True, False))
         elif not written:
-            yield f"{port} '{shortened(excerpt(self._names[producer.id]), _LONGEST)}'"
-        yield port
-        yield str(index)
-
-    def _outputs(self, inner: Callable[[Body, int], str]) -> Iterator[FramePort]:
-        for index in range(len(self._layer.outputs)):
-            ends = [
-                inner(body, entry.result)
-                for body in self._layer.bodies
-                for entry in body.outputs
-                if entry.output == index
-            ]
-            if ends:
-                yield FramePort(index, (f"output {index}", str(index)), tuple(dict.fromkeys(ends)), is_output=True)
+            yield f"{port} '{shortened(excerpt(references_of(self._outer)[producer.id]), _LONGEST)}'"
+        yield from (port, str(index))
 
 
 _MOST_CLOSED: Final = 4
@@ -172,12 +155,21 @@ class DrawnBox(NamedTuple):
 
 
 class DrawnLevel(NamedTuple):
-    """A graph that is drawn: ids of what is in it begin with `prefix`; `cluster` is its frame ("": the page)."""
+    """A graph that is drawn, `inside` of these bodies; `cluster` is its frame ("": the page).
 
-    prefix: str
+    `opened` are the layers of which the bodies are drawn inside of a frame, by id.
+    """
+
+    inside: BodyPath
     graph: Graph
     drawn: DrawnGraph
     cluster: str
+    opened: Mapping[int, Layer]
+
+    @property
+    def prefix(self) -> str:
+        """The beginning of the ids of all that is in it."""
+        return prefix_of(self.inside)
 
 
 class FigureBuilder(Struct):
@@ -187,20 +179,16 @@ class FigureBuilder(Struct):
     """
 
     content: FigureContent
-    nodes: list[FigureNode] = field(default_factory=list)
-    edges: list[FigureEdge] = field(default_factory=list)
-    clusters: list[Cluster] = field(default_factory=list)
-    drawn: dict[str, DrawnBox] = field(default_factory=dict)
-    levels: list[DrawnLevel] = field(default_factory=list)
+    nodes: list[FigureNode] = []
+    edges: list[FigureEdge] = []
+    clusters: list[Cluster] = []
+    drawn: dict[str, DrawnBox] = {}
+    levels: list[DrawnLevel] = []
     is_sized: bool = False
-    _boxes: dict[tuple[InnerBody, ...], Mapping[int, int]] = field(default_factory=dict)
-    _frames: dict[str, tuple[FramePort, ...]] = field(default_factory=dict)
+    _boxes: dict[BodyPath, Mapping[int, int]] = {}
+    _frames: dict[str, tuple[FramePort, ...]] = {}
 
-    def add_graph(self, graph: Graph, body: Body | None, layer: Layer | None, cluster: str) -> DrawnGraph:
-        """Return all of a graph; `layer` is the loop or If whose `body` it is."""
-        return self._add(graph, body, layer, None, (), cluster, self.content.depth)
-
-    def add_bodies(self, layer: Layer, outer: Graph, inside: tuple[InnerBody, ...], parent: str, depth: int) -> str:
+    def add_bodies(self, layer: Layer, outer: Graph, inside: BodyPath, parent: str, depth: int) -> str:
         """Return a loop or If as a cluster with its body (or both sides) inside; the cluster's id.
 
         `inside` are the bodies that lead to its graph.
@@ -215,7 +203,7 @@ class FigureBuilder(Struct):
         idle = self.content.never_began(outer, layer)
         facts = (*facts, "did not start in this run") if idle else facts
         shows = InnerBody(layer.id, "body") if layer.is_loop else None
-        label, kind = loop_label(layer), kind_of(layer)
+        label, kind = loop_label(layer), NodeKind.LOOP if layer.is_loop else NodeKind.BRANCH
         self.clusters.append(Cluster(id, kind, label, parent, facts, level=level, idle=idle, site=site, shows=shows))
         differences = self.content.differences
         if differences is not None and not differences.pairs:  # else it is one iteration, and this of all
@@ -227,34 +215,31 @@ class FigureBuilder(Struct):
                 around_body = side.id
                 made = Cluster(side.id, NodeKind.SIDE, SIDES[body.role], id, level=level + 1, site=side, shows=shown)
                 self.clusters.append(made)
-            self._add(body.graph, body, layer, outer, (*inside, shown), around_body, depth)
+            self.add_graph(body.graph, body, layer, around_body, depth, outer, (*inside, shown))
         self._add_end(layer, inside, id)
         ports = FramePorts(self.content, layer, outer)
-        marks: dict[int, tuple[str, ...]] = {}
-        for entry in ports.ways_to_end:
+        marks: dict[int, str] = {}
+        for index, words in ports.ends:
             mark = FigureSite((*inside, InnerBody(layer.id, layer.bodies[0].role)), "count")
-            marks[entry.input] = (mark.id,)
-            self.nodes.append(FigureNode(mark.id, NodeKind.END, entry.words, cluster=id, site=mark))
-        inner = partial(self._inner, inside, layer)
-        self._frames[id] = ports.drawn(inner, marks)
+            marks[index] = mark.id
+            self.nodes.append(FigureNode(mark.id, NodeKind.END, words, cluster=id, site=mark))
+        self._frames[id] = tuple(ports.drawn(partial(self._inner, inside, layer), marks))
         self.clusters[place] = replace(self.clusters[place], ports=self._frames[id])
         return id
 
-    def closed_facts(self) -> tuple[str, ...]:
+    def closed_facts(self) -> Lines:
         """Return what begins and ends loops that are drawn as boxes, and where the rule books differ in these boxes."""
         boxes = [(box.graph, [box.graph.by_id[key] for key in box.node.layers]) for box in self.drawn.values()]
         loops = [(graph, layer) for graph, layers in boxes for layer in layers if layer.is_loop]
-        told = [self._course(graph, layer) for graph, layer in loops[:_MOST_CLOSED]] if self.content.model else []
+        told = []
+        for graph, layer in loops[:_MOST_CLOSED] if self.content.model is not None else ():
+            assert self.content.model is not None
+            lines = loop_course(self.content.model, graph, layer, self.content.limit_of(graph, layer))
+            told.append(f"{loop_label(layer)}: {'; '.join(lines)}")
         if loops[_MOST_CLOSED:]:
             told.append(f"{counted(len(loops) - _MOST_CLOSED, 'more loop')} drawn as boxes")
         notes = (note for graph, layers in boxes for note in differences_within(graph, layers))
         return tuple(dict.fromkeys((*told, *notes)))
-
-    def _course(self, outer: Graph, layer: Layer) -> str:
-        """Return what begins and ends a loop in a line."""
-        assert self.content.model is not None
-        lines = loop_course(self.content.model, outer, layer, self.content.limit_of(outer, layer))
-        return f"{loop_label(layer)}: {'; '.join(lines)}"
 
     def add_neighbours(self, layer: Layer, outer: Graph) -> None:
         """Add what a loop or If that was added alone gets its inputs from, and what reads its outputs."""
@@ -298,42 +283,50 @@ class FigureBuilder(Struct):
         for end in port.ends:
             self.edges.append(FigureEdge(end, id, EdgeKind.PORT, output=port.index, leaves=port.index))
 
-    def _add_end(self, layer: Layer, inside: tuple[InnerBody, ...], cluster: str) -> None:
+    def _add_end(self, layer: Layer, inside: BodyPath, cluster: str) -> None:
         """Add the mark at which a loop ends whose condition can become false."""
         body = layer.bodies[0]
-        result = next((entry.result for entry in body.outputs if entry.purpose == EXECUTION_CONDITION), None)
-        source = None if result is None else body.graph.sources.get(result, (None,))[0]
+        result = body.condition
+        source = None if result is None else body.graph.source(result)
         if not layer.is_loop or result is None or source is None or body.graph.by_id[source.layer].type == "Constant":
             return
         site = FigureSite((*inside, InnerBody(layer.id, body.role)), "end")
         self.nodes.append(FigureNode(site.id, NodeKind.END, "false: ends", cluster=cluster, site=site))
         self.edges.append(FigureEdge(self._inner(inside, layer, body, result), site.id, EdgeKind.ENDS))
 
-    def _add(
+    def add_graph(
         self,
         graph: Graph,
         body: Body | None,
         layer: Layer | None,
-        outer: Graph | None,
-        inside: tuple[InnerBody, ...],
         cluster: str,
         depth: int,
-    ) -> DrawnGraph:
+        outer: Graph | None = None,
+        inside: BodyPath = (),
+    ) -> None:
+        """Add all of a graph in a cluster; `layer` is the loop or If in `outer` whose `body` it is.
+
+        Bodies are open to a depth; `inside` are those that lead to it.
+        """
         drawn = drawn_graph(graph, body, self.content.folding(graph))
         self._boxes[inside] = drawn.box_of
-        prefix = prefix_of(inside)
-        ports, roles = port_lines(layer, body, outer), port_roles(layer, body)
-        self.levels.append(DrawnLevel(prefix, graph, drawn, cluster))
-        open_layers = {node.key: graph.by_id[node.key] for node in drawn.nodes if _opens(node, depth)}
+        ports, roles = dict[int, Lines](), dict[int, PortRole]()
+        idle: dict[tuple[int, int], Lines] = {}
+        if layer is not None and body is not None and outer is not None and layer.is_loop:
+            ports, roles = port_lines(layer, body, outer), port_roles(layer, body)
+            idle = {(one.result, one.parameter): one.told for one in edges_without_effect(layer)}
+        opens = (NodeKind.LOOP, NodeKind.BRANCH) if depth > 0 else ()
+        opened = {node.key: graph.by_id[node.key] for node in drawn.nodes if node.kind in opens}
+        level = DrawnLevel(inside, graph, drawn, cluster, opened)
+        prefix = level.prefix
+        self.levels.append(level)
         for node in drawn.nodes:
-            if node.key in open_layers:
-                self.add_bodies(open_layers[node.key], graph, inside, cluster, depth - 1)
+            if node.key in opened:
+                self.add_bodies(opened[node.key], graph, inside, cluster, depth - 1)
             else:
-                made = self._node(graph, node, ports.get(node.key, ()), inside, cluster)
+                made = self._node(level, node, ports.get(node.key, ()))
                 self.nodes.append(replace(made, role=roles.get(node.key, PortRole.NONE)))
-        self._add_edges(graph, drawn, open_layers, inside)
-        lost = edges_without_effect(layer) if layer is not None and layer.is_loop else ()
-        idle = {(one.result, one.parameter): one.told for one in lost}
+        self._add_edges(level)
         for edge in drawn.back_edges:
             source, target = f"{prefix}n{edge.tail}", f"{prefix}n{edge.head}"
             back = FigureEdge(source, target, EdgeKind.BACK, edge.name)
@@ -341,12 +334,10 @@ class FigureBuilder(Struct):
             if told is not None:
                 back = replace(back, kind=EdgeKind.NO_EFFECT, label=f"{edge.name}: no effect", details=told)
             self.edges.append(back)
-        return drawn
 
-    def _node(
-        self, graph: Graph, node: DrawnNode, lines: tuple[str, ...], inside: tuple[InnerBody, ...], cluster: str
-    ) -> FigureNode:
-        layer, site = graph.by_id[node.key], FigureSite(inside, f"n{node.key}")
+    def _node(self, level: DrawnLevel, node: DrawnNode, lines: Lines) -> FigureNode:
+        graph, site = level.graph, FigureSite(level.inside, f"n{node.key}")
+        layer = graph.by_id[node.key]
         self.drawn[site.id] = DrawnBox(graph, node)
         if self.content.values is not ValueDetail.NONE and len(node.layers) == 1:
             lines = (*lines, *self._forms(graph, layer))
@@ -363,7 +354,7 @@ class FigureBuilder(Struct):
             lines=lines,
             name=name,
             title=node_title(graph, node) + "".join(f"; computed by {who}" for who in computed_by),
-            cluster=cluster,
+            cluster=level.cluster,
             computed_by=computed_by,
             highlighted=self.content.highlights(graph, node.layers),
             site=site,
@@ -371,7 +362,7 @@ class FigureBuilder(Struct):
         found = self.content.differences
         return made if found is None else over_all(made, graph, node, found)
 
-    def _forms(self, graph: Graph, layer: Layer) -> tuple[str, ...]:
+    def _forms(self, graph: Graph, layer: Layer) -> Lines:
         """Return type and shape of each output (of a Result: of its input)."""
         if layer.type == "Result":
             read = zip(layer.inputs[:1], graph.sources[layer.id], strict=False)
@@ -389,7 +380,7 @@ class FigureBuilder(Struct):
         return declared_text(port._replace(dims=dims))
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def notes(self) -> Lines:
         """The notes on the whole figure."""
         return ("sizes that the file leaves open are those of the run",) if self.is_sized else ()
 
@@ -410,24 +401,22 @@ class FigureBuilder(Struct):
                 return *type_and_name(layer, name), ""
         return excerpt(node.label), "", ""
 
-    def _add_edges(
-        self, graph: Graph, drawn: DrawnGraph, opened: Mapping[int, Layer], inside: tuple[InnerBody, ...]
-    ) -> None:
-        prefix = prefix_of(inside)
+    def _add_edges(self, level: DrawnLevel) -> None:
+        graph, drawn = level.graph, level.drawn
         for edge in drawn.edges:
-            if edge.target in opened:
+            if edge.target in level.opened:
                 continue
-            for source, kind, label, leaves in self._sources(edge.source, edge.output, opened, inside):
-                target = f"{prefix}n{edge.target}"
+            for source, kind, label, leaves in self._sources(level, edge.source, edge.output):
+                target = f"{level.prefix}n{edge.target}"
                 self._add_edge(FigureEdge(source, target, kind, label, edge.output, leaves=leaves))
         folded = {constant for node in drawn.nodes for constant in node.constants}
-        for layer in opened.values():
-            for port in self._frames[f"{prefix}c{layer.id}"]:
+        for layer in level.opened.values():
+            for port in self._frames[f"{level.prefix}c{layer.id}"]:
                 tensor = None if port.is_output else graph.sources[layer.id][port.index]
                 if tensor is None or tensor.layer in folded:
                     continue
-                for source, _, _, leaves in self._sources(drawn.box_of[tensor.layer], tensor.output, opened, inside):
-                    for target, kind, label in self._targets(layer, port, inside):
+                for source, _, _, leaves in self._sources(level, drawn.box_of[tensor.layer], tensor.output):
+                    for target, kind, label in self._targets(layer, port, level.inside):
                         led = FigureEdge(source, target, kind, label, tensor.output)
                         self._add_edge(replace(led, enters=port.index, leaves=leaves))
 
@@ -435,23 +424,19 @@ class FigureBuilder(Struct):
         if edge not in self.edges[-8:]:
             self.edges.append(edge)
 
-    def _sources(
-        self, key: int, output: int, opened: Mapping[int, Layer], inside: tuple[InnerBody, ...]
-    ) -> Iterator[tuple[str, EdgeKind, str, int]]:
+    def _sources(self, level: DrawnLevel, key: int, output: int) -> Iterator[tuple[str, EdgeKind, str, int]]:
         """Yield the sources of a tensor: a node, or the Results of an opened layer, with the role and the output."""
-        if key not in opened:
-            yield FigureSite(inside, f"n{key}").id, EdgeKind.DATA, "", -1
+        if key not in level.opened:
+            yield f"{level.prefix}n{key}", EdgeKind.DATA, "", -1
             return
-        layer = opened[key]
+        layer = level.opened[key]
         for body in layer.bodies:
             for entry in body.outputs:
                 if entry.output == output:
                     role = output_role(entry) if layer.is_loop else ""
-                    yield self._inner(inside, layer, body, entry.result), EdgeKind.PORT, role, output
+                    yield self._inner(level.inside, layer, body, entry.result), EdgeKind.PORT, role, output
 
-    def _targets(
-        self, layer: Layer, port: FramePort, inside: tuple[InnerBody, ...]
-    ) -> Iterator[tuple[str, EdgeKind, str]]:
+    def _targets(self, layer: Layer, port: FramePort, inside: BodyPath) -> Iterator[tuple[str, EdgeKind, str]]:
         """Yield what an opened layer's input leads to: Parameters, an end mark, or its frame for a condition."""
         roles = {
             self._inner(inside, layer, body, entry.parameter): input_role(layer, entry)
@@ -464,27 +449,18 @@ class FigureBuilder(Struct):
         if not port.ends:
             yield FigureSite(inside, f"c{layer.id}").id, EdgeKind.PORT, "condition"
 
-    def _inner(self, inside: tuple[InnerBody, ...], layer: Layer, body: Body, identity: int) -> str:
+    def _inner(self, inside: BodyPath, layer: Layer, body: Body, identity: int) -> str:
         """Return the box of a Parameter or Result of an opened layer's body."""
         within = (*inside, InnerBody(layer.id, body.role))
         return FigureSite(within, f"n{self._boxes[within][identity]}").id
 
 
-def constant_lines(content: FigureContent, graph: Graph, node: DrawnNode) -> tuple[str, ...]:
+def constant_lines(content: FigureContent, graph: Graph, node: DrawnNode) -> Lines:
     """Return what the Constant is that a Result reads, where it is in its box."""
     model = content.model
     if node.kind is not NodeKind.RESULT or model is None or content.constants is not ConstantStyle.INLINE:
         return ()
     return tuple(f"= {constant_text(model, graph.by_id[key])}" for key in node.constants)
-
-
-def _opens(node: DrawnNode, depth: int) -> bool:
-    return depth > 0 and node.kind in (NodeKind.LOOP, NodeKind.BRANCH)
-
-
-def kind_of(layer: Layer) -> NodeKind:
-    """Return LOOP or BRANCH."""
-    return NodeKind.LOOP if layer.is_loop else NodeKind.BRANCH
 
 
 def loop_label(layer: Layer) -> str:
@@ -502,36 +478,28 @@ def input_role(layer: Layer, entry: InputMapping) -> str:
         return "cannot be played"
 
 
-def _iteration_numbers(layer: Layer) -> tuple[int, ...]:
-    """Return the Parameters that get the iteration number, also those that the port map does not mention."""
-    try:
-        return roles_of(layer).current_iteration
-    except RoleError:
-        return ()
-
-
-def port_lines(layer: Layer | None, body: Body | None, outer: Graph | None) -> dict[int, tuple[str, ...]]:
+def port_lines(layer: Layer, body: Body, outer: Graph) -> dict[int, Lines]:
     """Return for each Parameter and Result of a loop's body a line for each of its entries in the port map."""
-    lines: dict[int, tuple[str, ...]] = {}
-    if layer is None or body is None or not layer.is_loop:
-        return lines
+    lines: dict[int, dict[str, None]] = {}
     for entry in body.inputs:
-        text = _port_text(input_role(layer, entry), entry.slicing) + _from(layer, entry, outer)
-        lines[entry.parameter] = (*lines.get(entry.parameter, ()), text)
-    for parameter in _iteration_numbers(layer):
-        lines.setdefault(parameter, (str(Role.CURRENT_ITERATION),))
+        source = None if entry.input is None else outer.sources[layer.id][entry.input]
+        named = "" if source is None else references_of(outer)[source.layer]
+        text = _port_text(input_role(layer, entry), entry.slicing)
+        lines.setdefault(entry.parameter, {})[text + (f" ← {shortened(excerpt(named), 20)}" if named else "")] = None
+    with suppress(RoleError):
+        for parameter in roles_of(layer).current_iteration:  # also those that the port map does not mention
+            lines.setdefault(parameter, {str(Role.CURRENT_ITERATION): None})
     for output in body.outputs:
-        text = _port_text(output_role(output), output.slicing) + _to(output, layer, outer)
-        lines[output.result] = (*lines.get(output.result, ()), text)
+        named = "" if output.output is None else output_name(outer, layer, output.output, 20)
+        target = "" if output.output is None else f" → output {output.output}" + (f" '{named}'" if named else "")
+        lines.setdefault(output.result, {})[_port_text(output_role(output), output.slicing) + target] = None
     for back in body.back_edges:
-        lines.setdefault(back.from_layer, ("carried",))
-    return {key: tuple(dict.fromkeys(texts)) for key, texts in lines.items()}
+        lines.setdefault(back.from_layer, {"carried": None})
+    return {key: tuple(texts) for key, texts in lines.items()}
 
 
-def port_roles(layer: Layer | None, body: Body | None) -> dict[int, PortRole]:
+def port_roles(layer: Layer, body: Body) -> dict[int, PortRole]:
     """Return the roles of Parameters and Results of a loop's body that are drawn in a way of their own."""
-    if layer is None or body is None or not layer.is_loop:
-        return {}
     try:
         found = dict.fromkeys(roles_of(layer).merged_from, PortRole.CARRIED)
     except RoleError:
@@ -556,22 +524,6 @@ def axis_text(slicing: Slicing) -> str:
     return ", ".join(words)
 
 
-def _from(layer: Layer, entry: InputMapping, outer: Graph | None) -> str:
-    """Return the short name of the source of an entry of a port map."""
-    source = None if entry.input is None or outer is None else outer.sources[layer.id][entry.input]
-    if source is None or outer is None:
-        return ""
-    return f" ← {shortened(excerpt(references_of(outer)[source.layer]), 20)}"
-
-
-def _to(output: OutputMapping, layer: Layer, outer: Graph | None) -> str:
-    """Return the output of the loop that an entry of a port map gives, and its name in short."""
-    if output.output is None:
-        return ""
-    named = "" if outer is None else output_name(outer, layer, output.output, 20)
-    return f" → output {output.output}" + (f" '{named}'" if named else "")
-
-
 def origin_role(outer: Graph, source: Source | None) -> PortRole:
     """Return the role of what a loop reads from outside: COMPUTED but for a Parameter, which is an input."""
     is_input = source is None or outer.by_id[source.layer].type == "Parameter"
@@ -593,39 +545,39 @@ def node_title(graph: Graph, node: DrawnNode) -> str:
     return "; ".join(shown) + (f"; reads {', '.join(constants)}" if constants else "")
 
 
-_WORDS: Final = {
-    LegendSign.VALUE: ("line", "value"),
-    LegendSign.SLICE: ("blue line", "slice of an input"),
-    LegendSign.BACK: ("dashed line", "back edge: the value in the next iteration"),
-    LegendSign.NO_EFFECT: ("crossed line", "back edge without effect"),
-    LegendSign.CARRIED: ("orange line", "carried from iteration to iteration"),
-    LegendSign.PIECE: ("green line", "piece of an output"),
-    LegendSign.ENDS: ("dotted line", "what ends the loop"),
-    LegendSign.PORTS: ("square", "port of a frame"),
-    LegendSign.MERGED: ("orange box", "carried Parameter"),
-    LegendSign.PARAMETER: ("blue box", "input, other Parameter"),
-    LegendSign.RESULT: ("green box", "Result, output"),
-    LegendSign.CONDITION: ("white round box", "goes on? true or false"),
-    LegendSign.GROUP: ("dashed box", "several operations"),
-    LegendSign.ACCUMULATOR: ("orange box", "grows in each iteration"),
-    LegendSign.BLOCK: ("pile", "block that repeats"),
-    LegendSign.IDLE: ("pale box", "did not run"),
-    LegendSign.OPERAND: ("·", "an operand that comes by wire, left to right"),
-    LegendSign.STEP: ("S[k]", "piece of iteration k"),
-    LegendSign.CUT: ("…", "the rest was cut off"),
-}  # fmt: skip
+_LEGEND: Final = """
+data | line | value
+slice | blue line | slice of an input
+back | dashed line | back edge: the value in the next iteration
+no-effect | crossed line | back edge without effect
+carried | orange line | carried from iteration to iteration
+piece | green line | piece of an output
+ends | dotted line | what ends the loop
+square | square | port of a frame
+merged | orange box | carried Parameter
+parameter | blue box | input, other Parameter
+result | green box | Result, output
+condition | white round box | goes on? true or false
+group | dashed box | several operations
+accumulator | orange box | grows in each iteration
+block | pile | block that repeats
+idle | pale box | did not run
+operand | · | an operand that comes by wire, left to right
+step | S[k] | piece of iteration k
+cut | … | the rest was cut off
+"""
+_WORDS: Final = {sign: words for sign, *words in (line.split(" | ") for line in _LEGEND.strip().split("\n"))}
 """How each sign looks, for formats of text, and what it means."""
 _BOXES: Final = {
-    NodeKind.PARAMETER: LegendSign.PARAMETER,
-    NodeKind.INPUT: LegendSign.PARAMETER,
-    NodeKind.RESULT: LegendSign.RESULT,
-    NodeKind.OUTPUT: LegendSign.RESULT,
-    NodeKind.CONCATENATION: LegendSign.RESULT,
-    NodeKind.GROUP: LegendSign.GROUP,
-    NodeKind.SHAPES: LegendSign.GROUP,
-    NodeKind.CUT_ABOVE: LegendSign.CUT,
-    NodeKind.CUT_BELOW: LegendSign.CUT,
-}  # fmt: skip
+    NodeKind(kind): LegendSign(sign)
+    for sign, kinds in (
+        ("parameter", "parameter input"),
+        ("result", "result output concatenation"),
+        ("group", "group shapes"),
+        ("cut", "cut-above cut-below"),
+    )
+    for kind in kinds.split()
+}
 _ROLES: Final = {PortRole.CARRIED: LegendSign.MERGED, PortRole.CONDITION: LegendSign.CONDITION}
 
 

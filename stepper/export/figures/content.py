@@ -45,12 +45,12 @@ class FigureContent(Record):
     expressions: bool = False
     cell: bool = False
     never_begun: frozenset[tuple[int, int]] = frozenset()
-    sizes: Mapping[tuple[int, int, int], tuple[int, ...]] = field(default_factory=dict)
+    sizes: Mapping[tuple[int, int, int], tuple[int, ...]] = {}
     values: ValueDetail = ValueDetail.NONE
     highlight: Highlight | None = None
     constants: ConstantStyle = ConstantStyle.INLINE
     model: Model | None = None
-    limits: Mapping[tuple[int, int], ConditionLimit] = field(default_factory=dict)
+    limits: Mapping[tuple[int, int], ConditionLimit] = {}
     fold_accumulators: bool = True
     blocks: BlockStyle | None = None
     differences: RunDifferences | None = None

@@ -1,30 +1,30 @@
 """A graph of the model as it is drawn: what is folded into one box, the edges between boxes, back edges, short labels.
 
-Boxes are known by a layer's id (`DrawnNode.key`): their own, or that of the layer that stands for the folded ones.
+Arithmetic on shapes, and accumulators, which only collect values, fold into one box. Boxes are known by the id of a
+layer (`DrawnNode.key`): their own, or that of the layer that stands for the folded ones.
 
-Operands of an operation are written as `Divide(·, 2)`, where `·` comes by wire and 2 is a constant.
-"""
+Operands of an operation are written as `Divide(·, 2)`, where `·` comes by wire and 2 is a constant."""
 
 from __future__ import annotations
 
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 
 from stepper import element_types
 from stepper.element_types import STRING_DTYPE, Array
 from stepper.errors import StepperError
 from stepper.export.figures.figure import NodeKind, Thumbnail
-from stepper.export.figures.folding import accumulators, expressions, groups_of, shape_groups
-from stepper.export.layout.layered import LayoutEdge
+from stepper.export.layout.layered import LayoutEdge, topological_order
 from stepper.export.options import ValueDetail
 from stepper.ir.constants import constant_shape, constant_type, constant_value
-from stepper.ir.model import Body, Graph, Growth, Layer, Model, Source, kept_with_graph
+from stepper.ir.model import Body, Graph, Growth, Layer, Model, Source, growth_of, kept_with_graph
 from stepper.operation_types import NO_OPERATIONS
 from stepper.ops.operands import shape_text
 from stepper.plain_values import storable
@@ -33,6 +33,153 @@ from stepper.records import Record
 from stepper.tensors.number_text import nested_text, number_text
 from stepper.tensors.statistics import Statistics, statistics
 from stepper.wording import counted, excerpt
+
+_SHAPE_INPUTS: Final = """
+    BatchToSpace=1,2,3 Broadcast=1,2 ConvolutionBackpropData=2 Eye=0,1,2 Gather=2 GroupConvolutionBackpropData=2
+    Interpolate=1,2,3 OneHot=1 Pad=1,2 RandomUniform=0 Range=0,1,2 Reshape=1 Roll=1,2 Slice=1,2,3,4
+    SpaceToBatch=1,2,3 Split=1 Squeeze=1 StridedSlice=1,2,3 Tile=1 TopK=1 Transpose=1 Unsqueeze=1
+    VariadicSplit=1,2
+"""
+SHAPE_INPUTS: Final[Mapping[str, tuple[int, ...]]] = {
+    type: tuple(map(int, inputs.split(",")))
+    for type, _, inputs in (one.partition("=") for one in _SHAPE_INPUTS.split())
+}
+"""By operation type, the inputs that say how large or where, and are no data."""
+
+LayerIds = tuple[int, ...]
+
+_ARITHMETIC: Final = """
+    Add Broadcast Concat Convert Divide Equal Floor FloorMod Gather Greater GreaterEqual Less LessEqual Maximum
+    Minimum Mod Multiply NotEqual Power Range ReduceMax ReduceMin ReduceProd ReduceSum Reshape
+    ScatterElementsUpdate ScatterUpdate Select ShapeOf Slice Split Squeeze StridedSlice Subtract Transpose
+    Unsqueeze VariadicSplit
+"""
+ARITHMETIC: Final = frozenset(_ARITHMETIC.split())
+"""Operation types that compute sizes."""
+
+SIZES_OF_DATA: Final = ("ShapeOf",)
+
+
+def accumulators(graph: Graph, back_edges: Sequence[tuple[int, int]]) -> tuple[Growth, ...]:
+    """Return the values that are only collected, among back edges given as (Result, Parameter)."""
+    tails = [tail for tail, _ in back_edges]
+    found = (growth_of(graph, tail, head) for tail, head in back_edges if tails.count(tail) == 1)
+    return tuple(one for one in found if one is not None and one.only_collects)
+
+
+def shape_groups(graph: Graph) -> tuple[LayerIds, ...]:
+    """Return the groups of shape arithmetic: it begins at ShapeOf, and only shape inputs and its own kind read it."""
+    return tuple(group for group in groups_of(graph, _shape_layers(graph, layers_in_order(graph))) if len(group) > 1)
+
+
+def expressions(graph: Graph, taken: Set[int], most: int) -> tuple[LayerIds, ...]:
+    """Return the groups of two to `most` operations of which all but the last are read by one of the group alone.
+
+    Layers with bodies and those that are `taken` are in none. A larger expression is in as few groups as possible.
+    """
+    apart = {layer.id for layer in graph.layers if layer.type in NO_OPERATIONS or layer.bodies or layer.id in taken}
+    inside: dict[int, list[int]] = {}  # by operation those that it alone reads
+    ends: set[int] = set()
+    sizes: dict[int, int] = {}
+    order = [key for key in layers_in_order(graph) if key not in apart]
+    for key in order:
+        read = inside.get(key, [])
+        sizes[key] = 1 + sum(sizes[one] for one in read)
+        for one in sorted(read, key=lambda one: -sizes[one]):  # without the largest there is room for most others
+            if sizes[key] <= most:
+                break
+            ends.add(one)
+            sizes[key] -= sizes[one]
+        readers = {reader.id for reader, _ in graph.readers.get(key, ())}
+        reader = next(iter(readers)) if len(readers) == 1 else key
+        if reader == key or reader in apart:
+            ends.add(key)
+        else:
+            inside.setdefault(reader, []).append(key)
+    end: dict[int, int] = {}
+    for key in reversed(order):
+        end.setdefault(key, key)
+        for one in inside.get(key, ()):
+            end[one] = one if one in ends else end[key]
+    found: dict[int, list[int]] = {}
+    for key in order:
+        found.setdefault(end[key], []).append(key)
+    return tuple(tuple(layers) for layers in found.values() if len(layers) > 1)
+
+
+def groups_of(graph: Graph, members: set[int]) -> tuple[LayerIds, ...]:
+    """Return the layers by boxes, sources first in each: connected layers together, but apart where one box of
+    them would wait for itself in a circle.
+    """
+    if not members:
+        return ()
+    order = layers_in_order(graph)
+    stages = _stages(graph, order, members)
+    group = {layer: layer for layer in members}
+
+    def root(layer: int) -> int:
+        while group[layer] != layer:
+            group[layer] = group[group[layer]]
+            layer = group[layer]
+        return layer
+
+    for layer in members:
+        for source in graph.sources[layer]:
+            if source is not None and source.layer in members and stages[source.layer] == stages[layer]:
+                group[root(source.layer)] = root(layer)
+    found: dict[int, list[int]] = {}
+    for layer in order:
+        if layer in members:
+            found.setdefault(root(layer), []).append(layer)
+    return tuple(tuple(layers) for layers in found.values())
+
+
+def _shape_layers(graph: Graph, order: Sequence[int]) -> set[int]:
+    """Return the layers of all groups: forward what follows from ShapeOf and Constants, backward what sizes need."""
+    from_shape: dict[int, bool] = {}  # of what has only sizes and Constants as inputs: whether a ShapeOf is among them
+    for key in order:
+        layer = graph.by_id[key]
+        sources = [source.layer for source in graph.sources[key] if source is not None]
+        if layer.type in SIZES_OF_DATA:
+            from_shape[key] = True
+        elif layer.type == "Constant":
+            from_shape[key] = False
+        elif layer.type in ARITHMETIC and all(source in from_shape for source in sources):
+            from_shape[key] = any(from_shape[source] for source in sources)
+    members = {key for key, known in from_shape.items() if known and _gives_sizes(graph.by_id[key])}
+    for key in reversed(order):
+        if key in members and not all(
+            reader.id in members or index in SHAPE_INPUTS.get(reader.type, ())
+            for reader, index in graph.readers.get(key, ())
+        ):
+            members.discard(key)
+    return members
+
+
+def _gives_sizes(layer: Layer) -> bool:
+    types = [port.element_type.name for port in layer.outputs if port.element_type is not None]
+    return all(name in ("i64", "i32", "boolean") for name in types)
+
+
+def _stages(graph: Graph, order: Sequence[int], members: set[int]) -> dict[int, int]:
+    """Return for each layer how often sizes became data above it: groups of one stage never depend on each other."""
+    stages: dict[int, int] = {}
+    for key in order:
+        stage = 0
+        for source in graph.sources[key]:
+            if source is not None:
+                leaves = source.layer in members and key not in members
+                stage = max(stage, stages[source.layer] + leaves)
+        stages[key] = stage
+    return stages
+
+
+def layers_in_order(graph: Graph) -> list[int]:
+    """Return layer ids, each after its sources; the reader of the file has excluded cycles."""
+    return topological_order(
+        {layer.id: [one.layer for one in graph.sources[layer.id] if one is not None] for layer in graph.layers}
+    )
+
 
 LONGEST: Final = 28
 _BETWEEN_WORDS: Final = re.compile(r"[._:…-]+")
@@ -269,8 +416,8 @@ def thumbnails(grids: Iterable[Grid | None]) -> list[Thumbnail | None]:
     """Return the thumbnails of one value over the iterations, shades on one scale."""
     kept = list(grids)
     numbers = [cell for grid in kept if grid is not None for row in grid for cell in row if np.isfinite(cell)]
-    low, high = (min(numbers), max(numbers)) if numbers else (0.0, 0.0)
-    span = high - low or 1.0
+    low = min(numbers, default=0.0)
+    span = max(numbers, default=0.0) - low or 1.0
 
     def shade(cell: float) -> float | None:
         return (cell - low) / span if np.isfinite(cell) else None
@@ -287,7 +434,6 @@ class FoldingOptions(Record):
     """
 
     constants: bool = True
-    shapes: bool = True
     accumulators: bool = True
     hidden: frozenset[int] = frozenset()
     unfolded: frozenset[int] = frozenset()
@@ -305,8 +451,8 @@ class DrawnNode(Record):
     kind: NodeKind
     label: str
     name: str
-    layers: tuple[int, ...]
-    constants: tuple[int, ...] = ()
+    layers: LayerIds
+    constants: LayerIds = ()
 
     @property
     def is_folded(self) -> bool:
@@ -335,8 +481,8 @@ class DrawnGraph(Record, dict=True):
     edges: tuple[LayoutEdge, ...]
     back_edges: tuple[DrawnBackEdge, ...]
     box_of: Mapping[int, int]
-    first: tuple[int, ...]
-    last: tuple[int, ...]
+    first: LayerIds
+    last: LayerIds
 
     def node(self, key: int) -> DrawnNode:
         """Return the box of that key; KeyError for none."""
@@ -347,16 +493,10 @@ class DrawnGraph(Record, dict=True):
         """The boxes by key."""
         return {node.key: node for node in self.nodes}
 
-    @cached_property
-    def unfolded(self) -> int:
-        """How many boxes there are where each operation of an expression has its own."""
-        return sum(len(node.layers) if node.is_folded else 1 for node in self.nodes)
-
 
 USUAL: Final = FoldingOptions()
 WHOLE_EXPRESSIONS: Final = sys.maxsize
 """Operations of an expression in one box, where none is too many."""
-EVERYTHING_DRAWN: Final = FoldingOptions(constants=False, shapes=False, accumulators=False)
 
 
 def drawn_graph(graph: Graph, body: Body | None = None, folding: FoldingOptions = USUAL) -> DrawnGraph:
@@ -364,11 +504,17 @@ def drawn_graph(graph: Graph, body: Body | None = None, folding: FoldingOptions 
     carried = _carried(graph, body) if body else []
     collected = accumulators(graph, carried) if folding.accumulators else ()
     labels = labels_of(graph)
-    groups = {group.layers[0]: group for group in _groups(graph, folding, collected, labels)}
+    groups = {group.key: group for group in _groups(graph, folding, collected, labels)}
     box_of = {layer.id: layer.id for layer in graph.layers}
     box_of.update({layer: key for key, group in groups.items() for layer in group.layers})
     folded = _fold_constants(graph, box_of, results=folding.results) if folding.constants else {}
-    nodes = tuple(_nodes(labels, graph, box_of, folded, groups))
+    boxes = {
+        layer.id: DrawnNode(layer.id, _kind(layer), "", labels[layer.id], (layer.id,))
+        for layer in graph.layers
+        if box_of[layer.id] == layer.id
+    } | groups
+    apart = told_apart({key: box.name for key, box in boxes.items()})
+    nodes = tuple(replace(box, label=apart[key], constants=folded.get(key, ())) for key, box in boxes.items())
     joined = {(entry.result, entry.parameter) for entry in collected}
     ends = [(tail, head) for tail, head in carried if (tail, head) not in joined]
     back_edges = tuple(
@@ -384,25 +530,17 @@ def drawn_graph(graph: Graph, body: Body | None = None, folding: FoldingOptions 
     )
 
 
-class _Group(NamedTuple):
-    """Layers that are drawn as one box: first the one by which it is known."""
-
-    kind: NodeKind
-    layers: tuple[int, ...]
-    label: str
-
-
 def _groups(
     graph: Graph, folding: FoldingOptions, collected: Sequence[Growth], labels: Mapping[int, str]
-) -> Iterator[_Group]:
+) -> Iterator[DrawnNode]:
     """Yield accumulators, groups of shape arithmetic and of hidden operations; a layer is in one of them at most."""
     for entry in collected:
-        yield _Group(NodeKind.ACCUMULATOR, entry.layers, f"{labels[entry.parameter]} +")
+        yield DrawnNode(entry.layers[0], NodeKind.ACCUMULATOR, "", f"{labels[entry.parameter]} +", entry.layers)
     taken = {layer for entry in collected for layer in entry.layers}
     hidden = {key for key in folding.hidden - taken if graph.by_id[key].type not in NO_OPERATIONS}
     groups = [(NodeKind.GROUP, layers, counted(len(layers), "operation")) for layers in groups_of(graph, hidden)]
     apart = taken | folding.unfolded
-    if folding.shapes and not hidden:
+    if not hidden:
         found = (layers for layers in shape_groups(graph) if apart.isdisjoint(layers))
         groups += [(NodeKind.SHAPES, layers, f"shapes ×{len(layers)}") for layers in found]
     if folding.expressions:
@@ -412,7 +550,8 @@ def _groups(
             for layers in expressions(graph, taken, folding.expressions)
             if folding.unfolded.isdisjoint(layers)
         ]
-    yield from (_Group(kind, (layers[-1], *layers[:-1]), label) for kind, layers, label in groups)
+    for kind, (*layers, key), name in groups:
+        yield DrawnNode(key, kind, "", name, (key, *layers))
 
 
 def _carried(graph: Graph, body: Body) -> list[tuple[int, int]]:
@@ -422,7 +561,7 @@ def _carried(graph: Graph, body: Body) -> list[tuple[int, int]]:
     return [(tail, head) for tail, head in dict.fromkeys(ends) if tail in results and head in parameters]
 
 
-def _fold_constants(graph: Graph, box_of: dict[int, int], *, results: bool) -> dict[int, tuple[int, ...]]:
+def _fold_constants(graph: Graph, box_of: dict[int, int], *, results: bool) -> dict[int, LayerIds]:
     """Fold Constants into boxes, also in `box_of`; one that nothing reads, without `results` a Result, stays a box."""
     constants = {layer.id for layer in graph.layers if layer.type == "Constant"}
     if not results:
@@ -438,38 +577,14 @@ def _fold_constants(graph: Graph, box_of: dict[int, int], *, results: bool) -> d
     return {key: tuple(inside) for key, inside in found.items()}
 
 
-def _nodes(
-    labels: Mapping[int, str],
-    graph: Graph,
-    box_of: Mapping[int, int],
-    folded: Mapping[int, tuple[int, ...]],
-    groups: Mapping[int, _Group],
-) -> Iterator[DrawnNode]:
-    alone = {
-        layer.id: _Group(_kind(layer), (layer.id,), labels[layer.id])
-        for layer in graph.layers
-        if box_of[layer.id] == layer.id
-    }
-    boxes = {**alone, **groups}
-    apart = told_apart({key: box.label for key, box in boxes.items()})
-    for key, box in boxes.items():
-        yield DrawnNode(key, box.kind, apart[key], box.label, box.layers, folded.get(key, ()))
-
-
 def _kind(layer: Layer) -> NodeKind:
-    if layer.is_loop:
-        return NodeKind.LOOP
-    kinds = {
-        "Parameter": NodeKind.PARAMETER,
-        "Result": NodeKind.RESULT,
-        "If": NodeKind.BRANCH,
-        "Constant": NodeKind.CONSTANT,
-    }
-    return kinds.get(layer.type, NodeKind.OPERATION)
+    if layer.bodies:
+        return NodeKind.LOOP if layer.is_loop else NodeKind.BRANCH
+    return NodeKind(layer.type.lower()) if layer.type in NO_OPERATIONS else NodeKind.OPERATION
 
 
 def _edges(
-    graph: Graph, nodes: Sequence[DrawnNode], box_of: Mapping[int, int], folded: Mapping[int, tuple[int, ...]]
+    graph: Graph, nodes: Sequence[DrawnNode], box_of: Mapping[int, int], folded: Mapping[int, LayerIds]
 ) -> tuple[LayoutEdge, ...]:
     """Return every tensor from box to box, once for each reader; the tensors that leave a folded box are numbered."""
     hidden = {constant for inside in folded.values() for constant in inside}
@@ -504,7 +619,12 @@ def operands_text(model: Model, graph: Graph, layer: Layer) -> str:
         return ""
     for names in (True, False):
         texts = [
-            "" if source is None else _operand(model, graph.by_id[source.layer], names=names) for source in sources
+            ""
+            if source is None
+            else WIRED
+            if source in wired
+            else constant_text(model, graph.by_id[source.layer], names=names)
+            for source in sources
         ]
         while texts and not texts[-1]:
             texts.pop()
@@ -514,17 +634,10 @@ def operands_text(model: Model, graph: Graph, layer: Layer) -> str:
     return f"({', '.join(texts[:2])}, … {len(texts) - 2} more)" if len(texts) > 3 else shortened(text, _WIDEST)
 
 
-def _operand(model: Model, source: Layer, *, names: bool) -> str:
-    return constant_text(model, source, names=names) if source.type == "Constant" else WIRED
-
-
 def constant_text(model: Model, source: Layer, *, names: bool = True) -> str:
     """Return a constant of a few elements written out, another one by its name, type and shape: `W f32[192,64]`."""
-    value = _small(model, source)
-    if value is not None:
-        text = nested_text(value.reshape(-1))
-        if len(text) <= _LONGEST:
-            return text
+    if text := _written_out(model, source):
+        return text
     element_type, shape = constant_type(source), constant_shape(source)
     form = f"{'?' if element_type is None else element_type.name}{'' if shape is None else shape_text(shape)}"
     name = excerpt(last_part(source.name))
@@ -535,19 +648,18 @@ def constant_text(model: Model, source: Layer, *, names: bool = True) -> str:
 
 def constant_symbol(model: Model, source: Layer) -> str:
     """Return a constant in a formula: a few elements written out, another one by its name, or by its type and shape."""
-    value = _small(model, source)
-    if value is not None and len(text := nested_text(value.reshape(-1))) <= _LONGEST:
-        return text
     name = excerpt(last_part(source.name))
-    return constant_text(model, source, names=False) if is_automatic(source) or name.isdigit() else name
+    is_named = not is_automatic(source) and not name.isdigit()
+    return _written_out(model, source) or (name if is_named else constant_text(model, source, names=False))
 
 
-def _small(model: Model, constant: Layer) -> Array | None:
-    """Return the value of a constant of a few elements; None for others, and where there is no .bin."""
+def _written_out(model: Model, constant: Layer) -> str:
+    """Return a constant of a few elements written out; empty for others, and where there is no .bin."""
     shape = constant_shape(constant)
     if shape is None or int(np.prod(shape)) > _MOST or len([extent for extent in shape if extent != 1]) > 1:
-        return None
+        return ""
     try:
-        return constant_value(model, constant)
+        text = nested_text(constant_value(model, constant).reshape(-1))
     except StepperError:
-        return None
+        return ""
+    return text if len(text) <= _LONGEST else ""

@@ -5,16 +5,20 @@ Ids are stable: they follow from layer ids and iteration numbers alone. Order is
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from enum import StrEnum
 from functools import cached_property
 from typing import Final, NamedTuple
 
 from msgspec import field
+from msgspec.structs import replace
 
 from stepper.engine.program import legend, mark_of
 from stepper.ir.model import BodyRole
 from stepper.records import Record
+
+Lines = tuple[str, ...]
+"""Lines of text."""
 
 
 class NodeKind(StrEnum):
@@ -62,6 +66,10 @@ class EdgeKind(StrEnum):
 
 BACKWARD: Final = (EdgeKind.BACK, EdgeKind.NO_EFFECT)
 """Kinds of edges that lead from the end of an iteration to its beginning."""
+
+
+CUTS: Final = (NodeKind.CUT_ABOVE, NodeKind.CUT_BELOW)
+"""Kinds of marks of what was cut off from a part of a figure."""
 
 
 class Arrangement(StrEnum):
@@ -157,10 +165,14 @@ class InnerBody(NamedTuple):
         return self.role == "body"
 
 
+BodyPath = tuple[InnerBody, ...]
+"""Bodies that lead to a graph, outer first."""
+
+
 class FigureSite(NamedTuple):
     """Where a box or a frame stands: the bodies that lead to its graph, outer first, and its own id among its boxes."""
 
-    inside: tuple[InnerBody, ...]
+    inside: BodyPath
     own: str
 
     @property
@@ -174,7 +186,7 @@ class FigureSite(NamedTuple):
         return self._replace(inside=self.inside[1:]).id
 
 
-def prefix_of(inside: tuple[InnerBody, ...]) -> str:
+def prefix_of(inside: BodyPath) -> str:
     """Return what all ids in a body begin with."""
     return "".join(f"{body.layer}{'' if body.runs_often else SIDES[body.role][0]}." for body in inside)
 
@@ -207,16 +219,16 @@ class FigureNode(Record):
     id: str
     kind: NodeKind
     label: str
-    lines: tuple[str, ...] = ()
+    lines: Lines = ()
     name: str = ""
     brief: str = ""
-    marks: tuple[str, ...] = ()
+    marks: Lines = ()
     title: str = ""
     cluster: str = ""
     highlighted: bool = False
     thumbnail: Thumbnail | None = None
     idle: bool = False
-    computed_by: tuple[str, ...] = ()
+    computed_by: Lines = ()
     role: PortRole = PortRole.NONE
     state: ValueState = ValueState.NONE
     place: IterationPlace | None = None
@@ -224,7 +236,7 @@ class FigureNode(Record):
     site: FigureSite = FigureSite((), "")
 
     @property
-    def texts(self) -> tuple[str, ...]:
+    def texts(self) -> Lines:
         """All lines of text, marks last."""
         label = " · ".join((self.label, *dict.fromkeys(map(mark_of, self.computed_by))))
         named = (self.name,) if self.name else ()
@@ -246,7 +258,7 @@ class FigureEdge(Record):
     label: str = ""
     output: int = 0
     body: BodyEnds | None = None
-    details: tuple[str, ...] = ()
+    details: Lines = ()
     enters: int = -1
     leaves: int = -1
 
@@ -258,8 +270,8 @@ class FramePort(Record):
     """
 
     index: int
-    words: tuple[str, ...]
-    ends: tuple[str, ...] = ()
+    words: Lines
+    ends: Lines = ()
     is_output: bool = False
 
 
@@ -276,7 +288,7 @@ class Cluster(Record):
     kind: NodeKind
     label: str
     parent: str = ""
-    lines: tuple[str, ...] = ()
+    lines: Lines = ()
     highlighted: bool = False
     idle: bool = False
     ports: tuple[FramePort, ...] = ()
@@ -299,26 +311,31 @@ class Figure(Record, dict=True):
     edges: tuple[FigureEdge, ...]
     clusters: tuple[Cluster, ...] = ()
     arrangement: Arrangement = Arrangement.LAYERED
-    notes: tuple[str, ...] = ()
-    facts: tuple[str, ...] = field(default=())
-    equations: tuple[str, ...] = ()
+    notes: Lines = ()
+    facts: Lines = field(default=())
+    equations: Lines = ()
     legend: tuple[LegendEntry, ...] = ()
 
     @cached_property
-    def legends(self) -> tuple[str, ...]:
+    def legends(self) -> Lines:
         """Legends for the marks of boxes that partners compute."""
         return tuple(map(legend, dict.fromkeys(who for node in self.nodes for who in node.computed_by)))
 
     @property
-    def below(self) -> tuple[str, ...]:
+    def below(self) -> Lines:
         """All lines that stand below."""
         return (*self.equations, *self.facts, *self.notes, *self.legends)
 
     @property
-    def below_in_text(self) -> tuple[str, ...]:
+    def below_in_text(self) -> Lines:
         """All lines that stand below in formats of text: the legend is one of them."""
         told = "; ".join(f"{entry.look}: {entry.words}" for entry in self.legend)
         return (*self.below, told) if told else self.below
+
+    @property
+    def items(self) -> tuple[FigureNode | Cluster, ...]:
+        """All nodes, then all clusters."""
+        return (*self.nodes, *self.clusters)
 
     @cached_property
     def by_id(self) -> Mapping[str, FigureNode]:
@@ -346,6 +363,12 @@ class Figure(Record, dict=True):
             found[cluster.parent].append(cluster)
         return {key: tuple(clusters) for key, clusters in found.items()}
 
+    def with_nodes(self, nodes: Iterable[FigureNode]) -> Figure:
+        """Return the figure with some of its boxes, and the edges between these and frames."""
+        found = tuple(nodes)
+        kept = {*(node.id for node in found), *self.clusters_by_id}
+        return replace(self, nodes=found, edges=tuple(one for one in self.edges if {one.source, one.target} <= kept))
+
     def parent(self, id: str) -> str:
         """Return the cluster that a node or a cluster stands in."""
         return self.by_id[id].cluster if id in self.by_id else self.clusters_by_id[id].parent
@@ -356,6 +379,14 @@ class Figure(Record, dict=True):
         while parent:
             yield parent
             parent = self.parent(parent)
+
+    def holder(self, id: str, among: Container[str]) -> str:
+        """Return which one of these a node or a cluster is, or is in: the innermost; "" where it is none."""
+        return next((one for one in (id, *self.frames_around(id)) if one in among), "")
+
+    def outermost(self, id: str) -> str:
+        """Return the outermost cluster that a node or a cluster is in; itself where that is none."""
+        return (id, *self.frames_around(id))[-1]
 
     def within(self, id: str) -> frozenset[str]:
         """Return a node, or the nodes inside of a cluster."""

@@ -6,14 +6,15 @@ import re
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import Struct
 
 from stepper.debug.causes.cause import Verdict
+from stepper.debug.causes.locations import body_of_frame
 from stepper.debug.causes.verdicts import Verdicts, verdict_text
-from stepper.debug.inspection.inspect import body_of, inspect_loop
+from stepper.debug.inspection.inspecting import inspect_loop
 from stepper.debug.inspection.views import LoopView, ScanView
 from stepper.debug.loop_limits import ConditionLimit, condition_limit
 from stepper.engine.frames import EventKind, Every, Frame
@@ -22,7 +23,7 @@ from stepper.engine.machine import Machine
 from stepper.engine.program import LoopPlan, Program
 from stepper.errors import ExecutionError, LimitReached, UnsupportedOperation, UsageError
 from stepper.export.figures.drawn_graph import ValueSummary, summary
-from stepper.export.figures.figure import InnerBody
+from stepper.export.figures.figure import BodyPath, InnerBody
 from stepper.export.options import ValueDetail
 from stepper.ir.lowering import unopened
 from stepper.ir.model import Body, Graph, Layer, Model
@@ -31,6 +32,9 @@ from stepper.recording.origin import Iterations
 from stepper.records import Record
 from stepper.tensors.number_text import nested_text
 from stepper.wording import counted, excerpt, near_text
+
+Numbers = tuple[int, ...]
+"""The iterations of the loops around something, from the outermost inwards."""
 
 
 class LoopPath(Record):
@@ -74,7 +78,7 @@ def find_loop(model: Model, name: str | None) -> LoopPath:
     places = loops_of(model)
     if not places:
         hint = f"; {said}" if (said := unopened(model)) else ""
-        raise UsageError(f"this model has no TensorIterator, Loop or If; --view model draws it as it is{hint}")
+        raise UsageError(f"this model has no TensorIterator, Loop or If; --view model draws it{hint}")
     if name is None:
         outermost = min(len(place.around) for place in places)
         found = [place for place in places if len(place.around) == outermost]
@@ -93,9 +97,6 @@ def find_loop(model: Model, name: str | None) -> LoopPath:
     raise UsageError(f"which loop? Name one with --loop: {listed}")
 
 
-V = TypeVar("V")
-
-
 class BranchValues(Record):
     """A side of an If at its end: references to its values, by slot."""
 
@@ -106,8 +107,8 @@ class BranchValues(Record):
 class InnerActivations(Struct):
     """`sides` are the sides that ran, `loops` how many iterations a loop did, while one iteration goes on."""
 
-    sides: dict[tuple[InnerBody, ...], BranchValues] = field(default_factory=dict)
-    loops: dict[tuple[InnerBody, ...], int] = field(default_factory=dict)
+    sides: dict[BodyPath, BranchValues] = {}
+    loops: dict[BodyPath, int] = {}
 
     def note(self, left: Frame, around: list[Frame]) -> None:
         """Note that a frame was left; `around` are the frames from the iteration's own to it, outer first."""
@@ -123,10 +124,10 @@ class InnerActivations(Struct):
 
 def _body(frame: Frame) -> InnerBody:
     """Return the body that a frame runs."""
-    return InnerBody(frame.active.operation.layer.id, body_of(frame).role)
+    return InnerBody(frame.active.operation.layer.id, body_of_frame(frame).role)
 
 
-def is_idle(inside: tuple[InnerBody, ...], ran: Mapping[tuple[InnerBody, ...], V]) -> bool:
+def is_idle(inside: BodyPath, ran: Mapping[BodyPath, object]) -> bool:
     """True if a body is in a side that did not run, or is one; inside of a loop that is not known."""
     for depth, body in enumerate(inside, 1):
         if body.runs_often:
@@ -160,15 +161,15 @@ Summaries = Mapping[tuple[int, int], ValueSummary]
 class IterationTrace(Record):
     """One iteration: its values, slices by Parameter id, what the condition Result was (None: the loop has none).
 
-    `sides` are the values of the sides of Ifs that ran, `loops` the iterations of inner loops (inner_activations.py).
+    `sides` are the values of the sides of Ifs that ran, `loops` the iterations of inner loops.
     """
 
     number: int
     values: Summaries
     slices: Mapping[int, SliceRange]
     condition: bool | None
-    sides: Mapping[tuple[InnerBody, ...], Summaries]
-    loops: Mapping[tuple[InnerBody, ...], int]
+    sides: Mapping[BodyPath, Summaries]
+    loops: Mapping[BodyPath, int]
 
 
 class ControlInput(Record):
@@ -194,7 +195,7 @@ class LoopTrace(Record):
 
     loop: LoopPath
     file: str
-    around: tuple[int, ...]
+    around: Numbers
     count: int
     iterations: tuple[IterationTrace, ...]
     view: LoopView | None
@@ -214,7 +215,7 @@ class LoopTrace(Record):
         views = (one.outer for one in (() if self.view is None else self.view.inputs) if one.input == input)
         return next((form_text(view.array) for view in views if view is not None and view.array is not None), "")
 
-    def scan(self, output: int) -> ScanView | None:
+    def scan(self, output: int | None) -> ScanView | None:
         """Return what the debugger shows of a concatenated output."""
         scans = () if self.view is None else self.view.scans
         return next((scan for scan in scans if scan.output == output), None)
@@ -235,7 +236,7 @@ class _Raw(Record):
     inner: InnerActivations
 
 
-def split_activation(name: str | None) -> tuple[str | None, tuple[int, ...]]:
+def split_activation(name: str | None) -> tuple[str | None, Numbers]:
     """Split `passes@1::pairs` (the run of `pairs` in iteration 1 of `passes`) into plain name and iterations."""
     if name is None:
         return None, ()
@@ -253,7 +254,7 @@ class Tracer:
         self,
         machine: Machine,
         loop: LoopPath,
-        around: tuple[int, ...] = (),
+        around: Numbers = (),
         iterations: Iterations | None = None,
         values: ValueDetail = ValueDetail.NONE,
         most: int | None = None,
@@ -267,7 +268,7 @@ class Tracer:
         self.wanted = iterations
         self.values, self.most = values, most
         self._entered: Frame | None = None
-        self._around: tuple[int, ...] = ()
+        self._around: Numbers = ()
         self._controls: tuple[ControlInput, ...] = ()
         self._done = 0
         self._limit: ConditionLimit | None = None
@@ -302,8 +303,9 @@ class Tracer:
             if activation is None or activation.operation.layer is not self.loop.layer:
                 continue
             if event.kind is EventKind.ENTERED and entered is None:
-                if self._is_wanted():
-                    self._entered, self._around = frame, self._iterations_around()
+                here = self._iterations_around()
+                if here[: len(self.around)] == self.around:
+                    self._entered, self._around = frame, here
                     self._outer = self.machine.stack[-2]
                     self._controls = tuple(_controls(frame, self._outer))
                     self._came = _told(self._outer, activation.operation.inputs)
@@ -314,22 +316,15 @@ class Tracer:
                 self._keep(raw, frame)
                 if activation.ended is not None:
                     return self._finished(inspect_loop(self.machine), frame)
-        raise UsageError(self._never())
+        where = f" in iteration {', '.join(map(str, self.around))} of what is around it" if self.around else ""
+        raise UsageError(f"the run never enters {self.loop.title}{where}")
 
     def _depth(self, entered: Frame) -> int:
         return next(index for index, frame in enumerate(self.machine.stack) if frame is entered)
 
-    def _is_wanted(self) -> bool:
-        here = self._iterations_around()
-        return not self.around or here[: len(self.around)] == self.around
-
-    def _iterations_around(self) -> tuple[int, ...]:
+    def _iterations_around(self) -> Numbers:
         loops = [frame.activation for frame in self.machine.stack[1:-1] if frame.activation is not None]
         return tuple(activation.iteration for activation in loops if isinstance(activation.plan, LoopPlan))
-
-    def _never(self) -> str:
-        where = f" in iteration {', '.join(map(str, self.around))} of what is around it" if self.around else ""
-        return f"the run never enters {self.loop.title}{where}"
 
     def _keep(self, raw: _Raw, frame: Frame) -> None:
         sure = self.wanted.includes(raw.number, _EVER) if self.wanted is not None else raw.number < WHOLE
@@ -434,12 +429,8 @@ def _controls(frame: Frame, outer: Frame) -> Iterator[ControlInput]:
         value = None if index is None else outer.values[activation.operation.inputs[index]]
         if index is not None and value is not None:
             single = np.asarray(value).reshape(-1)[0]
-            yield ControlInput(index, name, single.item(), _control_text(name, single, activation.limit))
-
-
-def _control_text(name: str, value: Any, limit: int | None) -> str:
-    """Return a text such as `trip count 10`; the values that converters write for no limit are named."""
-    if name == "trip count" and value == np.iinfo(np.int64).max:
-        return f"{name}: the largest i64, no limit"
-    unlimited = name == "trip count" and limit is None
-    return f"{name} {nested_text(np.asarray(value))}" + (": no limit" if unlimited else "")
+            text = f"{name} {nested_text(np.asarray(single))}"
+            if index == plan.trip_count:  # the values that converters write for no limit are named
+                text += ": no limit" if activation.limit is None else ""
+                text = f"{name}: the largest i64, no limit" if single == np.iinfo(np.int64).max else text
+            yield ControlInput(index, name, single.item(), text)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from stepper.export.figures.figure import (
     Arrangement,
@@ -23,19 +23,20 @@ from stepper.export.figures.figure import (
     NodeKind,
 )
 from stepper.export.fonts import SMALL_SIZE, wrapped
-from stepper.export.layout.compound import SIDE, arranged_content, title_width
 from stepper.export.layout.figure_layout import (
+    SIDE,
     BoxShape,
     FigureLayout,
     FrameShape,
     Polyline,
     Text,
+    arranged_content,
     columns,
-    largest,
+    room_for,
     segment,
     size_of,
 )
-from stepper.export.layout.layered import Bend, Segment, bend_path, tracks
+from stepper.export.layout.layered import ChannelPath, Segment, channel
 
 BUS_STEP = 3
 ELLIPSIS_HEIGHT = 2
@@ -49,7 +50,7 @@ class _Net(Struct):
     kind: EdgeKind
     column: int
     begin: int
-    ends: dict[int, int | None] = field(default_factory=dict)
+    ends: dict[int, int | None] = {}
     title: str = ""
 
 
@@ -71,13 +72,12 @@ class _IterationsLayout:
         self.sliced: dict[tuple[str, str], list[FigureEdge]] = {}
         for edge in figure.edges:
             if edge.kind is EdgeKind.SLICE:
-                self.sliced.setdefault((edge.source, self._stage_of(edge.target)), []).append(edge)
+                self.sliced.setdefault((edge.source, self.figure.outermost(edge.target)), []).append(edge)
         ports = (edge for edge in figure.edges if edge.kind is EdgeKind.PORT and edge.body is None)
         self.controls = [edge for edge in ports if edge.target in figure.clusters_by_id]
         self.kinds = self._kinds()
         self.items: dict[str, list[FigureNode | Cluster]] = {}
-        drawn: list[FigureNode | Cluster] = [*figure.nodes, *figure.clusters]
-        for item in drawn:
+        for item in figure.items:
             if item.place is not None:
                 self.items.setdefault(item.place.stage, []).append(item)
         self.template, self.positions = self._template()
@@ -92,12 +92,8 @@ class _IterationsLayout:
         """Return one iteration's layout with room for the values of all, and its boxes by their shared ids."""
         if not self.shown:
             return FigureLayout(), {}
-        sizes: dict[str, list[tuple[int, int]]] = {}
-        for item in (item for items in self.items.values() for item in items):
-            size = size_of(item) if isinstance(item, FigureNode) else (title_width(item), 0)
-            sizes.setdefault(_within(item), []).append(size)
-        first = self.shown[0]
-        least = {f"{first.id}.{tail}": largest(found) for tail, found in sizes.items()}
+        first, items = self.shown[0], (item for items in self.items.values() for item in items)
+        least = room_for((f"{first.id}.{_within(item)}", item) for item in items)
         drawing = arranged_content(self.figure, first.id, least).drawing
         return drawing, {_within(box.node): box for box in drawing.boxes}
 
@@ -156,13 +152,11 @@ class _IterationsLayout:
 
     def _draw(self) -> None:
         boxes = self._row(self.inputs, self._input_wishes())
-        y = 0
-        for box in boxes.values():
-            self.drawing.boxes.append(BoxShape(box.node, box.x, y, box.width, box.height))
+        self.drawing.boxes += boxes.values()
         top = max((box.height for box in boxes.values()), default=0)
         nets = [self._input_net(node, boxes[node.id], 0) for node in self.inputs]
         for index, stage in enumerate(self.stages):
-            y = self._channel(nets, top, self._entry_depth(stage))
+            y = self._channel(nets, top)
             height = self._draw_stage(stage, y)
             top = y + height
             nets = self._nets_below(index, stage, y, height)
@@ -205,15 +199,12 @@ class _IterationsLayout:
         for edge in self.out.get(node.id, []):
             if edge.kind is EdgeKind.SLICE:
                 net.kind = EdgeKind.SLICE
-            if self._stage_of(edge.target) == self.stages[0].id:
+            if self.figure.outermost(edge.target) == self.stages[0].id:
                 depth = -1 if edge in self.controls else self._entry_depth(self.stages[0])
                 net.ends[self._enter_column(edge)] = depth
         if node.id in self.left:
             net.ends[self.left[node.id]] = None
         return net
-
-    def _stage_of(self, id: str) -> str:
-        return [id, *self.figure.frames_around(id)][-1]
 
     def _entry_depth(self, stage: Cluster) -> int:
         """Return how many rows of an element wires cross to reach their targets."""
@@ -237,9 +228,10 @@ class _IterationsLayout:
         mine: dict[int, _Net] = {}
         for edge in self._edges_from(stage):
             column = self._leave_column(edge)
-            begin = (
-                y + height - 1 if stage.kind is NodeKind.ELLIPSIS or edge.source == stage.id else self._bottom(edge, y)
-            )
+            begin = y + height - 1
+            if stage.kind is not NodeKind.ELLIPSIS and edge.source != stage.id:
+                box = self.positions[_within(self.figure.by_id[edge.source])]
+                begin = y + 2 + box.y + box.height - 1
             net = mine.setdefault(column, _Net(edge.kind, column, begin, title=edge.label))
             if edge.kind in _ONWARD and following is not None:
                 net.ends[self._enter_column(edge)] = self._entry_depth(following)
@@ -249,10 +241,6 @@ class _IterationsLayout:
             return [*nets, *(net for net in mine.values() if net.ends)]
         return [*nets, *mine.values()]
 
-    def _bottom(self, edge: FigureEdge, y: int) -> int:
-        box = self.positions[_within(self.figure.by_id[edge.source])]
-        return y + 2 + box.y + box.height - 1
-
     def _edges_from(self, stage: Cluster) -> Iterable[FigureEdge]:
         """Return the edges that leave an element of the stack, from its nodes or from itself."""
         sources = [stage.id, *(node.id for node in self.figure.nodes_in[stage.id])]
@@ -261,7 +249,7 @@ class _IterationsLayout:
             edge
             for source in sources
             for edge in self.out.get(source, [])
-            if edge.kind in leaving and self._stage_of(edge.target) != stage.id
+            if edge.kind in leaving and self.figure.outermost(edge.target) != stage.id
         ]
 
     def _passing(self, index: int, row: int, following: Cluster | None) -> list[_Net]:
@@ -296,26 +284,24 @@ class _IterationsLayout:
             box = boxes[id]
             for k, net in enumerate(sorted(found, key=lambda net: net.column)):
                 net.ends[box.x + box.width * (2 * k + 1) // (2 * len(found))] = 0
-        y = self._channel([net for net in nets if net.ends], top, 0)
-        for box in boxes.values():
-            self.drawing.boxes.append(BoxShape(box.node, box.x, y, box.width, box.height))
+        y = self._channel([net for net in nets if net.ends], top)
+        self.drawing.boxes += [box._replace(y=y) for box in boxes.values()]
         self.drawing.height = y + max((box.height for box in boxes.values()), default=0)
 
     # --- wires -----------------------------------------------------------------------------------------------------
 
-    def _channel(self, nets: list[_Net], top: int, depth: int) -> int:
+    def _channel(self, nets: list[_Net], top: int) -> int:
         """Draw the wires between row `top` and what follows; the row where that begins."""
-        bends, count = tracks([(net.column, list(net.ends)) for net in nets])
+        paths, count = channel([(net.column, list(net.ends)) for net in nets], top, is_whole=True)
         bottom = top + count
         passing = {net.column for net in nets if net.ends == {net.column: None}}
-        for net, bend in zip(nets, bends, strict=True):
-            self._draw_net(net, bend, top, bottom, passing)
+        for net, path in zip(nets, paths, strict=True):
+            self._draw_net(net, path, bottom, passing)
         return bottom + 1
 
-    def _draw_net(self, net: _Net, bend: Bend, top: int, bottom: int, passing: set[int]) -> None:
-        path, row = bend_path(net.column, net.ends, bend, top, is_whole=True)
-        parts = [segment(net.column, net.begin, net.column, top), *path]
-        column = net.column if bend.dogleg is None else bend.dogleg[0]
+    def _draw_net(self, net: _Net, path: ChannelPath, bottom: int, passing: set[int]) -> None:
+        row = path.row
+        parts = [segment(net.column, net.begin, net.column, path.begin), *path.segments]
         heads, joins = [], []
         for end, depth in net.ends.items():
             if depth is None and end in passing and end != net.column:
@@ -327,7 +313,7 @@ class _IterationsLayout:
             last = bottom + max(depth + 1, 0) if depth > 0 else bottom
             parts.append(segment(end, row, end, last))
             heads.append((end, last))
-        crosses = ((column, row),) if net.kind is EdgeKind.NO_EFFECT else ()
+        crosses = ((path.column, row),) if net.kind is EdgeKind.NO_EFFECT else ()
         line = Polyline(net.kind, tuple(parts), tuple(heads), net.title, joins=tuple(joins), crosses=crosses)
         self.drawing.lines.append(line)
 

@@ -20,9 +20,16 @@ from itertools import count, groupby, pairwise
 from types import MappingProxyType
 from typing import NamedTuple
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from stepper.records import Record
+
+Size = tuple[int, int]
+"""Width and height in cells."""
+Cell = tuple[int, int]
+"""Column and row."""
+Tensor = tuple[int, int]
+"""A node, and which output of it."""
 
 
 class LayoutEdge(NamedTuple):
@@ -77,15 +84,18 @@ class Wire(Struct):
 
     source: int
     output: int
-    segments: list[Segment] = field(default_factory=list)
-    heads: list[Head] = field(default_factory=list)
+    segments: list[Segment] = []
+    heads: list[Head] = []
+
+
+Wires = dict[Tensor, Wire]
 
 
 class LayeredLayout(Record):
     """Boxes by node, wires by (source, output), the size in cells; `ranks`: the nodes by rank, left to right."""
 
     boxes: dict[int, Box]
-    wires: dict[tuple[int, int], Wire]
+    wires: Wires
     ranks: tuple[tuple[int, ...], ...]
     width: int
     height: int
@@ -114,8 +124,8 @@ class Net(Struct, eq=False):
 
     output: int
     top: Vertex
-    ends: list[Vertex] = field(default_factory=list)
-    entries: list[int] = field(default_factory=list)
+    ends: list[Vertex] = []
+    entries: list[int] = []
     column: int = 0
 
 
@@ -142,10 +152,10 @@ class Vertex(Struct, eq=False):
     trunk: int | None
     width: int
     height: int
-    ins: list[Net] = field(default_factory=list)
-    outs: list[Net] = field(default_factory=list)
-    above: list[Tie] = field(default_factory=list)
-    below: list[Tie] = field(default_factory=list)
+    ins: list[Net] = []
+    outs: list[Net] = []
+    above: list[Tie] = []
+    below: list[Tie] = []
     pins: Pins = Pins()
     position: int = 0
     weight: float = 0.0
@@ -158,6 +168,14 @@ class Vertex(Struct, eq=False):
         return max(len(self.pins.entries), len(self.pins.exits), 1)
 
 
+Ranks = list[list[Vertex]]
+"""The places of each rank, from left to right."""
+Neighbours = dict[int, list[int]]
+"""Nodes on one side of each node."""
+Asides = dict[int, tuple[int, int]]
+"""By wire the column and the piece of its detour."""
+Spans = list[tuple[int, int]]
+
 ChannelWire = tuple[int, Sequence[int]]
 """A wire of a channel: the column at which it leaves above, and those at which it enters below."""
 
@@ -169,7 +187,7 @@ class Bend(NamedTuple):
     """
 
     track: int | None
-    dogleg: tuple[int, int] | None = None
+    dogleg: Cell | None = None
 
 
 class _Piece(Struct):
@@ -178,7 +196,7 @@ class _Piece(Struct):
     wire: int
     low: int
     high: int
-    below: list[int] = field(default_factory=list)
+    below: list[int] = []
     waits: int = 0
     floor: int = 0
     track: int = -1
@@ -211,13 +229,13 @@ def _constrain(wires: Sequence[ChannelWire], pieces: list[_Piece]) -> None:
                 piece.waits += 1
 
 
-def _assign(wires: Sequence[ChannelWire], pieces: list[_Piece]) -> dict[int, tuple[int, int]]:
+def _assign(wires: Sequence[ChannelWire], pieces: list[_Piece]) -> Asides:
     """Give every piece its track; the doglegs that it took, by wire: column and piece of the detour."""
     _constrain(wires, pieces)
-    rows: list[list[tuple[int, int]]] = []
+    rows: list[Spans] = []
     ready = [(piece.low, piece.high, index) for index, piece in enumerate(pieces) if not piece.waits]
     heapify(ready)
-    asides: dict[int, tuple[int, int]] = {}
+    asides: Asides = {}
     circles = _circles(pieces)
     used = {column for leaving, ends in wires for column in (leaving, *ends)}
     placed = 0
@@ -238,7 +256,7 @@ def _assign(wires: Sequence[ChannelWire], pieces: list[_Piece]) -> dict[int, tup
     return asides
 
 
-def _fit(rows: list[list[tuple[int, int]]], piece: _Piece) -> int:
+def _fit(rows: list[Spans], piece: _Piece) -> int:
     """Take the topmost track from the piece's floor on where it fits with a free cell to either side."""
     for track in count(piece.floor):
         rows += [[] for _ in range(track + 1 - len(rows))]
@@ -250,7 +268,7 @@ def _fit(rows: list[list[tuple[int, int]]], piece: _Piece) -> int:
 
 def _circles(pieces: list[_Piece]) -> Iterator[int]:
     """Yield waiting pieces that lie on cycles of the vertical constraints, one each time that no piece is ready."""
-    above: dict[int, list[int]] = {}
+    above: Neighbours = {}
     for index, piece in enumerate(pieces):
         for other in piece.below:
             above.setdefault(other, []).append(index)
@@ -264,9 +282,7 @@ def _circles(pieces: list[_Piece]) -> Iterator[int]:
             yield at
 
 
-def _split(
-    wires: Sequence[ChannelWire], pieces: list[_Piece], index: int, used: set[int], asides: dict[int, tuple[int, int]]
-) -> None:
+def _split(wires: Sequence[ChannelWire], pieces: list[_Piece], index: int, used: set[int], asides: Asides) -> None:
     """Cut a piece in two: a new one from the column where the wire leaves to a free one, the old one from there."""
     piece = pieces[index]
     column, ends = wires[piece.wire]
@@ -290,13 +306,13 @@ def _free_column(used: set[int], near: int) -> int:
     raise AssertionError("of so many columns one is free")
 
 
-def route_ranks(rows: list[list[Vertex]]) -> LayeredLayout:
+def route_ranks(rows: Ranks) -> LayeredLayout:
     """Return the layout of placed cells."""
     for row in rows:
         for cell in row:
             _leave(cell)
     boxes: dict[int, Box] = {}
-    wires: dict[tuple[int, int], Wire] = {}
+    wires: Wires = {}
     y = 0
     for index, row in enumerate(rows):
         channel = y + max(cell.height for cell in row)
@@ -325,7 +341,9 @@ def _leave(cell: Vertex) -> None:
             continue
         low = cell.left + max(cell.width * index // len(nets), 1)
         high = cell.left + min(cell.width * (index + 1) // len(nets), cell.width - 1)
-        straight = [column for column in _pinned(net) if low <= column < high]
+        ends = zip(net.ends, net.entries, strict=True)
+        pinned = (end.left + end.pins.entries[entry] for end, entry in ends if entry in end.pins.entries)
+        straight = [column for column in pinned if low <= column < high]
         if straight:
             net.column = min(straight, key=lambda column: abs(column - net.column))
 
@@ -334,11 +352,6 @@ def _wanted(net: Net) -> list[float]:
     return [
         end.left + end.pins.entries.get(entry, end.width / 2) for end, entry in zip(net.ends, net.entries, strict=True)
     ]
-
-
-def _pinned(net: Net) -> list[int]:
-    ends = zip(net.ends, net.entries, strict=True)
-    return [end.left + end.pins.entries[entry] for end, entry in ends if entry in end.pins.entries]
 
 
 def _enter(cell: Vertex) -> list[tuple[Net, int]]:
@@ -362,7 +375,7 @@ def _share(width: int, index: int, count: int) -> int:
     return width * (2 * index + 1) // (2 * count)
 
 
-def _draw_cell(cell: Vertex, y: int, channel: int, boxes: dict[int, Box], wires: dict[tuple[int, int], Wire]) -> None:
+def _draw_cell(cell: Vertex, y: int, channel: int, boxes: dict[int, Box], wires: Wires) -> None:
     """Draw the box and the ends of its wires down to the channel; or the trunk past the rank."""
     begin = y - 1
     if cell.trunk is None:
@@ -373,47 +386,60 @@ def _draw_cell(cell: Vertex, y: int, channel: int, boxes: dict[int, Box], wires:
         wire.segments.append(Segment(net.column, begin, net.column, channel))
 
 
-def _route_channel(nets: Sequence[Net], row: Sequence[Vertex], top: int, wires: dict[tuple[int, int], Wire]) -> int:
+def _route_channel(nets: Sequence[Net], row: Sequence[Vertex], top: int, wires: Wires) -> int:
     """Draw the nets from row `top` on; the first row of the rank below."""
     ends: dict[Net, list[tuple[int, Vertex]]] = {net: [] for net in nets}
     for cell in row:
         for net, column in _enter(cell):
             ends[net].append((column, cell))
-    bends, depth = tracks([(net.column, [column for column, _ in ends[net]]) for net in nets])
+    paths, depth = channel([(net.column, [column for column, _ in ends[net]]) for net in nets], top)
     bottom = top + depth  # the row of the arrow heads
-    for net, bend in zip(nets, bends, strict=True):
+    for net, path in zip(nets, paths, strict=True):
         wire = wires[net.top.owner, net.output]
-        path, row_of_ends = bend_path(net.column, [column for column, _ in ends[net]], bend, top)
-        wire.segments += path
+        wire.segments += path.segments
         for column, cell in ends[net]:
-            if row_of_ends < bottom:
-                wire.segments.append(Segment(column, row_of_ends, column, bottom))
+            if path.row < bottom:
+                wire.segments.append(Segment(column, path.row, column, bottom))
             if cell.trunk is None:
                 wire.heads.append(Head(column, bottom, cell.owner))
     return bottom + 1
 
 
-def bend_path(
-    column: int, ends: Iterable[int], bend: Bend, top: int, *, is_whole: bool = False
-) -> tuple[list[Segment], int]:
-    """Return the horizontal part of a net with the way down to it; the row from which its ends go down.
+class ChannelPath(NamedTuple):
+    """The horizontal part of a wire with the way to it from row `begin` on.
+
+    It comes down in `column` to the `row` from which its ends go on.
+    """
+
+    segments: list[Segment]
+    begin: int
+    row: int
+    column: int
+
+
+def channel(wires: Sequence[ChannelWire], top: int, *, is_whole: bool = False) -> tuple[list[ChannelPath], int]:
+    """Return the paths of wires in a channel that begins at row `top`, and how many rows it has.
 
     `is_whole`: also parts of no length.
     """
-    if bend.track is None:
-        return [], top
-    row, found = top + bend.track, []
-    if bend.dogleg is not None:
-        aside, upper = bend.dogleg
-        if upper or is_whole:
-            found.append(Segment(column, top, column, top + upper))
-        found.append(Segment(min(column, aside), top + upper, max(column, aside), top + upper))
-        found.append(Segment(aside, top + upper, aside, row))
-        column = aside
-    elif row > top or is_whole:
-        found.append(Segment(column, top, column, row))
-    found.append(Segment(min(column, *ends), row, max(column, *ends), row))
-    return found, row
+    bends, depth = tracks(wires)
+    paths = []
+    for (column, ends), bend in zip(wires, bends, strict=True):
+        row, found = top, list[Segment]()
+        if bend.track is not None:
+            row += bend.track
+            if bend.dogleg is not None:
+                aside, upper = bend.dogleg
+                if upper or is_whole:
+                    found.append(Segment(column, top, column, top + upper))
+                found.append(Segment(min(column, aside), top + upper, max(column, aside), top + upper))
+                found.append(Segment(aside, top + upper, aside, row))
+                column = aside
+            elif row > top or is_whole:
+                found.append(Segment(column, top, column, row))
+            found.append(Segment(min(column, *ends), row, max(column, *ends), row))
+        paths.append(ChannelPath(found, top, row, column))
+    return paths, depth
 
 
 GAP = 2
@@ -421,7 +447,7 @@ TRUNK_WEIGHT = 8.0
 LONELY_WEIGHT = 0.05
 
 
-def place_ranks(rows: list[list[Vertex]], room: int | None, gap: int) -> None:
+def place_ranks(rows: Ranks, room: int | None, gap: int) -> None:
     """Set `left` of every cell; the order within a rank stays, with `gap` free cells between neighbours.
 
     All are within `room` columns, if it is given and a rank has no more.
@@ -481,7 +507,7 @@ def _target(cell: Vertex, others: list[Tie]) -> tuple[float, float]:
     return want, 1.0 + len(xs)
 
 
-def _snap(rows: list[list[Vertex]], room: int | None, gap: int) -> None:
+def _snap(rows: Ranks, room: int | None, gap: int) -> None:
     """Round to whole columns from 0 on, keeping the gaps; what would be beyond the room is moved into it."""
     begin = min((cell.x - cell.width / 2 for row in rows for cell in row), default=0.0)
     end = max((cell.x + cell.width / 2 for row in rows for cell in row), default=0.0)
@@ -503,10 +529,10 @@ def _move_within(row: Sequence[Vertex], room: int, gap: int) -> None:
         end = cell.left - gap
 
 
-def _close_gaps(rows: list[list[Vertex]], gap: int) -> None:
+def _close_gaps(rows: Ranks, gap: int) -> None:
     """Move parts of the graph that nothing connects to each other to the left, each as far as the others allow."""
     part_of: dict[Vertex, int] = {}
-    parts: list[list[Vertex]] = []
+    parts: Ranks = []
     for row in rows:
         for start in row:
             if start not in part_of:
@@ -556,7 +582,7 @@ def _straighten(row: Sequence[Vertex], room: int | None, gap: int, *, down: bool
 PATIENCE = 2
 
 
-def order_ranks(rows: list[list[Vertex]]) -> None:
+def order_ranks(rows: Ranks) -> None:
     """Sort every rank in place."""
     for row in rows:
         _number(row)
@@ -590,7 +616,7 @@ def _number(row: Iterable[Vertex]) -> None:
         position += cell.slots
 
 
-def _crossings(rows: list[list[Vertex]]) -> int:
+def _crossings(rows: Ranks) -> int:
     """Return the number of crossings between adjacent ranks."""
     total = 0
     for upper in rows[:-1]:
@@ -608,8 +634,8 @@ def rank_nodes(
     nodes: Mapping[int, object], edges: Sequence[LayoutEdge], first: set[int], last: set[int]
 ) -> dict[int, int]:
     """Return ranks by longest path from the sources; what feeds only one consumer then sinks to just above it."""
-    outs: dict[int, list[int]] = {node: [] for node in nodes}
-    ins: dict[int, list[int]] = {node: [] for node in nodes}
+    outs: Neighbours = {node: [] for node in nodes}
+    ins: Neighbours = {node: [] for node in nodes}
     for source, target, _, _ in edges:
         if source not in outs or target not in outs:
             raise ValueError(f"an edge from {source!r} to {target!r}, but one of them has no size")
@@ -637,9 +663,7 @@ def topological_order(sources: Mapping[int, Sequence[int]]) -> list[int]:
     return list(sorter.static_order())
 
 
-def _sink(
-    order: Sequence[int], outs: dict[int, list[int]], ins: dict[int, list[int]], rank: dict[int, int], first: set[int]
-) -> None:
+def _sink(order: Sequence[int], outs: Neighbours, ins: Neighbours, rank: dict[int, int], first: set[int]) -> None:
     """Let float down what no wire would get longer by: nodes none of whose ancestors has another consumer."""
     floats: set[int] = set()
     for node in order:
@@ -651,13 +675,13 @@ def _sink(
 
 
 def ranks_of_cells(
-    sizes: Mapping[int, tuple[int, int]],
+    sizes: Mapping[int, Size],
     edges: Sequence[LayoutEdge],
     rank: Mapping[int, int],
     pins: Mapping[int, Pins],
-) -> list[list[Vertex]]:
+) -> Ranks:
     """Return the cells of each rank: nodes, and one trunk cell for each wire that passes it; linked by nets."""
-    rows: list[list[Vertex]] = [[] for _ in range(max(rank.values(), default=-1) + 1)]
+    rows: Ranks = [[] for _ in range(max(rank.values(), default=-1) + 1)]
     cells: dict[int, Vertex] = {}
     for node, (width, height) in sizes.items():
         cells[node] = cell = Vertex(node, None, width, height, pins=pins.get(node, Pins()))
@@ -714,7 +738,7 @@ def _pin(cell: Vertex, columns: Mapping[int, int], key: int) -> tuple[int, float
 
 
 def split_ranks(
-    sizes: Mapping[int, tuple[int, int]],
+    sizes: Mapping[int, Size],
     edges: Sequence[LayoutEdge],
     rank: Mapping[int, int],
     room: int,
@@ -725,18 +749,18 @@ def split_ranks(
 
     The ranks of `whole` stay as they are. A box that is too wide, or is so beside the wires that pass, stands alone.
     """
-    enters: dict[int, set[tuple[int, int]]] = {node: set() for node in sizes}
-    leaves: dict[int, set[tuple[int, int]]] = {node: set() for node in sizes}
+    enters: dict[int, set[Tensor]] = {node: set() for node in sizes}
+    leaves: dict[int, set[Tensor]] = {node: set() for node in sizes}
     for source, target, output, _ in edges:
         enters[target].add((source, output))
         leaves[source].add((source, output))
     waits = Counter(wire for wires in enters.values() for wire in wires)  # how many of its ends are still to come
-    passing: set[tuple[int, int]] = set()
+    passing: set[Tensor] = set()
 
     def fitting(left: Sequence[int]) -> list[int]:
         """Return those of a rank that are taken next: the first ones, of which as few wires as possible pass by."""
         row: list[int] = []
-        ends: Counter[tuple[int, int]] = Counter()
+        ends: Counter[Tensor] = Counter()
         used = len(passing) * (1 + gap)
         for node in sorted(left, key=lambda node: -sum(waits[wire] == 1 for wire in enters[node])):
             ended = sum(waits[wire] - ends[wire] == 1 for wire in enters[node])
@@ -768,7 +792,7 @@ LANE_STEP = 3
 
 
 def lay_out(
-    sizes: Mapping[int, tuple[int, int]],
+    sizes: Mapping[int, Size],
     edges: Iterable[LayoutEdge],
     first: Iterable[int] = (),
     last: Iterable[int] = (),
@@ -802,7 +826,7 @@ def back_lanes(layout: LayeredLayout, back_edges: Sequence[tuple[int, int]]) -> 
     segment, right above the head's box.
     """
     by_tail = sorted(range(len(back_edges)), key=lambda i: -layout.boxes[back_edges[i][0]].centre)
-    into: dict[int, list[int]] = {}
+    into: Neighbours = {}
     for index in by_tail:
         into.setdefault(back_edges[index][1], []).append(index)
     lanes = []

@@ -11,11 +11,10 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
-from msgspec import field
 
 from stepper import __version__
 from stepper.element_types import Array, is_of_numpy, name_of
@@ -36,8 +35,8 @@ from stepper.export.numpy_code.emit import (
     shape_argument,
     text,
 )
+from stepper.export.numpy_code.emitters import PACKAGE, along
 from stepper.export.numpy_code.graph_writer import FunctionWriter, GraphWriter
-from stepper.export.numpy_code.operations import PACKAGE, along
 from stepper.export.picture import FigureRequest, FileContent
 from stepper.ir.model import Layer, Model, Slicing, parameter_shape, parameter_type
 from stepper.ops.operands import shape_text
@@ -65,6 +64,7 @@ class _Loop:
         (plan,) = operation.plans
         assert isinstance(plan, LoopPlan)
         self.outer, self.operation, self.plan = outer, operation, plan
+        self.inputs = operation.inputs
         self.writer, self.names = outer.writer, outer.writer.names
         self.inner = GraphWriter(self.writer, plan.program)
         self.iteration = "_"
@@ -80,8 +80,10 @@ class _Loop:
     def write(self) -> None:
         """Write all statements, from those before the loop to its outputs."""
         self.writer.lines.append("")
-        self.writer.line(f"# {described(self.operation.layer)}{self._summary()}")
-        for slot in self.operation.inputs:
+        parts = {"sliced": self.plan.sliced, "carried": self.plan.merged, "concatenated": self.plan.concatenated}
+        shown = ", ".join(f"{len(entries)} {word}" for word, entries in parts.items() if entries)
+        self.writer.line(f"# {described(self.operation.layer)}{f': {shown}' if shown else ''}")
+        for slot in self.inputs:
             if slot >= 0:
                 self.outer.settle(slot)
         self._name_outputs()
@@ -97,12 +99,6 @@ class _Loop:
 
     # --- before --------------------------------------------------------------------------------------------------
 
-    def _summary(self) -> str:
-        plan = self.plan
-        parts = {"sliced": plan.sliced, "carried": plan.merged, "concatenated": plan.concatenated}
-        shown = ", ".join(f"{len(entries)} {word}" for word, entries in parts.items() if entries)
-        return f": {shown}" if shown else ""
-
     def _name_outputs(self) -> None:
         """Note the outputs that are read."""
         last, joined = (entry.output for entry in self.plan.last_values), (one.output for one in self.plan.concatenated)
@@ -115,9 +111,9 @@ class _Loop:
 
     def _bind_inputs(self) -> None:
         plan, outer, inner = self.plan, self.outer, self.inner
-        sources = self.operation.inputs
+        sources = self.inputs
         for invariant in plan.invariant:
-            inner.bind(invariant.parameter, outer.operand(sources[invariant.input]))
+            inner.operands[invariant.parameter] = outer.operand(sources[invariant.input])
         for slot in plan.unfed:
             self._bind_zeros(slot)
         if plan.sliced or any(inner.is_read(slot) for slot, _ in plan.current_iteration):
@@ -126,7 +122,7 @@ class _Loop:
         for merged in plan.merged:
             source = sources[merged.input]
             if merged.result == merged.parameter:
-                inner.bind(merged.parameter, outer.operand(source))
+                inner.operands[merged.parameter] = outer.operand(source)
                 continue
             name = self.names.new(self._parameter_name(merged.parameter, "carried"))
             self.variables[merged.parameter] = name
@@ -150,7 +146,7 @@ class _Loop:
         shape = parameter_shape(parameter).static or ()
         operand.value = np.zeros(shape, operand.dtype or np.float32)
         operand.dtype = operand.value.dtype
-        self.inner.bind(slot, operand)
+        self.inner.operands[slot] = operand
 
     # --- how often -----------------------------------------------------------------------------------------------
 
@@ -158,7 +154,7 @@ class _Loop:
     def _starts(self) -> Any:
         """The execution condition: True, False, or None where it is computed."""
         condition = self.plan.condition
-        return True if condition is None else _truth(self.outer.value(self.operation.inputs[condition]))
+        return True if condition is None else _truth(self.outer.value(self.inputs[condition]))
 
     @property
     def _goes_on(self) -> Any:
@@ -171,7 +167,7 @@ class _Loop:
         """A Loop's trip count; None where it is computed."""
         if self.plan.trip_count is None:
             return _UNLIMITED
-        value = self.outer.value(self.operation.inputs[self.plan.trip_count])
+        value = self.outer.value(self.inputs[self.plan.trip_count])
         count = None if value is None else int(np.ravel(value)[0])
         return count if count is None or 0 <= count < _ENDLESS else _UNLIMITED
 
@@ -180,7 +176,7 @@ class _Loop:
         plan = self.plan
         if self._starts is True or plan.condition is None:
             return
-        first = self.outer.text(self.operation.inputs[plan.condition])
+        first = self.outer.text(self.inputs[plan.condition])
         result = plan.condition_result
         if self._goes_on is None and result is not None and self._is_own(result):
             self.going = self.names.new(self._wanted(result))
@@ -196,39 +192,32 @@ class _Loop:
     @property
     def _runs_surely(self) -> bool:
         """True if there is at least one iteration."""
-        if self._starts is not True:
-            return False
-        if not self.plan.is_loop:
-            return all(self._has_elements(entry) for entry in self.plan.sliced)
-        return self._trips is not None and self._trips != 0
-
-    def _has_elements(self, entry: SlicedInput) -> bool:
-        """True if the sliced axis is declared with a length, and not 0."""
-        dims, axis = self.outer.operand(self.operation.inputs[entry.input]).dims, entry.slicing.axis
-        return -len(dims) <= axis < len(dims) and dims[axis] > 0
+        if self._starts is not True or self.plan.is_loop:
+            return self._starts is True and self._trips not in (None, 0)
+        for entry in self.plan.sliced:  # its axis is declared with a length, and not 0
+            dims, axis = self.outer.operand(self.inputs[entry.input]).dims, entry.slicing.axis
+            if not -len(dims) <= axis < len(dims) or dims[axis] <= 0:
+                return False
+        return True
 
     def _header(self) -> str:
-        count = self._trip_count() if self.plan.is_loop else self._slice_count()
-        if count is None and self.iteration == "_":
+        plan, count = self.plan, ""
+        if not plan.is_loop:
+            counts = (_count_of(one, self._extent(one)) for one in plan.sliced)
+            count = f"range({next(counts, None) or loops.count_without_slices(plan.concatenated)})"
+        elif self._trips is None:
+            assert plan.trip_count is not None
+            count = f"iterations({self.outer.text(self.inputs[plan.trip_count])})"
+        elif self._trips != _UNLIMITED:
+            count = f"range({self._trips})"
+        if not count and self.iteration == "_":
             return f"while {self.going or 'True'}:"
         return f"for {self.iteration} in {count or 'itertools.count()'}:"
-
-    def _trip_count(self) -> str | None:
-        """Return `range(...)`; None where there is no limit."""
-        if self._trips is not None or self.plan.trip_count is None:
-            return None if self._trips == _UNLIMITED else f"range({self._trips})"
-        return f"iterations({self.outer.text(self.operation.inputs[self.plan.trip_count])})"
-
-    def _slice_count(self) -> str:
-        if not self.plan.sliced:
-            return f"range({loops.count_without_slices(self.plan.concatenated)})"
-        first = self.plan.sliced[0]
-        return f"range({_count_of(first.slicing, self._extent(first))})"
 
     def _extent(self, entry: SlicedInput) -> str:
         """Return the length of the sliced axis; a variable where the slices are counted from the end."""
         axis = entry.slicing.axis
-        text = f"{self.outer.text(self.operation.inputs[entry.input])}.shape[{axis}]"
+        text = f"{self.outer.text(self.inputs[entry.input])}.shape[{axis}]"
         if text not in self.extents and entry.slicing.start < 0:
             self.extents[text] = self.names.new("length")
             self.writer.line(f"{self.extents[text]} = {text}")
@@ -238,7 +227,8 @@ class _Loop:
 
     def _write_iteration(self) -> None:
         writer, inner = self.writer, self.inner
-        if self.going and (self.iteration != "_" or self._is_counted):
+        is_counted = not self.plan.is_loop or self._trips != _UNLIMITED  # something besides the condition ends it
+        if self.going and (self.iteration != "_" or is_counted):
             writer.line(f"if not {self.going}:")
             with writer.indented():
                 writer.line("break")
@@ -253,11 +243,6 @@ class _Loop:
         self._write_back_edges()
         self._write_end()
 
-    @property
-    def _is_counted(self) -> bool:
-        """True if something besides the condition ends the loop."""
-        return not self.plan.is_loop or self._trips != _UNLIMITED
-
     def _write_number(self, slot: int, example: Any) -> None:
         name = self.names.new(self._wanted(slot))
         kind = dtype_text(example.dtype)
@@ -267,11 +252,11 @@ class _Loop:
         self.inner.operand(slot).dtype = example.dtype
 
     def _write_slice(self, entry: SlicedInput) -> None:
-        source = self.outer.operand(self.operation.inputs[entry.input])
+        source = self.outer.operand(self.inputs[entry.input])
         name = self.names.new(self._parameter_name(entry.parameter, "part"))
         begin, end = _range_of(entry.slicing, self.iteration, self._extent(entry))
         index = along(entry.slicing.axis, f"{begin} : {end}")
-        self.writer.line(f"{name} = {self.outer.text(self.operation.inputs[entry.input])}[{index}]")
+        self.writer.line(f"{name} = {self.outer.text(self.inputs[entry.input])}[{index}]")
         self.inner.bind_name(entry.parameter, name, source)
 
     def _write_back_edges(self) -> None:
@@ -343,12 +328,9 @@ class _Loop:
         name = None if entry.merged is None else self.variables.get(entry.merged)
         if name is None or entry.merged is None:
             return None
-        begun, renewed = self.inner.operand(entry.merged).dtype, self._type_of(entry.result)
+        result = self.inner.operands.get(entry.result) or self.inner.declared(entry.result)
+        begun, renewed = self.inner.operand(entry.merged).dtype, result.dtype
         return name if begun is None or renewed is None or begun == renewed else None
-
-    def _type_of(self, slot: int) -> Any:
-        known = self.inner.operands.get(slot)
-        return (known or self.inner.declared(slot)).dtype
 
     def _keep(self, entry: LastValueOutput) -> None:
         """Write a variable for a Result without a back edge; without an iteration it is its initial value, or zeros."""
@@ -430,8 +412,9 @@ def _range_of(slicing: Slicing, iteration: str, extent: str) -> tuple[str, str]:
     return f"{chunks} + {start}" if start else chunks, f"{chunks} + {start + size}"
 
 
-def _count_of(slicing: Slicing, extent: str) -> str:
+def _count_of(entry: SlicedInput, extent: str) -> str:
     """Return the number of slices (semantics 1.3)."""
+    slicing = entry.slicing
     ends, size = (slicing.start, slicing.end), abs(slicing.stride)
     low, high = ends if slicing.stride > 0 else reversed(ends)
     if (low < 0) == (high < 0):
@@ -467,7 +450,7 @@ class NumpyCode(Record):
     """The text of a Python file, and the tensors that it reads from the .npz of the same name beside it."""
 
     text: str
-    constants: dict[str, Array] = field(default_factory=dict)
+    constants: Mapping[str, Array] = {}
 
 
 def write(model: Model, request: FigureRequest) -> FileContent:

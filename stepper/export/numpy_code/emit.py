@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import Struct
 
 from stepper.element_types import ElementType, is_floating, is_of_numpy, of_dtype
 from stepper.ir.model import Layer
@@ -129,7 +129,7 @@ _INFIX: Final = {
 }  # fmt: skip
 
 
-class CodeExpression(NamedTuple):
+class Term(NamedTuple):
     """A text, and how strongly it holds together: an operator around it that binds more strongly needs parentheses."""
 
     text: str
@@ -148,23 +148,23 @@ class CodeExpression(NamedTuple):
         return self.within(ATOM)
 
 
-def literal(text: str) -> CodeExpression:
+def literal(text: str) -> Term:
     """Return a number; a negative one is a sign and a number."""
-    return CodeExpression(text, _SIGN if text.startswith("-") else ATOM)
+    return Term(text, _SIGN if text.startswith("-") else ATOM)
 
 
-def infix(a: CodeExpression, operator: str, b: CodeExpression) -> CodeExpression:
+def infix(a: Term, operator: str, b: Term) -> Term:
     """Return a operator b."""
     strength = _INFIX[operator]
     if operator == "**":
-        return CodeExpression(f"{a.within(strength + 1)}**{b.within(ATOM)}", strength)
+        return Term(f"{a.within(strength + 1)}**{b.within(ATOM)}", strength)
     left = strength + 1 if strength == _COMPARISON else strength
-    return CodeExpression(f"{a.within(left)} {operator} {b.within(strength + 1)}", strength)
+    return Term(f"{a.within(left)} {operator} {b.within(strength + 1)}", strength)
 
 
-def prefix(operator: str, a: CodeExpression) -> CodeExpression:
+def prefix(operator: str, a: Term) -> Term:
     """Return the operator before a."""
-    return CodeExpression(f"{operator}{a.within(_SIGN)}", _SIGN)
+    return Term(f"{operator}{a.within(_SIGN)}", _SIGN)
 
 
 DType = np.dtype[Any]
@@ -177,7 +177,7 @@ class CodeValue(Struct):
     are as the file declares them (dims empty: a scalar, or nothing is known).
     """
 
-    expression: CodeExpression | None = None
+    expression: Term | None = None
     value: Any = None
     dtype: DType | None = None
     dims: tuple[int, ...] = ()
@@ -192,15 +192,15 @@ class EmitContext(Struct):
 
     layer: Layer
     operands: list[CodeValue | None]
-    embed: Callable[[CodeValue], CodeExpression]
-    name: Callable[[CodeValue], CodeExpression]
+    embed: Callable[[CodeValue], Term]
+    name: Callable[[CodeValue], Term]
     needs: set[str]
     """Modules with the kernels that the code calls."""
     temporary: Callable[[str], str]
     """A new variable's name."""
-    lines: list[str] = field(default_factory=list)
+    lines: list[str] = []
     """Statements before the one that gives the outputs."""
-    results: list[str] = field(default_factory=list)
+    results: list[str] = []
     """Of an operation with several outputs each of them."""
 
     def __len__(self) -> int:
@@ -216,11 +216,11 @@ class EmitContext(Struct):
         assert found is not None
         return found
 
-    def at(self, index: int) -> CodeExpression:
+    def at(self, index: int) -> Term:
         """Return an input as a part of a larger expression."""
         return self.embed(self.operand(index))
 
-    def named(self, index: int) -> CodeExpression:
+    def named(self, index: int) -> Term:
         """Return an input as a variable, for what mentions it more than once."""
         return self.name(self.operand(index))
 
@@ -234,6 +234,11 @@ class EmitContext(Struct):
         if value is None or value.dtype.kind not in "iu" or value.size > 64:
             return None
         return [int(number) for number in np.ravel(value)]
+
+    def number(self, index: int) -> int | None:
+        """Return a constant input of one integer; None where it is computed or something else."""
+        numbers = self.numbers(index)
+        return None if numbers is None or len(numbers) != 1 else numbers[0]
 
     def dtype(self, index: int) -> DType | None:
         """Return the element type of an input, None where the file leaves it open."""
@@ -250,7 +255,7 @@ class EmitContext(Struct):
             return int(operand.value.ndim)
         return len(operand.dims) or None
 
-    def factor(self, index: int, beside: int) -> CodeExpression:
+    def factor(self, index: int, beside: int) -> Term:
         """Return an input of an element-wise operation; a constant of one element as a number where that is equal.
 
         Beside a tensor of its own type a Python number takes that type, as long as the tensor decides about the shape.
@@ -263,7 +268,7 @@ class EmitContext(Struct):
             return self.at(index)
         return literal(plain(value))
 
-    def argument(self, index: int) -> CodeExpression:
+    def argument(self, index: int) -> Term:
         """Return an input of a kernel; small constants stand in the call."""
         value = self.value(index)
         if value is not None and is_of_numpy(value.dtype) and value.size <= 4:
@@ -293,7 +298,7 @@ class EmitContext(Struct):
         return int(self.attribute(name, str(otherwise)))
 
 
-Emitted = CodeExpression | str | None
+Emitted = Term | str | None
 """A text is something that a dot or a bracket may follow.
 
 None: nothing that a person would write; a call of the kernel serves.

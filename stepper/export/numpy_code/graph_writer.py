@@ -11,10 +11,10 @@ from stepper.element_types import Array
 from stepper.engine.program import BranchPlan, Operation, OpKind, Program
 from stepper.errors import UsageError
 from stepper.export.numpy_code.emit import (
-    CodeExpression,
     CodeValue,
     EmitContext,
     Identifiers,
+    Term,
     described,
     identifier,
     is_writable,
@@ -23,7 +23,7 @@ from stepper.export.numpy_code.emit import (
     text,
     typed,
 )
-from stepper.export.numpy_code.operations import (
+from stepper.export.numpy_code.emitters import (
     ARITHMETIC,
     EMITTERS,
     kernel_call,
@@ -41,10 +41,10 @@ _SHORT: Final = 4
 _WIDEST: Final = 116
 _CELLS: Final = ("LSTMCell",)
 _OUTPUTS: Final = {"LSTMCell": ("hidden", "cell"), "TopK": ("largest", "indices")}
-_HELPERS: Final = (
-    "storable", "given", "outputs", "joined_calls", "softmax", "sigmoid", "iterations", "ELEMENT_TYPES", "Path",
-    "constants", "state", "piece", "INPUTS", "OUTPUTS",
-)  # fmt: skip
+_HELPERS: Final = """
+    storable given outputs joined_calls softmax sigmoid iterations ELEMENT_TYPES Path constants state piece
+    INPUTS OUTPUTS
+"""
 
 
 class FunctionWriter:
@@ -53,7 +53,7 @@ class FunctionWriter:
     def __init__(self, write_loop: Callable[[GraphWriter, Operation], None]) -> None:
         self.write_loop = write_loop
         self.lines: list[str] = []
-        self.names = Identifiers((*_HELPERS, *module_names()))
+        self.names = Identifiers((*_HELPERS.split(), *module_names()))
         self.needs: set[str] = set()
         self.constants: dict[str, tuple[Array, str]] = {}
         """Tensors too large for the text, by the names of their variables, each with a note."""
@@ -106,14 +106,10 @@ class GraphWriter:
 
     # --- values --------------------------------------------------------------------------------------------------
 
-    def bind(self, slot: int, operand: CodeValue) -> None:
-        """Set the value of a slot."""
-        self.operands[slot] = operand
-
     def bind_name(self, slot: int, name: str, like: CodeValue | None = None) -> None:
         """Set the variable of a slot; its type is that of another operand, else as declared."""
         operand = self.declared(slot)
-        operand.expression = CodeExpression(name)
+        operand.expression = Term(name)
         if like is not None and like.dtype is not None:
             operand.dtype = like.dtype
         self.operands[slot] = operand
@@ -147,20 +143,20 @@ class GraphWriter:
         """Return the value of a slot where it is a constant, else None."""
         return self.operand(slot).value
 
-    def embed(self, operand: CodeValue) -> CodeExpression:
+    def embed(self, operand: CodeValue) -> Term:
         """Return an operand as a part of an expression; a constant gets a name unless it is a single number."""
         if operand.expression is None:
             self._write_constant(operand)
         assert operand.expression is not None
         return operand.expression
 
-    def name(self, operand: CodeValue) -> CodeExpression:
+    def name(self, operand: CodeValue) -> Term:
         """Return an operand as a variable."""
         expression = self.embed(operand)
         if operand.is_deferred:
             name = self.writer.names.new(operand.wanted_name)
             self.writer.line(f"{name} = {expression.text}", operand.note)
-            operand.expression, operand.is_deferred = CodeExpression(name), False
+            operand.expression, operand.is_deferred = Term(name), False
         return self.embed(operand)
 
     def text(self, slot: int) -> str:
@@ -180,7 +176,7 @@ class GraphWriter:
             operand.expression = literal(typed(value))
             return
         if is_writable(value) and value.size <= _SHORT and operand.is_unnamed:
-            operand.expression = CodeExpression(typed(value))
+            operand.expression = Term(typed(value))
             return
         if is_writable(value) and len(written := typed(value)) < _WIDEST:
             name = writer.known.get(written) or writer.names.new(operand.wanted_name)
@@ -189,7 +185,7 @@ class GraphWriter:
         else:
             name = writer.names.new(operand.wanted_name)
             writer.constants[name] = (value, operand.note)
-        operand.expression = CodeExpression(name)
+        operand.expression = Term(name)
 
     # --- operations ----------------------------------------------------------------------------------------------
 
@@ -235,7 +231,7 @@ class GraphWriter:
         self.bind_name(slot, name)
         return name
 
-    def _waits(self, operation: Operation, emitted: CodeExpression | str) -> bool:
+    def _waits(self, operation: Operation, emitted: Term | str) -> bool:
         """True if the formula is to become part of that of its only reader, instead of a variable."""
         (slot, *more), layer, text = operation.outputs, operation.layer, str(emitted)
         if more or slot in self.presets or self._uses[slot] != 1 or slot in self._results or text.isidentifier():
@@ -246,7 +242,7 @@ class GraphWriter:
         if reader.kind is not OpKind.KERNEL or reader.layer.type not in EMITTERS:
             return False
         operand = self.operands[slot] = self.declared(slot)
-        operand.expression = emitted if isinstance(emitted, CodeExpression) else CodeExpression(emitted)
+        operand.expression = emitted if isinstance(emitted, Term) else Term(emitted)
         operand.note, operand.is_deferred = described(layer), True
         return True
 
@@ -340,7 +336,7 @@ class GraphWriter:
     def _write_side(self, operation: Operation, plan: BranchPlan, names: dict[int, str]) -> None:
         inner = GraphWriter(self.writer, plan.program)
         for index, slot in plan.inputs:
-            inner.bind(slot, self.operand(operation.inputs[index]))
+            inner.operands[slot] = self.operand(operation.inputs[index])
         given = [(names[index], slot) for index, slot in plan.outputs if index in names]
         fed = {slot for _index, slot in plan.inputs}
         for name, slot in given:

@@ -9,21 +9,23 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 from stepper.debug.causes.verdicts import compared_text
-from stepper.engine.loops import Roles, in_axis_order, is_backward, roles_of
-from stepper.export.equations import RecurrentCell, equations, main_types, recurrent_cell
+from stepper.engine.loops import in_axis_order, is_backward, roles_of
+from stepper.export.figure_views import can_end
 from stepper.export.figures.drawn_graph import ValueSummary, references_of, shortened_names
-from stepper.export.figures.figure import SIDES, InnerBody
+from stepper.export.figures.figure import SIDES, InnerBody, Lines
 from stepper.export.figures.loop_facts import (
-    EdgeWithoutEffect,
+    RecurrentCell,
     differences_within,
     edges_without_effect,
+    equations,
     loop_course,
+    main_types,
+    recurrent_cell,
     rule_differences,
 )
 from stepper.export.figures.loop_trace import LoopTrace, SliceRange
 from stepper.export.fonts import wrapped
-from stepper.export.views.static import can_end
-from stepper.ir.model import Graph, Growth, Model, Slicing, growth_of
+from stepper.ir.model import Graph, Model, growth_of
 from stepper.ops.operands import form_text, shape_text
 from stepper.records import Record
 from stepper.wording import counted, excerpt
@@ -39,8 +41,8 @@ class CellText(NamedTuple):
     """A title or the lines of a formula, and lines below it. `has_types`: the figure need not tell types below."""
 
     title: str
-    lines: tuple[str, ...]
-    formula: tuple[str, ...] = ()
+    lines: Lines
+    formula: Lines = ()
     has_types: bool = False
 
     @property
@@ -60,7 +62,7 @@ class BodyWork(NamedTuple):
     operations: int
     types: tuple[tuple[str, int], ...] = ()
     cell: RecurrentCell | None = None
-    formula: tuple[str, ...] = ()
+    formula: Lines = ()
 
     @property
     def types_told(self) -> str:
@@ -142,7 +144,8 @@ class ValueLane(Record, dict=True):
     @cached_property
     def is_whole(self) -> bool:
         """True if its values are single whole numbers."""
-        return not self.is_vector and all(_is_whole(value) for value in self.finite)
+        found = (None if value.statistics is None else value.statistics.min for value in self.finite)
+        return not self.is_vector and all(isinstance(one, int | float) and one == int(one) for one in found)
 
     @cached_property
     def has_numbers(self) -> bool:
@@ -150,162 +153,144 @@ class ValueLane(Record, dict=True):
         return all(value.type not in ("boolean", "string") for value in self.values.values())
 
 
-class Textbook(Record):
-    """Everything of a run that the figure shows; `conditions` are the verdicts of the iterations, where they count.
+class Textbook:
+    """Everything of a traced run that the figure shows; every iteration that may be drawn has to be in the trace.
 
     `is_backward`: slices and pieces go from the end of their axis to its beginning, so that time runs to the left.
-    `ended_in_short` is `ended` in fewer words, and in fewer still. `branch` is the If of the body, where there is just
-    one, `sides` has which of its sides ran in each iteration. `without_effect` are back edges that carry nothing.
-    `work` is what the body computes, `course` says what begins and ends the loop in any run, `notes` where the rule
-    books differ.
+    `ended_in_short` is `ended` in fewer words, and in fewer still. `invariant` are the inputs that are the same in each
+    iteration, without Constants: `q`, or `q ← query` by both names. `conditions` are the verdicts of the iterations,
+    where they count. `branch` is the If of the body, where there is just one, `sides` has which of its sides ran in
+    each iteration. `without_effect` are back edges that carry nothing. `work` is what the body computes, `course` says
+    what begins and ends the loop in any run, `notes` where the rule books differ.
     """
 
-    title: str
-    count: int
-    carried: tuple[ValueLane, ...]
-    sliced: tuple[ValueLane, ...]
-    outputs: tuple[ValueLane, ...]
-    invariant: tuple[str, ...]
-    conditions: Mapping[int, bool]
-    starts: bool | None
-    ended: str
-    ended_in_short: tuple[str, ...]
-    is_backward: bool
-    branch: str = ""
-    sides: Mapping[int, str] = {}
-    without_effect: tuple[EdgeWithoutEffect, ...] = ()
-    work: BodyWork = BodyWork(0)
-    course: str = ""
-    notes: tuple[str, ...] = ()
+    def __init__(self, trace: LoopTrace, model: Model | None) -> None:
+        loop = trace.loop
+        graph, outer, layer = loop.body.graph, loop.outer, loop.layer
+        self._trace, self._roles, self._graph = trace, roles_of(layer), graph
+        self._names, self._outside = _names_of(graph), _names_of(outer)
+        grown = (growth_of(graph, result, parameter) for parameter, result in self._roles.merged_from.items())
+        self._grown = {one.result: one for one in grown if one is not None and one.piece is not None}
+        self.title, self.count, self.ended = loop.title, trace.count, trace.ended
+        self.carried = tuple(sorted(self._carried(), key=lambda lane: lane.is_vector))
+        self.sliced = tuple(self._sliced())
+        self.outputs = tuple(sorted(self._outputs(), key=lambda lane: lane.kind is LaneKind.LAST))
+        self.invariant = tuple(dict.fromkeys(self._invariant()))
+        counts = can_end(loop.body) or trace.by_condition  # else a Constant is the condition
+        found = trace.iterations if counts else ()
+        self.conditions = {one.number: one.condition for one in found if one.condition is not None}
+        starts = (bool(item.value) for item in trace.controls if item.name == "initial condition")
+        self.starts = next(starts, None)
+        slicings = [entry.slicing for entry in self._roles.sliced]
+        slicings += [entry.slicing for entry in loop.body.outputs if entry.output is not None]
+        backward = [is_backward(slicing) for slicing in slicings if slicing is not None]
+        self.is_backward = bool(backward) and all(backward)
+        self.branch, self.sides = self._branch()
+        self.without_effect = edges_without_effect(layer)
+        formula = () if model is None else equations(model, layer)
+        self.work = BodyWork(len(graph.operations), main_types(graph.operations), recurrent_cell(graph), formula)
+        course = [] if model is None else loop_course(model, outer, layer, trace.condition_limit)
+        self.course = "; ".join(course)
+        self.notes = (*rule_differences(outer, layer), *differences_within(graph))
 
+    @property
+    def ended_in_short(self) -> Lines:
+        """Why a run ended in fewer words, and in fewer still."""
+        if self._trace.failed:
+            return (self.ended,)
+        shortest = f"ended after {counted(self.count, 'iteration')}"
+        told = "" if self._trace.verdict is None else compared_text(self._trace.verdict)
+        return (f"{shortest}: {told}", shortest) if told else (shortest,)
 
-def textbook(trace: LoopTrace, model: Model | None) -> Textbook:
-    """Return the facts of a traced run; every iteration that may be drawn has to be in the trace."""
-    graph = trace.loop.body.graph
-    names, outside = _names_of(graph), _names_of(trace.loop.outer)
-    roles = roles_of(trace.loop.layer)
-    grown = _grown(trace, roles)
-    collected = {one.parameter: one.only_collects for one in grown.values()}
-    carried = [
-        ValueLane(
-            LaneKind.CARRIED,
-            names[entry.parameter],
-            _values(trace, entry.parameter),
-            grows=entry.parameter in collected,
-            told_by=_told_by(trace, roles.merged_from[entry.parameter]),
-        )
-        for entry in roles.merged
-        if not collected.get(entry.parameter)
-    ]
-    slicings = [entry.slicing for entry in roles.sliced]
-    slicings += [entry.slicing for entry in trace.loop.body.outputs if entry.output is not None]
-    backward = [is_backward(slicing) for slicing in slicings if slicing is not None]
-    branch, sides = _branch(trace, names)
-    told = (trace.loop.outer, trace.loop.layer, trace.condition_limit)
-    starts = next((bool(item.value) for item in trace.controls if item.name == "initial condition"), None)
-    return Textbook(
-        title=trace.loop.title,
-        count=trace.count,
-        carried=tuple(sorted(carried, key=lambda lane: lane.is_vector)),
-        sliced=tuple(_sliced(trace, roles, names, outside)),
-        outputs=_outputs(trace, grown, names),
-        invariant=_invariant(trace, roles, names, outside),
-        conditions=_conditions(trace),
-        starts=starts,
-        ended=trace.ended,
-        ended_in_short=_ended_in_short(trace),
-        is_backward=bool(backward) and all(backward),
-        branch=branch,
-        sides=sides,
-        without_effect=edges_without_effect(trace.loop.layer),
-        work=BodyWork(
-            len(graph.operations),
-            main_types(graph.operations),
-            recurrent_cell(graph),
-            () if model is None else equations(model, trace.loop.layer),
-        ),
-        course="" if model is None else "; ".join(loop_course(model, *told)),
-        notes=(
-            *rule_differences(trace.loop.outer, trace.loop.layer),
-            *differences_within(trace.loop.body.graph),
-        ),
-    )
+    def _carried(self) -> Iterator[ValueLane]:
+        collected = {one.parameter: one.only_collects for one in self._grown.values()}
+        for entry in self._roles.merged:
+            key = entry.parameter
+            if not collected.get(key):
+                told_by = self._told_by(self._roles.merged_from[key])
+                values = self._values(key)
+                yield ValueLane(LaneKind.CARRIED, self._names[key], values, grows=key in collected, told_by=told_by)
 
+    def _told_by(self, result: int) -> str:
+        """Return the output whose pieces are what a Result gives; empty where there is none."""
+        sources = self._graph.sources
+        for one in self._trace.loop.body.outputs:
+            if None not in (sources[result][0], one.slicing, one.output) and sources[one.result] == sources[result]:
+                return f"output {one.output}"
+        return ""
 
-def _ended_in_short(trace: LoopTrace) -> tuple[str, ...]:
-    """Return why a run ended in fewer words, and in fewer still."""
-    if trace.failed:
-        return (trace.ended,)
-    shortest = f"ended after {counted(trace.count, 'iteration')}"
-    told = "" if trace.verdict is None else compared_text(trace.verdict)
-    return (f"{shortest}: {told}", shortest) if told else (shortest,)
+    def _sliced(self) -> Iterator[ValueLane]:
+        trace = self._trace
+        for entry in self._roles.sliced:
+            assert entry.slicing is not None and entry.input is not None
+            key, name, origin = entry.parameter, self._names[entry.parameter], self._origin(entry.input)
+            cuts = {one.number: one.slices[key] for one in trace.iterations if key in one.slices}
+            form = next((f"axis {cut.axis}, {cut.extent}" for cut in cuts.values()), "")
+            places = _places(cuts)
+            # what the file says of a slicing, and which slice is the first where the last one is
+            course = f"{entry.slicing}{': the last slice first' if is_backward(entry.slicing) else ''}"
+            yield ValueLane(
+                LaneKind.SLICED,
+                name,
+                self._values(key),
+                (trace.input_form(entry.input) if places else "") or form,
+                origin="" if origin == name else origin,
+                places=places,
+                course=course.replace("-", "\u2212") if places else "",
+            )
 
+    def _origin(self, input: int) -> str:
+        """Return the name of what goes into the loop; empty where nothing is connected."""
+        source = self._trace.loop.outer.sources[self._trace.loop.layer.id][input]
+        return "" if source is None else self._outside[source.layer]
 
-def _told_by(trace: LoopTrace, result: int) -> str:
-    """Return the output whose pieces are what a Result gives; empty where there is none."""
-    body = trace.loop.body
-    source = body.graph.sources[result][0]
-    for one in body.outputs:
-        if None not in (source, one.slicing, one.output) and body.graph.sources[one.result][0] == source:
-            return f"output {one.output}"
-    return ""
+    def _outputs(self) -> Iterator[ValueLane]:
+        """Yield the outputs, and what grows as its pieces."""
+        trace, body = self._trace, self._trace.loop.body
+        for entry in body.outputs:
+            source = self._graph.sources[entry.result][0]
+            if entry.output is None or source is None:
+                continue
+            growth = self._grown.get(entry.result) if entry.slicing is None else None
+            made = source if growth is None or growth.piece is None else growth.piece
+            order: Sequence[int] = ()
+            if entry.slicing is not None and is_backward(entry.slicing):
+                order = in_axis_order(range(trace.count), entry.slicing)
+            yield ValueLane(
+                LaneKind.LAST if entry.slicing is None and growth is None else LaneKind.JOINED,
+                f"output {entry.output}",
+                self._values(made.layer, made.output),
+                _form(trace, entry.output),
+                places={one.number: str(order[one.number]) for one in trace.iterations if order},
+            )
+        given_out = {one.result for one in body.outputs if one.output is not None}
+        for growth in self._grown.values():  # what grows and does not leave the loop is a strip as well
+            if growth.result not in given_out and growth.piece is not None:
+                pieces = self._values(growth.piece.layer, growth.piece.output)
+                yield ValueLane(LaneKind.JOINED, self._names[growth.parameter], pieces, "grows")
 
+    def _invariant(self) -> Iterator[str]:
+        outer = self._trace.loop.outer
+        for entry in self._roles.invariant:
+            source = None if entry.input is None else outer.sources[self._trace.loop.layer.id][entry.input]
+            if source is not None and outer.by_id[source.layer].type != "Constant":
+                name, origin = self._names[entry.parameter], self._outside[source.layer]
+                yield name if name == origin else f"{name} ← {origin}"
 
-def _grown(trace: LoopTrace, roles: Roles) -> dict[int, Growth]:
-    """Return what grows by a piece in each iteration, by Result."""
-    graph = trace.loop.body.graph
-    found = (growth_of(graph, result, parameter) for parameter, result in roles.merged_from.items())
-    return {one.result: one for one in found if one is not None and one.piece is not None}
+    def _branch(self) -> tuple[str, dict[int, str]]:
+        found = [layer for layer in self._graph.layers if layer.bodies and not layer.is_loop]
+        layer = found[0] if len(found) == 1 else None
+        ran = {
+            item.number: SIDES[body.role]
+            for item in self._trace.iterations
+            for body in (() if layer is None else layer.bodies)
+            if layer is not None and (InnerBody(layer.id, body.role),) in item.sides
+        }
+        return self._names[layer.id] if layer is not None and ran else "", ran
 
-
-def _sliced(
-    trace: LoopTrace, roles: Roles, names: Mapping[int, str], outside: Mapping[int, str]
-) -> Iterator[ValueLane]:
-    """Yield the sliced inputs."""
-    for entry in roles.sliced:
-        assert entry.slicing is not None and entry.input is not None
-        source = trace.loop.outer.sources[trace.loop.layer.id][entry.input]
-        name, origin = names[entry.parameter], "" if source is None else outside[source.layer]
-        cuts = {one.number: one.slices[entry.parameter] for one in trace.iterations if entry.parameter in one.slices}
-        form = next((f"axis {cut.axis}, {cut.extent}" for cut in cuts.values()), "")
-        places = _places(cuts)
-        yield ValueLane(
-            LaneKind.SLICED,
-            name,
-            _values(trace, entry.parameter),
-            (trace.input_form(entry.input) if places else "") or form,
-            origin="" if origin == name else origin,
-            places=places,
-            course=_course(entry.slicing) if places else "",
-        )
-
-
-def _outputs(trace: LoopTrace, grown: Mapping[int, Growth], names: Mapping[int, str]) -> tuple[ValueLane, ...]:
-    """Return the outputs, and what grows as its pieces."""
-    body, lanes = trace.loop.body, []
-    for entry in body.outputs:
-        source = body.graph.sources[entry.result][0]
-        if entry.output is None or source is None:
-            continue
-        growth = grown.get(entry.result) if entry.slicing is None else None
-        made = source if growth is None or growth.piece is None else growth.piece
-        order: Sequence[int] = ()
-        if entry.slicing is not None and is_backward(entry.slicing):
-            order = in_axis_order(range(trace.count), entry.slicing)
-        lane = ValueLane(
-            LaneKind.LAST if entry.slicing is None and growth is None else LaneKind.JOINED,
-            f"output {entry.output}",
-            _values(trace, made.layer, made.output),
-            _form(trace, entry.output),
-            places={one.number: str(order[one.number]) for one in trace.iterations if order},
-        )
-        lanes.append(lane)
-    given_out = {one.result for one in body.outputs if one.output is not None}
-    for growth in grown.values():  # what grows and does not leave the loop is a strip as well
-        if growth.result not in given_out and growth.piece is not None:
-            pieces = _values(trace, growth.piece.layer, growth.piece.output)
-            lanes.append(ValueLane(LaneKind.JOINED, names[growth.parameter], pieces, "grows"))
-    return tuple(sorted(lanes, key=lambda lane: lane.kind is LaneKind.LAST))
+    def _values(self, layer: int, output: int = 0) -> dict[int, ValueSummary]:
+        key = layer, output
+        return {item.number: item.values[key] for item in self._trace.iterations if key in item.values}
 
 
 def _places(cuts: Mapping[int, SliceRange]) -> dict[int, str]:
@@ -313,50 +298,6 @@ def _places(cuts: Mapping[int, SliceRange]) -> dict[int, str]:
     if all((cut.begin, cut.end) == (number, number + 1) for number, cut in cuts.items()):
         return {}
     return {k: str(cut.begin) if cut.end == cut.begin + 1 else f"{cut.begin}:{cut.end}" for k, cut in cuts.items()}
-
-
-def _course(slicing: Slicing) -> str:
-    """Return what the file says of a slicing, and which slice is the first where the last one is."""
-    return f"{slicing}{': the last slice first' if is_backward(slicing) else ''}".replace("-", "\u2212")
-
-
-def _invariant(trace: LoopTrace, roles: Roles, names: Mapping[int, str], outside: Mapping[int, str]) -> tuple[str, ...]:
-    """Return the inputs that are the same in each iteration, without Constants: `q`, or `q ← query` by both names."""
-    layer, outer = trace.loop.layer, trace.loop.outer
-    found = []
-    for entry in roles.invariant:
-        source = None if entry.input is None else outer.sources[layer.id][entry.input]
-        if source is not None and outer.by_id[source.layer].type != "Constant":
-            name, origin = names[entry.parameter], outside[source.layer]
-            found.append(name if name == origin else f"{name} ← {origin}")
-    return tuple(dict.fromkeys(found))
-
-
-def _branch(trace: LoopTrace, names: Mapping[int, str]) -> tuple[str, dict[int, str]]:
-    """Return the name of the If of a body and the sides that ran by iteration; nothing unless there is just one If."""
-    found = [layer for layer in trace.loop.body.graph.layers if layer.bodies and not layer.is_loop]
-    if len(found) != 1:
-        return "", {}
-    (layer,) = found
-    ran = {
-        item.number: SIDES[body.role]
-        for item in trace.iterations
-        for body in layer.bodies
-        if (InnerBody(layer.id, body.role),) in item.sides
-    }
-    return names[layer.id] if ran else "", ran
-
-
-def _conditions(trace: LoopTrace) -> dict[int, bool]:
-    """Return the verdicts of the condition, unless a Constant is the condition."""
-    if not can_end(trace.loop.body) and not trace.by_condition:
-        return {}
-    return {item.number: item.condition for item in trace.iterations if item.condition is not None}
-
-
-def _values(trace: LoopTrace, layer: int, output: int = 0) -> dict[int, ValueSummary]:
-    key = layer, output
-    return {item.number: item.values[key] for item in trace.iterations if key in item.values}
 
 
 def _form(trace: LoopTrace, output: int) -> str:
@@ -377,9 +318,3 @@ def _names_of(graph: Graph) -> dict[int, str]:
     names = {key: excerpt(name) for key, name in references_of(graph).items()}
     short = shortened_names(names.values(), _LONGEST)
     return {key: short[name] for key, name in names.items()}
-
-
-def _is_whole(value: ValueSummary) -> bool:
-    """True for a whole number."""
-    found = None if value.statistics is None else value.statistics.min
-    return isinstance(found, int) or (isinstance(found, float) and found.is_integer())

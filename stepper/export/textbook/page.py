@@ -6,7 +6,7 @@ A page that is too narrow is met by leaving out, never by smaller letters: decim
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Final, NamedTuple
@@ -152,9 +152,7 @@ def textbook_page(
             if is_slide and drawing.height > width * _SLIDE_HEIGHT + 0.1:
                 continue
             if is_slide and page.free > 1:  # in the middle below the title
-                space = page.free / 2
-                page = _PageLayout(book, drawn, plan, text, width, is_slide=True)
-                drawing = page.drawing(heading, description, legend=has_legend, space=space)
+                drawing = page.drawing(heading, description, legend=has_legend, space=page.free / 2)
             left_out = page.left_out if has_legend == legend else (*page.left_out, "the legend")
             if left_out:
                 request.warn(f"not drawn: {'; '.join(left_out)}")
@@ -181,19 +179,14 @@ def _forms(outputs: Sequence[ValueLane], *, is_slide: bool, legend: bool) -> Ite
             yield outputs[:1], False
 
 
-def _rows(book: Textbook) -> int:
-    """Return how many lanes go through the boxes."""
-    return len(book.carried) + bool(book.conditions)
-
-
-def _height(rows: int, words: int) -> float:
+def _height(book: Textbook, words: int) -> float:
     """Return the height of the boxes, so that lanes and lines have room."""
-    return max(_PITCH * (rows + 1), 34.0, _LINE * words + 7)
+    return max(_PITCH * (len(book.carried) + bool(book.conditions) + 1), 34.0, _LINE * words + 7)
 
 
 def _with_texts(book: Textbook, plans: Sequence[_Plan], *, is_wide: bool) -> Iterator[tuple[_Plan, CellText]]:
     """Yield the plans, each with what may stand in the boxes, the most first: no iteration is left out for it."""
-    room = int((_height(_rows(book), 0) - 7) / _LINE) - 1
+    room = int((_height(book, 0) - 7) / _LINE) - 1
     formula = formula_text(book.work, SMALL, room)
     texts = (*([] if formula is None else [formula]), *cell_texts(book.work, room - bool(book.branch), is_wide=is_wide))
     for plan in plans:
@@ -292,13 +285,14 @@ class _PageLayout:
             self.gap, self.begin, self.between = self.gap + more, self.begin + more, self.between + more
             self._place(pitch + more)
         self.room = self.end + self.ending
-        self.tear_top = self.free = 0.0
+        self.free, self.shaded = 0.0, ""
         self.bus: float | None = None
-        self.shaded = ""
+        self.mark_above = (0.0, 0.0)
         self.items: list[Shape] = []
-        self.steps = _steps(plan)
+        self.steps = [DrawnStep(k, k + 1) for k in plan.shown]
+        if plan.hidden:
+            self.steps.insert(len(plan.first), DrawnStep(plan.hidden.start, plan.hidden.stop, is_gap=True))
         self.made: list[MadeShapes] = []
-        self.bands: tuple[Rectangle, ...] = ()
 
     def _gaps(self) -> tuple[float, float]:
         """Return the least width of the gap before the first box, and of those between boxes."""
@@ -356,7 +350,7 @@ class _PageLayout:
     @property
     def times(self) -> StepTimes:
         """When the items of the drawing come to be; its first one is the page."""
-        return StepTimes(self.steps, tuple(self.made), self.bands)
+        return StepTimes(tuple(self.steps), tuple(self.made), self.bands)
 
     @contextmanager
     def _made_in(self, iteration: int, *, known: bool = False) -> Iterator[None]:
@@ -383,6 +377,7 @@ class _PageLayout:
     def drawing(self, title: str, description: str, *, legend: bool, space: float = 0) -> PageDrawing:
         """Return the drawing; `space` is left free below the title."""
         book, plan, y = self.book, self.plan, self.margin
+        self.items, self.made, self.bus, self.shaded = [], [], None, ""
         if title:
             self._note("slide" if self.is_slide else "number", self.margin, y + 10, title)
             y += 22 if self.is_slide else 14
@@ -403,14 +398,15 @@ class _PageLayout:
         y = top = self._numbers(self._invariants(y))
         if not book.sliced:
             self.tear_top = top - 2
-        bottom = top + _height(_rows(book), len(self.text.words) + bool(book.branch))
+        bottom = top + _height(book, len(self.text.words) + bool(book.branch))
         bottom = max(bottom, top + _SMALL_HEIGHT) if self.is_dense else bottom
         self._cells(top, bottom)
         for index, lane in enumerate(book.carried, 1):
             self._carried(lane, top + _PITCH * index)
         if book.conditions:
             self._condition(top + _PITCH * (len(book.carried) + 1))
-        self._end_mark(top, bottom)
+        self.items += end_bars(self._x(self.room - 7), self._x(self.room - 4), top, bottom, "end-")
+        self.items.append(stroke("hair", self.mark_above, (self.mark_above[0], top - 2)))
         y = self._output_rows(bottom)
         for side in self.torn if plan.last else ():
             teeth = range(math.floor((y - 3 - self.tear_top) / _TOOTH) + 1)
@@ -561,11 +557,6 @@ class _PageLayout:
                 if k in self.book.conditions:
                     self._words("plain", self.end + 9, y - 2.2, str(self.book.conditions[k]).lower())
 
-    def _end_mark(self, top: float, bottom: float) -> None:
-        self.items += end_bars(self._x(self.room - 7), self._x(self.room - 4), top, bottom, "end-")
-        x, y = self.mark_above
-        self.items.append(stroke("hair", (x, y), (x, top - 2)))
-
     def _output_rows(self, bottom: float) -> float:
         """Draw the outputs below the boxes, and the wires to them; return where the next row begins."""
         y = bottom + 12
@@ -611,7 +602,10 @@ class _PageLayout:
         kind, plan, high = "input" if above else "output", self.plan, self._high(lane)
         if lane.places:
             y += _LINE if above else 0
-            self._axis_places(lane, "slice" if above else "piece", y - 2.5 if above else y + high + _LINE - 1)
+            base = y - 2.5 if above else y + high + _LINE - 1
+            self._note("aside", self.margin, base, "slice" if above else "piece")
+            for k, u in self.places.items():
+                self._words("aside", u + self.cell / 2, base, lane.places.get(k, ""))
         self._note(f"of-{kind}", self.margin, y + high / 2 - 0.8, self._name(lane))
         self._note("aside", self.margin, y + high / 2 + 7, self._form(lane))
         is_last = lane.kind is LaneKind.LAST
@@ -639,12 +633,6 @@ class _PageLayout:
             return middle - half, middle + half
         begin = self.torn[1] + _DEPTH if k == self.hidden.stop else middle - half
         return begin, self.torn[0] - _DEPTH if k == self.hidden.start - 1 else min(middle + half, most)
-
-    def _axis_places(self, lane: ValueLane, word: str, y: float) -> None:
-        """Write where on their axis the slices or the pieces lie."""
-        self._note("aside", self.margin, y, word)
-        for k, u in self.places.items():
-            self._words("aside", u + self.cell / 2, y, lane.places.get(k, ""))
 
     def _last_value_told(self, beside: float, y: float) -> None:
         """Write beside the value of the last iteration what it is, where there is room."""
@@ -732,18 +720,17 @@ class _PageLayout:
         book, carried = self.book, self.book.carried
         told = enumerated(sorted({lane.told_by for lane in carried if lane.name in self.told}))
         joined = any(lane.kind is LaneKind.JOINED for lane in self.outputs)
-        shades = partial(_shades_sample, kind=self.shaded)
-        entries: tuple[tuple[object, float, Callable[[float, float], Sequence[Shape]], str], ...] = (
-            (carried, 16, _lane_sample, f"carried: what is in {told}" if told else "carried"),
-            (book.conditions, 22, _condition_sample, "goes on while true, else ends"),
-            (book.sliced, 14, partial(_strip_sample, style="input-strip"), "sliced"),
-            (joined, 14, partial(_strip_sample, style="output-strip"), "output, piece by piece"),
-            (self.plan.last, 12, _torn_sample, "iterations not drawn"),
-            (self.shaded, 24, shades, "elements: the stronger, the larger"),
-            (any(map(_has_norm, carried)), 0, _no_sample, "|x|: L2 norm of x"),
-            (book.branch, 0, _no_sample, f"then, else: side of {book.branch} that ran"),
+        entries = (
+            (carried, Sample(16, _lane_sample, f"carried: what is in {told}" if told else "carried")),
+            (book.conditions, Sample(22, _condition_sample, "continues while true, else ends")),
+            (book.sliced, Sample(14, partial(_strip_sample, style="input-strip"), "sliced")),
+            (joined, Sample(14, partial(_strip_sample, style="output-strip"), "output, piece by piece")),
+            (self.plan.last, Sample(12, _torn_sample, "iterations not drawn")),
+            (self.shaded, Sample(24, partial(_shades_sample, kind=self.shaded), "elements: the stronger, the larger")),
+            (any(map(_has_norm, carried)), Sample(0, lambda _x, _y: (), "|x|: L2 norm of x")),
+            (book.branch, Sample(0, lambda _x, _y: (), f"then, else: side of {book.branch} that ran")),
         )
-        samples = [Sample(width, draw, words) for is_there, width, draw, words in entries if is_there]
+        samples = [sample for is_there, sample in entries if is_there]
         shapes, bottom = legend_drawn(samples, self.margin, y, self.page_room, _LEGEND_FORM)
         self.items += shapes
         return bottom + 1
@@ -773,25 +760,14 @@ class _PageLayout:
         if not self.is_wide or lane.is_vector or lane.kind is LaneKind.CARRIED:
             return self.plan.decimals
         if id(lane) not in self.decimals:
-            self.decimals[id(lane)] = _telling(lane, self.plan.decimals)
+            numbers = {value.statistics.min for value in lane.finite if value.statistics is not None}
+            telling = (
+                decimals
+                for decimals in range(self.plan.decimals, 5)
+                if len({value_text(value, decimals, is_piece=True) for value in lane.finite}) == len(numbers)
+            )
+            self.decimals[id(lane)] = next(telling, 5)
         return self.decimals[id(lane)]
-
-
-def _telling(lane: ValueLane, least: int) -> int:
-    """Return the decimals that tell the numbers of a lane apart, so many at least and 5 at most."""
-    numbers = {value.statistics.min for value in lane.finite if value.statistics is not None}
-    for decimals in range(least, 5):
-        if len({value_text(value, decimals, is_piece=True) for value in lane.finite}) == len(numbers):
-            return decimals
-    return 5
-
-
-def _steps(plan: _Plan) -> tuple[DrawnStep, ...]:
-    """Return the iterations drawn and, where some are not, the gap."""
-    drawn = [DrawnStep(k, k + 1) for k in plan.shown]
-    if plan.hidden:
-        drawn.insert(len(plan.first), DrawnStep(plan.hidden.start, plan.hidden.stop, is_gap=True))
-    return tuple(drawn)
 
 
 def _has_norm(lane: ValueLane) -> bool:
@@ -814,10 +790,6 @@ def _fitting(texts: Sequence[str], room: float, style: str = "strong") -> str:
     while found and text_width("strong", f"{found}…") > room:
         found = found[:-1]
     return f"{found.rstrip(' ,;:')}…"
-
-
-def _no_sample(_x: float, _y: float) -> Sequence[Shape]:
-    return ()
 
 
 def _lane_sample(x: float, base: float) -> list[Shape]:

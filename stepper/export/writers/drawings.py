@@ -12,12 +12,12 @@ import logging
 import struct
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cache
 from hashlib import sha256
 from html import escape
-from typing import TYPE_CHECKING, Final
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
@@ -47,7 +47,8 @@ from stepper.export.layout.figure_layout import FigureLayout
 from stepper.export.options import LayoutEngine, Theme
 from stepper.export.picture import FigureRequest, Picture
 from stepper.export.stepping import motion_rules, steps_of, visible_times
-from stepper.export.writers.graphviz import laid_out_by_dot
+from stepper.export.writers.graph_texts import laid_out_by_dot
+from stepper.wording import install_line
 
 if TYPE_CHECKING:
     from fpdf import FPDF
@@ -208,7 +209,8 @@ def _elements(shapes: Iterable[Shape], paint: Paint, prefix: str, groups: str = 
         elif isinstance(shape, Disc):
             yield f'<circle {look} cx="{_n(shape.x)}" cy="{_n(shape.y)}" r="{_n(shape.radius)}"/>'
         else:
-            yield _text(shape, look)
+            anchor = "" if shape.anchor == "start" else f' text-anchor="{shape.anchor}"'
+            yield f'<text {look} x="{_n(shape.x)}" y="{_n(shape.y)}"{anchor}>{escape(shape.text)}</text>'
 
 
 def leaves(shapes: Iterable[Shape], groups: str = "") -> Iterator[tuple[Rectangle | Path | Disc | TextLine, str]]:
@@ -245,11 +247,6 @@ def _group(group: Group, paint: Paint, prefix: str) -> Iterator[str]:
     yield "</g>"
 
 
-def _text(words: TextLine, look: str) -> str:
-    anchor = "" if words.anchor == "start" else f' text-anchor="{words.anchor}"'
-    return f'<text {look} x="{_n(words.x)}" y="{_n(words.y)}"{anchor}>{escape(words.text)}</text>'
-
-
 def _path(path: Path) -> str:
     end = "z" if path.closed else ""
     return "".join("M" + "L".join(f"{_n(x)} {_n(y)}" for x, y in part) + end for part in path.parts)
@@ -282,8 +279,7 @@ def write_png(picture: Picture) -> bytes:
             f"the picture would have {wide:,} x {high:,} pixels; a PNG has at most {LARGEST:,} along a side and "
             f"{_MOST:,} in all here. Choose less (--iters, --depth 0), a smaller --scale, or --as svg or pdf"
         )
-    import resvg_py
-
+    resvg_py = _drawer("PNG", "resvg_py")
     theme = request.theme.fixed
     pixels: bytes = resvg_py.svg_to_bytes(
         svg_string=svg(drawing, theme),
@@ -334,11 +330,17 @@ def write_pdf(picture: Picture) -> bytes:
     return pdf(drawing, palette(theme), scale)
 
 
+def _drawer(format: str, module: str) -> Any:
+    """Return a library that the plain installation leaves out. UsageError where it is not installed."""
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        raise UsageError(f"{format} needs {error.name}: {install_line('figures')}; --as svg needs nothing") from None
+
+
 def pdf(drawing: PageDrawing, colours: Palette, scale: float = POINTS) -> bytes:
     """Return a drawing as a page of PDF; `scale` is points a pixel."""
-    from fpdf import FPDF
-
-    document = FPDF(unit=scale, format=(drawing.width, drawing.height))
+    document = _drawer("PDF", "fpdf").FPDF(unit=scale, format=(drawing.width, drawing.height))
     document.set_creation_date(datetime(2000, 1, 1, tzinfo=UTC))  # the same bytes whenever it is written
     document.set_producer("stepper")
     document.set_title(drawing.title)
@@ -351,17 +353,11 @@ def pdf(drawing: PageDrawing, colours: Palette, scale: float = POINTS) -> bytes:
     document.add_page()
     with document._marked_sequence(title=drawing.title, alt_text=drawing.description):  # as its own images are
         _Page(document, colours).draw(drawing.items)
-    with _unheard(logging.getLogger("fpdf")):  # of letters that the font does not have the request has been told
-        return bytes(document.output())
-
-
-@contextmanager
-def _unheard(logger: logging.Logger) -> Iterator[None]:
-    """Drop the warnings of a logger."""
+    logger = logging.getLogger("fpdf")  # of letters that the font does not have the request has been told
     before = logger.level
     logger.setLevel(logging.ERROR)
     try:
-        yield
+        return bytes(document.output())
     finally:
         logger.setLevel(before)
 
@@ -370,13 +366,13 @@ class _Page:
     """A page that shapes are painted on."""
 
     def __init__(self, document: FPDF, colours: Palette) -> None:
-        self._document, self._colours = document, colours
+        self._document = document
+        self._paint = cache(lambda style, groups: properties_of(style, groups, colours))
 
     def draw(self, shapes: Iterable[Shape]) -> None:
         """Paint shapes."""
-        colours = tuple(self._colours.items())
         for shape, groups in leaves(shapes):
-            properties = _properties(shape.style, groups, colours)
+            properties = self._paint(shape.style, groups)
             if isinstance(shape, TextLine):
                 self._words(shape, properties)
             else:
@@ -418,11 +414,6 @@ class _Page:
         document.set_font(_FONT, "B" if bold else "", size * document.k)
         document.set_text_color(properties["fill"])
         document.text(x, words.y, words.text)
-
-
-@cache
-def _properties(style: str, groups: str, colours: tuple[tuple[str, str], ...]) -> dict[str, str]:
-    return properties_of(style, groups, dict(colours))
 
 
 def _colour(word: str) -> str | None:

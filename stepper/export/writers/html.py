@@ -17,17 +17,17 @@ from msgspec.structs import replace
 from stepper.errors import UsageError
 from stepper.export.drawing.composing import line_class
 from stepper.export.drawing.styles import DrawnStep, SteppedDrawing, classes_of, stepped, style_sheet, variables
+from stepper.export.figure_views import iteration_figures
 from stepper.export.figures.builder import legend_of
-from stepper.export.figures.figure import Cluster, Figure, FigureNode, Thumbnail
+from stepper.export.figures.figure import Figure
 from stepper.export.figures.loop_trace import LoopTrace
 from stepper.export.fonts import FAMILY
 from stepper.export.layout.arrangements import arranged
 from stepper.export.options import Theme
 from stepper.export.picture import FigureRequest, Picture
 from stepper.export.stepping import BodyLayout
-from stepper.export.textbook.lanes import textbook
+from stepper.export.textbook.lanes import Textbook
 from stepper.export.textbook.page import MOST_SHOWN, ends_of, textbook_page
-from stepper.export.views.unrolled import iteration_figures
 from stepper.export.writers.drawings import inline_steps, inline_svg
 from stepper.ir.model import Model
 
@@ -39,22 +39,6 @@ _WIDTHS: Final = (620.0, 930.0, 1400.0, 2800.0)
 """Points: the run is drawn in the first of these widths that it fits into."""
 _LARGE: Final = 2_000_000
 """Bytes from which on the size of the page is said."""
-
-
-def _icon(path: str, look: str = "") -> str:
-    return f'<svg class="{look}" viewBox="0 0 16 16" width="16" height="16" aria-hidden="true"><path d="{path}"/></svg>'
-
-
-_BUTTONS: Final = "\n".join(
-    f'<button id="{id}" aria-label="{label}">{icons}</button>'
-    for id, label, icons in (
-        ("first", "first iteration", _icon("M3 3h2v10H3zM13 3v10L6 8z")),
-        ("before", "iteration before", _icon("M11 3v10L4 8z")),
-        ("play", "play", _icon("M4 2v12l10-6z", "to-play") + _icon("M4 3h3v10H4zM9 3h3v10H9z", "to-pause")),
-        ("after", "next iteration", _icon("M5 3v10l7-5z")),
-        ("last", "last iteration", _icon("M3 3v10l7-5zM11 3h2v10h-2z")),
-    )
-)
 
 
 def write(picture: Picture) -> str:
@@ -73,9 +57,12 @@ def write(picture: Picture) -> str:
     layout = BodyLayout(figures)
     body = replace(figures[-1], legend=legend_of(figures[-1]) if request.legend else ())
     run = _run(trace, picture.request.content.model)
-    gaps = "".join(f'<p class="note">{escape(text)}</p>\n' for text in _gaps(trace))
+    gaps = ""
+    for begin, end in trace.left_out:
+        are = "is" if end == begin + 1 else "are"
+        gaps += f'<p class="note">{DrawnStep(begin, end).name.capitalize()} {are} not drawn.</p>\n'
     content = f"""<div id="controls" role="group" aria-label="iterations" hidden>
-{_BUTTONS}
+{_file("html_buttons.html")}
 <input id="iteration" type="range" min="0" max="0" value="0" step="1" aria-label="iteration">
 <output id="shown" for="iteration" aria-live="off"></output>
 </div>
@@ -138,16 +125,10 @@ def _file(name: str, **words: str) -> str:
     return text
 
 
-def _gaps(trace: LoopTrace) -> Iterable[str]:
-    """Yield a sentence for each range of iterations that the page does not have."""
-    for begin, end in trace.left_out:
-        yield f"{DrawnStep(begin, end).name.capitalize()} {'is' if end == begin + 1 else 'are'} not drawn."
-
-
 def _run(trace: LoopTrace, model: Model | None) -> SteppedDrawing | None:
     """Return the run, iterations side by side; None where the trace has not the first and the last ones."""
     numbers = [one.number for one in trace.iterations]
-    found, book = ends_of(numbers, trace.count), textbook(trace, model)
+    found, book = ends_of(numbers, trace.count), Textbook(trace, model)
     if found is None:
         return None
     ends = None if not found[1] else (min(found[0], MOST_SHOWN), min(found[1], MOST_SHOWN))
@@ -171,7 +152,11 @@ def _data(trace: LoopTrace, figures: Sequence[Figure], run: SteppedDrawing | Non
         "pace": _PACE,
         "embed": embedded,
         "run": [] if run is None else [[step.begin, step.end] for step in run.steps],
-        "frames": _states((frame.id for frame in figures[0].clusters), figures, _frame_state),
+        "frames": _states(
+            (frame.id for frame in figures[0].clusters),
+            figures,
+            lambda figure, key: [classes_of(figure.clusters_by_id[key]), figure.clusters_by_id[key].label],
+        ),
         "boxes": _states((node.id for node in figures[0].nodes), figures, _box_state),
     }
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -195,33 +180,20 @@ def _states(
     """Return the states of each thing, each once, and, where there are several, which of them an iteration has."""
     found: dict[str, dict[str, Any]] = {}
     for id in ids:
-        known: dict[str, int] = {}
-        states: list[object] = []
-        at: list[int] = []
-        for figure in figures:
-            one = state(figure, id)
-            key = json.dumps(one)
-            if key not in known:
-                known[key] = len(states)
-                states.append(one)
-            at.append(known[key])
-        found[id] = {"states": states, "at": at} if len(states) > 1 else {"states": states}
+        texts = [json.dumps(state(figure, id)) for figure in figures]
+        known = {text: number for number, text in enumerate(dict.fromkeys(texts))}
+        found[id] = {"states": [*map(json.loads, known)]}
+        if len(known) > 1:
+            found[id]["at"] = [known[text] for text in texts]
     return found
 
 
-def _frame_state(figure: Figure, id: str) -> list[str]:
-    frame: Cluster = figure.clusters_by_id[id]
-    return [classes_of(frame), frame.label]
-
-
 def _box_state(figure: Figure, id: str) -> dict[str, object]:
-    node: FigureNode = figure.by_id[id]
+    node = figure.by_id[id]
+    rows = () if node.thumbnail is None else node.thumbnail.rows
+    shades = [[None if shade is None else round(shade, 3) for shade in row] for row in rows]
     return {
         "lines": [[line_class(node, index), text] for index, text in enumerate(node.texts)],
         "look": classes_of(node),
-        **({} if node.thumbnail is None else {"picture": _shades(node.thumbnail)}),
+        **({} if node.thumbnail is None else {"picture": shades}),
     }
-
-
-def _shades(picture: Thumbnail) -> list[list[float | None]]:
-    return [[None if shade is None else round(shade, 3) for shade in row] for row in picture.rows]

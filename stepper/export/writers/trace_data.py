@@ -34,37 +34,35 @@ def write_json(picture: Picture) -> str:
         "left_out": [[begin, end - 1] for begin, end in trace.left_out],
         "back_edges": [{"from": tail, "to": head} for head, tail in roles.merged_from.items()],
         "outputs": [_output_json(trace, index) for index in range(len(trace.loop.body.outputs))],
-        "trace": [_iteration_json(trace, iteration, content) for iteration in trace.iterations],
+        "trace": [
+            {
+                "iteration": iteration.number,
+                "condition": iteration.condition,
+                "slices": [
+                    {"parameter": id, "axis": cut.axis, "begin": cut.begin, "end": cut.end, "extent": cut.extent}
+                    for id, cut in iteration.slices.items()
+                ],
+                "values": [
+                    {
+                        "layer": as_data(layer_site(layer, trace.file)),
+                        "output": output,
+                        **_value_json(value),
+                        "computed_by": _computed_by(trace, layer, content) or None,
+                    }
+                    for layer, output, value in _values(trace, iteration)
+                ],
+            }
+            for iteration in trace.iterations
+        ],
     }
     return json_text(answer_json(report), 1) + "\n"
 
 
 def _output_json(trace: LoopTrace, index: int) -> dict[str, Any]:
     entry = trace.loop.body.outputs[index]
-    scans = [] if trace.view is None else trace.view.scans
-    order = next((scan.order for scan in scans if scan.output == entry.output), None)
+    scan = trace.scan(entry.output)
     found = {"output": entry.output, "result": entry.result, "role": output_role(entry)}
-    return {**found, "slicing": as_data(entry.slicing), "order": order}
-
-
-def _iteration_json(trace: LoopTrace, iteration: IterationTrace, content: FigureContent) -> dict[str, Any]:
-    return {
-        "iteration": iteration.number,
-        "condition": iteration.condition,
-        "slices": [
-            {"parameter": id, "axis": cut.axis, "begin": cut.begin, "end": cut.end, "extent": cut.extent}
-            for id, cut in iteration.slices.items()
-        ],
-        "values": [
-            {
-                "layer": as_data(layer_site(layer, trace.file)),
-                "output": output,
-                **_value_json(value),
-                "computed_by": _computed_by(trace, layer, content) or None,
-            }
-            for layer, output, value in _values(trace, iteration)
-        ],
-    }
+    return {**found, "slicing": as_data(entry.slicing), "order": None if scan is None else scan.order}
 
 
 def _computed_by(trace: LoopTrace, layer: Layer, content: FigureContent) -> str:

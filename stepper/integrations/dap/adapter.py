@@ -16,8 +16,8 @@ from msgspec import UNSET, Meta, UnsetType
 
 from stepper.errors import StepperError
 from stepper.integrations.dap.answering import REQUESTS, RequestKind
+from stepper.integrations.dap.dap_session import DapSession, OpenRun
 from stepper.integrations.dap.messages import CancelArguments, EventMessage, Request, Response, decoded
-from stepper.integrations.dap.session import DapSession, OpenRun
 from stepper.records import Record
 from stepper.wording import excerpt, near_text
 
@@ -35,8 +35,20 @@ _INTERRUPTING: Final = frozenset({
 """Requests that a movement to the next stop is interrupted for; it goes on when they are answered."""
 
 
-_SHOWN_IN_PLACE: Final = frozenset({"evaluate", "completions", "stepper/stop", "stepper/figure", "stepper/overview"})
-"""Requests whose errors the client shows where it has asked: in the console, beside a watch, in a view."""
+_QUIET: Final = frozenset({
+    "evaluate",
+    "completions",
+    "stackTrace",
+    "scopes",
+    "variables",
+    "exceptionInfo",
+    "readMemory",
+    "stepper/stop",
+    "stepper/values",
+    "stepper/figure",
+    "stepper/overview",
+})  # fmt: skip
+"""Requests whose errors need no message box: the client shows the error in place, or asked about an older stop."""
 
 
 class Adapter:
@@ -187,7 +199,7 @@ class Adapter:
         self._put(lambda number: Response(number, request.seq, success=True, command=request.command, body=shown))
 
     def _refuse(self, request: Request, text: str, code: int = 1) -> None:
-        body = {"error": {"id": code, "format": text, "showUser": request.command not in _SHOWN_IN_PLACE}}
+        body = {"error": {"id": code, "format": text, "showUser": request.command not in _QUIET}}
         message: str | UnsetType = text.splitlines()[0] if text else "it failed"
         self._put(
             lambda number: Response(

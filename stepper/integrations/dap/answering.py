@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, TypeVar
 from msgspec import defstruct
 from msgspec.structs import asdict, replace
 
-from stepper.commands.session import command_called
+from stepper.commands.command_session import command_called
 from stepper.debug.debugger import Debugger
 from stepper.debug.stop import Stop
 from stepper.debug.stop_scope import StopScope
@@ -18,7 +18,8 @@ from stepper.diagnosis.check.checking import check_run
 from stepper.diagnosis.findings import Finding
 from stepper.engine.program import LoopPlan
 from stepper.errors import StepperError, UsageError
-from stepper.integrations.dap.breakpoints import FILTERS, FINDINGS, USUAL, is_of_a_loop, value_break
+from stepper.integrations.dap.dap_breakpoints import FILTERS, FINDINGS, USUAL, is_of_a_loop, value_break
+from stepper.integrations.dap.dap_session import THREAD, DapSession, DebuggedRun
 from stepper.integrations.dap.listing import is_source, program_of, restart_tick, shown_frames
 from stepper.integrations.dap.messages import (
     CancelArguments,
@@ -34,7 +35,6 @@ from stepper.integrations.dap.messages import (
     SourceRequest,
     ValueBreakpoint,
 )
-from stepper.integrations.dap.session import THREAD, DapSession, DebuggedRun
 from stepper.integrations.following import BodyFigure, FollowedStop
 from stepper.query.address_resolution import address_of
 from stepper.query.address_syntax import parse_address
@@ -107,7 +107,6 @@ _CAN: Final = (
     "supportsSetExpression",
     "supportsReadMemoryRequest",
     "supportsLoadedSourcesRequest",
-    "supportsDelayedStackTraceLoading",
     "supportsTerminateRequest",
     "supportsCancelRequest",
 )
@@ -121,7 +120,7 @@ def _initialize(session: DapSession, arguments: InitializeArguments) -> Body:
         | ({"conditionDescription": "the name of a loop; without one any"} if is_of_a_loop(name) else {})
         for name, label in FILTERS.items()
     ]
-    filters.append({"filter": FINDINGS, "label": "What stepper check finds in this run", "default": False})
+    filters.append({"filter": FINDINGS, "label": "Findings of stepper check in this run", "default": False})
     return {
         **dict.fromkeys(_CAN, True),
         "completionTriggerCharacters": [" ", "["],
@@ -259,7 +258,7 @@ def _goto(session: DapSession, target_id: int) -> None:
     line, way = divmod(target_id, 2)
     place = run.listing.place(line)
     if place is None:
-        raise UsageError(f"there is no target {target_id}; ask for those of a line")
+        raise UsageError(f"there is no target {target_id}; ask for the targets of a line")
     address = run.listing.address(place)
     verb = run.debugger.run_to if way else run.debugger.goto
     session.move(lambda: verb(address), "goto")
@@ -427,11 +426,13 @@ def _shown(found: list[ShownBreakpoint]) -> Body:
 @request("setBreakpoints")
 def _set_lines(session: DapSession, source: SourceArguments, breakpoints: Sequence[LineBreakpoint] = ()) -> Body:
     run = session.run
-    if not is_source(source, run.source):
-        where = run.source.path or f"the source '{run.source.name}'"
-        message = f"the run is listed in {where}; set breakpoints there"
-        return _shown([ShownBreakpoint(verified=False, message=message) for _ in breakpoints])
-    return _shown(run.breakpoints.set_lines(breakpoints, session.line_offset))
+    if is_source(source, run.source):
+        return _shown(run.breakpoints.set_lines(breakpoints, session.line_offset))
+    if run.is_model(source):
+        return _shown(run.breakpoints.set_model_lines(breakpoints, session.line_offset))
+    where = run.source.path or f"the source '{run.source.name}'"
+    message = f"the run is listed in {where}; set breakpoints there"
+    return _shown([ShownBreakpoint(verified=False, message=message) for _ in breakpoints])
 
 
 @request("breakpointLocations")
@@ -538,7 +539,7 @@ def _exception_info(session: DapSession) -> Body:
     finding = run.finding_of(stop.cause)
     kind = "error" if run.failure else "none" if stop.cause is None else stop.cause.kind
     kind = kind if finding is None or run.failure else finding.rule
-    details = {"message": text, "typeName": kind, "stackTrace": f"{text}\n{stop.place}"}
+    details = {"message": text, "typeName": kind, "stackTrace": stop.place}
     return {"exceptionId": kind, "description": text, "breakMode": "always", "details": details}
 
 
@@ -546,6 +547,14 @@ def _exception_info(session: DapSession) -> Body:
 def _stop(session: DapSession) -> FollowedStop:
     """Answer with where the session stands: the number of a figure, the id of a box in it, a column's `data-goto`."""
     return session.run.follower.stop()
+
+
+@request("stepper/values")
+def _line_values(session: DapSession, frame_id: int, line: int, end_line: int) -> Body:
+    """Answer with the values to show behind lines of the listing, as text."""
+    run, offset = session.run, session.line_offset
+    found = run.variables.line_values(run.listing, frame_id - 1, range(line + offset, end_line + offset + 1))
+    return {"values": [{"line": at - offset, "text": text} for at, text in found]}
 
 
 @request("stepper/figure")

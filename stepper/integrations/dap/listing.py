@@ -1,9 +1,9 @@
 """The listing of a model, which clients show as its source: an operation a line, bodies indented under their loop.
 
-    passes = Loop(most_passes, true, values, most_passes):  # line 70
-        order = Parameter()  # first values, then order_next; f32[?]; line 100
-        pairs_left = Subtract(pairs, passes_done)  # i64[]; line 119
-        order <- order_next  # back edge; line 396
+    passes = Loop(most_passes, true, values, most_passes):  # L70
+        order = Parameter()  # first values, then order_next; f32[?]; L100
+        pairs_left = Subtract(pairs, passes_done)  # i64[]; L119
+        order <- order_next  # back edge; L396
         again if keep_going
 
 Names are written as the debugger takes them; small constants stand as their values. Where a run stands is the line of
@@ -16,6 +16,8 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from msgspec import Struct
 
@@ -24,7 +26,7 @@ from stepper.debug.inspection.views import FrameView, LevelView, frame_views
 from stepper.engine.loops import Role, Roles, roles_of, without_effect
 from stepper.engine.program import CompiledModel, LoopPlan, Operation, Program
 from stepper.errors import OutputError, UsageError
-from stepper.files.kinds import FileKind
+from stepper.files.file_kinds import FileKind
 from stepper.files.output import OutputFile, ProtectedFiles
 from stepper.integrations.dap.messages import ShownFrame, ShownSource, SourceArguments
 from stepper.ir.model import Body, InputMapping, Layer, Model, Source
@@ -94,6 +96,13 @@ class ModelListing:
         is_closed = place.layer.type == "Result"
         return self.line_of(place.program, 0 if is_closed else -1, closed=is_closed)
 
+    def line_of_xml(self, line: int) -> int:
+        """Return the line of the layer that a line of the .xml is in, or else of the first listed layer after it."""
+        layers = (layer for _path, graph in self._compiled.model.graphs() for layer in graph.layers)
+        begins = max((one.line for one in layers if one.line <= line), default=0)
+        after = ((place.layer.line, at) for at, place in self._places.items() if place.layer.line >= begins)
+        return min(after, default=(0, len(self.lines) + 1))[1]
+
     def between(self, first: int, last: int) -> list[int]:
         """Return the lines from `first` to `last` at which a run can stand when it has stopped."""
         wanted = range(max(first, 1), min(last, len(self.lines)) + 1)
@@ -136,7 +145,7 @@ class ModelListing:
             if program.path:  # those of the model have their values from the start
                 self._place(program, layer, None)
             form = declared_form(layer.outputs[0])
-            parts = (comments.get(layer.id, ""), form, f"line {layer.line}")
+            parts = (comments.get(layer.id, ""), form, f"L{layer.line}")
             self._add(depth, f"{self._name(program, layer)} = Parameter()  # {_joined(parts)}")
         for index, operation in enumerate(program.operations):
             self._place(program, operation.layer, index)
@@ -150,9 +159,9 @@ class ModelListing:
         text = f"{self._name(program, layer)} = {layer.type}({arguments})"
         if not operation.plans:
             form = declared_form(layer.outputs[0]) if layer.outputs else ""
-            self._add(depth, f"{text}  # {_joined((form, f'line {layer.line}'))}")
+            self._add(depth, f"{text}  # {_joined((form, f'L{layer.line}'))}")
             return
-        self._add(depth, f"{text}:  # line {layer.line}")
+        self._add(depth, f"{text}:  # L{layer.line}")
         head = len(self.lines)
         for plan in operation.plans:
             body = next(one for one in layer.bodies if one.graph is plan.program.graph)
@@ -179,7 +188,7 @@ class ModelListing:
             parameter = self._name(program, graph.by_id[edge.to_layer])
             note = "back edge" if has_effect else "back edge without effect"
             carried = self._argument(program, graph.sources[result.id][0])
-            self._add(depth, f"{parameter} <- {carried}  # {note}, line {edge.line}")
+            self._add(depth, f"{parameter} <- {carried}  # {note}; L{edge.line}")
         condition = None if plan.condition_result is None else program.producers.get(plan.condition_result)
         goes_on = "" if condition is None else f" if {self._argument(program, Source(condition[0].id, condition[1]))}"
         self._add(depth, f"again{goes_on}")
@@ -285,14 +294,15 @@ _NUMBER: Final = 1
 """By which the text is asked for where it is no file."""
 
 
-def listing_source(model: Model, text: str, protected: ProtectedFiles) -> ShownSource:
+def listing_source(model: Model, text: str, protected: ProtectedFiles, *, as_uri: bool = False) -> ShownSource:
     """Return the source with this text, written to its file where that can be."""
     forms = [".calls" if model.calls is not None else ""]
     forms += [".opened" if any(one.opened_from and not one.is_over_calls for one in _loops(model)) else ""]
     name = f"{model.path.stem}{''.join(forms)}{_SUFFIX}"
-    path = Path(os.path.realpath(model.path.parent)) / FOLDER / name
+    folder = Path(os.path.realpath(model.path.parent))
+    path = (folder if folder.name == FOLDER else folder / FOLDER) / name  # a converted model lies in such a folder
     if _is_written(path, text.encode(), protected):
-        return ShownSource(name, str(path))
+        return ShownSource(name, path.as_uri() if as_uri else str(path))
     return ShownSource(name, source_reference=_NUMBER, origin="listed by stepper; no file could be written")
 
 
@@ -324,7 +334,14 @@ def is_source(asked: SourceArguments, source: ShownSource) -> bool:
     return asked.name == source.name
 
 
+def is_file(asked: SourceArguments, path: Path) -> bool:
+    """Return True if a client means this file."""
+    return bool(asked.path) and _spelled(asked.path or "") == _spelled(str(path))
+
+
 def _spelled(path: str) -> str:
+    if path.startswith("file:"):
+        path = url2pathname(urlsplit(path).path)
     try:
         return os.path.normcase(os.path.realpath(path))
     except (OSError, ValueError):

@@ -18,7 +18,7 @@ from typing import IO, Any, Final, TypeVar
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
-from stepper.files.user_cache import roomy, user_cache
+from stepper.files.own_files import roomy, user_cache
 from stepper.records import Record
 
 Number = int | str | None
@@ -77,6 +77,7 @@ class InitializeArguments(_Carried, frozen=True):
 
     lines_start_at1: bool = field(default=True, name="linesStartAt1")
     columns_start_at1: bool = field(default=True, name="columnsStartAt1")
+    path_format: str = "path"
     supports_progress_reporting: bool = False
     supports_invalidated_event: bool = False
     supports_variable_paging: bool = False

@@ -25,8 +25,9 @@ from stepper.debug.inspection.views import (
     frame_views,
 )
 from stepper.debug.stop import is_branch
-from stepper.element_types import Array
+from stepper.element_types import Array, Indices
 from stepper.errors import UsageError
+from stepper.integrations.dap.listing import ModelListing
 from stepper.integrations.dap.messages import ShownScope, ShownVariable, VariableHint
 from stepper.query.address_syntax import exact_name
 from stepper.query.expression_values import described
@@ -38,6 +39,8 @@ MOST: Final = 1000
 """Variables of an answer; of more there are ranges to open."""
 _MOST_OPEN: Final = 500_000
 _ROOM: Final = 100
+_ROOM_BEHIND: Final = 80
+"""Characters of a value: in a list, and behind a line."""
 _LARGEST_TESTED: Final = 100_000
 """Elements of a value that is looked through for NaN and Inf."""
 _LARGEST_PAGE_TESTED: Final = 1_000_000
@@ -58,7 +61,7 @@ class OpenVariables(Record, eq=False):
     content: Content
     array: Array | None = None
     address: str = ""
-    index: tuple[int, ...] = ()
+    index: Indices = ()
     scope: tuple[int, str] | None = None
 
 
@@ -168,9 +171,10 @@ class StopVariables:
         return ShownScope(name, reference, expensive=False, named_variables=len(made), presentation_hint=hint)
 
     def _values(self, depth: int) -> list[_Late]:
-        """Return the Parameters and what operations gave, in their order, each shown when it is asked for."""
+        """Return values, each shown when it is asked for: the newest first, then Parameters, then those to come."""
         frame = frame_views(self._debugger.machine.stack)[depth]
-        layers = (*frame.graph.parameters, *frame.layers)
+        come = frame.last + 1
+        layers = (*frame.layers[:come][::-1], *frame.graph.parameters, *frame.layers[come:])
         return [self._value_of(frame, layer, output) for layer in layers for output in range(len(layer.outputs))]
 
     def _value_of(self, frame: FrameView, layer: Any, output: int) -> _Late:
@@ -181,6 +185,19 @@ class StopVariables:
             return _absent(name, view.absent, address) if view.array is None else self.shown(name, view.array, address)
 
         return made
+
+    def line_values(self, listing: ModelListing, depth: int, lines: range) -> Iterator[tuple[int, str]]:
+        """Yield lines with the values that the frames up to a depth have there now."""
+        frames = {id(one.program): one for one in frame_views(self._debugger.machine.stack)[: depth + 1]}
+        for line in lines:
+            place = listing.place(line)
+            frame = None if place is None else frames.get(id(place.program))
+            if place is None or frame is None or not place.layer.outputs:
+                continue
+            array = frame.value(place.layer.id, 0).array
+            if array is not None and array.dtype.names is None:
+                words = _non_finite(array, _LARGEST_TESTED), numbers_text(array, _ROOM_BEHIND)
+                yield line, " ".join(" ".join(words).split()) or described(array)
 
     def _outputs(self) -> list[ShownVariable]:
         machine = self._debugger.machine
@@ -231,7 +248,7 @@ class StopVariables:
     # --- tensors -------------------------------------------------------------------------------------------------
 
     def shown(
-        self, name: str, value: Any, address: str = "", index: tuple[int, ...] = (), *, most: int = _LARGEST_TESTED
+        self, name: str, value: Any, address: str = "", index: Indices = (), *, most: int = _LARGEST_TESTED
     ) -> ShownVariable:
         """Return a value: a number, or a tensor that can be opened; without an address it is no variable of the run.
 
@@ -260,9 +277,7 @@ class StopVariables:
             presentation_hint=hint,
         )
 
-    def _elements(
-        self, array: Array, address: str, index: tuple[int, ...], begin: int, end: int
-    ) -> list[ShownVariable]:
+    def _elements(self, array: Array, address: str, index: Indices, begin: int, end: int) -> list[ShownVariable]:
         part = array[begin:end]
         most = _LARGEST_TESTED if part.size <= _LARGEST_PAGE_TESTED else 0
         return [

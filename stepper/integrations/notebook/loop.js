@@ -10,10 +10,16 @@ const VERBS = [
   ['continue', '▶▶', 'on to the next stop, or to the end'],
 ];
 
+/** Have JupyterLab leave the keys of these elements to them; it asks the element with the focus alone. */
+function keepKeys(elements) {
+  for (const one of elements) one.dataset.lmSuppressShortcuts = 'true';
+}
+
 function element(parent, tag, properties = {}, text = '') {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(properties)) made.setAttribute(name, value);
   if (text) made.textContent = text;
+  keepKeys([made]);
   parent.append(made);
   return made;
 }
@@ -67,15 +73,18 @@ function render({ model, el }) {
   open('body');
 
   const chosen = element(root, 'div', { class: 'chosen' });
-  const prompt = element(root, 'form');
+  const prompt = element(root, 'div', { class: 'prompt' });
   const line = element(prompt, 'input', { type: 'text', placeholder: 'a command, such as: why, break nan, print h@*', 'aria-label': 'command', spellcheck: 'false' });
   const answer = element(root, 'pre', { role: 'status', class: 'answer' });
   const breakpoints = element(root, 'div', { class: 'bar breakpoints' });
-  prompt.onsubmit = (event) => {
+  // Notebooks take keys for commands of their own, and Enter for one of a cell: a form is never submitted there.
+  line.addEventListener('keydown', (event) => {
+    event.stopPropagation();
+    if (event.key !== 'Enter' || event.isComposing) return;
     event.preventDefault();
     if (line.value.trim()) ask('command', line.value);
     line.value = '';
-  };
+  });
 
   // What is inside of a figure or of the overview comes from the debugger, which writes names as text alone.
   root.addEventListener('click', ({ target }) => {
@@ -102,11 +111,13 @@ function render({ model, el }) {
       box.dataset.address = address;
       box.setAttribute('tabindex', '0');
       box.setAttribute('role', 'button');
+      keepKeys([box]);
     }
     mark();
   };
   const overviewed = () => {
     panels.overview.panel.innerHTML = model.get('overview');
+    keepKeys(panels.overview.panel.querySelectorAll('[data-goto]'));
     mark();
   };
   const mark = () => {

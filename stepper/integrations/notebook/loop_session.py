@@ -13,7 +13,7 @@ import numpy as np
 from msgspec.structs import asdict
 
 from stepper.commands import Interpreter
-from stepper.debug.causes.texts import sentences
+from stepper.debug.causes.cause_texts import sentences
 from stepper.debug.debugger import Debugger
 from stepper.debug.results import Series
 from stepper.debug.stop import Reason
@@ -101,7 +101,7 @@ class LoopSession:
         with self._working():
             answer = self._interpreter.execute(" ".join(line.splitlines()))
         stopped = self._debugger.stop.reason is Reason.PAUSED
-        text = "\n".join(answer.lines) if shows else "paused; continue goes on" if stopped else ""
+        text = "\n".join(answer.lines) if shows else "paused; type continue" if stopped else ""
         return {"answer": text}
 
     @contextmanager
@@ -173,7 +173,7 @@ class LoopSession:
         stop = self._follower.stop()
         address = text or self._chosen or self._follower.figure(stop.figure).addresses.get(stop.box, "")
         if not address:
-            raise UsageError("a story of what? Click on an operation of the figure first")
+            raise UsageError("nothing is selected: click on an operation of the figure first")
         with self._working():
             story = self._debugger.story("" if address == "end" else address, ends=address == "end")
         return picture_of_story(story, self._debugger.model, FigureRequest()).text("svg")

@@ -26,6 +26,8 @@ class LoopWidget(anywidget.AnyWidget):
     busy = traitlets.Bool(False).tag(sync=True)
 
     def __init__(self, debugger: Debugger) -> None:
+        self.debugger = debugger
+        """What the widget shows; cells may move it, too."""
         self._session = LoopSession(debugger)
         super().__init__()
         self._show(self._session.all())

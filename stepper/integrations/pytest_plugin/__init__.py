@@ -27,7 +27,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--stepper-update",
         action="store_true",
         default=False,
-        help="write the files of stepper_golden anew instead of comparing with them",
+        help="write the files of stepper_golden again instead of comparing with them",
     )
 
 

@@ -15,10 +15,11 @@ import pytest
 
 from stepper.commands.stop_answers import stop_lines
 from stepper.compare.comparison import RunComparison, compare_models, compare_with
-from stepper.compare.references.opening import open_reference
+from stepper.compare.references.reference_opening import open_reference
 from stepper.compare.report import text_lines
 from stepper.debug.breakpoints.data_breakpoints import specification
 from stepper.debug.causes.cause import Became
+from stepper.debug.causes.cause_texts import sentences
 from stepper.debug.debugger import Debugger
 from stepper.debug.scopes import Names
 from stepper.debug.stop import Reason
@@ -26,17 +27,17 @@ from stepper.debug.stop_scope import StopScope
 from stepper.diagnosis.check.checking import check_run, ranked
 from stepper.diagnosis.findings import GRAVITY, Finding, Severity
 from stepper.diagnosis.lint.linting import lint
-from stepper.diagnosis.selection import Selection, settings
+from stepper.diagnosis.selection import chosen_rules
 from stepper.diagnosis.texts import report_lines
 from stepper.element_types import Array
 from stepper.engine.array_files import read_archive
 from stepper.engine.compiler import compile_model
-from stepper.engine.inputs import bind_inputs, positions_of_keys
+from stepper.engine.inputs import bind_inputs, by_position
 from stepper.engine.machine import Machine
 from stepper.engine.rules import Rules
 from stepper.engine.run import LoopLog, LoopSummary, Outputs, collect
 from stepper.errors import StepperError, UsageError
-from stepper.files.kinds import ARRAYS, CASE_INPUTS, CASE_STATES, RECORDING, is_model_path
+from stepper.files.file_kinds import ARRAYS, CASE_INPUTS, CASE_STATES, RECORDING, is_model_path
 from stepper.files.output import OutputFile, ProtectedFiles
 from stepper.ir.model import Model
 from stepper.ir.reader import ModelSource, opened
@@ -79,9 +80,7 @@ class KeptRun:
 def _read(model: Model, inputs: GivenInputs) -> Mapping[str | int, Any]:
     if not isinstance(inputs, (str, Path)):
         return inputs
-    arrays = read_archive(Path(inputs))
-    keys = positions_of_keys(model.graph.parameters, arrays)
-    return {position: arrays[key] for position, key in keys.items()}
+    return dict(by_position(model.graph.parameters, read_archive(Path(inputs)), is_archive=True).items())
 
 
 class FixtureOfRuns:
@@ -233,7 +232,7 @@ class RunCheck(FixtureOfRuns):
         try:
             stop = debugger.continue_()
         except StepperError as error:
-            lines = [str(error), *stop_lines(debugger)]
+            lines = [str(error), *_place_lines(debugger)]
         else:
             if stop.reason is not Reason.BREAK:
                 outputs = collect(debugger.machine, log)
@@ -245,7 +244,8 @@ class RunCheck(FixtureOfRuns):
                 if not lines:
                     return outputs
             else:
-                lines = [*stop_lines(debugger), *_read_lines(debugger)]
+                told = (sentence for cause in stop.causes for sentence in sentences(cause))
+                lines = [*told, *_place_lines(debugger), *_read_lines(debugger)]
         raise self._failure(run, lines, watched, options, debugger)
 
     def _failure(
@@ -266,6 +266,17 @@ def _debugger(run: KeptRun, watched: Iterable[str], options: Mapping[str, Any]) 
     for what in watched:
         debugger.break_when(what)
     return debugger
+
+
+def _place_lines(debugger: Debugger) -> list[str]:
+    """Return the lines of a stop without its cause, which comes first: the summary of pytest has one line."""
+    return [line for line in stop_lines(debugger) if line.strip() not in debugger.stop.details]
+
+
+def _finding_lines(one: Finding) -> list[str]:
+    """Return the lines of a finding, what is wrong before the path."""
+    first, *more = report_lines(one)
+    return [f"{first.removeprefix(f'{one.spot}: ')} ({one.spot})", *more]
 
 
 def _read_lines(debugger: Debugger) -> list[str]:
@@ -369,7 +380,7 @@ class GoldenCheck(FixtureOfRuns):
             raise UsageError(f"there is no {file} yet; pytest --stepper-update records it from this run")
         found = _compared(run, file, rtol, atol)
         if found.differs:
-            again = "pytest --stepper-update records it anew, if this is as it should be"
+            again = "if this is right, pytest --stepper-update records it again"
             raise self.failed(run, text_lines(found), again, reference=file)
         return found
 
@@ -421,15 +432,15 @@ class ModelCheck(FixtureOfRuns):
         `fail_on` is error, warning or note; `select` and `ignore` are names of rules, or the beginning of their ids,
         beside what the settings of the project say.
         """
-        least, asked = _severity(fail_on), _asked(select, ignore)
+        least, asked = _severity(fail_on), chosen_rules(select, ignore)
         found, run = _file_findings(model), None
         if inputs is not None and not any(one.spot.part == "file" for one in found):
             run = KeptRun(model, inputs)
             found += check_run(Debugger(run.model, run.by_position)).findings
-        chosen = ranked(one for one in found if one.rule in asked.names)
+        chosen = ranked(one for one in found if one.rule in asked)
         grave = [one for one in chosen if GRAVITY[one.severity] <= GRAVITY[least]]
         if grave:
-            lines = [line for one in grave for line in report_lines(one)]
+            lines = [line for one in grave for line in _finding_lines(one)]
             raise CheckFailed(lines) if run is None else self.failed(run, lines)
         return chosen
 
@@ -437,11 +448,6 @@ class ModelCheck(FixtureOfRuns):
 def _file_findings(model: ModelSource) -> list[Finding]:
     is_ir = isinstance(model, (str, Path)) and str(model).endswith(".xml")
     return list(lint(str(model))) if is_ir else []
-
-
-def _asked(select: Iterable[str], ignore: Iterable[str]) -> Selection:
-    selected, ignored = settings(Path.cwd())
-    return Selection.of(tuple(select) or selected, (*ignored, *ignore))
 
 
 def _severity(word: str) -> Severity:

@@ -17,7 +17,14 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from stepper.errors import StepperError
-from stepper.integrations.documents.figure import DocumentFigure, DocumentKind, FigureCache, InlineFigures, asked, keys
+from stepper.integrations.documents.document_figure import (
+    DocumentFigure,
+    DocumentKind,
+    FigureCache,
+    InlineFigures,
+    asked,
+    keys,
+)
 
 
 def failed_in(env: BuildEnvironment) -> set[str]:

@@ -11,20 +11,20 @@ from msgspec import Struct
 from stepper.debug.breakpoints.breakpoint import BreakDescription
 from stepper.debug.breakpoints.data_breakpoints import break_description
 from stepper.debug.causes.cause import NonFiniteKind
+from stepper.debug.causes.cause_texts import sentences
 from stepper.debug.causes.locations import address_at
-from stepper.debug.causes.texts import sentences
 from stepper.debug.debugger import Debugger
 from stepper.debug.stop import Reason, Stop
-from stepper.element_types import FLOATING, Array
+from stepper.element_types import FLOATING, Array, Ints
 from stepper.engine.frames import Activation, Frame, RunObserver, Taps
 from stepper.engine.machine import Machine
 from stepper.engine.program import BranchPlan, CompiledModel, LoopPlan, Operation, OpKind, Program
 from stepper.engine.rules import Rules
 from stepper.engine.run import LoopLog
 from stepper.errors import StepperError
-from stepper.sweep import results
-from stepper.sweep.inputs import Prepared, limited, overdue
-from stepper.sweep.results import SweepOutcome, SweepRow, row_text
+from stepper.sweep import sweep_results
+from stepper.sweep.sweep_inputs import Prepared, limited, overdue
+from stepper.sweep.sweep_results import SweepOutcome, SweepRow, row_text
 
 # --- A quick look for NaN and Inf: where a run on a plain machine has certainly none, no debugger need look ----------
 #
@@ -69,8 +69,8 @@ class Screen:
         # Where the plugin departs from the specification, and in fewer bits, other rules hold for NaN.
         self._keeping = KEEPS_NAN if nan_alone and compiled.rules is Rules.SPEC else KEEPS_NON_FINITE
         found, ends = _shown_and_looked_at(compiled, self._keeps)
-        self.slots: Mapping[int, tuple[int, ...]] = {key: tuple(slots) for key, slots in found.items() if slots}
-        self.ends: Mapping[int, tuple[int, ...]] = {key: tuple(slots) for key, slots in ends.items() if slots}
+        self.slots: Mapping[int, Ints] = {key: tuple(slots) for key, slots in found.items() if slots}
+        self.ends: Mapping[int, Ints] = {key: tuple(slots) for key, slots in ends.items() if slots}
         sides = {
             id(plan.program)
             for program in compiled.programs
@@ -292,7 +292,7 @@ class BreakJudge:
             except StepperError:
                 screened.is_suspect = True  # a breakpoint may stop the run before it fails
             if not (screened.is_suspect or screened.ended()):
-                return results.clean_row(name, results.counts_of_run(log.summaries))
+                return sweep_results.clean_row(name, sweep_results.counts_of_run(log.summaries))
         machine, log = prepared.machine(inputs, states), LoopLog()
         debugger = Debugger.of(machine, inputs)
         for description in self._breaks:
@@ -304,7 +304,7 @@ class BreakJudge:
             return _stop_row(name, stop, prepared.compiled)
         if stop.reason is Reason.PAUSED:
             raise overdue(prepared.job.seconds)
-        return results.clean_row(name, results.counts_of_run(log.summaries))
+        return sweep_results.clean_row(name, sweep_results.counts_of_run(log.summaries))
 
 
 def _non_finite(description: BreakDescription) -> NonFiniteKind | None:

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from stepper.debug.debugger import Debugger
-from stepper.debug.overview.facts import Overview, RunState
+from stepper.debug.overview.overview_facts import Overview, RunState
 from stepper.diagnosis.check.checking import check_run
 from stepper.diagnosis.findings import Finding, Severity
 from stepper.diagnosis.texts import headline
 from stepper.element_types import Array
-from stepper.sweep import results
-from stepper.sweep.inputs import Prepared, overdue
-from stepper.sweep.results import LoopCount, SweepOutcome, SweepRow, row_text
+from stepper.sweep import sweep_results
+from stepper.sweep.sweep_inputs import Prepared, overdue
+from stepper.sweep.sweep_results import LoopCount, SweepOutcome, SweepRow, row_text
 
 
 class CheckJudge:
@@ -32,7 +32,7 @@ class CheckJudge:
             return _finding_row(name, grave[0], loops)
         if checked.overview.state is not RunState.FINISHED:
             raise overdue(self._prepared.job.seconds)
-        return results.clean_row(name, loops)
+        return sweep_results.clean_row(name, loops)
 
 
 def _finding_row(name: str, finding: Finding, loops: Sequence[LoopCount]) -> SweepRow:

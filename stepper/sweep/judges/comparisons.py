@@ -11,10 +11,10 @@ from typing import Any
 from stepper.compare.align import Alignment
 from stepper.compare.comparison import RunComparison, compare_models, compare_with
 from stepper.compare.observations import named
-from stepper.compare.references.model import ModelReference
-from stepper.compare.references.opening import model_title, open_reference
+from stepper.compare.references.model_reference import ModelReference
 from stepper.compare.references.openvino import OpenVINOReference
 from stepper.compare.references.protocol import ReferenceFailed, ReferenceRun
+from stepper.compare.references.reference_opening import model_title, open_reference
 from stepper.compare.walk import LockstepWalk
 from stepper.element_types import Array
 from stepper.engine.inputs import variables_alone
@@ -25,9 +25,9 @@ from stepper.errors import ExecutionError
 from stepper.ir.reader import open_sequences, read
 from stepper.openvino.partner import OPENVINO
 from stepper.openvino.peer import OpenVINOPeer
-from stepper.sweep import results
-from stepper.sweep.inputs import Prepared
-from stepper.sweep.results import SweepOutcome, SweepRow, row_text
+from stepper.sweep import sweep_results
+from stepper.sweep.sweep_inputs import Prepared
+from stepper.sweep.sweep_results import SweepOutcome, SweepRow, row_text
 from stepper.tensors.tolerances import Tolerances
 
 
@@ -35,7 +35,7 @@ class ModelJudge:
     """Compares with another model: the outputs first, and where these differ the runs in lock step."""
 
     def __init__(self, prepared: Prepared) -> None:
-        job, rules, partner = prepared.job, Rules(prepared.job.rules), prepared.job.engine.partner
+        job, rules, partner = prepared.job, Rules(prepared.job.rules), prepared.job.partner
         self._prepared = prepared
         theirs = read(job.reference)
         self._theirs = open_sequences(theirs) if job.open_sequences else theirs
@@ -60,7 +60,7 @@ class ModelJudge:
             tolerances=self._tolerances,
             max_iterations=limit,
             states=states,
-            partner=prepared.job.engine.partner,
+            partner=prepared.job.partner,
         )
         return _row(name, prepared, prepared.machine(inputs, states), reference, self._tolerances, compared)
 
@@ -87,7 +87,7 @@ class ReferenceJudge:
 
     def _reference(self, inputs: Sequence[Array], states: dict[str, Any]) -> ReferenceRun:
         job, compiled = self._prepared.job, self._prepared.compiled
-        runtime = job.engine.runtime
+        runtime = job.partner.runtime
         if job.reference != OPENVINO:
             source, limit = job.source or job.model, job.max_iterations
             return open_reference(job.reference, compiled, inputs, runtime, source, limit, states=states)
@@ -111,13 +111,13 @@ def _row(
     machine.observers = (log,)
     walk = LockstepWalk(machine, reference, tolerances)
     prepared.run(machine)
-    loops = results.counts_of_run(log.summaries)
+    loops = sweep_results.counts_of_run(log.summaries)
     agrees = False
     with suppress(ReferenceFailed):
         agrees = all(one.theirs_known and not one.differs for one in walk.outputs_beside(reference.outputs()))
     verdict = None if agrees else compared().verdict
     if verdict is None:
-        return results.clean_row(name, loops)
+        return sweep_results.clean_row(name, loops)
     layer = verdict.shows_at or verdict.layer or verdict.loop
     numbers = [step.iteration for step in verdict.path if step.iteration is not None]
     if verdict.iteration is not None:

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from stepper.cli.completion import _COMPLETERS
 from stepper.cli.parser import command_parsers
+from stepper.cli.shell_completion import _COMPLETERS
 from tests.cli.conftest import ROOT, Call
 from tests.terminals import is_readable
 

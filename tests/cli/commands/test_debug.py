@@ -133,9 +133,9 @@ def test_json_is_one_object_a_line(call: Call, model: Path, script: Path) -> Non
     assert spoken[4]["answer"]["moments"][0]["iteration"] == 0
 
 
-def test_an_error_is_an_object_too(script: Path, model: Path) -> None:
+def test_an_error_is_an_object_too(call: Call, script: Path, model: Path) -> None:
     script.write_text("print (\n", encoding="utf-8")
-    called = ended(program("debug", model, "--input", X, "--script", script, "--json"))
+    called = call("debug", model, "--input", X, "--script", script, "--json")
     (answer,) = strict(called.out)
     assert called.code == answer["error"]["exit_code"] == 2 and "^" in answer["error"]["message"]
 
@@ -143,8 +143,9 @@ def test_an_error_is_an_object_too(script: Path, model: Path) -> None:
 # --- run --break ----------------------------------------------------------------------------------------------------
 
 
-def test_a_break_that_is_hit_is_a_finding() -> None:
-    called = ended(program("run", *COLLATZ, "--break", "when number_next > 9000", cwd=ROOT))
+def test_a_break_that_is_hit_is_a_finding(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    called = call("run", *COLLATZ, "--break", "when number_next > 9000")
     assert called.code == 1 and called.err == ""
     assert called.out == (
         "tick 878  model > Loop 'until_one' #76\n"
@@ -159,8 +160,9 @@ def test_breaks_that_are_not_hit_change_nothing_of_the_report(call: Call, model:
     assert call("run", model, "--input", X, "--break", "nan", "--break", "inf", "--break", "added if iter > 7") == plain
 
 
-def test_the_first_of_several_breaks_counts_also_as_json() -> None:
-    called = ended(program("run", *COLLATZ, "--break", "nan", "--break", "until_one@5", "--json", cwd=ROOT))
+def test_the_first_of_several_breaks_counts_also_as_json(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    called = call("run", *COLLATZ, "--break", "nan", "--break", "until_one@5", "--json")
     found = json.loads(called.out)["break"]
     assert called.code == 1 and found["iteration"] == 5 and found["details"][0].startswith("breakpoint 2: ")
 

@@ -156,7 +156,7 @@ def test_found_is_code_1_and_nothing_is_code_0(trace: Path, capsys: pytest.Captu
     assert main(["find", str(trace), "doubled < -20", "all", "--limit", "2"]) == 1
     assert capsys.readouterr().err == "stepper: there are more; --limit N shows more of them\n"
     assert main(["find", str(trace), "doubled > 0"]) == 0
-    assert capsys.readouterr() == ("", "stepper: nowhere, at 5 moments\n")
+    assert capsys.readouterr() == ("", "stepper: nowhere, in 5 places\n")
 
 
 def test_nan_is_found_in_anything(call: Call, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

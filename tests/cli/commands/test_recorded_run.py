@@ -52,8 +52,8 @@ def test_a_recorded_run_prints_what_another_does(tmp_path: Path, capsys: pytest.
         ([*RUN, "--record-iters", "3"], "--record-iters selects what is recorded"),
         ([*RUN, "--model", "x.xml"], "--model is for --resume"),
         ([*RUN, "--resume", "x"], "the recording knows its model"),
-        (["run", "--resume", "x", "--trace", "y"], "no other way"),
-        (["run", "--resume", "x", "--record", "all"], "no other way"),
+        (["run", "--resume", "x", "--trace", "y"], "leave other options"),
+        (["run", "--resume", "x", "--record", "all"], "leave other options"),
         ([*RUN, "--trace", "x", "--break", "nothing_like_it"], "nothing_like_it"),
         ([*RUN, "--trace", "x", "--break", "balance_next if max("], "max("),
         (
@@ -82,7 +82,7 @@ def test_a_break_ends_a_recorded_run_and_another_one_its_continuation(call: Call
     alone = call(*run, "--break", spec)
     both = call(*run, "--break", spec, "--trace", trace, "--record", "all")
     assert both.code == 1 and both.out == alone.out
-    assert both.err == f"recorded up to here; go on with: stepper run --resume {trace}\n"
+    assert both.err == f"recorded up to here; continue with: stepper run --resume {trace}\n"
     with open_recording(trace) as recording:
         assert recording.query("SELECT max(tick) FROM iterations WHERE tick < 29") == [(20,)]
         assert recording.query("SELECT max(tick) FROM iterations") == [(29,)]  # of the iteration under way

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
 from tests.cli.conftest import Call
 from tests.engine.nested_models import multiplication_table
 from tests.models import Graph, carried, joined, last
+from tests.tables import each_row
 
 X = "[1,2,3,4,5]"
 RUN = """\
@@ -97,14 +97,14 @@ def test_json_stays_valid_with_what_is_no_number(call: Call, tmp_path: Path) -> 
     assert strict(out)["outputs"][0]["values"] == ["NaN", "Infinity", "-Infinity", 0.5]
 
 
-@pytest.mark.parametrize(("count", "shown"), [(1000, True), (1001, False)])
+@each_row(("count", "shown"), [(1000, True), (1001, False)])
 def test_json_leaves_the_numbers_of_large_outputs_out(call: Call, tmp_path: Path, count: int, shown: bool) -> None:
     words = ("run", passing(tmp_path, "f32"), "--input", "x=ones", "--shape", f"x={count}", "--json")
     (output,) = strict(call(*words).out)["outputs"]
     assert output["shape"] == [count] and output["values"] == ([1.0] * count if shown else None)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("type", "literal", "text"),
     [
         ("boolean", "[true,false]", "true false"),
@@ -160,7 +160,7 @@ def test_notes_go_to_stderr_and_the_rule_book_can_be_chosen(call: Call, tmp_path
     )
 
 
-@pytest.mark.parametrize("option", ["-q", "--quiet"])
+@each_row("option", ["-q", "--quiet"])
 def test_quiet_leaves_the_notes_out(call: Call, tmp_path: Path, option: str) -> None:
     code, out, err = call("run", noted(tmp_path), "--input", "x=8", option)
     assert code == 0 and err == "" and out.startswith("outputs\n  out0")
@@ -232,7 +232,7 @@ def test_the_outputs_of_one_run_are_inputs_of_the_next(call: Call, model: Path, 
     assert call("run", model, "--input", f"x={target}:scan").code == 0
 
 
-@pytest.mark.parametrize(("type", "stored"), [("bf16", np.float32), ("u4", np.int8), ("f8e4m3", np.float32)])
+@each_row(("type", "stored"), [("bf16", np.float32), ("u4", np.int8), ("f8e4m3", np.float32)])
 def test_types_that_archives_lack_are_written_wider(call: Call, tmp_path: Path, type: str, stored: type) -> None:
     path, target = passing(tmp_path, type), tmp_path / "out.npz"
     assert call("run", path, "--input", "x=[1,3]", "-o", target).code == 0

@@ -12,6 +12,7 @@ from stepper.debug.provenance import answer
 from tests.cli.conftest import ROOT, Call
 from tests.json_answers import checked
 from tests.models import Graph, carried, joined, last
+from tests.tables import each_row
 
 
 def given(name: str) -> tuple[Path, str, Path]:
@@ -60,7 +61,7 @@ def test_where_an_element_goes(call: Call) -> None:
     assert " @0 Add 'balance_next'[1], in 10 iterations, the last 9" in out.splitlines()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("question", "said"),
     [
         ("nothing_so_called", "there is nothing called 'nothing_so_called'"),

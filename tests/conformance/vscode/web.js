@@ -1,5 +1,5 @@
-// The extension in the workbench of a browser, for tests: its adapter is at the other end of a WebSocket.
-// BRIDGE and LAUNCH are put in by serve.js.
+// The extension in the workbench of a browser, for tests: its programs are at the other end of a WebSocket.
+// BRIDGE and PROGRAM are put in by serve.js.
 'use strict';
 
 const vscode = require('vscode');
@@ -27,8 +27,17 @@ class BridgedAdapter {
   }
 }
 
-exports.activate = (context) => {
-  extension.activate(context, () => new vscode.DebugAdapterInlineImplementation(new BridgedAdapter()));
-  // A session that begins with the workbench itself finds no provider for texts of adapters yet.
-  setTimeout(() => vscode.debug.startDebugging(undefined, LAUNCH), 6000);
+const host = {
+  adapter: () => new vscode.DebugAdapterInlineImplementation(new BridgedAdapter()),
+  words: async () => ['stepper'],
+  install() {},
+  file: (path) => vscode.Uri.from({ scheme: 'folder', path }), // a browser has no files of its own
+  head: async (uri, count) => new TextDecoder().decode((await vscode.workspace.fs.readFile(uri)).slice(0, count)),
+  output: async (_uri, ...words) => {
+    const answer = await fetch(PROGRAM, { method: 'POST', body: JSON.stringify(words) });
+    if (!answer.ok) throw new Error(await answer.text());
+    return answer.text();
+  },
 };
+
+exports.activate = (context) => void extension.activate(context, host);

@@ -11,21 +11,23 @@ import numpy as np
 import pytest
 
 from stepper.commands import Interpreter
-from stepper.debug.branches.differences import difference_data, difference_lines
+from stepper.debug.branches.differences import difference_lines
 from stepper.debug.debugger import Debugger
 from stepper.debug.stop import fingerprint
-from stepper.debug.story.texts import verdict
+from stepper.debug.story.story_texts import verdict
 from stepper.engine.compiler import compile_model
 from stepper.engine.loops import EndReason
 from stepper.engine.machine import Machine
 from stepper.errors import UsageError
 from stepper.export.overview_page import overview_html
+from stepper.plain_values import record_data
 from stepper.session.session_files import restore_session, save_session
 from tests.debug.branches.test_what_if import at, outputs, with_folded
 from tests.debug.debugged import opened, sample, state_of
 from tests.debug.loops_to_break import countdown, recurrence, walk
 from tests.debug.sample_twins import bubble_sort, collatz
 from tests.models import Graph, carried, invariant, joined, last
+from tests.tables import each_row
 
 
 def numbers(trips: int, changes: dict[int, tuple[float, float]]) -> list[list[float]]:
@@ -72,7 +74,7 @@ def nested(inner: float) -> Graph:
 # --- constants ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("iteration", [0, 1, 3, 5])
+@each_row("iteration", [0, 1, 3, 5])
 def test_a_constant_of_a_body_counts_from_there_on_with_what_was_computed_from_it(
     tmp_path: Path, iteration: int
 ) -> None:
@@ -110,7 +112,7 @@ def test_a_constant_changed_at_the_start_gives_the_run_of_the_changed_model(tmp_
     assert outputs(debugger) == outputs(opened(tmp_path / "b", with_folded(1.0, 7.0)))
 
 
-@pytest.mark.parametrize("iteration", [0, 2])
+@each_row("iteration", [0, 2])
 def test_a_constant_with_which_a_kernel_was_made_counts_too(tmp_path: Path, iteration: int) -> None:
     x = np.array([1, 20, 300], np.float32)
     debugger = at(opened(tmp_path, rows_of_four(0), x), f"loop@{iteration}")
@@ -145,7 +147,7 @@ def test_replays_that_come_through_an_edit_make_it_again(tmp_path: Path) -> None
 # --- trip count -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("trips", "wanted"), [(3, 6), (6, 3), (3, 2), (5, 1000)])
+@each_row(("trips", "wanted"), [(3, 6), (6, 3), (3, 2), (5, 1000)])
 def test_a_changed_trip_count_gives_the_run_of_the_changed_model(tmp_path: Path, trips: int, wanted: int) -> None:
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
@@ -214,8 +216,8 @@ def test_the_trip_count_of_an_outer_loop_by_its_name() -> None:
 # --- condition ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("iteration", [0, 3, 50])
-@pytest.mark.parametrize("steps", [0, 4])
+@each_row("iteration", [0, 3, 50])
+@each_row("steps", [0, 4])
 def test_a_condition_set_to_false_ends_the_loop_after_the_iteration(iteration: int, steps: int) -> None:
     debugger = at(sample("while_loop"), f"until_one@{iteration}")
     if steps:
@@ -306,7 +308,7 @@ def test_a_value_called_condition_is_not_mistaken(tmp_path: Path) -> None:
 # --- undo, names, sessions ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("start", ["loop@2", ""])
+@each_row("start", ["loop@2", ""])
 def test_undo_takes_one_edit_back_after_the_other(tmp_path: Path, start: str) -> None:
     debugger = opened(tmp_path, with_folded(1.0, 2.0))
     if start:
@@ -428,7 +430,7 @@ def test_a_nan_on_one_side_is_said_and_is_no_distance_of_zero() -> None:
     (output, *_) = [row for row in found.rows if row.what == "model output"]
     assert output.largest is not None and np.isnan(output.largest)
     assert any("by NaN on one side" in line for line in difference_lines(found))
-    assert difference_data(found)["rows"][-1]["largest"] == "NaN"
+    assert record_data(found)["rows"][-1]["largest"] == "NaN"
 
 
 def test_an_edit_that_changes_nothing_is_no_difference(tmp_path: Path) -> None:
@@ -489,7 +491,7 @@ def page(debugger: Debugger) -> str:
     return overview_html(debugger.run_overview(), debugger.machine.compiled)
 
 
-@pytest.mark.parametrize("name, at_iteration", [("while_loop", 3), ("do_while_loop", 2)])
+@each_row("name, at_iteration", [("while_loop", 3), ("do_while_loop", 2)])
 def test_where_the_condition_was_set_nothing_that_the_body_computed_is_told_as_the_reason(
     name: str, at_iteration: int
 ) -> None:

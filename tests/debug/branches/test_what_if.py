@@ -20,6 +20,7 @@ from tests.debug.loops_to_break import recurrence
 from tests.debug.sample_twins import bubble_sort, collatz
 from tests.engine.subjects import sums
 from tests.models import Graph, carried, joined, last
+from tests.tables import each_row
 
 VALUES = [5.0, 1.0, 4.0, 2.0, 8.0]
 
@@ -57,8 +58,8 @@ def at(debugger: Debugger, target: str) -> Debugger:
 # --- twins ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("iteration", [0, 1, 50, 110])
-@pytest.mark.parametrize("number", [3, 64])
+@each_row("iteration", [0, 1, 50, 110])
+@each_row("number", [3, 64])
 def test_an_edited_run_is_that_of_its_twin(iteration: int, number: int) -> None:
     debugger = at(sample("while_loop"), f"until_one@{iteration}")
     debugger.set_value("number", number)
@@ -191,7 +192,7 @@ def test_a_named_branch_begins_where_the_run_stands() -> None:
     assert outputs(debugger) == list(collatz(27, {3: 8}))
 
 
-@pytest.mark.parametrize("name", ["", "two words", "\x1b[2J"])
+@each_row("name", ["", "two words", "\x1b[2J"])
 def test_a_branch_has_a_printable_name(name: str) -> None:
     with pytest.raises(UsageError, match="one word"):
         sample("for_loop").branch(name)
@@ -253,7 +254,7 @@ def test_breakpoints_judge_a_branch_by_its_own_values() -> None:
     debugger = sample("while_loop")
     debugger.break_at("number_next", condition="number_next > 4000")
     debugger.break_when("stuck")
-    debugger.breakpoints.disable(2)
+    debugger.breakpoints.enable(2, enabled=False)
     at(debugger, "until_one@5")
     debugger.set_value("number", 8)
     assert debugger.continue_().reason is Reason.END
@@ -287,7 +288,7 @@ def typed(type: str, dtype: Any) -> Callable[[], Graph]:
     return graph
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("address", "value", "problem"),
     [
         ("state", 1.5, "of type i64, which cannot hold 1.5"),

@@ -15,6 +15,7 @@ from stepper.errors import UsageError
 from tests.debug import loops_to_break as models
 from tests.debug.debugged import sample
 from tests.debug.oracle import after, backward, debugger, forward, moments, stops_both_ways, ticks
+from tests.tables import each_row
 
 X = np.array([1, 2, 3, 4, 5, 6, 7, 8], np.float32)
 
@@ -23,7 +24,7 @@ def begun(found: Any, *iterations: int) -> list[int]:
     return ticks(found, lambda moment: moment.kind == "BEGUN" and moment.iterations == iterations)
 
 
-@pytest.mark.parametrize("target", ["double", "walk::double", "doub*", "/^double$/", "Multiply", "walk::Multiply"])
+@each_row("target", ["double", "walk::double", "doub*", "/^double$/", "Multiply", "walk::Multiply"])
 def test_an_operation_by_name_pattern_or_type(tmp_path: Path, target: str) -> None:
     found = moments(models.walk(), tmp_path, X)
     run = debugger(models.walk(), tmp_path, X)
@@ -47,7 +48,7 @@ def test_a_pattern_reaches_all_graphs(tmp_path: Path) -> None:
     assert stops_both_ways(run) == sorted(after(found, "sum") + after(found, "after"))
 
 
-@pytest.mark.parametrize(("target", "iterations"), [("walk@3", [3]), ("walk@0", [0]), ("walk@2:5", [2, 3, 4])])
+@each_row(("target", "iterations"), [("walk@3", [3]), ("walk@0", [0]), ("walk@2:5", [2, 3, 4])])
 def test_an_iteration_of_a_loop(tmp_path: Path, target: str, iterations: list[int]) -> None:
     found = moments(models.walk(), tmp_path, X)
     run = debugger(models.walk(), tmp_path, X)
@@ -125,7 +126,7 @@ def test_a_condition_that_fits_no_values_stops_and_says_so(tmp_path: Path) -> No
     assert "cannot be evaluated" in run.continue_().details[0]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("target", "condition", "message"),
     [
         ("doubel", "", "near is double"),
@@ -204,7 +205,7 @@ def test_disable_enable_and_delete_while_it_runs(tmp_path: Path) -> None:
     run = debugger(models.walk(), tmp_path, X)
     number = run.break_at("sum").number
     run.continue_()
-    run.breakpoints.disable(number)
+    run.breakpoints.enable(number, enabled=False)
     assert not run.breakpoints[number].description.enabled
     assert run.next_iteration(2).tick == sums[2]
     run.breakpoints.enable(number)
@@ -274,7 +275,7 @@ def test_where_nothing_of_it_follows_the_run_stays_and_says_what_goes_back(tmp_p
     run = debugger(models.walk(), tmp_path, X)
     watch = run.watch("iter")
     last = run.goto_tick(after(found, "double")[-1])
-    with pytest.raises(UsageError, match="does not come to 'sum' after this moment; goto sum goes back to it"):
+    with pytest.raises(UsageError, match="does not come to 'sum' after this position; goto sum goes back to it"):
         run.run_to("sum")
     assert run.stop == last and run.machine.tick == last.tick
     assert watch.now is not None and watch.now.tick == last.tick
@@ -312,7 +313,7 @@ def test_a_logpoint_does_not_write_beyond_a_stop(tmp_path: Path) -> None:
     assert lines == ["0", "1", "2", "3", "4"]
 
 
-@pytest.mark.parametrize("line", ["{sum", "{nothing}", "{sum:.3q}", "{sum >}", "{sum!r}"])
+@each_row("line", ["{sum", "{nothing}", "{sum:.3q}", "{sum >}", "{sum!r}"])
 def test_a_wrong_logpoint_is_refused(tmp_path: Path, line: str) -> None:
     run = debugger(models.walk(), tmp_path, X)
     with pytest.raises(UsageError):
@@ -374,7 +375,7 @@ def test_an_edit_makes_another_course_of_which_counts_know(tmp_path: Path) -> No
 # --- iterations of loops around -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("place", ["first", "passes@0", "passes@0::pairs_of_neighbours@0"])
+@each_row("place", ["first", "passes@0", "passes@0::pairs_of_neighbours@0"])
 def test_a_condition_asks_for_the_iteration_of_an_outer_loop_by_its_name(place: str) -> None:
     run = sample("nested_loop")
     if place != "first":

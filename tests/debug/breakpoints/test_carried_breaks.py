@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
 from stepper.debug.debugger import Debugger
 from stepper.debug.stop import Reason
 from tests.debug import loops_to_break as models
 from tests.debug.oracle import after, closed, debugger, forward, moments, stops_both_ways
+from tests.tables import each_row
 
 X = np.array([1, 0, 0, 4, -9, 6, 6, 0], np.float32)
 
@@ -31,7 +31,7 @@ def test_a_carried_value_moves(tmp_path: Path) -> None:
     assert stops_both_ways(run) == []
 
 
-@pytest.mark.parametrize(("factor", "modulus", "start"), [(3, 7, 1), (2, 12, 3), (5, 97, 4), (10, 11, 1), (1, 9, 5)])
+@each_row(("factor", "modulus", "start"), [(3, 7, 1), (2, 12, 3), (5, 97, 4), (10, 11, 1), (1, 9, 5)])
 def test_a_period_is_found(tmp_path: Path, factor: int, modulus: int, start: int) -> None:
     states, expected = [], None
     state = start

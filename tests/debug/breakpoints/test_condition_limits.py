@@ -7,11 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from stepper.debug.debugger import Debugger
 from tests.debug.debugged import sample
 from tests.models import Graph, Side, Value, carried, last
+from tests.tables import each_row
 
 Condition = Callable[[Graph, Value, Value], Value]
 
@@ -75,7 +75,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("condition", "start", "step", "text"), CASES, ids=[case[-1] for case in CASES])
+@each_row(("condition", "start", "step", "text"), CASES, ids=[case[-1] for case in CASES])
 def test_the_limit_is_where_the_run_ends(condition: Condition, start: int, step: int, text: str) -> None:
     debugger = counting(condition, start, step)
     said = []
@@ -92,7 +92,7 @@ def test_the_limit_is_where_the_run_ends(condition: Condition, start: int, step:
     assert limits == {max(executed for _, executed in said)}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("condition", "step"),
     [
         (compare("NotEqual", 11), 3),  # it steps over 11

@@ -8,8 +8,8 @@ import pytest
 
 from stepper.debug.breakpoints import watcher
 from stepper.debug.debugger import Debugger
-from stepper.engine.frames import ValueWatch
 from tests.models import Graph, carried, joined, last
+from tests.tables import each_row
 
 CONDITIONS = [
     "total[0] > 300",
@@ -58,11 +58,11 @@ def stops(debugger: Debugger, condition: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("condition", CONDITIONS)
+@each_row("condition", CONDITIONS)
 def test_a_condition_stops_where_asking_in_every_iteration_stops(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, condition: str
 ) -> None:
-    monkeypatch.setattr(watcher, "ValueWatch", lambda ask, *_test: ask)
-    expected = stops(counting(tmp_path), condition)
-    monkeypatch.setattr(watcher, "ValueWatch", ValueWatch)
+    with monkeypatch.context() as always_asking:
+        always_asking.setattr(watcher, "_value_watch", lambda ask, _test: ask)
+        expected = stops(counting(tmp_path), condition)
     assert stops(counting(tmp_path), condition) == expected

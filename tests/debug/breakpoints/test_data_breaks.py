@@ -16,6 +16,7 @@ from stepper.errors import UsageError
 from tests.debug import loops_to_break as models
 from tests.debug.oracle import after, closed, debugger, forward, moments, stops_both_ways, ticks
 from tests.models import Graph
+from tests.tables import each_row
 
 SAMPLES = Path(__file__).parents[3] / "sample_models"
 X = np.array([1, 0, 0, 4, -9, 6, 6, 0], np.float32)
@@ -103,7 +104,7 @@ def test_in_a_side_of_an_if_a_value_is_new_each_time() -> None:
         run.break_when("changes until_one::number_next::then::half")
 
 
-@pytest.mark.parametrize("comparison", ["sum > 0", "sum <= -3", "abs(double) >= 8", "sum == prev(sum)", "item[0] > 5"])
+@each_row("comparison", ["sum > 0", "sum <= -3", "abs(double) >= 8", "sum == prev(sum)", "item[0] > 5"])
 def test_an_expression_becomes_true(tmp_path: Path, comparison: str) -> None:
     sums = np.cumsum(X)
     truth = {
@@ -224,7 +225,7 @@ def test_nested_loops_end_each_time(tmp_path: Path) -> None:
 # --- wrong, endless, real -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "sum >",
@@ -245,7 +246,7 @@ def test_what_is_wrong_is_refused(tmp_path: Path, text: str) -> None:
     assert len(run.breakpoints) == 0
 
 
-@pytest.mark.parametrize("word", ["nan", "period hit", "following > 1e30", "changes following[0]"])
+@each_row("word", ["nan", "period hit", "following > 1e30", "changes following[0]"])
 def test_an_endless_loop_can_be_paused(tmp_path: Path, word: str) -> None:
     run = debugger(models.recurrence("Add", 0.0), tmp_path)
     if word.endswith(" hit"):
@@ -268,9 +269,7 @@ def test_all_of_a_sample_model(tmp_path: Path) -> None:
     assert len(expected) >= 11
 
 
-@pytest.mark.parametrize(
-    "name", ["do_while_loop", "nested_loop", "growing_tensor", "date_normaliser", "for_with_condition"]
-)
+@each_row("name", ["do_while_loop", "nested_loop", "growing_tensor", "date_normaliser", "for_with_condition"])
 def test_sample_models_have_no_nan_and_end(name: str) -> None:
     run = sample(name)
     run.break_when("nan")
@@ -284,7 +283,7 @@ def test_sample_models_have_no_nan_and_end(name: str) -> None:
 # --- an iteration of any loop ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("iteration", [0, 1, 3])
+@each_row("iteration", [0, 1, 3])
 def test_iter_means_every_loop_where_none_runs(iteration: int) -> None:
     walk, begun = sample("nested_loop"), []
     while not walk.machine.finished:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from stepper.debug.breakpoints.kinds import non_finite
 from stepper.errors import LimitReached, UsageError
 from tests.debug import loops_to_break as models
 from tests.debug.oracle import after, debugger, forward, moments, stops_both_ways
@@ -59,6 +60,29 @@ def test_clean_values_do_not_stop(tmp_path: Path) -> None:
     run.break_when("nan")
     run.break_when("inf")
     assert stops_both_ways(run) == []
+
+
+def test_of_values_that_stay_nan_only_the_operations_that_made_it_are_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A NaN that is carried on is in all that follows: to ask each of it took 35 times as long as the run."""
+    net = Graph()
+    body = net.body()
+    state, step = body.parameter("state", "f32", (2,)), body.parameter("step", "i64", ())
+    value = body.apply("Log", body.apply("Add", state, body.constant(-1, np.float32), name="lower"), name="log")
+    for number in range(20):
+        value = body.apply("Multiply", value, body.constant(1, np.float32), name=f"times{number}")
+    result = body.result(value, "next")
+    start = net.parameter("start", "f32", (2,))
+    entries = [carried(start, state, result)]
+    net.result(net.loop("loop", body, 9, True, entries, [last(result)], iteration=step)[0], "out")
+    run = debugger(net, tmp_path, np.full(2, 2, np.float32))
+    asked: list[int] = []
+    test = non_finite.holds_any
+    monkeypatch.setattr(non_finite, "holds_any", lambda word, value: asked.append(1) or test(word, value))
+    births = run.run_overview().births
+    assert [(str(one.cause.kind), one.cause.location.iteration) for one in births] == [("nan", 1)]
+    assert len(asked) < 1.2 * 2 * 8 * 22, "each value of the eight iterations with a NaN, for NaN and for Inf"
 
 
 def test_nan_in_what_the_run_was_given(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from stepper.debug.causes.verdicts import verdict_text
 from stepper.debug.debugger import Debugger
-from stepper.debug.story.texts import verdict
+from stepper.debug.story.story_texts import verdict
 from tests.debug.debugged import opened
 from tests.models import Graph, Side, Value, carried, last
 

@@ -11,7 +11,7 @@ import pytest
 
 from stepper.debug.causes.cause import Arithmetic, Chain, LinkKind, NonFinite
 from stepper.debug.debugger import Debugger
-from stepper.debug.story.texts import link_line
+from stepper.debug.story.story_texts import link_line
 from stepper.errors import UsageError
 from tests.debug.oracle import debugger
 from tests.models import Graph, Side, backwards, carried, invariant, joined, last, sliced
@@ -66,7 +66,9 @@ def test_an_inf_is_followed_over_back_edges_to_the_multiplication_that_overflows
     edge = next(link for link in chain.links if link.kind is LinkKind.BACK_EDGE)
     assert edge.location.iteration == 5 and edge.through == (3, 4) and edge.line > 0
     first, *_others, final = lines = list(map(link_line, chain.links))
-    assert first.startswith("model Abs 'after'[1] = Inf") and final.startswith("@2 Multiply 'square'[1] = Inf   born")
+    assert first.startswith("model Abs 'after'[1] = Inf") and final.startswith(
+        "@2 Multiply 'square'[1] = Inf   first appears"
+    )
     said = f"came over the back edge (line {edge.line}), as it did into iterations 3 to 4"
     assert any(line.endswith(said) for line in lines)
     assert run.stop.tick == run.machine.tick
@@ -306,4 +308,4 @@ def test_what_a_resumed_run_has_not_kept_is_no_birth(tmp_path: Path) -> None:
     loop = frame.program.operations[frame.pc - 1]
     frame.values[loop.inputs[0]] = None
     chain = run.chain_of("after")
-    assert chain.birth is None and "was not kept" in chain.stopped
+    assert chain.birth is None and "did not keep" in chain.stopped

@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 
 from stepper.debug.debugger import Debugger
+from stepper.debug.inspection.text import edge_lines
 from stepper.debug.inspection.views import InputView, LoopView
 from stepper.element_types import Array
 from stepper.engine.loops import EndReason
 from stepper.engine.rules import Rules
 from tests.debug.debugged import SMALL_SAMPLES, at_iteration, opened, recorded, run_named, sample
 from tests.models import Graph, backwards, carried, invariant, joined, last, sliced
+from tests.tables import each_row
 
 
 def slice_by_the_specification(whole: Array, axis: int, start: int, stride: int, iteration: int) -> Array:
@@ -70,7 +72,7 @@ CUTS = {
 }
 
 
-@pytest.mark.parametrize("cut", CUTS)
+@each_row("cut", CUTS)
 def test_the_slice_of_every_iteration_is_that_of_the_specification(cut: str, tmp_path: Path) -> None:
     axis, attributes = CUTS[cut]
     debugger = opened(tmp_path, windows(axis, **attributes), X)
@@ -170,10 +172,10 @@ def test_an_invariant_is_the_same_in_every_iteration(tmp_path: Path) -> None:
         at_iteration(debugger, iteration)
         found = entry(debugger.loop(), "invariant")
         assert found.inner.array is not None and found.inner.array.tolist() == 2.0
-        assert found.why == "every iteration gets input 2 as it is: no axis, no back edge (TensorIterator-1, port_map)"
+        assert found.why == "every iteration gets all of input 2: no axis, no back edge (TensorIterator-1, port_map)"
 
 
-@pytest.mark.parametrize("name", SMALL_SAMPLES)
+@each_row("name", SMALL_SAMPLES)
 def test_of_every_sample_loop_every_entry_has_its_value_and_a_sentence(name: str) -> None:
     debugger = sample(name)
     at_iteration(debugger, 0)
@@ -232,7 +234,7 @@ ENDINGS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("graph, iteration, sentence", ENDINGS)
+@each_row("graph, iteration, sentence", ENDINGS)
 def test_what_ends_a_loop_is_said_in_words(graph: Graph, iteration: int, sentence: str, tmp_path: Path) -> None:
     debugger = opened(tmp_path, graph)
     at_iteration(debugger, iteration)
@@ -347,7 +349,7 @@ def test_of_an_if_the_side_and_the_reason_are_shown(tmp_path: Path) -> None:
     assert collatz_side(debugger) == (False, "else_body", sentence)
     branch = debugger.view().branch
     assert branch is not None and branch.inputs[0].inner.array is not None
-    assert branch.inputs[0].inner.array.tolist() == 3 and branch.inputs[0].why == "gets input 1 as it is"
+    assert branch.inputs[0].inner.array.tolist() == 3 and branch.inputs[0].why == "gets all of input 1"
     assert branch.outputs[0].inner.absent == "not computed yet"
     debugger.step(2)
     branch = debugger.view().branch
@@ -358,3 +360,17 @@ def test_of_an_if_the_side_and_the_reason_are_shown(tmp_path: Path) -> None:
         debugger.step()
     assert collatz_side(debugger)[:2] == (True, "then_body")
     assert debugger.view().levels[2].phase == "then_body, after 0 of 1 operations"
+
+
+def test_a_difference_that_is_no_number_is_written_as_everywhere(tmp_path: Path) -> None:
+    net = Graph()
+    body = net.body()
+    state = body.parameter("state", dims=(2,))
+    lost = body.result(body.apply("Sqrt", state, dims=(2,), name="root"))
+    x = net.parameter("x", dims=(2,))
+    net.result(net.loop("loop", body, 3, True, [carried(x, state, lost)], [last(lost)])[0])
+    run = opened(tmp_path, net, np.array([-1, 4], np.float32))
+    run.break_at("root")
+    run.continue_()
+    (edge,) = run.loop().back_edges
+    assert "largest difference NaN; " in edge_lines(edge)[1]

@@ -11,6 +11,7 @@ from stepper.debug.inspection.views import BackEdgeView, ScanView
 from stepper.engine.loops import Scan
 from tests.debug.debugged import at_iteration, opened, recorded, run_named, sample
 from tests.models import Graph, carried, last
+from tests.tables import each_row
 
 
 def scan_of(name: str, tmp_path: Path, iteration: int) -> ScanView:
@@ -96,8 +97,8 @@ SHAPES = {
 }
 
 
-@pytest.mark.parametrize("name", SHAPES)
-@pytest.mark.parametrize("times", [1, 2000])
+@each_row("name", SHAPES)
+@each_row("times", [1, 2000])
 def test_the_shape_is_that_of_the_concatenation_without_making_it(name: str, times: int) -> None:
     pieces, axis = SHAPES[name]
     scan = Scan(0)

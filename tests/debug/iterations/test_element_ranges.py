@@ -10,6 +10,7 @@ from stepper.commands.interpreter import Interpreter
 from stepper.errors import UsageError
 from tests.debug import loops_to_break as models
 from tests.debug.debugged import opened, sample
+from tests.tables import each_row
 
 
 def test_an_element_of_a_scalar_is_refused_before_anything_has_run() -> None:
@@ -19,7 +20,7 @@ def test_an_element_of_a_scalar_is_refused_before_anything_has_run() -> None:
     assert len(debugger.breakpoints) == 0
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("index", "expected"),
     [
         ("99", "of the shape [5] has no element 99 along axis 0; there are 0 to 4, or -5 to -1 from the end"),
@@ -29,7 +30,7 @@ def test_an_element_of_a_scalar_is_refused_before_anything_has_run() -> None:
         ("7:9", "has none of these elements along axis 0; there are 0 to 4"),
     ],
 )
-@pytest.mark.parametrize("what", ["changes", "grow>1e3", "diff>0.5"])
+@each_row("what", ["changes", "grow>1e3", "diff>0.5"])
 def test_an_element_out_of_range_is_refused_by_the_shape_that_the_value_has_now(
     what: str, index: str, expected: str
 ) -> None:
@@ -40,7 +41,7 @@ def test_an_element_out_of_range_is_refused_by_the_shape_that_the_value_has_now(
     assert expected in str(refused.value)
 
 
-@pytest.mark.parametrize("index", ["0", "4", "-5", "...,-1", "3:9", "..."])
+@each_row("index", ["0", "4", "-5", "...,-1", "3:9", "..."])
 def test_an_element_that_is_there_is_accepted(index: str) -> None:
     debugger = sample("nested_loop")
     debugger.run_to("passes@0::pairs_of_neighbours@0")

@@ -9,7 +9,7 @@ import pytest
 
 import stepper
 from stepper.debug.debugger import Debugger
-from stepper.debug.history import History
+from stepper.debug.timeline import History
 from stepper.engine.frames import EventKind
 from stepper.engine.machine import Machine
 from stepper.engine.program import Program

@@ -13,9 +13,10 @@ from stepper.commands import Interpreter
 from stepper.errors import UsageError
 from tests.debug.debugged import at_iteration, opened, recorded, run_named, sample, state_of
 from tests.models import Graph, carried, joined, last
+from tests.tables import each_row
 
 
-@pytest.mark.parametrize("present", [0, 11, 24])
+@each_row("present", [0, 11, 24])
 def test_an_element_over_all_iterations_is_what_a_recording_has(present: int) -> None:
     debugger = sample("specification_lstm")
     expected = recorded(debugger, "lstm", ["h_next", "x", "h"])
@@ -28,7 +29,7 @@ def test_an_element_over_all_iterations_is_what_a_recording_has(present: int) ->
     assert state_of(debugger.timeline) == before and not debugger.timeline.warnings
 
 
-@pytest.mark.parametrize("statistic", ["max", "mean", "norm", "argmin"])
+@each_row("statistic", ["max", "mean", "norm", "argmin"])
 def test_a_statistic_over_iterations_is_that_of_each_value(statistic: str) -> None:
     debugger = sample("specification_lstm")
     at_iteration(debugger, 5)
@@ -54,8 +55,8 @@ RANGES = {
 }
 
 
-@pytest.mark.parametrize("asked", RANGES)
-@pytest.mark.parametrize("present", [0, 10])
+@each_row("asked", RANGES)
+@each_row("present", [0, 10])
 def test_the_iterations_are_those_that_the_address_names(asked: str, present: int) -> None:
     debugger = sample("specification_lstm")
     at_iteration(debugger, present)
@@ -73,7 +74,7 @@ def test_asked_in_the_middle_of_an_iteration_nothing_is_missing_or_twice() -> No
         assert series.iterations == tuple(range(10))
 
 
-@pytest.mark.parametrize("steps", [4, 9, 30, 60])
+@each_row("steps", [4, 9, 30, 60])
 def test_in_a_loop_around_a_loop_every_iteration_is_there(steps: int) -> None:
     debugger = sample("nested_loop")
     expected = recorded(debugger, "passes", ["order_next_result"])
@@ -160,7 +161,7 @@ def test_what_cannot_be_asked_is_refused_with_the_reason(tmp_path: Path) -> None
             debugger.over_iterations(address, statistic)
 
 
-@pytest.mark.parametrize("moment", ["start", "inside", "end"])
+@each_row("moment", ["start", "inside", "end"])
 def test_a_series_is_of_the_whole_run_wherever_the_run_stands(moment: str) -> None:
     values = [5.0, 1.0, 4.0, 2.0, 8.0]
     course = []  # what bubble sort does, pass by pass and pair by pair
@@ -220,7 +221,7 @@ def test_a_large_value_wants_a_part_or_a_statistic() -> None:
 # --- one iteration before -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("iteration", [1, 7, 24])
+@each_row("iteration", [1, 7, 24])
 def test_the_previous_value_is_that_of_the_iteration_before(iteration: int) -> None:
     debugger = sample("specification_lstm")
     expected = recorded(debugger, "lstm", ["h_next", "x", "c"])
@@ -295,7 +296,7 @@ def test_iterations_far_ahead_are_reached_without_a_stop_at_each(tmp_path: Path)
     assert debugger.stop.iteration == 5
 
 
-@pytest.mark.parametrize(("at", "asked", "run"), [(1, "", 0), (2, "", 1), (2, "passes@0::", 0), (0, "passes@2::", 2)])
+@each_row(("at", "asked", "run"), [(1, "", 0), (2, "", 1), (2, "passes@0::", 0), (0, "passes@2::", 2)])
 def test_values_of_an_inner_loop_say_in_which_iteration_around_it_their_run_is(at: int, asked: str, run: int) -> None:
     """Bubble sort on 5 1 4 2 8. Where pass `at` begins, the run that began last is that of the pass before."""
     ends = [[1, 4, 2, 5, 8], [1, 2, 4, 5, 8], [1, 2, 4, 5, 8]]  # what each pass leaves
@@ -320,7 +321,7 @@ COURSE = [
 """What bubble sort makes of 5 1 4 2 8 in its first two passes, pair by pair."""
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("asked", "found"),
     [
         ("values_next@1", COURSE[1][0]),

@@ -19,8 +19,8 @@ from stepper.tensors.difference import Change, difference
 from tests.compare.twins import X, recurrence
 from tests.debug.debugged import SAMPLES
 from tests.engine.nested_models import rows_of_rows
+from tests.tables import each_row
 from tests.tui.time_models import rising
-from tests.tui.wide_models import wide_loop
 
 Run = dict[tuple[str, int], np.ndarray]
 """What each operation of the loop gave in each iteration."""
@@ -84,14 +84,14 @@ def test_after_an_edit_the_original_is_beside_now_in_every_operation(plain: Run,
         for index, one in found.operations.items():
             name = debugger.frame.program.operations[index].layer.name
             a, b = plain[name, iteration], edited[name, iteration]
-            assert one.difference is not None and one.difference.change is expected(a, b), (name, iteration)
+            assert one.change is expected(a, b), (name, iteration)
             with np.errstate(all="ignore"):
                 apart = np.abs(b.astype(np.float64) - a.astype(np.float64))
             apart = apart[np.isfinite(a) & np.isfinite(b)]
-            if one.difference.change is not Change.SAME:
-                assert one.difference.largest == pytest.approx(apart.max(initial=0))
-                assert not apart.size or one.difference.rms == pytest.approx(np.sqrt((apart**2).mean()))
-            np.testing.assert_array_equal(found.values.output(index), a)  # type: ignore[union-attr]
+            if one.change is not Change.SAME:
+                assert one.largest == pytest.approx(apart.max(initial=0))
+                assert not apart.size or one.rms == pytest.approx(np.sqrt((apart**2).mean()))
+            np.testing.assert_array_equal(found.values.value(debugger.frame.program.layers[index].id), a)  # type: ignore[union-attr]
         edge = debugger.frame.program.graph.parameters[0]
         came_in = plain["numerator_next", iteration - 1], edited["numerator_next", iteration - 1]
         assert found.carried[edge.id].change is expected(*came_in)
@@ -104,9 +104,9 @@ def test_an_iteration_the_one_before_and_another_branch_at_another_iteration(pla
         debugger.pin(text)
         found = debugger.difference()
         assert found.iteration == iteration, text
-        one = found.operations[index].difference
+        one = found.operations[index]
         assert one is not None and one.change is expected(plain["wkv", iteration], plain["wkv", 7]), text
-        pending = found.values.output(index + 1)  # type: ignore[union-attr]
+        pending = found.values.value(debugger.frame.program.layers[index + 1].id)  # type: ignore[union-attr]
         np.testing.assert_array_equal(pending, plain["receptance", iteration])
     debugger.pin("4")
     at(debugger, "key@7").set_value("key[0,3]", 80.0)
@@ -116,7 +116,7 @@ def test_an_iteration_the_one_before_and_another_branch_at_another_iteration(pla
     debugger.branch("original")
     at(debugger, "wkv@7")
     found = debugger.difference()
-    np.testing.assert_array_equal(found.values.output(index), edited["wkv", 9])  # type: ignore[union-attr]
+    np.testing.assert_array_equal(found.values.value(debugger.frame.program.layers[index].id), edited["wkv", 9])  # type: ignore[union-attr]
 
 
 def test_going_to_a_twice_is_nothing() -> None:
@@ -139,7 +139,7 @@ def test_going_to_a_twice_is_nothing() -> None:
 
 def test_the_round_of_kinds_leaves_out_what_there_is_not(tmp_path: Path) -> None:
     debugger = debugger_of(RWKV)
-    for place, why in (("", "outside of loops"), ("key@0", "iteration 0 has none before it")):
+    for place, why in (("", "outside of loops"), ("key@0", "iteration 0 has no previous one")):
         with pytest.raises(UsageError, match=why):
             (at(debugger, place) if place else debugger).pin("next")
         assert debugger.pinned is None
@@ -150,11 +150,11 @@ def test_the_round_of_kinds_leaves_out_what_there_is_not(tmp_path: Path) -> None
     assert [None if one is None else one.kind for one in kinds] == [None, MomentKind.BEFORE, MomentKind.BRANCH]
     (tmp_path / "theirs").mkdir()
     twin = Debugger(recurrence().write(tmp_path), {0: X})
-    stepper.StopComparer(twin, recurrence("one weight").write(tmp_path / "theirs"))
+    stepper.set_reference(twin, recurrence("one weight").write(tmp_path / "theirs"))
     assert twin.pinned is not None and twin.pinned.kind is MomentKind.REFERENCE, "a reference is A by itself"
     at(twin, "y@3")
     index = next(k for k, one in enumerate(twin.frame.program.operations) if one.layer.name == "xW")
-    one = twin.difference().operations[index].difference
+    one = twin.difference().operations[index]
     assert one is not None and one.largest == pytest.approx(abs(float(X[3, 1]) * 1e-3), rel=1e-3)
 
 
@@ -162,29 +162,6 @@ def stepper_before() -> object:
     from stepper.debug.moments.moment import BEFORE
 
     return BEFORE
-
-
-def test_what_is_compared_in_pieces_goes_on_and_forgets_what_an_iteration_before_gave() -> None:
-    debugger = wide_loop(200, 8)
-    debugger.run_to("h_next@2")
-    debugger.pin()
-    pinned, moments = debugger.pinned, debugger.moments
-    assert pinned is not None
-
-    def looks() -> int:
-        return next(count for count in range(1, 100) if moments.view(pinned, enough=lambda: True).is_complete)
-
-    debugger.goto("h_next@5")
-    moments.values(pinned, debugger.machine.stack)  # what is looked for is found; what is compared is ended at once
-    assert 1 < looks() < 30
-    debugger.next()
-    assert looks() <= 3  # what the step computed alone
-    now, before = (moments.view(pinned).operations[3].difference for _ in range(2))
-    assert now is before
-    debugger.goto("h_next@2")
-    moments.values(pinned, debugger.machine.stack)
-    found = moments.view(pinned, enough=lambda: True)
-    assert not found.is_complete and {one.difference.change for one in found.operations.values()} == {Change.SAME}
 
 
 def test_in_nested_loops_each_level_stands_beside_its_own(tmp_path: Path) -> None:
@@ -198,12 +175,12 @@ def test_in_nested_loops_each_level_stands_beside_its_own(tmp_path: Path) -> Non
         debugger.pin("off")
         debugger.pin(text)
         found = debugger.difference()
-        assert float(found.values.output(index).item()) == sums[row, column], text  # type: ignore[union-attr]
+        assert float(found.values.value(debugger.frame.program.layers[index].id).item()) == sums[row, column], text  # type: ignore[union-attr]
         inner = {"rows@1": None}.get(text, column)
         assert inner is None or found.iteration == inner
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("a", "b", "change", "different", "beyond"),
     [
         ([1.0, 2.0], [1.0, 2.0], Change.SAME, 0, 0),
@@ -240,11 +217,11 @@ def test_large_values_and_other_types() -> None:
 
 def test_the_commands_say_it_and_have_it_as_data() -> None:
     shell = Interpreter(at(debugger_of(RWKV), "key@7"))
-    assert shell.execute("A").lines == ("nothing is held against now",)
+    assert shell.execute("A").lines == ("there is no baseline",)
     shell.execute("set key[0,3] = 80")
     shell.execute("run-to wkv@8")
     answer = shell.execute("diff")
-    assert answer.lines[0] == "A is branch original" and "numerator_now    1 of 8 mended" in "\n".join(answer.lines)
+    assert answer.lines[0] == "A is branch original" and "numerator_now    1 of 8 fixed" in "\n".join(answer.lines)
     data = json.loads(json.dumps(dict(answer.data)))
     assert {one["name"] for one in data["operations"] if one["change"] == "mended"} == {
         "numerator_now",
@@ -270,10 +247,11 @@ def test_outside_of_the_loop_that_was_edited_the_original_is_beside_now_too(plai
     debugger = debugger_of(RWKV)
     debugger.run_to("key@3")
     debugger.set_value("key[0,0]", 5.0)
-    names = [one.layer.name for one in debugger.machine.compiled.main.operations]
+    main = debugger.machine.compiled.main
+    names = [one.name for one in main.layers]
     for view in (debugger.moments.view(Moment(MomentKind.BRANCH, "original"), 0), _after_the_loop(debugger)):
         assert not view.problem and view.values is not None
-        looped = np.asarray(view.values.output(names.index("time_mixing")))
+        looped = np.asarray(view.values.value(main.layers[names.index("time_mixing")].id))
         rows = np.stack([plain["mixed", k][0] for k in range(12)])
         assert np.array_equal(looped.reshape(rows.shape), rows, equal_nan=True)
 

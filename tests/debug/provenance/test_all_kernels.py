@@ -6,11 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import pytest
 
 from stepper.debug.causes.cause import LinkForm
-from stepper.debug.provenance.operation_at import Dependences, Method, OperationAt
-from stepper.debug.provenance.rules import (
+from stepper.debug.provenance.dependence_rules import (
     changes_of,
     contributions,
     dependences,
@@ -18,6 +16,7 @@ from stepper.debug.provenance.rules import (
     extent_parts,
     same_values,
 )
+from stepper.debug.provenance.operation_at import Dependences, Method, OperationAt
 from stepper.engine.program import Operation, OpKind
 from stepper.errors import KernelError, StepperError
 from stepper.ir.model import Layer
@@ -25,6 +24,7 @@ from stepper.operation_types import definition
 from stepper.ops import registry
 from tests.ops.recording import Case, cases, families
 from tests.ops.test_coverage import TESTED_ELSEWHERE
+from tests.tables import each_row
 
 MOST_RUNS = 2
 """Kernel runs for one answer here: groups that are left then count as a whole."""
@@ -115,7 +115,7 @@ def wrong_extents(case: Case) -> Iterator[str]:
                     yield f"{case.name}: axis {axis} is {extent}, not {one}"
 
 
-@pytest.mark.parametrize("family", families())
+@each_row("family", families())
 def test_what_is_not_named_does_not_matter(family: str) -> None:
     problems = [
         problem for case in cases(family) for wrong in (wrong_elements, wrong_extents) for problem in wrong(case)

@@ -12,8 +12,8 @@ import pytest
 
 import stepper
 from stepper.debug.debugger import Debugger
-from stepper.debug.story.facts import Influence, Provenance
-from stepper.debug.story.texts import provenance_data, why_lines
+from stepper.debug.story.story_facts import Influence, Provenance
+from stepper.debug.story.story_texts import provenance_data, why_lines
 from stepper.errors import StepperError, UsageError
 from tests.cli.conftest import ROOT
 from tests.debug.oracle import debugger
@@ -157,7 +157,7 @@ def test_the_overflow_of_the_sample_is_told_to_its_input() -> None:
     run.last()
     found = run.why("wkv[8,3]")
     said = "\n".join(why_lines(found))
-    assert "exp_key'[0,3] = Inf   born here: exp(89.2) > f32 maximum exp(88.72)" in said
+    assert "exp_key'[0,3] = Inf   first appears here: exp(89.2) > f32 maximum exp(88.72)" in said
     assert "@7 Add 'shifted'[0,6] = -17.46   sum of token_part[0,6]" in said
     data = json.loads(json.dumps(provenance_data(found)))
     assert any((one["name"], one["index"]) == ("embedded", [7, 6]) for one in data["sources"])
@@ -220,6 +220,7 @@ def test_a_constant_of_a_branch_leads_on_to_the_condition_and_its_inputs(tmp_pat
     assert links["goes_on"].decides is not None and links["goes_on"].decides.name == "choice"
     assert links["tokens"].element == (2,) and named(ended) == {("tokens", (0,)), ("tokens", (1,)), ("tokens", (2,))}
     assert "control: decides If 'choice'" in "\n".join(why_lines(ended))
+    assert ended.trials.tried == 3 and not ended.trials.reason  # the end of a loop comes again in runs of other inputs
 
 
 def extents(found: Provenance) -> set[tuple[str, int]]:
@@ -260,7 +261,7 @@ def test_shapes_lead_to_extents_of_inputs_and_to_what_says_them(tmp_path: Path) 
     assert extents(of_pieces) == {("rewards", 1)}
     with pytest.raises(UsageError, match=r"'returns\[3\]': the shape \[1,8,1\] has the axes 0 to 2"):
         run.why("shape of returns[3]")
-    with pytest.raises(UsageError, match="say of which value"):
+    with pytest.raises(UsageError, match="name the value"):
         run.why("why this shape")
     assert run.uses("where does rewards[0,7,0] go").outputs
 

@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
+from stepper.debug.provenance.dependence_rules import dependences
 from stepper.debug.provenance.operation_at import Method, OperationAt
-from stepper.debug.provenance.rules import dependences
 from stepper.engine import Machine, compile_model
 from stepper.engine.frames import Every
 from stepper.engine.inputs import bind_inputs
 from tests.models import Graph
+from tests.tables import each_row
 
 RANDOM = np.random.default_rng(5)
 
@@ -233,7 +233,7 @@ def truth(function: Any, values: list[Any], output: int, several: bool, index: t
     return found
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0]}{list(case[2])}")
+@each_row("case", CASES, ids=lambda case: f"{case[0]}{list(case[2])}")
 def test_a_rule_names_what_the_kernel_depends_on(case: Any, tmp_path: Path) -> None:
     kind, inputs, dims, attributes = case
     net = Graph()

@@ -10,9 +10,9 @@ import pytest
 import stepper
 from stepper.debug.causes.cause import LinkForm, LinkKind
 from stepper.debug.debugger import Debugger
-from stepper.debug.story.facts import Story
+from stepper.debug.story.story_facts import Story
+from stepper.debug.story.story_texts import formula, reason, story_lines, title, verdict
 from stepper.debug.story.strip_layout import Options, place
-from stepper.debug.story.texts import formula, reason, story_lines, title, verdict
 from stepper.errors import StepperError, UsageError
 from tests.debug.debugged import opened, sample
 from tests.models import Graph, Value, carried, invariant, last, sliced

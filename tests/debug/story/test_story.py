@@ -14,13 +14,16 @@ from stepper.debug.causes.cause import LinkForm, LinkKind, PartRole
 from stepper.debug.causes.nan_origins import scalar_of
 from stepper.debug.debugger import Debugger
 from stepper.debug.story import building
-from stepper.debug.story.facts import LinkRole, Story, StoryLink, story_data
-from stepper.debug.story.texts import extent, link_name, story_lines, verdict
+from stepper.debug.story.building import story as story_of
+from stepper.debug.story.story_facts import LinkRole, Story, StoryLink, StoryQuestion
+from stepper.debug.story.story_texts import extent, story_lines, verdict
 from stepper.engine.loops import EndReason
 from stepper.errors import LimitReached, StepperError, UsageError
+from stepper.plain_values import record_data
 from tests.debug.debugged import opened
 from tests.debug.oracle import debugger
 from tests.models import Graph, carried, joined, last, sliced
+from tests.tables import each_row
 
 SAMPLES = Path(__file__).resolve().parents[3] / "sample_models"
 Told = tuple[str, tuple[int, ...], tuple[int, ...] | None]
@@ -110,7 +113,15 @@ def test_the_nan_of_the_sample_comes_over_two_back_edges_from_the_exponential_th
     ensure_true(story)
     lines = story_lines(story)
     assert lines[0] == "why wkv@8[0,3] is NaN" and lines[1].startswith("exp(89.2) > f32 maximum exp(88.72): ")
-    assert json.loads(json.dumps(story_data(story)))["address"] == "wkv@8[0,3]"
+    assert json.loads(json.dumps(record_data(story)))["address"] == "wkv@8[0,3]"
+
+
+def test_without_the_courses_beside_it_the_path_is_the_same_and_the_loop_is_not_run_for_them() -> None:
+    run = sample("rwkv_overflow")
+    whole = run.story("wkv@8[0,3]")
+    alone = story_of(run.timeline, StoryQuestion("wkv@8[0,3]", courses=False))
+    assert repr(alone.links) == repr(whole.links) and alone.edges == whole.edges and alone.entered == whole.entered
+    assert whole.iterations and not alone.iterations and not any(row.history for row in alone.rows)
 
 
 def test_iterations_that_only_carry_an_inf_on_are_one_column_and_can_be_shown_singly() -> None:
@@ -322,7 +333,7 @@ def test_the_two_sides_of_an_if_have_rows_of_their_own() -> None:
     assert found == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("iteration", "said"),
     [
         (1, ", in iteration 1; there Inf - Inf is NaN"),
@@ -359,7 +370,7 @@ def counter_to_a_thousand(trips: int) -> Graph:
     return net
 
 
-@pytest.mark.parametrize(("trips", "asked"), [(3, "2"), (3000, "2500"), (3000, "3"), (3000, "2999")])
+@each_row(("trips", "asked"), [(3, "2"), (3000, "2500"), (3000, "3"), (3000, "2999")])
 def test_a_story_counts_all_iterations_of_its_loop_and_no_others(tmp_path: Path, trips: int, asked: str) -> None:
     run = debugger(counter_to_a_thousand(trips), tmp_path, np.zeros(1, np.float32))
     run.last()
@@ -370,7 +381,7 @@ def test_a_story_counts_all_iterations_of_its_loop_and_no_others(tmp_path: Path,
     ensure_true(story)
 
 
-@pytest.mark.parametrize("asked", ["3", "700"])
+@each_row("asked", ["3", "700"])
 def test_how_far_it_was_looked_is_not_told_as_the_iterations_of_a_loop(
     tmp_path: Path, asked: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -383,8 +394,8 @@ def test_how_far_it_was_looked_is_not_told_as_the_iterations_of_a_loop(
     assert re.search(r"links, \d+ iterations?,", extent(story))
 
 
-@pytest.mark.parametrize("asked", ["0", "3"])
-@pytest.mark.parametrize("limit", [5, 2500])
+@each_row("asked", ["0", "3"])
+@each_row("limit", [5, 2500])
 def test_all_iterations_of_a_loop_that_a_limit_has_ended_are_counted(
     tmp_path: Path, limit: int, asked: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -397,8 +408,8 @@ def test_all_iterations_of_a_loop_that_a_limit_has_ended_are_counted(
     assert (story.total, story.counts_all) == (limit, True) and f" of {limit:,} iterations" in extent(story)
 
 
-@pytest.mark.parametrize("is_nested", [False, True])
-@pytest.mark.parametrize(("fails_in", "count"), [(1, 1), (2, 2), (4, 12)])
+@each_row("is_nested", [False, True])
+@each_row(("fails_in", "count"), [(1, 1), (2, 2), (4, 12)])
 def test_all_iterations_of_a_loop_that_an_error_has_ended_are_counted(
     tmp_path: Path, fails_in: int, count: int, is_nested: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -433,7 +444,7 @@ def test_all_iterations_of_a_loop_that_an_error_has_ended_are_counted(
     assert (story.total, story.counts_all) == (begun, True) and f" of {begun} iterations" in extent(story)
 
 
-@pytest.mark.parametrize("asked, told", [("outer@2::more@1", "4 iterations"), ("outer@0::more@1", "2 of 6 iterations")])
+@each_row("asked, told", [("outer@2::more@1", "4 iterations"), ("outer@0::more@1", "2 of 6 iterations")])
 def test_iterations_of_a_loop_and_of_the_loop_around_it_are_not_told_of_the_number_of_one(
     tmp_path: Path, asked: str, told: str
 ) -> None:
@@ -468,7 +479,7 @@ def test_an_operand_that_was_not_followed_is_followed_when_asked_for(tmp_path: P
     assert {path(wider, link) for link in wider.links} == {(1999,), (2000,)}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "asked"),
     [("nested_loop", "values@1"), ("rwkv_overflow", "wkv@8[0,3]"), ("date_normaliser", "Add_3@10[0,0]")],
 )
@@ -476,7 +487,7 @@ def test_every_address_that_a_story_shows_can_be_typed(name: str, asked: str) ->
     run = sample(name)
     story = run.story(asked)
     for link in story.links:
-        shown = link_name(story, link)
+        shown = link.address
         value = np.asarray(run.value(shown))
         assert scalar_of(value[()]) == link.value, shown
         again = run.story(shown)
@@ -492,7 +503,7 @@ def test_the_shapes_that_a_story_shows_can_be_typed() -> None:
     story, prompt = run.story("shape of toks@3[0]"), Interpreter(run)
     assert story.name == "toks.shape@3[0]" and len(story.links) > 3
     for link in story.links:
-        shown = link_name(story, link)
+        shown = link.address
         assert ".shape" in shown
         assert prompt.execute(f"print {shown}").lines == (f"{link.value}",), shown
         again = run.story(shown)
@@ -523,7 +534,7 @@ def test_a_name_with_a_slash_alone_is_no_quotient_at_the_prompt() -> None:
     assert np.allclose(halves, np.array(run.value("h@2")) / run.value("h@3"), rtol=1e-6), "here it divides"
 
 
-@pytest.mark.parametrize(("kind", "said"), [("Multiply", {"3 × 5", "5 × 3"}), ("Add", {"3 + 5", "5 + 3"})])
+@each_row(("kind", "said"), [("Multiply", {"3 × 5", "5 × 3"}), ("Add", {"3 + 5", "5 + 3"})])
 def test_where_no_operand_was_followed_the_numbers_of_all_are_told(tmp_path: Path, kind: str, said: set[str]) -> None:
     net = Graph()
     made = net.apply(kind, net.constant(np.float32([3])), net.constant(np.float32([5])), name="made")
@@ -534,7 +545,7 @@ def test_where_no_operand_was_followed_the_numbers_of_all_are_told(tmp_path: Pat
     assert told.split("  ")[-1] in said
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("kind", "type", "numbers", "wraps"),
     [
         ("Multiply", "i32", (1932053504, 14), True),
@@ -572,7 +583,7 @@ def test_shares_that_are_told_add_up_to_all(tmp_path: Path) -> None:
     assert "from others" in told and abs(sum(numbers) - 100) <= len(numbers) / 2, "each is rounded to a hundredth"
 
 
-@pytest.mark.parametrize("at", [3, 6, 7])
+@each_row("at", [3, 6, 7])
 def test_shares_are_added_up_over_all_ways_of_a_sum_that_is_read_twice(at: int) -> None:
     made = [np.array([0, 1])]  # fibonacci: how often each is the sum of iteration 0, and the 1 that enters
     made.append(made[0] + [1, 0])

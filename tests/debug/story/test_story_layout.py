@@ -5,9 +5,8 @@ from __future__ import annotations
 import itertools
 import re
 
-import pytest
-
-from stepper.debug.story.facts import Story, last_links
+from stepper.debug.story.story_facts import Story, last_links
+from stepper.debug.story.story_texts import reason
 from stepper.debug.story.strip_layout import (
     CHIP,
     Options,
@@ -15,8 +14,8 @@ from stepper.debug.story.strip_layout import (
     cut_in_words,
     place,
 )
-from stepper.debug.story.texts import reason
 from tests.debug.story.test_story import sample
+from tests.tables import each_row
 
 QUESTIONS = (
     ("rwkv_overflow", "wkv@8[0,3]"),
@@ -46,21 +45,21 @@ def ensure_wired(story: Story, placement: Placement) -> None:
         assert wire.dashed == (story.links[edge.source].column != story.links[edge.target].column)
 
 
-@pytest.mark.parametrize(("model", "address"), QUESTIONS)
+@each_row(("model", "address"), QUESTIONS)
 def test_no_chip_overlaps_and_every_wire_joins_two(model: str, address: str) -> None:
     story = asked(model, address)
     for options in (
         Options(),
-        Options(width=160, height=40),
-        Options(width=120, height=28, histories=False),
-        Options(width=100, height=12),
+        Options(width=160),
+        Options(width=120, histories=False),
+        Options(width=100, is_dense=True),
     ):
         placement = place(story, options)
         cells = [(x, chip.y) for chip in placement.chips for x in range(chip.x, chip.x + CHIP)]
         assert len(cells) == len(set(cells))
         columns = sorted((one.x, one.x + one.width) for one in placement.columns)
         assert all(end <= begin for (_, end), (begin, _) in itertools.pairwise(columns))
-        assert len(set(placement.row_lines)) == len(story.rows)
+        assert len({chip.y for chip in placement.chips}) == len(story.rows)
         ensure_wired(story, placement)
         written = {(text.x + at, text.y) for text in placement.texts for at in range(len(text.text))}
         assert not written & set(cells), "nothing is written over a number"
@@ -70,7 +69,7 @@ def test_less_room_leaves_out_what_is_beside_the_path_first_then_reasons() -> No
     story = asked("rwkv_overflow", "wkv@8[0,3]")
     beside, reasons = [], []
     for width in (200, 150, 110, 90):
-        placement = place(story, Options(width=width, height=40))
+        placement = place(story, Options(width=width))
         beside.append(sum(one.column is None for one in placement.columns))
         reasons.append(any(text.text == "exp(89.2) > f32" for text in placement.texts))
         assert {one.column for one in placement.columns} >= {0, 1}
@@ -78,7 +77,7 @@ def test_less_room_leaves_out_what_is_beside_the_path_first_then_reasons() -> No
     assert reasons[:3] == [True, True, True] and not reasons[-1]
 
 
-@pytest.mark.parametrize(("model", "address"), QUESTIONS)
+@each_row(("model", "address"), QUESTIONS)
 def test_a_reason_is_cut_between_words_never_in_a_number(model: str, address: str) -> None:
     story = asked(model, address)
     reasons = {word for link in story.links for word in (reason(link), *reason(link).split())}

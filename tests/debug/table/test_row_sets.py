@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from stepper.debug.debugger import Debugger
-from stepper.debug.overview.facts import RowKind
-from stepper.debug.story.facts import StoryQuestion
+from stepper.debug.overview.overview_facts import RowKind
+from stepper.debug.story.story_facts import StoryQuestion
+from stepper.debug.table.columns import SheetRequest
 from stepper.debug.table.row_sets import (
     RowSet,
     RowsFound,
@@ -18,10 +19,11 @@ from stepper.debug.table.row_sets import (
     frames_around,
     rows_of,
 )
-from stepper.debug.table.sheets import Sheet
+from stepper.debug.table.sheets import Sheet, look_at
 from stepper.engine.program import Program
 from stepper.errors import UsageError
 from tests.debug.debugged import sample
+from tests.tables import each_row
 
 
 def read(debugger: Debugger, found: RowsFound) -> Sheet:
@@ -40,7 +42,15 @@ def body_called(debugger: Debugger, *path: str) -> Program:
     return next(one for one in programs if tuple(layer.name for layer in one.path) == path)
 
 
-@pytest.mark.parametrize("name", ["nested_loop", "while_loop", "date_normaliser", "growing_tensor", "reverse"])
+def test_beside_the_graph_of_the_model_no_iteration_has_a_row() -> None:
+    debugger = sample("for_loop")
+    debugger.pin("balance_next@1")
+    found = rows_of(debugger, SheetQuestion(SheetFrame(debugger.machine.compiled.main), RowSet.ALL))
+    look = look_at(debugger, read(debugger, found), SheetRequest(columns=(0, 1), rows=1))
+    assert look.a is not None and "does not run here" in look.a.problem and not look.a.numbers
+
+
+@each_row("name", ["nested_loop", "while_loop", "date_normaliser", "growing_tensor", "reverse"])
 def test_all_operations_of_every_graph_have_the_numbers_that_their_addresses_give(name: str) -> None:
     debugger = sample(name)
     for program in debugger.machine.compiled.programs[1:]:

@@ -11,7 +11,7 @@ import pytest
 
 from stepper.debug.debugger import Debugger
 from stepper.debug.table import sheets
-from stepper.debug.table.columns import SheetRequest, SheetSort, SheetView
+from stepper.debug.table.columns import SheetRequest, SheetSort, SheetView, bins_of, topic_of
 from stepper.debug.table.sheets import Sheet, array_of, csv_lines, save
 from stepper.errors import OutputError, UsageError
 from stepper.files.output import ProtectedFiles
@@ -25,7 +25,7 @@ REQUEST = SheetRequest(rows=1000, columns=tuple(range(64)))
 
 def read(debugger: Debugger, text: str) -> Sheet:
     """A table, read to its end."""
-    sheet = Sheet(debugger.timeline, text)
+    sheet = Sheet(debugger.timeline, topic_of(debugger.timeline, text))
     for _ in range(1000):
         if not sheet.read_on(0.02):
             return sheet
@@ -61,11 +61,10 @@ def test_a_parameter_that_is_carried_is_what_the_iteration_made_of_it() -> None:
     np.testing.assert_array_equal(
         cells(read(debugger, "h").view(REQUEST)), cells(read(debugger, "h_next").view(REQUEST))
     )
-    assert read(debugger, "").view(REQUEST).columns  # what is carried
     assert not np.array_equal(plain[1]["h"], plain[1]["h_next"])
 
 
-def test_large_values_are_in_buckets_which_open() -> None:
+def test_large_values_are_in_buckets() -> None:
     debugger = sample("specification_lstm")
     whole = np.stack([found["x"][0] for found in recorded(debugger, "lstm", ["x"])])
     size = whole.shape[1]
@@ -80,16 +79,6 @@ def test_large_values_are_in_buckets_which_open() -> None:
         SheetRequest(0, 99, (0,), None, f"{view.columns[2].name} > 0.01 and not {view.columns[2].name} > 1")
     )
     assert view.iterations == tuple(np.flatnonzero(mean > 0.01).tolist()) and not view.problem
-    sheet.choose("max")
-    sheet.read_on(5)
-    largest = np.stack([np.abs(part).max(axis=1) for part in parts], 1)
-    np.testing.assert_array_equal(np.abs(cells(sheet.view(REQUEST))), largest)
-    inside = sheet.opened(3)
-    inside.read_on(5)
-    view = inside.view(REQUEST)
-    begin = sum(part.shape[1] for part in parts[:3])
-    np.testing.assert_array_equal(cells(view), parts[3])
-    assert view.columns[0].name == f"x[0,{begin}]" and view.columns[0].index == (0, begin)
 
 
 @pytest.mark.parametrize("keeps", [True, False])
@@ -138,7 +127,7 @@ def test_rows_are_sorted_and_filtered_as_numpy_does(keeps: bool, monkeypatch: py
 def test_a_column_in_numbers_is_what_numpy_says() -> None:
     h = swinging_in_numpy(1001)[1:].astype(np.float64)
     sheet = read(swinging(1000), "h, c")
-    view = sheet.view(SheetRequest(0, 10, (0, 1), None, "h > 0", (), 0))
+    view = sheet.view(SheetRequest(0, 10, (0, 1), None, "h > 0", 0))
     detail, course = view.detail, view.courses[0]
     assert detail is not None
     assert (detail.low, detail.high) == (h.min(), h.max())
@@ -164,7 +153,16 @@ def test_bins_have_the_least_the_largest_and_the_strongest_number_of_what_passes
     assert one is not None and (one.low, one.high) == (passing.min(), passing.max())
 
 
-def test_constant_columns_are_named_and_rows_are_held_fast(tmp_path: Path) -> None:
+def test_a_bin_has_what_there_is_in_it_and_is_empty_where_nothing_is() -> None:
+    numbers, known = np.array([9.0, 1.0, np.nan, 0.0, 0.0]), np.array([False, True, True, False, False])
+    several, bad, empty = bins_of(numbers, known, (0, 2, 3, 5))
+    assert several == (1.0, 1.0, 1.0)
+    assert bad is not None and bad.strongest is not None and np.isnan(bad.strongest)
+    assert empty is not None and empty.strongest is None
+    assert bins_of(numbers, known, (5, 6)) == (None,), "not read yet"
+
+
+def test_a_row_has_the_numbers_of_its_iteration(tmp_path: Path) -> None:
     net = Graph()
     body = net.body()
     x = body.parameter("x", "f32", (3,))
@@ -174,15 +172,14 @@ def test_constant_columns_are_named_and_rows_are_held_fast(tmp_path: Path) -> No
     outputs = net.loop("count", body, 6, True, [carried(start, x, x_next)], [last(x_next)])
     net.result(outputs[0], "out")
     debugger = opened(tmp_path, net, np.array([0.0, 4.0, 0.0], np.float32))
-    view = read(debugger, "x").view(SheetRequest(0, 2, (0, 1, 2), pinned=(4, 1, 99)))
-    assert view.constant == {1, 2} and view.zero == 1
-    assert view.pinned[4] == {0: 5.0, 1: 4.0, 2: 0.0} and view.pinned[99] == {0: None, 1: None, 2: None}
+    sheet = read(debugger, "x")
+    assert sheet.row(4, (0, 1, 2)) == {0: 5.0, 1: 4.0, 2: 0.0}
+    assert sheet.row(99, (0, 1, 2)) == {0: None, 1: None, 2: None}
 
 
 def test_a_value_whose_shape_changes_has_its_size_and_statistics() -> None:
     debugger = sample("growing_tensor")
     view = read(debugger, "sequence[:]").view(REQUEST)  # all of it, not the piece that is new
-    assert [form.is_uneven for form in view.forms] == [True]
     sizes = view.numbers[next(k for k, column in enumerate(view.columns) if column.name.startswith("size("))]
     assert sizes == sorted(sizes) and len(set(sizes)) > 1
     for column, facts in view.facts.items():
@@ -190,14 +187,12 @@ def test_a_value_whose_shape_changes_has_its_size_and_statistics() -> None:
         assert facts.is_whole is all(float(one).is_integer() for one in finite), view.columns[column].name
 
 
-@pytest.mark.parametrize(("asked", "name"), [("sequence", "sequence"), ("", "sequence")])
-def test_a_value_that_grows_has_the_pieces_that_are_new(asked: str, name: str) -> None:
-    view = read(sample("growing_tensor"), asked).view(REQUEST)
+def test_a_value_that_grows_has_the_pieces_that_are_new() -> None:
+    view = read(sample("growing_tensor"), "sequence").view(REQUEST)
     fibonacci = [0, 1]
     while len(fibonacci) < 14:
         fibonacci.append(fibonacci[-1] + fibonacci[-2])
-    column = next(k for k, column in enumerate(view.columns) if column.name == name)
-    assert not view.forms[view.columns[column].value].is_uneven
+    column = next(k for k, column in enumerate(view.columns) if column.name == "sequence")
     assert view.numbers[column] == fibonacci[2:]
 
 
@@ -238,7 +233,7 @@ def test_each_run_of_an_inner_loop_has_its_table() -> None:
         ("order,,", "missing beside a comma"),
     ):
         with pytest.raises(UsageError, match=reason):
-            Sheet(debugger.timeline, wrong)
+            topic_of(debugger.timeline, wrong)
     operations = read(debugger, "max(*)")
     assert operations.view(SheetRequest(0, 9, (0,), None, "pairs_left < 4 and prev(pairs_left) == 4")).iterations == (
         1,
@@ -277,7 +272,7 @@ def test_a_long_run_is_read_as_far_as_it_is_known() -> None:
     debugger = swinging(100_000)
     debugger.run_overview()
     sheet = read(debugger, "h, c")
-    view = sheet.view(SheetRequest(0, 40, (0, 1), SheetSort(0, descending=True), "c > 50000", (), 0))
+    view = sheet.view(SheetRequest(0, 40, (0, 1), SheetSort(0, descending=True), "c > 50000", 0))
     assert view.total == 100_000 and view.passed == 50_000 and view.detail is not None
     assert len(view.detail.numbers) <= 512
 

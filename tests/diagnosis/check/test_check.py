@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import stepper
-from stepper.diagnosis.check.checking import check_overview, check_run
+from stepper.diagnosis.check.checking import check_overview, check_run, unchanged_findings
 from stepper.diagnosis.findings import Finding, Severity
 from stepper.diagnosis.rule import SubjectKind, rules
 from stepper.diagnosis.texts import consequence, remedy, sentence
@@ -16,6 +16,7 @@ from stepper.element_types import of_dtype
 from tests.debug.debugged import SAMPLES, sample
 from tests.debug.loops_to_break import countdown, division, modular, recurrence
 from tests.models import Graph, carried, invariant, joined, last, sliced
+from tests.tables import each_row
 
 
 def findings(net: Graph, folder: Path, inputs: dict[str, object] | None = None, seconds: float = 1.0) -> list[Finding]:
@@ -51,7 +52,7 @@ def test_where_a_nan_comes_in_and_that_no_operation_is_at_fault(tmp_path: Path) 
 def test_an_inf_is_told_with_the_nan_that_comes_of_it() -> None:
     (found,) = check_run(sample("rwkv_overflow")).findings
     assert (found.rule, found.iterations, found.address) == ("inf-born", (7,), "exp_key@7")
-    assert "exp(89.2)" in sentence(found) and "NaN comes of it in Divide 'wkv' in iteration 8" in sentence(found)
+    assert "exp(89.2)" in sentence(found) and "It makes NaN in Divide 'wkv' in iteration 8" in sentence(found)
 
 
 def test_a_nan_among_the_weights_is_found_where_it_is_read(tmp_path: Path) -> None:
@@ -304,16 +305,23 @@ def test_an_error_of_the_run_is_a_finding(tmp_path: Path) -> None:
     assert "no slice" in sentence(found)
 
 
-@pytest.mark.parametrize("name", sorted(path.parent.name for path in SAMPLES.glob("*/model.xml")))
+@each_row("name", sorted(path.parent.name for path in SAMPLES.glob("*/model.xml")))
 def test_healthy_samples_give_nothing_but_notes(name: str) -> None:
     found = check_run(sample(name)).findings
     if name != "rwkv_overflow":
         assert {one.severity for one in found} <= {Severity.NOTE}, [sentence(one) for one in found]
 
 
+def test_an_output_that_an_application_does_not_give_back_is_named_with_its_input() -> None:
+    (found,) = unchanged_findings("model.xml", [("stateN", "state")])
+    assert found.rule == "state-not-given-back" and found.spot.file == "model.xml"
+    assert "'stateN'" in sentence(found) and "'state'" in sentence(found)
+
+
 def test_every_rule_of_runs_is_tested_here() -> None:
     text = Path(__file__).read_text(encoding="utf-8")
-    text += (Path(__file__).parents[2] / "cli" / "test_check.py").read_text(encoding="utf-8")
+    for beside in ("cli/test_check.py", "conformance/test_onnx_originals.py"):
+        text += (Path(__file__).parents[2] / beside).read_text(encoding="utf-8")
     assert [name for name, rule in rules().items() if rule.scope is SubjectKind.RUN and name not in text] == []
 
 
@@ -335,7 +343,7 @@ AXIS = np.array([1])
 I32 = np.iinfo(np.int32)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("operation", "bad", "constants", "more", "exact"),
     [
         ("ReduceProd", np.array([70_000, 70_000], np.int32), [AXIS], {"dims": (1, 1), "keep_dims": "true"}, 70_000**2),
@@ -370,7 +378,7 @@ def test_the_product_of_a_row_that_leaves_f32(tmp_path: Path) -> None:
     assert found.iterations == (1,) and "the product > f32 maximum" in sentence(found)
 
 
-@pytest.mark.parametrize("operation", ["Divide", "Mod", "FloorMod"])
+@each_row("operation", ["Divide", "Mod", "FloorMod"])
 def test_whole_numbers_divided_by_0(operation: str, tmp_path: Path) -> None:
     for divisor, expected in (0, ["integer-division-by-zero"]), (2, []):
         net, inputs = rows_through(operation, np.array([[7], [8], [9]], np.int32), np.full((1, 1), divisor, np.int32))
@@ -378,15 +386,17 @@ def test_whole_numbers_divided_by_0(operation: str, tmp_path: Path) -> None:
         assert [one for one in found if one != "pieces-all-the-same"] == expected
 
 
-@pytest.mark.parametrize(
-    ("shift", "rule", "iteration"), [(-1, "index-from-the-end", 0), (0, "", 0), (1, "index-outside", 3)]
+@each_row(
+    ("shift", "bound", "rule", "iteration"),
+    [(-1, 9, "index-from-the-end", 0), (0, 3, "", 0), (1, 9, "index-outside", 3), (1, 3, "index-held-back", 3)],
 )
-def test_an_index_that_is_one_off(shift: int, rule: str, iteration: int, tmp_path: Path) -> None:
-    """Element t + shift of 4 in iteration t."""
+def test_an_index_that_is_one_off(shift: int, bound: int, rule: str, iteration: int, tmp_path: Path) -> None:
+    """Element t + shift of 4 in iteration t, at most the bound."""
     net, body = Graph(), None
     body = net.body()
     table, t = body.parameter("table", dims=(4,)), body.parameter("t", "i64", (1,))
     index = body.apply("Add", t, body.constant([shift], np.int64))
+    index = body.apply("Minimum", index, body.constant([bound], np.int64), name="held")
     zero = body.constant(0, np.int64)
     taken = body.apply("Gather", table, index, zero, dims=(1,), version="opset8", name="taken")
     entries = [invariant(net.parameter("numbers", dims=(4,)), table)]
@@ -396,7 +406,17 @@ def test_an_index_that_is_one_off(shift: int, rule: str, iteration: int, tmp_pat
     assert all(one.iterations == (iteration,) and "'taken'" in sentence(one) for one in found)
 
 
-@pytest.mark.parametrize(("scale", "masked", "is_hard"), [(50.0, 0, True), (0.1, 0, False), (50.0, 3, False)])
+@each_row(("depth", "found"), [(3, ["index-outside"]), (4, [])])
+def test_a_class_beyond_the_depth_of_a_one_hot(depth: int, found: list[str], tmp_path: Path) -> None:
+    rows = np.array([[0], [-1], [3]], np.int64)
+    constants = [np.asarray(one) for one in (np.int64(depth), np.float32(1), np.float32(0))]
+    net, inputs = rows_through("OneHot", rows, *constants, type="f32", dims=(1, depth), axis=-1)
+    findings_here = [one for one in findings(net, tmp_path, inputs) if one.rule == "index-outside"]
+    assert [one.rule for one in findings_here] == found
+    assert all(one.severity is Severity.NOTE and one.iterations == (2,) for one in findings_here)
+
+
+@each_row(("scale", "masked", "is_hard"), [(50.0, 0, True), (0.1, 0, False), (50.0, 3, False)])
 def test_a_softmax_that_leaves_nothing_to_the_others(scale: float, masked: int, is_hard: bool, tmp_path: Path) -> None:
     """Elements that a mask takes away are no others."""
     rows = np.array([np.roll([4.0, 3, 2, 1], k) for k in range(8)], np.float32) * np.float32(scale)
@@ -407,7 +427,7 @@ def test_a_softmax_that_leaves_nothing_to_the_others(scale: float, masked: int, 
     assert len(found) == is_hard
 
 
-@pytest.mark.parametrize(("axis", "is_alone"), [(1, False), (0, True)])
+@each_row(("axis", "is_alone"), [(1, False), (0, True)])
 def test_a_normalisation_of_single_elements(axis: int, is_alone: bool, tmp_path: Path) -> None:
     """Of rows [1,3] the axis 0 is 1 long; the mean of one element is that element, and nothing is left."""
     rows = np.random.default_rng(3).standard_normal((8, 3), np.float32)
@@ -429,7 +449,7 @@ def test_a_loop_that_is_not_entered(tmp_path: Path) -> None:
     assert not findings(net, tmp_path, {"trips": np.array(3)})
 
 
-@pytest.mark.parametrize(("least", "is_same"), [(3, True), (2, False)])
+@each_row(("least", "is_same"), [(3, True), (2, False)])
 def test_pieces_that_are_all_the_same(least: int, is_same: bool, tmp_path: Path) -> None:
     """max(i, least) over i = 0 .. 3."""
     net = Graph()
@@ -452,7 +472,7 @@ def test_of_a_state_without_elements_nothing_is_told(tmp_path: Path) -> None:
     assert findings(net, tmp_path) == []
 
 
-@pytest.mark.parametrize(("step", "limit", "compare"), [(2, 7, "NotEqual"), (-1, 7, "Less")])
+@each_row(("step", "limit", "compare"), [(2, 7, "NotEqual"), (-1, 7, "Less")])
 def test_a_counter_that_goes_past_or_away(step: int, limit: int, compare: str, tmp_path: Path) -> None:
     """2, 4, 6, 8 is never 7, and -1, -2, ... is always below it."""
     net = Graph()

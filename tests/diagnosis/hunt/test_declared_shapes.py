@@ -16,6 +16,7 @@ from stepper.engine.frames import Frame
 from stepper.engine.inputs import bind_inputs
 from stepper.errors import ModelError
 from stepper.ir.model import Model, PartialShape, parameter_shape
+from tests.tables import each_row
 
 
 def contradicted(model: Model, folder: Path) -> Iterator[str]:
@@ -44,7 +45,7 @@ REFUSED = "part-size-beside-the-stride"
 """The fault is that OpenVINO computes what it should refuse, as our engine does."""
 
 
-@pytest.mark.parametrize("name", sorted(fault.id for fault in FAULTS if fault.id != REFUSED))
+@each_row("name", sorted(fault.id for fault in FAULTS if fault.id != REFUSED))
 def test_a_case_declares_the_shapes_that_flow(name: str) -> None:
     folder = CASES / name
     assert list(contradicted(stepper.read_model(folder / "model.xml"), folder)) == []

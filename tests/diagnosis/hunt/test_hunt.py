@@ -105,13 +105,16 @@ def test_a_model_that_both_refuse_is_no_disagreement(tmp_path: Path) -> None:
 
 
 def test_layers_of_networks_are_built_in_many_forms() -> None:
-    from stepper.diagnosis.hunt import single_operations
+    from stepper.diagnosis.hunt.random_loops import inner_graphs
+    from stepper.diagnosis.hunt.single_operations import build_operation
 
-    titles = set()
+    types = set()
     for seed in range(400):
         try:
-            titles.add(single_operations.build_operation(seed).description.partition(",")[0])
+            model = build_operation(seed).model
         except RuntimeError:  # the runtime takes no such model
             continue
-    assert titles >= {"plain convolution", "grouped convolution", "max pooling", "average pooling", "lstm cell"}
-    assert titles >= {"lstm sequence", "gru sequence", "rnn sequence", "gru cell", "rnn cell"}
+        bodies = (body for node in model.get_ordered_ops() for body in inner_graphs(node))
+        types |= {one.get_type_name() for body in bodies for one in body.get_ordered_ops()}
+    assert types >= {"Convolution", "GroupConvolution", "ConvolutionBackpropData", "MaxPool", "AvgPool"}
+    assert types >= {f"{kind}{form}" for kind in ("LSTM", "GRU", "RNN") for form in ("Cell", "Sequence")}

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pytest
 from lxml import etree
 
 from stepper.diagnosis.findings import Severity
@@ -16,6 +15,7 @@ from stepper.diagnosis.lint.linting import lint
 from stepper.diagnosis.texts import sentence
 from tests.diagnosis.lint.rule_examples import sound, weights
 from tests.models import Graph, carried, invariant, joined, last, sliced
+from tests.tables import each_row
 
 
 def named(net: Graph, folder: Path, rule: str) -> list[str]:
@@ -37,7 +37,7 @@ def summing(lost: bool, dims: Sequence[int], steps: int = 5) -> Graph:
     return net
 
 
-@pytest.mark.parametrize("dims", [(1, 4), (1, -1), (-1, -1)], ids=str)
+@each_row("dims", [(1, 4), (1, -1), (-1, -1)], ids=str)
 def test_a_back_edge_that_was_lost_is_named_whatever_of_the_shape_is_open(
     dims: tuple[int, ...], tmp_path: Path
 ) -> None:
@@ -76,8 +76,8 @@ def test_states_of_a_cell_that_are_crossed_behind_a_mask_are_named(tmp_path: Pat
     assert not named(masked_cell(False), tmp_path, "cell-states-crossed")
 
 
-@pytest.mark.parametrize("zero", [True, False])
-@pytest.mark.parametrize("behind", ["", "Reshape", "Transpose"])
+@each_row("zero", [True, False])
+@each_row("behind", ["", "Reshape", "Transpose"])
 def test_a_product_with_a_matrix_of_zeros_is_named(behind: str, zero: bool, tmp_path: Path) -> None:
     net = Graph()
     rows, body = net.parameter("rows", dims=(5, 4)), net.body()
@@ -120,9 +120,7 @@ def shaped(
     return net
 
 
-@pytest.mark.parametrize(
-    ("type", "version", "right", "wrong", "attributes", "dims"), SHAPES, ids=[one[0] for one in SHAPES]
-)
+@each_row(("type", "version", "right", "wrong", "attributes", "dims"), SHAPES, ids=[one[0] for one in SHAPES])
 def test_an_operation_of_another_shape_than_declared_is_named(
     type: str, version: str, right: list[list[int]], wrong: list[list[int]], attributes: dict[str, object],
     dims: tuple[int, ...], tmp_path: Path,
@@ -154,7 +152,7 @@ def halving(trips: int, condition: bool | None) -> Graph:
     return net
 
 
-@pytest.mark.parametrize("trips", [-1, 2**63 - 1])
+@each_row("trips", [-1, 2**63 - 1])
 def test_a_trip_count_that_stands_for_no_limit(trips: int, tmp_path: Path) -> None:
     """ONNX writes the largest number; with a condition that is always true nothing ends the loop."""
     (said,) = named(halving(trips, True), tmp_path, "loop-never-ends")
@@ -164,7 +162,7 @@ def test_a_trip_count_that_stands_for_no_limit(trips: int, tmp_path: Path) -> No
     ] == [0, trips > 0]
 
 
-@pytest.mark.parametrize(("first", "severity"), [(0.0, Severity.NOTE), ([1.0, 2.0], Severity.ERROR), ([0.0], None)])
+@each_row(("first", "severity"), [(0.0, Severity.NOTE), ([1.0, 2.0], Severity.ERROR), ([0.0], None)])
 def test_a_state_whose_rank_changes_is_a_note_where_it_is_one_element(
     first: object, severity: Severity | None, tmp_path: Path
 ) -> None:
@@ -211,7 +209,7 @@ def two_sums(carrying: dict[str, str], step: float = 1.0, *, is_lost: bool = Fal
 RIGHT = {"count": "count_next", "total": "total_next"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("carrying", "rule", "names"),
     [
         (RIGHT, "", ()),
@@ -230,13 +228,13 @@ def test_states_that_change_places(carrying: dict[str, str], rule: str, names: t
     assert {one.severity for one in found} <= {Severity.NOTE if carrying == crossed else Severity.WARNING}
 
 
-@pytest.mark.parametrize(("step", "is_told"), [(1.0, False), (0.0, True)])
+@each_row(("step", "is_told"), [(1.0, False), (0.0, True)])
 def test_a_state_to_which_nothing_is_added(step: float, is_told: bool, tmp_path: Path) -> None:
     said = named(two_sums(RIGHT, step), tmp_path, "state-computed-to-itself")
     assert said == ["Parameter 'count' never changes: Add 'more' adds Constant 'step', which is 0"] * is_told
 
 
-@pytest.mark.parametrize(("is_read", "severity"), [(True, Severity.NOTE), (False, Severity.WARNING)])
+@each_row(("is_read", "severity"), [(True, Severity.NOTE), (False, Severity.WARNING)])
 def test_a_state_that_is_carried_as_it_was(is_read: bool, severity: Severity, tmp_path: Path) -> None:
     """The new value is read by another Result, or by nothing."""
     path = two_sums({"count": "old_count", "total": "total_next"}, is_lost=not is_read).write(tmp_path)
@@ -250,7 +248,7 @@ H = '<input external_port_id="3" internal_layer_id="2" />'
 ITERATION = '<input external_port_id="-1" internal_layer_id="0" purpose="current_iteration" />'
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("right", "wrong", "rule", "words"),
     [
         (SLICE, SLICE.replace('id="2"', 'id="7"', 1), "unknown-outer-port", "7, from which 'x' is fed"),
@@ -283,7 +281,7 @@ def test_an_entry_is_told_first_and_what_follows_of_it_is_not(
     assert not follow & {one.rule for one in others}
 
 
-@pytest.mark.parametrize(("declared", "severity"), [(4, None), (7, Severity.NOTE), (1, Severity.WARNING)])
+@each_row(("declared", "severity"), [(4, None), (7, Severity.NOTE), (1, Severity.WARNING)])
 def test_an_output_that_is_declared_as_a_single_piece(declared: int, severity: Severity | None, tmp_path: Path) -> None:
     """Four pieces are joined. Another number is that of another run, but a last value was meant to be one piece."""
     net = Graph()
@@ -301,7 +299,7 @@ def test_an_output_that_is_declared_as_a_single_piece(declared: int, severity: S
 SIDE = '<input external_port_id="1" internal_layer_id="0" />'
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("right", "wrong", "rule", "words"),
     [
         (SIDE, "", "if-parameter-without-entry", "Parameter 'a' of the then body is not connected"),
@@ -336,7 +334,7 @@ def test_a_result_that_reads_another_output_of_the_loop_is_named(tmp_path: Path)
     ]
 
 
-@pytest.mark.parametrize(("declared", "is_told"), [((-1, 2), True), ((1, 2), False), ((1, -1), False)])
+@each_row(("declared", "is_told"), [((-1, 2), True), ((1, 2), False), ((1, -1), False)])
 def test_a_last_value_that_is_declared_as_joined_pieces(
     declared: tuple[int, int], is_told: bool, tmp_path: Path
 ) -> None:
@@ -361,7 +359,7 @@ def named_in(path: Path, rule: str) -> list[str]:
     return [sentence(one) for one in lint(path) if one.rule == rule]
 
 
-@pytest.mark.parametrize(("seeds", "is_told"), [((0, 0), True), ((7, 0), False), ((0, 3), False)])
+@each_row(("seeds", "is_told"), [((0, 0), True), ((7, 0), False), ((0, 3), False)])
 def test_random_numbers_without_a_seed(seeds: tuple[int, int], is_told: bool, tmp_path: Path) -> None:
     net = Graph()
     rows, body = net.parameter("rows", dims=(4, 2)), net.body()
@@ -375,7 +373,7 @@ def test_random_numbers_without_a_seed(seeds: tuple[int, int], is_told: bool, tm
     assert len(named(net, tmp_path, "random-without-seed")) == is_told
 
 
-@pytest.mark.parametrize("exposed", [True, False])
+@each_row("exposed", [True, False])
 def test_a_state_that_grows_is_a_note_where_it_is_an_output(exposed: bool, tmp_path: Path) -> None:
     net = Graph()
     body = net.body()

@@ -6,13 +6,13 @@ import re
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from stepper.diagnosis.findings import Severity
 from stepper.diagnosis.lint.linting import lint
 from stepper.diagnosis.texts import sentence
 from tests.diagnosis.lint.rule_examples import sound, weights
 from tests.models import Graph, joined, sliced
+from tests.tables import each_row
 
 F = np.float32
 
@@ -37,7 +37,7 @@ EYE = np.eye(4, dtype=F)
 GARBAGE = np.array([[3e20, 1e-30, 7e25, 2.0]], F)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("matrix", "operation", "bias", "rule"),
     [
         (EYE, "MatMul", 0.0, ""),
@@ -59,7 +59,7 @@ def test_values_that_no_weight_has(matrix: object, operation: str, bias: object,
     assert all("'weights'" in said or "'bias'" in said for _, said in found)
 
 
-@pytest.mark.parametrize(("offset", "is_told"), [(48, False), (0, False), (47, True), (49, True)])
+@each_row(("offset", "is_told"), [(48, False), (0, False), (47, True), (49, True)])
 def test_bytes_that_two_constants_share(offset: int, is_told: bool, tmp_path: Path) -> None:
     """W has the bytes 0 to 47, B those from 96 on. The whole of W may be shared, a part may not."""
     text = sound("remembering").replace('offset="48" size="48"', f'offset="{offset}" size="48"')
@@ -72,7 +72,7 @@ def test_bytes_that_two_constants_share(offset: int, is_told: bool, tmp_path: Pa
 CELL = 'activations="sigmoid,tanh"'
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("right", "wrong", "rule", "words"),
     [
         (CELL, 'activations="sigmoid, TANH"', "", ""),
@@ -94,7 +94,7 @@ def test_what_is_wrong_with_a_cell(right: str, wrong: str, rule: str, words: str
     assert [one for one, _ in found] == [rule] * bool(rule) and all(words in said for _, said in found), found
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("change", "rule", "words"),
     [
         (('<edge from-layer="0" from-port="0" to-layer="6" to-port="0" />', ""), "input-without-edge",
@@ -127,7 +127,7 @@ def test_the_first_finding_of_a_file_that_cannot_be_read_names_the_layer(
     ), sentence(first)
 
 
-@pytest.mark.parametrize(("dims", "is_told"), [((1, 4), False), ((1, 1), True)])
+@each_row(("dims", "is_told"), [((1, 4), False), ((1, 1), True)])
 def test_operands_of_two_shapes_without_broadcasting(dims: tuple[int, int], is_told: bool, tmp_path: Path) -> None:
     path = product(EYE, bias=np.ones(dims, F)).write(tmp_path)
     text = re.sub(r'(name="biased"[^>]*>\s*)(<data[^>]*/>)?', r'\1<data auto_broadcast="none" />', path.read_text())
@@ -162,7 +162,7 @@ def sequence(lengths: list[int], *, direction: str = "forward", hidden: int = 2,
     return net
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("net", "rule", "words"),
     [
         (sequence([3]), "", ""),
@@ -180,3 +180,12 @@ def test_sizes_and_lengths_of_a_sequence(net: Graph, rule: str, words: str, tmp_
     found = [one for one in strong(net.write(tmp_path)) if one[0] in ("sequence-lengths", "cell-of-other-size")]
     assert {one for one, _ in found} == ({rule} if rule else set())
     assert any(words in said for _, said in found) or not rule, found
+
+
+@each_row("is_read", [True, False])
+def test_an_output_that_is_the_same_in_every_run(is_read: bool, tmp_path: Path) -> None:
+    net = Graph()
+    given, kept = net.parameter("x", dims=(3,)), net.constant(np.zeros(3, F), name="kept")
+    net.result(net.apply("Add", given if is_read else kept, kept, name="sum", dims=(3,)), name="y")
+    said = "output 'y' is the same in every run, and nothing reads input 'x'"
+    assert strong(net.write(tmp_path)) == ([] if is_read else [("output-is-constant", said)])

@@ -17,6 +17,7 @@ from stepper.diagnosis.lint.linting import lint
 from stepper.diagnosis.lint.subjects import LayerSubject
 from tests.benchmarks.checking import attended, large, moved
 from tests.models import Graph, Value, joined, sliced
+from tests.tables import few
 
 
 def each_alone(layers: LayerKinds, types: Iterable[str]) -> Iterator[tuple[LayerSubject, Iterator[LayerSubject]]]:
@@ -36,7 +37,7 @@ def of_two(folder: Path, piece: Callable[[Graph, Value], Value], width: int) -> 
 
 
 @pytest.mark.parametrize(("piece", "width"), [(moved, 4), (attended, 8)])
-@pytest.mark.parametrize("values", [("99", "1"), (None, "-7", "x")])
+@pytest.mark.parametrize("values", few(1, [("99", "1"), (None, "-7", "x")]))
 def test_of_kinds_the_rules_find_what_they_find_of_each_layer(
     piece: Callable[[Graph, Value], Value],
     width: int,

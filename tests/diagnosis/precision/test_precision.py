@@ -12,8 +12,8 @@ from lxml import etree
 import stepper
 from stepper.cli import main
 from stepper.diagnosis.findings import Finding, Severity
-from stepper.diagnosis.precision.checking import CheckedPrecision, check_precision, marked
 from stepper.diagnosis.precision.narrowing import Narrowing, smallest
+from stepper.diagnosis.precision.precision_finders import CheckedPrecision, check_precision, marked
 from stepper.diagnosis.rule import SubjectKind, rules
 from stepper.diagnosis.texts import consequence, remedy, sentence
 from tests.debug.debugged import sample

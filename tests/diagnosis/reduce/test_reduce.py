@@ -17,8 +17,8 @@ import stepper
 from stepper.cli import main
 from stepper.debug.debugger import Debugger
 from stepper.diagnosis.reduce.draft import DraftModel, ir_files
+from stepper.diagnosis.reduce.reduce_service import TrialService
 from stepper.diagnosis.reduce.reducing import Reduction, ReductionProgress, reduce_model
-from stepper.diagnosis.reduce.service import TrialService
 from stepper.diagnosis.reduce.trials import (
     DisagreesWith,
     EndsInError,
@@ -32,6 +32,7 @@ from tests.debug.debugged import SAMPLES
 from tests.engine.subjects import endless
 from tests.json_answers import checked
 from tests.models import Graph, Value, carried, joined, last, sliced
+from tests.tables import each_row
 
 STEPS = 6
 
@@ -74,7 +75,7 @@ def kinds(found: Reduction) -> list[str]:
     return sorted(layer.type for _address, layer in found.model.operations())
 
 
-@pytest.mark.parametrize("name", ["nested_loop", "while_loop", "reverse", "growing_tensor", "date_normaliser"])
+@each_row("name", ["nested_loop", "while_loop", "reverse", "growing_tensor", "date_normaliser"])
 def test_what_is_written_computes_the_same(name: str, tmp_path: Path) -> None:
     folder = SAMPLES / name
     model, inputs = stepper.read_model(folder / "model.xml"), dict(np.load(folder / "inputs.npz"))
@@ -158,7 +159,7 @@ def test_a_model_without_the_fault_is_not_reduced(tmp_path: Path) -> None:
 def test_an_interrupt_keeps_the_best_so_far(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def interrupting(progress: ReductionProgress) -> None:
+    def interrupting(progress: ReductionProgress, most: float) -> None:
         if progress.operations < 20:
             raise KeyboardInterrupt
 

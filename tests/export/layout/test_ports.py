@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from collections import Counter
 
-import pytest
-
 from stepper.export.drawing.composing import MARGIN
+from stepper.export.figure_views import ports_figure
 from stepper.export.figures.content import FigureContent
 from stepper.export.figures.figure import BACKWARD, EdgeKind, Figure
 from stepper.export.figures.loop_trace import find_loop
 from stepper.export.layout.arrangements import arranged
 from stepper.export.layout.figure_layout import CELL
-from stepper.export.views.static import ports_figure
 from tests.export.drawings import cells_of
 from tests.export.runs import NAMES, sample
+from tests.tables import each_row
 
 
 def ports(name: str, loop: str | None = None) -> Figure:
     return ports_figure(sample(name), find_loop(sample(name), loop), FigureContent())
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_row("name", NAMES)
 def test_every_slicing_and_every_role_stands_in_full_beside_its_wire(name: str) -> None:
     figure, body = ports(name), find_loop(sample(name), None).body
     wanted = [entry.slicing for entry in (*body.inputs, *body.outputs) if entry.slicing is not None]
@@ -33,7 +32,7 @@ def test_every_slicing_and_every_role_stands_in_full_beside_its_wire(name: str) 
     assert all(edge.label in said for edge in figure.edges if edge.kind not in BACKWARD)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_row("name", NAMES)
 def test_a_port_map_fits_a_page(name: str) -> None:
     assert arranged(ports(name)).width * CELL + 2 * MARGIN <= 1000
 
@@ -58,7 +57,7 @@ def test_an_if_has_the_port_maps_of_both_sides() -> None:
     assert "is_even" in figure.facts[0]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_row("name", NAMES)
 def test_boxes_of_a_port_map_lie_apart_and_lines_run_between_them(name: str) -> None:
     drawing = arranged(ports(name))
     inside = Counter(

@@ -19,11 +19,12 @@ from stepper.errors import UsageError
 from stepper.export.numpy_code.code_file import numpy_code
 from tests.export.generated import SAMPLES, called, run_alone
 from tests.models import Graph, Side, Value, carried, invariant, joined, last, sliced
+from tests.tables import each_row
 
 NAMES = sorted(path.parent.name for path in SAMPLES.glob("*/model.xml"))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_row("name", NAMES, quick=4)
 def test_the_code_of_a_sample_gives_what_openvino_gives(name: str, tmp_path: Path) -> None:
     code = numpy_code(stepper.read_model(SAMPLES / name / "model.xml"))
     with np.load(SAMPLES / name / "inputs.npz") as inputs, np.load(SAMPLES / name / "expected.npz") as expected:
@@ -34,7 +35,7 @@ def test_the_code_of_a_sample_gives_what_openvino_gives(name: str, tmp_path: Pat
             np.testing.assert_allclose(found[key], expected[key], rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_row("name", NAMES)
 def test_the_text_is_the_same_each_time_and_names_no_place(name: str) -> None:
     texts = [numpy_code(stepper.read_model(SAMPLES / name / "model.xml")).text for _ in range(2)]
     assert texts[0] == texts[1]
@@ -107,7 +108,7 @@ def test_one_loop_is_a_function_of_what_goes_into_it(tmp_path: Path) -> None:
     assert found["values"].tolist() == [1, 3, 2, 4] and found["swaps"] == 2
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("loop", "rules", "message"),
     [("no_such", Rules.SPEC, "no loop is called 'no_such'; there are 'passes', 'passes::pairs_of_neighbours'"),
      (None, Rules.OPENVINO, "rules of the specification")],
@@ -146,7 +147,7 @@ def test_an_axis_that_no_tensor_has_is_refused_at_once(tmp_path: Path) -> None:
 X = np.arange(12, dtype=np.float32).reshape(6, 2)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("cut", "pieces"),
     [
         ({}, [X[i : i + 1] for i in range(6)]),
@@ -200,9 +201,9 @@ def control(trips: int | None, starts: bool | None) -> Graph:
     return net
 
 
-@pytest.mark.parametrize("trips", [5, 100, 0, -1, None])
-@pytest.mark.parametrize("starts", [True, False, None])
-@pytest.mark.parametrize("given", [(3, True), (-1, True), (0, True), (50, False)])
+@each_row("trips", [5, 100, 0, -1, None])
+@each_row("starts", [True, False, None])
+@each_row("given", [(3, True), (-1, True), (0, True), (50, False)])
 def test_trip_count_and_condition_end_a_loop_together(
     trips: int | None, starts: bool | None, given: tuple[int, bool], tmp_path: Path
 ) -> None:
@@ -220,7 +221,7 @@ def test_trip_count_and_condition_end_a_loop_together(
     assert all(value.dtype == np.int64 for value in found)
 
 
-@pytest.mark.parametrize(("lengths", "given"), [((3, 1, 1), [[10]]), ((1, 1, 1), [[2], [4], [6]])])
+@each_row(("lengths", "given"), [((3, 1, 1), [[10]]), ((1, 1, 1), [[2], [4], [6]])])
 def test_outputs_of_calls_are_joined_where_they_can_be(lengths: tuple[int, ...], given: Any, tmp_path: Path) -> None:
     net = Graph()
     x = net.parameter("x", dims=(1, -1))
@@ -275,7 +276,7 @@ def test_an_invariant_input_and_an_if_in_a_loop_in_a_loop(tmp_path: Path) -> Non
 # --- element types, kernels, constants -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("type", "dtype", "a", "b"),
     [
         ("f16", np.float16, 2048.0, 1.0), ("bf16", ml_dtypes.bfloat16, 256.0, 1.0), ("f32", np.float32, 0.1, 0.2),

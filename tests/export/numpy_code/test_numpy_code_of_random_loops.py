@@ -7,11 +7,11 @@ import zipfile
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 import stepper
 from tests.conformance.agreement import assert_agrees
 from tests.export.generated import ROOT, called
+from tests.tables import each_row
 
 ARCHIVE = ROOT / "tests" / "conformance" / "recorded" / "random_loops.zip"
 EACH, CHUNKS = 5, 5
@@ -24,7 +24,7 @@ def recorded(chunk: int) -> list[str]:
     return names[::EACH][chunk::CHUNKS]
 
 
-@pytest.mark.parametrize("chunk", range(CHUNKS))
+@each_row("chunk", range(CHUNKS))
 def test_the_code_of_a_random_loop_gives_what_the_runtime_gave(chunk: int, tmp_path: Path) -> None:
     names = recorded(chunk)
     assert len(names) > 20

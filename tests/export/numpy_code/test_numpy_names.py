@@ -7,12 +7,12 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 import numpy as np
-import pytest
 
 import stepper
 from stepper.export.numpy_code.code_file import numpy_code
 from tests.export.generated import SAMPLES, run_alone, written
 from tests.models import Graph, Side, carried, joined, last
+from tests.tables import each_row
 
 NAMES = sorted(path.parent.name for path in SAMPLES.glob("*/model.xml"))
 
@@ -56,7 +56,7 @@ def named(name: str) -> Graph:
     return net
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@each_row("name", HOSTILE, quick=4)
 def test_no_name_becomes_code(name: str, tmp_path: Path) -> None:
     code = numpy_code(named(name).read(tmp_path))
     (tmp_path / "benign").mkdir()

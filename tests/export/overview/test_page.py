@@ -18,6 +18,7 @@ from stepper.export.overview_page import overview_html, scale_text, strip
 from stepper.integrations.following import Follower
 from stepper.tensors.histories import Capacity, HistoryRecorder, ValueHistory
 from tests.models import Graph, carried, joined, last
+from tests.tables import each_row
 
 SAMPLES = Path(__file__).parents[3] / "sample_models"
 
@@ -135,9 +136,7 @@ def test_names_are_text(tmp_path: Path) -> None:
             assert (attributes["src"] or "").startswith("data:image/png;base64,")
 
 
-@pytest.mark.parametrize(
-    "sample", ["rwkv_overflow", "nested_loop", "while_loop", "growing_tensor", "specification_lstm"]
-)
+@each_row("sample", ["rwkv_overflow", "nested_loop", "while_loop", "growing_tensor", "specification_lstm"])
 def test_a_page_needs_nothing_from_elsewhere_and_stays_small(sample: str) -> None:
     inputs = dict(np.load(SAMPLES / sample / "inputs.npz"))
     page = page_of(Debugger(stepper.read_model(SAMPLES / sample / "model.xml"), inputs))

@@ -9,7 +9,7 @@ import pytest
 
 import stepper
 from stepper.cli import main
-from stepper.compare.references.opening import debug_reference
+from stepper.compare.references.reference_opening import debug_reference
 from stepper.engine.compiler import compile_model
 from stepper.engine.inputs import bind_inputs
 from stepper.engine.machine import Machine
@@ -18,8 +18,7 @@ from stepper.export.figures.content import FigureContent
 from stepper.export.figures.figure import Figure, FigureNode, NodeKind, ValueState
 from stepper.export.fonts import SMALL_SIZE
 from stepper.export.options import FigureView
-from stepper.export.picture import FigureRequest
-from stepper.export.places import FigurePlace, Zoom, ZoomKind, smaller_parts
+from stepper.export.picture import FigurePlace, FigureRequest, Zoom, ZoomKind, smaller_parts
 from stepper.ir.model import Model
 from tests.export.reading_back.drawing import Drawing
 from tests.export.runs import sample
@@ -102,7 +101,7 @@ def test_iterations_have_both_values_and_their_difference(tmp_path: Path) -> Non
             assert found.lines == ("f32[3]", written[0], "A: f32[3]", written[1], f"difference {written[2]}")
     first = [node for node in figure.nodes if node.state is ValueState.PARTS]
     assert [node.id for node in first] == [box(figure, "factor", "i5.").id] and "first difference" in first[0].lines
-    assert figure.facts[0].endswith("they part at 'factor', iteration 5")
+    assert figure.facts[0].endswith("they diverge at 'factor', iteration 5")
 
 
 @pytest.mark.parametrize("view", ["rolled", "model"])
@@ -163,7 +162,7 @@ def test_a_difference_deep_inside_is_drawn_on_a_slide_and_never_hidden_in_a_body
     (first,) = (item for item in drawn_here.boxes.values() if "parts" in item.classes)
     assert first.lines[0] == "Multiply(·, 2)" and "first difference in iteration 0" in " ".join(first.lines)
     words = " ".join(one.text for one in drawn_here.words)
-    assert "A is there/model.xml; they part at 'doubled', iteration 0" in words
+    assert "A is there/model.xml; they diverge at 'doubled', iteration 0" in words
 
 
 def branched(folder: Path, by: float) -> Path:
@@ -199,11 +198,11 @@ def test_two_runs_that_are_the_same_are_the_body_on_a_slide(tmp_path: Path) -> N
 def test_what_is_finite_here_alone_is_mended(tmp_path: Path) -> None:
     mended = drawn(net(tmp_path / "a", 2, root=True), str(net(tmp_path / "b", 2)), "rolled")
     assert box(mended, "rooted").state is ValueState.MENDED
-    assert any("mended" in line for line in box(mended, "rooted").lines)
+    assert any("fixed" in line for line in box(mended, "rooted").lines)
     assert box(mended, "shifted").state is ValueState.PARTS
     broken = drawn(tmp_path / "b" / "model.xml", str(tmp_path / "a" / "model.xml"), "rolled")
     assert box(broken, "rooted").state is ValueState.DIFFERS and any(
-        "broken" in line for line in box(broken, "rooted").lines
+        "new NaN or Inf" in line for line in box(broken, "rooted").lines
     )
 
 

@@ -232,7 +232,7 @@ def test_what_does_not_fit_is_refused(words: list[str], message: str, capsys: py
 def test_steps_need_a_run_with_an_iteration(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = str(SAMPLES / "reverse" / "model.xml")
     assert main(["export", model, "--view", "rolled", "--frames", str(tmp_path / "d")]) == 2
-    assert "steps are those of a run" in capsys.readouterr().err
+    assert "steps need a run" in capsys.readouterr().err
     made = picture(sample("reverse"), lambda: machine("reverse", sample("reverse")), FigureRequest())
     assert made.trace is not None
     with pytest.raises(UsageError, match="none of the iterations that are chosen"):
@@ -334,7 +334,7 @@ def test_iterations_side_by_side_are_those_asked_for_as_far_as_there_is_room() -
 def test_a_notebook_plays_a_run_too() -> None:
     made = draw(sample("reverse"), dict(np.load(SAMPLES / "reverse" / "inputs.npz")), direction="right", pace=0.5)
     assert "step-end infinite" in made._repr_svg_()
-    with pytest.raises(UsageError, match="steps are those of a run"):
+    with pytest.raises(UsageError, match="steps need a run"):
         draw(sample("reverse"), view="rolled", pace=1).written("svg")
     with pytest.raises(UsageError, match="pace is seconds above 0"):
         draw(sample("reverse"), pace=0)

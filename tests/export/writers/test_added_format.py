@@ -28,7 +28,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     module, line = map(textwrap.dedent, fences)
     (folder / "stepper" / "export" / "writers" / "graphml.py").write_text(module)
-    kinds = folder / "stepper" / "files" / "kinds.py"
+    kinds = folder / "stepper" / "files" / "file_kinds.py"
     kinds.write_text(kinds.read_text().replace("_FORMATS = (\n", f"_FORMATS = (\n    {line}", 1))
     return folder
 

@@ -20,13 +20,14 @@ from lxml import etree
 
 from stepper.export.exporter import draw, export
 from stepper.export.picture import FigureRequest, Picture
-from stepper.files.kinds import FORMATS
+from stepper.files.file_kinds import FORMATS
 from stepper.ir.model import Model
 from tests.export.reading_back import geometry
 from tests.export.reading_back.drawing import Drawing
 from tests.export.renderers.programs import CHROMIUM
 from tests.export.writers.hostile_names import HOSTILE, hostile_model
 from tests.export.writers.test_tikz import LATEX, compiled
+from tests.tables import each_row
 
 DOT = shutil.which("dot")
 VIEWS = {
@@ -60,8 +61,8 @@ def says(kind: str, words: str) -> bool:
     return any(gram in words for gram in grams if gram.isprintable() and gram not in others)
 
 
-@pytest.mark.parametrize("view", VIEWS)
-@pytest.mark.parametrize("kind", HOSTILE)
+@each_row("view", VIEWS)
+@each_row("kind", HOSTILE)
 def test_svg_is_well_formed_and_says_the_name(kind: str, view: str) -> None:
     text = made(kind, view).text("svg")
     drawing = Drawing(text)
@@ -74,7 +75,7 @@ def test_svg_is_well_formed_and_says_the_name(kind: str, view: str) -> None:
         assert not list(geometry.faults(drawing))
 
 
-@pytest.mark.parametrize("kind", HOSTILE)
+@each_row("kind", HOSTILE)
 def test_pages_and_data_are_valid(kind: str) -> None:
     one = made(kind, "unrolled")
     page = one.text("html")
@@ -95,7 +96,7 @@ def test_pages_and_data_are_valid(kind: str) -> None:
     assert "\n# heading" not in one.text("md")
 
 
-@pytest.mark.parametrize("kind", HOSTILE)
+@each_row("kind", HOSTILE)
 def test_text_for_other_programs_is_valid(kind: str) -> None:
     for view in ("model", "unrolled"):
         lines = made(kind, view).text("mermaid").splitlines()

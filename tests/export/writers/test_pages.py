@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import re
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,10 +15,12 @@ from lxml import etree
 from PIL import Image
 from PIL.PngImagePlugin import PngImageFile
 
+from stepper.cli import main
 from stepper.errors import UsageError
 from stepper.export.options import Theme
 from stepper.export.picture import FigureRequest, Picture
 from tests.export.runs import picture
+from tests.tables import each_row
 
 CASES = [
     ("while_loop", "rolled", {}),
@@ -36,7 +40,7 @@ def pixels(image: Image.Image) -> np.ndarray[Any, Any]:
     return np.asarray(image.convert("RGB"), np.float64)
 
 
-@pytest.mark.parametrize(("name", "view", "options"), CASES)
+@each_row(("name", "view", "options"), CASES)
 def test_two_programs_draw_the_same_picture(name: str, view: str, options: dict[str, Any]) -> None:
     """PDFium draws the PDF, resvg the PNG: blocks of 8 pixels differ by antialiasing and hinting alone."""
     made = picture(name, view, **options)
@@ -49,7 +53,7 @@ def test_two_programs_draw_the_same_picture(name: str, view: str, options: dict[
     assert far.mean() < 0.01
 
 
-@pytest.mark.parametrize(("name", "view", "options"), CASES)
+@each_row(("name", "view", "options"), CASES)
 def test_the_text_of_a_pdf_is_text_in_a_font_that_is_in_the_file(name: str, view: str, options: dict[str, Any]) -> None:
     made = picture(name, view, **options)
     content = made.written("pdf")
@@ -61,6 +65,17 @@ def test_the_text_of_a_pdf_is_text_in_a_font_that_is_in_the_file(name: str, view
     assert document.get_metadata_dict()["Title"] == made.figure.title
     assert document.is_tagged()
     assert b"/FontFile2" in content and b"/Alt" in content and b"/Lang" in content
+
+
+@pytest.mark.parametrize(("format", "module"), [("png", "resvg_py"), ("pdf", "fpdf")])
+def test_without_what_draws_a_page_one_sentence_says_what_to_install(
+    format: str, module: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    model = Path(__file__).parents[3] / "sample_models" / "for_loop" / "model.xml"
+    assert main(["export", str(model), "--as", format]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and "pip install 'loop-stepper[figures]'; --as svg needs nothing" in said
 
 
 def test_a_png_has_the_pixels_of_its_scale_and_width() -> None:
@@ -81,7 +96,7 @@ def test_a_png_has_the_pixels_of_its_scale_and_width() -> None:
         Picture(made.figure, FigureRequest(scale=50)).written("png")
 
 
-@pytest.mark.parametrize("theme", list(Theme))
+@each_row("theme", list(Theme))
 def test_pages_have_the_ground_of_their_theme(theme: Theme) -> None:
     made = picture("reverse", "rolled", theme=theme)
     ground = (13, 17, 23) if theme is Theme.DARK else (255, 255, 255)

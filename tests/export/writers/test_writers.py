@@ -28,9 +28,10 @@ from stepper.export.layout.figure_layout import CELL
 from stepper.export.options import LayoutEngine, Theme, ValueDetail
 from stepper.export.picture import FigureRequest, Picture, writer_of
 from stepper.export.writers.drawings import svg
-from stepper.files.kinds import FORMATS
+from stepper.files.file_kinds import FORMATS
 from tests.export.runs import NAMES, SAMPLES, picture
 from tests.models import Graph, carried, joined, last
+from tests.tables import each_row
 
 VIEWS = ["model", "rolled", "ports", "unrolled"]
 NASTY = '</text><script>alert(1)</script> "quoted" \\ end; --> ]]> %d {x} | #'
@@ -55,8 +56,8 @@ def svg_tree(text: str) -> etree._Element:
     return etree.fromstring(text.encode(), etree.XMLParser(resolve_entities=False))
 
 
-@pytest.mark.parametrize("view", VIEWS)
-@pytest.mark.parametrize("name", NAMES)
+@each_row("view", VIEWS)
+@each_row("name", NAMES, quick=4)
 def test_svg_is_well_formed_and_has_every_node_once(name: str, view: str) -> None:
     made = picture(name, view)
     root = svg_tree(made.text("svg"))
@@ -75,7 +76,7 @@ def test_svg_is_well_formed_and_has_every_node_once(name: str, view: str) -> Non
     assert root.get("role") == "img"
 
 
-@pytest.mark.parametrize("view", VIEWS)
+@each_row("view", VIEWS)
 def test_a_figure_says_nothing_of_time_or_place(view: str) -> None:
     for format in ("svg", "dot", "mermaid", "md"):
         text = picture("for_loop", view).written(format).decode()
@@ -95,13 +96,13 @@ def test_an_unknown_format_is_refused_with_the_list() -> None:
         picture("for_loop", "rolled").written("numpy")
 
 
-@pytest.mark.parametrize("format", sorted(set(FORMATS) - {"numpy"}))
+@each_row("format", sorted(set(FORMATS) - {"numpy"}))
 def test_the_same_run_gives_the_same_bytes(format: str) -> None:
     first, second = (picture("nested_loop", "unrolled", values="stats").written(format) for _ in range(2))
     assert first == second
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_row("name", NAMES)
 def test_text_stays_within_its_box(name: str) -> None:
     drawing = arranged(picture(name, "unrolled", values="full").figure)
     for box in drawing.boxes:
@@ -131,8 +132,8 @@ def test_names_of_the_model_are_never_markup(tmp_path: Path) -> None:
         subprocess.run([DOT, "-Tsvg"], input=made.text("dot").encode(), capture_output=True, check=True, timeout=60)
 
 
-@pytest.mark.parametrize("view", VIEWS)
-@pytest.mark.parametrize("name", NAMES)
+@each_row("view", VIEWS)
+@each_row("name", NAMES)
 def test_mermaid_has_every_node_and_edge(name: str, view: str) -> None:
     made = picture(name, view)
     lines = made.text("mermaid").splitlines()
@@ -190,14 +191,14 @@ def test_a_cell_of_csv_is_no_formula(tmp_path: Path) -> None:
     assert ",'=1+1," in text
 
 
-@pytest.mark.parametrize("theme", list(Theme))
+@each_row("theme", list(Theme))
 def test_a_theme_follows_the_reader_where_asked(theme: Theme) -> None:
     text = picture("reverse", "rolled", theme=theme).text("svg")
     assert ("prefers-color-scheme: dark) { .s" in text) == (theme is Theme.AUTO)
     assert ("light-dark(" in text) == (theme is Theme.PAGE)
 
 
-@pytest.mark.parametrize("theme", [Theme.LIGHT, Theme.DARK, Theme.PRINT])
+@each_row("theme", [Theme.LIGHT, Theme.DARK, Theme.PRINT])
 def test_text_and_lines_have_contrast_on_whatever_they_stand_on(theme: Theme) -> None:
     """WCAG 2 asks 4.5 to 1 for text of this size, and 3 for lines that say something."""
     colours = PALETTES[theme]
@@ -234,7 +235,7 @@ def test_a_notebook_shows_the_objects_themselves() -> None:
     assert made._repr_markdown_().startswith("```mermaid\n")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("array", "lines"),
     [
         (np.array([1.5, -2.0] * 8, np.float32), ("f32[16]", "-2 to 1.5, mean -0.25")),

@@ -10,6 +10,7 @@ from stepper.export.drawing.styles import Group, Rectangle
 from stepper.export.exporter import draw
 from stepper.export.figures.figure import EdgeKind, Figure, NodeKind
 from tests.export.runs import picture, sample
+from tests.tables import each_row
 
 MARKS = (NodeKind.CUT_ABOVE, NodeKind.CUT_BELOW)
 
@@ -35,10 +36,8 @@ def wires(figure: Figure, box: str) -> tuple[set[str], set[str]]:
     return above, below
 
 
-@pytest.mark.parametrize("hops", [0, 1, 2, 3])
-@pytest.mark.parametrize(
-    ("name", "address", "loop"), [("date_normaliser", "Softmax", 58), ("while_loop", "peak_next", 8)]
-)
+@each_row("hops", [0, 1, 2, 3])
+@each_row(("name", "address", "loop"), [("date_normaliser", "Softmax", 58), ("while_loop", "peak_next", 8)])
 def test_a_neighbourhood_is_what_powers_of_the_matrix_reach(name: str, address: str, loop: int, hops: int) -> None:
     whole = picture(name, "model").figure
     part = draw(sample(name), view="model", around=address, hops=hops).figure
@@ -103,7 +102,17 @@ def test_iterations_have_the_part_of_each_with_the_values_of_the_whole() -> None
     assert picture("while_loop", "unrolled", around="peak_next@7").figure.clusters[1].label == "iteration 6"
 
 
-@pytest.mark.parametrize(
+def test_frames_of_iterations_have_the_ports_of_the_part_alone() -> None:
+    run = picture("while_loop", "unrolled", around="odd").figure
+    body = draw(sample("while_loop"), view="rolled", around="odd").figure
+    (frame,) = (one for one in body.clusters if one.kind is NodeKind.BRANCH)
+    found = [one for one in run.clusters if one.kind is NodeKind.BRANCH]
+    assert found
+    assert all([port.index for port in one.ports] == [port.index for port in frame.ports] for one in found)
+    assert {end for one in found for port in one.ports for end in port.ends} <= run.by_id.keys()
+
+
+@each_row(
     ("ways", "said"),
     [
         (

@@ -13,6 +13,7 @@ import pytest
 from stepper.integrations.dap.answering import REQUESTS
 from stepper.integrations.dap.messages import LARGEST, Unframed, framed, read_message
 from tests.integrations.dap.client import Client, sample_client
+from tests.tables import each_row
 
 _MOVES = ("next", "stepIn", "stepBack", "stepOut", "continue", "reverseContinue", "restart")
 
@@ -121,7 +122,7 @@ def test_frames_are_read_whatever_stands_between_them() -> None:
     assert found == [first, second, None] and faults == 2
 
 
-@pytest.mark.parametrize(
+@each_row(
     "content",
     [
         b"POST / HTTP/1.1\r\nHost: 127.0.0.1:4711\r\nContent-Length: 2\r\n\r\n{}",

@@ -15,6 +15,7 @@ from stepper.cli import main
 from stepper.integrations.dap.variables import StopVariables
 from tests.integrations.dap.client import SAMPLES, Client, Refused, copied, sample_client
 from tests.models import Graph
+from tests.tables import each_row
 
 
 def test_a_value_stops_the_run_where_it_changes(tmp_path: Path) -> None:
@@ -84,7 +85,7 @@ def test_a_value_that_changed_before_it_was_there_in_this_iteration_stops_the_ru
     assert iterations == ["3", "4", "5"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("sample", "wanted", "text"),
     [
         ("rwkv_overflow", {"filters": ["inf"]}, "overflow|exceeds|maximum"),
@@ -343,10 +344,10 @@ def test_memory_that_there_is_not_is_counted_and_of_much_more_follows() -> None:
 
 
 def test_a_long_movement_has_a_progress_that_can_be_cancelled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from stepper.integrations.dap import session
+    from stepper.integrations.dap import dap_session
 
-    monkeypatch.setattr(session, "_SOON", 0.0)
-    monkeypatch.setattr(session, "_PACE", 0.001)
+    monkeypatch.setattr(dap_session, "_SOON", 0.0)
+    monkeypatch.setattr(dap_session, "_PACE", 0.001)
     client = Client(tmp_path)
     client.begin("while_loop")
     client.request("initialize", supportsProgressReporting=True)
@@ -487,3 +488,74 @@ def test_filters_say_which_of_them_may_be_for_one_loop(tmp_path: Path) -> None:
         (found,) = client.request("setExceptionBreakpoints", filters=[], filterOptions=options)["breakpoints"]
         assert found["verified"] == one["supportsCondition"], found
         assert found["verified"] or "no condition" in found["message"]
+
+
+def test_values_stand_behind_the_lines_of_every_frame_on_the_stack(tmp_path: Path) -> None:
+    client = sample_client("rwkv_overflow", tmp_path)
+    client.request("setExceptionBreakpoints", filters=["nan"])
+    client.go("continue")
+    inner, outer = (one["id"] for one in client.stack())
+
+    def shown(frame: int) -> dict[str, str]:
+        found = client.request("stepper/values", frameId=frame, line=1, endLine=len(client.lines))["values"]
+        return {client.lines[one["line"] - 1].strip().partition(" ")[0]: one["text"] for one in found}
+
+    assert shown(inner)["wkv"].startswith("1 NaN [[10.97021")
+    assert shown(inner)["length"] == "12" and "exp_key" not in shown(inner)  # exp_key is not computed yet
+    assert shown(outer) == {name: text for name, text in shown(inner).items() if name in shown(outer)}
+    assert "wkv" not in shown(outer)
+
+
+def test_the_newest_value_is_the_first_variable(tmp_path: Path) -> None:
+    client = sample_client("rwkv_overflow", tmp_path)
+    client.request("setExceptionBreakpoints", filters=["nan"])
+    client.go("continue")
+    names = list(client.variables(client.stack()[0]["id"], "Values"))
+    assert names[:2] == ["wkv", "denominator_now"]
+    assert names.index("token_part") < names.index("numerator") < names.index("receptance")
+
+
+def test_the_exception_is_told_once(tmp_path: Path) -> None:
+    client = sample_client("rwkv_overflow", tmp_path)
+    client.request("setExceptionBreakpoints", filters=["nan"])
+    client.go("continue")
+    info = client.request("exceptionInfo", threadId=1)
+    assert info["description"] not in info["details"]["stackTrace"] and "time_mixing" in info["details"]["stackTrace"]
+
+
+def test_a_breakpoint_in_the_xml_moves_to_the_listed_line_of_its_layer(tmp_path: Path) -> None:
+    client = sample_client("rwkv_overflow", tmp_path)
+    model = tmp_path / "model.xml"
+    lines = model.read_text().splitlines()
+    at = next(number for number, text in enumerate(lines, 1) if 'name="exp_key"' in text)
+    wanted = [{"line": at + 2, "condition": "iter > 2"}, {"line": len(lines)}]
+    found = client.request("setBreakpoints", source={"path": str(model)}, breakpoints=wanted)["breakpoints"]
+    assert (found[0]["line"], found[0]["source"]) == (client.line("exp_key ="), client.source)
+    assert not found[1]["verified"] and "stops nowhere" in found[1]["message"]
+    client.request("setBreakpoints", source=client.source, breakpoints=[])  # those of the listing are others
+    stop = client.go("continue")
+    assert stop["reason"] == "breakpoint" and stop["hitBreakpointIds"] == [found[0]["id"]]
+    assert client.value("iter") == "3"
+    client.request("setBreakpoints", source={"path": str(model)}, breakpoints=[])
+    assert client.go("continue")["reason"] == "end"
+
+
+def test_sources_are_uris_for_a_client_that_asks_for_uris(tmp_path: Path) -> None:
+    model, inputs = copied("for_loop", tmp_path)
+    client = Client(tmp_path)
+    client.request("initialize", pathFormat="uri")
+    client.request("launch", model=str(model), inputs=str(inputs))
+    client.configured()
+    assert client.source["path"] == (tmp_path / ".stepper" / "model.stepper.py").as_uri()
+    line = client.line("balance_next =")
+    for source in (client.source, {"path": model.as_uri()}):
+        (found,) = client.request("setBreakpoints", source=source, breakpoints=[{"line": line}])["breakpoints"]
+        assert found["verified"] and found["source"] == client.source
+
+
+def test_a_question_about_an_older_stop_opens_no_message_box(tmp_path: Path) -> None:
+    client = sample_client("for_loop", tmp_path)
+    scopes = client.request("scopes", frameId=1)["scopes"]
+    client.go("next")
+    answer = client.answer("variables", variablesReference=scopes[0]["variablesReference"])
+    assert not answer["success"] and answer["body"]["error"]["showUser"] is False

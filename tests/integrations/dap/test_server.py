@@ -23,8 +23,8 @@ import pytest
 
 from stepper.cli.commands.dap import opener
 from stepper.cli.parser import parsed
+from stepper.integrations.dap.dap_server import HOST, ClientPort, serve_port, serve_streams
 from stepper.integrations.dap.messages import CHOSEN, framed, read_message
-from stepper.integrations.dap.server import HOST, ClientPort, serve_port, serve_streams
 from tests.debug.iterations.test_series import counting
 from tests.integrations.dap.client import ROOT, copied
 from tests.models import Graph

@@ -13,6 +13,7 @@ import pytest
 import stepper
 from stepper.engine.rules import Rules
 from tests.integrations.dap.client import SAMPLES, Client, Refused, copied, sample_client
+from tests.tables import each_row
 
 
 def test_a_listing_has_a_line_for_each_operation_and_back_edge(tmp_path: Path) -> None:
@@ -23,13 +24,13 @@ def test_a_listing_has_a_line_for_each_operation_and_back_edge(tmp_path: Path) -
     for path, graph in model.graphs():
         for layer in graph.operations:
             (found,) = [one for one in lines if one.startswith(f"{'    ' * len(path)}{layer.name} = {layer.type}(")]
-            number = int(found.rpartition("line ")[2])
+            number = int(found.rpartition("L")[2])
             assert f'name="{layer.name}"' in xml[number - 1]
     edges = [one for one in lines if "# back edge" in one]
     assert len(edges) == sum(
         len(body.back_edges) for _, graph in model.graphs() for layer in graph.layers for body in layer.bodies
     )
-    assert all("<edge from" in xml[int(one.rpartition("line ")[2]) - 1] for one in edges)
+    assert all("<edge from" in xml[int(one.rpartition("L")[2]) - 1] for one in edges)
     path = Path(client.source["path"])
     assert path == tmp_path / ".stepper" / "model.stepper.py" and path.read_text().splitlines() == lines
 
@@ -45,7 +46,7 @@ def test_a_listing_that_cannot_be_written_is_served(tmp_path: Path) -> None:
     assert found["verified"] and not list(other.iterdir())
 
 
-@pytest.mark.parametrize("sample", sorted(path.parent.name for path in SAMPLES.glob("*/inputs.npz")))
+@each_row("sample", sorted(path.parent.name for path in SAMPLES.glob("*/inputs.npz")))
 def test_on_every_line_that_is_offered_the_run_stops_and_everything_there_can_be_opened(
     tmp_path: Path, sample: str
 ) -> None:
@@ -213,7 +214,7 @@ def test_a_launch_takes_the_options_of_the_command_line(tmp_path: Path) -> None:
     assert debugger.machine.rules is Rules.OPENVINO and debugger.timeline.history.budget == 64 * 2**20
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("arguments", "message"),
     [
         ({}, "name a model"),

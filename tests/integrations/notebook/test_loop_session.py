@@ -51,7 +51,7 @@ def test_a_run_stops_at_the_nan_and_says_why() -> None:
     assert found["chosen"]["address"].endswith("wkv") and "nan" in found["chosen"]["text"]
     assert "data:image/png" in found["chosen"]["picture"] and found["chosen"]["scale"].startswith("±")
     story = asked(session, "story")["story"]
-    assert "<svg" in story and "born here" in story and "embedded[7,6]" in story
+    assert "<svg" in story and "first here" in story and "embedded[7,6]" in story
     back = asked(session, "reverse next")
     assert back["figure"]["addresses"][back["box"]].endswith("denominator_now") and not back["reasons"]
     assert asked(session, "delete", "1")["breakpoints"] == []
@@ -86,7 +86,7 @@ def test_a_value_is_shown_of_every_kind() -> None:
         ("goto", "nowhere@1", "nowhere"),
         ("command", "!print(1)", "cells of the notebook"),
         ("command", "frobnicate", "frobnicate"),
-        ("story", "", "Click on an operation"),
+        ("story", "", "click on an operation"),
         ("story", "nothing", "nothing"),
     ],
 )
@@ -214,5 +214,5 @@ def _shown(widget: Any) -> str:
 def test_without_the_extra_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "anywidget", None)
     monkeypatch.delitem(sys.modules, "stepper.integrations.notebook.loop_widget", raising=False)
-    with pytest.raises(stepper.UsageError, match=r"pip install 'stepper\[notebook\]'"):
+    with pytest.raises(stepper.UsageError, match=r"pip install 'loop-stepper\[notebook\]'"):
         endless().widget()

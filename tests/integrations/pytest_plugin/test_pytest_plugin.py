@@ -87,6 +87,7 @@ def test_a_failure_says_place_layer_and_cause_and_the_command_that_opens_it(ran:
     assert "tick 201  model > Loop 'time_mixing' #8" in text
     assert "NaN appears in Divide 'wkv' in iteration 8 of Loop 'time_mixing'" in text
     assert "exp(89.2) > f32 maximum exp(88.72)" in text
+    assert "Failed: NaN appears in Divide 'wkv'" in text  # the cause begins the line of the summary
     assert "stepper_run(MIXING" in text  # the line of the test
     assert "pytest_plugin/running.py" not in text  # and none of ours
     command = shlex.split(re.search(r"open it: (.*)", text)[1])  # type: ignore[index]
@@ -200,7 +201,7 @@ def test_a_golden_run_is_recorded_compared_and_recorded_anew(ran: Ran, pytester:
     ran(same, fixture="stepper_golden").assert_outcomes(passed=1)
     differing = ran(other, fixture="stepper_golden")
     differing.assert_outcomes(failed=1)
-    differing.stdout.fnmatch_lines(["*pytest --stepper-update records it anew*"])
+    differing.stdout.fnmatch_lines(["*pytest --stepper-update records it again*"])
     ran(other, fixture="stepper_golden", words=("--stepper-update",)).assert_outcomes(passed=1)
     ran(other, fixture="stepper_golden").assert_outcomes(passed=1)
     pytester.path.joinpath("g.sqlite").write_text("mine")
@@ -216,7 +217,9 @@ def test_findings_fail_a_test_by_their_gravity(ran: Ran) -> None:
         fixture="stepper_check",
     )
     result.assert_outcomes(passed=1, failed=2)
-    result.stdout.fnmatch_lines(["*rwkv_overflow/model.xml:*: error *", "*so: *", "*do: *", "*open it: stepper *"])
+    result.stdout.fnmatch_lines(
+        ["*Failed: error D202 inf-born: *rwkv_overflow/model.xml:610)", "*so: *", "*do: *", "*open it: stepper *"]
+    )
 
 
 def test_it_costs_a_run_of_pytest_that_uses_none_of_it_nothing() -> None:

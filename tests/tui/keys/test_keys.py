@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
+from stepper_tui.command_line import VIEWS
+from stepper_tui.keymap import Dispatcher, footer, gap_of
+from stepper_tui.keys import FOOTERS, KEYS, STAYING, Key
+from stepper_tui.registry import actions
+from stepper_tui.screens.help import paired
 from textual import events
 
-from stepper.commands.session import command_called, commands
+from stepper.commands.command_session import command_called, commands
 from tests.tui.driven import DECODER, Driven, drive
-from tui.actions.registry import actions
-from tui.keys.keymap import Dispatcher, footer, gap_of
-from tui.keys.keys import FOOTERS, KEYS, STAYING, Key
-from tui.registry import VIEWS
 
 
 @pytest.mark.parametrize("key", KEYS, ids=lambda key: f"{key.keys[0]}-{'-'.join(key.panes)}")
@@ -95,18 +94,19 @@ def test_every_screen_of_the_registry_can_be_loaded(name: str) -> None:
 @pytest.mark.parametrize(
     ("typed", "command"),
     [("n", "next"), ("12n", "next 12"), ("10]", "iter +10"), ("3[", "iter -3"), ("ma", "mark a"), ("'b", "goto 'b"),
-     ("5J", "select +5"), ("G", "edge last"), ("2c", "continue 2")],
+     ("5s", "step 5"), ("2c", "continue 2")],
 )  # fmt: skip
 def test_counts_and_letters_are_put_together(typed: str, command: str) -> None:
     names = {"]": "right_square_bracket", "[": "left_square_bracket", "'": "apostrophe"}
     dispatcher = Dispatcher()
-    found = [dispatcher.feed(events.Key(names.get(letter, letter), letter), "operations") for letter in typed]
+    found = [dispatcher.feed(events.Key(names.get(letter, letter), letter), "") for letter in typed]
     assert found[-1] == command and not any(found[:-1]) and not dispatcher.pending
 
 
 def test_zero_alone_is_no_count_and_an_unknown_key_ends_one() -> None:
     dispatcher = Dispatcher()
-    assert dispatcher.feed(events.Key("0", "0"), "") == "view overview" and not dispatcher.pending
+    dispatcher.feed(events.Key("0", "0"), "")
+    assert not dispatcher.pending
     assert dispatcher.feed(events.Key("4", "4"), "") == "" and dispatcher.pending == "4"
     assert dispatcher.feed(events.Key("f7", None), "") == "" and not dispatcher.pending
 
@@ -126,30 +126,35 @@ def test_the_prompt_completes_suggests_and_remembers() -> None:
         await driven.press("escape", "colon", "g", "o")
         assert prompt._suggestion == "goto tick 5"
         await driven.press("escape")
-        assert driven.app.focused_pane is driven.pane("operations")
+        assert driven.app.focused_pane is driven.pane("sheet")
 
     drive("date_normaliser", script)
 
 
-def test_in_the_help_the_ends_are_those_of_the_text_and_not_of_the_run() -> None:
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)], ids=str)
+def test_help_names_the_keys_of_the_pane_and_the_signs_on_one_page_where_there_is_room(size: tuple[int, int]) -> None:
     async def script(driven: Driven) -> None:
-        await driven.press("question_mark", "end")
-        count = re.search(r"rows \d+ to (\d+) of (\d+)", driven.text("help"))
-        assert count is not None and count[1] == count[2] and driven.state.view.tick == 0
-        await driven.press("home")
-        assert "rows 1 to" in driven.text("help") and driven.state.view.tick == 0
+        text = await driven.do("question_mark")
+        assert driven.app.front.view_name == "help" and "into the loop" in text
+        assert ("lines 1 to" in text) is (size[1] < 40), "one page at 120x40"
+        await driven.do("end")
+        assert driven.state.view.tick == 0
+        await driven.do("escape")
+        assert driven.app.front.view_name == "sheet"
 
-    drive("for_loop", script, size=(80, 24))
+    drive("date_normaliser", script, size=size)
 
 
-def test_help_names_the_keys_of_the_pane_first_and_closes() -> None:
+def test_there_are_at_most_two_dozen_keys_to_know_on_the_sheet_the_others_are_told_in_a_word() -> None:
+    own = [key for key in KEYS if "sheet" in key.panes]
+    taken = {name for key in own for name in key.keys}
+    general = [key for key in KEYS if not key.panes and not taken.issuperset(key.keys)]
+
     async def script(driven: Driven) -> None:
-        await driven.press("question_mark")
-        lines = driven.text("help").splitlines()
-        assert any("The operations of the body" in line for line in lines[:4])
-        assert any("next operation" in line for line in lines[4:10])
-        await driven.press("q")
-        assert driven.pane("operations").display
+        page = (await driven.do("question_mark")).partition(" also ")
+        known = paired([key for key in own if not key.rare]) + paired([key for key in general if not key.rare])
+        assert 12 <= len(known) <= 24 and all(key.shown in page[0] for key, _ in known)
+        assert all(key.shown in page[2] for key in (*own, *general) if key.rare)
 
     drive("date_normaliser", script, size=(120, 40))
 
@@ -157,7 +162,7 @@ def test_help_names_the_keys_of_the_pane_first_and_closes() -> None:
 def test_the_palette_carries_out_what_is_chosen() -> None:
     async def script(driven: Driven) -> None:
         await driven.press("ctrl+p")
-        for letter in "last iteration of this loop":
+        for letter in "to the end of this loop":
             await driven.pilot.press("space" if letter == " " else letter)
         await driven.pilot.pause(0.3)
         await driven.pilot.press("enter")
@@ -165,19 +170,6 @@ def test_the_palette_carries_out_what_is_chosen() -> None:
         assert driven.state.view.tick > 0
 
     drive("for_loop", script, lines=("step",))
-
-
-def test_a_mark_is_set_and_gone_back_to() -> None:
-    async def script(driven: Driven) -> None:
-        await driven.press("m", "a", "5", "n", "apostrophe", "a")
-        assert driven.state.view.tick == 1
-        await driven.press("slash")
-        driven.app.front.prompt.value = "search concat"
-        await driven.press("enter")
-        selected = driven.state.frame.layers[driven.state.cursor]
-        assert selected.type == "Concat" and driven.state.view.tick == 1
-
-    drive("date_normaliser", script, lines=("step",))
 
 
 def test_names_from_a_file_are_never_markup() -> None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import pytest
-
-from tui.paint.rows import figure
-from tui.theme import in_ascii
+from stepper_tui.paint.rows import figure
+from stepper_tui.theme import in_ascii
 
 
 @pytest.mark.parametrize("width", [1, 2, 3])

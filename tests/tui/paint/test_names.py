@@ -6,6 +6,8 @@ import math
 from pathlib import Path
 
 import pytest
+from stepper_tui.launch import model_name
+from stepper_tui.paint.rows import carried_name, clip, expression_name, operation_names, spark
 
 import stepper
 from stepper.ir.reader import read
@@ -13,9 +15,6 @@ from stepper.tensors.number_text import fitted
 from tests.debug.debugged import SAMPLES
 from tests.models import Graph
 from tests.tui.driven import debugger_of_sample
-from tui.launch import model_name
-from tui.paint.names import carried_name, expression_name, operation_names
-from tui.paint.rows import clip, spark
 
 
 def test_nothing_in_a_name_moves_the_cursor(tmp_path: Path) -> None:

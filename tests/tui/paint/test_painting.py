@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
+from stepper_tui.paint.painter import Horizontal, Vertical
+from stepper_tui.paint.pane import Pane
+from stepper_tui.state import State
+from stepper_tui.theme import Look
 from textual.geometry import Region
 from textual.widget import Widget
 
 from tests.tui.driven import DECODER, Driven, drive
-from tui.paint.painter import Horizontal, Vertical
-from tui.paint.pane import Pane
-from tui.screens.graph.pane import BodyGraph
-from tui.state import State
-from tui.theme import Look
 
 AT_SOFTMAX = (f"run-to {DECODER}@0", "iter 7", "run-to `aten::softmax/Softmax`")
 WAYS = ("n", "right_square_bracket", "J", "left_square_bracket", "b", "N", "tab", "u", "d")
@@ -60,23 +59,10 @@ def test_lines_that_are_kept_are_those_that_textual_would_paint(look: Look) -> N
     drive("date_normaliser", script, lines=AT_SOFTMAX, size=(120, 40), look=look)
 
 
-def test_rows_of_the_graph_that_are_kept_are_those_that_would_be_made_anew() -> None:
-    async def script(driven: Driven) -> None:
-        pane = driven.pane("graph")
-        assert isinstance(pane, BodyGraph)
-        for key in WAYS:
-            await driven.press(key)
-            kept = pane.visible_lines(*pane.size)
-            pane._painted_rows.clear()
-            assert kept == pane.visible_lines(*pane.size), key
-
-    drive("date_normaliser", script, lines=AT_SOFTMAX)
-
-
 def test_panes_that_show_nothing_of_the_selection_look_the_same_with_another() -> None:
     async def script(driven: Driven) -> None:
         spared = [pane for pane in driven.app.screen.query(Pane) if not pane.follows_selection and pane.display]
-        assert {pane.id for pane in spared} >= {"frames", "loop", "edges", "scans", "time"}
+        assert {pane.id for pane in spared} >= {"answer", "keys"}
         before = {pane: painted(pane) for pane in spared}
         other = replace(driven.state, selected=3)
         for pane in spared:

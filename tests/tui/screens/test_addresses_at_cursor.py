@@ -6,119 +6,85 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from stepper_tui.screens.cursor_lines import in_iterations
 
 from stepper.debug.iterations.far_runs import LookedAt, Reading
 from stepper.query.address_syntax import parse_address
 from tests.tui.driven import Driven, drive
 from tests.tui.time_models import counting_in_three
-from tui.paint.pane import Pane
-from tui.screens.cursor_lines import in_iterations
-from tui.screens.overview.pane import OverviewPane
+
+WHERE = {"deep": "outer@{}::mid@{}::deep::n_add@{}", "mid": "outer@{}::mid::m_abs@{}", "outer": "outer::o_abs@{}"}
 
 
-def iterations_of(driven: Driven) -> list[int | None]:
-    return [frame.iteration for frame in driven.state.frames[1:]]
+async def put_cursor(driven: Driven, loop: str, *iterations: int) -> None:
+    """Put the cursor on a row of a run of a loop; the run itself stays."""
+    driven.sheet.go_to_address(WHERE[loop].format(*iterations))
+    await driven.filled()
+    assert driven.at[1] == iterations[-1]
 
 
-async def put_cursor(driven: Driven, loop: str, outer: tuple[int, ...], iteration: int) -> None:
-    """The cursor on the first row of a run of a loop on the overview."""
-    await driven.ran()
-    pane = driven.pane("overview")
-    assert isinstance(pane, OverviewPane)
-    card = next(k for k, one in enumerate(pane.cards) if one.name == loop)
-    run = next(k for k, one in enumerate(pane.cards[card].runs) if tuple(one.outer) == outer)
-    pane.put(pane.at._replace(card=card, line=0, run=run, iteration=iteration))
-    await driven.settle()
+MOVES = [
+    ("goto n_add@2", [1, 1, 2]),
+    ("goto n_add", [1, 1, 3]),
+    ("goto nx", [1, 1, 3]),
+    ("goto mid@0::n_add@2", [1, 0, 2]),
+    ("goto outer@2::mid@0::deep::n_add@2", [2, 0, 2]),
+    ("goto deep@2", [1, 1, 2]),
+    ("goto mid@0", [1, 0]),
+    ("goto 2", [1, 1, 2]),
+    ("2", [1, 1, 2]),
+    ("goto @1", [1, 1, 1]),
+    ("goto @-1", [1, 1, 3]),
+    ("goto -2", [1, 1, 2]),
+    ("goto n_add@-2", [1, 1, 2]),
+    ("goto m_abs", [1, 1]),
+    ("goto o_abs", [1]),
+    ("run-to n_add@2", [1, 1, 2]),
+    ("run-to @2", [1, 1, 2]),
+    ("run-to n_add", [0, 0, 0]),  # the next time, as everywhere
+    ("set n_add@2 = 50", [1, 1, 2]),
+    ("set n_add = n_add@0 + 1", [1, 1, 3]),
+    ("set nx = 50", [1, 1, 3]),
+    ("set m_abs = 50", [1, 1]),
+]
+TOLD = [
+    ("print n_add@2", "15."),  # 8 + 4 + 3
+    ("print nx", "16."),  # as its row shows it: what iteration 3 hands on
+    ("print nx@3", "15."),  # what enters it
+    ("print mid@0::n_add@2", "11."),
+    ("print n_add@2 - n_add@0", "2."),
+    ("stats n_add@2", "15"),
+    ("why n_add@2", "outer@1::mid@1::n_add@2"),
+    ("watch n_add@2", "outer@1::mid@1::deep::n_add@2"),
+    ("watch n_add", "watch 2 n_add = 16."),
+    ("sheet n_add", "outer @1 › mid @1 › deep"),
+    ("A n_add@2", "A is iteration 1 > 1 > 2"),
+    ("A @-1", "A is iteration 1 > 1 > 3"),
+    ("A 2", "A is iteration 1 > 1 > 2"),
+    ("A m_abs", "A  iteration 1 > 1"),
+]
 
 
-def whole(driven: Driven) -> str:
-    panes = driven.app.screen.query(Pane)
-    return "\n".join(pane.render_line(y).text.rstrip() for pane in panes for y in range(pane.size.height))
-
-
-@pytest.mark.parametrize(
-    ("line", "iterations"),
-    [
-        ("goto n_add@2", [1, 1, 2]),
-        ("goto n_add", [1, 1, 3]),
-        ("goto nx", [1, 1, 3]),
-        ("goto mid@0::n_add@2", [1, 0, 2]),
-        ("goto outer@2::mid@0::deep::n_add@2", [2, 0, 2]),
-        ("goto deep@2", [1, 1, 2]),
-        ("goto mid@0", [1, 0]),
-        ("goto 2", [1, 1, 2]),
-        ("2", [1, 1, 2]),
-        ("goto @1", [1, 1, 1]),
-        ("goto @-1", [1, 1, 3]),
-        ("goto -2", [1, 1, 2]),
-        ("goto n_add@-2", [1, 1, 2]),
-        ("goto m_abs", [1, 1]),
-        ("goto o_abs", [1]),
-        ("run-to n_add@2", [1, 1, 2]),
-        ("run-to @2", [1, 1, 2]),
-        ("run-to n_add", [0, 0, 0]),  # the next time, as everywhere
-        ("set n_add@2 = 50", [1, 1, 2]),
-        ("set n_add = n_add@0 + 1", [1, 1, 3]),
-        ("set nx = 50", [1, 1, 3]),
-        ("set m_abs = 50", [1, 1]),
-    ],
-)
-def test_a_movement_or_an_edit_goes_into_the_run_of_the_cursor(line: str, iterations: list[int]) -> None:
+def test_a_movement_or_an_edit_goes_into_the_run_of_the_cursor_and_what_is_told_is_of_it() -> None:
     async def script(driven: Driven) -> None:
-        await put_cursor(driven, "deep", (1, 1), 3)
-        await driven.type(line)
-        assert iterations_of(driven) == iterations, driven.text("answer")
-
-    drive(counting_in_three(), script, size=(120, 40), runs=True)
-
-
-@pytest.mark.parametrize(
-    ("line", "shown"),
-    [
-        ("print n_add@2", "15."),  # 8 + 4 + 3
-        ("print nx", "16."),  # as its row shows it: what iteration 3 hands on
-        ("print nx@3", "15."),  # what enters it
-        ("print mid@0::n_add@2", "11."),
-        ("print n_add@2 - n_add@0", "2."),
-        ("stats n_add@2", "15"),
-        ("why n_add@2", "outer@1::mid@1::n_add@2"),
-        ("watch n_add@2", "outer@1::mid@1::deep::n_add@2"),
-        ("watch n_add", "watch 1 n_add: a value of deep"),
-        ("sheet n_add", "outer @1 › mid @1 › deep"),
-        ("A n_add@2", "A  iteration 1 > 1 > 2"),
-        ("A @-1", "A  iteration 1 > 1 > 3"),
-        ("A 2", "A  iteration 1 > 1 > 2"),
-        ("A m_abs", "A  iteration 1 > 1"),
-    ],
-)
-def test_what_is_told_is_of_the_run_of_the_cursor(line: str, shown: str) -> None:
-    async def script(driven: Driven) -> None:
-        await put_cursor(driven, "deep", (1, 1), 3)
-        await driven.type(line)
-        await driven.filled()
-        assert shown in whole(driven), whole(driven)
-
-    drive(counting_in_three(), script, size=(120, 40), runs=True)
-
-
-@pytest.mark.parametrize("page", ["view sheet", "sheet n_add"])
-@pytest.mark.parametrize(
-    "line", ["goto n_add@2", "goto @2", "run-to n_add@2", "set n_add@2 = 50", "goto mid@1::n_add@2"]
-)
-def test_on_the_sheet_it_is_the_run_that_it_is_of(page: str, line: str) -> None:
-    async def script(driven: Driven) -> None:
-        await put_cursor(driven, "deep", (1, 1), 3)
-        await driven.type(page)
-        await driven.filled()
-        await driven.type(line)
-        assert iterations_of(driven) == [1, 1, 2], driven.text("answer")
+        for line, iterations in MOVES:
+            if driven.state.is_edited:
+                await driven.do(":undo")
+            await driven.do(":first")
+            await put_cursor(driven, "deep", 1, 1, 3)
+            await driven.do(f":{line}")
+            assert driven.iterations == iterations, (line, driven.answer)
+        await driven.do(":undo", ":first")
+        for line, shown in TOLD:
+            await put_cursor(driven, "deep", 1, 1, 3)
+            assert shown in await driven.do(f":{line}"), (line, driven.screen)
 
     drive(counting_in_three(), script, size=(120, 40), runs=True)
 
 
 def test_a_value_is_written_as_it_is_in_the_run_of_the_cursor(tmp_path: Path) -> None:
     async def script(driven: Driven) -> None:
-        await put_cursor(driven, "deep", (1, 1), 3)
+        await put_cursor(driven, "deep", 1, 1, 3)
         await driven.type(f"save n_add@2 {tmp_path}/value.npy")
         assert np.load(tmp_path / "value.npy") == 15
 
@@ -201,42 +167,33 @@ def test_of_a_loop_further_inside_it_is_the_run_in_the_iteration_that_is_looked_
 
 
 @pytest.mark.parametrize(
-    ("loop", "outer", "iteration", "value"),
-    [("deep", (2, 1), 2, "23."), ("mid", (1,), 0, "12."), ("outer", (), 1, "16.")],  # 8 o + 4 m + k + 1
-)
-def test_what_the_overview_names_at_the_cursor_can_be_typed_as_it_stands(
-    loop: str, outer: tuple[int, ...], iteration: int, value: str
-) -> None:
+    ("loop", "iterations", "value"), [("deep", (2, 1, 2), "23"), ("mid", (1, 0), "12"), ("outer", (1,), "16")]
+)  # 8 o + 4 m + k + 1
+def test_what_the_cursor_is_on_can_be_typed_as_it_stands(loop: str, iterations: tuple[int, ...], value: str) -> None:
     async def script(driven: Driven) -> None:
-        await put_cursor(driven, loop, outer, iteration)
-        named, told, *_ = driven.text("overview").splitlines()[-2].split(maxsplit=1)
-        assert f"carried on by iteration {iteration} as" in told
-        assert driven.text("overview").splitlines()[-1].strip() == value.removesuffix(".")
-        await put_cursor(driven, "outer", (), 0)
-        await driven.type(f"print {named}")
-        assert value in driven.text("answer"), "also from elsewhere"
-        await driven.type(f"goto {named}")
-        assert iterations_of(driven) == [*outer, iteration]
+        await put_cursor(driven, loop, *iterations)
+        named = str(driven.sheet.address())
+        assert value == f"{driven.sheet.number:g}"
+        await put_cursor(driven, "outer", 0)
+        assert f"{value}." in await driven.do(f":print {named}"), "also from elsewhere"
+        await driven.do(f":goto {named}")
+        assert driven.iterations == [*iterations]
 
     drive(counting_in_three(), script, size=(120, 40), runs=True)
 
 
-def test_of_what_an_inner_loop_hands_on_the_overview_names_its_output() -> None:
+def test_the_names_of_rows_can_be_typed_and_give_their_numbers() -> None:
+    """x is what the body reads in an iteration, x' what it carries to the next one."""
+
     async def script(driven: Driven) -> None:
-        await driven.ran()
-        await driven.press("home")
-        named = driven.text("overview").splitlines()[-2].split()[0]
-        await driven.type(f"print {named}")
-        assert "[1., 4., 2., 5., 8.]" in whole(driven), "5 1 4 2 8 after one pass of bubble sort"
+        await driven.do(":rows carried", "home", *["right"] * 4)
+        for name in ("i'", "tok'", "conf'"):
+            row = next(k for k, one in enumerate(driven.names) if one.endswith(name))
+            driven.sheet.go_to(4, row)
+            await driven.filled()
+            number = driven.sheet.number
+            assert isinstance(number, int | float)
+            if "new in" not in driven.names[row]:
+                assert f"{number}" in await driven.do(f":print {driven.names[row]}"), name
 
-    drive("nested_loop", script, size=(120, 40), runs=True)
-
-
-def test_the_sheet_names_the_run_that_it_is_of_in_all_loops_around_it() -> None:
-    async def script(driven: Driven) -> None:
-        await put_cursor(driven, "deep", (2, 1), 2)
-        await driven.type("view sheet")
-        await driven.filled()
-        assert "model › outer @2 › mid @1 › deep" in driven.text("sheet")
-
-    drive(counting_in_three(), script, size=(120, 40), runs=True)
+    drive("date_normaliser", script, size=(120, 40), runs=True)

@@ -1,4 +1,4 @@
-"""The sheet by keys: the Collatz course of 27, what overflows in the RWKV sample, loops in loops."""
+"""The sheet by keys: its rows, its cursor, which is the moment, and the findings, held against what numpy computes."""
 
 from __future__ import annotations
 
@@ -7,56 +7,24 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from stepper_tui.screens.sheet.inspector import difference_text
+from stepper_tui.screens.sheet.pane import SheetPane, shape_of_time
+from stepper_tui.session import put_layout
+from stepper_tui.theme import Look
+from textual import events
 
-import stepper
-from stepper.debug.debugger import Debugger
 from stepper.debug.table.row_sets import RowSet
-from tests.debug.debugged import SAMPLES, sample
+from stepper.debug.table.sheets import Sheet
+from tests.debug.debugged import SAMPLES, opened, sample
+from tests.models import Graph, carried, last
+from tests.tables import few
 from tests.tui.driven import Driven, drive, key_event
-from tests.tui.screens.overview.test_told_values import without_loops
-from tests.tui.screens.test_whole_run import sorting, two_nests
-from tests.tui.test_links import click
-from tui.screens.overview.pane import OverviewPane
-from tui.screens.sheet.inspector import difference_text
-from tui.screens.sheet.pane import SheetPane, shape_of_time
-from tui.screens.sheet.screen import SheetScreen
-from tui.session.layout import put_layout
-from tui.theme import Look
+from tests.tui.time_models import collatz, counting_in_three, sorting
 
 SIZES = pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)], ids=str)
 
 
-def collatz() -> list[int]:
-    """The numbers after the start until 1, as many as the loop made."""
-    number = int(np.load(SAMPLES / "while_loop" / "inputs.npz")["start"].item())
-    course = []
-    while number != 1:
-        number = 3 * number + 1 if number % 2 else number // 2
-        course.append(number)
-    return course
-
-
-def sheet_of(driven: Driven) -> SheetPane:
-    pane = driven.pane("sheet")
-    assert isinstance(pane, SheetPane)
-    return pane
-
-
-def row(driven: Driven, name: str) -> list[str]:
-    """The words of the first row of this name, behind it."""
-    lines = (one[3:] for one in driven.text("sheet").splitlines())
-    line = next(one for one in lines if one.startswith((f"{name} ", f"{name}[")))
-    return line.removeprefix(name).split("│")[0].split()
-
-
-def at(driven: Driven) -> tuple[str, int | None]:
-    """The row and the iteration of the cursor."""
-    model = sheet_of(driven).model
-    assert model.view is not None and model.at is not None
-    return model.view.topic.values[model.at.value].name, model.iteration
-
-
-# --- layout in time ---------------------------------------------------------------------------------------------------
+# --- columns and rows -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("total", [0, 1, 5, 12, 111, 12_000_000])
@@ -71,7 +39,34 @@ def test_columns_are_wide_around_the_cursor_and_each_iteration_stands_in_exactly
         assert cells <= max(room, 9) + 2
 
 
-# --- rows -------------------------------------------------------------------------------------------------------------
+def test_columns_stay_while_the_cursor_is_among_them_and_has_a_neighbour_on_both_sides() -> None:
+    begin = shape_of_time(111, 50, 90)
+    assert begin.end - begin.first >= 4
+    for cursor in range(begin.first + 1, begin.end - 1):
+        assert shape_of_time(111, cursor, 90, begin.first) == begin
+    for cursor in (begin.first, begin.end - 1):
+        moved = shape_of_time(111, cursor, 90, begin.first)
+        assert moved == shape_of_time(111, cursor, 90) and moved.first < cursor < moved.end - 1
+    first, last = shape_of_time(111, 0, 90), shape_of_time(111, 110, 90)
+    assert shape_of_time(111, 0, 90, 0) == first and shape_of_time(111, 110, 90, last.first) == last, "at the ends"
+    assert shape_of_time(40, 39, 90, last.first).end == 40, "fewer pass than before"
+
+
+def test_a_move_among_the_columns_reads_nothing_of_the_table_anew() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.do("home", "right", "right")
+        asked: list[object] = []
+        ask = driven.app.driver.ask
+
+        def noted(question: object, *args: object, **named: object) -> None:
+            asked.append(question)
+            ask(question, *args, **named)  # type: ignore[arg-type]
+
+        driven.app.driver.ask = noted  # type: ignore[assignment]
+        await driven.do("right", "left")
+        assert {type(one).__name__ for one in asked} == {"InspectCell"}
+
+    drive("while_loop", script, size=(200, 60), runs=True)
 
 
 @SIZES
@@ -79,158 +74,135 @@ def test_it_opens_on_what_the_loop_carries_with_the_numbers_of_the_run(size: tup
     course = collatz()
 
     async def script(driven: Driven) -> None:
-        await driven.ran()
-        await driven.type("view sheet")
-        await driven.filled()
-        assert "until_one   111 iterations" in driven.text("sheet")
-        assert row(driven, "number'")[:2] == [str(course[0]), str(course[1])]
-        assert row(driven, "steps'")[:2] == ["1", "2"] and row(driven, "goes on?")[0] == "T"
-        await driven.press("end")
-        await driven.filled()
-        assert at(driven) == ("goes on?", 110)
-        assert row(driven, "number'")[-1] == "1" and row(driven, "goes on?")[-1] == "F"
-        assert "±" not in row(driven, "goes on?")[0], "all of those before go on"
-        await driven.press("home")
-        await driven.filled()
-        assert "±" in row(driven, "goes on?")[-1], "in the last part some go on, and the last does not"
+        assert driven.rows == "carried" and driven.at == ("goes on?", 110), "the end of the run"
+        assert "111 iterations" in driven.text("sheet") and driven.state.view.tick == 0, (
+            "and the run stands at the start"
+        )
+        assert driven.row("number'")[-1] == "1" and driven.row("goes on?")[-1] == "F"
+        assert "±" not in driven.row("goes on?")[0], "all of those before go on"
+        await driven.do("home")
+        assert driven.row("number'")[:2] == [str(course[0]), str(course[1])]
+        assert driven.row("steps'")[:2] == ["1", "2"] and driven.row("goes on?")[0] == "T"
+        assert "±" in driven.row("goes on?")[-1], "in the last part some go on, and the last does not"
 
     drive("while_loop", script, size=size, runs=True)
 
 
 def test_every_operation_has_a_row_in_the_order_of_execution_and_numbers_are_those_of_the_run() -> None:
-    model = stepper.read_model(SAMPLES / "rwkv_overflow" / "model.xml")
-    debugger = Debugger(model, dict(np.load(SAMPLES / "rwkv_overflow/inputs.npz")))
+    debugger = sample("rwkv_overflow")
     body = next(one for one in debugger.machine.compiled.programs if one.path)
 
     async def script(driven: Driven) -> None:
-        await driven.ran()
-        await driven.type("rows all")
-        await driven.filled()
-        model = sheet_of(driven).model
-        assert model.view is not None
-        names = [value.name for value in model.view.topic.values]
-        assert names == [operation.layer.name for operation in body.operations]
+        await driven.do(":rows all")
+        assert driven.names == [operation.layer.name for operation in body.operations]
         for name in ("key", "wkv", "mixed"):
-            await driven.type(f"sheet-search {name}")
-            await driven.filled()
+            await driven.do(f":search {name}")
             for iteration in (0, 7, 11):
-                model.go_to(iteration)
+                driven.sheet.go_to(iteration)
                 await driven.filled()
                 value = np.asarray(debugger.value(f"time_mixing::{name}@{iteration}"), np.float64)
-                expected = float(np.sqrt(np.mean(np.square(value))))
-                assert isinstance(model.number, float)
-                assert np.isclose(model.number, expected, rtol=1e-6, equal_nan=True), (name, iteration)
+                found = driven.sheet.number
+                assert driven.at == (name, iteration) and isinstance(found, float)
+                assert np.isclose(found, np.sqrt(np.mean(np.square(value))), rtol=1e-6, equal_nan=True)
 
     drive("rwkv_overflow", script, size=(160, 48), runs=True)
 
 
 def test_f_goes_through_the_sets_and_what_a_set_lacks_is_said() -> None:
     async def script(driven: Driven) -> None:
-        await driven.ran()
-        await driven.type("view sheet")
-        seen = [sheet_of(driven).found_rows]
-        await driven.press("f")
-        await driven.filled()
-        seen.append(sheet_of(driven).found_rows)
-        assert seen == [RowSet.CARRIED, RowSet.ALL]
-        for rows in (RowSet.WHY, RowSet.ELEMENTS, RowSet.CARRIED):  # nothing changed, nothing is watched
-            await driven.press("f")
-            await driven.filled()
-            assert sheet_of(driven).found_rows is rows
-        await driven.type("rows watched")
-        assert "no value of this loop is watched" in driven.text("answer")
-        await driven.type("rows changed")
-        assert "edit a value" in driven.text("answer")
-        await driven.type("rows nothing")
-        assert "no set of rows; there are carried, all" in driven.text("answer")
-        await driven.type("watch key[0,3]")
-        await driven.type("rows watched")
-        await driven.filled()
-        assert "89.200" in driven.text("sheet") or "key" in driven.text("sheet")
-        await driven.type("set key@7[0,3] = 80")
-        await driven.filled()
-        await driven.type("rows changed")
-        await driven.filled()
-        names = {value.name for value in sheet_of(driven).model.view.topic.values}  # type: ignore[union-attr]
+        seen = [driven.rows]
+        for _ in range(4):  # nothing changed, nothing is watched
+            await driven.do("f")
+            seen.append(driven.rows)
+        assert seen == ["carried", "all", "why", "elements", "carried"]
+        await driven.checks(
+            (":rows watched", "no value of this loop is watched"),
+            (":rows changed", "there is no other run to compare with"),
+            (":rows nothing", "no set of rows; there are carried, all"),
+            (":watch key[0,3]", ":rows watched", "89.200"),
+            (":set key@7[0,3] = 80", ":rows changed", "A  branch original"),
+        )
+        names = set(driven.names)
         assert {"key", "exp_key", "wkv", "mixed"} <= names and not {"receptance", "token_part"} & names
-        assert row(driven, "key")[1] == "=" * len(row(driven, "key")[1]), "before iteration 7 all is the same"
         assert re.search(r"= +8.980 ✓ +9.104", driven.text("sheet")), "wkv is the same in 7 and finite now in 8"
 
     drive("rwkv_overflow", script, size=(120, 40), runs=True)
 
 
-def test_o_shows_the_path_from_the_input_and_the_back_edges_that_it_came_by() -> None:
+def test_o_shows_the_path_from_the_input_and_plus_follows_more_of_it() -> None:
     async def script(driven: Driven) -> None:
-        await driven.ran()
-        await driven.press("o")
-        await driven.filled()
-        text = driven.text("sheet")
-        assert "why wkv@8[0,3] is NaN" in text and "exp(89.2) > f32 maximum" in text
-        assert "embedded[7,6] = -20.892" in text
-        assert "↺ numerator 7 → 8" in text and "↺ denominator 7 → 8" in text
-        assert at(driven) == ("exp_key", 7), "where the Inf appears first"
-        assert "exp(89.200) = +Inf" in driven.text("inspector")
-        assert "exp overflows f32 above 88.723" in driven.text("inspector")
+        text = await driven.do("o")
+        assert driven.at == ("exp_key", 7), "where the Inf appears first"
+        for part in ("why exp_key@7[0,3] is ", "exp(89.200) = +Inf", "embedded[7,6] = -20.892"):
+            assert part in text
+        await driven.do(":why wkv@8[0,3]")
+        text = driven.screen
+        for part in (
+            "why wkv@8[0,3] is NaN",
+            "embedded[7,6] = -20.892",
+            "↺ numerator 7 → 8",
+            "↺ denominator 7 → 8",
+            "Inf / Inf",
+        ):
+            assert part in text
+        before = len(driven.names)
+        for key in ("plus", "minus"):
+            driven.sheet.go_to(7, driven.names.index("key"))
+            await driven.do(key)
+            assert (len(driven.names) > before) is (key == "plus")
+        assert "trip count reached: it allows 12 iterations, for length is 12" in await driven.do("e")
 
     drive("rwkv_overflow", script, size=(200, 60), runs=True)
 
 
-def test_breakpoints_and_the_moment_are_marked_in_their_rows() -> None:
-    async def script(driven: Driven) -> None:
-        await driven.ran()
-        await driven.press("o", "b")
-        await driven.filled()
-        assert [one.description.text for one in driven.state.breaks] == ["time_mixing::exp_key@7"]
-        line = next(one for one in driven.text("sheet").splitlines() if one[3:].startswith("exp_key"))
-        assert line[2] == "◆" or line[2] == "●"
-        await driven.press("b")
-        await driven.filled()
-        assert not driven.state.breaks
-        await driven.type("goto wkv@8")
-        await driven.type("rows all")
-        await driven.filled()
-        assert "▸" in row(driven, "wkv") and "▸" not in row(driven, "gated") and "▸8" in driven.text("sheet")
-
-    drive("rwkv_overflow", script, size=(120, 40), runs=True)
-
-
 def test_x_goes_through_the_cells_where_nan_and_inf_begin() -> None:
     async def script(driven: Driven) -> None:
-        await driven.ran()
-        await driven.type("rows all")
         seen = []
-        for _ in range(4):
-            await driven.press("x")
-            await driven.filled()
-            seen.append(at(driven))
-        assert seen == [("exp_key", 7), ("denominator_next", 7), ("weighted", 7), ("numerator_next", 7)]
-        await driven.press("X")
-        await driven.filled()
-        assert at(driven) == ("weighted", 7)
+        for key in "xxxxX":
+            await driven.do(key)
+            seen.append(driven.at)
+        assert seen[0] == ("wkv", 8) and seen[1] == ("exp_key", 7) and seen[-1] == seen[-3], seen
+        assert seen[2] == seen[0] or len(set(seen)) > 2
 
     drive("rwkv_overflow", script, size=(120, 40), runs=True)
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40), (160, 48), (200, 60)], ids=str)
+@pytest.mark.parametrize("size", few(1, [(80, 24), (120, 40), (160, 48), (200, 60)]), ids=str)
 def test_the_sheet_at_every_size(size: tuple[int, int]) -> None:
     async def script(driven: Driven) -> None:
-        await driven.ran()
-        await driven.press("o")
-        await driven.filled()
+        await driven.do(":why wkv@8[0,3]")
         driven.golden(f"sheet_{size[0]}x{size[1]}", "sheet", "inspector")
 
     drive("rwkv_overflow", script, size=size, runs=True)
 
 
-def test_in_ascii_the_sheet_says_the_same() -> None:
-    async def script(driven: Driven) -> None:
-        await driven.ran()
-        await driven.press("o")
-        await driven.filled()
-        text = driven.text("sheet") + driven.text("inspector")
-        assert text.isascii() and "embedded[7,6] = -20.892" in text and "exp(89.200) = +Inf" in text
+def test_a_value_that_grows_is_shown_by_what_each_iteration_adds_and_read_by_its_labels() -> None:
+    tokens = ["2", "0", "2", "6", "10", "1", "1", "10", "2", "0", "12"]
 
-    drive("rwkv_overflow", script, size=(120, 40), runs=True, look=Look(ascii=True, plain=True))
+    async def script(driven: Driven) -> None:
+        await driven.do("home")
+        assert driven.row("new in toks'")[:11] == tokens == driven.row("tok'")[:11]
+        vocabulary = SAMPLES / "date_normaliser" / "vocab.json"
+        assert "tok has 11 labels" in await driven.do(f":labels tok {vocabulary} output")
+        assert driven.row("tok'")[:7] == list("2026-11")
+        assert "cannot be read" in await driven.do(":labels tok nowhere.txt")
+
+    drive("date_normaliser", script, size=(200, 60), runs=True)
+
+
+def test_watches_have_rows_in_their_loop_and_say_elsewhere_how_much_of_them_there_is() -> None:
+    async def script(driven: Driven) -> None:
+        assert "a value of 'pairs_of_neighbours', which does not run here" in await driven.do(
+            ":goto passes@0", ":watch swaps"
+        )
+        await driven.do(":watch order[1]", ":rows watched")
+        assert driven.names == ["order[1]"] and driven.row("order")[-3:] == ["4", "2", "2"], "after each pass"
+        await driven.do(":goto passes@0::values_next@1", ":rows watched")
+        assert driven.names == ["swaps"] and driven.row("swaps")[-4:] == ["1", "2", "3", "3"]
+        await driven.do(":goto passes@2::values_next@1", ":rows watched")
+        assert driven.row("swaps")[-2:] == ["0", "0"], "of the run in which the cursor is"
+
+    drive("nested_loop", script, size=(120, 40), runs=True)
 
 
 # --- in and out -------------------------------------------------------------------------------------------------------
@@ -240,33 +212,24 @@ def test_enter_goes_into_loops_ifs_and_tensors_and_esc_comes_out() -> None:
     course = sorting()
 
     async def script(driven: Driven) -> None:
-        await driven.ran()
-        await driven.type("rows all")
-        await driven.type("sheet-search pairs_of_neighbours")
-        await driven.press("right", "enter")
-        await driven.filled()
-        assert "model › passes @1 › pairs_of_neighbours   3 iterations" in driven.text("sheet")
-        await driven.type("sheet-search values_next")
-        await driven.press("enter")
-        await driven.filled()
+        await driven.do(":rows all", ":search pairs_of_neighbours", "home", "right", "enter")
+        assert "passes @1 › pairs_of_neighbours" in driven.text("top") and "3 iterations" in driven.text("sheet")
+        await driven.do(":search values_next", "enter")
         numbers = [row[-3:] for row in map(str.split, driven.text("sheet").splitlines()) if "values_next" in row[:2]]
-        assert [[float(one) for one in numbers[k]] for k in range(5)] == [
+        assert [[float(one) for one in row] for row in numbers[:5]] == [
             [step[k] for step in course[1]] for k in range(5)
         ]
-        await driven.press("escape")
-        await driven.filled()
-        assert at(driven)[0] == "values_next" and "pairs_of_neighbours   3" in driven.text("sheet")
-        await driven.press("escape")
-        await driven.filled()
-        assert at(driven) == ("pairs_of_neighbours", 1)
-        await driven.press("escape")
-        await driven.filled()
-        assert at(driven)[0] == "passes" and not sheet_of(driven).model.frame.program.path  # type: ignore[union-attr]
-        await driven.press("enter")
-        await driven.filled()
-        assert "passes   3 iterations" in driven.text("sheet")
-        await driven.press("q")
-        assert driven.app.front.view_name == "overview"
+        for name in ("values_next", "pairs_of_neighbours", "passes"):
+            await driven.do("escape")
+            assert driven.at[0] == name
+        assert not driven.sheet.frame.program.path  # type: ignore[union-attr]
+        await driven.do("enter")
+        assert "› passes" in driven.text("top") and driven.sheet.view.total == 3  # type: ignore[union-attr]
+        await driven.do("t")
+        picks = driven.text("picks")
+        assert "3 iterations of at most 4" in picks and "4, 3, 2 iterations in 3 runs" in picks
+        await driven.do("down", "down", "enter")
+        assert "pairs_of_neighbours" in driven.text("top")
 
     drive("nested_loop", script, size=(160, 48), runs=True)
 
@@ -275,74 +238,133 @@ def test_enter_on_an_if_goes_into_the_side_that_ran() -> None:
     course = [27, *collatz()]
 
     async def script(driven: Driven) -> None:
-        await driven.ran()
-        await driven.type("rows all")
-        view = sheet_of(driven).model.view
-        assert view is not None
-        branch = next(k for k, value in enumerate(view.topic.values) if value.target.layer.type == "If")
+        await driven.do(":rows all", ":search If")
         for iteration in (0, 1):
-            sheet_of(driven).model.go_to(iteration, branch)
-            await driven.filled()
-            await driven.press("enter")
-            await driven.filled()
-            frame = sheet_of(driven).model.frame
+            await driven.do("home", *["right"] * iteration, "enter")
+            frame = driven.sheet.frame
             assert frame is not None
             kinds = {operation.layer.type for operation in frame.program.operations}
             assert ("Multiply" in kinds) is (course[iteration] % 2 == 1), "3 n + 1 of an odd number"
-            await driven.press("escape")
-            await driven.filled()
+            assert driven.at[1] == iteration and "N" not in driven.row(driven.names[0])[-1], "where it did not run"
+            await driven.do("escape")
 
     drive("while_loop", script, size=(120, 40), runs=True)
 
 
-@SIZES
-def test_a_model_without_loops_has_one_column(size: tuple[int, int]) -> None:
+def test_a_value_is_watched_as_it_is_at_the_cursor() -> None:
     async def script(driven: Driven) -> None:
-        await driven.ran()
-        await driven.type("view sheet")
-        await driven.filled()
-        assert [row(driven, name)[-1] for name in ("exp", "minus", "log")] == ["+Inf", "-Inf", "NaN"] or "NaN" in row(
-            driven, "log"
+        assert "4.98568e+05" in await driven.do("w")
+
+    drive("rwkv_overflow", script, size=(120, 40), runs=True)
+
+
+def test_the_value_and_the_graph_of_the_cell_open_and_close_again() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.do(":goto key@7")
+        for keys in ("v", "q"), ("space", "escape"), ("enter", "down", "enter", "q"):  # the elements, then the whole
+            await driven.do(*keys[:-1])
+            assert driven.app.front.view_name == "value" and "key:0@7" in driven.text("tensor"), keys
+            await driven.do(keys[-1])
+        await driven.do("escape", "g")
+        assert driven.app.front.view_name == "graph" and "exp_key" in driven.text("graph")
+        await driven.do("enter")
+        assert driven.app.front.view_name == "sheet"
+
+    drive("rwkv_overflow", script, size=(120, 40), runs=True)
+
+
+def two_nests() -> Graph:
+    """Two loops one after the other, of 2 and 3 iterations, in each of which another one adds 1 four times."""
+    net = Graph()
+    value = net.parameter("x", dims=(2,))
+    for name, count in (("first", 2), ("second", 3)):
+        body = net.body()
+        state = body.parameter("state", dims=(2,))
+        within = body.body()
+        inner = within.parameter("inner", dims=(2,))
+        sum_ = within.result(within.apply("Add", inner, within.constant([1.0]), name=f"{name}_add"), "inner_next")
+        (made,) = body.loop(f"{name}_within", within, 4, True, [carried(state, inner, sum_)], [last(sum_)])
+        out = body.result(body.apply("Relu", made, name=f"{name}_relu"), "state_next")
+        (value,) = net.loop(name, body, count, True, [carried(value, state, out)], [last(out)])
+    net.result(value, "y")
+    return net
+
+
+def test_loops_one_after_another_are_reached_by_tree_search_and_address(tmp_path: Path) -> None:
+    async def script(driven: Driven) -> None:
+        await driven.checks(
+            ("t", "down", "down", "down", "enter", "› second"),
+            ("slash", *"first_add", "enter", "1 of 1: first_add, Add"),
+            ("slash", *"within", "enter", "2 of 2: second_within, Loop"),
+            ("full_stop", "1 of 2: first_within, Loop"),
+            ("comma", "2 of 2: second_within, Loop"),
+            (":search nosuch", "nosuch"),
+            (":goto second@1", "› second"),
         )
-        await driven.press("escape")
-        assert driven.app.front.view_name == "overview"
+        await driven.do(":sheet second::state_next")
+        assert driven.row("state_next")[-3:] == ["12", "16", "20"], "8 ones of the first loop, and 4 more each"
 
-    drive(without_loops(), script, size=size, runs=True)
+    drive(opened(tmp_path, two_nests(), np.zeros(2, np.float32)), script, size=(120, 40), runs=True)
 
 
-def test_opened_from_the_overview_it_is_of_the_loop_of_the_cursor(tmp_path: Path) -> None:
+# --- the cursor is the moment -----------------------------------------------------------------------------------------
+
+MOVES = (
+    # steps, the row and iteration of the cursor, the iterations in which the run stands
+    ((":goto key@3",), ("key", 3), [3]),
+    (("n",), ("key_with_bonus", 3), [3]),
+    (("N", "N"), ("shifted", 3), [3]),
+    (("3", "n"), ("exp_bonus", 3), [3]),
+    (("right", "right"), ("exp_bonus", 5), [3]),  # the cursor alone
+    (("n",), ("value", 5), [5]),  # goes on from there
+    (("left", "b", "home", "c"), ("value", 4), [4]),
+    (("b", "down", "down", "m", "a"), ("numerator_now", 4), [4]),
+    (("home", "apostrophe", "a"), ("numerator_now", 4), [4]),
+    ((":2",), ("token_part", 2), [2]),
+    ((":iter +1",), ("token_part", 3), [3]),
+    ((":last",), ("token_part", 3), []),  # what ended is looked at from where one was
+)
+
+
+def test_what_steps_goes_on_from_the_cursor_and_takes_it_along() -> None:
     async def script(driven: Driven) -> None:
-        await driven.ran()
-        pane = driven.app.focused_pane
-        assert isinstance(pane, OverviewPane)
-        while pane.cards[pane.at.card].name != "second":
-            await driven.press("tab")
-        await driven.type("view sheet")
-        await driven.filled()
-        assert "model › second   3 iterations" in driven.text("sheet")
-        assert row(driven, "state'")[-3:] == ["12", "16", "20"], "8 ones of the first loop, and 4 more each"
+        await driven.do(":rows all")
+        for steps, at, iterations in MOVES:
+            await driven.do(*steps)
+            assert (driven.at, [one for one in driven.iterations if one is not None]) == (at, iterations), steps
 
-    drive(two_nests(tmp_path), script, size=(120, 40), runs=True)
+    drive("rwkv_overflow", script, size=(120, 40), runs=True)
 
 
-def test_space_goes_to_the_moment_of_the_cell_and_a_step_takes_the_cursor_along() -> None:
+def test_breakpoints_are_marked_stop_the_run_at_the_cursor_and_go() -> None:
     async def script(driven: Driven) -> None:
-        await driven.type("rows all")
-        await driven.filled()
-        await driven.type("sheet-search key")
-        sheet_of(driven).model.go_to(7)
-        await driven.filled()
-        await driven.press("space")
-        await driven.filled()
-        frame = driven.state.frame
-        assert driven.state.iteration == 7 and frame is not None and frame.layers[frame.moment].name == "key"
-        await driven.type("view sheet")
-        await driven.filled()
-        await driven.press("right_square_bracket")
-        await driven.filled()
-        assert driven.state.iteration == 8 and at(driven)[1] == 8
+        await driven.do(":goto key@2", ":break wkv if max(wkv) > 11", "c")
+        stop = driven.state.stop
+        assert driven.at[0] == "wkv" and stop is not None and "stopped: breakpoint 1" in driven.text("top")
+        assert np.max(sample("rwkv_overflow").value(f"time_mixing::wkv@{driven.at[1]}")) > 11  # type: ignore[arg-type]
+        line = next(one for one in driven.text("sheet").splitlines() if one[3:].startswith("wkv"))
+        assert line[2] in "◆●"
+        await driven.do("b")
+        assert not driven.state.breaks, "the one that is marked in the row"
+        await driven.do("b")
+        assert [one.description.text for one in driven.state.breaks] == [f"time_mixing::wkv@{driven.at[1]}"]
+        await driven.do(":break nan", "c")
+        assert "why wkv@8[0,3] is NaN" in driven.screen, "a NaN from another iteration explains itself"
 
-    drive("rwkv_overflow", script, size=(120, 40))
+    drive("rwkv_overflow", script, size=(120, 40), runs=True)
+
+
+def test_a_step_into_a_branch_or_an_inner_loop_shows_its_rows() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.do(":goto passes@1::values_next@2")
+        assert driven.iterations == [1, 2] and driven.at == ("values_next", 2)
+        assert "passes @1 › pairs_of_neighbours" in driven.text("top")
+        await driven.do(":finish", "n")
+        assert driven.iterations[:1] == [1] and "passes › " not in driven.text("top")
+        await driven.do("1", "2", "s")
+        assert "passes @2 › pairs_of_neighbours" in driven.text("top")
+
+    drive("nested_loop", script, size=(120, 40), runs=True)
 
 
 # --- order, filter, search, files -------------------------------------------------------------------------------------
@@ -354,84 +376,58 @@ def test_it_is_ordered_filtered_searched_and_written(tmp_path: Path, monkeypatch
     order = sorted(range(len(course)), key=lambda k: -course[k])
 
     async def script(driven: Driven) -> None:
-        await driven.type("sheet number, steps")
-        await driven.filled()
-        assert row(driven, "number")[:2] == [str(course[0]), str(course[1])]
-        await driven.press("greater_than_sign")
-        await driven.filled()
+        await driven.do(":sheet number, steps")
+        assert driven.row("number")[:2] == [str(course[0]), str(course[1])]
+        await driven.do("greater_than_sign")
         assert "ordered by number down" in driven.text("sheet")
-        assert row(driven, "number")[:2] == [str(course[order[0]]), str(course[order[1]])]
-        await driven.press("greater_than_sign")
-        await driven.filled()
-        assert "ordered by" not in driven.text("sheet")
-        await driven.type("filter > 1000")
-        await driven.filled()
+        assert driven.row("number")[:2] == [str(course[order[0]]), str(course[order[1]])]
+        await driven.do("greater_than_sign", ":filter > 1000", "home")
         big = [k for k in range(len(course)) if course[k] > 1000]
-        assert f"{len(big)} of {len(course)} iterations" in driven.text("sheet")
-        await driven.press("home")
-        await driven.filled()
-        assert at(driven) == ("number", big[0])
+        text = driven.text("sheet")
+        assert f"{len(big)} of {len(course)} iterations" in text and "ordered by" not in text
+        assert driven.at == ("number", big[0])
         await driven.press("vertical_line")
         assert driven.app.front.prompt.value == "filter number > 1000"
         driven.app.front.prompt.value = "filter number > 1000 and steps > 50 and number < prev(number)"
-        await driven.press("enter")
-        await driven.filled()
+        await driven.do("enter", ":save sheet.csv", ":save sheet.npy")
         fell = [k for k in big if k >= 50 and course[k] < course[k - 1]]
-        await driven.type("save sheet.csv")
-        await driven.type("save sheet.npy")
         lines = (tmp_path / "sheet.csv").read_text().splitlines()
         assert lines == ["@,number,steps", *(f"{k},{course[k]},{k + 1}" for k in fell)]
         assert np.load(tmp_path / "sheet.npy").tolist() == [[course[k], k + 1] for k in fell]
-        await driven.press("y")
+        await driven.do("y")
         assert driven.app.clipboard.splitlines() == lines
-        await driven.press("Y")
+        await driven.do("Y")
         assert driven.app.clipboard.startswith("until_one::")
-        await driven.type("filter number >")
-        assert "expected" in driven.text("answer")
-        await driven.type("filter off")
-        await driven.type("sheet-search > 9000")
-        await driven.filled()
-        first = next(k for k, number in enumerate(course) if number > 9000 and k > fell[0])
-        assert at(driven)[1] in {k for k, number in enumerate(course) if number > 9000} and first
-        await driven.type("sheet-search number > 100000")
-        assert "nothing further" in driven.text("answer")
+        assert "expected" in await driven.do(":filter number >")
+        await driven.do(":filter off", ":search > 9000")
+        assert course[driven.at[1] or 0] > 9000
+        assert "nothing further" in await driven.do(":search number > 100000")
 
     drive("while_loop", script, size=(120, 40))
 
 
-def test_a_click_puts_the_cursor_and_on_a_set_shows_its_rows() -> None:
+def test_clicks_and_the_wheel_move_the_cursor_and_choose_the_rows() -> None:
     async def script(driven: Driven) -> None:
-        await driven.ran()
-        await driven.type("view sheet")
+        await driven.do("home")
+        await driven.click("sheet", driven.row("denominator'")[2])
+        assert driven.at == ("denominator'", 1)
+        await driven.click("sheet", " all ")
+        assert driven.rows == RowSet.ALL
+        driven.sheet.go_to(0, driven.names.index("key"))
         await driven.filled()
-        await click(driven, "sheet", row(driven, "denominator'")[2])
+        await driven.click("sheet", "key   ", times=2)
+        assert driven.rows == RowSet.ELEMENTS and len(driven.sheet.view.columns) == 8  # type: ignore[union-attr]
+        await driven.click("keys", "Esc")
+        assert driven.rows == RowSet.ALL
+        pane, before = driven.pane("sheet"), driven.sheet.level.row
+        pane.post_message(events.MouseScrollDown(pane, 20, 9, 0, 0, 0, False, False, False))
         await driven.filled()
-        assert at(driven) == ("denominator'", 1)
-        await click(driven, "sheet", " all ")
-        await driven.filled()
-        assert sheet_of(driven).found_rows is RowSet.ALL
+        assert driven.sheet.level.row > before
 
     drive("rwkv_overflow", script, size=(120, 40), runs=True)
 
 
-def test_beside_a_the_inspector_says_how_far_it_is_and_the_column_of_a_is_marked() -> None:
-    model = stepper.read_model(SAMPLES / "rwkv_overflow" / "model.xml")
-    debugger = Debugger(model, dict(np.load(SAMPLES / "rwkv_overflow/inputs.npz")))
-    key = np.asarray(debugger.value("time_mixing::key@0:12"), np.float64).reshape(12, 8)
-
-    async def script(driven: Driven) -> None:
-        await driven.ran()
-        await driven.type("goto key@7")
-        await driven.type("A 6")
-        await driven.type("sheet key")
-        await driven.type("sheet-search [0,3]")
-        await driven.filled()
-        assert at(driven)[1] == 7 and "A 6" in driven.text("sheet")
-        line = next(one for one in driven.text("inspector").splitlines() if one.strip().startswith("A @6"))
-        numbers = [float(word) for word in re.findall(r"[+-]?\d+\.\d+", line)]
-        assert np.allclose(numbers, [key[6, 3], key[7, 3] - key[6, 3]], atol=0.002)
-
-    drive("rwkv_overflow", script, size=(160, 48), runs=True)
+# --- the rest ---------------------------------------------------------------------------------------------------------
 
 
 def test_differences_have_their_sign_and_only_one_finite_number_is_said() -> None:
@@ -446,38 +442,71 @@ def test_differences_have_their_sign_and_only_one_finite_number_is_said() -> Non
 
 def test_it_is_kept_with_a_session() -> None:
     async def script(driven: Driven) -> None:
-        await driven.ran()
-        await driven.type("rows all")
-        await driven.type("filter nan")
-        await driven.filled()
+        await driven.do(":rows all", ":filter nan")
         kept = driven.app.layout()
-        assert kept["view"] == "sheet"
-        await driven.press("q")
+        await driven.do(":filter off", ":rows carried")
         put_layout(driven.app, kept)
         await driven.filled()
-        assert sheet_of(driven).found_rows is RowSet.ALL and sheet_of(driven).model.level.filter == "nan"
+        assert (driven.rows, driven.sheet.level.filter, kept["view"]) == ("all", "nan", "sheet")
 
     drive("rwkv_overflow", script, size=(120, 40), runs=True)
 
 
-def test_keys_typed_before_the_sheet_is_there_wait_for_it() -> None:
+@pytest.mark.parametrize("unread", [0, 12])
+def test_keys_typed_before_the_sheet_is_there_wait_for_it(unread: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the place of the cursor is read only after them: so many times nothing is."""
+    nothing, read_on = iter([0.0] * unread), Sheet.read_on
+    monkeypatch.setattr(Sheet, "read_on", lambda sheet, seconds: read_on(sheet, next(nothing, seconds)))
+
     async def script(driven: Driven) -> None:
-        await driven.ran()
-        await driven.type("goto key@7")
-        for key in ("number_sign", "down", "down", "left"):
+        for key in ("home", "right", "n"):
             driven.app.post_message(key_event(key))
         await driven.filled()
-        assert isinstance(driven.app.front, SheetScreen)
-        model = sheet_of(driven).model
-        assert model.level.row == 2 and model.iteration == 6
+        assert driven.iterations == [1] and driven.at[1] == 1
 
-    drive("rwkv_overflow", script, size=(120, 40), runs=True)
+    drive("rwkv_overflow", script, size=(120, 40))
 
 
-def test_a_loop_that_fails_shows_what_ran_and_says_so() -> None:
+def test_in_ascii_the_sheet_says_the_same() -> None:
     async def script(driven: Driven) -> None:
-        await driven.type("sheet values_next")
-        await driven.filled()
-        assert not driven.app._faults
+        text = await driven.do(":why wkv@8[0,3]")
+        assert text.isascii() and "embedded[7,6] = -20.892" in text and "exp(89.200) = +Inf" in text
 
-    drive(sample("nested_loop"), script, size=(120, 40))
+    drive("rwkv_overflow", script, size=(120, 40), runs=True, look=Look(ascii=True, plain=True))
+
+
+def test_names_of_wide_characters_leave_the_columns_where_they_are(tmp_path: Path) -> None:
+    net = Graph()
+    body = net.body()
+    state = body.parameter("隠れ状態", dims=(1,))
+    out = body.result(body.apply("Add", state, body.constant([1.0]), name="合計"), "次")
+    net.result(
+        net.loop("繰り返し", body, 3, True, [carried(net.parameter("x", dims=(1,)), state, out)], [last(out)])[0], "y"
+    )
+
+    async def script(driven: Driven) -> None:
+        assert driven.row("隠れ状態'")[-3:] == ["1", "2", "3"] and "繰り返し" in driven.text("top")
+        pane = driven.pane("sheet")
+        assert isinstance(pane, SheetPane)
+        assert all(pane.render_line(y).cell_length == pane.size.width for y in range(pane.size.height))
+
+    drive(opened(tmp_path, net, [0.0]), script, size=(120, 40), runs=True)
+
+
+def test_the_path_names_the_iterations_of_all_loops_around() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.do(":goto outer@2::mid@1::deep::n_add@2")
+        assert "outer @2 › mid @1 › deep" in driven.text("top")
+        assert driven.row("n_add")[-4:] == ["21", "22", "23", "24"]
+
+    drive(counting_in_three(), script, size=(120, 40), runs=True)
+
+
+def test_a_debugger_that_stands_in_a_loop_is_shown_there() -> None:
+    debugger = sample("nested_loop")
+    debugger.goto("passes@1::values_next@2")
+
+    async def script(driven: Driven) -> None:
+        assert "passes @1 › pairs_of_neighbours" in driven.text("top") and driven.at[1] == 2
+
+    drive(debugger, script, size=(120, 40), runs=True)

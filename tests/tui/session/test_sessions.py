@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from stepper_tui.screens.sheet.pane import SheetPane
+from stepper_tui.state import LogKind
 
 import stepper
 from stepper.debug.debugger import Debugger
@@ -17,11 +19,9 @@ from stepper.files.configuration import sessions_folder
 from stepper.session.autosave import Autosave
 from stepper.session.session_files import restore_session
 from tests.debug.debugged import SAMPLES
-from tests.models import Graph, carried, last
 from tests.tui.driven import DECODER, Driven, debugger_of_sample
+from tests.tui.headline_models import failing_loop
 from tests.tui.sessions import session
-from tui.screens.main.operations import Operations
-from tui.worker.event_log import LogKind
 
 
 @pytest.fixture(autouse=True)
@@ -34,31 +34,30 @@ def told(driven: Driven) -> dict[str, Any]:
     state = driven.state
     return {
         "tick": state.view.tick,
-        "branch": state.branch,
+        "edited": state.is_edited,
         "breaks": [(one.number, one.sentence, one.enabled, one.hits) for one in state.breaks],
-        "watches": [(one.number, one.text, one.now and one.now.text) for one in state.watches],
         "marks": [(mark.name, mark.tick) for mark in state.lists.marks],
         "expected": state.lists.expected,
         "theme": driven.app.theme,
-        "statistic": state.statistic,
-        "view": driven.app.front.view_name,
+        "rows": driven.rows,
         "typed": driven.app.typed,
     }
 
 
 async def set_up(driven: Driven) -> None:
-    """Breakpoints with conditions, one of them off; watches, marks; another look; and a place."""
-    await driven.type(f"run-to {DECODER}@0")
-    await driven.press("B", "a")
-    driven.app.front.prompt.value = f"break {DECODER}@* if max(h.9) > 0.99"
-    await driven.press("enter", "a")
-    driven.app.front.prompt.value = "break nan"
-    await driven.press("enter", "down", "space", "q")
-    await driven.type("watch max(h.9)")
+    """Breakpoints with conditions, one of them off; watches, marks; other colours and rows; and a place."""
+    lines = (
+        f"run-to {DECODER}@0",
+        f"break {DECODER}@* if max(h.9) > 0.99",
+        "break nan",
+        "disable 2",
+        "watch max(h.9)",
+    )
+    for line in lines:
+        await driven.type(line)
     await driven.press("c", "m", "k", "c", "3", "n")
     await driven.type("theme stepper-light")
-    await driven.type("statistic max")
-    await driven.press("W")
+    await driven.type("rows watched")
 
 
 def test_leaving_and_coming_back_everything_is_as_it_was() -> None:
@@ -79,7 +78,7 @@ def test_leaving_and_coming_back_everything_is_as_it_was() -> None:
     assert seen[0] == seen[1]
     assert (
         seen[0]["tick"] > 100
-        and seen[0]["view"] == "watches"
+        and seen[0]["rows"] == "watched"
         and [one[2] for one in seen[0]["breaks"]] == [True, False]
     )
 
@@ -119,7 +118,7 @@ def test_on_other_inputs_breakpoints_watches_and_layout_come_back_but_no_place()
         assert "last session on this model" in driven.text("answer")
         assert driven.state.view.tick == 0 and driven.app.theme == "stepper-light"
         assert [(one.number, one.enabled, one.hits) for one in driven.state.breaks] == [(1, True, 0), (2, False, 0)]
-        assert [watch.text for watch in driven.state.watches] == ["max(h.9)"]
+        assert "max(h.9)" in await driven.do(":info watches")
 
     session(set_up)
     session(again, debugger=other)
@@ -143,11 +142,26 @@ def test_a_file_that_is_no_session_is_told_and_left_as_it_is(tmp_path: Path) -> 
 
     async def script(driven: Driven) -> None:
         assert "not restored" in driven.text("answer")
-        await driven.press("n")
+        await driven.type("goto tick 1")
         assert driven.state.view.tick == 1
 
-    assert "left as it is" in session(script, Autosave(file=path))
+    assert "could not be restored, and stays" in session(script, Autosave(file=path))
     assert path.read_bytes() == b"something else"
+
+
+def test_a_session_of_an_older_version_opens_on_the_sheet() -> None:
+    """What was kept of screens that there are no more is passed over; place, breakpoints and watches are there."""
+    session(set_up)
+    debugger = debugger_of_sample("date_normaliser")
+    (path,) = sessions_folder().iterdir()
+    restore_session(debugger, path)
+    Autosave().save(debugger, {"view": "main", "pane": "time", "tab": "loop", "statistic": "max", "lines": ["next"]})
+
+    async def script(driven: Driven) -> None:
+        assert driven.app.front.view_name == "sheet" and driven.state.view.tick > 100 and driven.state.breaks
+        assert driven.app.typed == ["next"] and not driven.app._faults
+
+    session(script)
 
 
 def test_what_is_kept_by_model_and_broken_is_replaced() -> None:
@@ -157,7 +171,7 @@ def test_what_is_kept_by_model_and_broken_is_replaced() -> None:
 
     async def script(driven: Driven) -> None:
         assert "not restored" in driven.text("answer") and driven.state.view.tick == 0
-        await driven.press("5", "n")
+        await driven.type("goto tick 5")
 
     async def again(driven: Driven) -> None:
         assert driven.state.view.tick == 5
@@ -172,15 +186,13 @@ def test_a_layout_that_cannot_be_is_passed_over() -> None:
     layout = {
         "theme": 5,
         "view": "../x",
-        "statistic": "nonsense",
-        "pane": ["x"],
-        "tab": "none",
+        "shown": {"rows": 7, "sort": "x"},
         "lines": [1, "ok\x1b[2J"],
     }
     Autosave().save(debugger, layout)
 
     async def script(driven: Driven) -> None:
-        assert driven.app.front.view_name == "" and driven.app.typed == [] and not driven.app._faults
+        assert driven.rows == "carried" and driven.app.typed == [] and not driven.app._faults
 
     session(script)
 
@@ -188,46 +200,22 @@ def test_a_layout_that_cannot_be_is_passed_over() -> None:
 # --- errors of the run ----------------------------------------------------------------------------------------------
 
 
-def failing_loop(folder: Path) -> Debugger:
-    """A Loop that gathers element 0, 1, 2, ... of two: it fails in iteration 2, in the middle of the body."""
-    net = Graph()
-    body = net.body()
-    h = body.parameter("h", "f32", (2,))
-    i = body.parameter("i", "i64", (1,))
-    axis = body.constant(np.array(0, np.int64))
-    wide = body.apply("Tile", h, body.apply("Add", i, body.constant(np.array([1], np.int64))), name="tiled", dims=(-1,))
-    cut = body.apply(
-        "Reshape", wide, body.constant(np.array([2], np.int64)), name="cut", dims=(2,), special_zero="false"
-    )
-    one = body.constant(np.array([1], np.int64))
-    following = body.result(cut, "h_out")
-    counted = body.result(body.apply("Add", i, one, name="count"), "i_out")
-    del axis
-    outer_h, outer_i = net.parameter("h0", "f32", (2,)), net.parameter("i0", "i64", (1,))
-    entries = [carried(outer_h, h, following), carried(outer_i, i, counted)]
-    net.result(net.loop("walk", body, 5, True, entries, [last(following)])[0], "out")
-    return Debugger(net.read(folder), {0: np.ones(2, np.float32), 1: np.array([-1], np.int64) + 1})
-
-
-def test_an_operation_that_fails_in_a_loop_is_shown_with_stack_and_shapes_and_one_goes_back(tmp_path: Path) -> None:
+def test_an_operation_that_fails_in_a_loop_is_shown_with_stack_and_shapes_and_one_goes_back() -> None:
     async def script(driven: Driven) -> None:
-        await driven.press("c")
+        await driven.do("c")
         assert driven.state.failure and "stopped: error" in driven.text("top")
-        card = driven.text("stop")
-        for part in ("Loop 'walk' #1", "Reshape 'cut'", "[4]", "error of the run"):
-            assert part in card, card
+        for part in ("Loop 'walk' #1", "Reshape 'cut'", "[4]"):
+            assert part in driven.answer, driven.answer
+        assert driven.at == ("cut", 1) or driven.iterations == [1]
         assert driven.state.lists.log[-1].kind is LogKind.FAILED
         tick = driven.state.view.tick
         await driven.press("N")
         assert driven.state.view.tick == tick - 1 and not driven.state.failure
         await driven.press("n", "n")
         assert driven.state.failure and driven.state.view.tick == tick
-        await driven.type("set i = [0]")
-        await driven.press("E")
-        assert "error" in driven.text("events")
-        assert not driven.app._faults
+        assert "why" in await driven.do(":why failure") and driven.rows == "why"
 
-    session(script, debugger=failing_loop(tmp_path))
+    session(script, debugger=failing_loop())
 
 
 def test_an_expression_that_fails_is_shown_and_the_run_goes_on() -> None:
@@ -235,8 +223,8 @@ def test_an_expression_that_fails_is_shown_and_the_run_goes_on() -> None:
         await driven.type("watch max(no_such)")
         await driven.type("print 1 / nothing")
         assert "nothing" in driven.text("answer")
-        await driven.press("n", "W")
-        assert "no_such" in driven.text("watches") and driven.state.view.tick == 1
+        await driven.type("goto tick 1")
+        assert driven.state.view.tick == 1
 
     session(script)
 
@@ -246,17 +234,18 @@ def test_an_expression_that_fails_is_shown_and_the_run_goes_on() -> None:
 
 def test_a_pane_that_raises_is_reported_the_session_goes_on_and_is_saved(monkeypatch: pytest.MonkeyPatch) -> None:
     async def script(driven: Driven) -> None:
-        await driven.press("n")
+        await driven.type("goto tick 1")
 
         def broken(*_: Any) -> Any:
             raise ZeroDivisionError("by a test")
 
-        monkeypatch.setattr(Operations, "row", broken)
-        monkeypatch.setattr(Operations, "on_click", broken)
-        await driven.press("n")
-        assert "ZeroDivisionError" in driven.text("operations") and "a fault in Operations" in driven.text("answer")
-        await driven.pilot.click("#operations", offset=(3, 3))
-        await driven.press("n")
+        monkeypatch.setattr(SheetPane, "row", broken)
+        monkeypatch.setattr(SheetPane, "on_click", broken)
+        driven.pane("sheet").changed()
+        await driven.settle()
+        assert "ZeroDivisionError" in driven.text("sheet") and "a fault in SheetPane" in driven.text("answer")
+        await driven.pilot.click("#sheet", offset=(3, 3))
+        await driven.type("goto tick 3")
         assert driven.state.view.tick == 3
         assert any(entry.kind is LogKind.FAULT for entry in driven.app.driver.log.entries())
         assert list(sessions_folder().glob("*.session"))
@@ -269,7 +258,7 @@ def test_an_action_that_raises_is_reported() -> None:
         driven.app.open_view = lambda name: 1 / 0  # type: ignore[method-assign,assignment,return-value]
         await driven.type("view help")
         assert "a fault in view" in driven.text("answer")
-        await driven.press("n")
+        await driven.type("goto tick 1")
         assert driven.state.view.tick == 1
 
     session(script)
@@ -290,14 +279,14 @@ def test_a_rerun_reads_the_files_anew_and_keeps_place_and_breakpoints(tmp_path: 
         before, old = told(driven), driven.app.driver
         await driven.press("ctrl+r")
         await driven.settle()
-        assert driven.app.driver is not old and "read anew" in driven.text("answer")
+        assert driven.app.driver is not old and "read again" in driven.text("answer")
         after = told(driven)
-        assert {**before, "view": ""} == {**after, "statistic": before["statistic"]}
+        assert {**before, "rows": ""} == {**after, "rows": ""}
         (folder / "model.xml").write_text("<net/>")
         await driven.press("ctrl+r")
         await driven.settle()
         assert "model.xml" in driven.text("answer")
-        await driven.press("n")
+        await driven.type(f"goto tick {after['tick'] + 1}")
         assert driven.state.view.tick == after["tick"] + 1 and not driven.app._faults
 
     session(script, debugger=opened(), reopen=opened)

@@ -181,8 +181,8 @@ def test_edits_and_logged_lines_are_seen_by_both(tmp_path: Path, port: RunPort) 
             assert "edit-1" in thread["name"]
             await editor.request("setExpression", expression="balance_next[1]", value="8")
             assert (await editor.request("evaluate", expression="balance_next[1]", context="watch"))["result"] == "8.0"
-            size = np.sqrt(np.mean(np.square([7, 8, 250 * 1.12**2])))  # which the list of operations shows
-            await shown(driven, lambda: driven.state.is_edited and f" {size:.2f} " in driven.text("operations"))
+            size = np.sqrt(np.mean(np.square([7, 8, 250 * 1.12**2])))  # which the sheet shows
+            await shown(driven, lambda: driven.state.is_edited and f" {size:.3f}"[:7] in driven.text("sheet"))
             source, lines = await editor.source()
             log = [{"line": line_of(lines, "interest ="), "logMessage": "interest {max(interest)}"}]
             await editor.request("setBreakpoints", source=source, breakpoints=log)
@@ -234,8 +234,8 @@ def test_an_editor_that_leaves_or_vanishes_leaves_a_movement_of_the_application_
                     await editor.request("disconnect")
                     await editor.event("terminated")
                 assert waits
-            await asyncio.sleep(0.3)
-            assert driven.state.running is not None and driven.app.driver.is_moving
+            await shown_running(driven, "continue")
+            assert driven.app.driver.is_moving
             driven.app.perform("pause")
             await driven.settle()
         async with joined(port) as editor:
@@ -264,7 +264,7 @@ def test_what_the_screen_asks_of_itself_is_no_movement_for_the_editor(tmp_path: 
             assert stop["description"] == "NaN appears in Divide in iteration 8 of Loop" and "exp_key" in stop["text"]
             await editor.request("stepBack", threadId=1)
             assert (await editor.event("stopped"))["reason"] == "step"
-            await shown(driven, lambda: driven.app.front.view_name == "sheet")
+            await driven.settle()
             assert (await editor.request("threads"))["threads"]
             assert not [one for one in editor.client.events if one["event"] in ("stopped", "continued")]
 

@@ -19,16 +19,15 @@ from stepper.debug.breakpoints.data_breakpoints import (
     loop_kind,
 )
 from stepper.debug.causes.cause import Carried, Cause, TensorBrief
+from stepper.debug.causes.cause_texts import Words, carried_text, layer_text, where, words
 from stepper.debug.causes.locations import brief_of, carried_of, location_of
-from stepper.debug.causes.texts import Words, carried_text, layer_text, where, words
-from stepper.element_types import Indices
+from stepper.element_types import Indices, have_same_bits
 from stepper.engine.frames import Activation, Frames
 from stepper.engine.loops import EndReason
 from stepper.engine.program import Program, Value
 from stepper.ir.model import LayerSite, layer_site
 from stepper.ops.operands import shape_text
 from stepper.records import Record
-from stepper.tensors.difference import same
 
 Holds = Callable[[Activation], bool]
 """True at the end of an iteration, the last one or not; an activation without iterations has the number -1."""
@@ -119,7 +118,7 @@ class Stuck(Cause, frozen=True, kw_only=True):
     value: TensorBrief
 
 
-@loop_kind("stuck [LOOP]", "what a loop carries does not change from one iteration to the next")
+@loop_kind("stuck [LOOP]", "the carried values of a loop do not change from one iteration to the next")
 def stuck(setting: Setting, body: Program) -> Checks:
     """Return a check of a loop that carries something."""
     carried, depth, file = carried_entries(body, setting), len(body.path), setting.file
@@ -128,7 +127,8 @@ def stuck(setting: Setting, body: Program) -> Checks:
 
     def unchanged(stack: Frames) -> frozenset[int]:
         values = stack[depth].values
-        return frozenset(entry.parameter for entry in carried if same(values[entry.result], values[entry.parameter]))
+        kept = (one for one in carried if have_same_bits(values[one.result], values[one.parameter]))
+        return frozenset(one.parameter for one in kept)
 
     window = IterationWindow(setting.timeline, body, unchanged)
 

@@ -22,6 +22,7 @@ from stepper.engine.frames import Frame, Frames
 from stepper.engine.program import BranchPlan, CompiledModel, LoopPlan, Operation, Program, Value
 
 _F32 = np.dtype(np.float32)
+_sum = np.add.reduce
 _TESTS = {NonFiniteKind.NAN: np.isnan, NonFiniteKind.INF: np.isinf}
 
 
@@ -116,6 +117,8 @@ def _passed_on(operation: Operation, plan: LoopPlan | BranchPlan, given: frozens
 def _guard(program: Program) -> Guard:
     depth = len(program.path)
     slots = [operation.outputs for operation in program.operations]
+    made = frozenset(slot for outputs in slots for slot in outputs)
+    computed = [tuple(slot for slot in operation.inputs if slot in made) for operation in program.operations]
     sections: dict[tuple[int, int], Indices] = {}
 
     def may_hold(stack: Frames, first: int, last: int) -> bool:
@@ -126,7 +129,37 @@ def _guard(program: Program) -> Guard:
             )
         return not _all_finite(stack[depth].values, section)
 
-    return Guard(may_hold)
+    def which(stack: Frames, first: int, last: int) -> set[int]:
+        section = range(max(first, 0), min(last + 1, len(slots)))
+        return _new(stack[depth].values, [(index, computed[index], slots[index]) for index in section])
+
+    return Guard(may_hold, which)
+
+
+_NEITHER = False, False
+
+
+def _new(values: list[Value], operations: Iterable[tuple[int, Indices, Indices]]) -> set[int]:
+    """Return those with a NaN or Inf that no input has, of operations by number, computed inputs and outputs."""
+    known: dict[int, tuple[bool, bool]] = {}
+
+    def words(slot: int) -> tuple[bool, bool]:
+        found = known.get(slot)
+        if found is None:
+            value, found = values[slot], _NEITHER
+            if not _all_finite(values, (slot,)):
+                found = holds_any(NonFiniteKind.NAN, value), holds_any(NonFiniteKind.INF, value)
+            known[slot] = found
+        return found
+
+    found = set()
+    for index, inputs, outputs in operations:
+        for made in map(words, outputs):
+            if True in made:
+                given = [words(slot) for slot in inputs]
+                if any(is_bad and not any(one[word] for one in given) for word, is_bad in enumerate(made)):
+                    found.add(index)
+    return found
 
 
 def _all_finite(values: list[Value], slots: Sequence[int]) -> bool:
@@ -138,7 +171,7 @@ def _all_finite(values: list[Value], slots: Sequence[int]) -> bool:
             continue
         dtype = value.dtype
         if dtype is _F32 or (dtype.kind == "f" and dtype.itemsize > 2):
-            total += value.item() if value.size == 1 else value.sum().item()
+            total += value.item() if value.size == 1 else _sum(value, None)
         elif dtype.kind not in "biu" and dtype in FLOATING and not np.isfinite(value).all():
             return False
     return total - total == 0.0

@@ -22,13 +22,14 @@ from stepper.debug.breakpoints.data_breakpoints import (
     kind,
 )
 from stepper.debug.causes.cause import Carried, Cause, ValueChange
+from stepper.debug.causes.cause_texts import Words, carried_text, change_text, layer_text, where, words
 from stepper.debug.causes.locations import change_of, location_of
-from stepper.debug.causes.texts import Words, carried_text, change_text, layer_text, where, words
 from stepper.debug.reference_values import ReferencedValue, ReferenceValues
+from stepper.element_types import have_same_bits
 from stepper.engine.frames import Frames
 from stepper.engine.program import Program
 from stepper.errors import UsageError
-from stepper.tensors.difference import distance, magnitude, same
+from stepper.tensors.difference import distance, magnitude
 
 
 class Changed(Cause, frozen=True, kw_only=True):
@@ -55,7 +56,7 @@ def new(wanted: DataBreakpoint, setting: Setting) -> Checks:
 def _changed(pair: Compared) -> Cause | None:
     if pair.now is None or pair.before is None:
         return came_or_went(pair)
-    if same(pair.now, pair.before):
+    if have_same_bits(pair.now, pair.before):
         return None
     return Changed(location=pair.locate(), address=pair.address, change=change_of(pair.before, pair.now))
 
@@ -189,7 +190,7 @@ class Grown(Cause, frozen=True, kw_only=True):
     first: float
 
 
-@kind("grow>LIMIT [VALUE]", "what is carried, or the value named, grows beyond that many times its first", limit="1e3")
+@kind("grow>LIMIT [VALUE]", "a carried value, or the named value, exceeds its first value this many times", limit="1e3")
 def grow(wanted: DataBreakpoint, setting: Setting) -> Checks:
     """Return the checks of what loops carry, or of the value that is named."""
     return compared(wanted, setting, _grown, needs_first=True)

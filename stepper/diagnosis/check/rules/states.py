@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Callable, Container
 from typing import Any, Final
 
 import numpy as np
 
-from stepper.debug.overview.facts import Row, RowKind, RunState
+from stepper.debug.overview.overview_facts import Row, RowKind, RunState
 from stepper.diagnosis.check.probe import BodyValues, Probe
 from stepper.diagnosis.check.subject import (
+    CarriedRow,
     Elsewhere,
     RunFindings,
     RunOfLoop,
     RunPlace,
     RunSubject,
     moment_address,
-    place_of,
     repetition,
     shown,
 )
 from stepper.diagnosis.findings import NOTE
+from stepper.diagnosis.lint.subjects import COMPARISONS, PASSING
 from stepper.diagnosis.rule import found_by
+from stepper.element_types import Array
 from stepper.engine.compiler import ancestors, decided_by
 from stepper.engine.loops import EndReason
 from stepper.engine.program import Operation
-from stepper.ir.model import Layer, LayerSite, Source, layer_site
+from stepper.ir.model import NO_LAYER, Layer, LayerSite, Source, layer_site
 from stepper.ops.operands import shape_text
 from stepper.tensors.histories import KeptStatistic, ValueHistory
 
@@ -41,7 +43,7 @@ _ADDITIONS: Final = ("Add", "Subtract")
 _CHOOSING: Final = ("If", "Select", "Maximum", "Minimum", "Clamp")
 
 
-@found_by("state-repeats")
+@found_by
 def state_repeats(run: RunSubject) -> RunFindings:
     """Loops that go round in a circle until something else ends them."""
     for loop in run.loops():
@@ -52,16 +54,16 @@ def state_repeats(run: RunSubject) -> RunFindings:
             continue  # no limit has ended it
         if loop.activation.iterations - found.since < 2 * found.period + _LEAST:
             continue
-        yield shown(
-            place_of(loop, found.value.row.inner, found.since),
-            parameter=found.value.row.inner,
+        yield loop.shown(
+            found.value.row.inner,
+            found.since,
             period=found.period,
             since=found.since,
             limit=loop.activation.iterations,
         )
 
 
-@found_by("state-is-stuck")
+@found_by
 def state_is_stuck(run: RunSubject) -> RunFindings:
     """Real values that are computed anew in each iteration, of what changes, and are always the same."""
     for loop in run.loops():
@@ -74,9 +76,10 @@ def state_is_stuck(run: RunSubject) -> RunFindings:
             found = _why_stuck(run, loop, value.row)
             if found is None or not _entered_the_same(history):
                 continue
-            yield shown(
-                place_of(loop, value.row.inner, 0),
-                parameter=value.row.inner,
+            yield loop.shown(
+                value.row.inner,
+                0,
+                NOTE if found[1] is not None and _is_masked(run, loop, found[1]) else None,
                 iterations=loop.activation.iterations,
                 maker=found[0],
                 zero=found[1],
@@ -85,9 +88,8 @@ def state_is_stuck(run: RunSubject) -> RunFindings:
 
 def _entered_the_same(history: ValueHistory) -> bool:
     entered, first = history.entered, history.numbers[:, :1]
-    if entered is None or not first.size:  # a value without elements has no numbers
-        return False
-    return entered.shape == first[:, 0].shape and bool((entered == first[:, 0]).all())
+    # A value without elements has no numbers.
+    return entered is not None and first.size > 0 and np.array_equal(entered, first[:, 0])
 
 
 def _why_stuck(run: RunSubject, loop: RunOfLoop, row: Row) -> tuple[LayerSite, LayerSite | None] | None:
@@ -106,109 +108,121 @@ def _why_stuck(run: RunSubject, loop: RunOfLoop, row: Row) -> tuple[LayerSite, L
     maker = subject.inner.by_id[source.layer]
     if maker.type in _CHOOSING:
         return None  # that it keeps the old one is meant
-    if maker.type in _ADDITIONS:
-        for one in subject.inner.sources[maker.id]:
-            origin = subject.origin(one)
-            added = None if origin is None or origin.layer == parameter else subject.inner.by_id[origin.layer]
-            value = None if added is None else run.value(loop, added.name, 0)
-            if added is not None and value is not None and value.size and not value.any():
-                return subject.site(maker), subject.site(added)
+    for one in subject.inner.sources[maker.id] if maker.type in _ADDITIONS else ():
+        added = subject.inner.layer_of(subject.origin(one))
+        value = None if added.id in (NO_LAYER.id, parameter) else run.value(loop, added.name, 0)
+        if value is not None and value.size and not value.any():
+            return subject.site(maker), subject.site(added)
     return subject.site(maker), None
 
 
-@found_by("state-grows")
+def _is_masked(run: RunSubject, loop: RunOfLoop, added: LayerSite) -> bool:
+    """Return True for a product with zeros that are given, or that a test gives: such a mask is meant."""
+    subject = loop.subject
+    assert subject is not None
+    layer = subject.inner.by_id[added.id]
+    for source in subject.inner.sources[layer.id] if layer.type == "Multiply" else ():
+        factor = subject.inner.layer_of(source)
+        value = run.value(loop, factor.name, 0)
+        if value is None or value.any():
+            continue
+        while factor.type in PASSING:
+            factor = subject.inner.maker(factor)
+        if factor.type in (*COMPARISONS, *_LOGICAL):
+            return True
+        if factor.type == "Parameter" and factor.id not in subject.roles.merged_from:
+            return True
+    return False
+
+
+_LOGICAL: Final = ("LogicalAnd", "LogicalOr", "LogicalNot", "LogicalXor")
+
+
+@found_by
 def state_grows(run: RunSubject) -> RunFindings:
     """Real states whose magnitude grows like a power of the iteration's number in the exponent."""
+    return _exponential_states(run, _growth)
+
+
+def _exponential_states(
+    run: RunSubject, look: Callable[[RunOfLoop, CarriedRow], tuple[int, float, Array, Any] | None]
+) -> RunFindings:
+    """Yield the real states in which something is found: the iteration, the factor, the magnitudes, the last one."""
     for loop in run.loops():
         for value in loop.carried():
-            found = _growth(value.history) if value.is_real and value.counter is None else None
-            if found is None:
-                continue
-            factor, first, last, passes = found
-            yield shown(
-                place_of(loop, value.row.inner, passes),
-                parameter=value.row.inner,
-                factor=factor,
-                first=first,
-                last=last,
-                passes=passes,
-            )
+            found = look(loop, value) if value.is_real and value.counter is None else None
+            if found is not None:
+                iteration, factor, magnitudes, last = found
+                details: dict[str, Any] = {"factor": factor, "first": float(magnitudes[0]), "last": float(last)}
+                if look is _growth:
+                    details["passes"] = iteration
+                yield loop.shown(value.row.inner, iteration, **details)
 
 
-def _growth(history: ValueHistory) -> tuple[float, float, float, int] | None:
-    """Return factor, first and last magnitude, and the first iteration above 1000; None without such a growth.
-
-    The logarithm of the magnitude must follow a straight line: an exponential, no sum that becomes large.
-    """
-    if history.changes_shape or history.count < 5 or not history.elements:
+def _magnitudes(history: ValueHistory, least: int) -> tuple[Array, Array, Array] | None:
+    """Return all magnitudes; and those that are finite and not 0, at least so many, behind their iterations."""
+    if history.changes_shape or history.count < least or not history.elements:
         return None
     numbers = history.numbers[0 if history.is_whole else KeptStatistic.RMS].astype(np.float64)
     with np.errstate(all="ignore"):
         magnitude = np.sqrt(np.square(numbers).mean(axis=1))
-        largest = np.abs(history.numbers[0].astype(np.float64)).max(axis=1)
     good = np.isfinite(magnitude) & (magnitude > 0)
-    if good.sum() < 5 or magnitude[good][-1] < _LARGE:
+    return None if good.sum() < least else (magnitude, history.spans[good, 0].astype(np.float64), magnitude[good])
+
+
+def _exponential(steps: Array, magnitudes: Array) -> tuple[float, float]:
+    """Return the factor of an iteration, and how far the logarithms are off a straight line, relative to their range.
+
+    An exponential follows that line, a sum that becomes large does not.
+    """
+    logs = np.log(magnitudes)
+    slope, offset = np.polyfit(steps, logs, 1)
+    left = logs - (slope * steps + offset)
+    return float(np.exp(slope)), float(left.std()) / max(float(np.ptp(logs)), 1e-9)
+
+
+def _growth(_loop: RunOfLoop, value: CarriedRow) -> tuple[int, float, Array, Any] | None:
+    """Return the first iteration above 1000, factor, magnitudes and the last of them; None without such a growth."""
+    history = value.history
+    found = _magnitudes(history, 5)
+    if found is None or found[2][-1] < _LARGE:
         return None
-    steps = history.spans[good, 0].astype(np.float64)
-    logs = np.log(magnitude[good])
-    half = len(logs) // 2  # the beginning may still be of another kind
-    slope, offset = np.polyfit(steps[half:], logs[half:], 1)
-    left = logs[half:] - (slope * steps[half:] + offset)
-    factor = float(np.exp(slope))
-    if factor < _RATIO or left.std() > 0.15 * max(logs[half:].max() - logs[half:].min(), 1e-9):
+    _all, steps, magnitudes = found
+    half = len(steps) // 2  # the beginning may still be of another kind
+    factor, off = _exponential(steps[half:], magnitudes[half:])
+    if factor < _RATIO or off > 0.15:
         return None
+    with np.errstate(all="ignore"):
+        largest = np.abs(history.numbers[0].astype(np.float64)).max(axis=1)
     above = np.flatnonzero(largest > _LARGE)
-    return factor, float(magnitude[good][0]), float(magnitude[good][-1]), int(history.spans[above[0], 0])
+    return int(history.spans[above[0], 0]), factor, magnitudes, magnitudes[-1]
 
 
-@found_by("state-vanishes")
+@found_by
 def state_vanishes(run: RunSubject) -> RunFindings:
     """Real states that shrink like a power of the iteration's number in the exponent, until nothing is left."""
-    for loop in run.loops():
-        for value in loop.carried():
-            found = _decay(value.history) if value.is_real and value.counter is None else None
-            if found is None or _is_asked(loop, value.row):
-                continue
-            factor, first, last = found
-            yield shown(
-                place_of(loop, value.row.inner, loop.activation.iterations - 1),
-                parameter=value.row.inner,
-                factor=factor,
-                first=first,
-                last=last,
-            )
+    return _exponential_states(run, _decay)
 
 
 def _is_asked(loop: RunOfLoop, row: Row) -> bool:
     """True if the condition of the loop reads a state: a remainder is to become small."""
-    subject = loop.subject
-    if subject is None or subject.condition_result is None:
-        return False
-    around = subject.ancestors(subject.given_to(subject.condition_result))
+    around = frozenset() if loop.subject is None else loop.subject.decides
     return row.inner.id in around or (row.producer is not None and row.producer.id in around)
 
 
-def _decay(history: ValueHistory) -> tuple[float, float, float] | None:
-    """Return factor, first and last magnitude of a state that shrinks along a straight line of its logarithm."""
-    if history.changes_shape or history.count < _LEAST_SHRINKING or not history.elements:
+def _decay(loop: RunOfLoop, value: CarriedRow) -> tuple[int, float, Array, Any] | None:
+    """Return the last iteration, factor, magnitudes and the last one of a state that shrinks to nothing."""
+    found = None if _is_asked(loop, value.row) else _magnitudes(value.history, _LEAST_SHRINKING)
+    if found is None or not np.isfinite(found[0]).all() or found[2][-1] >= _GONE * found[2].max():
         return None
-    numbers = history.numbers[0 if history.is_whole else KeptStatistic.RMS].astype(np.float64)
-    with np.errstate(all="ignore"):
-        magnitude = np.sqrt(np.square(numbers).mean(axis=1))
-    good = np.isfinite(magnitude) & (magnitude > 0)
-    if good.sum() < _LEAST_SHRINKING or not np.isfinite(magnitude).all():
+    everything, steps, magnitudes = found
+    factor, off = _exponential(steps, magnitudes)
+    if factor > 1 / _RATIO or off > 0.1:
         return None
-    steps, logs = history.spans[good, 0].astype(np.float64), np.log(magnitude[good])
-    slope, offset = np.polyfit(steps, logs, 1)
-    spread = float(logs.max() - logs.min())
-    left = logs - (slope * steps + offset)
-    gone = magnitude[good][-1] < _GONE * magnitude[good].max()
-    if not gone or float(np.exp(slope)) > 1 / _RATIO or left.std() > 0.1 * max(spread, 1e-9):
-        return None
-    return float(np.exp(slope)), float(magnitude[good][0]), float(magnitude[-1])
+    return loop.activation.iterations - 1, factor, magnitudes, everything[-1]
 
 
-@found_by("pieces-of-different-size")
+@found_by
 def pieces_of_different_size(run: RunSubject) -> RunFindings:
     """Concatenated outputs of pieces that grow or shrink along the axis."""
     for loop in run.loops():
@@ -218,9 +232,9 @@ def pieces_of_different_size(run: RunSubject) -> RunFindings:
             change = history.shapes[-1] if history.shapes else None
             if change is None or len({one.shape for one in history.shapes}) < 2:
                 continue
-            yield shown(
-                place_of(loop, row.inner, change.iteration),
-                result=row.inner,
+            yield loop.shown(
+                row.inner,
+                change.iteration,
                 shape=shape_text(change.shape),
                 iteration=change.iteration,
             )
@@ -229,11 +243,10 @@ def pieces_of_different_size(run: RunSubject) -> RunFindings:
 # Rules of how a run and its loops end.
 
 
-_COMPARISONS: Final = ("Less", "LessEqual", "Greater", "GreaterEqual", "Equal", "NotEqual")
 _MANY: Final = 1_000
 
 
-@found_by("run-fails")
+@found_by
 def run_fails(run: RunSubject) -> RunFindings:
     """Errors of the run."""
     failure = run.overview.failure
@@ -248,7 +261,7 @@ def run_fails(run: RunSubject) -> RunFindings:
     yield shown(found, message=failure.reason or failure.message, faulty=None if layer == loop else layer)
 
 
-@found_by("loop-does-not-end")
+@found_by
 def loop_does_not_end(run: RunSubject) -> RunFindings:
     """Loops that were under way, after many iterations, when the time or the memory was over."""
     if run.overview.state not in (RunState.OUT_OF_TIME, RunState.OUT_OF_MEMORY):
@@ -259,11 +272,8 @@ def loop_does_not_end(run: RunSubject) -> RunFindings:
             continue
         subject = loop.subject
         result = None if subject is None else subject.condition_result
-        deciding = (
-            None
-            if subject is None or result is None
-            else decided_by(subject.inner, subject.roles, subject.given_to(result))
-        )
+        has_condition = subject is not None and result is not None
+        deciding = decided_by(subject.inner, subject.roles, subject.condition) if subject and has_condition else None
         stuck, since_when, growing = list[LayerSite](), list[int](), list[LayerSite]()
         layer: LayerSite | None = None
         first: int | None = None
@@ -279,8 +289,7 @@ def loop_does_not_end(run: RunSubject) -> RunFindings:
                 since_when.append(since)
                 if layer is None:
                     layer, first = value.row.inner, since
-        has_condition = loop.subject is not None and loop.subject.condition_result is not None
-        read = frozenset() if subject is None or result is None else subject.ancestors(subject.given_to(result))
+        read = frozenset() if subject is None else subject.decides
         made = {row.inner.id for row in loop.facts.rows if row.producer is not None and row.producer.id in read}
         counting = [
             value
@@ -291,8 +300,9 @@ def loop_does_not_end(run: RunSubject) -> RunFindings:
         if subject is not None and result is not None and not subject.can_change(result):
             fixed = [subject.name(one.parameter) for one in subject.roles.invariant if one.parameter in read]
         conditions = _comparisons(loop) or _comparisons(loop, of_counters=True)
-        yield shown(
-            place_of(loop, layer or loop.facts.layer, first),
+        yield loop.shown(
+            layer or loop.facts.layer,
+            first,
             iterations=activation.iterations,
             conditions=tuple(conditions[-1:]),
             fixed=tuple(fixed),
@@ -310,30 +320,24 @@ def loop_does_not_end(run: RunSubject) -> RunFindings:
 def _comparisons(loop: RunOfLoop, *, of_counters: bool = False) -> list[LayerSite]:
     """Return the comparisons behind the condition of a loop, but for those of counters, unless these are meant too."""
     subject = loop.subject
-    if subject is None or subject.condition_result is None:
+    if subject is None:
         return []
-    around = subject.ancestors(subject.given_to(subject.condition_result))
-    made = {
-        one.layer
-        for parameter, result in subject.roles.merged_from.items()
-        if (one := subject.given_to(result)) is not None
-    }
+    made = {subject.inner.layer_of(subject.given_to(result)).id for result in subject.roles.merged_from.values()}
     counters = {value.row.inner.id for value in loop.carried() if value.counter is not None}
     counters |= set(subject.roles.current_iteration)
     found = []
-    for key in sorted(around):
+    for key in sorted(subject.decides):
         layer = subject.inner.by_id[key]
-        if layer.type not in _COMPARISONS or key in made:
+        if layer.type not in COMPARISONS or key in made:
             continue
-        origins = [subject.origin(source) for source in subject.inner.sources[key]]
-        reads = subject.ancestors(origins[0]) | (subject.ancestors(origins[1]) if len(origins) > 1 else frozenset())
+        reads = subject.ancestors(*map(subject.origin, subject.inner.sources[key]))
         parameters = {one for one in reads if subject.inner.by_id[one].type == "Parameter"}
         if of_counters or not parameters or parameters - counters:
             found.append(subject.site(layer))
     return found
 
 
-@found_by("runs-to-its-limit")
+@found_by
 def runs_to_its_limit(run: RunSubject) -> RunFindings:
     """Loops whose condition waits for something that never comes."""
     for loop in run.loops():
@@ -349,15 +353,33 @@ def runs_to_its_limit(run: RunSubject) -> RunFindings:
             continue
         repeated = repetition(loop)
         latest = asked[-1]  # the others are mostly of an If around it
-        yield shown(
-            place_of(loop, latest, None),
+        yield loop.shown(
+            latest,
+            None,
             limit=activation.iterations,
             conditions=tuple(asked),
+            is_negated=_is_negated(loop, latest.id),
             period=None if repeated is None else repeated.period,
         )
 
 
-@found_by("ends-at-once")
+def _is_negated(loop: RunOfLoop, comparison: int) -> bool:
+    """True if the condition of a loop is the negation of a comparison: the loop ends when that becomes true."""
+    subject = loop.subject
+    waiting = [] if subject is None or subject.condition is None else [(subject.condition.layer, False)]
+    seen = set[int]()
+    while waiting and subject is not None:
+        key, is_odd = waiting.pop()
+        if key == comparison:
+            return is_odd
+        if key not in seen and key in subject.inner.by_id:
+            seen.add(key)
+            is_odd ^= subject.inner.by_id[key].type == "LogicalNot"
+            waiting += [(one.layer, is_odd) for one in subject.inner.sources[key] if one is not None]
+    return False
+
+
+@found_by
 def ends_at_once(run: RunSubject) -> RunFindings:
     """Loops whose computed condition is false after the first iteration."""
     for loop in run.loops():
@@ -370,10 +392,12 @@ def ends_at_once(run: RunSubject) -> RunFindings:
         root = verdict.root
         if not root.operands or all(operand.is_constant for operand in root.operands):
             continue
-        yield shown(place_of(loop, root.layer, 0), limit=loop.activation.limit, condition=root.layer)
+        sides = [one.value for one in root.operands if one.value is not None]
+        left, right = sides if len(sides) == 2 else (None, None)
+        yield loop.shown(root.layer, 0, limit=loop.activation.limit, condition=root.layer, left=left, right=right)
 
 
-@found_by("loop-not-entered")
+@found_by
 def loop_not_entered(run: RunSubject) -> RunFindings:
     """Loops that were reached and never ran, on what the inputs say."""
     for loop in run.loops():
@@ -381,7 +405,7 @@ def loop_not_entered(run: RunSubject) -> RunFindings:
         ending = activation.ending
         if ending is None or ending.is_set or activation.iterations or loop.facts.total:
             continue
-        yield shown(place_of(loop, loop.facts.layer, None), why=ending.reason.value)
+        yield loop.shown(loop.facts.layer, None, why=ending.reason.value)
 
 
 # Rules of what a result depends on: outputs that no input reaches, slices that are never read.
@@ -391,7 +415,7 @@ _LEAST_PIECES: Final = 3
 _SHAPING: Final = ("ShapeOf", "Shape", "Range", "Parameter", "Constant", "Result")
 
 
-@found_by("output-ignores-inputs")
+@found_by
 def output_ignores_inputs(run: RunSubject) -> RunFindings:
     """Real outputs that do not change when all real inputs do; a note where they do, but not with one of these."""
     outputs = run.outputs
@@ -428,22 +452,15 @@ def _without_effect(
             continue
         name = result.name
         if found is None:
-            place = _made_at(run, result)
+            maker = graph.maker(result)
+            made = layer_site(maker, str(run.model.path))
+            place = RunPlace(made, (), (), moment_address(maker.name, ()), 1, made if maker.is_loop else None)
             yield shown(place, NOTE, output=name, operation=None, input=site_of_input)  # it may be chosen so
             continue
         loop_run, operation, iteration = found
         assert loop_run.subject is not None
         site = loop_run.subject.site(operation.layer)
-        yield shown(place_of(loop_run, site, iteration), output=name, operation=site, input=site_of_input)
-
-
-def _made_at(run: RunSubject, result: Layer) -> RunPlace:
-    """Return the place of the operation of the model's graph that makes an output."""
-    graph = run.model.graph
-    source = graph.sources[result.id][0]
-    maker = result if source is None else graph.by_id[source.layer]
-    site = layer_site(maker, str(run.model.path))
-    return RunPlace(site, (), (), moment_address(maker.name, ()), 1, site if maker.is_loop else None)
+        yield loop_run.shown(site, iteration, output=name, operation=site, input=site_of_input)
 
 
 def _is_real(value: Any) -> bool:
@@ -456,8 +473,7 @@ def _is_count(value: Any) -> bool:
 
 
 def _same(one: Any, other: Any) -> bool:
-    first, second = np.asarray(one), np.asarray(other)
-    return first.shape == second.shape and bool(np.array_equal(first, second, equal_nan=first.dtype.kind == "f"))
+    return np.array_equal(one, other, equal_nan=np.asarray(one).dtype.kind == "f")
 
 
 def _where(run: RunSubject, one: Probe, other: Probe) -> tuple[RunOfLoop, Operation, int] | None:
@@ -488,7 +504,7 @@ def _first_same(ours: BodyValues, theirs: BodyValues) -> Operation | None:
     return None
 
 
-@found_by("slices-unread")
+@found_by
 def slices_unread(run: RunSubject) -> RunFindings:
     """Loops whose count, computed or compared, is one below the number of slices; a note for more."""
     for loop in run.loops():
@@ -503,17 +519,17 @@ def slices_unread(run: RunSubject) -> RunFindings:
         limit = loop.activation.condition_limit
         by_count = limit is not None and limit.iterations == loop.activation.iterations
         if ending.reason is EndReason.TRIP_COUNT or by_count:
-            yield shown(
-                place_of(loop, row.inner, loop.activation.iterations - 1),
+            yield loop.shown(
+                row.inner,
+                loop.activation.iterations - 1,
                 iterations=loop.activation.iterations,
                 by_condition=ending.reason is EndReason.CONDITION,
-                parameter=row.inner,
                 slices=slices,
                 left=left,
             )
 
 
-@found_by("pieces-all-the-same")
+@found_by
 def pieces_all_the_same(run: RunSubject) -> RunFindings:
     """Concatenated outputs whose pieces are computed from what changes, and never change."""
     for loop in run.loops():
@@ -527,7 +543,7 @@ def pieces_all_the_same(run: RunSubject) -> RunFindings:
             found = _where_it_stops(looked, subject.ancestors(subject.given_to(row.inner.id)))
             if found is not None:
                 layer, read = (subject.site(one) for one in found)
-                yield shown(place_of(loop, layer, 0), iterations=count, result=row.inner, layer=layer, read=read)
+                yield loop.shown(layer, 0, iterations=count, result=row.inner, read=read)
 
 
 def _where_it_stops(looked: list[BodyValues], around: Container[int]) -> tuple[Layer, Layer] | None:

@@ -15,10 +15,9 @@ from stepper.diagnosis.lint.subjects import (
     LoopSubject,
     declared,
     known_chain,
-    known_value,
     of_parameter,
 )
-from stepper.diagnosis.rule import Hits, found_by, inside, outside
+from stepper.diagnosis.rule import Hits, found_by, found_in, inside, outside
 from stepper.element_types import is_floating
 from stepper.ir.constants import small_constant
 from stepper.ir.model import BackEdge, Graph, Layer, Source
@@ -42,23 +41,21 @@ _NEUTRAL: Final = {
 _STATES: Final = ("the hidden state", "the cell state")
 
 
-@found_by("two-back-edges-to-one-parameter")
-def two_back_edges(loop: LoopSubject) -> Hits:
+@found_by
+def two_back_edges_to_one_parameter(loop: LoopSubject) -> Hits:
     """Back edges to a Parameter that has one already."""
     first: dict[int, int] = {}
     for edge in loop.body.back_edges:
         before = first.setdefault(edge.to_layer, edge.from_layer)
         if before != edge.from_layer and edge.to_layer in loop.inner.by_id:
             names = {"parameter": loop.name(edge.to_layer), "first": loop.name(before)}
-            left = [
-                p for p in loop.roles.invariant if _could_carry(loop, edge.from_layer, loop.inner.by_id[p.parameter])
-            ]
-            instead = f"; {loop.name(left[0].parameter)} is never updated" if len(left) == 1 else ""
+            left = _fitting(loop, edge.from_layer)
+            instead = f"; {loop.site(left[0])} is never updated" if len(left) == 1 else ""
             yield inside(edge, second=loop.name(edge.from_layer), instead=instead, **names)
 
 
-@found_by("back-edge-to-sliced-parameter")
-def back_edge_to_sliced(loop: LoopSubject) -> Hits:
+@found_by
+def back_edge_to_sliced_parameter(loop: LoopSubject) -> Hits:
     """Back edges to sliced Parameters."""
     sliced = {entry.parameter for entry in loop.roles.sliced}
     for edge in loop.body.back_edges:
@@ -66,7 +63,7 @@ def back_edge_to_sliced(loop: LoopSubject) -> Hits:
             yield inside(edge)
 
 
-@found_by("back-edge-to-nothing")
+@found_by
 def back_edge_to_nothing(loop: LoopSubject) -> Hits:
     """Back edges to what is no Parameter of the body, or one that the loop itself writes in each iteration."""
     for edge in loop.body.back_edges:
@@ -78,7 +75,7 @@ def back_edge_to_nothing(loop: LoopSubject) -> Hits:
             yield inside(edge, id=edge.to_layer, what=what)
 
 
-@found_by("carried-without-start")
+@found_by
 def carried_without_start(loop: LoopSubject) -> Hits:
     """Parameters with a back edge that begin with nothing."""
     for edge in loop.body.back_edges:
@@ -87,7 +84,7 @@ def carried_without_start(loop: LoopSubject) -> Hits:
             yield inside(unfed, result=loop.name(edge.from_layer), id=unfed.id)
 
 
-@found_by("state-not-carried")
+@found_by
 def state_not_carried(loop: LoopSubject) -> Hits:
     """States of cells that are the same in each iteration, though the body gives the new one to a Result."""
     for entry in loop.roles.invariant:
@@ -95,13 +92,8 @@ def state_not_carried(loop: LoopSubject) -> Hits:
             cell = _cell_of(loop, reader, index)
             if cell is None:
                 continue
-            given = [
-                result.id
-                for result in loop.inner.results
-                if (origin := loop.origin(loop.given_to(result.id))) is not None
-                and origin.layer == cell[0].id
-                and origin.output == cell[1]
-            ]
+            state = Source(cell[0].id, cell[1])
+            given = [one.id for one in loop.inner.results if loop.origin(loop.given_to(one.id)) == state]
             if given:
                 yield inside(
                     loop.inner.by_id[entry.parameter],
@@ -116,10 +108,11 @@ def _state_given(loop: LoopSubject, result: int) -> Source | None:
     """Return what makes the value of a Result, before its shape changed and before a mask chose it or another value."""
     origin = loop.origin(loop.given_to(result))
     for _ in range(4):
-        if origin is None or loop.inner.by_id[origin.layer].type != "Select":
+        chooser = loop.inner.layer_of(origin)
+        if chooser.type != "Select":
             return origin
-        chosen = {loop.origin(one) for one in loop.inner.sources[origin.layer][1:]}
-        makers = [one for one in chosen if one is not None and loop.inner.by_id[one.layer].type in _MAKERS]
+        chosen = {loop.origin(one) for one in loop.inner.sources[chooser.id][1:]}
+        makers = [one for one in chosen if loop.inner.layer_of(one).type in _MAKERS]
         if len(makers) != 1:
             return origin
         origin = makers[0]
@@ -134,14 +127,14 @@ def _cell_of(loop: LoopSubject, reader: Layer, index: int) -> tuple[Layer, int] 
             return (reader, states.index(index)) if index in states else None
         if reader.type not in ("Squeeze", "Unsqueeze", "Reshape") or index:
             return None
-        onward = loop.inner.readers.get(reader.id, ())
+        onward = loop.inner.readers[reader.id]
         if len(onward) != 1:
             return None
         reader, index = onward[0]
     return None
 
 
-@found_by("result-without-use")
+@found_by
 def result_without_use(loop: LoopSubject) -> Hits:
     """Results that nothing uses, where a Parameter could be what they were meant for."""
     used = {entry.result for entry in loop.body.outputs} | {edge.from_layer for edge in loop.body.back_edges}
@@ -149,18 +142,10 @@ def result_without_use(loop: LoopSubject) -> Hits:
     for result in loop.inner.results:
         if result.id in used:
             continue
-        fitting = [
-            entry for entry in loop.roles.invariant if _could_carry(loop, result.id, loop.inner.by_id[entry.parameter])
-        ]
-        fitting = [one for one in fitting if one.parameter in loop.ancestors(loop.given_to(result.id))]
+        before = loop.ancestors(loop.given_to(result.id))
+        fitting = [one for one in _fitting(loop, result.id) if one.id in before]
         if len(fitting) == 1:
-            parameter = fitting[0].parameter
-            yield inside(
-                result,
-                parameter=loop.name(parameter),
-                from_id=result.id,
-                to_id=parameter,
-            )
+            yield inside(result, parameter=fitting[0], from_id=result.id, to_id=fitting[0].id)
 
 
 def _carried(loop: LoopSubject) -> Iterator[tuple[BackEdge, Layer]]:
@@ -180,9 +165,7 @@ def accumulated(loop: LoopSubject, source: Source | None) -> frozenset[int]:
     waiting = [(loop.origin(source), _NEAR)]
     while waiting:
         one, depth = waiting.pop()
-        layer = None if one is None else loop.inner.by_id.get(one.layer)
-        if one is None or layer is None:
-            continue
+        layer = loop.inner.layer_of(one)
         if layer.type == "Parameter":
             found.add(layer.id)
         elif depth and layer.type in _ACCUMULATING:
@@ -207,7 +190,13 @@ def _could_carry(loop: LoopSubject, result: int, parameter: Layer) -> bool:
     return rank == taken.rank and all(given.size(axis) == taken.size(axis) for axis in range(taken.rank))
 
 
-@found_by("maybe-not-carried")
+def _fitting(loop: LoopSubject, result: int) -> list[Layer]:
+    """Return the Parameters that stay the same, of which a Result could be the next value."""
+    unchanging = (loop.inner.by_id[entry.parameter] for entry in loop.roles.invariant)
+    return [one for one in unchanging if _could_carry(loop, result, one)]
+
+
+@found_by
 def maybe_not_carried(loop: LoopSubject) -> Hits:
     """Results that go out and could be the next value of a Parameter to which nothing is carried."""
     carried = set(loop.roles.merged_from)
@@ -220,24 +209,15 @@ def maybe_not_carried(loop: LoopSubject) -> Hits:
         before = loop.ancestors(loop.given_to(result))
         if before & carried and result not in last:
             continue
-        fitting = [
-            entry.parameter
-            for entry in loop.roles.invariant
-            if entry.parameter in before and _could_carry(loop, result, loop.inner.by_id[entry.parameter])
-        ]
+        fitting = [one for one in _fitting(loop, result) if one.id in before]
         if len(fitting) > 1:
             adding = accumulated(loop, loop.given_to(result))
-            fitting = [one for one in fitting if one in adding]
+            fitting = [one for one in fitting if one.id in adding]
         if len(fitting) == 1:
-            yield inside(
-                loop.inner.by_id[result],
-                parameter=loop.name(fitting[0]),
-                from_id=result,
-                to_id=fitting[0],
-            )
+            yield inside(loop.inner.by_id[result], parameter=fitting[0], from_id=result, to_id=fitting[0].id)
 
 
-@found_by("carried-type")
+@found_by
 def carried_type(loop: LoopSubject) -> Hits:
     """Back edges between different types."""
     for edge, target in _carried(loop):
@@ -253,12 +233,11 @@ def carried_type(loop: LoopSubject) -> Hits:
             )
 
 
-@found_by("carried-rank")
+@found_by
 def carried_rank(loop: LoopSubject) -> Hits:
     """Back edges between different ranks."""
     for edge, target in _carried(loop):
-        entry = next(one for one in loop.roles.merged if one.parameter == edge.to_layer)
-        carried, first = loop.of_result(edge.from_layer), loop.outer(entry)
+        carried, first = loop.of_result(edge.from_layer), loop.fed(edge.to_layer)
         given, taken = carried.rank, first.rank
         if given is not None and taken is not None and given != taken:
             hit = inside(edge, parameter=target, given=given, taken=taken)
@@ -266,12 +245,11 @@ def carried_rank(loop: LoopSubject) -> Hits:
             yield hit.graded(NOTE) if is_one else hit
 
 
-@found_by("state-never-changes")
+@found_by
 def state_never_changes(loop: LoopSubject) -> Hits:
     """Back edges from a Parameter to itself; a warning where a new value of it is computed, and goes nowhere."""
     for edge, target in _carried(loop):
-        origin = loop.origin(loop.given_to(edge.from_layer))
-        if origin is not None and origin.layer == edge.to_layer:
+        if loop.inner.layer_of(loop.origin(loop.given_to(edge.from_layer))) is target:
             new = [
                 one
                 for one in loop.inner.layers
@@ -285,28 +263,22 @@ def state_never_changes(loop: LoopSubject) -> Hits:
             yield hit.graded(WARNING) if is_lost else hit
 
 
-@found_by("cell-states-crossed")
+@found_by
 def cell_states_crossed(loop: LoopSubject) -> Hits:
     """States of a cell that get what another output of it, or of another cell, gives."""
     for edge, target in _carried(loop):
         origin = _state_given(loop, edge.from_layer)
-        maker = None if origin is None else loop.inner.by_id[origin.layer]
-        if origin is None or maker is None or maker.type not in _STATE_INPUTS:
+        maker = loop.inner.layer_of(origin)
+        if origin is None or maker.type not in _STATE_INPUTS:
             continue
-        cells = [one for pair in loop.inner.readers.get(target.id, ()) if (one := _cell_of(loop, *pair)) is not None]
+        cells = [one for pair in loop.inner.readers[target.id] if (one := _cell_of(loop, *pair)) is not None]
         if not cells or any((cell.id, state) == (maker.id, origin.output) for cell, state in cells):
             continue
         cell, state = cells[0]
-        if any(reader.id == maker.id for reader, _index in loop.inner.readers.get(target.id, ())) and cell is not maker:
+        if any(reader.id == maker.id for reader, _index in loop.inner.readers[target.id]) and cell is not maker:
             continue
-        right = next(
-            (
-                str(loop.name(result.id))
-                for result in loop.inner.results
-                if (made := _state_given(loop, result.id)) is not None and (made.layer, made.output) == (cell.id, state)
-            ),
-            f"a Result of output {state} of the cell",
-        )
+        given = (one for one in loop.inner.results if _state_given(loop, one.id) == Source(cell.id, state))
+        right = next(map(str, map(loop.site, given)), f"a Result of output {state} of the cell")
         yield inside(
             edge,
             parameter=target,
@@ -318,7 +290,7 @@ def cell_states_crossed(loop: LoopSubject) -> Hits:
         )
 
 
-@found_by("another-state-carried")
+@found_by
 def another_state_carried(loop: LoopSubject) -> Hits:
     """Parameters whose next value another Result computes than the one that is carried to them."""
     carried = {target.id: edge.from_layer for edge, target in _carried(loop)}
@@ -346,38 +318,35 @@ def another_state_carried(loop: LoopSubject) -> Hits:
         yield hit.graded(NOTE) if other and passed & set(other) else hit
 
 
-@found_by("state-carried-elsewhere")
+@found_by
 def state_carried_elsewhere(loop: LoopSubject) -> Hits:
     """Results that update one Parameter, and are carried to another."""
-    fixed = {entry.parameter for entry in loop.roles.invariant}
     carried = set(loop.roles.merged_from)
     for edge, target in _carried(loop):
         source = loop.given_to(edge.from_layer)
         adding = accumulated(loop, source)
         if target.id in loop.ancestors(source) or adding & carried or _is_parameter(loop, source):
             continue
-        own = [one for one in adding & fixed if _could_carry(loop, edge.from_layer, loop.inner.by_id[one])]
+        own = [one for one in _fitting(loop, edge.from_layer) if one.id in adding]
         if len(own) == 1:
-            yield inside(edge, parameter=target, id=own[0], given=loop.name(edge.from_layer), own=loop.name(own[0]))
+            yield inside(edge, parameter=target, id=own[0].id, given=loop.name(edge.from_layer), own=own[0])
 
 
 def _is_parameter(loop: LoopSubject, source: Source | None) -> bool:
-    origin = loop.origin(source)
-    return origin is None or loop.inner.by_id[origin.layer].type == "Parameter"
+    return loop.inner.layer_of(loop.origin(source)).type in ("", "Parameter")
 
 
-@found_by("state-computed-to-itself")
+@found_by
 def state_computed_to_itself(loop: LoopSubject) -> Hits:
     """States to which 0 is added, or that are multiplied by 1."""
     for edge, target in _carried(loop):
-        origin = loop.origin(loop.given_to(edge.from_layer))
-        maker = None if origin is None else loop.inner.by_id[origin.layer]
-        operands = () if maker is None else loop.inner.sources[maker.id]
-        if maker is None or maker.type not in _NEUTRAL or len(operands) != 2:
+        maker = loop.inner.layer_of(loop.origin(loop.given_to(edge.from_layer)))
+        operands = loop.inner.sources.get(maker.id, ())
+        if maker.type not in _NEUTRAL or len(operands) != 2:
             continue
         what, neutral, sides = _NEUTRAL[maker.type]
         for side in sides:
-            value = known_value(loop.model, loop.inner, operands[side])
+            value = loop.inner_constant(operands[side])
             kept = loop.origin(operands[1 - side])
             added = operands[side]
             if value is None or added is None or kept != Source(target.id, 0) or not value.size:
@@ -407,7 +376,7 @@ _WEIGHTS: Final[Mapping[str, Mapping[int, int]]] = {
 """Products: the inputs that may be weights, and the input with which each is multiplied."""
 
 
-@found_by("state-nobody-reads")
+@found_by
 def state_nobody_reads(loop: LoopSubject) -> Hits:
     """Carried Parameters without readers."""
     for parameter in loop.roles.merged_from:
@@ -415,7 +384,7 @@ def state_nobody_reads(loop: LoopSubject) -> Hits:
             yield inside(loop.inner.by_id[parameter], parameter=loop.name(parameter))
 
 
-@found_by("slices-nobody-reads")
+@found_by
 def slices_nobody_reads(loop: LoopSubject) -> Hits:
     """Sliced Parameters without readers."""
     for entry in loop.roles.sliced:
@@ -423,14 +392,14 @@ def slices_nobody_reads(loop: LoopSubject) -> Hits:
             yield inside(entry)
 
 
-@found_by("outputs-nobody-reads")
+@found_by
 def outputs_nobody_reads(loop: LoopSubject) -> Hits:
     """Loops that give nothing to anybody."""
-    if loop.layer.outputs and not loop.graph.readers.get(loop.layer.id):
-        yield outside(loop.layer)
+    if loop.layer.outputs and not loop.graph.readers[loop.layer.id]:
+        yield loop.hit()
 
 
-@found_by("dead-operations")
+@found_by
 def dead_operations(loop: LoopSubject) -> Hits:
     """Operations of a body that lead to no Result; the first of them, with how many there are."""
     quiet = ("Parameter", "Constant", "Result", "Assign")
@@ -442,8 +411,33 @@ def dead_operations(loop: LoopSubject) -> Hits:
         yield inside(dead[-1], more=more)
 
 
-@found_by("if-side-ignores-input")
-def if_ignores_input(facts: IfSubject) -> Hits:
+@found_in("Parameter")
+def input_without_effect(facts: LayerSubject) -> Hits:
+    """Inputs of the model from which no edge leads to a Result or an Assign."""
+    graph, seen, waiting = facts.graph, set[int](), [facts.layer.id]
+    while waiting and not facts.path:
+        key = waiting.pop()
+        if graph.by_id[key].type in ("Result", "Assign"):
+            return
+        if key not in seen:
+            seen.add(key)
+            waiting += [reader.id for reader, _index in graph.readers[key]]
+    if not facts.path and graph.results:
+        yield facts.hit()
+
+
+@found_in("Assign")
+def variable_keeps_itself(facts: LayerSubject) -> Hits:
+    """Variables that are stored as they were read."""
+    source, variable = facts.graph.maker(facts.layer), facts.layer.attributes.get("variable_id", "")
+    while source.type in PASSING:
+        source = facts.graph.maker(source)
+    if source.type == "ReadValue" and source.attributes.get("variable_id", "") == variable:
+        yield facts.hit(variable=variable)
+
+
+@found_by
+def if_side_ignores_input(facts: IfSubject) -> Hits:
     """Inputs of an If that neither side reads."""
     for index in range(1, len(facts.layer.inputs)):
         if not any(
@@ -451,17 +445,14 @@ def if_ignores_input(facts: IfSubject) -> Hits:
             for side in facts.sides()
             for entry in side.body.inputs
         ):
-            source = facts.source(index)
-            yield outside(
-                facts.layer, number=index, value="" if source is None else facts.graph.by_id[source.layer].name
-            )
+            yield facts.hit(number=index, value=facts.graph.maker(facts.layer, index).name)
 
 
-@found_by("runs-once")
+@found_by
 def runs_once(loop: LoopSubject) -> Hits:
     """TensorIterators without slices and pieces."""
     if not loop.is_loop and not loop.roles.sliced and all(one.slicing is None for one in loop.body.outputs):
-        yield outside(loop.layer)
+        yield loop.hit()
 
 
 def _is_zero(facts: LayerSubject) -> bool:
@@ -470,33 +461,49 @@ def _is_zero(facts: LayerSubject) -> bool:
     return facts.magnitude == 0 if small is None else not small.any()
 
 
-@found_by("multiplied-by-zero", "Constant", suspects=_is_zero)
+@found_in("Constant", suspects=_is_zero)
 def multiplied_by_zero(facts: LayerSubject) -> Hits:
     """Products in a body, or in a sequence, with a Constant of nothing but 0."""
     graph, constant = facts.graph, facts.layer
     products = [one for one in _products(graph, constant) if facts.path or one[0].type.endswith("Sequence")]
-    value = known_value(facts.model, graph, Source(constant.id, 0)) if products else None
+    value = facts.value_of(constant) if products else None
     if value is None or not value.size or value.any():
         return
     for product, index in products:
         other = graph.sources[product.id][_WEIGHTS[product.type][index]]
         if other is not None and known_chain(graph, other) is None:
-            yield outside(product, constant=constant, value=graph.by_id[other.layer])
+            found = outside(product, constant=constant, value=graph.by_id[other.layer])
+            yield found.graded(NOTE) if _is_only_added(graph, product) else found
+
+
+def _is_only_added(graph: Graph, product: Layer) -> bool:
+    """True if a product is only added to other values, as a residual branch or an adapter that begins with 0 is."""
+    waiting, is_added = [product.id], False
+    for key in waiting:
+        for reader, index in graph.readers.get(key, ()):
+            is_sum = reader.type in ("Add", "Subtract")
+            if is_sum and known_chain(graph, graph.sources[reader.id][1 - index]) is None:
+                is_added = True
+            elif is_sum or reader.type in (*PASSING, "Transpose", "MatMul", "Multiply"):  # a bias is no other value
+                waiting.append(reader.id)
+            else:
+                return False
+    return is_added
 
 
 def _products(graph: Graph, layer: Layer) -> Iterator[tuple[Layer, int]]:
     """Yield the products that read a value, or its elements in another type, shape or order; with the input's index."""
-    for reader, index in graph.readers.get(layer.id, ()):
+    for reader, index in graph.readers[layer.id]:
         if index in _WEIGHTS.get(reader.type, ()):
             yield reader, index
         elif (reader.type in PASSING or reader.type == "Transpose") and not index:
             yield from _products(graph, reader)
 
 
-@found_by("constant-has-nan", "Constant", suspects=lambda facts: bool(np.isnan(facts.magnitude)))
+@found_in("Constant", suspects=lambda facts: bool(np.isnan(facts.magnitude)))
 def constant_has_nan(facts: LayerSubject) -> Hits:
     """Weights that are no numbers; large ones are not looked through."""
     value = facts.own_value
     if value is not None:
         count = int(np.isnan(value.astype(np.float64)).sum())
-        yield outside(facts.layer, count=count, size=value.size)
+        yield facts.hit(count=count, size=value.size)

@@ -8,17 +8,18 @@ from typing import Final
 
 from stepper.diagnosis.findings import NOTE
 from stepper.diagnosis.lint.subjects import (
+    COMPARISONS,
+    PASSING,
     IfSubject,
     LayerSubject,
     LoopSubject,
     integer_attribute,
     known_chain,
-    known_value,
     of_parameter,
 )
-from stepper.diagnosis.rule import Hits, found_by, inside, outside
+from stepper.diagnosis.rule import Hits, found_by, found_in, found_in_kinds, inside, outside
 from stepper.ir.constants import constant_shape, constant_type
-from stepper.ir.model import BackEdge, Layer, Source
+from stepper.ir.model import Layer
 from stepper.ops.operands import shape_text
 from stepper.wording import enumerated
 
@@ -27,10 +28,9 @@ from stepper.wording import enumerated
 
 _INT32: Final = range(-(2**31), 2**31)
 _NO_LIMIT: Final = 2**63 - 1
-_COMPARISONS: Final = ("Less", "LessEqual", "Greater", "GreaterEqual", "Equal", "NotEqual")
 
 
-@found_by("loop-never-ends")
+@found_by
 def loop_never_ends(loop: LoopSubject) -> Hits:
     """Loops without a limit whose condition is the constant true, or depends on nothing that changes."""
     trip = loop.trip_count
@@ -40,26 +40,29 @@ def loop_never_ends(loop: LoopSubject) -> Hits:
     if result is None or loop.body_condition is False:
         return
     if loop.body_condition is True or not loop.can_change(result):
-        where = loop.given_to(result)
-        at = loop.inner.by_id[result if where is None else where.layer]
-        read = loop.ancestors(where) & {entry.parameter for entry in loop.roles.invariant}
+        at = _deciding(loop, result)
+        read = loop.decides & {entry.parameter for entry in loop.roles.invariant}
         names = enumerated([str(loop.name(one)) for one in sorted(read)])
         because = f": no back edge leads to {names}, which it reads" if names else ""
-        given = "" if where is None else f", which {loop.site(at)} gives,"
+        given = "" if loop.condition is None else f", which {loop.site(at)} gives,"
         yield inside(at, trip=trip, condition=loop.name(result), given=given, because=because)
 
 
-@found_by("condition-never-changes")
+def _deciding(loop: LoopSubject, result: int) -> Layer:
+    """Return what computes the condition; its Result where nothing does."""
+    return loop.inner.by_id[result if loop.condition is None else loop.condition.layer]
+
+
+@found_by
 def condition_never_changes(loop: LoopSubject) -> Hits:
     """Conditions that are computed, and the same each time."""
     result = loop.condition_result
     if not loop.is_loop or result is None or loop.body_condition is not None or _is_endless(loop):
         return
-    source = loop.given_to(result)
-    if source is None or loop.can_change(result) or known_chain(loop.inner, source) is not None:
+    layer = loop.inner.layer_of(loop.condition)
+    if loop.can_change(result) or known_chain(loop.inner, loop.condition) is not None:
         return
-    layer = loop.inner.by_id[source.layer]
-    if layer.type != "Parameter":
+    if layer.type not in ("", "Parameter"):
         yield inside(layer, condition=layer)
 
 
@@ -67,14 +70,14 @@ def _is_endless(loop: LoopSubject) -> bool:
     return loop.trip_count is not None and (loop.trip_count < 0 or loop.trip_count == _NO_LIMIT)
 
 
-@found_by("initial-condition-false")
+@found_by
 def initial_condition_false(loop: LoopSubject) -> Hits:
     """Loops that nothing can enter."""
     if loop.is_loop and loop.initial_condition is False:
         yield outside(loop.maker(loop.control_inputs[1]))
 
 
-@found_by("trip-count-zero")
+@found_by
 def trip_count_zero(loop: LoopSubject) -> Hits:
     """Loops with no iterations."""
     if loop.is_loop and loop.trip_count == 0:
@@ -86,21 +89,21 @@ def trip_count_zero(loop: LoopSubject) -> Hits:
         yield hit.graded(NOTE) if is_defined else hit
 
 
-@found_by("trip-count-negative")
+@found_by
 def trip_count_negative(loop: LoopSubject) -> Hits:
     """Trip counts below -1."""
     if loop.is_loop and loop.trip_count is not None and loop.trip_count < -1:
         yield outside(loop.maker(loop.control_inputs[0]), trip=loop.trip_count)
 
 
-@found_by("trip-count-narrowed")
+@found_by
 def trip_count_narrowed(loop: LoopSubject) -> Hits:
     """Trip counts that a Convert cuts to 32 bits, or the runtime."""
     chain = known_chain(loop.graph, loop.source(loop.control_inputs[0]))
     if chain is None:
         return
     constant, passed = chain
-    value = known_value(loop.model, loop.graph, Source(constant.id, 0))
+    value = loop.value_of(constant)
     if value is None or value.size != 1 or value.dtype.kind not in "iu":
         return
     written, becomes = value.item(), loop.trip_count
@@ -113,17 +116,16 @@ def trip_count_narrowed(loop: LoopSubject) -> Hits:
         yield outside(constant, trip=constant, written=written, layer="OpenVINO's CPU plugin", becomes=2**31 - 1)
 
 
-@found_by("trip-count-without-limit")
+@found_by
 def trip_count_without_limit(loop: LoopSubject) -> Hits:
     """Trip counts that ONNX and PyTorch write where there is none."""
     if loop.trip_count != _NO_LIMIT or loop.condition_result is None or loop.body_condition is True:
         return
-    source = loop.given_to(loop.condition_result)
-    ends = loop.name(loop.condition_result if source is None else source.layer)
+    ends = _deciding(loop, loop.condition_result)
     yield outside(loop.maker(loop.control_inputs[0]), written=_NO_LIMIT, ends=ends)
 
 
-@found_by("trip-count-type")
+@found_by
 def trip_count_type(loop: LoopSubject) -> Hits:
     """Trip counts that are no whole numbers."""
     index = loop.control_inputs[0]
@@ -132,7 +134,7 @@ def trip_count_type(loop: LoopSubject) -> Hits:
         yield outside(loop.maker(index), type=found.name)
 
 
-@found_by("control-shape")
+@found_by
 def control_shape(loop: LoopSubject) -> Hits:
     """Trip counts and initial conditions with more than one element."""
     for what, index in zip(("trip count", "initial condition"), loop.control_inputs, strict=True):
@@ -143,7 +145,7 @@ def control_shape(loop: LoopSubject) -> Hits:
             yield outside(loop.maker(index), what=what, shape=str(declared.shape))
 
 
-@found_by("condition-type")
+@found_by
 def condition_type(loop: LoopSubject) -> Hits:
     """Conditions that are not boolean."""
     index = loop.control_inputs[1]
@@ -153,40 +155,37 @@ def condition_type(loop: LoopSubject) -> Hits:
     result = loop.condition_result
     found = None if result is None or not loop.is_loop else loop.of_result(result).type
     if result is not None and found is not None and found.name != "boolean":
-        source = loop.given_to(result)
-        made = "" if source is None else f", which {loop.name(source.layer)} gives,"
+        made = "" if loop.condition is None else f", which {loop.name(loop.condition.layer)} gives,"
         yield inside(loop.inner.by_id[result], what="condition", layer=loop.name(result), made=made, type=found.name)
 
 
-@found_by("condition-not-one-element")
+@found_by
 def condition_not_one_element(loop: LoopSubject) -> Hits:
     """Conditions of a body with several elements."""
     result = loop.condition_result
     if result is None or not loop.is_loop:
         return
-    shape = loop.least_shape(loop.given_to(result))
+    shape = loop.least_shape(loop.condition)
     if math.prod(shape) > 1:
         yield inside(loop.inner.by_id[result], result=loop.name(result), shape=shape_text(shape))
 
 
-@found_by("condition-constant-false")
+@found_by
 def condition_constant_false(loop: LoopSubject) -> Hits:
     """Loops whose trip count says more than the one iteration that they run."""
     result = loop.condition_result
     if loop.is_loop and result is not None and loop.body_condition is False and loop.trip_count != 1:
-        source = loop.given_to(result)
-        given = "" if source is None else f" of {loop.name(source.layer)}"
-        at = loop.inner.by_id[result if source is None else source.layer]
+        given = "" if loop.condition is None else f" of {loop.name(loop.condition.layer)}"
+        at = _deciding(loop, result)
         yield inside(at, result=loop.name(result), given=given)
 
 
-@found_by("condition-from-old-value")
+@found_by
 def condition_from_old_value(loop: LoopSubject) -> Hits:
     """Comparisons in the condition that read what was carried in, though the body makes the next value."""
-    result = loop.condition_result
-    if not loop.is_loop or result is None:
+    if not loop.is_loop:
         return
-    for layer, parameter in _old_values(loop, loop.given_to(result)):
+    for layer, parameter in _old_values(loop):
         new = loop.given_to(loop.roles.merged_from[parameter])
         if new is None or new.layer == parameter:
             continue
@@ -194,33 +193,26 @@ def condition_from_old_value(loop: LoopSubject) -> Hits:
         yield inside(layer, parameter=loop.name(parameter), next=next_)
 
 
-def _old_values(loop: LoopSubject, source: Source | None) -> Iterator[tuple[Layer, int]]:
+def _old_values(loop: LoopSubject) -> Iterator[tuple[Layer, int]]:
     """Yield what in the condition reads a carried Parameter, with the Parameter's id."""
-    carried = {one.layer for result in loop.roles.merged_from.values() if (one := loop.given_to(result)) is not None}
-    seen = carried - ({source.layer} if source is not None else set())  # what makes a new value reads the old one
-    waiting = [] if source is None else [source.layer]
+    waiting = [loop.inner.layer_of(loop.condition)]
+    seen = {loop.inner.layer_of(loop.given_to(result)).id for result in loop.roles.merged_from.values()}
+    seen -= {waiting[0].id}  # what makes a new value reads the old one
     while waiting:
-        key = waiting.pop()
-        if key in seen:
+        layer = waiting.pop()
+        if layer.id in seen:
             continue
-        seen.add(key)
-        layer = loop.inner.by_id[key]
-        is_asked = layer.type in _COMPARISONS or layer.type in ("LogicalNot", "LogicalAnd", "LogicalOr", "If")
-        for one in loop.inner.sources[key]:
-            origin = loop.origin(one)
-            if origin is None:
-                continue
-            if is_asked and origin.layer in loop.roles.merged_from:
-                yield layer, origin.layer
-            elif is_asked or layer.type in (
-                *("Squeeze", "Unsqueeze", "Reshape", "Convert"),
-                "ReduceLogicalAnd",
-                "ReduceLogicalOr",
-            ):
-                waiting.append(origin.layer)
+        seen.add(layer.id)
+        is_asked = layer.type in COMPARISONS or layer.type in ("LogicalNot", "LogicalAnd", "LogicalOr", "If")
+        for one in loop.inner.sources.get(layer.id, ()):
+            origin = loop.inner.layer_of(loop.origin(one))
+            if is_asked and origin.id in loop.roles.merged_from:
+                yield layer, origin.id
+            elif is_asked or layer.type in (*PASSING, "ReduceLogicalAnd", "ReduceLogicalOr"):
+                waiting.append(origin)
 
 
-@found_by("if-condition-type")
+@found_by
 def if_condition_type(facts: IfSubject) -> Hits:
     """Conditions of an If that are not boolean."""
     found = facts.tensor(0).type
@@ -228,7 +220,7 @@ def if_condition_type(facts: IfSubject) -> Hits:
         yield outside(facts.maker(0), type=found.name)
 
 
-@found_by("if-condition-constant")
+@found_by
 def if_condition_constant(facts: IfSubject) -> Hits:
     """Ifs that are decided by the file."""
     value = facts.constant(0)
@@ -243,35 +235,36 @@ _LONG: Final = ("i64", "u64")
 _ARITHMETIC: Final = ("Add", "Subtract", "Multiply", "Mod", "FloorMod", "Divide", "Power")
 
 
-@found_by("growing-state-not-exposed")
+@found_by
 def growing_state_not_exposed(loop: LoopSubject) -> Hits:
     """Carried values of changing shape that the plugin does not know to be so."""
-    exposed = {entry.result for entry in loop.body.outputs if entry.output is not None and entry.slicing is None}
-    for parameter, result in loop.roles.merged_from.items():
-        change = _change_of_shape(loop, parameter, result)
-        if change is None or (loop.is_loop and result in exposed):
-            continue
+    for parameter, result, before, after in _growing(loop, exposed=False):
         yield inside(
-            loop.inner.by_id[parameter],
-            parameter=loop.name(parameter),
+            parameter,
+            parameter=parameter,
             result=loop.name(result),
-            before=change[0],
-            after=change[1],
+            before=before,
+            after=after,
             kind="with external_port_id of a new output"
             if loop.is_loop
             else "and use a Loop: a TensorIterator never can",
         )
 
 
-@found_by("growing-state")
+@found_by
 def growing_state(loop: LoopSubject) -> Hits:
     """Carried values of changing shape that are an output of the loop, too, as they must be."""
-    exposed = {entry.result for entry in loop.body.outputs if entry.output is not None and entry.slicing is None}
-    for parameter, result in loop.roles.merged_from.items() if loop.is_loop else ():
+    for parameter, _result, before, after in _growing(loop, exposed=True):
+        yield inside(parameter, before=before, after=after)
+
+
+def _growing(loop: LoopSubject, *, exposed: bool) -> Iterator[tuple[Layer, int, str, str]]:
+    """Yield Parameters and Results of values of changing shape, with both shapes; `exposed`: outputs of a Loop."""
+    given = {entry.result for entry in loop.body.outputs if entry.output is not None and entry.slicing is None}
+    for parameter, result in loop.roles.merged_from.items():
         change = _change_of_shape(loop, parameter, result)
-        if change is not None and result in exposed:
-            layer = loop.inner.by_id[parameter]
-            yield inside(layer, before=change[0], after=change[1])
+        if change is not None and (loop.is_loop and result in given) is exposed:
+            yield loop.inner.by_id[parameter], result, *change
 
 
 def _change_of_shape(loop: LoopSubject, parameter: int, result: int) -> tuple[str, str] | None:
@@ -281,20 +274,18 @@ def _change_of_shape(loop: LoopSubject, parameter: int, result: int) -> tuple[st
     # OpenVINO reshapes one element.
     if None not in shapes and shapes[0] != shapes[1] and any(math.prod(one or ()) != 1 for one in shapes):
         return str(before.shape), str(after.shape)
-    entry = next(one for one in loop.roles.merged if one.parameter == parameter)
-    outer, source = loop.outer(entry), loop.origin(loop.given_to(result))
-    layer = None if source is None else loop.inner.by_id[source.layer]
-    if layer is None or layer.type != "Concat" or (axis := integer_attribute(layer, "axis")) is None:
+    outer, layer = loop.fed(parameter), loop.inner.layer_of(loop.origin(loop.given_to(result)))
+    if layer.type != "Concat" or (axis := integer_attribute(layer, "axis")) is None:
         return None
-    parts = [loop.origin(one) for one in loop.inner.sources[layer.id]]
-    grows = len(parts) > 1 and any(part is not None and part.layer == parameter for part in parts)
+    parts = [loop.inner.layer_of(loop.origin(one)).id for one in loop.inner.sources[layer.id]]
+    grows = len(parts) > 1 and parameter in parts
     # What begins with size 0 is known to the plugin as open.
     if not grows or not outer.size(axis):
         return None
     return str(outer.shape), f"one that is longer along axis {axis} in each iteration"
 
 
-@found_by("aliased-back-edges")
+@found_by
 def aliased_back_edges(loop: LoopSubject) -> Hits:
     """Back edges that read a Parameter which is written in the same moment."""
     # New slices are written first, then what is carried in the order of the inputs.
@@ -303,20 +294,14 @@ def aliased_back_edges(loop: LoopSubject) -> Hits:
     for edge in loop.body.back_edges:
         if loop.roles.merged_from.get(edge.to_layer) != edge.from_layer:
             continue
-        other = _aliased(loop, edge)
-        if other in order and other is not None and order[other] < order[edge.to_layer]:
-            yield inside(edge, other=loop.name(other))
+        # The Result shares the memory of a Parameter where nothing is computed in between.
+        other = loop.inner.layer_of(loop.origin(loop.given_to(edge.from_layer)))
+        if other.type == "Parameter" and other.id in order and order[other.id] < order[edge.to_layer]:
+            yield inside(edge, other=other)
 
 
-def _aliased(loop: LoopSubject, edge: BackEdge) -> int | None:
-    """Return the Parameter whose memory a Result shares; None where something is computed in between."""
-    source = loop.origin(loop.given_to(edge.from_layer))
-    layer = None if source is None else loop.inner.by_id[source.layer]
-    return layer.id if layer is not None and layer.type == "Parameter" else None
-
-
-@found_by("tensor-iterator-in-tensor-iterator")
-def nested_tensor_iterator(loop: LoopSubject) -> Hits:
+@found_by
+def tensor_iterator_in_tensor_iterator(loop: LoopSubject) -> Hits:
     """TensorIterators that the reader of OpenVINO does not take."""
     for layer in loop.inner.layers if not loop.is_loop else ():
         if layer.type == "TensorIterator":
@@ -326,23 +311,23 @@ def nested_tensor_iterator(loop: LoopSubject) -> Hits:
 def _is_beyond_int32(facts: LayerSubject) -> bool:
     """Return True for one whole number of a body that does not fit into 32 bits."""
     kind = constant_type(facts.layer) if facts.path and facts.layer.outputs else None
-    value = known_value(facts.model, facts.graph, Source(facts.layer.id, 0)) if kind and kind.name in _LONG else None
+    value = facts.value_of(facts.layer) if kind and kind.name in _LONG else None
     return value is not None and value.size == 1 and value.item() not in _INT32
 
 
-@found_by("constant-beyond-int32", "Constant", suspects=_is_beyond_int32)
+@found_in("Constant", suspects=_is_beyond_int32)
 def constant_beyond_int32(facts: LayerSubject) -> Hits:
     """Whole numbers in the arithmetic of a body that do not fit."""
     layer = facts.layer
-    readers = [one for one, _index in facts.graph.readers.get(layer.id, ()) if one.type in _ARITHMETIC]
-    value = known_value(facts.model, facts.graph, Source(layer.id, 0)) if readers else None
+    readers = [one for one, _index in facts.graph.readers[layer.id] if one.type in _ARITHMETIC]
+    value = facts.value_of(layer) if readers else None
     if value is not None:
         number = value.item()
         becomes = (number + 2**31) % 2**32 - 2**31
-        yield outside(layer, value=number, reader=readers[0], becomes=becomes)
+        yield facts.hit(value=number, reader=readers[0], becomes=becomes)
 
 
-@found_by("undefined-without-iterations")
+@found_by
 def undefined_without_iterations(loop: LoopSubject) -> Hits:
     """Last values of loops that the file says are never entered."""
     if not loop.is_loop:
@@ -356,14 +341,14 @@ def undefined_without_iterations(loop: LoopSubject) -> Hits:
             yield inside(entry, why=why)
 
 
-@found_by("first-draft")
+@found_by
 def first_draft(loop: LoopSubject) -> Hits:
     """Loops in the words of the draft."""
     if loop.body.first_draft:
-        yield outside(loop.layer)
+        yield loop.hit()
 
 
-@found_by("sliced-inputs-unread")
+@found_by
 def sliced_inputs_unread(loop: LoopSubject) -> Hits:
     """TensorIterators that are only counted by their slices."""
     sliced = loop.roles.sliced
@@ -376,22 +361,22 @@ def _is_square(facts: LayerSubject) -> bool:
     return shape is not None and len(shape) >= 2 and shape[-1] == shape[-2] >= 2
 
 
-@found_by("square-constant-shared", "Constant", suspects=_is_square)
+@found_in("Constant", suspects=_is_square)
 def square_constant_shared(facts: LayerSubject) -> Hits:
     """Square weights that two products read in two ways."""
     layer = facts.layer
-    readers = [one for one, index in facts.graph.readers.get(layer.id, ()) if one.type == "MatMul" and index == 1]
+    readers = [one for one, index in facts.graph.readers[layer.id] if one.type == "MatMul" and index == 1]
     ways = {one.is_set("transpose_b"): one for one in reversed(readers)}
     if len(ways) == 2:
         first, second = sorted(ways.values(), key=lambda one: one.line)
-        yield outside(layer, first=first, second=second, constant=layer)
+        yield facts.hit(first=first, second=second, constant=layer)
 
 
-@found_by("scan-size-taken-as-known")
+@found_by
 def scan_size_taken_as_known(loop: LoopSubject) -> Hits:
     """Conditions that are a carried Parameter, where outputs are concatenated."""
     result, trip = loop.condition_result, loop.trip_count
-    source = None if result is None else loop.given_to(result)
+    source = loop.condition
     if result is None or source is None or trip is None or trip < 0 or source.layer not in loop.roles.merged_from:
         return
     entry = next(one for one in loop.roles.merged if one.parameter == source.layer)
@@ -403,17 +388,17 @@ def scan_size_taken_as_known(loop: LoopSubject) -> Hits:
     yield inside(loop.inner.by_id[result], result=loop.name(result), parameter=loop.name(source.layer), trip=trip)
 
 
-@found_by("bytes-saturate", "Add", "Subtract", "Multiply", of_kinds=True)
+@found_in_kinds("Add", "Subtract", "Multiply")
 def bytes_saturate(facts: LayerSubject) -> Hits:
     """Sums, differences and products of 8 bits in a body."""
     kind = facts.tensor(0).type if facts.path else None
     if kind is not None and kind.name in ("u8", "i8"):
-        yield outside(facts.layer, type=kind.name)
+        yield facts.hit(type=kind.name)
 
 
-@found_by("computed-in-f32", "Parameter", of_kinds=True)
+@found_in_kinds("Parameter")
 def computed_in_f32(facts: LayerSubject) -> Hits:
     """Parameters of bodies that are f64."""
     kind = of_parameter(facts.layer).type if facts.path else None
     if kind is not None and kind.name == "f64":
-        yield outside(facts.layer)
+        yield facts.hit()

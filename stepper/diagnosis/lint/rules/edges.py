@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from itertools import combinations, pairwise
+from collections.abc import Iterable
+from itertools import combinations, pairwise, product
 from typing import Final
 
 from stepper.diagnosis.findings import NOTE
 from stepper.diagnosis.lint.kinds import reads
 from stepper.diagnosis.lint.subjects import (
     ELEMENTWISE,
+    PASSING,
     Declared,
     IfSubject,
     LayerSubject,
@@ -20,10 +22,10 @@ from stepper.diagnosis.lint.subjects import (
     of_parameter,
     of_port,
 )
-from stepper.diagnosis.rule import At, Hits, RuleHit, found_by, inside, outside
+from stepper.diagnosis.rule import At, Hits, RuleHit, found_by, found_in, found_in_kinds, inside, outside
 from stepper.element_types import Array, by_name
 from stepper.ir.constants import constant_shape, constant_type
-from stepper.ir.model import Layer, Port, Source
+from stepper.ir.model import NO_LAYER, Layer, Port, Source
 from stepper.ops.operands import broadcast_shape, shape_text
 from stepper.wording import enumerated
 
@@ -34,7 +36,7 @@ _SAME_TYPE: Final = ELEMENTWISE | {"MatMul", "Concat"}
 """Operations whose operands have one type."""
 
 
-@found_by("body-parameter-type")
+@found_by
 def body_parameter_type(loop: LoopSubject) -> Hits:
     """Parameters of another type than their input."""
     for entry in loop.roles.fed:
@@ -43,7 +45,7 @@ def body_parameter_type(loop: LoopSubject) -> Hits:
             yield inside(entry, inside=types[0], outside=types[1])
 
 
-@found_by("body-parameter-shape")
+@found_by
 def body_parameter_shape(loop: LoopSubject) -> Hits:
     """Parameters whose declared shape cannot be that of their input."""
     for entry in loop.roles.fed:
@@ -63,7 +65,7 @@ def body_parameter_shape(loop: LoopSubject) -> Hits:
             yield hit.graded(NOTE) if inner.static is not None and 0 in inner.static else hit
 
 
-@found_by("sides-of-different-type")
+@found_by
 def sides_of_different_type(facts: IfSubject) -> Hits:
     """Outputs of an If with two types."""
     then, otherwise = facts.sides()
@@ -73,10 +75,10 @@ def sides_of_different_type(facts: IfSubject) -> Hits:
             continue
         types = different_types(then.of_result(entry.result), otherwise.of_result(other.result))
         if types:
-            yield outside(facts.layer, number=entry.output, then=types[0], otherwise=types[1])
+            yield facts.hit(number=entry.output, then=types[0], otherwise=types[1])
 
 
-@found_by("operands-of-different-type", *_SAME_TYPE, of_kinds=True)
+@found_in_kinds(*_SAME_TYPE)
 def operands_of_different_type(facts: LayerSubject) -> Hits:
     """Operations on values of two types."""
     layer = facts.layer
@@ -88,11 +90,11 @@ def operands_of_different_type(facts: LayerSubject) -> Hits:
     known = [(one, maker) for one, maker in found if one is not None]
     for (first, maker), (second, other) in pairwise(known):
         if first != second:
-            yield outside(layer, first=first.name, second=second.name, maker=maker, other=other)
+            yield facts.hit(first=first.name, second=second.name, maker=maker, other=other)
             return
 
 
-@found_by("declared-type-differs", "TensorIterator", "Loop", "If")
+@found_in("TensorIterator", "Loop", "If")
 def declared_type_differs(facts: LayerSubject) -> Hits:
     """Outputs of a loop that are declared as another type than that of their Result."""
     for body in facts.layer.bodies:
@@ -104,11 +106,11 @@ def declared_type_differs(facts: LayerSubject) -> Hits:
             types = different_types(of_port(facts.layer.outputs[entry.output]), inner)
             if types:
                 result = body.graph.by_id[entry.result]
-                yield outside(facts.layer, number=entry.output, outer=types[0], inner=types[1], result=result)
+                yield facts.hit(number=entry.output, outer=types[0], inner=types[1], result=result)
                 return
 
 
-@found_by("layer-against-its-port", "Constant", "Convert", "Parameter", of_kinds=True)
+@found_in_kinds("Constant", "Convert", "Parameter")
 def layer_against_its_port(facts: LayerSubject) -> Hits:
     """Constants, Parameters and Converts whose data and whose port are of different types or shapes."""
     layer = facts.layer
@@ -127,10 +129,10 @@ def layer_against_its_port(facts: LayerSubject) -> Hits:
     if own.static is not None and 0 not in own.static and port.static is not None and own.static != port.static:
         given, taken = [*given, str(own.shape)], [*taken, str(port.shape)]
     if given:
-        yield outside(layer, given=" ".join(given), declared=" ".join(taken))
+        yield facts.hit(given=" ".join(given), declared=" ".join(taken))
 
 
-@found_by("side-parameter-differs")
+@found_by
 def side_parameter_differs(facts: IfSubject) -> Hits:
     """Parameters of a side that cannot take what their entry brings."""
     for side in facts.sides():
@@ -182,10 +184,10 @@ def _is_open_once(dims: tuple[int, ...], shape: tuple[int, ...]) -> bool:
 def _edge(facts: LayerSubject, number: int, source: Source, taken: str, given: str) -> RuleHit:
     """Return the hit at an input that is declared otherwise than what comes in."""
     maker, fed = facts.graph.by_id[source.layer], _fed(facts, number)
-    return outside(facts.layer, number=number, fed=fed, taken=taken, source=maker, given=given)
+    return facts.hit(number=number, fed=fed, taken=taken, source=maker, given=given)
 
 
-@found_by("edge-between-shapes", of_kinds=True)
+@found_in_kinds()
 def edge_between_shapes(facts: LayerSubject) -> Hits:
     """Inputs that are declared otherwise than what comes in."""
     for number, (port, source) in enumerate(zip(facts.layer.inputs, facts.sources, strict=False)):
@@ -196,7 +198,7 @@ def edge_between_shapes(facts: LayerSubject) -> Hits:
             yield _edge(facts, number, source, shape_text(taken), shape_text(given))
 
 
-@found_by("operands-do-not-broadcast", *ELEMENTWISE, of_kinds=True)
+@found_in_kinds(*ELEMENTWISE)
 def operands_do_not_broadcast(facts: LayerSubject) -> Hits:
     """Elementwise operations on shapes that do not fit; without auto_broadcast they must be the same."""
     broadcast = facts.layer.attributes.get("auto_broadcast", "numpy")
@@ -217,10 +219,34 @@ def operands_do_not_broadcast(facts: LayerSubject) -> Hits:
     if spread is None or (broadcast == "none" and first != second):
         names = {"first": shape_text(first), "second": shape_text(second)}
         why = "" if spread is None else ": auto_broadcast is none"
-        yield outside(facts.layer, why=why, **names)
+        yield facts.hit(why=why, **names)
 
 
-@found_by("matmul-sizes", "MatMul", of_kinds=True)
+_JOINING: Final = ("ReduceMean", "ReduceSum")
+_OF_ONE: Final = ("Abs", "Power", "Multiply", "Sqrt", *PASSING)
+
+
+@found_in("Subtract", "SquaredDifference")
+def each_with_each(facts: LayerSubject) -> Hits:
+    """Differences of a column and a row of which the mean or the sum is taken, as of a loss."""
+    column, row = facts.tensor(0).static, facts.tensor(1).static
+    if column is None or row is None:
+        return
+    size = max((*column, *row), default=1)
+    if size < 2 or {column, row} not in ({(size, 1), (size,)}, {(size, 1), (1, size)}):
+        return
+    graph, waiting, seen = facts.graph, [facts.layer], set[int]()
+    while waiting:
+        for reader, index in graph.readers[waiting.pop().id]:
+            if reader.type in _JOINING and index == 0:
+                yield facts.hit(first=shape_text(column), second=shape_text(row), reduction=reader)
+                return
+            if reader.type in _OF_ONE and reader.id not in seen:
+                seen.add(reader.id)
+                waiting.append(reader)
+
+
+@found_in_kinds("MatMul")
 def matmul_sizes(facts: LayerSubject) -> Hits:
     """Products of matrices that do not fit."""
     first, second = facts.tensor(0), facts.tensor(1)
@@ -229,10 +255,10 @@ def matmul_sizes(facts: LayerSubject) -> Hits:
     inner = first.size(-2 if facts.layer.is_set("transpose_a") and first.rank > 1 else -1)
     other = second.size(-1 if facts.layer.is_set("transpose_b") and second.rank > 1 else -min(second.rank, 2))
     if inner is not None and other is not None and inner != other:
-        yield outside(facts.layer, rows=inner, columns=other, first=str(first.shape), second=str(second.shape))
+        yield facts.hit(rows=inner, columns=other, first=str(first.shape), second=str(second.shape))
 
 
-@found_by("loop-output-shape")
+@found_by
 def loop_output_shape(loop: LoopSubject) -> Hits:
     """Outputs of a loop that are declared otherwise than what its body gives."""
     counts = {count for entry in loop.roles.sliced if (count := loop.slices(entry)) is not None}
@@ -251,7 +277,7 @@ def loop_output_shape(loop: LoopSubject) -> Hits:
         if inner is not None and slicing is None and len(port.dims) == len(inner) and _is_open_once(port.dims, inner):
             declared_as = shape_text(port.dims).replace("-1", "?")
             result, gives = loop.name(entry.result), f"{shape_text(inner)}, the last value alone"
-            yield outside(loop.layer, number=entry.output, outer=declared_as, result=result, inner=gives, cut="")
+            yield loop.hit(number=entry.output, outer=declared_as, result=result, inner=gives, cut="")
         if inner is None or outer is None:
             continue
         if slicing is not None:
@@ -261,8 +287,7 @@ def loop_output_shape(loop: LoopSubject) -> Hits:
             axis = slicing.axis % len(inner)
             inner = (*inner[:axis], inner[axis] * count, *inner[axis + 1 :])
         if inner != outer and 0 not in (*inner, *outer):
-            hit = outside(
-                loop.layer,
+            hit = loop.hit(
                 number=entry.output,
                 outer=shape_text(outer),
                 result=loop.name(entry.result),
@@ -276,7 +301,7 @@ def loop_output_shape(loop: LoopSubject) -> Hits:
             yield hit.graded(NOTE) if is_count and not is_piece else hit
 
 
-@found_by("index-out-of-range", "Gather", of_kinds=True)
+@found_in_kinds("Gather")
 def index_out_of_range(facts: LayerSubject) -> Hits:
     """Constant indices that the tensor does not have."""
     if len(facts.layer.inputs) != 3:
@@ -292,27 +317,27 @@ def index_out_of_range(facts: LayerSubject) -> Hits:
         return
     wrong = [int(one) for one in indices.reshape(-1)[:100_000] if not -size <= int(one) < size]
     if wrong:
-        yield outside(facts.layer, wrong=wrong[0], axis=axis, size=size, last=max(size - 1, 0))
+        yield facts.hit(wrong=wrong[0], axis=axis, size=size, last=max(size - 1, 0))
 
 
-@found_by("softmax-of-one", "Softmax", "SoftMax", "LogSoftmax", of_kinds=True)
+@found_in_kinds("Softmax", "SoftMax", "LogSoftmax")
 def softmax_of_one(facts: LayerSubject) -> Hits:
     """Softmax along an axis of one element."""
     axis = integer_attribute(facts.layer, "axis", "1")
     if axis is not None and facts.tensor(0).size(axis) == 1:
-        yield outside(facts.layer, axis=axis)
+        yield facts.hit(axis=axis)
 
 
-@found_by("operands-are-the-same", *_OF_TWO)
+@found_in(*_OF_TWO)
 def operands_are_the_same(facts: LayerSubject) -> Hits:
     """Differences, quotients and comparisons of a value and itself."""
     sources = facts.graph.sources[facts.layer.id]
     if len(sources) == 2 and sources[0] is not None and sources[0] == sources[1]:
         operand = facts.site(facts.graph.by_id[sources[0].layer])
-        yield outside(facts.layer, operand=operand)
+        yield facts.hit(operand=operand)
 
 
-@found_by("edge-between-types", of_kinds=True)
+@found_in_kinds()
 def edge_between_types(facts: LayerSubject) -> Hits:
     """Inputs that are declared as another type than what comes in."""
     for number, (port, source) in enumerate(zip(facts.layer.inputs, facts.sources, strict=False)):
@@ -338,18 +363,25 @@ _LARGE_EPSILON: Final = 0.05
 """Frameworks take 1e-12 to 1e-3 for what keeps a divisor from 0."""
 
 
-def _maker(facts: LayerSubject, layer: Layer, index: int) -> Layer | None:
-    """Return what computes an input of a layer."""
-    sources = facts.graph.sources[layer.id]
-    source = sources[index] if index < len(sources) else None
-    return None if source is None else facts.graph.by_id.get(source.layer)
+def _makers(facts: LayerSubject, layer: Layer) -> tuple[Layer, ...]:
+    """Return what computes the inputs of a layer: two or more, `NO_LAYER` for one that is not there."""
+    graph = facts.graph
+    return tuple(graph.maker(layer, index) for index in range(max(2, len(graph.sources.get(layer.id, ())))))
 
 
-def _makers(facts: LayerSubject, layer: Layer) -> tuple[Layer | None, ...]:
-    return tuple(_maker(facts, layer, index) for index in range(len(facts.graph.sources[layer.id])))
+def _either_way(facts: LayerSubject, layer: Layer) -> tuple[tuple[Layer, ...], tuple[Layer, ...]]:
+    """Return what computes the operands of a sum or product, in both orders."""
+    makers = _makers(facts, layer)
+    return makers, makers[::-1]
 
 
-def _number(facts: LayerSubject, layer: Layer | None) -> float | None:
+def _constant(facts: LayerSubject, layer: Layer) -> Array | None:
+    if layer.type != "Constant":
+        return None
+    return LayerSubject(facts.model, facts.path, facts.graph, layer).own_value
+
+
+def _number(facts: LayerSubject, layer: Layer) -> float | None:
     """Return the element of the largest magnitude of a Constant of real numbers that has at most 4,096."""
     value = _constant(facts, layer)
     if value is None or not value.size or value.size > _MOST_ELEMENTS:
@@ -357,35 +389,28 @@ def _number(facts: LayerSubject, layer: Layer | None) -> float | None:
     return float(max(value.reshape(-1).tolist(), key=abs))
 
 
-def _constant(facts: LayerSubject, layer: Layer | None) -> Array | None:
-    if layer is None or layer.type != "Constant":
-        return None
-    return LayerSubject(facts.model, facts.path, facts.graph, layer).own_value
-
-
-def _is_one(facts: LayerSubject, layer: Layer | None) -> bool:
+def _is_one(facts: LayerSubject, layer: Layer) -> bool:
     """Return True for a Constant of nothing but 1."""
     value = _constant(facts, layer)
     return value is not None and bool(value.size) and bool((value == 1).all())
 
 
-def _is_score(facts: LayerSubject, layer: Layer | None) -> bool:
+def _is_score(facts: LayerSubject, layer: Layer) -> bool:
     """Return True for a product of matrices, and for one that was scaled and masked since."""
     for _ in range(_DEEPEST):
-        if layer is None or layer.type == "MatMul":
-            return layer is not None
+        if layer.type == "MatMul":
+            return True
         if layer.type not in ELEMENTWISE and layer.type not in ("Select", "Convert"):
             return False
-        makers = [one for one in _makers(facts, layer) if one is not None]
-        layer = next((one for one in makers if one.type not in ("Constant", "Parameter")), None)
+        layer = next((one for one in _makers(facts, layer) if one.type not in ("", "Constant", "Parameter")), NO_LAYER)
     return False
 
 
-@found_by("softmax-along-another-axis", "MatMul", suspects=reads(*_SOFTMAX))
+@found_in("MatMul", suspects=reads(*_SOFTMAX))
 def softmax_along_another_axis(facts: LayerSubject) -> Hits:
     """Weights of attention that are normalised along another axis than that over which they are summed."""
-    softmax = _maker(facts, facts.layer, 0)
-    if softmax is None or softmax.type not in _SOFTMAX or not _is_score(facts, _maker(facts, softmax, 0)):
+    softmax = facts.graph.maker(facts.layer)
+    if softmax.type not in _SOFTMAX or not _is_score(facts, facts.graph.maker(softmax)):
         return
     weights = facts.tensor(0)
     rank, axis = weights.rank, integer_attribute(softmax, "axis", "1")
@@ -396,63 +421,64 @@ def softmax_along_another_axis(facts: LayerSubject) -> Hits:
         yield outside(softmax, axis=axis, summed=summed, rank=rank, softmax=softmax, layer=facts.layer)
 
 
-@found_by("mask-of-the-wrong-sign", *_SOFTMAX, suspects=reads("Add", "Subtract"))
+@found_in(*_SOFTMAX, suspects=reads("Add", "Subtract"))
 def mask_of_the_wrong_sign(facts: LayerSubject) -> Hits:
     """Masks that softmax takes for the largest scores."""
-    layer = _maker(facts, facts.layer, 0)
-    if layer is None or layer.type not in ("Add", "Subtract"):
-        return
-    for index, mask in enumerate(_makers(facts, layer)):
-        if mask is None or mask.type != "Multiply" or (layer.type == "Subtract" and not index):
-            continue
-        factor, shown = _factor(facts, mask)
-        if layer.type == "Subtract":
+    layer = facts.graph.maker(facts.layer)
+    is_difference = layer.type == "Subtract"
+    for mask in _makers(facts, layer)[is_difference:] if layer.type in ("Add", "Subtract") else ():
+        factor, shown = _factor(facts, mask) if mask.type == "Multiply" else (0.0, NO_LAYER)
+        if is_difference:
             factor = -factor
-        if factor >= _MASKS and shown is not None:
+        if factor >= _MASKS:
             yield outside(layer, added=factor, softmax=facts.layer, mask=shown)
 
 
-def _factor(facts: LayerSubject, product: Layer) -> tuple[float, Layer | None]:
+def _factor(facts: LayerSubject, product: Layer) -> tuple[float, Layer]:
     """Return by which constant a product multiplies a mask, and the mask; of `y - 1` it is by the opposite of it."""
-    found: tuple[float, Layer | None] = (0.0, None)
-    for number, mask in (_makers(facts, product), _makers(facts, product)[::-1]):
+    found = 0.0, NO_LAYER
+    for number, mask in _either_way(facts, product):
         value = _number(facts, number)
-        if value is None or mask is None or abs(value) <= abs(found[0]):
+        if value is None or mask is NO_LAYER or abs(value) <= abs(found[0]):
             continue
-        minuend, subtrahend = _makers(facts, mask) if mask.type == "Subtract" else (None, None)
-        is_negative = subtrahend is not None and _is_one(facts, subtrahend) and not _is_one(facts, minuend)
+        minuend, subtrahend = _makers(facts, mask)[:2] if mask.type == "Subtract" else (NO_LAYER, NO_LAYER)
+        is_negative = _is_one(facts, subtrahend) and not _is_one(facts, minuend)
         found = (-value if is_negative else value), mask
     return found
 
 
-def _mean_of_squares(facts: LayerSubject, layer: Layer | None, difference: Layer) -> Layer | None:
+def _of_type(layers: Iterable[Layer], type: str) -> Layer:
+    """Return the first layer of a type."""
+    return next((one for one in layers if one.type == type), NO_LAYER)
+
+
+def _mean_of_squares(facts: LayerSubject, layer: Layer, difference: Layer) -> Layer | None:
     """Return the mean of the squares of a difference, with or without a small number on it; None for all else."""
-    if layer is not None and layer.type == "Add":
-        layer = next((one for one in _makers(facts, layer) if one is not None and one.type == "ReduceMean"), None)
-    square = _maker(facts, layer, 0) if layer is not None and layer.type == "ReduceMean" else None
-    if square is None:
-        return None
-    first, second = (*_makers(facts, square), None, None)[:2]
+    if layer.type == "Add":
+        layer = _of_type(_makers(facts, layer), "ReduceMean")
+    square = facts.graph.maker(layer) if layer.type == "ReduceMean" else NO_LAYER
+    first, second = _makers(facts, square)[:2]
     is_square = (
         (square.type == "Multiply" and first is difference and second is difference)
         or (square.type == "Power" and first is difference)
-        or (square.type == "SquaredDifference" and set(_makers(facts, square)) == set(_makers(facts, difference)))
+        or (
+            square.type == "SquaredDifference"
+            and {first.id, second.id} == {one.id for one in _makers(facts, difference)}
+        )
     )
     return layer if is_square else None
 
 
-@found_by("divided-by-variance", "Divide", suspects=reads("Subtract"))
+@found_in("Divide", suspects=reads("Subtract"))
 def divided_by_variance(facts: LayerSubject) -> Hits:
     """Normalisations that lack the square root."""
-    difference, divisor = (*_makers(facts, facts.layer), None, None)[:2]
-    if difference is None or difference.type != "Subtract":
-        return
-    variance = _mean_of_squares(facts, divisor, difference)
+    difference, divisor = _makers(facts, facts.layer)[:2]
+    variance = _mean_of_squares(facts, divisor, difference) if difference.type == "Subtract" else None
     if variance is not None:
-        yield outside(facts.layer, difference=difference, variance=variance)
+        yield facts.hit(difference=difference, variance=variance)
 
 
-@found_by("epsilon-not-small", "BatchNormInference", "GroupNormalization", "MVN", "NormalizeL2", "Sqrt")
+@found_in("BatchNormInference", "GroupNormalization", "MVN", "NormalizeL2", "Sqrt")
 def epsilon_not_small(facts: LayerSubject) -> Hits:
     """Numbers that are to keep from division by 0 alone, and do more."""
     layer = facts.layer
@@ -463,33 +489,30 @@ def epsilon_not_small(facts: LayerSubject) -> Hits:
         except ValueError:
             return
     else:
-        total = _maker(facts, layer, 0)
-        makers = () if total is None or total.type != "Add" else _makers(facts, total)
-        if not any(one is not None and one.type == "ReduceMean" for one in makers):
+        layer = facts.graph.maker(layer)
+        makers = _makers(facts, layer) if layer.type == "Add" else ()
+        if _of_type(makers, "ReduceMean") is NO_LAYER:
             return
         epsilon = next((number for one in makers if (number := _number(facts, one)) is not None), 0.0)
-        layer = total or layer
     if epsilon >= _LARGE_EPSILON:
         yield outside(layer, epsilon=epsilon)
 
 
-def _gate(facts: LayerSubject, layer: Layer | None) -> str:
+def _gate(facts: LayerSubject, layer: Layer) -> str:
     """Return what function gives a value, of those that gates and what they let in have; empty for others."""
-    if layer is None:
-        return ""
-    if layer.type == "Subtract" and _is_one(facts, _maker(facts, layer, 0)):
-        return "rest" if _gate(facts, _maker(facts, layer, 1)) == "sigmoid" else ""
+    if layer.type == "Subtract" and _is_one(facts, facts.graph.maker(layer)):
+        return "rest" if _gate(facts, facts.graph.maker(layer, 1)) == "sigmoid" else ""
     return "sigmoid" if layer.type in _SIGMOIDS else "tanh" if layer.type == "Tanh" else ""
 
 
 def _products(facts: LayerSubject) -> list[tuple[Layer, Layer]]:
     """Return the factors of both operands of a sum of two products; nothing for another sum."""
     found = []
-    for product in _makers(facts, facts.layer):
-        makers = () if product is None or product.type != "Multiply" else _makers(facts, product)
-        if len(makers) != 2 or makers[0] is None or makers[1] is None:
+    for term in _makers(facts, facts.layer):
+        first, second = _makers(facts, term)[:2]
+        if term.type != "Multiply" or NO_LAYER in (first, second):
             return []
-        found.append((makers[0], makers[1]))
+        found.append((first, second))
     return found
 
 
@@ -498,16 +521,12 @@ def _step_to(facts: LayerSubject) -> tuple[Layer, Layer, Layer, Layer] | None:
 
     The operands of sum and product may be in either order.
     """
-    for old, product in (_makers(facts, facts.layer), _makers(facts, facts.layer)[::-1]):
-        if old is None or product is None or product.type != "Multiply":
-            continue
-        for gate, difference in (_makers(facts, product), _makers(facts, product)[::-1]):
-            if gate is None or difference is None or difference.type != "Subtract":
+    for old, term in _either_way(facts, facts.layer):
+        for gate, difference in _either_way(facts, term) if term.type == "Multiply" else ():
+            first, second = _makers(facts, difference)[:2]
+            if difference.type != "Subtract" or not {"", "Constant"}.isdisjoint((first.type, second.type)):
                 continue
-            first, second = _makers(facts, difference)
-            if first is None or second is None or "Constant" in (first.type, second.type):
-                continue
-            if first is not second and old in (first, second):
+            if first is not second and old in (first, second) and gate is not NO_LAYER:
                 return old, gate, first, second
     return None
 
@@ -518,7 +537,7 @@ def _step_text(facts: LayerSubject, step: tuple[Layer, Layer, Layer, Layer]) -> 
     return f"{old} and {gate} times the difference {first} - {second}"
 
 
-@found_by("gate-of-another-function", "Add", suspects=reads("Multiply"))
+@found_in("Add", suspects=reads("Multiply"))
 def gate_of_another_function(facts: LayerSubject) -> Hits:
     """Cells of single operations, one of whose gates is a Tanh."""
     if not facts.path:
@@ -546,7 +565,7 @@ def gate_of_another_function(facts: LayerSubject) -> Hits:
                 yield outside(at, layer=facts.layer, sum=text, what=what)
 
 
-@found_by("shares-are-not-one", "Add", suspects=reads("Multiply"))
+@found_in("Add", suspects=reads("Multiply"))
 def shares_are_not_one(facts: LayerSubject) -> Hits:
     """Updates between an old and a new value by a gate z, and by something else than 1 - z."""
     if not facts.path:
@@ -554,59 +573,48 @@ def shares_are_not_one(facts: LayerSubject) -> Hits:
     step = _step_to(facts)
     if step is not None and step[0] is step[2] and _gate(facts, step[1]) == "sigmoid":
         what = f"{facts.site(step[0])} is moved away from {facts.site(step[3])}"
-        yield outside(facts.layer, sum=_step_text(facts, step), what=what)
+        yield facts.hit(sum=_step_text(facts, step), what=what)
         return
-    products = _products(facts)
-    if not products:
-        return
-    for first in products[0]:
-        for second in products[1]:
-            for rest, gate in ((first, second), (second, first)):
-                if gate.type not in _SIGMOIDS or rest.type not in ("Add", "Subtract"):
-                    continue
-                makers = _makers(facts, rest)
-                if not any(_is_one(facts, one) for one in makers) or gate not in makers:
-                    continue
-                if rest.type == "Add" or makers[0] is gate:
-                    what = f"{facts.site(rest)} is {'1 plus' if rest.type == 'Add' else '1 taken from'} the same"
-                    text = f"two values, one times {facts.site(gate)} and the other times {facts.site(rest)}"
-                    yield outside(rest, layer=facts.layer, sum=text, what=what)
+    for pair in product(*_products(facts)):
+        for rest, gate in (pair, pair[::-1]) if len(pair) == 2 else ():
+            makers = _makers(facts, rest)
+            if gate.type not in _SIGMOIDS or rest.type not in ("Add", "Subtract") or gate not in makers:
+                continue
+            if any(_is_one(facts, one) for one in makers) and (rest.type == "Add" or makers[0] is gate):
+                what = f"{facts.site(rest)} is {'1 plus' if rest.type == 'Add' else '1 taken from'} the same"
+                text = f"two values, one times {facts.site(gate)} and the other times {facts.site(rest)}"
+                yield outside(rest, layer=facts.layer, sum=text, what=what)
 
 
-@found_by("exponential-of-exponentials", "Exp", suspects=reads("Add", "ReduceSum"))
+@found_in("Exp", suspects=reads("Add", "ReduceSum"))
 def exponential_of_exponentials(facts: LayerSubject) -> Hits:
     """Sums of exponentials of which the exponential is taken once more."""
-    total = _maker(facts, facts.layer, 0)
-    if total is None or total.type not in ("Add", "ReduceSum"):
-        return
-    terms = _makers(facts, total)[: 1 if total.type == "ReduceSum" else 2]
-    if all(one is not None and one.type == "Exp" for one in terms):
-        yield outside(facts.layer, sum=total)
+    total = facts.graph.maker(facts.layer)
+    count = {"ReduceSum": 1, "Add": 2}.get(total.type, 0)
+    if count and all(one.type == "Exp" for one in _makers(facts, total)[:count]):
+        yield facts.hit(sum=total)
 
 
-@found_by("shifted-by-the-least", "Exp", suspects=reads("Subtract"))
+@found_in("Exp", suspects=reads("Subtract"))
 def shifted_by_the_least(facts: LayerSubject) -> Hits:
     """Exponentials of what a minimum was taken off, where it should be the maximum."""
-    difference = _maker(facts, facts.layer, 0)
-    value, least = (*_makers(facts, difference), None, None)[:2] if difference is not None else (None, None)
-    if difference is None or difference.type != "Subtract" or value is None or least is None:
-        return
-    if least.type not in ("Minimum", "ReduceMin"):
+    difference = facts.graph.maker(facts.layer)
+    value, least = _makers(facts, difference)[:2]
+    if difference.type != "Subtract" or value is NO_LAYER or least.type not in ("Minimum", "ReduceMin"):
         return
     if value in _makers(facts, least):
         yield outside(least, layer=facts.layer, difference=difference, least=least)
 
 
-@found_by("mean-divided-by-count", "Divide", suspects=reads("ReduceMean"))
+@found_in("Divide", suspects=reads("ReduceMean"))
 def mean_divided_by_count(facts: LayerSubject) -> Hits:
     """Means of masked values that were divided twice."""
-    mean, count = (*_makers(facts, facts.layer), None, None)[:2]
-    if count is not None and count.type in ("Maximum", "Add"):
-        count = next((one for one in _makers(facts, count) if one is not None and one.type == "ReduceSum"), None)
-    if mean is None or mean.type != "ReduceMean" or count is None or count.type != "ReduceSum":
-        return
-    product, mask = _maker(facts, mean, 0), _maker(facts, count, 0)
-    if product is not None and mask is not None and product.type == "Multiply" and mask in _makers(facts, product):
+    mean, count = _makers(facts, facts.layer)[:2]
+    if count.type in ("Maximum", "Add"):
+        count = _of_type(_makers(facts, count), "ReduceSum")
+    masked, mask = facts.graph.maker(mean), facts.graph.maker(count)
+    is_masked = mask is not NO_LAYER and mask in _makers(facts, masked)
+    if is_masked and (mean.type, count.type, masked.type) == ("ReduceMean", "ReduceSum", "Multiply"):
         yield outside(mean, layer=facts.layer, mean=mean, mask=mask)
 
 
@@ -628,7 +636,7 @@ def _are_crossed(first: tuple[str, str], second: tuple[str, str]) -> bool:
     return bool(one & four) and bool(three & two) and not one & two and not three & four
 
 
-@found_by("names-crossed")
+@found_by
 def names_crossed(loop: LoopSubject) -> Hits:
     """Pairs of back edges, of inputs and of outputs whose names say that they are exchanged."""
     layers = loop.inner.by_id
@@ -641,12 +649,12 @@ def names_crossed(loop: LoopSubject) -> Hits:
         (entry, outer, layers[entry.parameter], loop.tensor(entry.input))
         for entries in (loop.roles.sliced, loop.roles.merged, loop.roles.invariant)
         for entry in entries
-        if entry.input is not None and (outer := _maker(loop, loop.layer, entry.input)) is not None
+        if entry.input is not None and (outer := loop.graph.maker(loop.layer, entry.input)) is not NO_LAYER
     ]
     out: list[tuple[At, Layer, Layer, Declared]] = [
         (entry, layers[entry.result], reader, loop.of_result(entry.result))
         for entry in loop.body.outputs
-        for reader, index in loop.graph.readers.get(loop.layer.id, ())
+        for reader, index in loop.graph.readers[loop.layer.id]
         if (source := loop.graph.sources[reader.id][index]) is not None
         and source.output == entry.output
         and reader.type == "Result"

@@ -22,17 +22,17 @@ from stepper.diagnosis.lint.subjects import (
     ModelSubject,
     integer_attribute,
     known_chain,
-    known_value,
     of_port,
     refusal,
 )
-from stepper.diagnosis.rule import Hits, RuleHit, found_by, outside
+from stepper.diagnosis.rule import Hits, RuleHit, found_by, found_in, found_in_kinds
 from stepper.errors import KernelError
 from stepper.ir.constants import constant_shape, constant_type
 from stepper.ir.model import Graph, Layer, Source
 from stepper.operation_types import NEWEST_OPSET, NO_OPERATIONS
 from stepper.ops.operands import shape_text
 from stepper.ops.recurrent import activations_of_gates
+from stepper.wording import enumerated
 
 # Rules of single operations: what they cannot compute, shapes other than declared, attributes outside their range.
 
@@ -81,7 +81,7 @@ def _foreign_axis(facts: LayerSubject) -> tuple[int, int] | None:
     return next(((axis, rank) for axis in axes if not -max(rank, 1) <= axis < max(rank, 1)), None)
 
 
-@found_by("operation-cannot-run", *DECIDING, of_kinds=True)
+@found_in_kinds(*DECIDING)
 def operation_cannot_run(facts: LayerSubject) -> Hits:
     """Operations that refuse tensors of the declared shapes, and axes that the tensor does not have."""
     if not facts.layer.inputs or None in (facts.source(index) for index in range(len(facts.layer.inputs))):
@@ -92,10 +92,10 @@ def operation_cannot_run(facts: LayerSubject) -> Hits:
         reason = f"axis {foreign[0]} is out of range for a tensor of rank {foreign[1]}"
     if reason:
         shapes = [str(facts.tensor(index).shape) for index in range(len(facts.layer.inputs))]
-        yield outside(facts.layer, reason=reason, shapes=", ".join(shapes))
+        yield facts.hit(reason=reason, shapes=", ".join(shapes))
 
 
-@found_by("operation-shape", *DECIDING, of_kinds=True)
+@found_in_kinds(*DECIDING)
 def operation_shape(facts: LayerSubject) -> Hits:
     """Operations that give another shape than the file declares."""
     found = facts.outcome if facts.layer.inputs else None
@@ -104,15 +104,14 @@ def operation_shape(facts: LayerSubject) -> Hits:
     for number, (port, given) in enumerate(zip(facts.layer.outputs, found.shapes, strict=False)):
         expected = of_port(port).static
         if expected is not None and expected != given:
-            yield outside(
-                facts.layer,
+            yield facts.hit(
                 given=shape_text(given),
                 number=number,
                 declared=shape_text(expected),
             )
 
 
-@found_by("attribute-outside-its-range", *_LEAST, of_kinds=True)
+@found_in_kinds(*_LEAST)
 def attribute_outside_its_range(facts: LayerSubject) -> Hits:
     """Attributes below the least value that the specification allows."""
     for name, (least, is_allowed) in _LEAST[facts.layer.type].items():
@@ -123,10 +122,10 @@ def attribute_outside_its_range(facts: LayerSubject) -> Hits:
             continue  # that it is no number is said elsewhere
         if value is not None and not (value > least or (is_allowed and value == least)):
             bound = f"{least:g} or more" if is_allowed else f"greater than {least:g}"
-            yield outside(facts.layer, attribute=name, value=text or "", range=bound)
+            yield facts.hit(attribute=name, value=text or "", range=bound)
 
 
-@found_by("operation-refused", of_kinds=True)
+@found_in_kinds()
 def operation_refused(facts: LayerSubject) -> Hits:
     """Attributes that are missing or unreadable, and numbers of inputs and outputs that the operation does not have."""
     layer = facts.layer
@@ -135,10 +134,10 @@ def operation_refused(facts: LayerSubject) -> Hits:
     attributes = tuple(layer.attributes.items())
     reason = refusal(layer.type, layer.definition, attributes, len(layer.inputs), len(layer.outputs))
     if reason:
-        yield outside(layer, version=layer.version, reason=reason)
+        yield facts.hit(version=layer.version, reason=reason)
 
 
-@found_by("zero-point-outside-type", "Subtract")
+@found_in("Subtract")
 def zero_point_outside_type(facts: LayerSubject) -> Hits:
     """Zero points that the type of the weights does not have."""
     kind = _integer_weights(facts, facts.source(0))
@@ -148,8 +147,7 @@ def zero_point_outside_type(facts: LayerSubject) -> Hits:
     values = point.astype(np.float64).reshape(-1)
     wrong = values[~((values >= kind[1]) & (values <= kind[2]))]
     if wrong.size:
-        yield outside(
-            facts.layer,
+        yield facts.hit(
             point=f"{wrong[0]:g}",
             type=kind[0],
             least=kind[1],
@@ -171,30 +169,27 @@ def _integer_weights(facts: LayerSubject, source: Source | None) -> tuple[str, i
 
 def _may_take_integers(facts: LayerSubject) -> bool:
     """Return True for kinds that read a converted Constant, or a difference, which may be one less its zero point."""
-    makers = [facts.graph.by_id[one.layer] for one in facts.sources if one is not None]
-    return any(maker.type == "Subtract" for maker in makers) or any(
-        known_chain(facts.graph, source) is not None for source in facts.sources
+    return any(
+        facts.graph.layer_of(source).type == "Subtract" or known_chain(facts.graph, source) is not None
+        for source in facts.sources
     )
 
 
-@found_by("weights-without-scale", "MatMul", suspects=_may_take_integers)
+@found_in("MatMul", suspects=_may_take_integers)
 def weights_without_scale(facts: LayerSubject) -> Hits:
     """Products with converted whole numbers that nothing scales, neither before nor after."""
     for index in (0, 1):
         source = facts.source(index)
-        maker = None if source is None else facts.graph.by_id.get(source.layer)
-        if maker is not None and maker.type == "Subtract":
-            source = facts.graph.sources[maker.id][0]
-        kind = _integer_weights(facts, source)
+        maker = facts.graph.layer_of(source)
+        kind = _integer_weights(facts, facts.graph.source(maker.id) if maker.type == "Subtract" else source)
         if kind is None:
             continue
-        after = {reader.type for reader, _index in facts.graph.readers.get(facts.layer.id, ())}
+        after = {reader.type for reader, _index in facts.graph.readers[facts.layer.id]}
         if not after & {"Multiply", "Divide"}:
-            yield outside(facts.layer, type=kind[0])
+            yield facts.hit(type=kind[0])
 
 
-@found_by(
-    "cut-off-at-f16",
+@found_in(
     "Constant",
     suspects=lambda facts: (kind := constant_type(facts.layer)) is not None and kind.name == "f16",
 )
@@ -205,13 +200,13 @@ def cut_off_at_f16(facts: LayerSubject) -> Hits:
     kind = constant_type(layer)
     if kind is None or kind.name != "f16" or shape is None or prod(shape) > _MOST_WEIGHTS or not layer.outputs:
         return
-    value = known_value(facts.model, facts.graph, Source(layer.id, 0))
+    value = facts.value_of(layer)
     count = 0 if value is None else int((value >= np.float16(65504)).sum())
     if value is not None and count:
-        yield outside(layer, count=count, size=value.size)
+        yield facts.hit(count=count, size=value.size)
 
 
-@found_by("empty-quantisation-range", "FakeQuantize")
+@found_in("FakeQuantize")
 def empty_quantisation_range(facts: LayerSubject) -> Hits:
     """Constant ends of ranges of which the lower one is not below the higher one."""
     for name, first in (("input", 1), ("output", 3)):
@@ -221,15 +216,14 @@ def empty_quantisation_range(facts: LayerSubject) -> Hits:
         wrong = np.flatnonzero(~(low < high)) if name == "input" else np.flatnonzero(low == high)
         if wrong.size:
             at = int(wrong[0])
-            yield outside(
-                facts.layer,
+            yield facts.hit(
                 range=name,
                 low=f"{low.reshape(-1)[at]:g}",
                 high=f"{high.reshape(-1)[at]:g}",
             )
 
 
-@found_by("variable-without-partner", "ReadValue", "Assign")
+@found_in("ReadValue", "Assign")
 def variable_without_partner(facts: LayerSubject) -> Hits:
     """Variables that are stored and never read, or read and never stored."""
     partner = "Assign" if facts.layer.type == "ReadValue" else "ReadValue"
@@ -237,14 +231,14 @@ def variable_without_partner(facts: LayerSubject) -> Hits:
     for _path, graph in facts.model.graphs():
         if any(one.type == partner and one.attributes.get("variable_id", "") == variable for one in graph.layers):
             return
-    yield outside(facts.layer, partner=partner, variable=variable)
+    yield facts.hit(partner=partner, variable=variable)
 
 
-@found_by("unknown-opset", of_kinds=True)
+@found_in_kinds()
 def unknown_opset(facts: LayerSubject) -> Hits:
     """Operation sets that do not exist yet."""
     if _is_to_come(facts.layer.version):
-        yield outside(facts.layer, version=facts.layer.version, newest=NEWEST_OPSET)
+        yield facts.hit(version=facts.layer.version, newest=NEWEST_OPSET)
 
 
 @lru_cache(maxsize=256)
@@ -253,12 +247,12 @@ def _is_to_come(version: str) -> bool:
     return number.isdecimal() and not 0 < int(number) <= NEWEST_OPSET
 
 
-@found_by("constant-without-type", "Constant", "Parameter", of_kinds=True)
+@found_in_kinds("Constant", "Parameter")
 def constant_without_type(facts: LayerSubject) -> Hits:
     """Constants and Parameters of which the type or the shape stands at their port alone."""
     missing = [name for name in ("element_type", "shape") if name not in facts.layer.attributes]
     if missing and "value" not in facts.layer.attributes:
-        yield outside(facts.layer, missing=" and no ".join(missing))
+        yield facts.hit(missing=" and no ".join(missing))
 
 
 _DEMANDED: Final[Mapping[str, Mapping[str, str]]] = {
@@ -281,7 +275,7 @@ _DEMANDED: Final[Mapping[str, Mapping[str, str]]] = {
 """Attributes that the specification demands, and what OpenVINO takes where they are missing (measured)."""
 
 
-@found_by("attribute-missing", *_DEMANDED, of_kinds=True)
+@found_in_kinds(*_DEMANDED)
 def attribute_missing(facts: LayerSubject) -> Hits:
     """Operations without an attribute that has no default."""
     layer = facts.layer
@@ -290,15 +284,15 @@ def attribute_missing(facts: LayerSubject) -> Hits:
             continue
         if name.startswith("pads") and layer.attributes.get("auto_pad", "explicit").startswith(("same", "valid")):
             continue
-        yield outside(layer, attribute=name, taken=taken)
+        yield facts.hit(attribute=name, taken=taken)
 
 
-@found_by("random-without-seed", "RandomUniform", "Multinomial", of_kinds=True)
+@found_in_kinds("RandomUniform", "Multinomial")
 def random_without_seed(facts: LayerSubject) -> Hits:
     """Random numbers that nobody can make again."""
     seeds = [facts.layer.attributes.get(name, "0").strip() for name in ("global_seed", "op_seed")]
     if all(not seed.strip("0") for seed in seeds):
-        yield outside(facts.layer)
+        yield facts.hit()
 
 
 # Rules of recurrent cells and sequences: sizes, lengths, activations, and the bound of what goes into their gates.
@@ -348,7 +342,7 @@ def _text(sizes: tuple[int | None, ...]) -> str:
     return f"[{','.join('?' if one is None else str(one) for one in sizes)}]"
 
 
-@found_by("cell-of-other-size", *_GATES, of_kinds=True)
+@found_in_kinds(*_GATES)
 def cell_of_other_size(facts: LayerSubject) -> Hits:
     """Weights, biases and states that do not have the sizes that hidden_size and the gates say."""
     for index, what, sizes in _weights(facts):
@@ -357,10 +351,10 @@ def cell_of_other_size(facts: LayerSubject) -> Hits:
             len(given) == len(sizes) and all(b in (None, a) for a, b in zip(given, sizes, strict=True))
         ):
             continue
-        yield outside(facts.layer, number=index, what=what, given=_text(given), wanted=_text(sizes))
+        yield facts.hit(number=index, what=what, given=_text(given), wanted=_text(sizes))
 
 
-@found_by("sequence-lengths", *(name for name in _GATES if name.endswith("Sequence")), of_kinds=True)
+@found_in_kinds(*(name for name in _GATES if name.endswith("Sequence")))
 def sequence_lengths(facts: LayerSubject) -> Hits:
     """Constant lengths that no sequence of the input has."""
     lengths, steps = facts.constant(3 if facts.layer.type.startswith("LSTM") else 2), facts.tensor(0).size(1)
@@ -368,7 +362,7 @@ def sequence_lengths(facts: LayerSubject) -> Hits:
         return
     wrong = lengths[(lengths < 0) | (lengths > steps)]
     if wrong.size:
-        yield outside(facts.layer, length=int(wrong[0]), steps=steps)
+        yield facts.hit(length=int(wrong[0]), steps=steps)
 
 
 def _names(facts: LayerSubject) -> tuple[str, ...]:
@@ -376,7 +370,7 @@ def _names(facts: LayerSubject) -> tuple[str, ...]:
     return tuple(name.strip().lower() for name in text.split(",")) if text.strip() else ()
 
 
-@found_by("cell-activations", *_GATES, of_kinds=True)
+@found_in_kinds(*_GATES)
 def cell_activations(facts: LayerSubject) -> Hits:
     """Activations that do not exist, or are too few."""
     names = _names(facts)
@@ -385,19 +379,19 @@ def cell_activations(facts: LayerSubject) -> Hits:
     try:
         activations_of_gates(names, (), (), _GATES[facts.layer.type])
     except KernelError as error:
-        yield outside(facts.layer, reason=str(error))
+        yield facts.hit(reason=str(error))
 
 
-@found_by("gates-not-bounded", *(name for name, count in _GATES.items() if count > 1), of_kinds=True)
+@found_in_kinds(*(name for name, count in _GATES.items() if count > 1))
 def gates_not_bounded(facts: LayerSubject) -> Hits:
     """Gates of another function than the sigmoid."""
     names = _names(facts)
     if names and names[0] in ("tanh", "relu"):
-        hit = outside(facts.layer, name=names[0])
+        hit = facts.hit(name=names[0])
         yield hit if facts.path else hit.graded(NOTE)  # without a loop nothing of it adds up
 
 
-@found_by("cell-clip-small", *_GATES, of_kinds=True)
+@found_in_kinds(*_GATES)
 def cell_clip_small(facts: LayerSubject) -> Hits:
     """Bounds in which the functions of the gates are nearly constant."""
     text = facts.layer.attributes.get("clip", "")
@@ -407,15 +401,14 @@ def cell_clip_small(facts: LayerSubject) -> Hits:
         return
     if 0 < clip < 0.5:
         high = 1 / (1 + math.exp(-clip))
-        hit = outside(facts.layer, clip=clip, low=1 - high, high=high)
+        hit = facts.hit(clip=clip, low=1 - high, high=high)
         yield hit if clip < _NOTHING_LEFT else hit.graded(NOTE)
 
 
 # Rules of the values of Constants: what no weight is, bytes that two Constants share, divisors that are 0.
 
 
-_CELLS: Final = ("LSTMCell", "GRUCell", "RNNCell", "LSTMSequence", "GRUSequence", "RNNSequence")
-_SUMMING: Final = ("MatMul", "Convolution", "GroupConvolution", "ConvolutionBackpropData", *_CELLS)
+_SUMMING: Final = ("MatMul", "Convolution", "GroupConvolution", "ConvolutionBackpropData", *_GATES)
 """Operations that add up products with their weights."""
 _TOO_LARGE: Final = 1e15
 _TOO_SMALL: Final = 1e-15
@@ -426,28 +419,23 @@ _LEAST_NORMAL: Final = float(np.finfo(np.float32).tiny)
 
 def _reader(facts: LayerSubject) -> Layer | None:
     """Return an operation that sums products with the elements of a Constant."""
-    readers = facts.graph.readers.get(facts.layer.id, ())
+    readers = facts.graph.readers[facts.layer.id]
     return next((reader for reader, index in readers if index and reader.type in _SUMMING), None)
 
 
-def _is_infinite(facts: LayerSubject) -> bool:
-    return facts.magnitude == np.inf
-
-
-def _is_extreme(facts: LayerSubject) -> bool:
-    return _TOO_LARGE < facts.magnitude < np.inf or 0 < facts.magnitude < _LEAST_NORMAL
-
-
-@found_by("weights-have-inf", "Constant", suspects=_is_infinite)
+@found_in("Constant", suspects=lambda facts: facts.magnitude == np.inf)
 def weights_have_inf(facts: LayerSubject) -> Hits:
     """Weights of products that are infinite; elsewhere Inf is mostly a mask."""
     reader, value = _reader(facts), facts.own_value
     if reader is not None and value is not None:
         count = int(np.isinf(value).sum())
-        yield outside(facts.layer, count=count, size=value.size, reader=reader)
+        yield facts.hit(count=count, size=value.size, reader=reader)
 
 
-@found_by("weights-out-of-proportion", "Constant", suspects=_is_extreme)
+@found_in(
+    "Constant",
+    suspects=lambda facts: _TOO_LARGE < facts.magnitude < np.inf or 0 < facts.magnitude < _LEAST_NORMAL,
+)
 def weights_out_of_proportion(facts: LayerSubject) -> Hits:
     """Weights that are far too large for a sum of products, or spread over all that their type can hold."""
     magnitude, value = facts.magnitude, facts.own_value
@@ -457,10 +445,10 @@ def weights_out_of_proportion(facts: LayerSubject) -> Hits:
     smallest = float(sizes.min())
     is_spread = smallest < _TOO_SMALL and np.unique(sizes[sizes > _TOO_LARGE]).size > 1
     if is_spread or magnitude < 1 or _reader(facts) is not None:
-        yield outside(facts.layer, largest=magnitude, smallest=smallest)
+        yield facts.hit(largest=magnitude, smallest=smallest)
 
 
-@found_by("constants-overlap")
+@found_by
 def constants_overlap(model: ModelSubject) -> Iterator[tuple[LayerSubject, RuleHit]]:
     """Constants that share a part of their bytes; the one that lies where no other begins or ends is named first."""
     ranges = sorted(
@@ -478,9 +466,33 @@ def constants_overlap(model: ModelSubject) -> Iterator[tuple[LayerSubject, RuleH
                 one, other = other, one
             facts = LayerSubject(model.model, *one[2])
             names = {"layer": facts.layer, "other": other[2][2]}
-            yield facts, outside(facts.layer, **names, first=one[0], last=one[1] - 1, begin=other[0], end=other[1] - 1)
+            yield facts, facts.hit(**names, first=one[0], last=one[1] - 1, begin=other[0], end=other[1] - 1)
         if before is None or end > before[1]:
             before = (begin, end, place)
+
+
+_CHANGING: Final = ("Parameter", "ReadValue", "RandomUniform", "Multinomial")
+
+
+@found_by
+def output_is_constant(model: ModelSubject) -> Iterator[tuple[LayerSubject, RuleHit]]:
+    """Outputs that are the same in every run, of a model of which nothing reads an input."""
+    graph = model.model.graph
+    unread = [f"'{one.name}'" for one in graph.parameters if not graph.readers[one.id]]
+    if not unread:
+        return
+    waiting = [layer for layer in graph.layers if layer.type in _CHANGING or layer.bodies]
+    reached = {layer.id for layer in waiting}
+    while waiting:
+        later = [reader for reader, _ in graph.readers[waiting.pop().id] if reader.id not in reached]
+        reached.update(layer.id for layer in later)
+        waiting += later
+    for result in graph.results:
+        if result.id not in reached:
+            facts = LayerSubject(model.model, (), graph, result)
+            source = graph.source(result.id)
+            names = () if source is None else graph.layer_of(source).outputs[source.output].names
+            yield facts, facts.hit(inputs=enumerated(unread), output=f"'{(names or (result.name,))[0]}'")
 
 
 def _bytes(constant: Layer) -> tuple[int, int] | None:
@@ -491,9 +503,9 @@ def _bytes(constant: Layer) -> tuple[int, int] | None:
     return int(offset), int(offset) + int(size)
 
 
-@found_by("divides-by-zero", "Divide", "Mod", "FloorMod")
+@found_in("Divide", "Mod", "FloorMod")
 def divides_by_zero(facts: LayerSubject) -> Hits:
     """Divisors of the file that are 0."""
     value = facts.constant(1)
     if value is not None and value.size and not value.all():
-        yield outside(facts.layer, constant=facts.maker(1), count=int((value == 0).sum()), size=value.size)
+        yield facts.hit(constant=facts.maker(1), count=int((value == 0).sum()), size=value.size)

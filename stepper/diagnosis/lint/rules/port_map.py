@@ -18,8 +18,16 @@ from stepper.diagnosis.lint.subjects import (
 )
 from stepper.diagnosis.rule import Hits, found_by, inside, outside
 from stepper.engine.loops import is_backward, whole_axis
-from stepper.ir.model import InputMapping, LayerSite, OutputMapping, Slicing, Source
-from stepper.ir.xml import CURRENT_ITERATION, EXECUTION_CONDITION
+from stepper.ir.model import (
+    CURRENT_ITERATION,
+    EXECUTION_CONDITION,
+    NO_LAYER,
+    InputMapping,
+    LayerSite,
+    OutputMapping,
+    Slicing,
+    Source,
+)
 from stepper.wording import enumerated, near_names
 
 # Rules of the port map: entries that connect nothing, connect twice, or are not what they say.
@@ -28,7 +36,7 @@ from stepper.wording import enumerated, near_names
 _PURPOSES: Final = (CURRENT_ITERATION, EXECUTION_CONDITION)
 
 
-@found_by("duplicate-outer-output")
+@found_by
 def duplicate_outer_output(loop: LoopSubject) -> Hits:
     """Outputs that an entry before them with the same number makes count for nothing."""
     for entry in loop.body.ignored:
@@ -37,7 +45,7 @@ def duplicate_outer_output(loop: LoopSubject) -> Hits:
             yield inside(entry, number=entry.number, first=first, second=second)
 
 
-@found_by("input-feeds-two-parameters")
+@found_by
 def input_feeds_two_parameters(loop: LoopSubject) -> Hits:
     """Two entries of one input, where another input has none."""
     unused = _unmapped_inputs(loop)
@@ -57,7 +65,7 @@ def input_feeds_two_parameters(loop: LoopSubject) -> Hits:
             )
 
 
-@found_by("input-without-entry")
+@found_by
 def input_without_entry(loop: LoopSubject) -> Hits:
     """Inputs of the layer that no entry names."""
     if loop.body.first_draft:
@@ -66,9 +74,7 @@ def input_without_entry(loop: LoopSubject) -> Hits:
     read = [loop.site(one) for one in loop.roles.unfed if loop.is_read(one.id)]
     unfed = f", and {read[0]} gets nothing" if len(read) == 1 else _fed_otherwise(loop)
     for index in unmapped if len(unmapped) > loop.body.unread_inputs else ():
-        source = loop.source(index)
-        value = "" if source is None else loop.graph.by_id[source.layer].name
-        yield outside(loop.layer, number=index, value=value, unfed=unfed)
+        yield loop.hit(number=index, value=loop.graph.maker(loop.layer, index).name, unfed=unfed)
 
 
 def _fed_otherwise(loop: LoopSubject) -> str:
@@ -87,7 +93,7 @@ def _unmapped_inputs(loop: LoopSubject) -> list[int]:
     return [index for index in range(len(loop.layer.inputs)) if index not in mapped and index not in control]
 
 
-@found_by("second-unconnected-output")
+@found_by
 def second_unconnected_output(loop: LoopSubject) -> Hits:
     """Outputs with -1 after the first one."""
     unconnected = [entry for entry in loop.body.outputs if entry.output is None]
@@ -95,18 +101,18 @@ def second_unconnected_output(loop: LoopSubject) -> Hits:
         yield inside(unconnected[0], first=loop.name(unconnected[0].result), second=loop.name(entry.result))
 
 
-@found_by("parameter-without-entry")
+@found_by
 def parameter_without_entry(loop: LoopSubject) -> Hits:
     """Parameters that something reads and nothing feeds."""
     if loop.role_error is not None or loop.body.first_draft:
         return
     for parameter in loop.roles.unfed:
-        readers = loop.inner.readers.get(parameter.id)
+        readers = loop.inner.readers[parameter.id]
         if readers and not _looks_like_iteration(loop, parameter.id):
             yield inside(parameter, reader=readers[0][0], id=parameter.id)
 
 
-@found_by("unused-parameter")
+@found_by
 def unused_parameter(loop: LoopSubject) -> Hits:
     """Parameters that nothing feeds and nothing reads."""
     for parameter in loop.roles.unfed:
@@ -114,13 +120,13 @@ def unused_parameter(loop: LoopSubject) -> Hits:
             yield inside(parameter)
 
 
-@found_by("iteration-not-marked")
+@found_by
 def iteration_not_marked(loop: LoopSubject) -> Hits:
     """A Parameter that can only be meant for the iteration number."""
     if loop.body.first_draft or not loop.is_loop:
         return
     for parameter in loop.inner.parameters:
-        readers = loop.inner.readers.get(parameter.id)
+        readers = loop.inner.readers[parameter.id]
         if readers and _looks_like_iteration(loop, parameter.id):
             yield inside(parameter, reader=readers[0][0], id=parameter.id)
 
@@ -134,7 +140,7 @@ def _looks_like_iteration(loop: LoopSubject, parameter: int) -> bool:
     return declared.type is not None and declared.type.name in ("i32", "i64") and declared.may_be_one_element
 
 
-@found_by("iteration-type")
+@found_by
 def iteration_type(loop: LoopSubject) -> Hits:
     """A Parameter that cannot hold the iteration number."""
     error = loop.role_error
@@ -143,7 +149,7 @@ def iteration_type(loop: LoopSubject) -> Hits:
         yield inside(entry, fault=str(error))
 
 
-@found_by("iteration-from-outside")
+@found_by
 def iteration_from_outside(loop: LoopSubject) -> Hits:
     """Entries of the iteration number that name an input."""
     for entry in loop.body.inputs:
@@ -151,7 +157,7 @@ def iteration_from_outside(loop: LoopSubject) -> Hits:
             yield inside(entry, number=entry.input)
 
 
-@found_by("unknown-purpose")
+@found_by
 def unknown_purpose(loop: LoopSubject) -> Hits:
     """Purposes that no reader knows."""
     for entry, purpose, inner in _purposes(loop):
@@ -175,7 +181,7 @@ def _purposes(loop: LoopSubject) -> Iterator[tuple[InputMapping | OutputMapping,
             yield output, output.purpose, loop.name(output.result)
 
 
-@found_by("purpose-in-tensor-iterator")
+@found_by
 def purpose_in_tensor_iterator(loop: LoopSubject) -> Hits:
     """Purposes in a TensorIterator."""
     for entry, purpose, inner in _purposes(loop) if not loop.is_loop else ():
@@ -183,7 +189,7 @@ def purpose_in_tensor_iterator(loop: LoopSubject) -> Hits:
             yield inside(entry, layer=inner, purpose=purpose)
 
 
-@found_by("parameter-mapped-twice")
+@found_by
 def parameter_mapped_twice(loop: LoopSubject) -> Hits:
     """A second entry of a Parameter."""
     first: dict[int, InputMapping] = {}
@@ -195,7 +201,7 @@ def parameter_mapped_twice(loop: LoopSubject) -> Hits:
             yield inside(entry, first=before.input, second=entry.input)
 
 
-@found_by("condition-missing")
+@found_by
 def condition_missing(loop: LoopSubject) -> Hits:
     """Loops without a condition; the Result that is left over, where there is one."""
     if not loop.is_loop or loop.body.first_draft or loop.condition_result is not None:
@@ -208,10 +214,10 @@ def condition_missing(loop: LoopSubject) -> Hits:
     if len(boolean) == 1:
         yield inside(boolean[0], left=f" ({loop.site(boolean[0])} is left over)")
     else:
-        yield outside(loop.layer, left="")
+        yield loop.hit(left="")
 
 
-@found_by("two-conditions")
+@found_by
 def two_conditions(loop: LoopSubject) -> Hits:
     """A second entry of the condition."""
     marked = [entry for entry in loop.body.outputs if entry.purpose == EXECUTION_CONDITION]
@@ -220,7 +226,7 @@ def two_conditions(loop: LoopSubject) -> Hits:
             yield inside(entry, first=loop.name(marked[0].result), second=loop.name(entry.result))
 
 
-@found_by("if-parameter-without-entry")
+@found_by
 def if_parameter_without_entry(facts: IfSubject) -> Hits:
     """Parameters of a side that something reads and nothing feeds."""
     for side in facts.sides():
@@ -231,7 +237,7 @@ def if_parameter_without_entry(facts: IfSubject) -> Hits:
             yield outside(parameter, role=side.body.role.replace("_", " "), id=parameter.id, reader=reader)
 
 
-@found_by("if-condition-as-value")
+@found_by
 def if_condition_as_value(facts: IfSubject) -> Hits:
     """Entries that map the condition into a side."""
     for side in facts.sides():
@@ -269,27 +275,27 @@ def _ends(loop: LoopSubject) -> Iterator[tuple[InputMapping | OutputMapping, Sli
         yield output, slicing, output.result, loop.of_result(output.result)
 
 
-@found_by("negative-input-axis")
+@found_by
 def negative_input_axis(loop: LoopSubject) -> Hits:
     """Axes of slices below 0."""
-    for entry, slicing in _sliced(loop):
-        if slicing.axis < 0:
-            rank = loop.outer(entry).rank
-            instead = "the number from the front" if rank is None else f"axis {slicing.axis + rank}"
-            yield inside(entry, axis=slicing.axis, instead=instead)
+    return _negative_axes(loop, InputMapping)
 
 
-@found_by("negative-output-axis")
+@found_by
 def negative_output_axis(loop: LoopSubject) -> Hits:
     """Axes of concatenations below 0."""
-    for entry, slicing in _joined(loop):
-        if slicing.axis < 0:
-            rank = loop.of_result(entry.result).rank
-            instead = "the number from the front" if rank is None else f"axis {slicing.axis + max(rank, 1)}"
-            yield inside(entry, axis=slicing.axis, instead=instead)
+    return _negative_axes(loop, OutputMapping)
 
 
-@found_by("axis-out-of-range")
+def _negative_axes(loop: LoopSubject, kind: type) -> Hits:
+    for entry, slicing, _inner, tensor in _ends(loop):
+        if isinstance(entry, kind) and slicing.axis < 0:
+            rank = tensor.rank if tensor.rank is None or kind is InputMapping else max(tensor.rank, 1)
+            instead = "the number from the front" if rank is None else f"axis {slicing.axis + rank}"
+            yield inside(entry, instead=instead)
+
+
+@found_by
 def axis_out_of_range(loop: LoopSubject) -> Hits:
     """Axes that the tensor does not have."""
     for entry, slicing, inner, tensor in _ends(loop):
@@ -297,10 +303,10 @@ def axis_out_of_range(loop: LoopSubject) -> Hits:
             continue
         axes = rank if isinstance(entry, InputMapping) else max(rank, 1)
         if not -axes <= slicing.axis < axes:
-            yield inside(entry, layer=loop.name(inner), axis=slicing.axis, rank=rank, last=max(rank - 1, 0))
+            yield inside(entry, layer=loop.name(inner), rank=rank, last=max(rank - 1, 0))
 
 
-@found_by("slice-range-ignored")
+@found_by
 def slice_range_ignored(loop: LoopSubject) -> Hits:
     """Slices that are not of the whole axis, where the rule books part."""
     for entry, slicing in _sliced(loop):
@@ -311,15 +317,13 @@ def slice_range_ignored(loop: LoopSubject) -> Hits:
         if slicing.start != start or (loop.is_loop and slicing.end != end):
             yield inside(
                 entry,
-                start=slicing.start,
-                end=slicing.end,
                 first="last" if is_backward(slicing) else "first",
                 start_whole=start,
                 end_whole=end,
             )
 
 
-@found_by("stride-zero")
+@found_by
 def stride_zero(loop: LoopSubject) -> Hits:
     """Strides of 0."""
     for entry, slicing, inner, _tensor in _ends(loop):
@@ -327,30 +331,27 @@ def stride_zero(loop: LoopSubject) -> Hits:
             yield inside(entry, layer=loop.name(inner))
 
 
-@found_by("part-size-against-stride")
+@found_by
 def part_size_against_stride(loop: LoopSubject) -> Hits:
     """Part sizes that are not the length of the stride."""
     for entry, slicing, inner, _tensor in _ends(loop):
         if slicing.stride == 0 or slicing.part_size in (None, abs(slicing.stride)):
             continue
         size = abs(slicing.stride)
-        yield inside(entry, layer=loop.name(inner), stride=slicing.stride, part=slicing.part_size or 0, size=size)
+        yield inside(entry, layer=loop.name(inner), part=slicing.part_size or 0, size=size)
 
 
-@found_by("reverse-with-default-range")
+@found_by
 def reverse_with_default_range(loop: LoopSubject) -> Hits:
     """Backward slices with the bounds of forward ones."""
     for entry, slicing in _sliced(loop):
         if is_backward(slicing) and (slicing.start, slicing.end) == (0, -1):
             yield inside(
                 entry,
-                stride=slicing.stride,
-                start=slicing.start,
-                end=slicing.end,
             )
 
 
-@found_by("slices-do-not-divide")
+@found_by
 def slices_do_not_divide(loop: LoopSubject) -> Hits:
     """Axes that leave a rest."""
     for entry, slicing in _sliced(loop):
@@ -360,13 +361,11 @@ def slices_do_not_divide(loop: LoopSubject) -> Hits:
         if size % abs(slicing.stride):
             yield inside(
                 entry,
-                axis=slicing.axis,
                 size=size,
-                stride=slicing.stride,
             )
 
 
-@found_by("slices-of-different-count")
+@found_by
 def slices_of_different_count(loop: LoopSubject) -> Hits:
     """Inputs of a TensorIterator whose slices do not end together."""
     if loop.is_loop:
@@ -384,13 +383,13 @@ def slices_of_different_count(loop: LoopSubject) -> Hits:
             )
 
 
-@found_by("trip-count-beyond-slices")
+@found_by
 def trip_count_beyond_slices(loop: LoopSubject) -> Hits:
     """Trip counts above the number of slices, where the condition is always true."""
     yield from _against_slices(loop, 1)
 
 
-@found_by("slices-left-over")
+@found_by
 def slices_left_over(loop: LoopSubject) -> Hits:
     """Trip counts below the number of slices, where the condition is always true."""
     yield from _against_slices(loop, -1)
@@ -416,7 +415,7 @@ def _against_slices(loop: LoopSubject, sign: int) -> Hits:
             yield hit if sign > 0 or slices - trip == 1 else hit.graded(NOTE)
 
 
-@found_by("piece-size")
+@found_by
 def piece_size(loop: LoopSubject) -> Hits:
     """Results that do not have the size of a part along the axis of their output."""
     for entry, slicing in _joined(loop):
@@ -433,13 +432,12 @@ def piece_size(loop: LoopSubject) -> Hits:
         yield inside(
             entry,
             size=size,
-            axis=slicing.axis,
             part=abs(slicing.stride),
             remedy=remedy,
         )
 
 
-@found_by("order-of-input-and-output")
+@found_by
 def order_of_input_and_output(loop: LoopSubject) -> Hits:
     """Inputs that all go one way, where an output goes the other."""
     sliced, joined = list(_sliced(loop)), list(_joined(loop))
@@ -466,11 +464,7 @@ def _meets_another_order(loop: LoopSubject, output: OutputMapping) -> bool:
     """True if a reader joins or combines an output with what has the order of the sequence: another loop's, or it."""
     if output.output is None:
         return False
-    sequences = {
-        source.layer
-        for entry, _slicing in _sliced(loop)
-        if entry.input is not None and (source := loop.source(entry.input))
-    }
+    sequences = {source.layer for entry, _slicing in _sliced(loop) if (source := loop.source(entry.input))}
     waiting, seen = [(loop.layer.id, output.output)], set[tuple[int, int]]()
     while waiting and len(seen) < _MOST_READERS:
         place = waiting.pop()
@@ -491,18 +485,15 @@ def _meets_another_order(loop: LoopSubject, output: OutputMapping) -> bool:
 
 
 def _is_a_sequence(loop: LoopSubject, source: Source, sequences: set[int]) -> bool:
+    layer = loop.graph.layer_of(source)
     for _ in range(_MOST_READERS):
-        layer = loop.graph.by_id[source.layer]
         if layer.id in sequences or (layer.bodies and layer.id != loop.layer.id):
             return True
-        before = loop.graph.sources[layer.id][0] if layer.type in _IN_ORDER else None
-        if before is None:
-            return False
-        source = before
+        layer = loop.graph.maker(layer) if layer.type in _IN_ORDER else NO_LAYER
     return False
 
 
-@found_by("output-from-old-state")
+@found_by
 def output_from_old_state(loop: LoopSubject) -> Hits:
     """Concatenated outputs of what was carried in."""
     for entry, _slicing in _joined(loop):
@@ -522,7 +513,7 @@ def output_from_old_state(loop: LoopSubject) -> Hits:
         )
 
 
-@found_by("scan-range-of-loop")
+@found_by
 def scan_range_of_loop(loop: LoopSubject) -> Hits:
     """Concatenated outputs that are not plain: start and end of an output count for nothing."""
     refused = loop.is_loop and any(not loop.is_read(entry.parameter) for entry in loop.roles.fed)
@@ -537,22 +528,19 @@ def scan_range_of_loop(loop: LoopSubject) -> Hits:
             entry,
             kind=loop.layer.type,
             official="0, -1, 1" if loop.is_loop else "0, -1, 1 and -1, 0, -1",
-            start=slicing.start,
-            end=slicing.end,
-            stride=slicing.stride,
         )
         yield hit if refused else hit.graded(NOTE if is_whole else WARNING)
 
 
-@found_by("empty-slices")
+@found_by
 def empty_slices(loop: LoopSubject) -> Hits:
     """Sliced axes of size 0."""
     for entry, slicing in _sliced(loop):
         if not loop.is_loop and loop.outer(entry).size(slicing.axis) == 0:
-            yield inside(entry, axis=slicing.axis)
+            yield inside(entry)
 
 
-@found_by("slice-range-outside")
+@found_by
 def slice_range_outside(loop: LoopSubject) -> Hits:
     """Bounds beyond the axis, or in the wrong order; what other rules say of a range is not said again."""
     for entry, slicing in _sliced(loop):
@@ -567,14 +555,11 @@ def slice_range_outside(loop: LoopSubject) -> Hits:
         if not 0 <= low < high <= size and (slicing.start, slicing.end) != (0, -1):
             yield inside(
                 entry,
-                start=slicing.start,
-                end=slicing.end,
-                stride=slicing.stride,
                 size=size,
             )
 
 
-@found_by("two-iteration-counts")
+@found_by
 def two_iteration_counts(loop: LoopSubject) -> Hits:
     """Bounds of which the size of an output is inferred otherwise than the number of slices."""
     if loop.is_loop or not any(_joined(loop)):
@@ -590,41 +575,30 @@ def two_iteration_counts(loop: LoopSubject) -> Hits:
                 entry,
                 count=count,
                 other=other,
-                start=slicing.start,
-                end=slicing.end,
             )
 
 
-@found_by("trip-count-of-another-axis")
+@found_by
 def trip_count_of_another_axis(loop: LoopSubject) -> Hits:
     """Trip counts that are read off the shape of what is sliced, at another axis."""
-    index = loop.control_inputs[0]
-    source = loop.source(index)
-    gather = None
-    for _ in range(8):
-        layer = None if source is None else loop.graph.by_id[source.layer]
-        if layer is not None and layer.type in PASSING and loop.graph.sources[layer.id]:
-            source = loop.graph.sources[layer.id][0]
-            continue
-        gather = layer if layer is not None and layer.type == "Gather" and len(layer.inputs) == 3 else None
-        break
-    given = None if gather is None else loop.graph.sources[gather.id]
-    if gather is None or given is None or given[0] is None:
+    graph = loop.graph
+    gather = graph.layer_of(loop.source(loop.control_inputs[0]))
+    for _ in range(7):
+        gather = graph.maker(gather) if gather.type in PASSING else gather
+    shape, which = graph.maker(gather), known_value(loop.model, graph, graph.source(gather.id, 1))
+    if gather.type != "Gather" or len(gather.inputs) != 3 or shape.type != "ShapeOf":
         return
-    shape, which = loop.graph.by_id[given[0].layer], known_value(loop.model, loop.graph, given[1])
-    if shape.type != "ShapeOf" or which is None or which.size != 1 or which.dtype.kind not in "iu":
+    if which is None or which.size != 1 or which.dtype.kind not in "iu":
         return
-    of = loop.graph.sources[shape.id][0]
+    of = graph.source(shape.id)
     for entry, slicing in _sliced(loop):
-        rank = loop.outer(entry).rank
-        if entry.input is None or loop.source(entry.input) != of:
-            continue
-        if rank is None or of is None or slicing.axis % rank == int(which.reshape(-1)[0]) % rank:
+        rank, counted = loop.outer(entry).rank, int(which.item())
+        if rank is None or of is None or loop.source(entry.input) != of or (slicing.axis - counted) % rank == 0:
             continue
         yield outside(
             gather,
-            counted=int(which.reshape(-1)[0]) % rank,
-            tensor=loop.graph.by_id[of.layer],
+            counted=counted % rank,
+            tensor=graph.layer_of(of),
             parameter=loop.name(entry.parameter),
             axis=slicing.axis,
         )

@@ -11,6 +11,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from stepper_tui.app import StepperApp
+from stepper_tui.screens.inputs import InputsScreen
+from stepper_tui.screens.sheet.screen import SheetScreen
 
 import stepper
 from stepper.debug.debugger import Debugger
@@ -19,9 +22,6 @@ from stepper.session.autosave import Autosave
 from stepper.session.input_choices import Opening
 from tests.debug.debugged import SAMPLES
 from tests.tui.driven import DECODER, Driven, Script, drive
-from tui.app import StepperApp
-from tui.screens.inputs.screen import InputsScreen
-from tui.screens.main.screen import MainScreen
 
 FILE = f"{SAMPLES / 'date_normaliser' / 'inputs.npz'}"
 
@@ -55,7 +55,6 @@ async def set_up(driven: Driven) -> None:
     for line in (f"run-to {DECODER}@2", "break nan", f"break {DECODER}@* if max(h.9) > 0.5", "watch max(h.9)"):
         await driven.type(line)
     await driven.press("m", "k")
-    await driven.type("statistic max")
     await driven.type("view inputs")
     assert isinstance(driven.app.screen, InputsScreen)
 
@@ -77,12 +76,12 @@ def test_breakpoints_and_watches_are_kept_and_the_run_is_at_its_start() -> None:
         await other_inputs(driven)
         await driven.press("f5")
         await driven.settle()
-        assert isinstance(driven.app.screen, MainScreen) and len(driven.app.screen_stack) == 1
+        assert isinstance(driven.app.screen, SheetScreen) and len(driven.app.screen_stack) == 1
         state = driven.state
-        assert state.view.tick == 0 and not state.lists.marks and state.statistic == "max"
+        assert state.view.tick == 0 and not state.lists.marks
         assert [(one.number, one.hits) for one in state.breaks] == [(1, 0), (2, 0)]
-        assert [one.text for one in state.watches] == ["max(h.9)"]
         said = driven.app.answered[0]
+        assert "max(h.9)" in await driven.do(":info watches")
         assert said.startswith("runs on these inputs, at its start; breakpoints and watches are set again")
         assert "left out, as of the run before: mark k" in said
         await driven.press("c")
@@ -113,7 +112,7 @@ def test_a_rerun_opens_the_model_on_the_inputs_that_were_chosen_last() -> None:
         await driven.press("n", "n")
         await driven.press("ctrl+r")
         await driven.settle()
-        assert "read anew, run to tick 2" in driven.text("answer"), driven.text("answer")
+        assert "read again, run to tick 2" in driven.text("answer"), driven.text("answer")
         assert len(driven.state.breaks) == 2
 
     drive(opening(), script)
@@ -177,7 +176,7 @@ def test_a_rerun_of_a_model_that_has_changed_is_kept_under_its_own_name(tmp_path
             (model / "model.xml").write_text(text.replace("years", "decades"), encoding="utf-8")
             await driven.press("ctrl+r")
             await driven.settle()
-            assert "read anew" in app.answered[0] and len(driven.state.breaks) == 1
+            assert "read again" in app.answered[0] and len(driven.state.breaks) == 1
             app.leave()
         return app
 

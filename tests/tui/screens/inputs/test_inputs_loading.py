@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from stepper_tui.session import _made
 
 import stepper.session.input_choices as loading
 from stepper.debug.debugger import Debugger
@@ -17,7 +18,6 @@ from stepper.ir.model import Model
 from stepper.session.input_choices import STOPPED, InputChoices, Opening
 from tests.models import Graph
 from tests.tui.driven import Driven, drive
-from tui.session.input_chooser import _made
 
 LARGE = 600_000
 

@@ -9,6 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from stepper_tui.app import StepperApp
+from stepper_tui.screens.inputs import InputsScreen
+from stepper_tui.screens.sheet.screen import SheetScreen
+from stepper_tui.theme import Look
 
 import stepper
 from stepper.cli import main
@@ -20,10 +24,6 @@ from stepper.session.input_choices import InputChoices, InputSource, Opening
 from tests.debug.debugged import SAMPLES
 from tests.models import Graph
 from tests.tui.driven import Driven, drive
-from tui.app import StepperApp
-from tui.screens.inputs.screen import InputsScreen
-from tui.screens.main.screen import MainScreen
-from tui.theme import Look
 
 SIZES = pytest.mark.parametrize("size", [(80, 24), (120, 40), (160, 34), (200, 60)], ids=str)
 
@@ -93,7 +93,7 @@ def test_each_way_to_choose_by_keys_then_runs_to_the_outputs_of_stepper_run(mode
         options.extend(choices_of(driven).command_line())
         await driven.press("f5")
         await driven.settle()
-        assert isinstance(driven.app.screen, MainScreen) and len(driven.app.screen_stack) == 1
+        assert isinstance(driven.app.screen, SheetScreen) and len(driven.app.screen_stack) == 1
         await driven.press("c")
         outputs.extend(driven.state.view.outputs)
 
@@ -152,7 +152,6 @@ def test_a_literal_of_too_few_brackets_is_offered_with_more(model: Model) -> Non
         ("start", "not ready: tokens, h0, mask, memory"),
         ("next", "choose its inputs"),
         ("print h0", "choose its inputs"),
-        ("statistic max", "choose its inputs"),
     ],
 )
 def test_what_cannot_be_is_said_in_place(model: Model, line: str, says: str) -> None:
@@ -214,7 +213,7 @@ def test_the_inputs_can_be_chosen_again_while_the_model_runs(model: Model) -> No
         assert isinstance(driven.app.screen, InputsScreen)
         await driven.press("f5")
         await driven.settle()
-        assert isinstance(driven.app.screen, MainScreen) and len(driven.app.screen_stack) == 1
+        assert isinstance(driven.app.screen, SheetScreen) and len(driven.app.screen_stack) == 1
         await driven.press("c")
         assert (driven.state.view.outputs[1] == 2).all()
 
@@ -287,7 +286,7 @@ def test_inputs_of_the_command_line_can_be_chosen_anew(tmp_path: Path) -> None:
             await driven.type("input values [3,2,1,0,5]")
             await driven.press("f5")
             await driven.settle()
-            assert driven.app.front.view_name == "" and driven.state.view.tick == 0
+            assert driven.app.front.view_name == "sheet" and driven.state.view.tick == 0
             assert [one.sentence for one in driven.state.breaks] == ["when last"]
             await driven.type("delete")
             await driven.press("c")

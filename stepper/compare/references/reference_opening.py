@@ -1,0 +1,228 @@
+"""From what a user writes after `--with` to a reference: OpenVINO, ONNX, a recorded run, an archive of values."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from stepper.argument_checks import instance
+from stepper.compare.align import Alignment, GraphPair
+from stepper.compare.references.onnx import EVALUATORS, OnnxPeer, OnnxReference
+from stepper.compare.references.openvino import OpenVINOReference, PeerFrame, StoppedRun
+from stepper.compare.references.protocol import ReferenceFailed, ReferenceRun, SyncKind, SyncPoint
+from stepper.compare.references.recorded import ArchiveReference, RecordingReference
+from stepper.debug.debugger import Debugger
+from stepper.debug.moments.moment import PlaceStep
+from stepper.debug.moments.moments import FrameFinder
+from stepper.debug.reference_values import ReferenceValues, ValuePlace
+from stepper.debug.timeline import Timeline
+from stepper.element_types import Array
+from stepper.engine.frames import Every
+from stepper.engine.inputs import variables_alone
+from stepper.engine.machine import Machine
+from stepper.engine.program import CompiledModel, Partner
+from stepper.engine.rules import Rules
+from stepper.engine.run import called_alike
+from stepper.errors import LimitReached, StepperError, UsageError
+from stepper.files.file_kinds import ensure_no_pipe, is_model_path
+from stepper.files.recognition import ensure_model
+from stepper.ir.model import Model
+from stepper.openvino.opening import open_model
+from stepper.openvino.partner import OPENVINO
+from stepper.openvino.peer import OpenVINOPeer
+from stepper.openvino.runtime import Runtime
+from stepper.wording import near_text, reason_of
+
+_SQLITE = b"SQLite format 3\0"
+
+
+def open_reference(
+    text: str,
+    compiled: CompiledModel,
+    inputs: Sequence[Array],
+    runtime: Runtime | None = None,
+    source: str | Path = "",
+    max_iterations: int | None = None,
+    option: str = "--with",
+    states: Mapping[str, Any] | None = None,
+    *,
+    keeps: bool = False,
+) -> ReferenceRun:
+    """Return the reference for a model. `runtime` is OpenVINO's device and precision, `source` the file as the user
+    named it, before it was converted, `max_iterations` the limit of our run, `states` what variables begin with;
+    `keeps` lets OpenVINO find again what an earlier run has compiled (see OpenVINOPeer).
+
+    UsageError for what is none or is not installed, InputError or SessionError for a file that is damaged.
+    """
+    if text == OPENVINO:
+        runtime = runtime or Runtime()
+        stopped = _stopped(compiled, inputs, max_iterations, states)
+        peer = OpenVINOPeer(compiled.model, runtime, variables_alone(compiled.model, states), keeps=keeps)
+        return OpenVINOReference(peer, inputs, str(runtime), stopped, runtime.timeout)
+    if text in EVALUATORS:
+        onnx = OnnxPeer(source or compiled.model.path, text, (runtime or Runtime()).limits)
+        return OnnxReference(onnx, compiled.model, inputs)
+    path = Path(text)
+    if path.suffix == ".npz":
+        return ArchiveReference(path, compiled)
+    try:
+        ensure_no_pipe(path)
+        with path.open("rb") as file:
+            beginning = file.read(len(_SQLITE))
+    except OSError as error:
+        near = near_text(text, (OPENVINO, *EVALUATORS))
+        reason = f"there is no such file; {near}" if near and not path.exists() else reason_of(path, error)
+        raise UsageError(f"{option} {text}: cannot be read: {reason}") from None
+    if beginning == _SQLITE:
+        return RecordingReference(path, compiled, inputs)
+    ensure_model(path)
+    raise UsageError(
+        f"{option} {text}: expected a model, a recorded run, an archive of values (.npz), openvino, onnx or onnxruntime"
+    )
+
+
+def model_title(ours: Path, theirs: Path) -> str:
+    """Return what another model is called: its file's name, with its folder where ours has the same one."""
+    return "/".join(theirs.absolute().parts[-2:]) if ours.name == theirs.name else theirs.name
+
+
+def _stopped(
+    compiled: CompiledModel, inputs: Sequence[Array], max_iterations: int | None, states: Mapping[str, Any] | None
+) -> StoppedRun | None:
+    """Return how the limit of iterations ends our run; None where there is none, or the run ends by itself."""
+    if max_iterations is None:
+        return None
+    begin, machine = time.monotonic(), Machine(compiled, inputs, max_iterations=max_iterations, states=states)
+    try:
+        machine.advance(Every.END)
+    except LimitReached:
+        return StoppedRun(time.monotonic() - begin, max_iterations)
+    except StepperError:
+        pass  # the comparison finds that
+    return None
+
+
+# --- References for the debugger: any of those that runs are compared with, asked for single values at any time ------
+
+
+_MOST_KEPT: Final = 256
+"""Iterations whose values are kept, so that going back a little costs nothing."""
+_MEMORY: Final = 2**26
+"""Bytes of snapshots of the other run."""
+
+
+def debug_reference(
+    text: str,
+    machine: Machine,
+    inputs: Sequence[Array],
+    runtime: Runtime | None = None,
+    source: str = "",
+    partner: Partner | None = None,
+    option: str = "--reference",
+) -> ReferenceValues:
+    """Return the reference that a user names for a run: another model, openvino, onnx, a recording, an .npz; else
+    UsageError.
+
+    `runtime` is OpenVINO's device and precision, `source` our model's file as the user named it, `partner` what
+    computes operations of another model that have no kernel, `option` what messages call it by.
+    """
+    compiled = machine.compiled
+    if is_model_path(text):
+        title = model_title(compiled.model.path, Path(text))
+        return ModelValues(
+            compiled, called_alike(open_model(text), compiled.model), inputs, title, partner, machine.initial_states
+        )
+    if text == OPENVINO:
+        return OperationValues(OpenVINOPeer(compiled.model, runtime), str(runtime or Runtime()))
+    return open_reference(text, compiled, inputs, runtime, source, option=option)
+
+
+def set_reference(debugger: Debugger, reference: str | Path) -> str:
+    """Let a debugger compare its run with another one, and return the title of that; A is the reference then.
+
+    `reference` is what `stepper compare --with` takes: another model, a recorded run, an .npz, openvino, onnx or
+    onnxruntime. UsageError for one that is none or is not installed, InputError for a damaged file.
+    """
+    instance("debugger", debugger, Debugger)
+    found = debugger.reference = debug_reference(str(reference), debugger.machine, debugger.inputs)
+    debugger.pin("reference")
+    return found.title
+
+
+class OperationValues:
+    """Values of another runtime, which computes each operation once more on our inputs: an error made here, or none.
+
+    What a body gets from outside is shared. Loops, Ifs and random streams have no value; an operation that has not run
+    yet has none either.
+    """
+
+    def __init__(self, peer: OpenVINOPeer, title: str) -> None:
+        self.title = title
+        self._peer = peer
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Return where the runtime crashed, or met a limit."""
+        return self._peer.notes
+
+    def value_at(self, place: ValuePlace) -> Array | None:
+        """Return the value at this place."""
+        frame = place.frame
+        slot = None if frame is None else frame.program.slots.get((place.layer.id, place.output))
+        if frame is None or slot is None or not frame.is_current(slot):
+            return None
+        if place.layer.type == "Parameter":
+            shared: Array | None = frame.values[slot]
+            return shared
+        point = SyncPoint(SyncKind.ENTERED, place.path, frame)
+        return PeerFrame(self._peer, point, None).value(place.layer, place.output)
+
+
+class ModelValues:
+    """Values of the run of a second model, which goes on as far as it is asked for.
+
+    The values of the latest iterations are kept; for one further back the run begins again.
+    """
+
+    is_exact = True
+
+    def __init__(
+        self,
+        compiled: CompiledModel,
+        theirs: Model,
+        inputs: Sequence[Array],
+        title: str,
+        partner: Partner | None = None,
+        states: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.title = title
+        model = compiled.model
+        self._alignment = Alignment(model, theirs, compiled, Rules(compiled.rules), partner)
+        machine = self._alignment.machine(inputs, None, states)
+        self._frames = FrameFinder(Timeline(machine, _MEMORY), _MOST_KEPT)
+
+    def value_at(self, place: ValuePlace) -> Array | None:
+        """Return the value at this place, after the whole iteration has run on its side."""
+        pair: GraphPair | None = self._alignment.pairs[0]
+        there: list[PlaceStep] = []
+        for step in place.path:
+            partner = None if pair is None else pair.partner(step.layer.id)
+            if partner is None:
+                return None
+            there.append(PlaceStep(partner.id, step.role, step.iteration))
+            body = next(body for body in step.layer.bodies if body.role == step.role)
+            pair = self._alignment.pair(body.graph)
+        layer = None if pair is None else pair.layers.get(place.layer.id)
+        if layer is None:
+            return None
+        try:
+            found = self._frames.frame(tuple(there))
+        except KeyError:  # a loop that no output of the other model needs
+            return None
+        assert found is not None, "nothing ends the search"
+        if found.failed:
+            raise UsageError(f"{self.title} stops: {found.problem}") from ReferenceFailed(found.problem)
+        slot = None if found.frame is None else found.frame.program.slots.get((layer, place.output))
+        return None if found.frame is None or slot is None else found.frame.values[slot]

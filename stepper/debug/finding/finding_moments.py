@@ -1,0 +1,220 @@
+"""The moments of a run where an expression holds: `find`.
+
+In each iteration (of a branch: each time it runs) there is one moment at which the expression is asked: as soon as the
+last value that it names in that graph has been computed. So every iteration is asked once, with values that belong
+together.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from collections.abc import Sequence
+from typing import Final
+
+from stepper.argument_checks import text, whole_number
+from stepper.debug.causes.cause import NonFiniteKind
+from stepper.debug.causes.cause_texts import title
+from stepper.debug.overview.births import MOST_BIRTHS, BirthSearch
+from stepper.debug.results import Found, FoundMoment, Which
+from stepper.debug.scopes import Names, innermost_loop, is_body, iteration_now
+from stepper.debug.stop_scope import WalkScope
+from stepper.debug.timeline import Timeline
+from stepper.debug.visits import PAUSED, Spot, before_iteration, excursion, walk
+from stepper.engine.frames import Frame, place
+from stepper.engine.program import Program
+from stepper.errors import StepperError, UsageError
+from stepper.query.address_resolution import Target
+from stepper.query.expressions import Expression, parse
+
+MOST_FOUND: Final = 1000
+
+
+def find(
+    timeline: Timeline,
+    expression: str | Expression,
+    which: str | Which = Which.FIRST,
+    *,
+    limit: int | None = None,
+    until: int | None = None,
+) -> Found:
+    """Return the moments where the expression holds: the first, next, previous, last, or all of them up to the limit.
+
+    The future is computed as far as it is needed, at most up to tick `until`; the present stays. May be interrupted by
+    a pause. `nan` and `inf` are where one is born. Raise UsageError (ExpressionError for its text) for an expression
+    that can hold nowhere.
+    """
+    which = _which(which)
+    limit = MOST_FOUND if limit is None else whole_number("limit", limit, 1)
+    if isinstance(expression, str) and expression.strip() in WORDS:
+        return find_births(timeline, expression.strip(), which, limit, until)
+    expression = expression if isinstance(expression, Expression) else parse(text("expression", expression))
+    machine = timeline.machine
+    present = machine.tick
+    search = _MomentSearch(timeline, expression, which, limit)
+    with excursion(timeline):
+        stopped = _to_begin(timeline, search, which)
+        last = present - 1 if which is Which.PREVIOUS else until
+        search.after = present if which is Which.NEXT else -1
+        if not stopped and (last is None or last >= machine.tick):
+            stopped = walk(timeline, search.spot, search.visit, until=last)
+        if not (stopped or search.finished or machine.finished) and which is not Which.PREVIOUS:
+            stopped = f"tick {until} is reached"
+    return Found(tuple(search.found), search.asked, search.more, stopped, search.failures, search.failure)
+
+
+def _which(which: str | Which) -> Which:
+    try:
+        return Which(which)
+    except ValueError:
+        raise UsageError(f"'{which}' is none of {', '.join(Which)}") from None
+
+
+def _to_begin(timeline: Timeline, search: _MomentSearch, which: Which) -> str:
+    """Go to where the search begins; a little earlier where prev() needs the iteration before. PAUSED, else empty."""
+    if which is not Which.NEXT:
+        timeline.goto(0)
+        return ""
+    stack = timeline.machine.stack
+    depth = len(search.spot.program.path)
+    is_running = depth < len(stack) and stack[depth].program is search.spot.program
+    if search.remembers and is_running and innermost_loop(stack[: depth + 1]) == depth:
+        return before_iteration(timeline, depth, max(iteration_now(stack[: depth + 1]) - 1, 0))
+    return ""
+
+
+def ensure_no_reference(expression: Expression) -> None:
+    """Raise UsageError for an expression that asks for the run that this one is compared with."""
+    if expression.references:
+        raise UsageError("there is no reference run here, so ref() cannot be asked for")
+
+
+def ensure_any_iteration(targets: Sequence[Target]) -> None:
+    """Raise UsageError where a name says of which iteration it is."""
+    if any(asked is not None for target in targets for asked in target.iterations):
+        raise UsageError(
+            "every iteration is asked, and every run of an inner loop, so the names may not say which one; prev(x) is "
+            "the one before"
+        )
+
+
+def ensure_together(target: Target, program: Program) -> None:
+    """A value is there in the innermost graph where it belongs to that or to one around it. Raise UsageError."""
+    path = target.program.path
+    if program.path[: len(path)] != path or (len(program.path) == len(path) and target.program is not program):
+        raise UsageError(f"'{target.named.name}' is in {target.program.name}, which never runs inside {program.name}")
+
+
+class _MomentSearch:
+    """Asks the expression at each moment."""
+
+    def __init__(self, timeline: Timeline, expression: Expression, which: Which, limit: int) -> None:
+        machine = timeline.machine
+        self._stack_of, self._expression = machine, expression
+        self._names, self._where = Names(machine.compiled), machine.program
+        self._wanted = limit if which is Which.ALL else 1
+        self._ends_at_first = which in (Which.FIRST, Which.NEXT)
+        self._keeps_last = which in (Which.LAST, Which.PREVIOUS)
+        self._scope = WalkScope(timeline, expression, lambda address: self._names.target(address, self._where))
+        self.found: deque[FoundMoment] = deque(maxlen=self._wanted)
+        self.after = -1
+        self.asked = self.failures = 0
+        self.failure = ""
+        self.more = self.finished = False
+        self.spot = self._spot()
+
+    @property
+    def remembers(self) -> bool:
+        """True if values of the iteration before are needed."""
+        return bool(self._expression.previous)
+
+    # --- where ---------------------------------------------------------------------------------------------------
+
+    def _spot(self) -> Spot:
+        """Return where the last of the values that the expression names is computed."""
+        ensure_no_reference(self._expression)
+        targets = [self._names.target(address, self._where) for address in self._expression.addresses]
+        ensure_any_iteration(targets)
+        program = max((target.program for target in targets), key=lambda program: len(program.path), default=None)
+        program = self._innermost() if program is None else program
+        for target in targets:
+            ensure_together(target, program)
+        here = [target.program.computed_at.get(target.slot, -1) for target in targets if target.program is program]
+        return Spot(program, max(here, default=-1))
+
+    def _innermost(self) -> Program:
+        stack = self._stack_of.stack
+        depth = innermost_loop(stack)
+        if depth is not None:
+            return stack[depth].program
+        programs = self._stack_of.compiled.programs
+        bodies = [program for program in programs if is_body(program)]
+        if len(bodies) != 1:
+            raise UsageError("the expression names no value, and there is no loop here; enter the loop that is meant")
+        return bodies[0]
+
+    # --- moments -------------------------------------------------------------------------------------------------
+
+    def visit(self, _frame: Frame, tick: int) -> bool:
+        """Ask here; whether the search is over."""
+        if tick > self.after:
+            self.asked += 1
+            if self._holds():
+                if len(self.found) == self._wanted and not self._keeps_last:
+                    self.more = self.finished = True
+                    return True
+                self._add(tick)
+        if self.remembers:
+            self._scope.remember()
+        return self.finished
+
+    def _add(self, tick: int) -> None:
+        stack = self._stack_of.stack
+        is_inside = innermost_loop(stack) is not None
+        self.found.append(FoundMoment(tick, iteration_now(stack) if is_inside else None, place(stack)))
+        self.finished = self._ends_at_first
+
+    def _holds(self) -> bool:
+        try:
+            return self._expression.truth(self._scope)
+        except StepperError as error:
+            self.failures += 1
+            self.failure = self.failure or str(error)
+            return False
+
+
+WORDS: Final = tuple(str(kind) for kind in NonFiniteKind)
+"""Expressions that ask for births instead of a condition."""
+
+
+def find_births(timeline: Timeline, word: str, which: Which, limit: int, until: int | None) -> Found:
+    """Return the moments at which an operation gives the first NaN (or Inf) of its own, where its inputs have none.
+
+    The whole run is looked through, at most up to tick `until`; the present stays.
+    """
+    machine = timeline.machine
+    present, search = machine.tick, BirthSearch(timeline)
+
+    def is_wanted(tick: int) -> bool:
+        return tick > present if which is Which.NEXT else tick < present if which is Which.PREVIOUS else True
+
+    def ticks() -> list[int]:
+        return [one.tick for one in search.found if one.cause.kind == word and is_wanted(one.tick)]
+
+    def enough() -> bool:
+        return which in (Which.FIRST, Which.NEXT) and bool(ticks())
+
+    end = present if which is Which.PREVIOUS else sys.maxsize if until is None else until
+    with excursion(timeline):
+        search.look(end, None, enough)
+        is_through = machine.finished or search.tick >= end or enough() or len(search.found) >= MOST_BIRTHS
+        found = [one for one in search.found if one.cause.kind == word and is_wanted(one.tick)]
+        count = len(found)
+        is_last = which in (Which.LAST, Which.PREVIOUS)
+        chosen = found[:limit] if which is Which.ALL else found[-1:] if is_last else found[:1]
+        moments = []
+        for one in chosen:
+            timeline.goto(one.tick)
+            told = f"{place(machine.stack)}: {title(one.cause, is_short=True)}"
+            moments.append(FoundMoment(one.tick, one.cause.location.iteration, told))
+    return Found(tuple(moments), count, count > len(chosen), "" if is_through else PAUSED, 0, "")

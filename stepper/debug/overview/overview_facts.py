@@ -1,0 +1,291 @@
+"""The facts of a whole run as frozen data, without words of a screen: what `Debugger.overview` returns."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, ClassVar
+
+from msgspec import field
+
+from stepper.debug.causes.cause import NonFinite, NonFiniteKind, Scalar, TensorBrief, Verdict
+from stepper.element_types import Indices
+from stepper.ir.model import iteration_word
+from stepper.records import Brief, Record
+
+if TYPE_CHECKING:
+    from stepper.debug.inspection.views import Glance
+    from stepper.debug.loop_limits import ConditionLimit
+    from stepper.engine.loops import Control, EndReason
+    from stepper.errors import ErrorPlace
+    from stepper.ir.model import LayerSite
+    from stepper.tensors.histories import ValueHistory
+
+
+class RunState(StrEnum):
+    """How far the run of an overview has come."""
+
+    NOT_RUN = "not run"
+    RUNNING = "running"
+    FINISHED = "finished"
+    FAILED = "failed"
+    PAUSED = "paused"
+    OUT_OF_TIME = "out of time"
+    OUT_OF_MEMORY = "out of memory"
+
+
+# --- why a loop ends ------------------------------------------------------------------------------------------------
+
+
+class Ending(Record):
+    """Why one run of a loop ended after its last `iteration` (-1: it did not begin).
+
+    `limit` is the most iterations that it could run by its trip count or slices (None: unlimited). `verdict` is that of
+    its condition in this iteration, if it has one that counts, or before the first one. `is_set`: the trip count or the
+    condition that ended it was set by hand, as `limit`, or to false whatever the body said.
+    """
+
+    reason: EndReason
+    iteration: int
+    limit: int | None
+    verdict: Verdict | None = None
+    is_set: bool = False
+
+
+# --- loops ----------------------------------------------------------------------------------------------------------
+
+
+class RowKind(StrEnum):
+    """Kind of a row of a loop."""
+
+    CONDITION = "condition"
+    BACK_EDGE = "back edge"
+    BIRTH = "birth"
+    CONCATENATED = "concatenated output"
+    LAST_VALUE = "last value"
+    SLICE = "slice"
+    BRANCH_OUTPUT = "output of a branch"
+
+
+class Row(Record):
+    """One value of a loop that is followed over the iterations; column k is what iteration k made, or was given.
+
+    `inner` is the Parameter of a back edge or slice, else the Result; `result` the Result of a back edge; `producer`
+    the layer of the body that computes the value, as its `output`. `port` is the index of the loop's input or output,
+    `line` that of its entry. `appends`: the value grows by a piece in each iteration, and the pieces are what is kept;
+    `axis` is that along which pieces are joined or cut. `same_as` is an earlier row with the same bits in every
+    iteration so far. Of a birth, `inner` and `producer` are the operation in which a NaN or Inf is born, `port` is the
+    index of its output.
+    """
+
+    kind: RowKind
+    inner: LayerSite
+    result: LayerSite | None = None
+    producer: LayerSite | None = None
+    port: int | None = None
+    line: int = 0
+    axis: int | None = None
+    appends: bool = False
+    same_as: int | None = None
+    output: int = 0
+
+
+class StateRecurrence(Record):
+    """Carried values have after `iteration` the bits that they had after the one `before`, and depend on nothing else.
+
+    So they have them again and again, from the iteration `since` on (None: that is too long ago to be known). `values`
+    are the Parameters that they are carried to: those that alone decide how long the loop goes on (`decides`), or all
+    of a loop that nothing can end.
+    """
+
+    iteration: int
+    before: int
+    since: int | None
+    values: tuple[LayerSite, ...]
+    decides: bool
+
+    @property
+    def period(self) -> int:
+        """Return after how many iterations it comes again."""
+        return self.iteration - self.before
+
+
+class ActivationFacts(Brief):
+    """One run of a loop, in the iterations `outer` of the loops around it.
+
+    `iterations` are those closed so far; `limit` is the most that trip count or slices allow, `condition_limit` that
+    of a counter in its condition. `values` are the histories of the loop's rows (None: of the condition, and where
+    nothing is known). `ending` None: it has not ended. `recurrence`: it can never end, and its state comes again; only
+    a run without a trip count is looked at.
+    """
+
+    unshown: ClassVar = ("values",)
+
+    outer: Indices
+    tick: int
+    iterations: int
+    limit: int | None
+    condition_limit: ConditionLimit | None
+    values: tuple[ValueHistory | None, ...]
+    ending: Ending | None
+    recurrence: StateRecurrence | None
+
+
+class LoopFacts(Brief):
+    """A TensorIterator or Loop of the model, and what its runs were.
+
+    `depth` is how many loops and Ifs are around it. `opened_from` is the type of the sequence that it is in the file.
+    `operations` are those of the body in the file, with `inner` of each type that has bodies. `never_ends`: neither
+    count nor condition can end the run under way; `fixed_by` are then Parameters that the condition reads and no back
+    edge leads to. `runs` counts its runs; `total`, `fewest` and `most` are iterations, `ended` counts the reasons.
+    `activations` are the first and the last runs, with one that is under way.
+    """
+
+    unshown: ClassVar = ("rows", "activations")
+
+    @property
+    def iteration_word(self) -> str:
+        """Return what an iteration is called: call, or iteration."""
+        return iteration_word(self.opened_from)
+
+    path: str
+    layer: LayerSite
+    depth: int
+    opened_from: str | None
+    operations: int
+    inner: dict[str, int]
+    control: Control
+    rows: tuple[Row, ...]
+    never_ends: bool
+    fixed_by: tuple[LayerSite, ...] = ()
+    runs: int = 0
+    total: int = 0
+    fewest: int = 0
+    most: int = 0
+    ended: dict[EndReason, int] = field(default_factory=dict)
+    activations: tuple[ActivationFacts, ...] = ()
+
+
+# --- the model ------------------------------------------------------------------------------------------------------
+
+
+class ModelPortFacts(Record):
+    """An input or output of the model: its value in short (None: not computed), and how many elements are not finite.
+
+    `numbers` are its elements, if they are few, `text` those of texts.
+    """
+
+    name: str
+    brief: TensorBrief | None
+    numbers: tuple[Scalar, ...] = ()
+    text: str = ""
+    size: int = 0
+    nan: int = 0
+    infinite: int = 0
+
+
+class Birth(Record):
+    """A NaN or Inf that appears in an output of an operation: the first of this operation, and its tick.
+
+    `after` is the tick of the earlier birth from which a NaN or Inf in its inputs comes; None where they have none, and
+    where that is not known, as of all but the first births.
+    """
+
+    tick: int
+    cause: NonFinite
+    after: int | None = None
+
+
+class ConstantFacts(Record):
+    """A Constant with NaN or Inf, or an operation of a body that makes them of Constants alone, before it runs.
+
+    `output` is that of the operation (None: a Constant). `nan` and `infinite` count elements; of an operation those of
+    a kind that no input of it has.
+    """
+
+    layer: LayerSite
+    size: int
+    nan: int
+    infinite: int
+    output: int | None = None
+
+
+class Failure(Record):
+    """The error that ended the run, and its place; `reason` is the message without that."""
+
+    type: str
+    message: str
+    place: ErrorPlace | None
+    reason: str
+
+    def is_of(self, layer: LayerSite) -> bool:
+        """True if this layer failed."""
+        found = None if self.place is None else self.place.layer
+        return found is not None and (found.id, found.name, found.line) == (layer.id, layer.name, layer.line)
+
+
+class Overview(Brief):
+    """Everything that is known of a run, and of its `loops` (see programs_of).
+
+    `ticks`, `iterations` (of all loops), `seconds` and `bytes` (kept for time travel and for this) grow while it runs;
+    `rate` is iterations a second, of the last second. `operations` counts those of the model's own graph by type.
+    `births` are those found so far, which were looked for
+    up to the tick `births_tick`; `constants` have some by themselves, as a mask does that is -Inf (None: not all were
+    looked at). `looked_through`: in all that has run, and the operations in which they are born have their rows.
+    """
+
+    unshown: ClassVar = ("loops", "inputs", "outputs")
+
+    state: RunState
+    ticks: int
+    iterations: int
+    seconds: float
+    rate: float
+    bytes: int
+    inputs: tuple[ModelPortFacts, ...]
+    outputs: tuple[ModelPortFacts, ...]
+    operations: dict[str, int]
+    loops: tuple[LoopFacts, ...]
+    births: tuple[Birth, ...] = ()
+    births_tick: int = 0
+    constants: tuple[ConstantFacts, ...] | None = None
+    looked_through: bool = False
+    failure: Failure | None = None
+
+    @property
+    def births_share(self) -> float:
+        """Return in which share of what has run births were looked for."""
+        return min(self.births_tick / self.ticks, 1.0) if self.ticks else 0.0
+
+    @property
+    def births_complete(self) -> bool:
+        """True if the births of the whole run are known, and what the model has by itself."""
+        is_over = self.state in (RunState.FINISHED, RunState.FAILED)
+        return is_over and self.births_tick >= self.ticks and self.constants is not None
+
+    @property
+    def seen_non_finite(self) -> tuple[NonFiniteKind, ...]:
+        """Return what inputs, outputs and carried values have; without a birth it came in, as a mask does that is -Inf.
+
+        Of what no row shows, as values in the middle of a body, this knows nothing.
+        """
+        ports = (*self.inputs, *self.outputs)
+        runs = (run for loop in self.loops for run in loop.activations)
+        values = [one for run in runs for one in run.values if one is not None]
+        found = {
+            NonFiniteKind.NAN: any(one.nan for one in ports) or any(one.first_nan is not None for one in values),
+            NonFiniteKind.INF: any(one.infinite for one in ports)
+            or any(one.first_infinite is not None for one in values),
+        }
+        return tuple(kind for kind, is_there in found.items() if is_there)
+
+
+def recurrence_in(overview: Overview | None, glance: Glance) -> StateRecurrence | None:
+    """Return what comes again and again in the loop in which a run is, as is known of the only run of that loop."""
+    if overview is None or glance.loop is None:
+        return None
+    for one in overview.loops:
+        is_it = (one.layer.id, one.layer.name, one.runs) == (glance.loop.id, glance.loop.name, 1)
+        found = one.activations[-1].recurrence if is_it and one.activations else None
+        if found is not None and (glance.iteration or 0) > found.iteration:
+            return found
+    return None

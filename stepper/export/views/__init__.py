@@ -1,1 +1,0 @@
-"""The views of a loop: static, unrolled, port map."""

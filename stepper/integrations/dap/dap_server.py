@@ -1,0 +1,345 @@
+"""The adapter on streams, or on a port of this machine: a thread reads, this one works, one client at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import socket
+import struct
+import threading
+from collections.abc import Callable
+from typing import IO, Final
+
+import msgspec
+
+from stepper.errors import UsageError
+from stepper.integrations.dap.adapter import Adapter, RunElsewhere, command_of, refusal
+from stepper.integrations.dap.dap_session import OpenRun
+from stepper.integrations.dap.messages import (
+    HOST,
+    NO_TOKEN,
+    EventMessage,
+    Unframed,
+    forget,
+    framed,
+    has_token,
+    keep,
+    new_token,
+    read_message,
+    send_at_once,
+    with_token,
+)
+from stepper.records import Record
+
+_MOST_WAITING: Final = 64
+"""Messages that are read before those before are answered."""
+_MOST_TOLD: Final = 20
+"""Faults of a stream that its client is told."""
+_MOST_WAITING_CLIENTS: Final = 8
+_LEAVING: Final = 1.0
+"""Seconds that a session may take to end where the next client is there already."""
+_UNREAD: Final = 10.0
+"""Seconds after which a client that does not read what it is sent is gone."""
+_PATIENCE: Final = 5.0
+"""Seconds in which a client that is not served says anything."""
+
+
+class Lead:
+    """Who carries out what a client asks: whoever serves it; an application that has the run as well overrides it."""
+
+    def joined(self, adapter: Adapter) -> None:
+        """A client is there."""
+
+    def carry_out(self, adapter: Adapter, content: bytes | None) -> None:
+        """Answer a message; None: go on with the movement that was interrupted."""
+        if content is None:
+            adapter.resume()
+        else:
+            adapter.handle(content)
+
+    def left(self, adapter: Adapter) -> None:
+        """The client is gone."""
+
+
+_DIRECT: Final = Lead()
+
+
+def serve_streams(
+    reader: IO[bytes], writer: IO[bytes], open_run: OpenRun, *, token: str = "", lead: Lead = _DIRECT
+) -> None:
+    """Serve one client until it leaves or ends the session.
+
+    `token`: it is to bring this one before anything is done but to greet it, else it is refused. What is no message
+    ends the session, too, as long as there was none, since then it is no client: a browser, for one.
+    """
+    gone = threading.Event()
+
+    def send(content: bytes) -> None:
+        if gone.is_set():
+            return
+        try:
+            writer.write(framed(content))
+            writer.flush()
+        except (OSError, ValueError):  # the client is gone
+            gone.set()
+
+    adapter = Adapter(open_run, send)
+    waiting: queue.Queue[bytes | None] = queue.Queue(_MOST_WAITING)
+    threading.Thread(
+        target=_read, args=(reader, adapter, waiting, token), daemon=True, name="reader of the debug adapter"
+    ).start()
+    lead.joined(adapter)
+    try:
+        while not adapter.ended and not gone.is_set():
+            if adapter.is_suspended and waiting.empty():
+                lead.carry_out(adapter, None)
+                continue
+            content = waiting.get()
+            if content is None:
+                return
+            lead.carry_out(adapter, content)
+            if adapter.elsewhere is not None:
+                relay(adapter, adapter.elsewhere, waiting, send)
+                return
+    finally:
+        lead.left(adapter)
+
+
+def _read(reader: IO[bytes], adapter: Adapter, waiting: queue.Queue[bytes | None], token: str) -> None:
+    faults = 0
+    is_client = is_admitted = not token
+    while True:
+        try:
+            content = read_message(reader)
+            is_client = is_client or bool(content and command_of(content))
+        except Unframed as error:
+            faults += 1
+            if faults <= _MOST_TOLD:
+                adapter.session.say(f"a message could not be read: {error}", "stderr")
+            if is_client:
+                continue
+            content = None
+        except (OSError, ValueError):
+            content = None
+        if content is not None and not is_admitted:
+            is_admitted = has_token(content, token)
+            if not is_admitted and command_of(content) != "initialize":
+                adapter.refuse(content, NO_TOKEN)
+                content = None
+        if content is None:
+            adapter.leave()
+            waiting.put(None)
+            return
+        adapter.hear(content)
+        waiting.put(content)
+
+
+# --- a port ---------------------------------------------------------------------------------------------------------
+
+
+class ClientPort:
+    """A port of this machine, on which clients are served one after another; a second one at a time is refused."""
+
+    def __init__(self, port: int, option: str = "--port") -> None:
+        """Listen; port 0 is any that is free. UsageError for a port that is taken, with the option that named it."""
+        try:
+            self._server = socket.create_server((HOST, port))
+        except OSError as error:
+            raise UsageError(f"{option} {port}: {error.strerror or error}; 0 takes one that is free") from None
+        self.number: int = self._server.getsockname()[1]
+        self.token = new_token()
+        keep(self.number, self.token)
+        self.is_closed = False
+        self._clients: queue.Queue[socket.socket] = queue.Queue()
+        self._seat = threading.Semaphore()
+        self._client: socket.socket | None = None
+
+    def serve(self, served: Callable[[IO[bytes], IO[bytes]], None]) -> None:
+        """Have clients served, by this function with what they say and hear, until the port is closed."""
+        threading.Thread(
+            target=_accept,
+            args=(self._server, self._clients, self._seat),
+            daemon=True,
+            name="door of the adapter",
+        ).start()
+        while (client := self._next()) is not None:
+            self._client = client
+            try:
+                self._serve(client, served)
+            except OSError:
+                pass  # it was gone before all that it was told had gone out
+            finally:
+                self._seat.release()
+
+    def _serve(self, client: socket.socket, served: Callable[[IO[bytes], IO[bytes]], None]) -> None:
+        with client, client.makefile("rb") as reader, client.makefile("wb") as writer:
+            try:
+                served(reader, writer)
+            finally:
+                self._client = None
+                _hang_up(client)
+
+    def _next(self) -> socket.socket | None:
+        while not self.is_closed:
+            with contextlib.suppress(queue.Empty):
+                return self._clients.get(timeout=0.2)  # so that an interruption is heard on every system
+        return None
+
+    def hang_up(self) -> None:
+        """End the conversation with the client that is served; from any thread."""
+        client = self._client
+        if client is not None:
+            _hang_up(client)
+
+    def close(self) -> None:
+        """Listen no longer; the client that is served hears nothing more."""
+        self.is_closed = True
+        forget(self.number)
+        _hang_up(self._server)  # which wakes the thread that waits for clients
+        self._server.close()
+        self.hang_up()
+
+
+def _hang_up(one: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        one.shutdown(socket.SHUT_RDWR)
+
+
+def serve_port(port: int, open_run: OpenRun, listening: Callable[[ClientPort], None]) -> None:
+    """Serve clients until the program is interrupted; `listening` is told where. UsageError for a taken port."""
+    door = ClientPort(port)
+    try:
+        listening(door)
+        door.serve(lambda reader, writer: serve_streams(reader, writer, open_run, token=door.token))
+    finally:
+        door.close()
+
+
+def _accept(server: socket.socket, clients: queue.Queue[socket.socket], seat: threading.Semaphore) -> None:
+    doors = threading.BoundedSemaphore(_MOST_WAITING_CLIENTS)
+    while True:
+        try:
+            client = server.accept()[0]
+        except OSError:
+            return
+        send_at_once(client)
+        _bound_sending(client)
+        if seat.acquire(blocking=False):
+            clients.put(client)
+        elif doors.acquire(blocking=False):
+            threading.Thread(target=_let_wait, args=(client, clients, seat, doors), daemon=True).start()
+        else:
+            client.close()
+
+
+def _bound_sending(client: socket.socket) -> None:
+    """Have a client that reads nothing taken for gone, where the system can tell: else a run would wait for it."""
+    if os.name == "posix":
+        with contextlib.suppress(OSError):
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", int(_UNREAD), 0))
+
+
+def _let_wait(
+    client: socket.socket,
+    clients: queue.Queue[socket.socket],
+    seat: threading.Semaphore,
+    doors: threading.BoundedSemaphore,
+) -> None:
+    """Serve a client as soon as the one before has gone; where it stays, tell the new one why it is not served."""
+    try:
+        if seat.acquire(timeout=_LEAVING):
+            clients.put(client)
+        else:
+            _turn_away(client)
+    finally:
+        doors.release()
+
+
+def _turn_away(client: socket.socket) -> None:
+    """Answer the first request of a second client."""
+    text = "another client debugs with this adapter; end that session first"
+    with client, contextlib.suppress(OSError, Unframed), client.makefile("rb") as reader:
+        client.settimeout(_PATIENCE)
+        content = read_message(reader)
+        answer = None if content is None else refusal(content, text)
+        if answer is not None:
+            client.sendall(framed(answer))
+
+
+_ENDED: Final = msgspec.json.encode(EventMessage(0, "terminated"))
+
+
+class _Said(Record):
+    """A message, as far as that tells which it is."""
+
+    command: str = ""
+    event: str = ""
+    success: bool = True
+    message: str = ""
+
+
+def relay(
+    adapter: Adapter, there: RunElsewhere, waiting: queue.Queue[bytes | None], send: Callable[[bytes], None]
+) -> None:
+    """Hand on what waits and what is answered, until one of both ends is gone.
+
+    Where nothing listens the client is told, and the session is over.
+    """
+    try:
+        connection = socket.create_connection((HOST, there.port), timeout=_PATIENCE)
+    except OSError as error:
+        reason = error.strerror or str(error) or "no answer"
+        adapter.refuse(
+            there.attaching,
+            f"no application on port {there.port}: {reason}; start one: stepper MODEL --dap {there.port}",
+        )
+        send(_ENDED)
+        return
+    connection.settimeout(None)
+    send_at_once(connection)
+    with connection, connection.makefile("rb") as reader:
+        answers = threading.Thread(
+            target=_hand_back,
+            args=(reader, adapter, there, waiting, send),
+            daemon=True,
+            name="answers of the application",
+        )
+        answers.start()
+        with contextlib.suppress(OSError):
+            for content in (there.greeting, with_token(there.attaching, there.port)):
+                connection.sendall(framed(content))
+            while (said := waiting.get()) is not None:
+                connection.sendall(framed(said))
+            connection.shutdown(socket.SHUT_WR)  # what the application says last is still to come
+        answers.join(_PATIENCE)
+
+
+def _hand_back(
+    reader: IO[bytes],
+    adapter: Adapter,
+    there: RunElsewhere,
+    waiting: queue.Queue[bytes | None],
+    send: Callable[[bytes], None],
+) -> None:
+    """Hand back all but the answer to the greeting, which was given; at the end say that there is one.
+
+    Where the application does not take the client, that is the answer to its request to attach.
+    """
+    has_ended = is_greeted = is_answered = False
+    reason = "it ended the conversation"
+    with contextlib.suppress(OSError, ValueError, Unframed):
+        while (content := read_message(reader)) is not None:
+            said = msgspec.json.decode(content, type=_Said)
+            if not is_greeted and said.command == "initialize":
+                is_greeted = True
+                reason = reason if said.success else said.message
+                continue
+            is_answered = is_answered or said.command == "attach"
+            has_ended = has_ended or said.event == "terminated"
+            send(content)
+    if not is_answered:
+        adapter.refuse(there.attaching, f"the application on port {there.port}: {reason}")
+    if not has_ended:
+        send(_ENDED)
+    waiting.put(None)

@@ -1,0 +1,1 @@
+"""Repair: the edit of a graph that makes its outputs equal to those of a reference."""

@@ -1,0 +1,1 @@
+"""The catalogue of edits: a file for each family."""

@@ -1,0 +1,199 @@
+"""Repairs without a reference: rewrites after which a run has no NaN and no Inf, and healthy runs stay as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import numpy as np
+from msgspec import Struct, field
+
+from stepper.diagnosis.reduce.draft import LayerAddress
+from stepper.diagnosis.reduce.value_log import ValueLog
+from stepper.element_types import Array, is_floating
+from stepper.engine.compiler import compile_model
+from stepper.engine.frames import EventKind, Every, Frame
+from stepper.engine.machine import Machine
+from stepper.engine.program import CompiledModel
+from stepper.ir.model import Model
+from stepper.repair.catalogue.rewrite_edits import rewrite_edits
+from stepper.repair.edit import RepairEdit, sites_of
+from stepper.repair.expected_outputs import RUN_ERRORS, other_inputs
+from stepper.repair.repairing import EditFacts, edit_facts
+from stepper.repair.replay import GivenExample, KnownRun
+
+_HEALTHY: Final = 20
+"""Inputs on which a healthy run may not change."""
+_MOST_INPUTS: Final = 60
+_SCALES: Final = (1.0, 0.5, 0.1)
+_MOST_ULP: Final = 64
+
+
+class Heal(Struct, frozen=True):
+    """A rewrite that heals a run: `healed` of `iterations` with NaN or Inf in what is carried or given are finite now.
+
+    `healthy` inputs gave finite outputs before; these change by at most `ulp` units in the last place.
+    """
+
+    edit: EditFacts
+    healed: int
+    iterations: int
+    healthy: int
+    ulp: int
+
+
+class HealAnswer(Struct, frozen=True):
+    """All rewrites that heal a run. `origins` are layers whose values are not finite though their inputs are.
+
+    `refused` rewrites heal and change healthy outputs.
+    """
+
+    iterations: int
+    origins: tuple[EditFacts, ...]
+    heals: tuple[Heal, ...]
+    refused: int
+    tried: int
+
+
+class FoundHeal(Struct):
+    """An answer and the edit of the first rewrite in it."""
+
+    answer: HealAnswer
+    edits: tuple[RepairEdit, ...] = ()
+
+
+class _Observed(Struct):
+    """A run: how many iterations hold a number that is not finite, the layers where it begins, the outputs."""
+
+    sick: int = 0
+    origins: dict[LayerAddress, int] = field(default_factory=dict)
+    outputs: tuple[Array, ...] = ()
+    log: ValueLog | None = None
+
+    @property
+    def is_finite(self) -> bool:
+        """True if the outputs and what is carried are finite."""
+        return not self.sick and all(map(_is_finite, self.outputs))
+
+
+def healed(
+    model: Model, inputs: Sequence[Array], max_iterations: int | None = None, layers: Iterable[str] = ()
+) -> FoundHeal:
+    """Return the rewrites that heal the run of a model on these inputs; `layers` are the only ones to rewrite.
+
+    Raises what the run without an edit raises.
+    """
+    compiled, names = compile_model(model), {*layers}
+    before = _observed(compiled, inputs, max_iterations)
+    assert before.log is not None
+    run = KnownRun(GivenExample("inputs", tuple(inputs), {}), before.log, {}, {}, 0, 0.0)
+    edits = [edit for site in sites_of(model, run) for edit in rewrite_edits(site)]
+    chosen = [edit for edit in edits if not names or edit.layer.name in names]
+    healthy = _healthy(compiled, inputs, max_iterations) if chosen else []
+    found, refused = list[tuple[int, float, RepairEdit, Heal]](), 0
+    for edit in chosen:
+        heal = _heal(model, edit, before, inputs, healthy, max_iterations)
+        if heal is None:
+            continue
+        if heal.ulp > _MOST_ULP:
+            refused += 1
+            continue
+        found.append((-heal.healed, edit.price, edit, heal))
+    found.sort(key=lambda one: one[:2])
+    origins = tuple(edit_facts(model, edit) for edit in edits if edit.address in before.origins)
+    answer = HealAnswer(before.sick, origins, tuple(one[3] for one in found), refused, len(chosen))
+    return FoundHeal(answer, tuple(one[2] for one in found[:1]))
+
+
+def _heal(
+    model: Model,
+    edit: RepairEdit,
+    before: _Observed,
+    inputs: Sequence[Array],
+    healthy: Sequence[tuple[Sequence[Array], _Observed]],
+    max_iterations: int | None,
+) -> Heal | None:
+    """Return how a rewrite heals a run; None if it does not."""
+    try:
+        compiled = compile_model(edit.patch(model).model())
+        after = _observed(compiled, inputs, max_iterations)
+        if after.sick >= before.sick or not after.is_finite:
+            return None
+        ulp = 0
+        for arrays, known in healthy:
+            again = _observed(compiled, arrays, max_iterations)
+            ulp = max([ulp, *(_ulps(a, b) for a, b in zip(again.outputs, known.outputs, strict=True))])
+    except (*RUN_ERRORS, LookupError):
+        return None
+    facts = edit_facts(model, edit)
+    return Heal(facts, before.sick - after.sick, before.sick, len(healthy), ulp)
+
+
+def _healthy(
+    compiled: CompiledModel, inputs: Sequence[Array], max_iterations: int | None
+) -> list[tuple[Sequence[Array], _Observed]]:
+    """Return inputs like these on which the run is finite, with their runs."""
+    found = list[tuple[Sequence[Array], _Observed]]()
+    for seed in range(1, _MOST_INPUTS + 1):
+        scale = _SCALES[seed % len(_SCALES)]
+        arrays = [
+            np.asarray(value * scale, value.dtype) if value.dtype.kind == "f" else value
+            for value in other_inputs([np.nan_to_num(one) if one.dtype.kind == "f" else one for one in inputs], seed)
+        ]
+        try:
+            run = _observed(compiled, arrays, max_iterations)
+        except RUN_ERRORS:
+            continue
+        if run.is_finite:
+            found.append((arrays, run))
+        if len(found) == _HEALTHY:
+            break
+    return found
+
+
+def _observed(compiled: CompiledModel, inputs: Sequence[Array], max_iterations: int | None) -> _Observed:
+    found, log = _Observed(), ValueLog(compiled.model)
+    machine = Machine(compiled, inputs, max_iterations=max_iterations)
+    frames = machine.stack
+    while machine.stack:
+        event = machine.advance(Every.ITERATION)
+        if event.kind is EventKind.ITERATION or not event.frame.loop:
+            log.take(event.frame)
+            _note(found, event.frame, log)
+    for frame in frames:
+        log.take(frame)
+    found.outputs, found.log = machine.outputs or (), log
+    if not found.sick and not all(map(_is_finite, found.outputs)):
+        found.sick = 1  # the run itself, outside of every loop
+    return found
+
+
+def _note(found: _Observed, frame: Frame, log: ValueLog) -> None:
+    """Take note of what is not finite in an iteration: carried or given, and where it begins."""
+    program, values = frame.program, frame.values
+    if frame.loop is not None and not all(_is_finite(values[slot]) for slot in program.results):
+        found.sick += 1
+    for operation in program.operations:
+        if not all(_is_finite(values[slot]) for slot in operation.inputs if slot >= 0):
+            continue
+        if not all(_is_finite(values[slot]) for slot in operation.outputs):
+            address = LayerAddress(log.scopes[id(program.graph)], operation.layer.id)
+            found.origins[address] = found.origins.get(address, 0) + 1
+
+
+def _is_finite(value: Any) -> bool:
+    return value is None or not is_floating(value.dtype) or bool(np.isfinite(np.asarray(value, np.float64)).all())
+
+
+def _ulps(ours: Array, theirs: Array) -> int:
+    """Return how many units in the last place two outputs are apart; a large number for another shape or NaN."""
+    if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
+        return 2**31
+    if ours.dtype.kind != "f":
+        return 0 if np.array_equal(ours, theirs) else 2**31
+    if not ours.size:
+        return 0
+    with np.errstate(all="ignore"):
+        gaps = np.abs(ours - theirs) / np.spacing(np.maximum(np.abs(ours), np.abs(theirs)))
+    largest = float(np.max(np.where(ours == theirs, 0, gaps)))
+    return int(largest) if np.isfinite(largest) else 2**31

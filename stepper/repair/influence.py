@@ -1,0 +1,98 @@
+"""Which layers a value of the model can change its outputs through: an edit must reach every output that differs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from stepper.diagnosis.reduce.draft import Scope
+from stepper.ir.model import EXECUTION_CONDITION, Body, Graph, Layer, Model, Source
+
+LayerKey = tuple[Scope, int]
+
+
+def reached_outputs(model: Model) -> dict[LayerKey, frozenset[int]]:
+    """Return the outputs of the model, by position, that each layer at any depth can change."""
+    graphs = dict(_graphs(model))
+    found: dict[LayerKey, set[int]] = {}
+    for position, result in enumerate(model.graph.results):
+        for key in _behind(graphs, ((), result.id)):
+            found.setdefault(key, set()).add(position)
+    return {key: frozenset(positions) for key, positions in found.items()}
+
+
+class _GraphPlace:
+    """A graph with the body that it is and what is around it."""
+
+    def __init__(self, graph: Graph, owner: Layer | None, body: Body | None) -> None:
+        self.graph, self.owner, self.body = graph, owner, body
+
+
+def _graphs(model: Model) -> Iterator[tuple[Scope, _GraphPlace]]:
+    waiting: list[tuple[Scope, _GraphPlace]] = [((), _GraphPlace(model.graph, None, None))]
+    while waiting:
+        scope, place = waiting.pop()
+        yield scope, place
+        for layer in place.graph.holders:
+            waiting += [
+                ((*scope, (layer.id, body.role)), _GraphPlace(body.graph, layer, body)) for body in layer.bodies
+            ]
+
+
+def _behind(graphs: dict[Scope, _GraphPlace], start: LayerKey) -> set[LayerKey]:
+    """Return all layers on which one depends, in the graphs around it and in the bodies before it."""
+    seen = {start}
+    waiting: list[tuple[LayerKey, int | None]] = [(start, None)]
+    done = set[tuple[LayerKey, int | None]]()
+    while waiting:
+        item = waiting.pop()
+        if item in done:
+            continue
+        done.add(item)
+        (scope, key), output = item
+        seen.add((scope, key))
+        waiting += _before(graphs, scope, key, output)
+    return seen
+
+
+def _before(
+    graphs: dict[Scope, _GraphPlace], scope: Scope, key: int, output: int | None
+) -> Iterator[tuple[LayerKey, int | None]]:
+    place = graphs[scope]
+    layer = place.graph.by_id[key]
+    if layer.bodies:
+        yield from _into_bodies(scope, layer, output)
+        controls = {"Loop": 2, "If": 1}.get(layer.type, 0)
+        for source in place.graph.sources[key][:controls]:
+            yield from _of_source(scope, source)
+        return
+    for source in place.graph.sources[key]:
+        yield from _of_source(scope, source)
+    if layer.type == "Parameter":
+        yield from _of_parameter(graphs, scope, key)
+    if layer.type == "ReadValue":
+        name = layer.attributes.get("variable_id")
+        for other, around in graphs.items():
+            assigns = (one for one in around.graph.layers if one.type == "Assign")
+            yield from (((other, one.id), None) for one in assigns if one.attributes.get("variable_id") == name)
+
+
+def _of_parameter(graphs: dict[Scope, _GraphPlace], scope: Scope, key: int) -> Iterator[tuple[LayerKey, int | None]]:
+    place, outer = graphs[scope], scope[:-1]
+    if place.body is None or place.owner is None:
+        return
+    for entry in place.body.inputs:
+        if entry.parameter == key and entry.input is not None:
+            yield from _of_source(outer, graphs[outer].graph.source(place.owner.id, entry.input))
+    yield from (((scope, edge.from_layer), None) for edge in place.body.back_edges if edge.to_layer == key)
+
+
+def _into_bodies(scope: Scope, layer: Layer, output: int | None) -> Iterator[tuple[LayerKey, int | None]]:
+    for body in layer.bodies:
+        for entry in body.outputs:
+            if output is None or entry.output == output or entry.purpose == EXECUTION_CONDITION:
+                yield ((*scope, (layer.id, body.role)), entry.result), None
+
+
+def _of_source(scope: Scope, source: Source | None) -> Iterator[tuple[LayerKey, int | None]]:
+    if source is not None:
+        yield (scope, source.layer), source.output

@@ -1,1 +1,0 @@
-"""Keys: the map, presets, files of one's own, the palette."""

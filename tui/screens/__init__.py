@@ -1,1 +1,0 @@
-"""The screens: one class a file; registry.py lists them."""

@@ -1,1 +1,0 @@
-"""The screen of differences from a reference, and its panes."""

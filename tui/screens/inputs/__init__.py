@@ -1,1 +1,0 @@
-"""The screen that asks for inputs, and its panes."""

@@ -1,1 +1,0 @@
-"""The screens of breakpoints, watches, events and variables, and their panes."""

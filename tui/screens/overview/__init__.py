@@ -1,1 +1,0 @@
-"""The screen of a whole run: each loop a card whose columns are iterations."""

@@ -1,1 +1,0 @@
-"""The screen of values over time, and its panes."""

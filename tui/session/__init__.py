@@ -1,1 +1,0 @@
-"""Session, layout and inputs of the application."""

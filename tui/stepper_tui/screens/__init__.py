@@ -1,0 +1,1 @@
+"""The screens: command_line.py lists them."""

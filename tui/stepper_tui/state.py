@@ -1,0 +1,408 @@
+"""All that goes between the screens and the driver: the state, messages, requests, and the log of what was done."""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Callable, Mapping
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+
+from msgspec import field
+from textual.message import Message
+
+from stepper.errors import StepperError
+from stepper.integrations.dap.following_visits import Visit
+from stepper.records import Record
+
+if TYPE_CHECKING:
+    from stepper.debug.branches.edits import RunCourse
+    from stepper.debug.debugger import Debugger
+    from stepper.debug.inspection.views import BreakView, FrameView, Glance, LoopView, MarkView, StopView
+    from stepper.debug.moments.spread import MomentView
+    from stepper.debug.overview.overview_facts import Overview
+    from stepper.debug.stop import Stop
+    from stepper.diagnosis.findings import Finding
+    from stepper.engine.frames import LoopRun
+    from stepper.errors import StepperError
+    from stepper.session.input_choices import Load, LoadOutcome
+    from stepper.tensors.tolerances import Tolerances
+
+
+class Lists(Record, eq=False):
+    """Marks and the log; `expected` are the patterns of operations in which NaN and Inf stop nothing.
+
+    `findings` are those of the file, and of the run of the overview when that is over; `checked` names what
+    was looked for in the run.
+    """
+
+    marks: tuple[MarkView, ...] = ()
+    expected: tuple[str, ...] = ()
+    log: tuple[LogEntry, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    checked: tuple[str, ...] = ()
+
+
+NO_LISTS: Final = Lists()
+
+
+class Running(Record):
+    """A movement under way: how far it is, iterations per second (None: not known yet), and for how long."""
+
+    command: str
+    glance: Glance
+    rate: float | None
+    seconds: float
+
+
+class State(Record, eq=False):
+    """Everything that a screen shows.
+
+    `engine` says which partner computes what, empty where all is numpy. `frames` are the stack; `depth` that which is
+    looked at (`up` and `down` move it). `loop` runs in or around that frame, at `loop_depth`.
+    `selected` is the operation selected in the frame (None: it follows the moment).
+    `failure` is the message of an error of the run that was met here. `a` is the baseline. `overview` is there while a
+    screen asks for it (ShowOverview); `opening` is how far the inputs are chosen, before there is a run. `course` is
+    which way the run goes: an edit that is undone leads back to an earlier one in the same branch. `is_edited` is of
+    this branch, `has_edits` of any, `has_unkept_edits` of what is in no session.
+    """
+
+    model: str = ""
+    rules: str = "spec"
+    engine: str = ""
+    view: StopView | None = None
+    stop: Stop | None = None
+    frames: tuple[FrameView, ...] = ()
+    depth: int = 0
+    loop: LoopView | None = None
+    loop_depth: int | None = None
+    breaks: tuple[BreakView, ...] = ()
+    lists: Lists = NO_LISTS
+    course: RunCourse | None = None
+    is_edited: bool = False
+    has_edits: bool = False
+    has_unkept_edits: bool = False
+    furthest: int = 0
+    failure: str = ""
+    selected: int | None = None
+    a: MomentView | None = None
+    labels: Mapping[tuple[int, int], tuple[str, ...]] = field(default_factory=dict)
+    running: Running | None = None
+    overview: Overview | None = None
+    opening: str = ""
+    editor: str = ""
+
+    @property
+    def frame(self) -> FrameView | None:
+        """The frame that is looked at; None at the end of the run."""
+        return self.frames[self.depth] if self.depth < len(self.frames) else None
+
+    @property
+    def cursor(self) -> int | None:
+        """The operation that is shown: the selected one, else the operation of the moment."""
+        frame = self.frame
+        if frame is None or not frame.layers:
+            return None
+        if self.selected is not None and self.selected < len(frame.layers):
+            return self.selected
+        return max(frame.moment, 0)
+
+    def differs_in_selection_alone(self, other: State) -> bool:
+        """True if all else is the very same."""
+        return all(getattr(self, name) is getattr(other, name) for name in _BUT_SELECTION)
+
+    @property
+    def iteration(self) -> int | None:
+        """The iteration of the loop that is shown, in which the run stands."""
+        if self.running is not None and self.loop_depth is not None:
+            iterations = self.running.glance.iterations
+            if self.loop_depth < len(iterations):
+                return iterations[self.loop_depth]
+        return None if self.loop is None else self.loop.level.iteration
+
+    @property
+    def loop_run(self) -> LoopRun | None:
+        """The run of the loop that is shown; None where none is."""
+        return None if self.loop is None else self.loop.level.run
+
+    def breaks_at(self, index: int) -> tuple[BreakView, ...]:
+        """Return the breakpoints that sit at an operation of the frame that is looked at."""
+        frame = self.frame if self.breaks else None
+        return () if frame is None else tuple(one for one in self.breaks if one.is_at(frame.program, index))
+
+
+_BUT_SELECTION: Final = tuple(name for name in State.__struct_fields__ if name != "selected")
+
+
+class Reply(Record):
+    """Answer to a line at the prompt. `moved`: it was a movement; the screen shows all of it but the notes.
+
+    `refused` is an error that has candidates to choose from, `watch` the number of a watch that was just set.
+    """
+
+    line: str
+    lines: tuple[str, ...]
+    is_error: bool = False
+    moved: bool = False
+    ended: bool = False
+    echo: bool = True
+    notes: tuple[str, ...] = ()
+    refused: StepperError | None = None
+    watch: int | None = None
+
+
+class StateChanged(Message):
+    """The run stands somewhere, or more is known of it; with the reply to the command that did it, if one did."""
+
+    def __init__(self, state: State, reply: Reply | None = None) -> None:
+        super().__init__()
+        self.state = state
+        self.reply = reply
+
+
+class RunProgress(Message):
+    """A movement is under way; at most 30 of these a second."""
+
+    def __init__(self, running: Running) -> None:
+        super().__init__()
+        self.running = running
+
+
+class OverviewGrew(Message):
+    """More is known of the whole run; at most 30 of these a second."""
+
+    def __init__(self, overview: Overview) -> None:
+        super().__init__()
+        self.overview = overview
+
+    def can_replace(self, message: Message) -> bool:
+        """True if a later picture waits already, which knows all that this one does."""
+        return isinstance(message, OverviewGrew | StateChanged)
+
+
+class Answered(Message):
+    """The answer to a question that was asked of the debugger; an error is a text.
+
+    `refused` is an error that has candidates to choose from, in what the `line` asked about.
+    """
+
+    def __init__(
+        self,
+        question: str,
+        then: Callable[[Any], None],
+        answer: Any,
+        error: str = "",
+        refused: StepperError | None = None,
+        line: str = "",
+    ) -> None:
+        super().__init__()
+        self.refused, self.line = refused, line
+        self.question = question
+        self.then = then
+        self.answer = answer
+        self.error = error
+
+
+class EditorCame(Message):
+    """An editor has joined the run, or has left it."""
+
+    def __init__(self, *, joined: bool) -> None:
+        super().__init__()
+        self.joined = joined
+
+
+class EditorMoves(Message):
+    """An editor has asked for a movement."""
+
+
+class FaultFound(Message):
+    """A fault of the program itself, told and survived."""
+
+    def __init__(self, where: str, text: str) -> None:
+        super().__init__()
+        self.where = where
+        self.text = text
+
+
+class InputsRefused(Message):
+    """The model cannot be run on its inputs."""
+
+    def __init__(self, text: str, error: Exception) -> None:
+        super().__init__()
+        self.text = text
+        self.error = error
+
+
+class InputLoaded(Message):
+    """The value of an input is made, or will not be."""
+
+    def __init__(self, load: Load, outcome: LoadOutcome) -> None:
+        super().__init__()
+        self.load = load
+        self.outcome = outcome
+
+
+MOST_ENTRIES: Final = 5_000
+_LONGEST: Final = 500
+_EDITS: Final = (["set"], ["undo"], ["branch"])
+_LISTING: Final = ("delete", "enable", "disable")
+"""They answer with the whole list."""
+_SETTING: Final = tuple([word] for word in ("break", "b", "change", "delete", "enable", "disable", "ignore", "except",
+                                            "watch", "unwatch", "display", "undisplay", "commands", "log", "mark",
+                                            "session"))  # fmt: skip
+
+
+class LogKind(Enum):
+    """Kind of an entry; the value is the word for it."""
+
+    MOVED = "moved"
+    STOPPED = "stopped"
+    FAILED = "error"
+    EDITED = "edited"
+    SET = "set"
+    LOGGED = "log"
+    REFUSED = "refused"
+    SESSION = "session"
+    FAULT = "fault"
+
+
+class LogEntry(Record):
+    """An event: tick and branch, place in the run, and words.
+
+    `command` is the line that did it, `breakpoint` the number of what stopped the run.
+    """
+
+    number: int
+    kind: LogKind
+    tick: int
+    branch: str
+    place: str
+    command: str
+    text: str
+    breakpoint: int | None = None
+
+
+class EventLog:
+    """Entries in their order. Both threads add; each addition is one step that needs no lock."""
+
+    def __init__(self) -> None:
+        self._entries: deque[LogEntry] = deque(maxlen=MOST_ENTRIES)
+        self._numbers = itertools.count(1)
+        self._seen: tuple[int, tuple[LogEntry, ...]] = (0, ())
+        self._tick, self._branch, self._place = 0, "", ""
+
+    def stand(self, tick: int, branch: str, place: str) -> None:
+        """From now on things happen here."""
+        self._tick, self._branch, self._place = tick, branch, place
+
+    def add(self, kind: LogKind, text: str, command: str = "", breakpoint: int | None = None) -> None:
+        """Something has happened."""
+        first = next((line.strip() for line in text.splitlines() if line.strip()), "")
+        where = self._tick, self._branch, self._place
+        entry = LogEntry(next(self._numbers), kind, *where, command[:_LONGEST], first[:_LONGEST], breakpoint)
+        self._entries.append(entry)
+
+    def entries(self) -> tuple[LogEntry, ...]:
+        """Return all that are kept, the newest last; the same tuple as long as nothing is added."""
+        newest = self._entries[-1].number if self._entries else 0
+        if newest != self._seen[0]:
+            self._seen = newest, tuple(self._entries.copy())
+        return self._seen[1]
+
+    def follow(self, line: str, before: Stop, after: Stop, lines: tuple[str, ...], failed: bool, refused: bool) -> None:
+        """A command was carried out: where it led, and what went wrong.
+
+        `failed`: the run met an error; `refused`: what was asked for cannot be.
+        """
+        from stepper.debug.causes.cause import Trigger
+        from stepper.debug.causes.cause_texts import sentences
+
+        text = lines[0] if lines else ""
+        if failed or refused:
+            self.add(LogKind.FAILED if failed else LogKind.REFUSED, text, line)
+        elif after is not before:
+            cause = after.cause
+            if cause is not None and cause.trigger is Trigger.BREAKPOINT:
+                self.add(LogKind.STOPPED, sentences(cause)[0], line, cause.number)
+            else:
+                self._moved(after, line)
+        elif line.split()[:1] in _SETTING:
+            self.add(LogKind.SET, "" if line.split()[0] in _LISTING else text, line)
+
+    def _moved(self, after: Stop, line: str) -> None:
+        from stepper.debug.causes.cause import Reason
+
+        kind = LogKind.EDITED if line.split()[:1] in _EDITS else LogKind.MOVED
+        done = "" if after.done is None else f"after {after.done.layer.type} '{after.done.layer.name}'"
+        self.add(kind, done if after.reason in (Reason.MOVED, Reason.BREAK) else str(after.reason), line)
+
+
+Answer_co = TypeVar("Answer_co", covariant=True)
+
+
+class ExecuteLine(Record):
+    """A line for the interpreter; `echo`: its answer is to be shown."""
+
+    line: str
+    echo: bool = True
+
+
+class Question(Protocol[Answer_co]):
+    """Something to find out: a frozen Struct beside whoever wants to know."""
+
+    def answer(self, debugger: Debugger, /) -> Answer_co:
+        """Return the answer; called in the worker. StepperError where there is none."""
+        ...
+
+
+class Asked(Record):
+    """A question, and who gets the answer, in the application. One with a `title` is shown like a movement.
+
+    `gives_way`: whatever else comes goes first. `line` was typed, if its names may be ambiguous.
+    """
+
+    question: Question[Any]
+    then: Callable[[Any], None]
+    title: str = ""
+    gives_way: bool = False
+    line: str = ""
+
+
+# --- other pictures from now on: carried out by Snapshots.adjust ------------------------------------------------------
+
+
+class ShowOverview(Record):
+    """Have `State.overview` show what is known of the whole run, or no longer.
+
+    `runs`: a run that is not known yet is made by itself, while nothing else is asked for.
+    """
+
+    wanted: bool
+    runs: bool = True
+
+
+class GoOnWithOverview(Record):
+    """Go on with the run of the overview, while nothing else is asked for."""
+
+
+class ShowAgain(Record):
+    """Show the same once more: something has changed that nobody was told of."""
+
+
+class CompareWithin(Record):
+    """Compare with other tolerances."""
+
+    tolerances: Tolerances
+
+
+Adjustment = ShowOverview | GoOnWithOverview | ShowAgain | CompareWithin
+Request = ExecuteLine | Asked | Adjustment | Visit
+
+
+def name_of(request: Request) -> str:
+    """Return the name of a request, for a message about it."""
+    if isinstance(request, ExecuteLine):
+        return request.line.split(maxsplit=1)[0] if request.line.strip() else "again"
+    if isinstance(request, Visit):
+        return request.title or "a question of the editor"
+    return type(request.question if isinstance(request, Asked) else request).__name__
