@@ -10,12 +10,11 @@ from types import MappingProxyType
 from typing import Any, Final, Literal, NotRequired, TypedDict
 
 from stepper.cases.case import CaseFacts
-from stepper.debug.branches.differences import DifferenceRow, PlaceDifference
+from stepper.debug.branch_differences import DifferenceRow, PlaceDifference
 from stepper.debug.breakpoints.breakpoint import BreakKind
-from stepper.debug.causes.any_cause import AnyCause
 from stepper.debug.causes.cause import Enclosure, PartRole, Scalar
+from stepper.debug.inspection.views import FoundMoment
 from stepper.debug.moments.moment import MomentKind
-from stepper.debug.results import FoundMoment
 from stepper.debug.stop import Mark, Reason, SearchedRange
 from stepper.debug.story.story_facts import Influence, QuestionKind
 from stepper.diagnosis.findings import Part, Severity
@@ -29,6 +28,7 @@ from stepper.ops.departures import Departure
 from stepper.recording.queries import NonFiniteValue
 from stepper.repair.edit import EditKind
 from stepper.repair.repairing import FixStatus
+from stepper.session.session_files import AnyCause
 from stepper.sweep.sweep_results import LoopSpread, PlaceCount, SweepOutcome
 from stepper.tensors.difference import Change
 

@@ -31,7 +31,7 @@ from stepper.cli.commands.help import COMMAND_LINE_TOPICS
 from stepper.cli.parser import parser
 from stepper.commands.command_session import GROUPS, commands
 from stepper.commands.session_commands import Topic, topics
-from stepper.compare.report import SHORT_ORIGINS
+from stepper.compare.comparison import SHORT_ORIGINS
 from stepper.compare.rerun import FAULT_TRIALS, QUANTISED_TRIALS, USUAL_TRIALS, ExplanationKind
 from stepper.compare.rounding import STABLE, SUMS
 from stepper.compare.verdict import ORIGIN_TEXTS, SWITCHED_OFF

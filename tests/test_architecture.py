@@ -126,7 +126,7 @@ WORDS: Final = {"cause_texts", "story_texts", "moment_texts", "overview_texts", 
 
 WITH_WORDS: Final = {
     "stepper/debug/stop.py": "Stop.details are sentences",
-    "stepper/debug/finding/finding_moments.py": "the title of a birth",
+    "stepper/debug/finding.py": "the title of a birth",
     "stepper/debug/story/building.py": "names with iterations",
     "stepper/debug/story/strip_layout.py": "a drawing of words",
 }

@@ -79,7 +79,7 @@ class Progress:
 
 def _share(stack: list[Frame]) -> float | None:
     """Return which part of the outermost loop is done, if it is known how often that runs."""
-    from stepper.debug.loop_limits import total
+    from stepper.debug.causes.loop_ends import total
 
     activation = next((frame.activation for frame in stack if frame.loop is not None), None)
     count = None if activation is None else total(activation)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from stepper.commands.command_session import Answer, Session, command, command_called, number, required
-from stepper.commands.stop_answers import watch_text
+from stepper.commands.command_session import Answer, Session, command, command_called, number, required, watch_text
 from stepper.debug.breakpoints.breakpoint import BEGUN, BreakDescription, BreakKind, Breakpoint, closed
 from stepper.debug.breakpoints.data_breakpoints import break_description
 from stepper.debug.inspection.views import MOST_PLACES
-from stepper.debug.watches import Watch
+from stepper.debug.stop_scope import Watch
 from stepper.engine.program import Program
 from stepper.errors import UsageError
 from stepper.ir.model import Model, layer_data

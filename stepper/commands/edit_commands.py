@@ -11,13 +11,12 @@ from typing import Any, Final
 import numpy as np
 from msgspec.structs import replace
 
-from stepper.commands.command_session import Answer, Session, command, required
+from stepper.commands.command_session import Answer, Session, command, moved, required
 from stepper.commands.inspection import branches, evaluated
-from stepper.commands.stop_answers import moved
-from stepper.debug.branches.branches import WORDS, is_still_read, taken_by
-from stepper.debug.branches.edits import ConstantEdit, ValueEdit
+from stepper.debug.branches import WORDS, is_still_read, taken_by
 from stepper.debug.causes.cause import Reason
 from stepper.debug.scopes import enclosing_loop
+from stepper.debug.timeline import ConstantEdit, ValueEdit
 from stepper.engine.frames import Phase
 from stepper.engine.loops import EndReason
 from stepper.engine.machine import Machine
@@ -167,7 +166,7 @@ def _diff(session: Session, words: list[str]) -> Answer:
         words = [debugger.branches.name, *words]
     if len(words) != 2:
         raise UsageError("two names are expected: branch diff A B, or one to compare with the present branch")
-    from stepper.debug.branches.differences import difference_lines  # few ask for it
+    from stepper.debug.branch_differences import difference_lines  # few ask for it
 
     with debugger.working():
         found = debugger.branches.difference(*words, paused=lambda: debugger.machine.pause_requested)

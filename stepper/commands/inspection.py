@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from stepper.commands.breakpoint_commands import breaks, watches
 from stepper.commands.command_session import Answer, Session, command, number, one_of, required, without_arguments
-from stepper.debug.branches.branches import Branch
+from stepper.debug.branches import Branch
 from stepper.debug.causes.cause_texts import run_text
 from stepper.debug.inspection.text import (
     by_text,
@@ -27,12 +27,11 @@ from stepper.debug.inspection.text import (
     value_lines,
     view_data,
 )
-from stepper.debug.inspection.views import LoopView, source_text
-from stepper.debug.iterations.far_runs import loop_seen_from
+from stepper.debug.inspection.views import LoopView, Series, source_text
 from stepper.debug.labels import labelled, read_labels
-from stepper.debug.results import Series
 from stepper.debug.scopes import NotRunning, loop_depth
 from stepper.debug.stop_scope import StopScope
+from stepper.debug.table.columns import loop_seen_from
 from stepper.engine.frames import Frame, Phase, place
 from stepper.engine.program import legend
 from stepper.errors import UsageError

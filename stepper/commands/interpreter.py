@@ -9,8 +9,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from stepper.commands.breakpoint_commands import SILENT, collected, ensure_fit
-from stepper.commands.command_session import Answer, Command, Session, command_called, without_arguments
-from stepper.commands.stop_answers import moved
+from stepper.commands.command_session import Answer, Command, Session, command_called, moved, without_arguments
 from stepper.debug.breakpoints.breakpoint import BreakDescription
 from stepper.debug.debugger import Debugger
 from stepper.debug.stop import Reason, Stop

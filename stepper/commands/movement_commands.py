@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from stepper.commands.command_session import Answer, Session, command, count, number, required
+from stepper.commands.command_session import Answer, Session, command, count, moved, number, required
 from stepper.commands.moment_commands import PINNED
-from stepper.commands.stop_answers import moved
 from stepper.debug.stop import Reason, Stop
 
 

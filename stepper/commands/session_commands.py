@@ -21,13 +21,13 @@ from stepper.commands.command_session import (
     command,
     command_called,
     commands,
+    moved,
     one_of,
     required,
 )
 from stepper.commands.inspection import evaluated
 from stepper.commands.interpreter import Interpreter
 from stepper.commands.moment_commands import PINNED, pin
-from stepper.commands.stop_answers import moved
 from stepper.debug.stop import Mark, Reason
 from stepper.errors import StepperError, UsageError
 from stepper.files.configuration import init_file

@@ -13,11 +13,9 @@ from typing import Any, Final
 import numpy as np
 from msgspec.structs import replace
 
-from stepper.compare import constant_differences
-from stepper.compare.align import COMMUTATIVE, Alignment, GraphPair
-from stepper.compare.constant_differences import ConstantValues, same_numbers
+from stepper.compare.align import COMMUTATIVE, Alignment, ConstantValues, GraphPair, described, same_numbers
 from stepper.compare.observations import BranchMismatch, Finding, LoopMismatch, ValueMismatch, named, numbered, quoted
-from stepper.debug.reference_values import GraphPath, PathStep
+from stepper.debug.scopes import GraphPath, PathStep
 from stepper.engine.loops import RoleError, Roles, control_inputs, is_backward, roles_of
 from stepper.ir.model import (
     EXECUTION_CONDITION,
@@ -169,7 +167,7 @@ class GraphDifferences:
         constants = self._constants_behind(source)
         fallback = constants[0] if constants else self.pair.ours.by_id[source.layer]
         guilty = next((one for one in constants if self._changed(one)), fallback)
-        text = constant_differences.described(np.asarray(ours), np.asarray(theirs), consumer=layer)
+        text = described(np.asarray(ours), np.asarray(theirs), consumer=layer)
         stored = self._replacement(source, other, constants)
         copied = self._content_of_another(guilty, ours, theirs)
         related = [guilty, *(one for one in constants if one is not guilty)]

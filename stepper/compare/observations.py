@@ -15,7 +15,7 @@ from stepper.debug.breakpoints.breakpoint import Check, Guard
 from stepper.debug.breakpoints.kinds.non_finite import holds_any, non_finite_checks
 from stepper.debug.causes.cause import NonFinite, NonFiniteKind
 from stepper.debug.causes.cause_texts import how_sentence, operands_text
-from stepper.debug.reference_values import GraphPath, PathStep
+from stepper.debug.scopes import GraphPath, PathStep
 from stepper.element_types import STRING_DTYPE, Array, is_floating
 from stepper.engine.frames import Frames
 from stepper.engine.program import CompiledModel

@@ -28,7 +28,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from stepper.compare.observations import ErrorOrigin
-from stepper.debug.moments.run_pairs import Values
+from stepper.debug.moments.moment import Values
 from stepper.debug.provenance.operation_at import inputs_of
 from stepper.element_types import Array, Indices, is_floating
 from stepper.engine.arithmetic import outside_int32

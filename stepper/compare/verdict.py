@@ -30,7 +30,7 @@ from stepper.compare.rerun import (
     RuntimeExplanation,
     described_fault,
 )
-from stepper.debug.reference_values import GraphPath, PathStep, loop_steps
+from stepper.debug.scopes import GraphPath, PathStep, loop_steps
 from stepper.element_types import Indices
 from stepper.engine.compiler import ancestors
 from stepper.engine.loops import EndReason, roles_of

@@ -60,7 +60,7 @@ from stepper.compare.rounding import (
 from stepper.debug.breakpoints.kinds.non_finite import holds_any
 from stepper.debug.causes.cause import NonFiniteKind
 from stepper.debug.provenance.operation_at import inputs_of
-from stepper.debug.reference_values import GraphPath, path_of, step_of
+from stepper.debug.scopes import GraphPath, path_of, step_of
 from stepper.element_types import Array, Indices
 from stepper.engine.frames import Activation, Event, EventKind, Every, Frame, Frames, Phase, RunObserver, Snapshot, Taps
 from stepper.engine.loops import stack

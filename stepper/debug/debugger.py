@@ -15,29 +15,24 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, NoReturn, ParamSpec, 
 from msgspec.structs import replace
 
 from stepper.argument_checks import function, text, whole_number
-from stepper.debug.branches.branches import Branches, condition_edit, edit_of, trip_count_edit
-from stepper.debug.branches.edits import ORIGINAL, Edit
+from stepper.debug.branches import Branches, condition_edit, edit_of, trip_count_edit
 from stepper.debug.breakpoints.breakpoint import BreakDescription, BreakKind, Breakpoint
-from stepper.debug.breakpoints.breakpoints import Breakpoints
-from stepper.debug.breakpoints.watcher import BreakpointWatcher
+from stepper.debug.breakpoints.breakpoints import Breakpoints, BreakpointWatcher
 from stepper.debug.causes.cause import Cause, Chain, NonFinite, RunFailed, Trigger
-from stepper.debug.finding.goto import tick_of_address, tick_of_iteration
+from stepper.debug.finding import tick_of_address, tick_of_iteration
 from stepper.debug.inspection.inspecting import inspect, inspect_loop
-from stepper.debug.inspection.views import LoopView, StopView
+from stepper.debug.inspection.views import Evaluated, Found, LoopView, PreviousValue, Series, StopView
 from stepper.debug.labels import Labels
 from stepper.debug.moments.moment import GraphPlace, Moment, MomentKind, place_of_stack
 from stepper.debug.moments.moments import Moments
 from stepper.debug.moments.spread import MomentView, SpreadView
 from stepper.debug.overview.overview_facts import Overview
-from stepper.debug.reference_values import ReferenceValues
-from stepper.debug.results import Evaluated, Found, PreviousValue, Series
-from stepper.debug.run_summary import LoopEndLog, RunSummary
-from stepper.debug.scopes import innermost_loop
+from stepper.debug.scopes import ReferenceValues, innermost_loop
 from stepper.debug.stop import Mark, Reason, SearchedRange, Stop, describe, iteration_of, reason_of
+from stepper.debug.stop_scope import Watch, Watches
 from stepper.debug.story.story_facts import Provenance, Story, StoryQuestion, Uses
-from stepper.debug.timeline import PausedSearch, Search, Timeline
+from stepper.debug.timeline import ORIGINAL, Edit, LoopEndLog, PausedSearch, RunSummary, Search, Timeline
 from stepper.debug.visits import PAUSED, before_iteration
-from stepper.debug.watches import Watch, Watches
 from stepper.element_types import Array
 from stepper.engine.compiler import compile_model, compiled_alike
 from stepper.engine.frames import Event, EventKind, Every, Frame, Frames, Phase
@@ -352,7 +347,7 @@ class Debugger:
         self, expression: str, which: str = "first", *, limit: int | None = None, until: int | None = None
     ) -> Found:
         """Return the moments where an expression holds: first, next, previous, last, all. The present stays."""
-        from stepper.debug.finding.finding_moments import find
+        from stepper.debug.finding import find
 
         return find(self.timeline, expression, which, limit=limit, until=until)
 
@@ -423,7 +418,7 @@ class Debugger:
 
         The present stays.
         """
-        from stepper.debug.iterations.series import over_iterations
+        from stepper.debug.series import over_iterations
 
         return over_iterations(self.timeline, address, statistic, most=most)
 
@@ -433,7 +428,7 @@ class Debugger:
 
         The present stays.
         """
-        from stepper.debug.iterations.series import previous_value
+        from stepper.debug.series import previous_value
 
         return previous_value(self.timeline, address, compared=compared)
 
@@ -941,7 +936,7 @@ class Debugger:
 
     def _failed(self, error: StepperError) -> Cause:
         """Return the error of the run as the cause of its stop before the operation that failed."""
-        from stepper.debug.causes.locations import file_of, location_of
+        from stepper.debug.provenance.operation_at import file_of, location_of
 
         following = self.stop.next
         layer = None if following is None else following.layer

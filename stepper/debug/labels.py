@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from stepper.debug.loop_limits import PASSING
-from stepper.debug.overview.overview_rows import appended
+from stepper.debug.causes.loop_ends import PASSING
+from stepper.debug.overview.overview_facts import appended
 from stepper.engine.program import BranchPlan, Operation, Program
 from stepper.errors import UsageError
 from stepper.wording import json_fault, reason_of

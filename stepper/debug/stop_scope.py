@@ -2,43 +2,46 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from msgspec import Struct, field
 
 from stepper.argument_checks import text
-from stepper.debug.iterations.series import over_iterations, part_of, value_before, value_in
-from stepper.debug.reference_values import ReferencedValue, ReferenceNotes
-from stepper.debug.results import Evaluated, Series
+from stepper.debug.inspection.views import Evaluated, Series
 from stepper.debug.scopes import (
     Names,
     NotRunning,
+    ReferencedValue,
+    ReferenceNotes,
     innermost_loop,
     iteration_now,
     loop_elsewhere,
     value_now,
 )
+from stepper.debug.series import over_iterations, part_of, value_before, value_in
 from stepper.debug.timeline import Timeline
 from stepper.element_types import Array, read_only
 from stepper.engine.frames import LoopRun, loop_run, place
+from stepper.engine.program import CompiledModel
 from stepper.errors import StepperError, UsageError
 from stepper.query.address_resolution import Target, resolve
 from stepper.query.address_syntax import Address, IterationRange, address_given
 from stepper.query.expression_values import described
 from stepper.query.expressions import parse
 from stepper.records import Record
+from stepper.tensors.number_text import number_text
+from stepper.tensors.statistics import recorded_statistics
+from stepper.wording import excerpt
 
 if TYPE_CHECKING:
     from stepper.engine.program import Program
     from stepper.ir.model import Layer
     from stepper.query.expressions import Expression
-import re
-
-from stepper.tensors.number_text import number_text
-from stepper.tensors.statistics import recorded_statistics
 
 _FORMAT: Final = re.compile(r"(?P<letter>[xbs])|(?P<number>[ef])(?P<digits>[0-9]{0,2})")
 _MOST: Final = 64
@@ -255,3 +258,112 @@ def value_of(timeline: Timeline, address: str | Address) -> Array | Series:
     if not is_even or len(series.values) != last - first + 1 or series.in_branch:
         return series
     return read_only(np.stack(series.values))
+
+
+MOST_READINGS: Final = 10_000
+
+
+class Watch(Struct, eq=False):
+    """An expression and its readings by tick, of which the latest `most` stops are kept.
+
+    `format` is how its value is shown (see formats.py), empty for as it is.
+    """
+
+    number: int
+    expression: Expression
+    most: int
+    format: str
+    _readings: dict[int, WatchReading] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        now = "" if self.now is None else f" = {excerpt(self.now.shown or self.now.text)}"
+        return f"<Watch {self.number}: {excerpt(self.title)}{now}>"
+
+    @property
+    def text(self) -> str:
+        """Return the expression as it was written."""
+        return self.expression.text
+
+    @property
+    def title(self) -> str:
+        """Return the expression with its format: `max(h)/e3`."""
+        text = f"({self.text})" if " " in self.text else self.text
+        return f"{text}/{self.format}" if self.format else self.text
+
+    @property
+    def readings(self) -> tuple[WatchReading, ...]:
+        """Return all that are kept, in the order of the run."""
+        return tuple(self._readings[tick] for tick in sorted(self._readings))
+
+    @property
+    def now(self) -> WatchReading | None:
+        """Return the reading of the latest stop."""
+        return next(reversed(self._readings.values()), None)
+
+    def add(self, reading: WatchReading) -> None:
+        """Take a reading in; one of the same moment is replaced, the oldest goes where there are too many."""
+        self._readings.pop(reading.tick, None)
+        self._readings[reading.tick] = reading
+        if len(self._readings) > self.most:
+            del self._readings[next(iter(self._readings))]
+
+    def forget_after(self, tick: int) -> None:
+        """From this tick on the run takes another course: what was read there no longer holds."""
+        self._readings = {at: reading for at, reading in self._readings.items() if at < tick}
+
+
+class Watches:
+    """The watches of one debugger."""
+
+    def __init__(self, compiled: CompiledModel, most: int = MOST_READINGS) -> None:
+        self._most = most
+        self._watches: dict[int, Watch] = {}
+        self._next = 1
+        self._names = Names(compiled)
+
+    def __iter__(self) -> Iterator[Watch]:
+        return iter(self._watches.values())
+
+    def __len__(self) -> int:
+        return len(self._watches)
+
+    def add(self, text: str, timeline: Timeline, format: str = "") -> Watch:
+        """Watch an expression from now on. Raise ExpressionError, with the place, for a text that is none."""
+        return self.put_back(self._next, text, timeline, format)
+
+    def put_back(self, number: int, text: str, timeline: Timeline, format: str = "") -> Watch:
+        """Return the same under a number that it had before. Raise UsageError for one that is taken."""
+        if number < 1 or number in self._watches:
+            raise UsageError(f"there cannot be a watch {number}")
+        from stepper.query.expressions import parse
+
+        watch = Watch(number, parse(text), self._most, ensure_format(format))
+        self._watches[number] = watch
+        self._next = max(self._next, number + 1)
+        watch.add(StopScope(timeline, self._names).reading(watch.expression, watch.format))
+        return watch
+
+    def clear(self) -> None:
+        """Have none, as in the beginning."""
+        self._watches.clear()
+        self._next = 1
+
+    def delete(self, number: int) -> None:
+        """Watch it no longer. Raise UsageError for a number that no watch has."""
+        if self._watches.pop(number, None) is None:
+            numbers = ", ".join(map(str, self._watches)) or "none"
+            raise UsageError(f"there is no watch {number}; there are {numbers}")
+
+    def see(self, timeline: Timeline) -> None:
+        """Read all of them at the present stop."""
+        if not self._watches:
+            return
+
+        scope = StopScope(timeline, self._names)
+        for watch in self._watches.values():
+            watch.add(scope.reading(watch.expression, watch.format))
+
+    def forget_after(self, tick: int) -> None:
+        """The run takes another course from this tick on."""
+        for watch in self:
+            watch.forget_after(tick)

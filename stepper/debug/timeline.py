@@ -25,22 +25,252 @@ import copy
 import math
 import sys
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from time import perf_counter
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from weakref import proxy
 
 import numpy as np
 from msgspec import Struct
 
-from stepper.debug.branches.edits import Edit
-from stepper.debug.reference_values import ReferenceValues
-from stepper.debug.run_summary import LoopEndLog
+from stepper.debug.scopes import ReferenceValues
 from stepper.debug.stop import SearchedRange, fingerprint, is_same_state, iteration_of
-from stepper.engine.frames import Event, EventKind, Every, Frame, Snapshot, Watcher, place
+from stepper.element_types import Array, Indices
+from stepper.engine import transitions
+from stepper.engine.frames import (
+    Activation,
+    Event,
+    EventKind,
+    Every,
+    Frame,
+    Frames,
+    RunObserver,
+    Snapshot,
+    Watcher,
+    place,
+)
+from stepper.engine.loops import EndReason
 from stepper.engine.machine import Machine
+from stepper.engine.program import Operation, Program
+from stepper.engine.rules import Note
+from stepper.engine.run import LoopSummary
 from stepper.errors import Paused, StepperError
+from stepper.ir.model import Layer
 from stepper.records import Record
+
+if TYPE_CHECKING:
+    from stepper.engine.machine import Machine
+
+# --- Names of branches that are given --------------------------------------------------------------------------------
+
+
+ORIGINAL: Final = "original"
+"""The branch with which a run begins."""
+
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+class Edit(Record):
+    """A change that belongs to the frame, or the constants, of a program."""
+
+    program: Program
+
+    @property
+    def depth(self) -> int:
+        """Return that of the frame on the stack (1: the model's own graph)."""
+        return len(self.program.path) + 1
+
+    def frame(self, machine: Machine) -> Frame:
+        """Return the frame that runs the program."""
+        return machine.stack[self.depth - 1]
+
+    def make(self, machine: Machine) -> None:
+        """Change the machine, which stands at the moment of the edit."""
+        raise NotImplementedError
+
+
+class ValueEdit(Edit, frozen=True):
+    """Another value in a slot of a frame."""
+
+    slot: int
+    value: Array
+
+    def make(self, machine: Machine) -> None:
+        """Put the value into the slot."""
+        frame = self.frame(machine)
+        frame.values[self.slot] = self.value
+        _tell(machine, frame, self.slot)
+
+
+class ConstantEdit(Edit, frozen=True):
+    """Another value of a constant, from the moment on in every run of the program."""
+
+    slot: int
+    value: Array
+
+    def make(self, machine: Machine) -> None:
+        """Compute with the value from now on."""
+        machine.set_constant(self.program, self.slot, self.value)
+
+
+class TripCountEdit(Edit, frozen=True):
+    """Another trip count of the loop that runs in the frame; None: no limit."""
+
+    count: int | None
+
+    def make(self, machine: Machine) -> None:
+        """Give the loop the trip count."""
+        frame = self.frame(machine)
+        transitions.set_trip_count(frame, self.count)
+        _tell(machine, frame, None)
+
+
+class ConditionEdit(Edit, frozen=True):
+    """Condition of the loop that runs in the frame, as it is to be at the end of the iteration under way or now."""
+
+    holds: bool
+
+    def make(self, machine: Machine) -> None:
+        """Give the loop the condition."""
+        frame = self.frame(machine)
+        transitions.set_condition(frame, holds=self.holds)
+        _tell(machine, frame, None)
+
+
+def _tell(machine: Machine, frame: Frame, slot: int | None) -> None:
+    for observer in machine.observers:
+        observer.changed(frame, slot)
+
+
+def same_edit(a: Edit, b: Edit) -> bool:
+    """True if two edits change the same in the same way, as an edit does that was kept and made again."""
+    if type(a) is not type(b) or a.program is not b.program:
+        return False
+    if isinstance(a, ValueEdit | ConstantEdit) and isinstance(b, ValueEdit | ConstantEdit):
+        one, other = np.asarray(a.value), np.asarray(b.value)
+        alike = (a.slot, one.dtype, one.shape) == (b.slot, other.dtype, other.shape)
+        return alike and (one is other or one.tobytes() == other.tobytes())
+    return a == b
+
+
+def same_edits(a: Sequence[Edit], b: Sequence[Edit]) -> bool:
+    """True if the edits of a moment are the same."""
+    return len(a) == len(b) and all(same_edit(one, other) for one, other in zip(a, b, strict=True))
+
+
+def same_by_tick(a: Mapping[int, Sequence[Edit]], b: Mapping[int, Sequence[Edit]]) -> bool:
+    """True if two courses of a run have the same edits at the same ticks."""
+    return a.keys() == b.keys() and all(same_edits(edits, b[tick]) for tick, edits in a.items())
+
+
+# --- Which way a run goes, as something to compare: states keep it, and know whether what they saw still holds -------
+
+
+class RunCourse:
+    """Which way a run goes, made of its edits; equal to another one of the very same edits, whatever its branch."""
+
+    __slots__ = ("_edits",)
+
+    def __init__(self, edits: Mapping[int, tuple[Edit, ...]] | None = None) -> None:
+        self._edits = tuple(sorted((edits or {}).items(), key=lambda made: made[0]))
+
+    @property
+    def _key(self) -> tuple[tuple[int, Indices], ...]:
+        """Identities stand for edits, which are kept here: a value set anew to the same is another edit."""
+        return tuple((tick, tuple(map(id, made))) for tick, made in self._edits)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RunCourse) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+
+MOST_ENDS: Final = 100_000
+"""Loop ends that are kept, the first ones of a run."""
+
+
+class LastIteration(NamedTuple):
+    """The last iteration of a loop, and the tick at which it was closed."""
+
+    layer: Layer
+    iteration: int
+    tick: int
+
+
+class RunSummary(Record, eq=False):
+    """Loops of a run that has ended, and notes on where the rule book `other_rules` departs from that of the run.
+
+    `is_partial` is True if loops ended that were not counted: before the debugger listened, or in another branch.
+    `last` is the last iteration of the loop of the main graph that ended last, of any loop if the main graph has none;
+    None if no loop ran an iteration.
+    """
+
+    loops: tuple[LoopSummary, ...]
+    is_partial: bool
+    notes: tuple[Note, ...]
+    other_rules: str
+    last: LastIteration | None
+
+
+class _LoopEnd(NamedTuple):
+    operation: Operation
+    path: str
+    iterations: int
+    ended: EndReason
+    depth: int
+
+
+class LoopEndLog(RunObserver):
+    """Ends of loops by tick, as a machine reports them."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine: Machine = proxy(machine)  # it holds this observer
+        self._ends: dict[int, _LoopEnd] = {}
+        self._paths: dict[int, str] = {}
+        self._is_partial = machine.tick > 0
+        machine.observers = (*machine.observers, self)
+
+    def loop_left(self, stack: Frames, activation: Activation) -> None:
+        """Count the end."""
+        if len(self._ends) >= MOST_ENDS:
+            self._is_partial |= self._machine.tick not in self._ends
+            return
+        operation = activation.operation
+        path = self._paths.get(id(operation))
+        if path is None:
+            path = self._paths[id(operation)] = place(stack, operation, iterations=False)
+        assert activation.ended is not None, "a loop leaves for a reason"
+        end = _LoopEnd(operation, path, activation.iteration + 1, activation.ended, len(stack))
+        self._ends[self._machine.tick] = end
+
+    def forget_after(self, tick: int) -> None:
+        """Drop the ends after a tick from which on the run takes another course."""
+        self._ends = {at: end for at, end in self._ends.items() if at <= tick}
+        self._is_partial |= self._machine.tick > tick
+
+    def summary(self) -> RunSummary | None:
+        """Return the summary; None before the end of the run."""
+        machine = self._machine
+        if not machine.finished:
+            return None
+        loops: dict[int, LoopSummary] = {}
+        for _, end in sorted(self._ends.items()):
+            layer = end.operation.layer
+            empty = LoopSummary(end.path, layer.id, layer.type, layer.name, layer.line, word=layer.iteration_word)
+            loop = loops.setdefault(id(end.operation), empty)
+            loop.count(end.iterations, end.ended)
+        notes = tuple(machine.notes)
+        return RunSummary(tuple(loops.values()), self._is_partial, notes, str(machine.rules.other), self._last())
+
+    def _last(self) -> LastIteration | None:
+        ran = [(end.depth == 1, tick, end) for tick, end in self._ends.items() if end.iterations]
+        if not ran:
+            return None
+        _, tick, end = max(ran, key=lambda one: one[:2])
+        return LastIteration(end.operation.layer, end.iterations - 1, tick - 1)  # the move after it left the loop
+
 
 Fits = Callable[[Event], bool]
 

@@ -11,9 +11,9 @@ from typing import Any, Final, TypeVar
 
 from msgspec.structs import replace
 
+from stepper.debug.causes.loop_ends import ConditionLimit
 from stepper.debug.debugger import Debugger
-from stepper.debug.loop_limits import ConditionLimit
-from stepper.debug.reference_values import ReferenceValues
+from stepper.debug.scopes import ReferenceValues
 from stepper.debug.story.story_facts import Story
 from stepper.engine.machine import Machine
 from stepper.engine.program import Partner, default_partner
@@ -324,7 +324,7 @@ def _condition_limits(model: Model) -> Mapping[tuple[int, int], ConditionLimit]:
     """Return the limits that conditions of loops imply by themselves; none of a model that cannot be compiled."""
     if not any(layer.type == "Loop" for _, graph in model.graphs() for layer in graph.layers):
         return {}
-    from stepper.debug.loop_limits import condition_limits_of
+    from stepper.debug.causes.loop_ends import condition_limits_of
     from stepper.engine.compiler import compile_model
 
     try:

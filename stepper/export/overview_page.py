@@ -21,8 +21,7 @@ from typing import Final
 import numpy as np
 
 from stepper.debug.causes.cause_texts import how_sentence, title
-from stepper.debug.causes.verdicts import end_text
-from stepper.debug.overview.loop_programs import address_in_loop, in_order, programs_of
+from stepper.debug.causes.loop_ends import end_text
 from stepper.debug.overview.overview_facts import (
     ActivationFacts,
     LoopFacts,
@@ -31,6 +30,9 @@ from stepper.debug.overview.overview_facts import (
     Row,
     RowKind,
     RunState,
+    address_in_loop,
+    in_order,
+    programs_of,
 )
 from stepper.debug.overview.overview_texts import constants_text, none_born, state_sentence
 from stepper.element_types import Array

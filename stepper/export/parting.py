@@ -11,9 +11,9 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from stepper.debug.moments.moment import EndedGraph, ended_graphs, values_beside
 from stepper.debug.moments.moment_texts import difference_text
-from stepper.debug.moments.run_pairs import EndedGraph, ended_graphs, values_beside
-from stepper.debug.reference_values import ReferenceValues
+from stepper.debug.scopes import ReferenceValues
 from stepper.element_types import Array
 from stepper.engine.frames import Every
 from stepper.engine.machine import Machine

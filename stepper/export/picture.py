@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from msgspec import field
 from msgspec.structs import replace
 
-from stepper.debug.reference_values import ReferenceValues
+from stepper.debug.scopes import ReferenceValues
 from stepper.debug.story.story_facts import Story
 from stepper.element_types import Array
 from stepper.engine.machine import Machine

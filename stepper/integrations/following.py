@@ -12,8 +12,7 @@ from typing import Final
 
 from stepper.debug.debugger import Debugger
 from stepper.debug.inspection.views import FrameView, frame_views
-from stepper.debug.overview.loop_programs import address_in_loop, programs_of
-from stepper.debug.overview.overview_facts import Overview, RunState
+from stepper.debug.overview.overview_facts import Overview, RunState, address_in_loop, programs_of
 from stepper.diagnosis.check.checking import check_overview
 from stepper.diagnosis.texts import headline
 from stepper.engine.program import Program

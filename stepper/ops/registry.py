@@ -155,7 +155,7 @@ TABLES: Final = {
     "one element each": "stepper.recording.iterations:_OF_ELEMENTS",
     "departures": "stepper.ops.departures:FACTS",
     "either order": "stepper.compare.align:COMMUTATIVE",
-    "keeps NaN": "stepper.sweep.judges.breaks:KEEPS_NAN stepper.sweep.judges.breaks:KEEPS_NON_FINITE",
+    "keeps NaN": "stepper.sweep.judges:KEEPS_NAN stepper.sweep.judges:KEEPS_NON_FINITE",
     "attributes": "stepper.diagnosis.lint.rules.operations:_DEMANDED stepper.diagnosis.lint.rules.operations:_AXES",
     "decides shapes": "stepper.diagnosis.lint.subjects:DECIDING",
 }

@@ -14,8 +14,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from stepper.debug.causes.cause import Location, NonFiniteKind
-from stepper.debug.finding.finding_moments import ensure_any_iteration, ensure_no_reference, ensure_together
-from stepper.debug.results import Found, FoundMoment, Which
+from stepper.debug.finding import ensure_any_iteration, ensure_no_reference, ensure_together
+from stepper.debug.inspection.views import Found, FoundMoment, Which
 from stepper.debug.scopes import enclosing_loop
 from stepper.engine.loops import roles_of
 from stepper.engine.program import Program

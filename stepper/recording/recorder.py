@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from stepper.debug.breakpoints.breakpoint import BreakDescription, Breakpoint
-from stepper.debug.breakpoints.watcher import BreakpointWatcher
+from stepper.debug.breakpoints.breakpoints import BreakpointWatcher
 from stepper.debug.debugger import DEFAULT_MEMORY, Debugger
 from stepper.debug.stop import Stop
 from stepper.element_types import Array, Ints

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from stepper.debug.branches.edits import ORIGINAL
+from stepper.debug.timeline import ORIGINAL
 from stepper.errors import OutputError, StepperError, UsageError
 from stepper.files.configuration import sessions_folder
 from stepper.files.locks import FileInUse, FileLock, lock

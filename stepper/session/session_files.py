@@ -13,25 +13,26 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from functools import partial
+from functools import partial, reduce
+from operator import or_
 from pathlib import Path
 from time import perf_counter
-from typing import Annotated, Any, Final, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol
 
 import msgspec
 import numpy as np
-from msgspec import UNSET, Meta, UnsetType, ValidationError
+from msgspec import UNSET, Meta, UnsetType, ValidationError, convert
 from msgspec.structs import asdict, replace
 
-from stepper.debug.branches.branches import condition_edit, edit_again, trip_count_edit
-from stepper.debug.branches.edits import ORIGINAL, ConditionEdit, ConstantEdit, Edit, TripCountEdit, ValueEdit
+from stepper.debug.branches import condition_edit, edit_again, trip_count_edit
 from stepper.debug.breakpoints.breakpoint import BreakDescription, Counted
 from stepper.debug.breakpoints.breakpoints import Counts
-from stepper.debug.causes.cause import cause_data
+from stepper.debug.breakpoints.data_breakpoints import kinds
+from stepper.debug.causes.cause import Cause, cause_data
 from stepper.debug.debugger import Debugger
 from stepper.debug.scopes import target_in
 from stepper.debug.stop import Mark, Reason, describe
-from stepper.debug.timeline import Timeline
+from stepper.debug.timeline import ORIGINAL, ConditionEdit, ConstantEdit, Edit, Timeline, TripCountEdit, ValueEdit
 from stepper.element_types import STRING
 from stepper.engine.machine import Machine
 from stepper.errors import Paused, SessionError, UsageError
@@ -46,6 +47,20 @@ from stepper.recording.file import errors_named
 from stepper.recording.reading import Recording
 from stepper.records import Record
 from stepper.wording import excerpt
+
+
+def _classes(base: type[Cause]) -> Iterator[type[Cause]]:
+    for found in base.__subclasses__():
+        yield found
+        yield from _classes(found)
+
+
+if TYPE_CHECKING:
+    AnyCause = Cause
+else:
+    kinds()  # a cause is defined where its kind is
+    AnyCause = reduce(or_, sorted(_classes(Cause), key=lambda one: one.__name__))
+"""All causes together, those of every kind of data breakpoint too."""
 
 # Content of a debugging session: its rows, as they are kept, by kind. Names in them are resolved where it is put back.
 
@@ -457,11 +472,10 @@ _ValueOf = Callable[[Any], Any]
 
 
 def _put_back(debugger: Debugger, saved: SavedSession, value_of: _ValueOf, progress: Progress | None) -> None:
-    from stepper.debug.causes.any_cause import causes_of  # all kinds of breakpoints
 
     (state,) = saved.session
     try:
-        causes = causes_of(state.causes)
+        causes: tuple[Cause, ...] = convert(state.causes, tuple[AnyCause, ...], strict=False)  # "NaN" for a number
     except ValidationError:
         raise SessionError("keeps damaged causes of its stop") from None
     debugger.breakpoints.clear()

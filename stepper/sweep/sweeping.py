@@ -61,14 +61,14 @@ def judge_of(prepared: Prepared) -> Judge:
     """Return the judge of a job. ModelError where it compares with a model that cannot be opened or compiled."""
     job = prepared.job
     if job.checks:
-        from stepper.sweep.judges.checks import CheckJudge
+        from stepper.sweep.judges import CheckJudge
 
         return CheckJudge(prepared)
     if job.reference:
-        from stepper.sweep.judges.comparisons import ModelJudge, ReferenceJudge
+        from stepper.sweep.judges import ModelJudge, ReferenceJudge
 
         return ModelJudge(prepared) if is_model_path(job.reference) else ReferenceJudge(prepared)
-    from stepper.sweep.judges.breaks import BreakJudge
+    from stepper.sweep.judges import BreakJudge
 
     return BreakJudge(prepared)
 

@@ -10,8 +10,7 @@ import numpy as np
 from stepper_tui.paint.rows import row_name
 
 from stepper.debug.debugger import Debugger
-from stepper.debug.overview.loop_programs import address_in_loop, programs_of
-from stepper.debug.overview.overview_facts import Overview, RowKind
+from stepper.debug.overview.overview_facts import Overview, RowKind, address_in_loop, programs_of
 from stepper.errors import UsageError
 from stepper.query.address_syntax import Address, exact_name, parse_address
 from tests.cli.conftest import Call

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 import stepper
-from stepper.compare.comparison import RunComparison, compare_with
+from stepper.compare.comparison import RunComparison, compare_with, text_lines
 from stepper.compare.references.openvino import OpenVINOReference
-from stepper.compare.report import text_lines
 from stepper.element_types import Array
 from stepper.engine.machine import Machine
 from stepper.errors import ExecutionError, KernelError

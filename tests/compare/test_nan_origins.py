@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from stepper.compare.report import text_lines
+from stepper.compare.comparison import text_lines
 from tests.compare.twins import compared
 from tests.models import Graph, carried, last
 from tests.tables import each_row

@@ -11,12 +11,11 @@ import numpy as np
 import pytest
 
 import stepper
-from stepper.compare.comparison import RunComparison, compare_with
+from stepper.compare.comparison import RunComparison, compare_with, text_lines
 from stepper.compare.references import openvino as together
 from stepper.compare.references.openvino import OpenVINOReference, ended_after
 from stepper.compare.references.protocol import ReferenceRun
 from stepper.compare.references.recorded import ArchiveReference, RecordingReference
-from stepper.compare.report import text_lines
 from stepper.element_types import Array
 from stepper.engine.program import BranchPlan, Program
 from stepper.engine.run import Outputs

@@ -7,7 +7,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from stepper.compare import constant_differences
+from stepper.compare import align
 from stepper.compare.observations import is_telling, patterns_of_sequences, patterns_of_values
 from stepper.ir.model import Layer
 from stepper.tensors.tolerances import Tolerance
@@ -100,12 +100,12 @@ def test_what_has_nothing_in_common_is_given_no_name() -> None:
     ],
 )
 def test_the_difference_of_a_constant_is_named(ours: Any, theirs: Any, consumer: str, words: str) -> None:
-    text = constant_differences.described(np.asarray(ours), np.asarray(theirs), layer(consumer))
+    text = align.described(np.asarray(ours), np.asarray(theirs), layer(consumer))
     assert words in text
 
 
 def test_one_changed_element_is_named_with_its_index() -> None:
     changed = SQUARE.copy()
     changed[2, 1] += np.float32(0.25)
-    text = constant_differences.described(changed, SQUARE, layer("MatMul"))
+    text = align.described(changed, SQUARE, layer("MatMul"))
     assert "one element, [2, 1]" in text and "by 0.25" in text

@@ -16,9 +16,8 @@ pytest.importorskip("openvino")
 import openvino as ov
 
 import stepper
-from stepper.compare.comparison import compare_with
+from stepper.compare.comparison import as_json, compare_with, text_lines
 from stepper.compare.references.reference_opening import open_reference
-from stepper.compare.report import as_json, text_lines
 from stepper.plain_values import answer_json
 from tests.conformance import runtime_faults
 from tests.conformance.runtime import has_vnni

@@ -14,9 +14,8 @@ import openvino
 from openvino import opset13 as op
 
 import stepper
-from stepper.compare.comparison import compare_with
+from stepper.compare.comparison import compare_with, text_lines
 from stepper.compare.references.openvino import OpenVINOReference
-from stepper.compare.report import text_lines
 from stepper.element_types import Array
 from stepper.engine import Every, Machine, compile_model
 from stepper.errors import KernelError, UsageError

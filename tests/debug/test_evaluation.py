@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import stepper
-from stepper.debug.results import Series
+from stepper.debug.inspection.views import Series
 from tests.debug.debugged import at_iteration, opened, sample, state_of
 from tests.models import Graph, carried, last
 

@@ -13,8 +13,7 @@ import pytest
 import stepper
 from stepper.debug.debugger import Debugger
 from stepper.debug.overview import runs
-from stepper.debug.overview.loop_programs import text_of
-from stepper.debug.overview.overview_facts import LoopFacts, Overview, RowKind, RunState
+from stepper.debug.overview.overview_facts import LoopFacts, Overview, RowKind, RunState, text_of
 from stepper.debug.overview.run_recorder import FIRST_RUNS, LAST_RUNS, RunRecorder
 from stepper.debug.stop import Reason
 from stepper.element_types import Array

@@ -12,7 +12,7 @@ import pytest
 
 import stepper
 from stepper.commands import Interpreter
-from stepper.commands.stop_answers import stop_data, stop_lines
+from stepper.commands.command_session import stop_data, stop_lines
 from stepper.debug.debugger import Debugger
 from stepper.debug.stop import Reason, Stop
 from stepper.engine.machine import Machine

@@ -10,7 +10,7 @@ import pytest
 from stepper.debug.causes.cause import Link
 from stepper.debug.causes.run_walk import EarlierFrames, ValueSpot
 from stepper.debug.debugger import Debugger
-from stepper.debug.overview import births
+from stepper.debug.overview import runs
 from stepper.debug.timeline import Timeline
 from tests.debug.debugged import opened, sample
 from tests.models import Graph, carried, joined, last
@@ -28,14 +28,14 @@ def test_a_nan_of_an_inf_comes_from_its_birth_an_iteration_before() -> None:
 
 
 def test_what_a_pause_has_interrupted_is_found_out_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    pauses, birth_of = iter([True]), births.birth_of
+    pauses, birth_of = iter([True]), runs.birth_of
 
     def paused_once(frames: EarlierFrames, timeline: Timeline, spot: ValueSpot) -> Link | None:
         if next(pauses, False):
             timeline.machine.request_pause()
         return birth_of(frames, timeline, spot)
 
-    monkeypatch.setattr(births, "birth_of", paused_once)
+    monkeypatch.setattr(runs, "birth_of", paused_once)
     debugger = sample("rwkv_overflow")
     assert not debugger.run_overview().looked_through
     assert related(debugger) == [("exp_key", ""), ("wkv", "exp_key")]

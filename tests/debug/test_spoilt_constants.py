@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from stepper.debug.debugger import Debugger
-from stepper.debug.overview import births
-from stepper.debug.overview.births import ConstantSearch
+from stepper.debug.overview import runs
 from stepper.debug.overview.overview_texts import none_born
+from stepper.debug.overview.runs import ConstantSearch
 from stepper.element_types import ELEMENT_TYPES, Array
 from stepper.export.overview_page import overview_html
 from stepper.ir.weights import Weights
@@ -78,13 +78,13 @@ def test_what_a_body_makes_of_constants_alone_is_named_by_what_makes_it() -> Non
 def test_each_is_read_once_in_blocks_also_where_the_run_is_edited() -> None:
     debugger = picking([0, *range(40)], [1, *range(40), INF])
     looked = []
-    plain = births._counted
+    plain = runs._counted
 
     def counted(value: Array, weights: Weights | None) -> Iterator[tuple[int, int, int]]:
         looked.append(value.size)
         return plain(value, weights)
 
-    with patch.object(births, "_counted", counted), patch.object(births, "_BLOCK", 16):
+    with patch.object(runs, "_counted", counted), patch.object(runs, "_BLOCK", 16):
         search = ConstantSearch(debugger.machine.compiled)
         steps = 0
         while not search.is_over:
@@ -122,7 +122,7 @@ def test_pages_of_the_file_do_not_stay_in_memory(tmp_path: Path) -> None:
     weights = Weights(tmp_path / "w.bin")
     value = weights.constant(ELEMENT_TYPES["f32"], (size,), 0, 4 * size)
     before = resident()
-    *_, count = births._counted(value, weights)
+    *_, count = runs._counted(value, weights)
     assert count == (size, 0, 0) and resident() - before < 4 * size // 1024 // 3
     assert not value[-1], "what was let go is read again"
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from stepper.commands import Interpreter
-from stepper.debug.watches import Watches
+from stepper.debug.stop_scope import Watches
 from stepper.errors import UsageError
 from stepper.query.expressions import ExpressionError
 from stepper.session.session_files import restore_session, save_session

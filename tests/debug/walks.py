@@ -19,9 +19,9 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from stepper.debug.branches.edits import ORIGINAL
 from stepper.debug.debugger import Debugger
 from stepper.debug.stop import Reason, Stop
+from stepper.debug.timeline import ORIGINAL
 from stepper.errors import StepperError
 from stepper.session.autosave import Autosave
 from stepper.session.session_files import restore_session

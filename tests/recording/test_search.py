@@ -10,7 +10,7 @@ import pytest
 
 from stepper.debug.causes.cause import NonFiniteKind
 from stepper.debug.debugger import Debugger
-from stepper.debug.results import Found, Which
+from stepper.debug.inspection.views import Found, Which
 from stepper.engine.rules import Rules
 from stepper.errors import UsageError
 from stepper.query.expressions import ExpressionError

@@ -19,7 +19,7 @@ from hypothesis import given
 from stepper.compare.comparison import compare_with
 from stepper.compare.references.recorded import RecordingReference
 from stepper.debug.causes.cause import NonFiniteKind
-from stepper.debug.results import Which
+from stepper.debug.inspection.views import Which
 from stepper.engine import Every
 from stepper.errors import SessionError, StepperError
 from stepper.recording import Pace, file, open_recording, resume

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from stepper.commands import Interpreter
-from stepper.commands.stop_answers import stop_data
+from stepper.commands.command_session import stop_data
 from stepper.debug.stop import fingerprint
 from stepper.errors import StepperError
 from stepper.session.session_files import restore_session

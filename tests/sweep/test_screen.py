@@ -13,7 +13,7 @@ from stepper.debug.causes.cause import NonFiniteKind
 from stepper.engine.frames import Every
 from stepper.engine.machine import Machine
 from stepper.ops import registry
-from stepper.sweep.judges.breaks import KEEPS_NAN, KEEPS_NON_FINITE, Screen, ScreenedRun
+from stepper.sweep.judges import KEEPS_NAN, KEEPS_NON_FINITE, Screen, ScreenedRun
 from tests.models import Graph, carried, joined, last, sliced
 from tests.tables import each_row
 

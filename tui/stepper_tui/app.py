@@ -484,7 +484,7 @@ class StepperApp(App[int]):
         """A stop in a line; `first` is the first line of its answer."""
         stop = self.state.stop
         if stop is not None and stop.searched is not None:
-            from stepper.commands.stop_answers import searched_text
+            from stepper.commands.command_session import searched_text
 
             return f"paused: {searched_text(stop.searched)}"
         return stop.details[0] if stop is not None and stop.is_interrupted else first

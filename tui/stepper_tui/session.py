@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec.structs import replace
 
-from stepper.debug.branches.edits import ORIGINAL
 from stepper.debug.debugger import Debugger
+from stepper.debug.timeline import ORIGINAL
 from stepper.errors import StepperError, UsageError
 from stepper.records import Record
 from stepper_tui.state import InputLoaded, LogKind

@@ -16,12 +16,12 @@ from stepper.integrations.dap.following_visits import Visit
 from stepper.records import Record
 
 if TYPE_CHECKING:
-    from stepper.debug.branches.edits import RunCourse
     from stepper.debug.debugger import Debugger
     from stepper.debug.inspection.views import BreakView, FrameView, Glance, LoopView, MarkView, StopView
     from stepper.debug.moments.spread import MomentView
     from stepper.debug.overview.overview_facts import Overview
     from stepper.debug.stop import Stop
+    from stepper.debug.timeline import RunCourse
     from stepper.diagnosis.findings import Finding
     from stepper.engine.frames import LoopRun
     from stepper.errors import StepperError

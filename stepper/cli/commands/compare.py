@@ -25,16 +25,16 @@ def execute(options: Namespace) -> int:
     with collector_off():
         from stepper.cli.comparing import compared
         from stepper.cli.tensor_output import print_json
-        from stepper.compare import report
+        from stepper.compare import comparison
         from stepper.terminal import say
 
     found = compared(options) if options.reference else _with_the_usual(options)
     _note_another_model(options)
     _note_precision(options)
     if options.json:
-        print_json({**report.as_json(found, per_operation=options.per_op), "model": options.model})
+        print_json({**comparison.as_json(found, per_operation=options.per_op), "model": options.model})
     else:
-        for place, line in enumerate(report.text_lines(found, per_operation=options.per_op)):
+        for place, line in enumerate(comparison.text_lines(found, per_operation=options.per_op)):
             say(line, marks={} if place else {line: "error" if found.differs else "good"})
     return FINDING if found.differs else 0
 

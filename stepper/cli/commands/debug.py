@@ -20,9 +20,8 @@ from stepper.cli.session_file import CommandLineSession
 from stepper.cli.tensor_output import error_data, print_json, state_arrays, states_target, write_npz
 from stepper.commands import Answer, Interpreter, ScriptError, script_lines
 from stepper.commands.breakpoint_commands import ensure_complete
-from stepper.commands.command_session import Session
+from stepper.commands.command_session import Session, stop_data, stop_lines
 from stepper.commands.session_commands import start_up
-from stepper.commands.stop_answers import stop_data, stop_lines
 from stepper.debug.breakpoints.breakpoints import LogMessage
 from stepper.debug.debugger import Debugger
 from stepper.engine.inputs import states_of

@@ -19,7 +19,7 @@ from stepper.cli.options.specs import (
     partner_of,
     protected_files,
 )
-from stepper.debug.reference_values import ReferenceValues
+from stepper.debug.scopes import ReferenceValues
 from stepper.element_types import Array
 from stepper.engine.compiler import compile_model, given_away
 from stepper.engine.inputs import bind_states

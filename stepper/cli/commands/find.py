@@ -9,7 +9,7 @@ from typing import Any
 from stepper.cli.tensor_output import print_json
 from stepper.debug.causes.cause import NonFiniteKind
 from stepper.debug.inspection.text import by_text
-from stepper.debug.results import Found, Which
+from stepper.debug.inspection.views import Found, Which
 from stepper.errors import FINDING
 from stepper.recording import open_recording
 from stepper.recording.queries import NonFiniteValues, find_non_finite, find_recorded

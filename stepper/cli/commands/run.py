@@ -379,7 +379,7 @@ def _is_recording_stopped(debugger: Debugger, recorder: Recorder, options: Names
 
 def _report_stop(debugger: Debugger, recorder: Recorder | None, options: Namespace) -> None:
     """Print where and why it stopped."""
-    from stepper.commands.stop_answers import stop_data, stop_lines
+    from stepper.commands.command_session import stop_data, stop_lines
 
     data = {"model": options.model, "rules": options.rules, "break": stop_data(debugger)}
     print_answer(options, data, stop_lines(debugger))

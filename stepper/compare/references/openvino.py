@@ -27,7 +27,7 @@ from stepper.compare.references.protocol import (
     SyncPoint,
     loop_key,
 )
-from stepper.debug.reference_values import loop_steps
+from stepper.debug.scopes import loop_steps
 from stepper.element_types import STRING_DTYPE, Array, Shape
 from stepper.engine.frames import Activation, Frame
 from stepper.engine.loops import EndReason

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from stepper.debug.reference_values import GraphPath, ValuePlace
+from stepper.debug.scopes import GraphPath, ValuePlace
 from stepper.element_types import Array, Indices
 from stepper.engine.frames import Frame
 from stepper.engine.program import CompiledModel, Operation

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from stepper.compare.references.protocol import LoopOutcome, PlacedFrame, PlacedRun, SyncKind, SyncPoint
-from stepper.debug.reference_values import GraphPath, loop_steps
+from stepper.debug.scopes import GraphPath, loop_steps
 from stepper.element_types import Array, Indices
 from stepper.engine.array_files import MOST_READ, read_archive
 from stepper.engine.program import CompiledModel

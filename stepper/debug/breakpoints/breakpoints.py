@@ -2,21 +2,338 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import bisect
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+from weakref import proxy
 
+import numpy as np
+from msgspec import Struct, field
 from msgspec.structs import replace
 
-from stepper.debug.breakpoints.breakpoint import BreakDescription, BreakKind, Breakpoint, Counted, Expected
-from stepper.debug.breakpoints.watcher import BreakpointWatcher
-from stepper.debug.causes.cause import Trigger
+from stepper.debug.breakpoints.breakpoint import (
+    BEGUN,
+    BreakDescription,
+    BreakKind,
+    Breakpoint,
+    Check,
+    Counted,
+    Expected,
+    Guard,
+    IterationWindow,
+    ValueTest,
+    closed,
+    iteration_in,
+)
+from stepper.debug.causes.cause import Cause, Trigger
+from stepper.debug.scopes import is_body
 from stepper.debug.timeline import Timeline
+from stepper.element_types import Indices
+from stepper.engine.frames import Frame, Frames, Phase
+from stepper.engine.machine import Machine
 from stepper.engine.program import Program
-from stepper.errors import UsageError
+from stepper.errors import StepperError, UsageError
 
 if TYPE_CHECKING:
     from stepper.debug.breakpoints.data_breakpoints import BreakpointFactory, Checks
+
+_NUMPY_FALSE: Final = np.False_
+"""The one object that comparisons of numpy's scalars give where they do not hold."""
+
+Asked = tuple[int, Check, Breakpoint]
+"""A check with its index (for sorting) and whose it is."""
+
+
+class Stopped(Struct):
+    """A moment at which the run is to stop: whose breakpoints, and what held."""
+
+    tick: int
+    owners: list[Breakpoint] = field(default_factory=list)
+    causes: list[Cause] = field(default_factory=list)
+
+
+class Section:
+    """The checks that are asked together: those of the operations `first` to `last`."""
+
+    __slots__ = ("first", "guarded", "last", "plain", "windows")
+
+    def __init__(self, first: int, last: int, asked: Iterable[Asked], windows: Sequence[IterationWindow]) -> None:
+        self.first, self.last, self.windows = first, last, tuple(windows)
+        self.plain: list[Asked] = []
+        guarded: dict[int, tuple[Guard, list[Asked]]] = {}
+        for one in asked:
+            if first <= one[0] <= last:
+                guard = one[1].guard
+                if guard is None:
+                    self.plain.append(one)
+                else:
+                    guarded.setdefault(id(guard), (guard, []))[1].append(one)
+        self.guarded = list(guarded.values())
+
+    @property
+    def only_guard(self) -> Guard | None:
+        """The one guard of all that is asked, if there is one."""
+        return self.guarded[0][0] if len(self.guarded) == 1 and not (self.plain or self.windows) else None
+
+    def due(self, stack: Frames, last: int) -> list[Asked]:
+        """Return the checks that may hold, up to operation `last`, in the order of their moments."""
+        if not self.guarded:
+            return self.plain
+        found = list(self.plain)
+        for guard, asked in self.guarded:
+            section = stack, self.first, min(last, self.last)
+            if guard.may_hold(*section):
+                which = None if guard.which is None else guard.which(*section)
+                found += asked if which is None else [one for one in asked if one[0] in which]
+        return sorted(found, key=lambda one: one[0]) if len(found) > len(self.plain) else found
+
+
+class Sections:
+    """All sections of one program. `stops` are the operations after which to ask; the last section ends when closed."""
+
+    def __init__(self, program: Program, asked: Sequence[Asked], windows: Sequence[IterationWindow]) -> None:
+        asked = sorted(asked, key=lambda one: one[0])
+        self.program = program
+        self.stops = tuple(sorted(_stops(program, asked)))
+        bounds = [BEGUN - 1, *self.stops]
+        self._sections = [Section(before + 1, stop, asked, ()) for before, stop in pairwise(bounds)]
+        self.last = Section(bounds[-1] + 1, closed(program), asked, windows)
+        # The most frequent case by far has a short way: one breakpoint, which most of the time does not hold.
+        is_one = len(self.last.plain) == 1 and not (self.last.guarded or windows)
+        self.only = self.last.plain[0][1] if is_one else None
+        self.never_begun = Section(closed(program), closed(program), [one for one in asked if one[1].at_entry], ())
+
+    def at(self, index: int) -> Section:
+        """Return the section in which a moment is."""
+        place = bisect.bisect_left(self.stops, index)
+        return self._sections[place] if place < len(self._sections) else self.last
+
+
+def _stops(program: Program, asked: Sequence[Asked]) -> set[int]:
+    """After which operations to ask: before each that opens a frame, and where nothing is asked when it is closed."""
+    nested = [index for index, operation in enumerate(program.operations) if operation.plans]
+    stops: set[int] = set()
+    for index, check, _ in asked:
+        if check.at_entry:
+            stops.add(BEGUN)
+        if index >= closed(program):
+            continue
+        following = next((at for at in nested if at >= index), None)
+        if check.prompt or following == index:
+            stops.add(index)
+        elif following is not None:
+            stops.add(following - 1)
+        elif not is_body(program):
+            stops.add(closed(program) - 1)
+    return stops
+
+
+def _value_watch(ask: Callable[[Frame], bool], test: ValueTest) -> Callable[[Frame], bool]:
+    """Return a watch that asks only where the values of the body say so."""
+    read, judged = test
+
+    def watch(frame: Frame) -> bool:
+        try:
+            value = read(frame)
+            if value is _NUMPY_FALSE or value is False or not judged(value):
+                return False
+        except Exception:  # whoever is asked says what is wrong
+            pass
+        return ask(frame)
+
+    return watch
+
+
+class BreakpointWatcher:
+    """The watcher (see engine.events.Watcher) for the breakpoints of one run."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine: Machine = proxy(machine)  # it holds this watcher
+        self.found: Stopped | None = None
+        self.stops: Mapping[int, Indices] = {}
+        self.watches_iterations = False
+        self._programs: dict[int, Sections] = {}
+        self._known: tuple[Breakpoint, ...] = ()
+        self._owners: tuple[Breakpoint, ...] = ()
+        self._examined = 0
+        self._last = sys.maxsize
+        self._backward = self._counts_only = False
+        self._fell_short: tuple[int, int] | None = None
+        self._logged = 0
+
+    @property
+    def wanted(self) -> object:
+        """Return the descriptions of the breakpoints that are asked; equal ones stop at the same moments of a run."""
+        return tuple((owner.number, owner.description) for owner in self._owners)
+
+    @property
+    def seeks_anomaly(self) -> bool:
+        """True while the next anomaly is the aim of a movement."""
+        return any(owner.trigger is Trigger.ANOMALY for owner in self._owners)
+
+    @property
+    def found_at(self) -> int | None:
+        """Return the tick of the stop that this movement found."""
+        return None if self.found is None else self.found.tick
+
+    @property
+    def is_idle(self) -> bool:
+        """True if there is nothing to ask about."""
+        return not self._owners
+
+    def watch(self, owners: Iterable[Breakpoint]) -> None:
+        """Ask about those of these breakpoints that are enabled from now on."""
+        self._known = tuple(owners)
+        self._owners = tuple(owner for owner in self._known if owner.description.enabled)
+        self.found = self._fell_short = None
+        by_program: dict[int, tuple[Program, list[Asked], list[IterationWindow]]] = {}
+        for owner in self._owners:
+            for check in owner.checks:
+                entry = by_program.setdefault(id(check.program), (check.program, [], []))
+                entry[1].append((check.index, check, owner))
+            for window in owner.windows:
+                by_program.setdefault(id(window.program), (window.program, [], []))[2].append(window)
+        self._programs = {key: Sections(*entry) for key, entry in by_program.items()}
+        self.stops = {key: sections.stops for key, sections in self._programs.items() if sections.stops}
+        self.watches_iterations = any(is_body(sections.program) for sections in self._programs.values())
+
+    def forget_after(self, tick: int) -> None:
+        """The run takes another course from this tick on."""
+        for owner in self._known:
+            owner.forget_after(tick)
+
+    # --- a movement ----------------------------------------------------------------------------------------------
+
+    def forward(self) -> None:
+        """The run goes on from the present: stop at the first moment from here on, count, and write logs."""
+        self._begin(sys.maxsize, backward=False, counts_only=False)
+        short, self._fell_short = self._fell_short, None
+        self._logged = 0 if short is None or short[0] != self.machine.tick else short[1]
+
+    def fell_short(self) -> None:
+        """The run did not come back to the stop that was found: what is logged already is not when it goes on."""
+        assert self.found is not None
+        self._fell_short, self.found = (self.machine.tick, self.found.tick), None
+
+    def search(self, last: int) -> None:
+        """A stretch of the past is replayed from the present up to tick `last`: note the last stop in it."""
+        self._begin(last, backward=True, counts_only=False)
+
+    def recount(self) -> None:
+        """A stretch is replayed that breakpoints have not counted yet."""
+        self._begin(sys.maxsize, backward=False, counts_only=True)
+
+    def _begin(self, last: int, *, backward: bool, counts_only: bool) -> None:
+        self.found = None
+        self._examined, self._last = self.machine.tick, last
+        self._backward, self._counts_only = backward, counts_only
+
+    def uncounted(self, tick: int) -> int:
+        """From which tick on moments before `tick` were not counted that have to be."""
+        return min((owner.counted_to for owner in self._owners if owner.needs_counting), default=tick)
+
+    def counted(self) -> None:
+        """All moments up to the present were looked at."""
+        present = self.machine.tick if self.found is None else min(self.found.tick, self.machine.tick)
+        for owner in self._owners:
+            owner.counted(present)
+
+    # --- what the machine asks -----------------------------------------------------------------------------------
+
+    def after_operation(self, frame: Frame, index: int) -> bool:
+        """Return an operation has run after which there is something to ask; whether to stop."""
+        sections = self._programs.get(id(frame.program))
+        if sections is None:
+            return False
+        if index == BEGUN and is_body(frame.program) and iteration_in(frame) < 0:
+            return frame.phase is Phase.LEAVING and self._examine(sections.never_begun, *self._closed_now(frame))
+        return self._examine(sections.at(index), index, self.machine.tick - index)
+
+    def _closed_now(self, frame: Frame) -> tuple[int, int]:
+        index = closed(frame.program)
+        return index, self.machine.tick - index
+
+    def iteration_watch(self, frame: Frame) -> Callable[[Frame], bool] | None:
+        """Return what to call after each iteration of this frame."""
+        sections = self._programs.get(id(frame.program))
+        if sections is None:
+            return None
+        only, stack, ask = sections.only, self.machine.stack, self.after_iteration
+        if only is None and (guard := sections.last.only_guard) is not None:
+            first, last, any_may_hold = sections.last.first, sections.last.last, guard.may_hold
+            return lambda frame: any_may_hold(stack, first, last) and ask(frame)
+        if only is None or only.may_hold is None:
+            return ask
+        may_hold = only.may_hold
+        if only.of_values is not None:
+            return _value_watch(ask, only.of_values)
+
+        def watch(frame: Frame) -> bool:
+            try:
+                if not may_hold(stack):
+                    return False
+            except StepperError:
+                pass  # told by whoever is asked
+            return ask(frame)
+
+        return watch
+
+    def after_iteration(self, frame: Frame) -> bool:
+        """Return an iteration has been closed; whether to stop."""
+        sections = self._programs.get(id(frame.program))
+        return sections is not None and self._examine(sections.last, *self._closed_now(frame))
+
+    def examine(self) -> bool:
+        """Ask about what was passed since the machine asked last; whether to stop. For whoever interrupts a run."""
+        if not self.machine.stack:
+            return False
+        frame = self.machine.stack[-1]
+        sections = self._programs.get(id(frame.program))
+        if sections is None:
+            return False
+        running = frame.phase is Phase.RUNNING
+        if not running and is_body(frame.program) and iteration_in(frame) < 0:
+            return False
+        index = frame.pc - 1 if running else closed(frame.program)
+        with np.errstate(all="ignore"):
+            return self._examine(sections.at(index), index, self.machine.tick - index)
+
+    def _examine(self, section: Section, index: int, base: int) -> bool:
+        """Ask the checks of a section whose moments were between the last examination and operation `index`."""
+        stack, examined = self.machine.stack, self._examined
+        for place, check, owner in section.due(stack, index):
+            tick = base + place
+            if place > index or tick > self._last:
+                break
+            if tick <= examined:
+                continue
+            if self.found is not None and not self._backward and tick > self.found.tick:
+                break
+            causes = check.test(stack)
+            if causes is not None and owner.passed(tick, forward=not self._backward):
+                self._stop(tick, owner, causes, stack)
+        self._examined = max(examined, self.machine.tick)
+        if index == section.last:
+            for window in section.windows:
+                window.note(stack)
+        return self.found is not None and not self._backward
+
+    def _stop(self, tick: int, owner: Breakpoint, causes: Sequence[Cause], stack: Frames) -> None:
+        if self._counts_only:
+            return
+        if owner.log is not None:
+            if not self._backward and tick > self._logged:
+                owner.log(stack, tick)
+            return
+        if self.found is None or self.found.tick != tick:
+            self.found = Stopped(tick)
+        if owner not in self.found.owners:
+            self.found.owners.append(owner)
+        self.found.causes += owner.signed(causes)
+
 
 Sink = Callable[["LogMessage"], None]
 Counts = tuple[Counted, Counted]

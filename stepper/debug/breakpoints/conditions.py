@@ -20,9 +20,8 @@ from stepper.debug.breakpoints.breakpoint import (
     iteration_in,
 )
 from stepper.debug.causes.cause import PlaceEvent
-from stepper.debug.causes.locations import file_of, shown
-from stepper.debug.reference_values import ReferencedValue
-from stepper.debug.scopes import enclosing_loop, frame_of, is_body, loop_depth
+from stepper.debug.provenance.operation_at import file_of, shown
+from stepper.debug.scopes import ReferencedValue, enclosing_loop, frame_of, is_body, loop_depth
 from stepper.debug.timeline import Timeline
 from stepper.element_types import Shape
 from stepper.engine.frames import Frame, Frames

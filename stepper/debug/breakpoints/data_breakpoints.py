@@ -54,9 +54,8 @@ from stepper.debug.breakpoints.conditions import (
     whole_value,
 )
 from stepper.debug.causes.cause import Became, Carried, Cause, Location, NonFiniteKind, Reached, Unevaluated
-from stepper.debug.causes.locations import carried_of, file_of, location_of
-from stepper.debug.reference_values import ReferenceValues
-from stepper.debug.scopes import is_body
+from stepper.debug.provenance.operation_at import carried_of, file_of, location_of
+from stepper.debug.scopes import ReferenceValues, is_body
 from stepper.debug.timeline import Timeline
 from stepper.engine.frames import Frame, Frames
 from stepper.engine.loops import MergedInput

@@ -29,7 +29,6 @@ from stepper.debug.causes.cause import (
     NonFinite,
     PartRole,
 )
-from stepper.debug.causes.locations import location_of, output_named
 from stepper.debug.causes.nan_origins import is_non_finite, nan_origin, operands_of, scalar_of
 from stepper.debug.causes.run_walk import (
     LEAST_WEIGHT,
@@ -53,6 +52,8 @@ from stepper.debug.provenance.operation_at import (
     ValueNotKept,
     ensure_kept,
     inputs_of,
+    location_of,
+    output_named,
 )
 from stepper.debug.story.story_facts import Entry, StoryFactor
 from stepper.debug.timeline import Timeline

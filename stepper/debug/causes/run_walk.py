@@ -16,10 +16,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from stepper import element_types
-from stepper.debug.branches.edits import ConstantEdit, ValueEdit
 from stepper.debug.causes.cause import Element, LinkForm, LinkKind, PartRole
-from stepper.debug.causes.locations import body_of_frame, file_of
-from stepper.debug.causes.verdicts import is_end_set
+from stepper.debug.causes.loop_ends import is_end_set
 from stepper.debug.provenance.dependence_rules import contributions, extent_contributions
 from stepper.debug.provenance.operation_at import (
     Contribution,
@@ -27,9 +25,11 @@ from stepper.debug.provenance.operation_at import (
     Factor,
     OperationAt,
     ValueNotKept,
+    body_of_frame,
     ensure_kept,
+    file_of,
 )
-from stepper.debug.timeline import Timeline
+from stepper.debug.timeline import ConstantEdit, Timeline, ValueEdit
 from stepper.debug.visits import before_iteration
 from stepper.element_types import FLOATING, Array, Indices, Shape
 from stepper.engine.frames import Activation, Event, EventKind, Every, Frame

@@ -11,10 +11,9 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from stepper import element_types
-from stepper.debug import loop_limits
+from stepper.debug.causes import loop_ends
 from stepper.debug.causes.cause import Verdict
-from stepper.debug.causes.locations import body_of_frame
-from stepper.debug.causes.verdicts import Verdicts, is_end_set, verdict_text
+from stepper.debug.causes.loop_ends import Verdicts, is_end_set, verdict_text
 from stepper.debug.inspection.views import (
     BackEdgeView,
     BranchView,
@@ -33,6 +32,7 @@ from stepper.debug.inspection.views import (
     result_view,
     value_view,
 )
+from stepper.debug.provenance.operation_at import body_of_frame
 from stepper.debug.scopes import innermost_loop
 from stepper.debug.stop import iteration_of
 from stepper.element_types import STRING_DTYPE, Array, Indices, Shape, read_only
@@ -172,7 +172,7 @@ def _ending_sentence(
     layer: Layer,
     activation: Activation,
     result: str | None,
-    bound: loop_limits.ConditionLimit | None,
+    bound: loop_ends.ConditionLimit | None,
     verdict: str | None,
 ) -> str:
     """Return why a loop ended, or what can still end it; `result` is the name of the body's condition, `bound` its
@@ -205,7 +205,7 @@ def _by_count(activation: Activation, plan: LoopPlan) -> str:
 
 
 def _by_condition(activation: Activation, result: str | None, *, first: bool) -> list[str]:
-    constant = loop_limits.constant_condition(activation)
+    constant = loop_ends.constant_condition(activation)
     if constant is not None:
         return [] if constant else [f"after 1 iteration, as Result '{result}' is always false"]
     return [f"when Result '{result}' is false" if first else f"earlier when Result '{result}' is false"]
@@ -228,7 +228,7 @@ def _end_reason(activation: Activation, result: str | None, verdict: str | None)
 
 def _shortage(activation: Activation) -> str:
     """Return what a Loop will meet that has fewer slices than iterations; empty if it has enough."""
-    if not loop_limits.may_run_out(activation):
+    if not loop_ends.may_run_out(activation):
         return ""
     fewest = min(taken.walk.count for taken in activation.slices)
     return f"; an error if it gets to iteration {fewest}, for there are only {fewest} slices"
@@ -239,17 +239,17 @@ def iterations_text(count: int) -> str:
     return f"{count} iteration{'' if count == 1 else 's'}"
 
 
-def count_text(activation: Activation, bound: loop_limits.ConditionLimit | None) -> str:
+def count_text(activation: Activation, bound: loop_ends.ConditionLimit | None) -> str:
     """Return where in the loop: `17 of at most 24`, `17 of 24` where nothing else can end it, `17, unlimited`.
 
     `bound` is the limit that its condition sets.
     """
-    known = loop_limits.total(activation)
+    known = loop_ends.total(activation)
     if activation.iteration < 0:
         return "none yet" if activation.ended is None else "none"
     if known is not None:
         return f"{activation.iteration} of {known}"
-    most = loop_limits.limit(activation, bound)
+    most = loop_ends.limit(activation, bound)
     return f"{activation.iteration}, unlimited" if most is None else f"{activation.iteration} of at most {most}"
 
 
@@ -290,13 +290,13 @@ def _carried_sentence(frame: Frame, result: str, parameter: str, line: int, abse
     """Return what a back edge does next."""
     activation = frame.active
     edge = f"(back edge, line {line})"
-    if loop_limits.is_last(activation):
+    if loop_ends.is_last(activation):
         return f"no further iteration gets what Result '{result}' is {edge}"
     if activation.iteration < 0:
         return f"iteration 0 will get the initial value; each later one what Result '{result}' was before {edge}"
     if absent:
         return f"Result '{result}' is {absent} {edge}"
-    settled = frame.phase is Phase.BETWEEN or loop_limits.total(activation) is not None
+    settled = frame.phase is Phase.BETWEEN or loop_ends.total(activation) is not None
     follows = "will get" if settled else "will get, if there is one,"
     value = f"what Result '{result}' is, as Parameter '{parameter}'"
     return f"iteration {activation.iteration + 1} {follows} {value} {edge}"
@@ -366,7 +366,7 @@ def back_edge_view(inside: Inside, roles: Roles, edge: BackEdge, *, differences:
     came_in = parameter.array if began else None
     goes_out = result.array if began else None
     comes_next = None
-    if not effect and not loop_limits.is_last(inside.activation):
+    if not effect and not loop_ends.is_last(inside.activation):
         comes_next = _carried(goes_out, came_in) if began else parameter.array
     return BackEdgeView(
         result=result,
@@ -524,7 +524,7 @@ def _final_shape(
     piece = _piece_shape(plan, planned, scan)
     if not 0 <= axis < len(piece) or (scan.length and now is None):
         return None
-    total = loop_limits.total(activation)
+    total = loop_ends.total(activation)
     if total == 0:
         shape, dtype = plan.program.declared(planned.result)
         empty: Shape = loops.empty_concatenation(planned.slicing.axis, shape, dtype).shape
@@ -560,13 +560,13 @@ def loop_view(inside: Inside, *, differences: bool) -> LoopView:
 def _trip(inside: Inside) -> TripView:
     activation = inside.activation
     running = inside.frame.phase is Phase.RUNNING
-    bound = loop_limits.condition_limit(inside.frame) if activation.ended is None else None
+    bound = loop_ends.condition_limit(inside.frame) if activation.ended is None else None
     result, verdict = inside.plan.condition_result, _verdict(inside)
     told = None if verdict is None else verdict_text(verdict)
     return TripView(
         maximum=activation.limit,
         executed=activation.iteration + (0 if running else 1),
-        total=loop_limits.total(activation),
+        total=loop_ends.total(activation),
         origin=_trip_origin(inside),
         ended=activation.ended,
         sentence=_ending_sentence(inside.layer, activation, inside.name(result), bound, told),
@@ -643,7 +643,7 @@ def _condition(inside: Inside) -> ConditionView:
         origin=origin,
         upcoming=upcoming,
         sentence=_condition_sentence(activation, running=running, origin=origin, upcoming=upcoming),
-        is_constant=loop_limits.constant_condition(activation) is not None,
+        is_constant=loop_ends.constant_condition(activation) is not None,
     )
 
 
@@ -824,7 +824,7 @@ def _level(stack: list[Frame], depth: int) -> LevelView:
         name="model" if layer is None else layer.name,
         path=place(stack[: depth + 1]),
         iteration=iteration_of(frame),
-        count=count_text(activation, loop_limits.condition_limit(frame)) if activation and frame.loop else "",
+        count=count_text(activation, loop_ends.condition_limit(frame)) if activation and frame.loop else "",
         phase=phase if running is None else f"{phase}, in {running.type} '{running.name}'",
         run=loop_run(stack[: depth + 1]),
         word="iteration" if layer is None else layer.iteration_word,

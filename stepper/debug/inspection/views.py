@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
+
+import numpy as np
 
 from stepper.debug.breakpoints.breakpoint import BreakDescription, BreakKind, Breakpoint
-from stepper.debug.loop_limits import ConditionLimit, never_ends
-from stepper.debug.results import cell_text
+from stepper.debug.causes.loop_ends import ConditionLimit, never_ends
 from stepper.debug.stop import Mark, iteration_of
-from stepper.element_types import Array, Shape, read_only
+from stepper.element_types import Array, Indices, Shape, read_only
 from stepper.engine import transitions
 from stepper.engine.frames import Frame, Frames, LoopRun, Phase
 from stepper.engine.loops import ConcatenatedOutput, EndReason, OutputRole, Role, Scan, SliceWalk
@@ -22,11 +23,93 @@ from stepper.engine.program import CompiledModel, LoopPlan, Operation, Program
 from stepper.engine.rules import Rules
 from stepper.html_tables import html_table
 from stepper.ir.model import Graph, Layer, Slicing, Source
+from stepper.ops.operands import form_text
 from stepper.query.address_resolution import Target, address_of
 from stepper.records import Brief, OneLine, Record
 
 if TYPE_CHECKING:
-    from stepper.debug.causes.cause import Verdict
+    from stepper.debug.causes.cause import Enclosure, Verdict
+
+Evaluated: TypeAlias = Array | float | int | bool | str | Indices
+"""Result of an expression: a tensor of rank 1 or more as a read-only array, a single number as that of Python, a type
+by its name, a shape as a tuple."""
+
+
+class Which(StrEnum):
+    """Which of the moments: of the whole run, or counted from the present."""
+
+    FIRST = "first"
+    NEXT = "next"
+    PREVIOUS = "previous"
+    LAST = "last"
+    ALL = "all"
+
+
+class FoundMoment(Record):
+    """A moment of the run: `goto_tick(tick)` leads there. `iteration` is that of the innermost loop, None outside."""
+
+    tick: int
+    iteration: int | None
+    place: str
+
+
+class Found(OneLine, eq=True):
+    """Moments that were found. `asked` counts the moments at which the expression was evaluated.
+
+    `more` says that there were more than the limit; `stopped` why the run did not get to its end: a pause, an error,
+    the tick that was set; empty where it did, or was not asked to. `failures` counts the moments at which the
+    expression had no value, `failure` is the first reason.
+    """
+
+    moments: tuple[FoundMoment, ...]
+    asked: int
+    more: bool
+    stopped: str
+    failures: int
+    failure: str
+
+
+def cell_text(array: Array) -> str:
+    """Return type and shape of a tensor and some of its numbers, as a cell of a table shows them."""
+    return f"{form_text(array)} {np.array2string(array.reshape(-1), threshold=8)}"
+
+
+class Series(OneLine):
+    """Values over iterations; `values[k]` is that of iteration `iterations[k]`.
+
+    Iterations in which nothing computed the value (the other side of an If ran) are left out. `step` is 1, or more
+    where there were too many iterations to keep: every `step`-th of the `total` that had a value. `stopped` says why
+    the run did not get through all that were asked for: a pause, or an error; empty where it did. `in_branch`: the
+    value is one of an If, which may leave iterations out. `outer` are the loops around that of the iterations, from the
+    outside inwards, each in the iteration in which this run of it is.
+    """
+
+    name: str
+    iterations: Indices
+    values: tuple[Array, ...]
+    step: int
+    stopped: str
+    total: int
+    in_branch: bool = False
+    outer: tuple[Enclosure, ...] = ()
+
+    def _repr_html_(self) -> str:
+        """Return a table of the values, for notebooks."""
+        pairs = zip(self.iterations, self.values, strict=True)
+        rows = [(f"@{at}", cell_text(one)) for at, one in pairs]
+        return html_table([*rows, *([("", self.stopped)] if self.stopped else [])], self.name)
+
+
+class PreviousValue(OneLine):
+    """A value now and one iteration before; `change` is the largest difference, None where shapes differ.
+
+    `now` is None where it was not computed yet in the present iteration.
+    """
+
+    iteration: int
+    now: Array | None
+    before: Array
+    change: float | None
 
 
 class Origin(StrEnum):

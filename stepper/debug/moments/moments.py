@@ -9,10 +9,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from stepper.debug.branches.branches import Branches
-from stepper.debug.branches.edits import ORIGINAL, RunCourse
+from stepper.debug.branches import Branches
 from stepper.debug.breakpoints.conditions import named_places
-from stepper.debug.finding.goto import place_from_the_first
+from stepper.debug.finding import place_from_the_first
 from stepper.debug.moments.moment import (
     BEFORE,
     REFERENCE,
@@ -20,15 +19,17 @@ from stepper.debug.moments.moment import (
     Moment,
     MomentKind,
     MomentValues,
+    Order,
     PlaceStep,
+    is_before,
+    iterations_of,
+    order_of,
     place_of_stack,
 )
-from stepper.debug.moments.run_pairs import Order, is_before, iterations_of, order_of
 from stepper.debug.moments.spread import MomentView, Other, Spread
-from stepper.debug.reference_values import ValuePlace, path_of
-from stepper.debug.scopes import innermost_loop
+from stepper.debug.scopes import ValuePlace, innermost_loop, path_of
 from stepper.debug.stop import iteration_of
-from stepper.debug.timeline import Timeline
+from stepper.debug.timeline import ORIGINAL, RunCourse, Timeline
 from stepper.debug.visits import Enough, excursion, never
 from stepper.element_types import Indices
 from stepper.engine.frames import Event, EventKind, Every, Frame, Frames, Snapshot

@@ -18,14 +18,12 @@ import numpy as np
 from msgspec import field
 from msgspec.structs import replace
 
-from stepper.debug.branches.branches import Branches
-from stepper.debug.branches.differences import parting
-from stepper.debug.branches.edits import ValueEdit, same_by_tick
-from stepper.debug.moments.moment import Moment, MomentValues
-from stepper.debug.moments.run_pairs import EndedGraph, RunPairs, Values, values_beside
-from stepper.debug.reference_values import ReferenceValues, ValuePlace
-from stepper.debug.scopes import target_in
+from stepper.debug.branch_differences import parting
+from stepper.debug.branches import Branches
+from stepper.debug.moments.moment import EndedGraph, Moment, MomentValues, RunPairs, Values, values_beside
+from stepper.debug.scopes import ReferenceValues, ValuePlace, target_in
 from stepper.debug.stop import iteration_of
+from stepper.debug.timeline import ValueEdit, same_by_tick
 from stepper.debug.visits import Enough
 from stepper.element_types import Array, Indices
 from stepper.engine.frames import LoopRun, loop_run

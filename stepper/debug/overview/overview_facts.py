@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
+import numpy as np
 from msgspec import field
 
 from stepper.debug.causes.cause import NonFinite, NonFiniteKind, Scalar, TensorBrief, Verdict
-from stepper.element_types import Indices
-from stepper.ir.model import iteration_word
+from stepper.debug.causes.nan_origins import scalar_of
+from stepper.element_types import FLOATING, Array, Indices
+from stepper.engine.program import CompiledModel, LoopPlan, Operation, Program
+from stepper.ir.model import Layer, LayerSite, Slicing, growth_of, iteration_word, layer_site
 from stepper.records import Brief, Record
 
 if TYPE_CHECKING:
+    from stepper.debug.causes.cause import Scalar
+    from stepper.debug.causes.loop_ends import ConditionLimit
     from stepper.debug.inspection.views import Glance
-    from stepper.debug.loop_limits import ConditionLimit
     from stepper.engine.loops import Control, EndReason
+    from stepper.engine.program import Value
     from stepper.errors import ErrorPlace
     from stepper.ir.model import LayerSite
     from stepper.tensors.histories import ValueHistory
@@ -289,3 +295,207 @@ def recurrence_in(overview: Overview | None, glance: Glance) -> StateRecurrence 
         if found is not None and (glance.iteration or 0) > found.iteration:
             return found
     return None
+
+
+def loops_of(compiled: CompiledModel) -> Iterator[tuple[Program, Operation, LoopPlan]]:
+    """Yield the loops of a model, outer before inner: the graph of each, its operation, and what it does."""
+    for program in sorted(compiled.programs, key=lambda one: len(one.path)):
+        for operation in program.operations:
+            if operation.plans and isinstance(operation.plans[0], LoopPlan):
+                yield program, operation, operation.plans[0]
+
+
+def programs_of(compiled: CompiledModel) -> list[Program]:
+    """Return the programs of the bodies of all loops, in the order in which an overview has them."""
+    return [plan.program for _, _, plan in loops_of(compiled)]
+
+
+def in_order(compiled: CompiledModel) -> list[int]:
+    """Return the indices of the loops in the order of the model, inner ones behind the outer one."""
+    from stepper.debug.moments.moment import order_at
+
+    bodies = programs_of(compiled)
+    return sorted(range(len(bodies)), key=lambda k: order_at(compiled, bodies[k], (None,) * len(bodies[k].path)))
+
+
+def address_in_loop(program: Program, outer: Sequence[int], iteration: int, compiled: CompiledModel) -> str:
+    """Return the address of an iteration of a loop's body, empty for a body without operations.
+
+    `outer` are the iterations of the loops around it, from the outside inwards.
+    """
+    from stepper.debug.loop_runs import address_in_run  # the first picture has no address
+    from stepper.query.address_resolution import Atlas, from_main, layer_address
+
+    if not program.operations:
+        return ""
+    *around, loop = program.path
+    full = layer_address(loop, Atlas(compiled).ancestor(program, len(around)), compiled)
+    known = iter(outer)
+    iterations = [next(known, None) if layer.is_loop else None for layer in around]
+    return str(address_in_run(from_main(full), program, iterations, iteration))
+
+
+MOST_NUMBERS: Final = 64
+"""Elements of a value that is given with all of them."""
+MOST_LETTERS: Final = 256
+
+
+def port_facts(name: str, value: Value | None) -> ModelPortFacts:
+    """Return the facts of an input or output of the model."""
+    from stepper.debug.provenance.operation_at import brief_of  # the first picture is of no run
+
+    if value is None:
+        return ModelPortFacts(name, None)
+    array = np.asarray(value)
+    may_be_bad = array.dtype in FLOATING and not np.isfinite(array).all()
+    return ModelPortFacts(
+        name,
+        brief_of(value),
+        _numbers_of(array),
+        text_of(array),
+        int(array.size),
+        int(np.isnan(array).sum()) if may_be_bad else 0,
+        int(np.isinf(array).sum()) if may_be_bad else 0,
+    )
+
+
+def _numbers_of(value: Array) -> tuple[Scalar, ...]:
+    if value.size > MOST_NUMBERS:
+        return ()
+    return tuple(found for one in value.reshape(-1) if (found := scalar_of(one)) is not None)
+
+
+def text_of(value: Array) -> str:
+    """Return texts as one; empty for numbers, and where it is long."""
+    if not 0 < value.size <= MOST_NUMBERS or value.dtype.kind not in "UT":
+        return ""
+    text = " ".join(value.reshape(-1).tolist())
+    return text if len(text) <= MOST_LETTERS else f"{text[:MOST_LETTERS]}..."
+
+
+_VIEWS: Final = frozenset(("Squeeze", "Unsqueeze", "Reshape"))
+"""Types of operations that give the elements of their first input in another shape."""
+
+
+class LoopRows:
+    """Rows of a loop, and from which slot each one's values are taken; a slot of several rows is kept once."""
+
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+        self.taken: list[int | None] = []
+        self.slots: list[int] = []
+
+    def add(self, row: Row, slot: int | None) -> None:
+        """Add a row; without a slot nothing is kept of it."""
+        if slot is not None and slot not in self.slots:
+            self.slots.append(slot)
+        self.rows.append(row)
+        self.taken.append(None if slot is None else self.slots.index(slot))
+
+    def separate(self, kind: RowKind) -> None:
+        """Keep the values of rows of a kind beside those of other rows of the same slot."""
+        for index, (row, place) in enumerate(zip(self.rows, self.taken, strict=True)):
+            others = (at for at, other in enumerate(self.rows) if other.kind is not kind and self.taken[at] == place)
+            if row.kind is kind and place is not None and next(others, None) is not None:
+                self.slots.append(self.slots[place])
+                self.taken[index] = len(self.slots) - 1
+
+    def follow(self, program: Program, followed: Sequence[tuple[int, int, int]], file: str) -> None:
+        """Add rows for outputs of operations that no other row shows: (index of the operation, of its output, slot)."""
+        for index, output, slot in followed:
+            if slot not in self.slots:
+                site = layer_site(program.operations[index].layer, file)
+                self.add(Row(RowKind.BIRTH, site, producer=site, port=output, line=site.line, output=output), slot)
+
+    def viewed(self, program: Program) -> dict[int, int]:
+        """Return by place in `slots` the place of another one that has the same elements, in another shape.
+
+        What is handed on has its own, since something entered.
+        """
+        rows = zip(self.rows, self.taken, strict=True)
+        handed_on = {place for row, place in rows if row.kind is RowKind.BACK_EDGE}
+        found = {}
+        for place, origin in enumerate(self.slots):
+            if place in handed_on:
+                continue
+            while (index := program.computed_at.get(origin)) is not None:
+                operation = program.operations[index]
+                if operation.layer.type not in _VIEWS:
+                    break
+                origin = operation.inputs[0]
+                if origin in self.slots:
+                    found[place] = self.slots.index(origin)
+        return found
+
+    def shown(self) -> dict[int, int]:
+        """Return by slot the first row that shows it as it is, of other kinds than back edges."""
+        found: dict[int, int] = {}
+        for index, (row, place) in enumerate(zip(self.rows, self.taken, strict=True)):
+            if place is not None and row.kind is not RowKind.BACK_EDGE:
+                found.setdefault(self.slots[place], index)
+        return found
+
+
+def loop_rows(layer: Layer, plan: LoopPlan, file: str) -> LoopRows:
+    """Return the rows of a loop: condition, back edges, outputs, slices."""
+    program, body, slots = plan.program, layer.bodies[0], LoopRows()
+
+    def result(slot: int) -> LayerSite:
+        return layer_site(program.graph.results[program.results.index(slot)], file)
+
+    def add(
+        kind: RowKind,
+        inner: LayerSite,
+        made: int,
+        into: LayerSite | None = None,
+        *,
+        port: int | None = None,
+        line: int,
+        slicing: Slicing | None = None,
+    ) -> None:
+        """Add a row of what is `made`, or of the piece that this grows by."""
+        piece = pieces.get(made) if slicing is None else None
+        slot = made if piece is None else piece
+        axis = None if slicing is None else slicing.axis
+        if piece is not None:
+            axis = _joined_along(program, made)
+        producer, output, index = None, 0, program.computed_at.get(slot)
+        if index is not None:
+            operation = program.operations[index]
+            producer, output = layer_site(operation.layer, file), operation.outputs.index(slot)
+        row = Row(kind, inner, into, producer, port, line, axis, piece is not None, output=output)
+        slots.add(row, None if kind is RowKind.CONDITION else slot)
+
+    pieces = {entry.result: appended(program, entry.parameter, entry.result) for entry in plan.merged}
+    if plan.condition_result is not None:
+        line = next((one.line for one in body.outputs if one.output is None), 0)
+        add(RowKind.CONDITION, result(plan.condition_result), plan.condition_result, line=line)
+    for entry in plan.merged:
+        parameter = program.parameter(entry.parameter)
+        line = next((edge.line for edge in body.back_edges if edge.to_layer == parameter.id), 0)
+        site, into = layer_site(parameter, file), result(entry.result)
+        add(RowKind.BACK_EDGE, site, entry.result, into, port=entry.input, line=line)
+    for scan in plan.concatenated:
+        site = result(scan.result)
+        add(RowKind.CONCATENATED, site, scan.result, port=scan.output, line=scan.line, slicing=scan.slicing)
+    for last in plan.last_values:
+        add(RowKind.LAST_VALUE, result(last.result), last.result, port=last.output, line=last.line)
+    for sliced in plan.sliced:
+        site = layer_site(program.parameter(sliced.parameter), file)
+        row = Row(RowKind.SLICE, site, None, site, sliced.input, sliced.line, sliced.slicing.axis)
+        slots.add(row, sliced.parameter)
+    return slots
+
+
+def appended(program: Program, parameter: int, result: int) -> int | None:
+    """Return the slot of the piece where a body gives back its Parameter with a piece joined to it."""
+    layer = program.graph.results[program.results.index(result)]
+    growth = growth_of(program.graph, layer.id, program.parameter(parameter).id)
+    piece = None if growth is None else growth.piece
+    return None if piece is None else program.slots.get((piece.layer, piece.output))
+
+
+def _joined_along(program: Program, result: int) -> int | None:
+    """Return the axis along which a body joins a piece to its Parameter; None where it is counted from the end."""
+    axis = str(program.operations[program.computed_at[result]].layer.attributes.get("axis", ""))
+    return int(axis) if axis.isdecimal() else None

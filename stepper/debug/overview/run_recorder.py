@@ -11,13 +11,19 @@ from typing import Final, NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from stepper.debug.causes.locations import file_of
-from stepper.debug.causes.verdicts import Verdicts, is_end_set
-from stepper.debug.loop_limits import ConditionLimit, condition_limit, never_ends
-from stepper.debug.moments.run_pairs import iterations_of
-from stepper.debug.overview.loop_programs import loops_of
-from stepper.debug.overview.overview_facts import ActivationFacts, Ending, LoopFacts, Row, RowKind, StateRecurrence
-from stepper.debug.overview.overview_rows import loop_rows
+from stepper.debug.causes.loop_ends import ConditionLimit, Verdicts, condition_limit, is_end_set, never_ends
+from stepper.debug.moments.moment import iterations_of
+from stepper.debug.overview.overview_facts import (
+    ActivationFacts,
+    Ending,
+    LoopFacts,
+    Row,
+    RowKind,
+    StateRecurrence,
+    loop_rows,
+    loops_of,
+)
+from stepper.debug.provenance.operation_at import file_of
 from stepper.element_types import Array
 from stepper.engine.compiler import ancestors
 from stepper.engine.frames import Activation, Frame, Frames, Phase, RunObserver, Slices, Taps

@@ -3,31 +3,323 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from math import inf
 from time import perf_counter, thread_time
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+import numpy as np
 from msgspec.structs import replace
 
-from stepper.debug.branches.edits import Edit, same_by_tick
-from stepper.debug.overview.births import BirthSearch, ConstantSearch
-from stepper.debug.overview.loop_programs import port_facts
+from stepper.debug.breakpoints.breakpoint import BreakDescription, BreakKind, Breakpoint, Causes, Check, Guard
+from stepper.debug.breakpoints.breakpoints import BreakpointWatcher
+from stepper.debug.breakpoints.kinds.non_finite import non_finite_checks
+from stepper.debug.causes.cause import Element, NonFinite, NonFiniteKind, OperandValue
+from stepper.debug.causes.element_walks import birth_of
+from stepper.debug.causes.run_walk import EarlierFrames, ValueSpot
 from stepper.debug.overview.overview_facts import (
+    Birth,
     ConstantFacts,
     Failure,
     ModelPortFacts,
     Overview,
     RunState,
+    port_facts,
 )
 from stepper.debug.overview.run_recorder import RunRecorder
-from stepper.debug.timeline import Timeline
+from stepper.debug.provenance.operation_at import file_of
+from stepper.debug.provenance.question import element_asked
+from stepper.debug.timeline import Edit, Timeline, same_by_tick
 from stepper.debug.visits import Enough
-from stepper.engine.frames import Constants, EventKind, Snapshot
+from stepper.element_types import FLOATING, Array, is_floating
+from stepper.engine.frames import Constants, EventKind, Frames, Snapshot
+from stepper.engine.machine import Machine
 from stepper.engine.program import CompiledModel, Value
 from stepper.engine.run import output_names
 from stepper.errors import Paused, StepperError
+from stepper.ir.model import LayerSite, layer_site
+from stepper.query.address_syntax import Address
+from stepper.tensors.statistics import chunks
+
+if TYPE_CHECKING:
+    from stepper.engine.frames import Constants
+    from stepper.engine.program import Program
+    from stepper.ir.weights import Weights
+
+MOST_BIRTHS: Final = 64
+MOST_RELATED: Final = 4
+"""Births, from the first on, of which it is found out which others they come from."""
+MOST_FOLLOWED: Final = 4
+"""Births of a loop whose operations get rows."""
+
+
+class BirthSearch:
+    """Looks through a run for operations that give NaN or Inf for inputs that have none.
+
+    `found` are those known so far; up to `tick` everything was looked through.
+    """
+
+    def __init__(self, timeline: Timeline) -> None:
+        self._timeline = timeline
+        self._tried_later = False
+        self._related: set[int] = set()
+        self._watcher: BreakpointWatcher | None = None
+        self.found: list[Birth] = []
+        self.tick = 0
+
+    def look(self, end: int, later: int | None, enough: Enough) -> None:
+        """Look on up to a tick, in the machine of the timeline; whoever calls puts it back.
+
+        First from where it was left; if that is `enough` before any was found, and a row is known to have one `later`,
+        then from there as well.
+        """
+        machine = self._timeline.machine
+        if self._watcher is None:
+            self._watcher = births_watcher(machine, self.found)
+        watcher = self._watcher
+        machine.observers = ()
+        self.tick = self._look(watcher, self.tick, end, enough)
+        if not self.found and later is not None and later > self.tick and not self._tried_later:
+            self._tried_later = True
+            self._look(watcher, later, end, lambda: bool(self.found))
+        self.found.sort(key=lambda birth: birth.tick)
+
+    def _look(self, watcher: BreakpointWatcher, begin: int, end: int, enough: Enough) -> int:
+        """Return the tick up to which it was looked."""
+        timeline, machine = self._timeline, self._timeline.machine
+        if begin >= end:
+            return begin
+        timeline.return_to(begin)
+        machine.watcher = watcher
+        watcher.forward()
+        try:
+            for event in timeline.stretches(end):
+                watcher.examine()
+                if len(self.found) >= MOST_BIRTHS:
+                    return end
+                if event.kind is EventKind.PAUSED or enough():
+                    break
+        except Paused:
+            pass
+        except StepperError:
+            watcher.examine()
+            return end
+        return machine.tick
+
+    @property
+    def are_related(self) -> bool:
+        """True if it is known which of the first births come from others."""
+        return all(birth.tick in self._related for birth in self.found[1:MOST_RELATED])
+
+    def relate(self) -> None:
+        """Find out which of the first births come from others; whoever calls puts the machine back."""
+        self._timeline.machine.watcher, self._timeline.machine.observers = None, ()
+        for place, birth in enumerate(self.found[:MOST_RELATED]):
+            if not place or birth.tick in self._related:
+                continue
+            try:
+                origin = None if all(one.is_finite for one in birth.cause.operands) else self._origin(birth)
+            except Paused:  # found out another time
+                self._timeline.machine.request_pause(wanted=False)
+                return
+            self._related.add(birth.tick)
+            earlier = (one for one in self.found[:place] if one.cause.location.operation == origin)
+            after = next(earlier, None) if origin is not None else None
+            if after is not None:
+                self.found[place] = replace(birth, after=after.tick)
+
+    def _origin(self, birth: Birth) -> LayerSite | None:
+        """Return the operation in which the NaN or Inf was born that a birth was given; None where none is found."""
+        timeline = self._timeline
+        timeline.return_to(birth.tick)
+        with closing(EarlierFrames(timeline)) as frames:
+            seat = frames.present
+            frame = frames.frame(seat)
+            site = birth.cause.location.operation
+            operation = frame.program.operations[frame.pc - 1] if frame.pc else None
+            if site is None or operation is None or operation.layer.id != site.id:
+                return None
+            for one in birth.cause.operands:
+                slot = operation.inputs[one.input]
+                element = _bad_element(np.asarray(frame.values[slot]), one)
+                if element is not None:
+                    spot = ValueSpot(seat, slot, element)
+                    found = birth_of(frames, timeline, spot)
+                    return None if found is None else found.location.operation
+        return None
+
+    def followed(self) -> dict[int, tuple[tuple[int, int, int], ...]]:
+        """Return the outputs of operations that deserve a row, by the `id` of the program of their loop's body.
+
+        Each is (index of the operation, of its output, slot). Inside of an If there is no row.
+        """
+        found: dict[int, list[tuple[int, int, int]]] = {}
+        for birth in self.found:
+            place = birth.cause.location
+            if place.operation is None or not place.path or place.path[-1].iteration is None:
+                continue
+            for program in self._timeline.machine.compiled.programs:
+                for index, operation in enumerate(program.operations):
+                    if operation.layer.id == place.operation.id and operation.layer.line == place.operation.line:
+                        output = place.output or 0
+                        one = index, output, operation.outputs[output]
+                        known = found.setdefault(id(program), [])
+                        if one not in known and len(known) < MOST_FOLLOWED:
+                            known.append(one)
+        return {key: tuple(places) for key, places in found.items()}
+
+
+def _bad_element(value: Array, operand: OperandValue) -> Element | None:
+    """Return the element of an operand that is NaN or infinite: the one that counts, else the first of several."""
+    if operand.is_finite:
+        return None
+    if operand.element is None:
+        return element_asked(value, Address())
+    is_bad = value.dtype in FLOATING and not bool(np.isfinite(value[operand.element]))
+    return operand.element if is_bad else None
+
+
+def births_watcher(machine: Machine, found: list[Birth]) -> BreakpointWatcher:
+    """Return a watcher that stops nothing, and notes the first NaN and the first Inf of each operation."""
+    watcher = BreakpointWatcher(machine)
+    watcher.watch([_Births(found, machine.compiled)])
+    return watcher
+
+
+class _Births(Breakpoint):
+    """A breakpoint that notes the first NaN and the first Inf of each operation, and never stops."""
+
+    def __init__(self, found: list[Birth], compiled: CompiledModel) -> None:
+        self._found, self._held = found, list[NonFinite]()
+        words = tuple(NonFiniteKind)
+        guards: dict[int, Guard] = {}
+        found_by = [one for word in words for one in non_finite_checks(word, compiled, frozenset(), guards)]
+        checks = [self._noting(one) for one in found_by]
+        super().__init__(0, BreakDescription(BreakKind.WHEN, "nan"), checks, (), 0, compiled.main)
+
+    def _noting(self, check: Check) -> Check:
+        is_known = False
+
+        def test(stack: Frames) -> Causes | None:
+            nonlocal is_known
+            causes = None if is_known else check.test(stack)
+            if causes is None:
+                return None
+            is_known = True
+            self._held = [cause for cause in causes if isinstance(cause, NonFinite)]
+            return causes
+
+        return replace(check, test=test)
+
+    def passed(self, tick: int, *, forward: bool) -> bool:
+        """Note what held; it stops nothing."""
+        for cause in self._held:
+            same = (
+                place
+                for place, one in enumerate(self._found)
+                if (one.cause.kind, one.cause.location.operation) == (cause.kind, cause.location.operation)
+            )
+            known = next(same, None)
+            if known is None:
+                self._found.append(Birth(tick, cause))
+            elif tick < self._found[known].tick:
+                self._found[known] = Birth(tick, cause)
+        return False
+
+
+_BLOCK: Final = 2**20
+"""Elements that are looked at together."""
+_LARGE: Final = 2**24
+"""Bytes of a value whose pages of the file are let go once they were looked at."""
+
+
+class _Count(NamedTuple):
+    """How many elements of a value are not finite."""
+
+    size: int = 0
+    nan: int = 0
+    infinite: int = 0
+
+
+_FINITE: Final = _Count()
+_Counts = dict[tuple[int, int], _Count]
+"""By the `id` of the program, and slot; finite values have none."""
+
+
+class ConstantSearch:
+    """Looks through what the programs of a model begin with, each value once, in blocks; it goes on where it was left.
+
+    A run tells nothing of it: what is computed of Constants alone in a body is computed before.
+    """
+
+    def __init__(self, compiled: CompiledModel) -> None:
+        self._compiled = compiled
+        self._counts: _Counts = {}
+        self._blocks = self._look()
+        self.is_over = False
+
+    def look(self, enough: Enough) -> None:
+        """Look on to the end, or until that is `enough`; one block at least."""
+        for _block in self._blocks:
+            if enough():
+                return
+        self.is_over = True
+
+    def _look(self) -> Iterator[None]:
+        for program in self._compiled.programs:
+            for slot, value in enumerate(program.template):
+                if value is None or not is_floating(value.dtype):
+                    continue
+                found = _FINITE
+                for count in _counted(np.asarray(value), self._compiled.model.weights):
+                    found = count
+                    yield
+                if found.nan or found.infinite:
+                    self._counts[id(program), slot] = found
+
+    def found(self, changed: Mapping[int, Constants]) -> tuple[ConstantFacts, ...]:
+        """Return what is not finite so far; `changed` are constants that a user has set, by the `id` of the program."""
+        counts = self._counts if not changed else self._with(changed)
+        return tuple(one for program in self._compiled.programs for one in self._facts(program, counts))
+
+    def _with(self, changed: Mapping[int, Constants]) -> _Counts:
+        counts = dict(self._counts)
+        for key, constants in changed.items():
+            for slot, value in constants.values.items():
+                blocks: Iterable[_Count] = _counted(np.asarray(value), None) if is_floating(value.dtype) else ()
+                *_, counts[key, slot] = _FINITE, *blocks
+        return counts
+
+    def _facts(self, program: Program, counts: _Counts) -> Iterator[ConstantFacts]:
+        """Yield the Constants of a program, and the operations that make NaN or Inf of others that have none."""
+        key, file = id(program), file_of(self._compiled)
+        for layer in program.graph.layers:
+            size, nan, infinite = counts.get((key, program.slots.get((layer.id, 0), -1)), _FINITE)
+            if layer.type == "Constant" and (nan or infinite):
+                yield ConstantFacts(layer_site(layer, file), size, nan, infinite)
+        for operation in program.folded:
+            before = [counts.get((key, slot), _FINITE) for slot in operation.inputs]
+            for output, slot in enumerate(operation.outputs):
+                size, nan, infinite = counts.get((key, slot), _FINITE)
+                nan = 0 if any(one.nan for one in before) else nan
+                infinite = 0 if any(one.infinite for one in before) else infinite
+                if nan or infinite:
+                    site = layer_site(operation.layer, file)
+                    yield ConstantFacts(site, size, nan, infinite, output)
+
+
+def _counted(value: Array, weights: Weights | None) -> Iterator[_Count]:
+    """Yield what is not finite among more and more of the elements; pages of the file do not stay in memory for it."""
+    nan = infinite = 0
+    for block in chunks(value, _BLOCK):
+        if not np.isfinite(block).all():
+            nan += int(np.isnan(block).sum())
+            infinite += int(np.isinf(block).sum())
+        if weights is not None and value.nbytes >= _LARGE:
+            weights.let_go(block)
+        yield _Count(value.size, nan, infinite)
+
 
 BIRTH_SECONDS: Final = 0.4
 """For how long the births of NaN and Inf are looked for after a run that has a limit."""

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from stepper import element_types
 from stepper.debug.causes.cause import Chain, Element
 from stepper.debug.causes.element_walks import FARTHEST, chain_of, chains_of
-from stepper.debug.causes.locations import address_at, file_of
 from stepper.debug.causes.nan_origins import scalar_of
 from stepper.debug.causes.run_walk import (
     Differs,
@@ -29,11 +28,12 @@ from stepper.debug.causes.run_walk import (
     iterations_of,
     producer,
 )
-from stepper.debug.finding.goto import tick_of_address
+from stepper.debug.finding import tick_of_address
 from stepper.debug.provenance.dependence_rules import changes_of, mattering, same_values
 from stepper.debug.provenance.mask_walk import MaskWalk, ReachedTensor, SourceKind, Strength, Trail
+from stepper.debug.provenance.operation_at import address_at, file_of
 from stepper.debug.provenance.question import NoValueYet, WhyQuestion, ended_loop, question_at, spot_of
-from stepper.debug.reference_values import ValuePlace, path_of
+from stepper.debug.scopes import ValuePlace, path_of
 from stepper.debug.story.story_facts import (
     Influence,
     LoopEnd,

@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from stepper.debug.causes.cause import Element, LinkForm, PartRole
-from stepper.debug.provenance import extents
+from stepper.debug.provenance import operation_at as extents
 from stepper.debug.provenance.operation_at import (
     Contribution,
     Contributions,

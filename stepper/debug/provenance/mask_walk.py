@@ -18,7 +18,6 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from stepper.debug.causes.cause import LinkKind
-from stepper.debug.causes.locations import location_of, output_named
 from stepper.debug.causes.nan_origins import first_element
 from stepper.debug.causes.run_walk import (
     NOT_KEPT,
@@ -36,9 +35,18 @@ from stepper.debug.causes.run_walk import (
     refitted,
     way_out,
 )
-from stepper.debug.iterations.loop_runs import address_from_the_first
+from stepper.debug.loop_runs import address_from_the_first
 from stepper.debug.provenance.dependence_rules import LARGEST_RUN, changes_of, dependences, extent_parts
-from stepper.debug.provenance.operation_at import Dependence, Method, OperationAt, ValueNotKept, differing, ensure_kept
+from stepper.debug.provenance.operation_at import (
+    Dependence,
+    Method,
+    OperationAt,
+    ValueNotKept,
+    differing,
+    ensure_kept,
+    location_of,
+    output_named,
+)
 from stepper.debug.provenance.question import NoValueYet, forward_address, spot_of
 from stepper.debug.story.story_facts import Decision, ElementUse, OutputUse, Uses
 from stepper.debug.timeline import Timeline

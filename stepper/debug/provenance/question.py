@@ -21,10 +21,10 @@ from msgspec.structs import replace
 
 from stepper.argument_checks import text as text_of
 from stepper.debug.causes.cause import Element
+from stepper.debug.causes.loop_ends import never_ends
 from stepper.debug.causes.nan_origins import first_element
 from stepper.debug.causes.run_walk import Differs, EarlierFrames, EndedLoop, Seat, ValueSpot, ended_run
-from stepper.debug.iterations.loop_runs import address_from_the_first
-from stepper.debug.loop_limits import never_ends
+from stepper.debug.loop_runs import address_from_the_first
 from stepper.debug.scopes import enclosing_loop, innermost_loop
 from stepper.debug.story.story_facts import QuestionKind
 from stepper.debug.timeline import Timeline

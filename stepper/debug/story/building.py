@@ -25,7 +25,7 @@ from stepper.debug.causes.element_walks import (
     slot_name,
     unfit_condition,
 )
-from stepper.debug.causes.locations import address_at, file_of, location_of, output_named
+from stepper.debug.causes.loop_ends import Verdicts, condition_limit
 from stepper.debug.causes.nan_origins import scalar_of
 from stepper.debug.causes.run_walk import (
     EarlierFrames,
@@ -41,12 +41,18 @@ from stepper.debug.causes.run_walk import (
     producer,
     seat_of,
 )
-from stepper.debug.causes.verdicts import Verdicts
-from stepper.debug.iterations.loop_runs import go_to_latest
-from stepper.debug.loop_limits import condition_limit
+from stepper.debug.loop_runs import go_to_latest
 from stepper.debug.provenance.answer import sources_of
 from stepper.debug.provenance.mask_walk import MaskWalk, Trail
-from stepper.debug.provenance.operation_at import Contributions, Factor, inputs_of
+from stepper.debug.provenance.operation_at import (
+    Contributions,
+    Factor,
+    address_at,
+    file_of,
+    inputs_of,
+    location_of,
+    output_named,
+)
 from stepper.debug.provenance.question import NoValueYet, element_asked, ended_loop, question_at, spot_of
 from stepper.debug.story.story_facts import (
     Entry,

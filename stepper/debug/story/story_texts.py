@@ -19,7 +19,7 @@ from stepper.debug.causes.cause import (
     Scalar,
 )
 from stepper.debug.causes.cause_texts import element_text, link_words, port_text, reason_text
-from stepper.debug.causes.verdicts import BY_CONDITION, end_text, set_end_text, verdict_text
+from stepper.debug.causes.loop_ends import BY_CONDITION, end_text, set_end_text, verdict_text
 from stepper.debug.story.story_facts import (
     Decision,
     ElementUse,

@@ -17,12 +17,10 @@ import numpy as np
 from msgspec import field
 from msgspec.structs import replace
 
-from stepper.debug.branches.edits import Edit, same_by_tick
 from stepper.debug.debugger import Debugger
-from stepper.debug.iterations.iteration_reader import Batch, IterationReader
-from stepper.debug.iterations.loop_runs import Outer, address_in_run, outer_now
+from stepper.debug.loop_runs import Batch, IterationReader, Outer, address_in_run, outer_now
 from stepper.debug.moments.moment import Moment, MomentKind
-from stepper.debug.reference_values import PathStep, ValuePlace
+from stepper.debug.scopes import PathStep, ValuePlace
 from stepper.debug.stop import iteration_of
 from stepper.debug.table.columns import (
     ColumnBin,
@@ -39,8 +37,8 @@ from stepper.debug.table.columns import (
     detail_of,
     with_gaps,
 )
-from stepper.debug.table.row_filters import column_condition, iteration_condition, written_out
-from stepper.debug.timeline import Timeline
+from stepper.debug.table.row_sets import column_condition, iteration_condition, written_out
+from stepper.debug.timeline import Edit, Timeline, same_by_tick
 from stepper.element_types import Array, Indices, is_of_numpy
 from stepper.engine.frames import Frame
 from stepper.engine.program import Value

@@ -18,9 +18,9 @@ from typing import Any, Final, NamedTuple, TypeVar
 import numpy as np
 from msgspec import Struct
 
-from stepper.debug.breakpoints.watcher import BreakpointWatcher
-from stepper.debug.overview.births import births_watcher
+from stepper.debug.breakpoints.breakpoints import BreakpointWatcher
 from stepper.debug.overview.overview_facts import Birth, LoopFacts
+from stepper.debug.overview.runs import births_watcher
 from stepper.element_types import Array, is_floating
 from stepper.engine.arithmetic import outside_int32
 from stepper.engine.frames import Every, Frame

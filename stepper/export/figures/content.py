@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import field
 
-from stepper.debug.loop_limits import ConditionLimit
+from stepper.debug.causes.loop_ends import ConditionLimit
 from stepper.engine.program import Elsewhere
 from stepper.errors import UsageError
 from stepper.export.figures.drawn_graph import WHOLE_EXPRESSIONS, FoldingOptions

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from stepper.debug.loop_limits import ConditionLimit
+from stepper.debug.causes.loop_ends import ConditionLimit
 from stepper.element_types import ElementType, is_floating
 from stepper.engine.compiler import static_notes
 from stepper.engine.loops import (

@@ -12,11 +12,10 @@ import numpy as np
 from msgspec import Struct
 
 from stepper.debug.causes.cause import Verdict
-from stepper.debug.causes.locations import body_of_frame
-from stepper.debug.causes.verdicts import Verdicts, verdict_text
+from stepper.debug.causes.loop_ends import ConditionLimit, Verdicts, condition_limit, verdict_text
 from stepper.debug.inspection.inspecting import inspect_loop
 from stepper.debug.inspection.views import LoopView, ScanView
-from stepper.debug.loop_limits import ConditionLimit, condition_limit
+from stepper.debug.provenance.operation_at import body_of_frame
 from stepper.engine.frames import EventKind, Every, Frame
 from stepper.engine.loops import EndReason
 from stepper.engine.machine import Machine

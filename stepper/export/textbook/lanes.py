@@ -8,7 +8,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Final, NamedTuple
 
-from stepper.debug.causes.verdicts import compared_text
+from stepper.debug.causes.loop_ends import compared_text
 from stepper.engine.loops import in_axis_order, is_backward, roles_of
 from stepper.export.figure_views import can_end
 from stepper.export.figures.drawn_graph import ValueSummary, references_of, shortened_names

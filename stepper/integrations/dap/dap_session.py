@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from stepper.commands import Interpreter
 from stepper.commands.command_completion import Completer
-from stepper.commands.stop_answers import stop_lines
+from stepper.commands.command_session import stop_lines
 from stepper.debug.breakpoints.breakpoint import BreakDescription
 from stepper.debug.breakpoints.breakpoints import LogMessage
 from stepper.debug.causes.cause import Cause, Trigger

@@ -15,7 +15,7 @@ from msgspec.structs import asdict
 from stepper.commands import Interpreter
 from stepper.debug.causes.cause_texts import sentences
 from stepper.debug.debugger import Debugger
-from stepper.debug.results import Series
+from stepper.debug.inspection.views import Series
 from stepper.debug.stop import Reason
 from stepper.element_types import Array
 from stepper.errors import StepperError, UsageError

@@ -13,10 +13,9 @@ from typing import Any, Final, ParamSpec, TypeAlias, TypeVar
 import numpy as np
 import pytest
 
-from stepper.commands.stop_answers import stop_lines
-from stepper.compare.comparison import RunComparison, compare_models, compare_with
+from stepper.commands.command_session import stop_lines
+from stepper.compare.comparison import RunComparison, compare_models, compare_with, text_lines
 from stepper.compare.references.reference_opening import open_reference
-from stepper.compare.report import text_lines
 from stepper.debug.breakpoints.data_breakpoints import specification
 from stepper.debug.causes.cause import Became
 from stepper.debug.causes.cause_texts import sentences

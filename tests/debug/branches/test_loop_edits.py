@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from stepper.commands import Interpreter
-from stepper.debug.branches.differences import difference_lines
+from stepper.debug.branch_differences import difference_lines
 from stepper.debug.debugger import Debugger
 from stepper.debug.stop import fingerprint
 from stepper.debug.story.story_texts import verdict

@@ -21,7 +21,7 @@ import json, sys
 import numpy as np
 import stepper
 from stepper.commands import Interpreter
-from stepper.commands.stop_answers import stop_data
+from stepper.commands.command_session import stop_data
 
 saturated = type(sys)("saturated")
 sys.modules["saturated"] = saturated

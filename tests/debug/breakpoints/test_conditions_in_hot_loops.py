@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stepper.debug.breakpoints import watcher
+from stepper.debug.breakpoints import breakpoints
 from stepper.debug.debugger import Debugger
 from tests.models import Graph, carried, joined, last
 from tests.tables import each_row
@@ -63,6 +63,6 @@ def test_a_condition_stops_where_asking_in_every_iteration_stops(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, condition: str
 ) -> None:
     with monkeypatch.context() as always_asking:
-        always_asking.setattr(watcher, "_value_watch", lambda ask, _test: ask)
+        always_asking.setattr(breakpoints, "_value_watch", lambda ask, _test: ask)
         expected = stops(counting(tmp_path), condition)
     assert stops(counting(tmp_path), condition) == expected

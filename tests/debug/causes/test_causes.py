@@ -12,10 +12,9 @@ import numpy as np
 import pytest
 
 from stepper.commands import Interpreter
-from stepper.commands.stop_answers import stop_data
+from stepper.commands.command_session import stop_data
 from stepper.debug.breakpoints.kinds.loop_kinds import LoopEnds
 from stepper.debug.breakpoints.kinds.value_kinds import Moved
-from stepper.debug.causes.any_cause import causes_of
 from stepper.debug.causes.cause import (
     Became,
     Cause,
@@ -28,11 +27,12 @@ from stepper.debug.causes.cause import (
 )
 from stepper.debug.causes.cause_texts import name_of, sentences, title
 from stepper.debug.debugger import Debugger
-from stepper.debug.reference_values import ReferenceValues, ValuePlace
+from stepper.debug.scopes import ReferenceValues, ValuePlace
 from stepper.element_types import Array
 from stepper.engine.loops import EndReason
 from stepper.errors import ExecutionError, UsageError
 from stepper.ir.model import LayerSite, layer_data
+from stepper.session.session_files import causes_of
 from tests.debug import loops_to_break as models
 from tests.debug.oracle import debugger
 from tests.models import Graph

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stepper.debug.causes.verdicts import verdict_text
+from stepper.debug.causes.loop_ends import verdict_text
 from stepper.debug.debugger import Debugger
 from stepper.debug.story.story_texts import verdict
 from tests.debug.debugged import opened

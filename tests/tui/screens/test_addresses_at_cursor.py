@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from stepper_tui.screens.cursor_lines import in_iterations
 
-from stepper.debug.iterations.far_runs import LookedAt, Reading
+from stepper.debug.table.columns import LookedAt, Reading
 from stepper.query.address_syntax import parse_address
 from tests.tui.driven import Driven, drive
 from tests.tui.time_models import counting_in_three

@@ -10,8 +10,7 @@ from stepper.debug.debugger import Debugger
 from stepper.debug.provenance.question import forward_address
 from stepper.debug.story.story_facts import StoryQuestion
 from stepper.debug.story.story_texts import story_lines
-from stepper.debug.table.row_filters import about_column
-from stepper.debug.table.row_sets import RowSet
+from stepper.debug.table.row_sets import RowSet, about_column
 from stepper.errors import UsageError
 from stepper.records import Record
 from stepper.tensors.tolerances import Tolerances

@@ -393,7 +393,7 @@ class DebugScreen(Guarded, Screen[None]):
         found, at_end = next(((one, at_end) for one, at_end in looked_at if one is not None), (None, False))
         if found is None:
             return line
-        from stepper.debug.iterations.far_runs import LookedAt  # loaded with the first line that is typed
+        from stepper.debug.table.columns import LookedAt  # loaded with the first line that is typed
         from stepper_tui.screens.cursor_lines import in_iterations
 
         return in_iterations(line, LookedAt(self.host.driver.compiled, *found, at_end=at_end))

@@ -11,10 +11,10 @@ from typing import Final
 from stepper.commands.command_session import command_called
 from stepper.commands.edit_commands import edit_with_meant
 from stepper.debug.breakpoints.conditions import whole_value
-from stepper.debug.iterations.far_runs import LookedAt, Reading
 from stepper.debug.moments.moments import WORDS
 from stepper.debug.provenance.question import with_meant
 from stepper.debug.scopes import Names
+from stepper.debug.table.columns import LookedAt, Reading
 from stepper.debug.table.columns import with_meant as table_with_meant
 from stepper.errors import StepperError
 from stepper.query.address_syntax import names_iteration, parse_address

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from stepper.debug.branches.edits import RunCourse
 from stepper.debug.inspection.views import break_views, frame_views, mark_views
 from stepper.debug.overview.overview_facts import Overview, RunState
 from stepper.debug.scopes import innermost_loop
+from stepper.debug.timeline import RunCourse
 from stepper_tui.state import Adjustment, CompareWithin, GoOnWithOverview, Lists, ShowOverview, State
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from stepper.debug.breakpoints.data_breakpoints import (
 )
 from stepper.debug.causes.cause import Carried, Cause, TensorBrief
 from stepper.debug.causes.cause_texts import Words, carried_text, layer_text, where, words
-from stepper.debug.causes.locations import brief_of, carried_of, location_of
+from stepper.debug.provenance.operation_at import brief_of, carried_of, location_of
 from stepper.element_types import Indices, have_same_bits
 from stepper.engine.frames import Activation, Frames
 from stepper.engine.loops import EndReason

@@ -15,8 +15,8 @@ import numpy as np
 from stepper.debug.breakpoints.breakpoint import Causes, Check, Guard, Test, iteration_in
 from stepper.debug.breakpoints.data_breakpoints import Checks, DataBreakpoint, Setting, kind
 from stepper.debug.causes.cause import NonFinite, NonFiniteKind
-from stepper.debug.causes.locations import file_of, operation_location
 from stepper.debug.causes.nan_origins import first_element, nan_origin
+from stepper.debug.provenance.operation_at import file_of, operation_location
 from stepper.element_types import FLOATING, Indices
 from stepper.engine.frames import Frame, Frames
 from stepper.engine.program import BranchPlan, CompiledModel, LoopPlan, Operation, Program, Value

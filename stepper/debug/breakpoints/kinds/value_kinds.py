@@ -23,8 +23,8 @@ from stepper.debug.breakpoints.data_breakpoints import (
 )
 from stepper.debug.causes.cause import Carried, Cause, ValueChange
 from stepper.debug.causes.cause_texts import Words, carried_text, change_text, layer_text, where, words
-from stepper.debug.causes.locations import change_of, location_of
-from stepper.debug.reference_values import ReferencedValue, ReferenceValues
+from stepper.debug.provenance.operation_at import change_of, location_of
+from stepper.debug.scopes import ReferencedValue, ReferenceValues
 from stepper.element_types import have_same_bits
 from stepper.engine.frames import Frames
 from stepper.engine.program import Program

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from stepper.debug.causes.cause import VerdictOperand
 from stepper.debug.causes.cause_texts import element_text, word_of
 from stepper.debug.labels import label_of
-from stepper.debug.overview.loop_programs import programs_of
 from stepper.debug.overview.overview_facts import (
     ActivationFacts,
     Ending,
@@ -19,6 +18,7 @@ from stepper.debug.overview.overview_facts import (
     Overview,
     RowKind,
     RunState,
+    programs_of,
 )
 from stepper.debug.overview.overview_facts import Row as FactsRow
 from stepper.debug.overview.overview_texts import (
@@ -132,7 +132,7 @@ def _end(
         return _not_ended(facts, activation, overview, room)
     if ending.is_set:
         begun = ("did not begin: ", "edit") if ending.iteration < 0 else (f"ended at {ending.iteration:,}: ", "")
-        from stepper.debug.causes.verdicts import set_end_text  # the first picture has no use for it
+        from stepper.debug.causes.loop_ends import set_end_text  # the first picture has no use for it
 
         return [begun, (set_end_text(ending.reason, ending.limit), "")]
     if len(facts.ended) == 1 and facts.runs > 1 and ending.reason in (EndReason.TRIP_COUNT, EndReason.SLICES):
@@ -250,7 +250,7 @@ def _verdict(
     """Return the comparison that ended a loop: `tok' = 12, so NotEqual(tok', 12) is false`."""
     if ending.verdict is None:
         return [("the condition is false", "")]
-    from stepper.debug.causes.verdicts import verdict_parts  # the first picture has no use for it
+    from stepper.debug.causes.loop_ends import verdict_parts  # the first picture has no use for it
 
     def name(one: VerdictOperand) -> str:
         if one.carried is not None:

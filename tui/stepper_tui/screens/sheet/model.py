@@ -11,9 +11,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper.debug.causes.cause_texts import word_of
-from stepper.debug.causes.locations import address_at, program_of
-from stepper.debug.iterations.loop_runs import address_in_run
+from stepper.debug.loop_runs import address_in_run
 from stepper.debug.overview.overview_facts import Birth
+from stepper.debug.provenance.operation_at import address_at, program_of
 from stepper.debug.story.story_facts import Story, StoryQuestion
 from stepper.debug.table.columns import SheetColumn, SheetRequest, SheetSort, SheetView
 from stepper.debug.table.row_sets import RowSet, RowsFound, SheetFrame, SheetQuestion, frames_around, same_outer

@@ -7,14 +7,13 @@ from typing import Final
 from msgspec.structs import replace
 
 from stepper.debug.causes.cause import LinkKind, NonFinite, Trigger
-from stepper.debug.causes.locations import address_at
 from stepper.debug.debugger import Debugger
-from stepper.debug.finding.goto import tick_of_address
+from stepper.debug.finding import tick_of_address
+from stepper.debug.provenance.operation_at import address_at
 from stepper.debug.stop import Stop
 from stepper.debug.story.building import story as story_of
 from stepper.debug.story.story_facts import Story, StoryQuestion
 from stepper.debug.table.columns import SheetRequest, SheetSort, row_named, topic_of
-from stepper.debug.table.row_filters import written_out
 from stepper.debug.table.row_sets import (
     RowSet,
     RowsFound,
@@ -23,6 +22,7 @@ from stepper.debug.table.row_sets import (
     first_frame,
     frame_inside,
     rows_of,
+    written_out,
 )
 from stepper.debug.table.sheets import Sheet, SheetLook, csv_lines, iteration_now, look_at, save
 from stepper.element_types import Array

@@ -15,11 +15,10 @@ from typing import Any, Final
 import numpy as np
 from msgspec import Struct
 
-from stepper.debug.branches.edits import same_edits
 from stepper.debug.inspection.inspecting import phase_text
-from stepper.debug.moments.run_pairs import RunPairs
+from stepper.debug.moments.moment import RunPairs
 from stepper.debug.scopes import is_body, target_in
-from stepper.debug.timeline import Timeline
+from stepper.debug.timeline import Timeline, same_edits
 from stepper.element_types import Indices, have_same_bits
 from stepper.engine.frames import Activation, Every, Frame, Frames, Phase, place
 from stepper.engine.machine import Machine

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from stepper.debug.branches.edits import (
+from stepper.debug.scopes import enclosing_loop, frame_of, target_in
+from stepper.debug.timeline import (
     ORIGINAL,
     ConditionEdit,
     ConstantEdit,
     Edit,
+    Timeline,
     TripCountEdit,
     ValueEdit,
     same_edit,
 )
-from stepper.debug.scopes import enclosing_loop, frame_of, target_in
-from stepper.debug.timeline import Timeline
 from stepper.element_types import FLOATING, STRING_DTYPE, Array, Indices, name_of
 from stepper.engine.frames import Activation, Frame, Phase, place
 from stepper.engine.machine import Machine
@@ -36,7 +36,7 @@ from stepper.query.address_syntax import Address, address_given, numpy_index
 from stepper.records import Record
 
 if TYPE_CHECKING:
-    from stepper.debug.branches.differences import BranchDifference
+    from stepper.debug.branch_differences import BranchDifference
 
 
 # --- Edits of a run: what a user asks for, checked and put into the form in which replays make it again --------------
@@ -454,7 +454,7 @@ class Branches:
 
         `paused` is asked all the time; what was found until it says so is the answer.
         """
-        from stepper.debug.branches.differences import compare_timelines  # few ask for it
+        from stepper.debug.branch_differences import compare_timelines  # few ask for it
 
         return compare_timelines(a, self.timeline(a).branch(), b, self.timeline(b).branch(), paused)
 

@@ -13,12 +13,20 @@ from typing import Any, Final
 import numpy as np
 from msgspec import Struct, field
 
-from stepper.debug.causes.locations import file_of, location_of
 from stepper.debug.causes.run_walk import EarlierFrames
-from stepper.debug.iterations.iteration_reader import Batch, IterationReader, Take
-from stepper.debug.iterations.loop_runs import ensure_run_here, enter_run_of, iterations_in_all, loop_around, outer_now
+from stepper.debug.inspection.views import PreviousValue, Series
+from stepper.debug.loop_runs import (
+    Batch,
+    IterationReader,
+    Take,
+    ensure_run_here,
+    enter_run_of,
+    iterations_in_all,
+    loop_around,
+    outer_now,
+)
+from stepper.debug.provenance.operation_at import file_of, location_of
 from stepper.debug.provenance.question import NoValueYet, seat_in
-from stepper.debug.results import PreviousValue, Series
 from stepper.debug.scopes import frame_of, loop_depth, output_at_end, value_now
 from stepper.debug.timeline import Timeline
 from stepper.debug.visits import PAUSED, excursion

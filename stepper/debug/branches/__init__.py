@@ -1,1 +1,0 @@
-"""What-if: edits of a run, branches, and how two branches differ."""

@@ -1,1 +1,0 @@
-"""Finding moments of a run: where an expression holds, and where an address is."""

@@ -1,1 +1,0 @@
-"""A value over the iterations of a loop: series, statistics, tiles."""
