@@ -83,7 +83,12 @@ class Completer:
         command = _called(head, known)
         if command is None:
             return []
-        given = [*_literals(command.syntax), *(words or {}).get(command.name, ())]
+        # The words that a command takes as they are: `first` and `last` of `N|first|last`
+        starts = (part.strip().split(" ")[0].strip("[]") for part in command.syntax.split("|"))
+        given = [
+            *list(dict.fromkeys(word for word in starts if _LITERAL.fullmatch(word))),
+            *(words or {}).get(command.name, ()),
+        ]
         found = [Completion(f"{head} {word}", word) for word in given if word.startswith(rest)]
         if command.syntax == _TEXT:
             return self._texts(f"{head} ", rest, frames, most)
@@ -159,12 +164,6 @@ def _called(word: str, known: Sequence[LineWord]) -> LineWord | None:
         fitting = [one for one in known if one.name.startswith(word)]
         return fitting[0] if len(fitting) == 1 else None
     return LineWord(found.name, found.syntax, found.help)
-
-
-def _literals(syntax: str) -> list[str]:
-    """Return the words that a command takes as they are: `first` and `last` of `N|first|last`."""
-    starts = (part.strip().split(" ")[0].strip("[]") for part in syntax.split("|"))
-    return list(dict.fromkeys(word for word in starts if _LITERAL.fullmatch(word)))
 
 
 def _kind(value: NamedValue) -> str:

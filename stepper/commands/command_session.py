@@ -286,7 +286,11 @@ def _position_lines(debugger: Debugger, width: int) -> list[str]:
     lines = []
     if stop.done is not None:
         head, by = f"  after {_operation_text(stop.done)}", by_text(stop.done.computed_by)
-        lines.append(head + _results(debugger, stop.done, width - len(head) - len(by)) + by)
+        room = width - len(head) - len(by)
+        values = [debugger.frame.current(slot) for slot in stop.done.outputs]
+        each = (room - len(" = ")) // max(len(values), 1)
+        shown = [array_text(value, each) for value in values if value is not None]
+        lines.append(head + (f" = {'; '.join(shown)}" if shown else "") + by)
     if stop.next is not None:
         lines.append(f"  next  {_operation_text(stop.next)}{by_text(stop.next.computed_by)}")
     elif frame.phase is Phase.RUNNING:
@@ -304,13 +308,6 @@ def _position_lines(debugger: Debugger, width: int) -> list[str]:
 
 def _operation_text(operation: Operation) -> str:
     return f"{operation.layer.type} '{operation.layer.name}'"
-
-
-def _results(debugger: Debugger, operation: Operation, room: int) -> str:
-    values = [debugger.frame.current(slot) for slot in operation.outputs]
-    each = (room - len(" = ")) // max(len(values), 1)
-    shown = [array_text(value, each) for value in values if value is not None]
-    return f" = {'; '.join(shown)}" if shown else ""
 
 
 def stop_data(debugger: Debugger) -> dict[str, Any]:

@@ -163,7 +163,9 @@ _EXPLAINED: Final[Mapping[str, str]] = MappingProxyType(
 def help_answer(name: str, width: int = WIDTH) -> Answer:
     """Return the help for a topic or a command, or for an empty name the list of both. UsageError for another name."""
     if not name:
-        return _list_of_all(width)
+        how = f"help TOPIC: {', '.join(_TOPICS)}; help COMMAND: how it is written"
+        lines = [*two_columns(((one.title, one.help) for one in commands()), width), how]
+        return Answer(tuple(lines), {"commands": [_command_data(one) for one in commands()]})
     known = {one.name: one for one in commands()}
     abbreviated = {short: one.name for one in commands() for short in one.abbreviations}
     name = abbreviated.get(name) or one_of(name, (*known, *topics()), "command or topic")
@@ -176,12 +178,6 @@ def help_answer(name: str, width: int = WIDTH) -> Answer:
 def topic_lines(topic: Topic, width: int = WIDTH) -> list[str]:
     """Return a topic as text."""
     return [*two_columns(topic.rows, width), *textwrap.wrap(topic.note, width, break_on_hyphens=False)]
-
-
-def _list_of_all(width: int) -> Answer:
-    how = f"help TOPIC: {', '.join(_TOPICS)}; help COMMAND: how it is written"
-    lines = [*two_columns(((one.title, one.help) for one in commands()), width), how]
-    return Answer(tuple(lines), {"commands": [_command_data(one) for one in commands()]})
 
 
 def _command_lines(command: Command, width: int) -> list[str]:

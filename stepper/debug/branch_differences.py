@@ -370,7 +370,9 @@ def difference_lines(found: BranchDifference) -> list[str]:
     lines = [f"{found.a} and {found.b} diverge at tick {found.parted}, {found.place}"]
     lines += [_place_line(found, found.first, "set there")] if found.first is not None else []
     lines += [_place_line(found, found.computed, "first")] if found.computed is not None else []
-    lines += _table(found)
+    rows = [["", "loop", "name", "differs", found.a, found.b]]
+    rows += [[str(row.what), row.loop, row.name, _extent(row), row.a, row.b] for row in found.rows]
+    lines += in_columns(rows) if found.rows else []
     lines += [
         f"{name} ends with an error: {end}" for name, end in zip((found.a, found.b), found.ends, strict=True) if end
     ]
@@ -387,12 +389,6 @@ def _place_line(found: BranchDifference, one: PlaceDifference, word: str) -> str
     what = {DifferenceKind.RESULT: "", DifferenceKind.VALUE: ""}.get(one.what, f"{one.what} of ")
     when = "" if one.tick == found.parted else f"tick {one.tick}, {one.place}, "
     return f"{word}: {when}{what}{name} is {one.a} in {found.a}, {one.b} in {found.b}"
-
-
-def _table(found: BranchDifference) -> list[str]:
-    rows = [["", "loop", "name", "differs", found.a, found.b]]
-    rows += [[str(row.what), row.loop, row.name, _extent(row), row.a, row.b] for row in found.rows]
-    return in_columns(rows) if found.rows else []
 
 
 def _extent(row: DifferenceRow) -> str:

@@ -590,7 +590,12 @@ class Debugger:
             self.timeline.return_to(begun)
             if iteration < 0:
                 raise _no_iteration(wanted, _iterations_run(event))
-        self._ensure_within_limit(self.machine.stack[at], iteration)
+        # UsageError for an iteration that the trip count or the slices of the loop exclude
+        frame = self.machine.stack[at]
+        activation = frame.active
+        most = min(activation.slice_count, _ENDLESS if activation.limit is None else activation.limit)
+        if iteration >= most < _ENDLESS:
+            raise UsageError(f"there is no iteration {iteration:,}: the loop runs at most {counted(most, 'iteration')}")
         if self.frame.program.straight and depth == self.depth:
             event = self._jump(iteration - current)
         else:
@@ -614,13 +619,6 @@ class Debugger:
         except BaseException:
             self.timeline.return_to(begun)
             raise
-
-    def _ensure_within_limit(self, frame: Frame, iteration: int) -> None:
-        """UsageError for an iteration that the trip count or the slices of the loop exclude."""
-        activation = frame.active
-        most = min(activation.slice_count, _ENDLESS if activation.limit is None else activation.limit)
-        if iteration >= most < _ENDLESS:
-            raise UsageError(f"there is no iteration {iteration:,}: the loop runs at most {counted(most, 'iteration')}")
 
     @_verb
     def until(self, expression: str) -> Stop:

@@ -307,16 +307,13 @@ class _MomentSearch:
                 if len(self.found) == self._wanted and not self._keeps_last:
                     self.more = self.finished = True
                     return True
-                self._add(tick)
+                stack = self._stack_of.stack
+                is_inside = innermost_loop(stack) is not None
+                self.found.append(FoundMoment(tick, iteration_now(stack) if is_inside else None, place(stack)))
+                self.finished = self._ends_at_first
         if self.remembers:
             self._scope.remember()
         return self.finished
-
-    def _add(self, tick: int) -> None:
-        stack = self._stack_of.stack
-        is_inside = innermost_loop(stack) is not None
-        self.found.append(FoundMoment(tick, iteration_now(stack) if is_inside else None, place(stack)))
-        self.finished = self._ends_at_first
 
     def _holds(self) -> bool:
         try:

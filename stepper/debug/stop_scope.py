@@ -65,7 +65,11 @@ def formatted(value: Any, format: str) -> str:
     if match["letter"] == "s":
         shown = [f"{name} {number_text(number, 6)}" for name, number in recorded_statistics(array).items()]
         return f"{described(array)}  {'  '.join(shown)}"
-    return _elements(array, _one(match["letter"] or match["number"], match["digits"] or "", array))
+    one = _one(match["letter"] or match["number"], match["digits"] or "", array)
+    if not array.ndim:
+        return one(array[()])
+    shown = np.array2string(array.astype(object), separator=", ", threshold=_MOST, formatter={"all": one})
+    return f"{described(array)} {' '.join(shown.split())}"
 
 
 def _one(letter: str, digits: str, array: Any) -> Callable[[Any], str]:
@@ -76,13 +80,6 @@ def _one(letter: str, digits: str, array: Any) -> Callable[[Any], str]:
     if letter == "b":
         return lambda one: "true" if one else "false"
     return lambda one: f"{float(one):.{digits or _DIGITS}{letter}}"
-
-
-def _elements(array: Any, one: Callable[[Any], str]) -> str:
-    if not array.ndim:
-        return one(array[()])
-    shown = np.array2string(array.astype(object), separator=", ", threshold=_MOST, formatter={"all": one})
-    return f"{described(array)} {' '.join(shown.split())}"
 
 
 MOST_ELEMENTS: Final = 64

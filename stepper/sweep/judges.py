@@ -295,7 +295,11 @@ class BreakJudge:
     def __init__(self, prepared: Prepared) -> None:
         self._prepared = prepared
         self._breaks = [break_description(text) for text in prepared.job.breaks]
-        words = [word for one in self._breaks if (word := _non_finite(one)) is not None]
+        words = [
+            word
+            for one in self._breaks
+            if (word := next((kind for kind in NonFiniteKind if one == break_description(str(kind))), None)) is not None
+        ]
         screen = Screen(prepared.compiled, words) if words and len(words) == len(self._breaks) else None
         self._screen = screen if screen is not None and screen.is_possible else None
 
@@ -324,11 +328,6 @@ class BreakJudge:
         if stop.reason is Reason.PAUSED:
             raise overdue(prepared.job.seconds)
         return sweep_results.clean_row(name, sweep_results.counts_of_run(log.summaries))
-
-
-def _non_finite(description: BreakDescription) -> NonFiniteKind | None:
-    """Return what a breakpoint waits for if that is the first NaN or Inf, and nothing else."""
-    return next((kind for kind in NonFiniteKind if description == break_description(str(kind))), None)
 
 
 def _stop_row(name: str, stop: Stop, compiled: CompiledModel) -> SweepRow:

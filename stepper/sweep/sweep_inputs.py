@@ -146,7 +146,13 @@ class Helper:
         try:
             found = self._ended.get(timeout=seconds)
         except queue.Empty:
-            self._leave()
+            # End the thread as soon as it is in Python again, be it in an endless loop
+            self.is_left = True
+            self._asked.put(None)
+            if self._thread.ident is not None:
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                    ctypes.c_ulong(self._thread.ident), ctypes.py_object(SystemExit)
+                )
             raise NotReturned from None
         if found.raised is not None:
             raise found.raised
@@ -161,13 +167,6 @@ class Helper:
                 self._ended.put(_FunctionEnd(raised=error))
             except BaseException as error:  # no Ctrl+C of anybody's: that comes to the main thread
                 self._ended.put(_FunctionEnd(raised=RuntimeError(f"it raised {type(error).__name__}")))
-
-    def _leave(self) -> None:
-        """End the thread as soon as it is in Python again, be it in an endless loop."""
-        self.is_left = True
-        self._asked.put(None)
-        if self._thread.ident is not None:
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread.ident), ctypes.py_object(SystemExit))
 
 
 _helpers = threading.local()

@@ -343,7 +343,9 @@ class Sweep:
                 numbers = self._at_work.pop(future)
                 error = future.exception()
                 if error is None:
-                    self._take(numbers, future.result())
+                    found = future.result()
+                    self._seconds_each = max(found.seconds / len(numbers), 1e-6)
+                    self._store(zip(numbers, found.rows, strict=True))
                 elif (lost := self._workers.lost(error)) is not None:
                     self._do_again(numbers, lost)
                 else:
@@ -367,10 +369,6 @@ class Sweep:
             return 1
         wanted = max(1, min(_LARGEST_CHUNK, int(_CHUNK_SECONDS / self._seconds_each)))
         return max(1, min(wanted, -(-len(self._waiting) // (_AHEAD * self._workers.count))))
-
-    def _take(self, numbers: Sequence[int], found: ChunkResult) -> None:
-        self._seconds_each = max(found.seconds / len(numbers), 1e-6)
-        self._store(zip(numbers, found.rows, strict=True))
 
     def _store(self, pairs: Iterable[tuple[int, SweepRow]]) -> None:
         rows = [StoredRow(number, row, self._inputs[number - 1], self._stamps[number - 1]) for number, row in pairs]

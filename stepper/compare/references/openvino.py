@@ -168,7 +168,9 @@ class JointGroups:
         It would where sizes have changed: what a kernel keeps from a smaller size shows only in one that had it.
         """
         group = self._groups.get(id(program), {}).get(index)
-        if group is None or group.changing.intersection(_sources_of(program, index)):
+        if group is None or group.changing.intersection(
+            [source for source in program.graph.sources[program.operations[index].layer.id] if source is not None]
+        ):
             return False
         del self._groups[id(program)][index]
         return True
@@ -295,10 +297,6 @@ def _stretches(program: Program) -> Iterator[tuple[int, list[int]]]:
         elif is_pure(operation):
             found.append(index)
     yield len(program.operations), found
-
-
-def _sources_of(program: Program, index: int) -> list[Source]:
-    return [source for source in program.graph.sources[program.operations[index].layer.id] if source is not None]
 
 
 def _value(frame: Frame, source: Source) -> Any:

@@ -194,18 +194,16 @@ class IterationWindow:
         """Nothing that is known holds any longer: the run takes another course."""
         self._frame, self._run, self._records = None, (), {}
 
-    def _thin_out(self, present: int) -> None:
-        near = range(present - self._back, present + 1)
-        first = {0} if self._keeps_first else set()
-        self._records = {at: record for at, record in self._records.items() if at in near or at in first}
-
     def _turn_to(self, stack: Frames) -> None:
         """Another frame: the same run of the body after a replay, or another run of it."""
         run = tuple(-1 if frame.activation is None else frame.activation.iteration for frame in stack[: self._depth])
         if run != self._run or self._frame is None:
             self._run, self._records = run, {}
         self._frame, self._complete_from = stack[self._depth], None
-        self._thin_out(iteration_in(self._frame))
+        present = iteration_in(self._frame)
+        near = range(present - self._back, present + 1)
+        first = {0} if self._keeps_first else set()
+        self._records = {at: record for at, record in self._records.items() if at in near or at in first}
 
     def _fetch(self, stack: Frames, wanted: int) -> None:
         """Replay the iterations that may be asked for next, on another machine; the run itself stays where it is."""

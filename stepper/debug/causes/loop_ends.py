@@ -120,7 +120,11 @@ def _conjuncts(scope: _Scope, slot: int, depth: int) -> Iterator[_Comparison]:
     if kind in _COMPARISONS:
         left, right = (_term(scope, one, depth - 1) for one in operation.inputs)
         if left is not None and right is not None:
-            yield from _comparison(left, _COMPARISONS[kind], right)
+            sign = _COMPARISONS[kind]
+            if left.slot is not None and right.slot is None:
+                yield _Comparison(left, sign, right.constant)
+            elif right.slot is not None and left.slot is None:
+                yield _Comparison(right, _MIRRORED[sign], left.constant)
     elif kind == "LogicalAnd":
         for one in operation.inputs:
             yield from _conjuncts(scope, one, depth - 1)
@@ -144,13 +148,6 @@ def _of_branch(scope: _Scope, operation: Operation, slot: int, depth: int) -> It
     for place, result in then.outputs:
         if place == output:
             yield from _conjuncts(inside, result, depth - 1)
-
-
-def _comparison(left: _Term, sign: str, right: _Term) -> Iterator[_Comparison]:
-    if left.slot is not None and right.slot is None:
-        yield _Comparison(left, sign, right.constant)
-    elif right.slot is not None and left.slot is None:
-        yield _Comparison(right, _MIRRORED[sign], left.constant)
 
 
 def _operation(scope: _Scope, slot: int) -> Operation | None:

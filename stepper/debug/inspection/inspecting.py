@@ -157,14 +157,6 @@ def order_text(pieces: int, slicing: Slicing) -> str:
     return ", ".join(shown)
 
 
-def _goes_on_sentence(layer: Layer, result: str, *, counts: bool) -> str:
-    """Return what the body's condition is for."""
-    if not counts:
-        return f"Result '{result}' does not count: no condition is connected ({_specification(layer)}, first draft)"
-    ends = f"after each iteration Result '{result}' says whether there is another"
-    return f'{ends} ({_specification(layer)}, purpose="execution_condition")'
-
-
 # --- the end --------------------------------------------------------------------------------------------------------
 
 
@@ -302,12 +294,6 @@ def _carried_sentence(frame: Frame, result: str, parameter: str, line: int, abse
     return f"iteration {activation.iteration + 1} {follows} {value} {edge}"
 
 
-def _branch_sentence(layer: Layer, side: str, value: ValueView, *, taken: bool) -> str:
-    """Return why an If runs this side."""
-    says = "true" if taken else "false"
-    return f"{side} runs, for the condition, {value.source}, is {says} ({_specification(layer)}, input 0)"
-
-
 # --- views of a stop -------------------------------------------------------------------------------------------------
 
 
@@ -433,7 +419,9 @@ def branch_view(inside: Inside) -> BranchView:
     assert isinstance(inside.activation.plan, BranchPlan)
     value = input_view(inside.outer, inside.layer, 0)
     side = inside.body.role
-    sentence = _branch_sentence(inside.layer, side, value, taken=inside.activation.condition)
+    # Why an If runs this side
+    says = "true" if inside.activation.condition else "false"
+    sentence = f"{side} runs, for the condition, {value.source}, is {says} ({_specification(inside.layer)}, input 0)"
     return BranchView(
         level=inside.level,
         layer=inside.layer,
@@ -732,16 +720,16 @@ def _why_output(inside: Inside, entry: OutputMapping) -> str:
     layer, name = inside.layer, inside.body.graph.by_id[entry.result].name
     if entry.output is None:
         counts = inside.plan.condition_result == _slot(inside, entry.result)
-        return _goes_on_sentence(layer, name, counts=counts)
+        # What the body's condition is for
+        if not counts:
+            return f"Result '{name}' does not count: no condition is connected ({_specification(layer)}, first draft)"
+        ends = f"after each iteration Result '{name}' says whether there is another"
+        return f'{ends} ({_specification(layer)}, purpose="execution_condition")'
     if entry.slicing is not None:
-        scan = inside.activation.scans[_scan_index(inside.body, entry)]
+        scanned = [other for other in inside.body.outputs if other.output is not None and other.slicing is not None]
+        scan = inside.activation.scans[scanned.index(entry)]
         return _concatenated_sentence(layer, entry.slicing, entry.slicing.axis, scan.length)
     return _last_value_sentence(layer, inside.frame, name, _without_iterations(inside, entry))
-
-
-def _scan_index(body: Body, entry: OutputMapping) -> int:
-    scanned = [other for other in body.outputs if other.output is not None and other.slicing is not None]
-    return scanned.index(entry)
 
 
 def _without_iterations(inside: Inside, entry: OutputMapping) -> str:

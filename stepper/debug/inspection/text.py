@@ -122,16 +122,12 @@ def port_lines(loop: LoopView | BranchView) -> list[str]:
     """Return the port map, two lines an entry: what it is, and what it does in this iteration."""
     lines: list[str] = []
     for entry in loop.inputs:
-        lines += _input_lines(entry)
+        source = "" if entry.outer is None else f"input {entry.input}, {value_text(entry.outer)} -> "
+        inner = entry.inner.absent if entry.inner.array is None else array_text(entry.inner.array)
+        lines += [f"  {entry.role}: {source}{entry.inner.source}: {inner}  (line {entry.line})", f"    {entry.why}"]
     for output in loop.outputs:
         lines += _output_lines(output)
     return lines
-
-
-def _input_lines(entry: InputView) -> list[str]:
-    source = "" if entry.outer is None else f"input {entry.input}, {value_text(entry.outer)} -> "
-    inner = entry.inner.absent if entry.inner.array is None else array_text(entry.inner.array)
-    return [f"  {entry.role}: {source}{entry.inner.source}: {inner}  (line {entry.line})", f"    {entry.why}"]
 
 
 def _output_lines(entry: OutputView) -> list[str]:

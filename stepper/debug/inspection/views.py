@@ -550,11 +550,10 @@ class FrameView(Brief):
 
     def address_of(self, layer: Layer, output: int, compiled: CompiledModel) -> str:
         """Return how an output of a layer of this graph is written at the prompt, wherever the run stands."""
-        return str(address_of(self._target(layer, output), compiled))
-
-    def _target(self, layer: Layer, output: int) -> Target:
         slot = self.program.slots.get((layer.id, output), -1)
-        return Target(self.program, layer, output, slot, layer, (None,) * len(self.program.path))
+        return str(
+            address_of(Target(self.program, layer, output, slot, layer, (None,) * len(self.program.path)), compiled)
+        )
 
 
 def frame_views(stack: Frames) -> tuple[FrameView, ...]:

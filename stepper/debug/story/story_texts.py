@@ -448,7 +448,9 @@ def column_text(column: StoryColumn) -> str:
 def reason(link: StoryLink) -> str:
     """Return in a few words why a link is what it is."""
     if link.role is LinkRole.BORN:
-        return _birth(link)
+        if link.limit is not None and link.operands:
+            return f"exp({short_number(link.operands[0].factor.value)}) > {link.type}"
+        return link.formula or "of finite inputs"
     if link.kind is not LinkKind.COMPUTED:
         return _ending(link)
     if not link.operands:
@@ -456,12 +458,6 @@ def reason(link: StoryLink) -> str:
     if link.formula and link.arithmetic is not Arithmetic.UNKNOWN:
         return link.formula
     return _FORMS[link.form](link)
-
-
-def _birth(link: StoryLink) -> str:
-    if link.limit is not None and link.operands:
-        return f"exp({short_number(link.operands[0].factor.value)}) > {link.type}"
-    return link.formula or "of finite inputs"
 
 
 def _ending(link: StoryLink) -> str:

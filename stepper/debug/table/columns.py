@@ -671,7 +671,10 @@ class LookedAt(Record, eq=False):
         """
         try:
             if reading is Reading.PLACE and (inside := loop_body(asked, self.compiled, self.body)) is not None:
-                return self._loop(asked, inside)
+                # The same of the address of a loop, or of an iteration of it
+                named = resolve(replace(asked, iterations=None), self.compiled, self.body).iterations
+                outer = _filled(named, self._known(inside.path[:-1]))
+                return asked if outer == named else self._address_of_loop(inside.path, outer, asked.iterations)
             found = resolve(asked, self.compiled, self.body)
         except StepperError:  # the answer to the line will tell, or it is the name of a type or a pattern
             return asked
@@ -705,12 +708,6 @@ class LookedAt(Record, eq=False):
             full = from_main(layer_address(found.named, found.program, self.compiled))
         body = Atlas(self.compiled).ancestor(found.program, loop_around(found))
         return replace(address_in_run(full, body, iterations[:own], iterations[own]), index=asked.index)
-
-    def _loop(self, asked: Address, inside: Program) -> Address:
-        """Return the same of the address of a loop, or of an iteration of it."""
-        named = resolve(replace(asked, iterations=None), self.compiled, self.body).iterations
-        outer = _filled(named, self._known(inside.path[:-1]))
-        return asked if outer == named else self._address_of_loop(inside.path, outer, asked.iterations)
 
     def _address_of_loop(
         self, path: Sequence[Layer], outer: Sequence[Iterations | None], own: Iterations | None

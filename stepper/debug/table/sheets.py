@@ -233,7 +233,10 @@ class Sheet:
                     self._values[number].take(values)
             except (UnevenValue, UsageError) as error:  # not in the midst of the machine's work
                 trouble.append(error)
-            self._fit()
+            if self._keeps and sum(value.cells for value in self._values) > MOST_CELLS:
+                self._keeps = False
+                for value in self._values:
+                    value.release()
             return bool(trouble) or perf_counter() >= deadline
 
         is_known, started = course.tick < timeline.furthest, perf_counter()
@@ -247,12 +250,6 @@ class Sheet:
         if not is_known:
             self._beyond += perf_counter() - started
         return goes_on and self._lacks(self._courses[place])
-
-    def _fit(self) -> None:
-        if self._keeps and sum(value.cells for value in self._values) > MOST_CELLS:
-            self._keeps = False
-            for value in self._values:
-                value.release()
 
     def _settle_columns(self) -> None:
         """Number the columns of all values, as far as they are known."""
@@ -427,7 +424,11 @@ class Sheet:
         """
         total, mask, asked = self.total, None, self.total
         if filter:
-            mask = self._mask(filter)
+            # Which of the rows pass; only as many rows as were asked so far
+            if self._filter is None or self._filter.text != filter:
+                self._filter = RowFilter(self, filter)
+            self._filter.go_on(self, perf_counter() + _AT_ONCE)
+            mask = self._filter.mask
             asked = len(mask)
         key = total, asked, sort, filter
         if self._order is not None and self._order[0] == key:
@@ -441,13 +442,6 @@ class Sheet:
             rows = rows[places]
         self._order = key, rows
         return rows
-
-    def _mask(self, text: str) -> Array:
-        """Return which of the rows pass; only as many rows as were asked so far."""
-        if self._filter is None or self._filter.text != text:
-            self._filter = RowFilter(self, text)
-        self._filter.go_on(self, perf_counter() + _AT_ONCE)
-        return self._filter.mask
 
     def place_of(self, iteration: int, sort: SheetSort | None = None, filter: str = "") -> int | None:
         """Return at which place an iteration stands; None where the filter leaves it out."""
@@ -465,11 +459,6 @@ class Sheet:
         places = np.flatnonzero(found.mask[rows] if len(found.mask) >= self.total else np.zeros(0, bool))
         fitting = places[places < after][::-1] if backward else places[places > after]
         return int(fitting[0]) if fitting.size else None
-
-    def _with_gaps(self, column: int) -> Array:
-        """Return a whole column, NaN where there is no number."""
-        numbers, known = self.column(column), self.known(column)
-        return numbers if known is None else with_gaps(numbers, known)
 
     def _passing(self, column: int, test: Callable[[Array], Array]) -> Array:
         """Return in which rows a column passes a test; whole numbers pass none."""
@@ -587,7 +576,9 @@ class Sheet:
         return self._parts[key]
 
     def _course_of(self, column: int) -> Array:
-        return course_of(self._with_gaps(column))
+        # A whole column, NaN where there is no number
+        numbers, known = self.column(column), self.known(column)
+        return course_of(numbers if known is None else with_gaps(numbers, known))
 
     def _bins(self, column: int, rows: Array, bounds: Indices) -> tuple[ColumnBin | None, ...]:
         known = self.known(column)
