@@ -23,11 +23,6 @@ _UNFIT: Final = frozenset({"commands", "source", "session", "history", "save", "
 """They read commands, write files, or agree in the user's place."""
 
 
-def parts_of(text: str) -> list[str]:
-    """Return the commands in one line, with semicolons between them."""
-    return [part.strip() for part in _PARTS.findall(text)]
-
-
 def put_commands(session: Session, which: int, lines: list[str]) -> Answer:
     """Attach the commands to a breakpoint; none take away those that it had. UsageError for what cannot be one."""
     lines = [line for line in lines if line]
@@ -160,7 +155,7 @@ def _commands(session: Session, text: str) -> Answer:
     latest = max((one.number for one in breakpoints), default=0)
     which = breakpoints[number(word) if word else latest].number
     if rest.strip():
-        return put_commands(session, which, parts_of(rest))
+        return put_commands(session, which, [part.strip() for part in _PARTS.findall(rest)])
     if not session.multiline:
         raise UsageError(f"write them in one line: commands {which} silent; print h; continue")
     session.collecting = (which, [])

@@ -442,11 +442,6 @@ class Matcher:
                 count += (self.layers.get(source.layer), source.output) == found
         return count
 
-    @property
-    def keeps_everything(self) -> bool:
-        """True if both sides have the same connections."""
-        return self.kept == self.ours.edges == self.theirs.edges
-
 
 def _by_unique_name(graph: Graph) -> dict[str, Layer]:
     counts = Counter(layer.name for layer in graph.layers)
@@ -584,7 +579,7 @@ def _matched(
     by_name.add(anchors)
     by_name.drop_doubtful()
     by_name.complete()
-    if by_name.keeps_everything:
+    if by_name.kept == by_name.ours.edges == by_name.theirs.edges:
         return by_name.layers
     tried = [by_name]
     results = {mine: other for mine, other in anchors.items() if ours.by_id[mine].type == "Result"}

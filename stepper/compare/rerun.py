@@ -357,14 +357,11 @@ def shared_constants(graph: Graph) -> list[tuple[Layer, ...]]:
         if constant is None or len(dims) < 2 or dims[-1] != dims[-2]:
             continue
         for index, layer in enumerate(layers):
-            other = next((one for one in layers[:index] if _transposes(one) != _transposes(layer)), None)
+            transposes = layer.is_set("transpose_b")
+            other = next((one for one in layers[:index] if one.is_set("transpose_b") != transposes), None)
             if other is not None:
                 found.append((other, layer, constant))
     return found
-
-
-def _transposes(layer: Layer) -> bool:
-    return layer.is_set("transpose_b")
 
 
 def _constant_behind(graph: Graph, layer: Layer) -> Layer | None:

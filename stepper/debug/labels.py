@@ -8,19 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
 from stepper.debug.causes.loop_ends import PASSING
 from stepper.debug.overview.overview_facts import appended
+from stepper.element_types import Array
 from stepper.engine.program import BranchPlan, Operation, Program
 from stepper.errors import UsageError
+from stepper.query.address_resolution import Target
 from stepper.wording import json_fault, reason_of
-
-if TYPE_CHECKING:
-    from stepper.element_types import Array
-    from stepper.query.address_resolution import Target
 
 LARGEST_FILE: Final = 2**24
 _MOST_LABELS: Final = 2**20

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from msgspec.structs import replace
 
+from stepper.element_types import Array
+from stepper.engine.frames import Frame
+from stepper.engine.machine import Machine
 from stepper.engine.program import CompiledModel, LoopPlan, Program
 from stepper.errors import StepperError, UsageError
+from stepper.ir.model import BodyRole, Layer
 from stepper.query.address_resolution import Target, means_something, resolve, shape_asked
-from stepper.query.address_syntax import AddressError, NameKind, exact_name, parse_address
-
-if TYPE_CHECKING:
-    from stepper.element_types import Array
-    from stepper.engine.frames import Frame
-    from stepper.engine.machine import Machine
-    from stepper.ir.model import BodyRole, Layer
-    from stepper.query.address_syntax import Address
-    from stepper.query.expression_values import Value
+from stepper.query.address_syntax import Address, AddressError, NameKind, exact_name, parse_address
+from stepper.query.expression_values import Value
 
 
 class NotRunning(UsageError):

@@ -218,20 +218,15 @@ def _iteration_meant(timeline: Timeline, target: Target) -> int:
     """
     asked = _iteration_named(timeline, target)
     if asked is None:
-        return timeline.machine.stack[_loop_here(timeline, target)].active.iteration
+        depth, path, stack = loop_around(target), target.program.path, timeline.machine.stack
+        if depth >= len(stack) or stack[depth].program.path != path[:depth]:
+            loop = path[depth - 1]
+            raise UsageError(f"'{target.named.name}' is in {loop.type} '{loop.name}', which does not run here")
+        return stack[depth].active.iteration
     if asked >= 0:
         return asked
     with excursion(timeline):
         return asked + iterations_in_all(timeline, enter_run_of(timeline, target))
-
-
-def _loop_here(timeline: Timeline, target: Target) -> int:
-    """Return the depth of the loop that runs here over whose iterations a place has values. UsageError without one."""
-    depth, path, stack = loop_around(target), target.program.path, timeline.machine.stack
-    if depth >= len(stack) or stack[depth].program.path != path[:depth]:
-        loop = path[depth - 1]
-        raise UsageError(f"'{target.named.name}' is in {loop.type} '{loop.name}', which does not run here")
-    return depth
 
 
 def _asked(timeline: Timeline, target: Target, depth: int) -> tuple[int, float]:

@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 from msgspec import Struct, field
@@ -27,21 +27,17 @@ from stepper.debug.series import over_iterations, part_of, value_before, value_i
 from stepper.debug.timeline import Timeline
 from stepper.element_types import Array, read_only
 from stepper.engine.frames import LoopRun, loop_run, place
-from stepper.engine.program import CompiledModel
+from stepper.engine.program import CompiledModel, Program
 from stepper.errors import StepperError, UsageError
+from stepper.ir.model import Layer
 from stepper.query.address_resolution import Target, resolve
 from stepper.query.address_syntax import Address, IterationRange, address_given
 from stepper.query.expression_values import described
-from stepper.query.expressions import parse
+from stepper.query.expressions import Expression, parse
 from stepper.records import Record
 from stepper.tensors.number_text import number_text
 from stepper.tensors.statistics import recorded_statistics
 from stepper.wording import excerpt
-
-if TYPE_CHECKING:
-    from stepper.engine.program import Program
-    from stepper.ir.model import Layer
-    from stepper.query.expressions import Expression
 
 _FORMAT: Final = re.compile(r"(?P<letter>[xbs])|(?P<number>[ef])(?P<digits>[0-9]{0,2})")
 _MOST: Final = 64
@@ -63,8 +59,8 @@ def formatted(value: Any, format: str) -> str:
     if array.dtype.kind not in "biuf" and array.dtype.kind != "V":
         raise UsageError(f"/{format} is for numbers, this is {described(value)}")
     if match["letter"] == "s":
-        shown = [f"{name} {number_text(number, 6)}" for name, number in recorded_statistics(array).items()]
-        return f"{described(array)}  {'  '.join(shown)}"
+        numbers = [f"{name} {number_text(number, 6)}" for name, number in recorded_statistics(array).items()]
+        return f"{described(array)}  {'  '.join(numbers)}"
     one = _one(match["letter"] or match["number"], match["digits"] or "", array)
     if not array.ndim:
         return one(array[()])
@@ -332,8 +328,6 @@ class Watches:
         """Return the same under a number that it had before. Raise UsageError for one that is taken."""
         if number < 1 or number in self._watches:
             raise UsageError(f"there cannot be a watch {number}")
-        from stepper.query.expressions import parse
-
         watch = Watch(number, parse(text), self._most, ensure_format(format))
         self._watches[number] = watch
         self._next = max(self._next, number + 1)
@@ -353,9 +347,6 @@ class Watches:
 
     def see(self, timeline: Timeline) -> None:
         """Read all of them at the present stop."""
-        if not self._watches:
-            return
-
         scope = StopScope(timeline, self._names)
         for watch in self._watches.values():
             watch.add(scope.reading(watch.expression, watch.format))

@@ -28,7 +28,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 from weakref import proxy
 
 import numpy as np
@@ -58,9 +58,6 @@ from stepper.engine.run import LoopSummary
 from stepper.errors import Paused, StepperError
 from stepper.ir.model import Layer
 from stepper.records import Record
-
-if TYPE_CHECKING:
-    from stepper.engine.machine import Machine
 
 # --- Names of branches that are given --------------------------------------------------------------------------------
 

@@ -292,7 +292,7 @@ class WrittenStacks:
 
     def __init__(self) -> None:
         self._known: dict[Any, WrittenStack] = {}
-        self._objects: dict[int, tuple[Sequence[Any], WrittenStack]] = {}
+        self.objects: dict[int, tuple[Sequence[Any], WrittenStack]] = {}
 
     def find(self, stack: Array) -> tuple[WrittenStack, int] | None:
         """Return a column that has the same elements as a stack, in whatever shape, and 0; or that and 1.
@@ -317,17 +317,13 @@ class WrittenStacks:
         first = values[0]
         if not isinstance(first, np.ndarray) or len(values) == 1:
             return None
-        others, column = self._objects.get(id(values[1]), (values, None))
+        others, column = self.objects.get(id(values[1]), (values, None))
         if column is not None and all(map(operator.is_, values[1:], others)) and _kind(first) == _kind(others[0]):
             return column, 1
-        others, column = self._objects.get(id(first.base), (values, None))
+        others, column = self.objects.get(id(first.base), (values, None))
         if column is not None and all(map(_is_whole_view, values, others)) and len(set(map(_SHAPE, values))) == 1:
             return column, 0
         return None
-
-    def add_objects(self, values: Sequence[Any], column: WrittenStack) -> None:
-        """Note the objects whose elements a column has."""
-        self._objects[id(values[0])] = values, column
 
     def add(self, stack: Array, start: int) -> WrittenStack:
         """Note a stack that is in the file now."""
@@ -543,7 +539,7 @@ class BatchWriter:
             for stack in stacks(values):
                 column = self._write(port, first, stack, columns)
                 if column is not None and stack.count == count:
-                    columns.add_objects(values, column)
+                    columns.objects[id(values[0])] = values, column
         batch.clear()
 
     def _write(

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from stepper.debug.breakpoints.breakpoint import BreakDescription, Breakpoint
 from stepper.debug.breakpoints.breakpoints import BreakpointWatcher
-from stepper.debug.debugger import DEFAULT_MEMORY, Debugger
+from stepper.debug.debugger import Debugger
 from stepper.debug.stop import Stop
 from stepper.element_types import Array, Ints
 from stepper.engine.frames import Event, EventKind, Every, Frame, Phase, RunObserver, Taps
@@ -552,7 +552,6 @@ def resume_debugged(
     inputs: Mapping[str | int, Any] | None = None,
     *,
     max_iterations: int | None = None,
-    memory: int = DEFAULT_MEMORY,
     partner: Partner | None = None,
 ) -> tuple[Debugger, Recorder, LoopLog]:
     """Resume as `resume` does, with a debugger that stands where the recording ends; its past is the whole run.
@@ -567,7 +566,7 @@ def resume_debugged(
     bound = bind_inputs(machine.compiled.model, dict(enumerate(recorded_inputs.values())))
     present = machine.snapshot()
     machine.restore(Machine(machine.compiled, bound, states=machine.initial_states).snapshot())
-    debugger = Debugger.of(machine, bound, memory=memory)
+    debugger = Debugger.of(machine, bound)
     try:
         for description in breaks:
             debugger.breakpoints.add(description)

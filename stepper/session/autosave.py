@@ -135,7 +135,7 @@ class Autosave:
             return RestoreResult()
         from stepper.session.session_files import restore_stops
 
-        found, problems = restore_stops(debugger, path if path in others else others[0], is_own=True)
+        found, problems = restore_stops(debugger, path if path in others else others[0])
         sentence = "" if found.empty else "breakpoints and watches of the last session on this model are set again"
         return RestoreResult(found.layout, "; ".join([*([sentence] if sentence else []), *problems]))
 

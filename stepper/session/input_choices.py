@@ -84,7 +84,8 @@ class Load(Struct, eq=False):
         except MemoryError:
             return LoadOutcome(None, "there is not enough memory")
         except StepperError as error:
-            return LoadOutcome(None, short_problem(str(error), parameter.name))
+            problem = str(error).splitlines()[0].removeprefix(f"input '{parameter.name}'").lstrip(": ")
+        return LoadOutcome(None, problem)  # without what stands beside it anyway
 
 
 class Loader:
@@ -119,11 +120,6 @@ class Loader:
             self._tell(load, outcome)
 
 
-def short_problem(text: str, name: str) -> str:
-    """Return the message without what stands beside it anyway."""
-    return text.splitlines()[0].removeprefix(f"input '{name}'").lstrip(": ")
-
-
 def _size(path: Path) -> int:
     try:
         return path.stat().st_size
@@ -144,6 +140,7 @@ def _span(array: Array) -> tuple[float, float] | None:
 _MOST_ENTRIES: Final = 500
 _MOST_FILES: Final = 24
 _MOST_MEMBERS: Final = 50
+_MOST_NEAR: Final = 8
 
 
 class Near(Record):
@@ -160,7 +157,7 @@ class Near(Record):
     swapped: tuple[int, int] | None = None
 
 
-def near_files(parameter: Layer, text: str, model_folder: Path, most: int = 8) -> list[Near]:
+def near_files(parameter: Layer, text: str, model_folder: Path) -> list[Near]:
     """Arrays that may be meant, those that fit first, then by how alike the names are."""
     found = [near for path in _paths(text, model_folder) for near in _arrays(parameter, path)]
     plain = text.strip()
@@ -170,7 +167,7 @@ def near_files(parameter: Layer, text: str, model_folder: Path, most: int = 8) -
         + (0.4 if near.spec.endswith(f":{parameter.name}") else 0.0)
         for near in found
     }
-    return sorted(found, key=lambda near: (not near.fits, -alike[near.spec], near.spec))[:most]
+    return sorted(found, key=lambda near: (not near.fits, -alike[near.spec], near.spec))[:_MOST_NEAR]
 
 
 def fitting_values(parameters: Sequence[Layer], model_folder: Path) -> dict[int, str]:
@@ -373,11 +370,6 @@ class InputChoices:
             for position, choice in enumerate(self.choices)
             if choice.source is None and position in self.beside
         }
-
-    def take_proposed(self) -> None:
-        """Choose what is proposed."""
-        for position, spec in self.proposed.items():
-            self.put(position, spec)
 
     def turn(self, position: int, by: int) -> None:
         """The next source, or the one before."""
@@ -588,8 +580,3 @@ def bounds(dimension: OpenDimension) -> str:
     if dimension.most is None:
         return f"{dimension.least} or more" if dimension.least else "any size"
     return f"{dimension.least} to {dimension.most}"
-
-
-def described(array: Array) -> str:
-    """Type and shape."""
-    return form_text(array)

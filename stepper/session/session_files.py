@@ -16,7 +16,6 @@ from contextlib import suppress
 from functools import partial, reduce
 from operator import or_
 from pathlib import Path
-from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol
 
 import msgspec
@@ -300,10 +299,10 @@ def _trusted(saved: SavedSession, *, is_own: bool) -> SavedSession:
     )
 
 
-def stops_from_rows(recording: Recording, problems: list[str], *, is_own: bool) -> SavedSession:
+def stops_from_rows(recording: Recording, problems: list[str]) -> SavedSession:
     """Return breakpoints, expected NaN, watches and labels; sentences on rows that cannot be read are `problems`.
 
-    `is_own` as in `from_rows`.
+    The file is in a folder where only the user writes: commands of breakpoints need no new agreement.
     """
     found: dict[str, tuple[Any, ...]] = {}
     for kind in ("breakpoint", "expected", "watch", "labels"):
@@ -313,7 +312,7 @@ def stops_from_rows(recording: Recording, problems: list[str], *, is_own: bool) 
                     found[kind] = (*found.get(kind, ()), *getattr(_converted({kind: [row]}), kind))
             except SessionError as error:
                 problems.append(str(error))
-    return _trusted(SavedSession(**found), is_own=is_own)
+    return _trusted(SavedSession(**found), is_own=True)
 
 
 def _check_branches(present: str, branches: tuple[SavedBranch, ...]) -> None:
@@ -339,13 +338,8 @@ def _check_branches(present: str, branches: tuple[SavedBranch, ...]) -> None:
 LARGEST_LAYOUT: Final = 2**16
 """Characters of the JSON of a layout."""
 
-_FIRST_STRIDE: Final = 16
-_SECONDS: Final = 0.1
 _LONGEST_WAIT: Final = 2.0
 """Seconds for another program to finish its own saving."""
-
-Progress = Callable[[int, int], object]
-"""Called several times a second with the number of ticks that have been run again, and of how many."""
 
 
 class RestoredSession(Record):
@@ -395,9 +389,7 @@ def save_session(
 # --- restoring ------------------------------------------------------------------------------------------------------
 
 
-def restore_session(
-    debugger: Debugger, path: str | Path, progress: Progress | None = None, *, is_own: bool = False
-) -> RestoredSession:
+def restore_session(debugger: Debugger, path: str | Path, *, is_own: bool = False) -> RestoredSession:
     """Put a session back in place of what the debugger has. What is in the file is checked first.
 
     Commands of breakpoints wait for `debugger.breakpoints.trust`, unless the file `is_own`: only the user writes there.
@@ -415,20 +407,18 @@ def restore_session(
         before, limit = present(debugger, values), debugger.machine.max_iterations
         try:
             with errors_named(recording.path), debugger.working():
-                _put_back(debugger, saved, recording.kept_value, progress)
+                _put_back(debugger, saved, recording.kept_value)
                 debugger.branches.keep_edits()
         except BaseException as error:
             debugger.machine.max_iterations = limit
-            _put_back(debugger, before, values.value, None)
+            _put_back(debugger, before, values.value)
             if isinstance(error, UsageError):
                 raise SessionError(f"{path}: what is kept there does not fit the run: {error}") from None
             raise
     return RestoredSession(False, layout)
 
 
-def restore_stops(
-    debugger: Debugger, path: str | Path, *, is_own: bool = False
-) -> tuple[RestoredSession, tuple[str, ...]]:
+def restore_stops(debugger: Debugger, path: str | Path) -> tuple[RestoredSession, tuple[str, ...]]:
     """Put back breakpoints, expected NaN, watches, labels of another run: on other inputs, or a model changed since.
 
     They are counted from the present on; the place stays. Also gives sentences on what does not fit and is left out.
@@ -440,7 +430,7 @@ def restore_stops(
     debugger.labels.clear()
     tick = debugger.machine.tick
     with open_recording(path) as recording:
-        kept = stops_from_rows(recording, problems, is_own=is_own)
+        kept = stops_from_rows(recording, problems)
         layout = read_layout(recording)
         fresh = Counted(tick, tick, 0, None)
         breakpoints = tuple(replace(one, ignored_from=tick, counts=(fresh, fresh)) for one in kept.breakpoint)
@@ -471,8 +461,7 @@ _ValueOf = Callable[[Any], Any]
 """Gives the value of a reference."""
 
 
-def _put_back(debugger: Debugger, saved: SavedSession, value_of: _ValueOf, progress: Progress | None) -> None:
-
+def _put_back(debugger: Debugger, saved: SavedSession, value_of: _ValueOf) -> None:
     (state,) = saved.session
     try:
         causes: tuple[Cause, ...] = convert(state.causes, tuple[AnyCause, ...], strict=False)  # "NaN" for a number
@@ -487,7 +476,6 @@ def _put_back(debugger: Debugger, saved: SavedSession, value_of: _ValueOf, progr
     machine, branches, timeline = debugger.machine, debugger.branches, debugger.timeline
     if machine.max_iterations is None:
         machine.max_iterations = state.max_iterations
-    journey = _Journey(timeline, saved.branch, progress)
     for branch in sorted(saved.branch, key=lambda branch: branch.name == ORIGINAL):  # the original last
         if branches.name != ORIGINAL:
             branches.go(ORIGINAL)
@@ -496,9 +484,9 @@ def _put_back(debugger: Debugger, saved: SavedSession, value_of: _ValueOf, progr
             branches.go(branch.name)
             branches.put_back(branch.name, branch.parent, branch.parted)
         for edit in branch.edits:
-            journey.to(edit.tick)
+            _run_to(timeline, edit.tick)
             timeline.edit(_edit_again(machine, edit, value_of))
-        journey.to(branch.tick)
+        _run_to(timeline, branch.tick)
     if state.branch != ORIGINAL:
         branches.go(state.branch)
     debugger.marks.update({one.name: Mark(one.tick, one.branch) for one in saved.mark})
@@ -547,28 +535,11 @@ def _put_labels(debugger: Debugger, labels: SavedLabels, value_of: _ValueOf) -> 
     debugger.labels.put(target, tuple(map(str, words.tolist())))
 
 
-class _Journey:
-    """Runs to ticks, saying how far it is."""
-
-    def __init__(self, timeline: Timeline, branches: tuple[SavedBranch, ...], progress: Progress | None) -> None:
-        self._timeline, self._progress = timeline, progress
-        self._total = sum(branch.tick for branch in branches)
-        self._done = 0
-
-    def to(self, tick: int) -> None:
-        """Stand at a tick of the branch that goes on. SessionError where a pause, or the end of the run, is before."""
-        machine, stride = self._timeline.machine, _FIRST_STRIDE
-        if tick < machine.tick:
-            self._timeline.goto(tick)
-        while machine.tick < tick:
-            present, began = machine.tick, perf_counter()
-            aim = min(tick, present + stride)
-            with suppress(Paused):
-                self._timeline.goto(aim)
-            if machine.tick < aim:
-                why = "the run ends" if machine.finished else "it was paused"
-                raise SessionError(f"the session cannot be restored: {why} at tick {machine.tick}, before {tick}")
-            self._done += machine.tick - present
-            if self._progress is not None:
-                self._progress(self._done, max(self._total, self._done))
-            stride = stride * 2 if perf_counter() - began < _SECONDS else max(stride // 2, 1)
+def _run_to(timeline: Timeline, tick: int) -> None:
+    """Stand at a tick of the branch that goes on. SessionError where a pause, or the end of the run, is before."""
+    machine = timeline.machine
+    with suppress(Paused):
+        timeline.goto(tick)
+    if machine.tick < tick:
+        why = "the run ends" if machine.finished else "it was paused"
+        raise SessionError(f"the session cannot be restored: {why} at tick {machine.tick}, before {tick}")

@@ -18,7 +18,6 @@ from stepper.compare.references.openvino import OpenVINOReference
 from stepper.compare.references.protocol import ReferenceFailed, ReferenceRun
 from stepper.compare.references.reference_opening import ModelReference, model_title, open_reference
 from stepper.compare.walk import LockstepWalk
-from stepper.debug.breakpoints.breakpoint import BreakDescription
 from stepper.debug.breakpoints.data_breakpoints import break_description
 from stepper.debug.causes.cause import NonFiniteKind
 from stepper.debug.causes.cause_texts import sentences
@@ -37,6 +36,7 @@ from stepper.engine.program import BranchPlan, CompiledModel, LoopPlan, Operatio
 from stepper.engine.rules import Rules
 from stepper.engine.run import LoopLog
 from stepper.errors import ExecutionError, StepperError
+from stepper.ir.model import Layer, LayerSite
 from stepper.ir.reader import open_sequences, read
 from stepper.openvino.partner import OPENVINO
 from stepper.openvino.peer import OpenVINOPeer
@@ -334,19 +334,17 @@ def _stop_row(name: str, stop: Stop, compiled: CompiledModel) -> SweepRow:
     """Return the row of an input with which a breakpoint stopped the run."""
     cause = stop.cause
     assert cause is not None, "a breakpoint stopped it"
-    site, path = cause.location.operation, cause.location.path
-    address = address_at(cause.location, compiled)
-    return SweepRow(
-        name,
-        SweepOutcome.STOPPED,
-        what=str(cause.kind),
-        operation=path[-1].layer.name if site is None and path else "" if site is None else site.name,
-        type=path[-1].layer.type if site is None and path else "" if site is None else site.type,
-        path=tuple(str(one.layer) for one in path),
-        iterations=tuple(one.iteration for one in path if one.iteration is not None),
-        address="" if address is None else str(address),
-        text=row_text(sentences(cause)[0]),
-    )
+    path, address = cause.location.path, address_at(cause.location, compiled)
+    layer = cause.location.operation or (path[-1].layer if path else None)
+    loops = tuple(str(one.layer) for one in path)
+    numbers = tuple(one.iteration for one in path if one.iteration is not None)
+    where, text = "" if address is None else str(address), row_text(sentences(cause)[0])
+    return SweepRow(name, SweepOutcome.STOPPED, str(cause.kind), *_named(layer), loops, numbers, where, text)
+
+
+def _named(layer: Layer | LayerSite | None) -> tuple[str, str]:
+    """Return name and type of the layer in which something shows; empty where it shows in none."""
+    return ("", "") if layer is None else (layer.name, layer.type)
 
 
 class CheckJudge:
@@ -370,18 +368,17 @@ class CheckJudge:
 
 def _finding_row(name: str, finding: Finding, loops: Sequence[LoopCount]) -> SweepRow:
     """Return the row of an input with which check finds something."""
-    site = finding.spot.layer or finding.spot.loop
+    spot, text = finding.spot, row_text(headline(finding))
     return SweepRow(
         name,
         SweepOutcome.FINDING,
-        what=finding.rule,
-        operation="" if site is None else site.name,
-        type="" if site is None else site.type,
-        path=tuple(map(str, finding.spot.path)),
-        iterations=finding.iterations,
-        address=finding.address,
-        text=row_text(headline(finding)),
-        loops=tuple(loops),
+        finding.rule,
+        *_named(spot.layer or spot.loop),
+        tuple(map(str, spot.path)),
+        finding.iterations,
+        finding.address,
+        text,
+        tuple(loops),
     )
 
 
@@ -489,11 +486,10 @@ def _row(
     return SweepRow(
         name,
         SweepOutcome.DIFFERS,
-        what="values",
-        operation="" if layer is None else layer.name,
-        type="" if layer is None else layer.type,
-        path=tuple(named(step.layer) for step in verdict.path),
-        iterations=tuple(numbers),
+        "values",
+        *_named(layer),
+        tuple(named(step.layer) for step in verdict.path),
+        tuple(numbers),
         text=row_text(verdict.reason),
         loops=loops,
     )

@@ -413,11 +413,6 @@ def stamp(one: SweepInput, folder: str) -> str:
     return " ".join(_file_stamp(folder, path) for path in paths if path)
 
 
-def is_of_files(one: SweepInput) -> bool:
-    """True if an input is read from files."""
-    return isinstance(one, FileInput | SliceInput)
-
-
 def _file_stamp(folder: str, path: str) -> str:
     try:
         found = (Path(folder) / path).stat()

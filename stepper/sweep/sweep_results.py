@@ -12,6 +12,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from enum import StrEnum
 from functools import lru_cache
+from operator import ge, gt, le, lt
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,7 +27,7 @@ from stepper.files.file_kinds import RECORDING, ensure_no_pipe
 from stepper.files.locks import FileLock, lock
 from stepper.files.output import OutputFile, ProtectedFiles
 from stepper.records import Record
-from stepper.sweep.sweep_inputs import SweepIdentity, SweepInput, is_of_files, stamp
+from stepper.sweep.sweep_inputs import FileInput, SliceInput, SweepIdentity, SweepInput, stamp
 from stepper.wording import excerpt, near_text
 
 # Rows of a sweep: what came of each input, as plain data.
@@ -226,7 +227,7 @@ class SweepWriter:
         """Raise UsageError for rows of inputs that are there, but not among these: hours may be in them."""
         rows = self._connection.execute("SELECT name, input FROM rows")
         left = [(name, msgspec.json.decode(kept, type=SweepInput)) for name, kept in rows if name not in names]
-        lost = [name for name, one in left if not is_of_files(one) or stamp(one, self._folder)]
+        lost = [name for name, one in left if not isinstance(one, FileInput | SliceInput) or stamp(one, self._folder)]
         if lost:
             more = f" and {len(lost) - 1:,} more" if len(lost) > 1 else ""
             raise UsageError(
@@ -364,11 +365,6 @@ def error_row(name: str, error: StepperError, *, reads: bool = False) -> SweepRo
 def limit_row(name: str, what: str, text: str) -> SweepRow:
     """Return the row of an input whose run a limit of ours ended."""
     return SweepRow(name, SweepOutcome.LIMIT, what, text=text)
-
-
-def killed_row(name: str, text: str) -> SweepRow:
-    """Return the row of an input with which the process that ran it ended."""
-    return SweepRow(name, SweepOutcome.KILLED, "process", text=text)
 
 
 def counts_of_run(summaries: Iterable[LoopSummary]) -> tuple[LoopCount, ...]:
@@ -565,9 +561,4 @@ def _test(term: str) -> Callable[[tuple[Cell, ...]], bool]:
     return holds
 
 
-_ORDERS: Final[dict[str, Callable[[int, int], bool]]] = {
-    "<": lambda one, other: one < other,
-    "<=": lambda one, other: one <= other,
-    ">": lambda one, other: one > other,
-    ">=": lambda one, other: one >= other,
-}
+_ORDERS: Final[dict[str, Callable[[int, int], bool]]] = {"<": lt, "<=": le, ">": gt, ">=": ge}

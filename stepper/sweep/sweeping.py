@@ -389,7 +389,7 @@ class Sweep:
             row = (
                 sweep_results.limit_row(name, "time", str(lost))
                 if lost.is_overdue
-                else sweep_results.killed_row(name, str(lost))
+                else SweepRow(name, SweepOutcome.KILLED, "process", text=str(lost))
             )
             self._store([(numbers[0], row)])
 
@@ -417,12 +417,7 @@ _MOST_LOOPS: Final = 12
 _MOST_NUMBERS: Final = 8
 _LONGEST_TEXT: Final = 60
 
-_OTHERS: Final = {
-    SweepOutcome.ERROR: "error",
-    SweepOutcome.LIMIT: "limit",
-    SweepOutcome.UNREADABLE: "unreadable",
-    SweepOutcome.KILLED: "killed",
-}
+_OTHERS: Final = (SweepOutcome.ERROR, SweepOutcome.LIMIT, SweepOutcome.UNREADABLE, SweepOutcome.KILLED)
 
 
 def report_lines(summary: SweepSummary, file: str) -> list[str]:
@@ -440,7 +435,7 @@ def report_lines(summary: SweepSummary, file: str) -> list[str]:
 
 def place_title(place: PlaceCount) -> str:
     """Return what shows, and in which layer: `nan in Divide 'wkv'`."""
-    what = place.what if place.outcome not in _OTHERS else " ".join(dict.fromkeys((_OTHERS[place.outcome], place.what)))
+    what = place.what if place.outcome not in _OTHERS else " ".join(dict.fromkeys((str(place.outcome), place.what)))
     layer = f"{place.type} '{excerpt(place.operation, _LONGEST)}'" if place.operation or place.type else ""
     return f"{what} in {layer}" if layer else what
 

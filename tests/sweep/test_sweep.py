@@ -15,8 +15,8 @@ import pytest
 import stepper
 from stepper.errors import ExecutionError, InputError, OutputError, UsageError
 from stepper.processes.programs import WorkerProgram
+from stepper.sweep import judges as break_judges
 from stepper.sweep import sweeping
-from stepper.sweep.judges import breaks as break_judges
 from stepper.sweep.sweep_inputs import CallInput, FileInput, InputReader, SliceInput, files_inputs, random_inputs
 from stepper.sweep.sweep_results import SweepOutcome, read_row, read_rows, summary
 from stepper.sweep.sweeping import LocalWorkers, ProcessLost

@@ -97,7 +97,7 @@ def _followed(
 ) -> tuple[Debugger, str]:
     from stepper.session.session_files import restore_stops
 
-    found, problems = restore_stops(new, path, is_own=True)
+    found, problems = restore_stops(new, path)
     kept = [] if found.empty else ["breakpoints and watches are set again"]
     return new, "; ".join(one for one in (sentence, *kept, *problems, _left_out(old), keep(old)) if one)
 

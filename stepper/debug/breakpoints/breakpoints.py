@@ -28,6 +28,7 @@ from stepper.debug.breakpoints.breakpoint import (
     closed,
     iteration_in,
 )
+from stepper.debug.breakpoints.conditions import operations_of
 from stepper.debug.causes.cause import Cause, Trigger
 from stepper.debug.scopes import is_body
 from stepper.debug.timeline import Timeline
@@ -72,11 +73,6 @@ class Section:
                 else:
                     guarded.setdefault(id(guard), (guard, []))[1].append(one)
         self.guarded = list(guarded.values())
-
-    @property
-    def only_guard(self) -> Guard | None:
-        """The one guard of all that is asked, if there is one."""
-        return self.guarded[0][0] if len(self.guarded) == 1 and not (self.plain or self.windows) else None
 
     def due(self, stack: Frames, last: int) -> list[Asked]:
         """Return the checks that may hold, up to operation `last`, in the order of their moments."""
@@ -262,8 +258,9 @@ class BreakpointWatcher:
         if sections is None:
             return None
         only, stack, ask = sections.only, self.machine.stack, self.after_iteration
-        if only is None and (guard := sections.last.only_guard) is not None:
-            first, last, any_may_hold = sections.last.first, sections.last.last, guard.may_hold
+        end = sections.last
+        if only is None and len(end.guarded) == 1 and not (end.plain or end.windows):
+            first, last, any_may_hold = end.first, end.last, end.guarded[0][0].may_hold
             return lambda frame: any_may_hold(stack, first, last) and ask(frame)
         if only is None or only.may_hold is None:
             return ask
@@ -481,7 +478,7 @@ class Breakpoints:
     def expect(self, pattern: str, where: Program | None = None) -> None:
         """NaN and Inf are expected in the operations that the pattern names: do not stop there. Raise UsageError."""
         where = where or self._where
-        self._factory.ensure_operations(pattern, where)
+        operations_of(pattern, self._timeline.machine.compiled, where)
         self._exceptions.append(Expected(pattern, where))
         for breakpoint in self:
             if self._factory.has_exceptions(breakpoint.description):

@@ -226,12 +226,6 @@ def unfinished(text: str) -> str:
     return ""
 
 
-def near_word(text: str) -> str:
-    """Return which kind a misspelt word looks like, as `near is nan`; empty where none does."""
-    match = re.match(r"[A-Za-z]{3,}", text.strip())
-    return near_text(match[0], kinds(), 0.7) if match else ""
-
-
 # --- parts that kinds share -----------------------------------------------------------------------------------------
 
 
@@ -457,10 +451,6 @@ class BreakpointFactory:
         self._compiled = timeline.machine.compiled
         self._file = file_of(self._compiled)
 
-    def ensure_operations(self, pattern: str, where: Program) -> None:
-        """Raise UsageError for a pattern that names no operation."""
-        operations_of(pattern, self._compiled, where)
-
     def ensure_elements(self, description: BreakDescription, where: Program) -> str:
         """Return a note about an element that the value of a data breakpoint may lack; it may be empty.
 
@@ -522,7 +512,8 @@ class BreakpointFactory:
         except UsageError as error:
             if hint := unfinished(description.text):
                 raise UsageError(hint) from None
-            if near := near_word(description.text):
+            word = re.match(r"[A-Za-z]{3,}", description.text.strip())
+            if word and (near := near_text(word[0], kinds(), 0.7)):
                 raise UsageError(f"{error}; among the words of break {near}") from None
             raise
         parts: list[Checks] = []

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import singledispatch
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from stepper.debug.causes.cause import (
     Arithmetic,
@@ -32,10 +32,8 @@ from stepper.debug.causes.cause import (
     Unevaluated,
     ValueChange,
 )
+from stepper.ir.model import LayerSite
 from stepper.tensors.number_text import number_text
-
-if TYPE_CHECKING:
-    from stepper.ir.model import LayerSite
 
 # --- a stop ---------------------------------------------------------------------------------------------------------
 

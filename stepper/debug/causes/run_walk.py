@@ -580,6 +580,13 @@ class RunWalk:
         """Return what a spot is; None where that is no single element, or not there."""
         return element_of(self._value(spot.seat, spot.slot), spot.element, is_shape=spot.is_shape)
 
+    def _is_bad(self, spot: ValueSpot) -> bool:
+        return is_bad(self.element(spot))
+
+    def _is_edited(self, frame: Frame, slot: int) -> bool:
+        value = frame.values[slot]
+        return any(one.program is frame.program and one.slot == slot and one.value is value for one in self._edits)
+
     def _step(self, spot: ValueSpot, frame: Frame, operation: Operation | None) -> Crossing:
         """Return how a value came to be where it is: from nowhere in its own graph, or over which border.
 
@@ -588,8 +595,7 @@ class RunWalk:
         program, slot = frame.program, spot.slot
         if frame.values[slot] is None:
             raise ValueNotKept
-        value = frame.values[slot]
-        if any(one.program is frame.program and one.slot == slot and one.value is value for one in self._edits):
+        if self._is_edited(frame, slot):
             return Crossing(LinkKind.EDITED)
         if operation is not None and not operation.plans:
             return Crossing(LinkKind.COMPUTED if slot in program.computed_at else LinkKind.CONSTANT)
@@ -605,7 +611,7 @@ class RunWalk:
             raise ValueNotKept
         following = with_rank_of(held(before, way.following), way.following)
         number = self.element(following)
-        if number is None or is_bad(number) or not is_bad(self.element(spot)):
+        if number is None or is_bad(number) or not self._is_bad(spot):
             return way._replace(following=following)
         becomes = f"{float(number):.4g} becomes {element_types.name_of(np.asarray(self.element(spot)).dtype)}"
         return way._replace(following=following, becomes=becomes)

@@ -37,7 +37,7 @@ from stepper.debug.scopes import innermost_loop
 from stepper.debug.stop import iteration_of
 from stepper.element_types import STRING_DTYPE, Array, Indices, Shape, read_only
 from stepper.engine import loops, transitions
-from stepper.engine.frames import Activation, Frame, Phase, loop_run, place
+from stepper.engine.frames import Activation, Frame, Phase, Slices, loop_run, place
 from stepper.engine.loops import (
     ConcatenatedOutput,
     EndReason,
@@ -175,17 +175,14 @@ def _ending_sentence(
         return f"ended after {iterations_text(executed)}: {_end_reason(activation, result, verdict)}"
     plan = activation.plan
     assert isinstance(plan, LoopPlan)
-    ways = (
-        []
-        if activation.limit is None
-        else [f"after {iterations_text(activation.limit)}, {_by_count(activation, plan)}"]
-    )
+    limit = activation.limit
+    ways = [] if limit is None else [f"after {iterations_text(limit)}, {_by_count(activation, plan)}"]
     if activation.decided is False:
         ways = [f"after {iterations_text(executed)}, for its condition was set to false"]
     elif plan.condition_result is not None:
         ways += _by_condition(activation, result, first=not ways)
     text = f"ends {', or '.join(ways)}" if ways else "nothing ends it: no trip count, and no condition that may turn"
-    if bound is not None and (activation.limit is None or bound.iterations < activation.limit):
+    if bound is not None and (limit is None or bound.iterations < limit):
         text += f", after {iterations_text(bound.iterations)} at the latest, as it needs {bound.text}"
     return text + _shortage(activation)
 
@@ -310,12 +307,12 @@ class Inside(Record):
     body: Body
 
     @classmethod
-    def of(cls, frame: Frame, outer: Frame, level: LevelView, machine: Machine) -> Inside:
-        """Return what belongs to the frame of a loop or branch and the one around it."""
-        activation, file = frame.active, str(machine.compiled.model.path)
-        return cls(
-            frame, outer, level, machine.rules, file, activation, activation.operation.layer, body_of_frame(frame)
-        )
+    def of(cls, machine: Machine, depth: int) -> Inside:
+        """Return what belongs to the frame of a loop or branch at a depth of the stack, and the one around it."""
+        stack, file = machine.stack, str(machine.compiled.model.path)
+        frame, level, active = stack[depth], _level(stack, depth), stack[depth].active
+        layer, body = active.operation.layer, body_of_frame(frame)
+        return cls(frame, stack[depth - 1], level, machine.rules, file, active, layer, body)
 
     @property
     def plan(self) -> LoopPlan:
@@ -599,11 +596,8 @@ def _control_text(
         return text
     before = "" if taken is None else taken(inside, value.array)
     now = value.array.reshape(-1)[0]
-    return (
-        f"{text}, which was {before} when the loop was entered; that it is {now} now has no effect"
-        if before
-        else (f"{text} = {now}")
-    )
+    entered = f"{text}, which was {before} when the loop was entered; that it is {now} now has no effect"
+    return entered if before else f"{text} = {now}"
 
 
 def _limit_of(inside: Inside, value: Array) -> str:
@@ -687,22 +681,22 @@ def _why(inside: Inside, roles: Roles, entry: InputMapping, role: Role, *, marke
         result = inside.body.graph.by_id[roles.merged_from[entry.parameter]].name
         return _merged_sentence(layer, moment, entry.input or 0, result, line)
     assert entry.slicing is not None
-    taken = next(taken for taken in inside.activation.slices if taken.parameter == _slot(inside, entry.parameter))
+    taken = _taken(inside, entry)
     extent = taken.source.shape[taken.walk.axis]
     return _sliced_sentence(layer, moment, entry.slicing, taken.walk, extent, inside.rules)
 
 
-def _slot(inside: Inside, identity: int) -> int:
-    return inside.frame.program.slot(identity)
+def _taken(inside: Inside, entry: InputMapping) -> Slices:
+    """Return the slices that the loop takes for a Parameter."""
+    slot = inside.frame.program.slot(entry.parameter)
+    return next(taken for taken in inside.activation.slices if taken.parameter == slot)
 
 
 def _slice(inside: Inside, entry: InputMapping) -> SliceView | None:
-    moment = _when(inside.frame)
-    slot = _slot(inside, entry.parameter)
-    walk, source = next((taken.walk, taken.source) for taken in inside.activation.slices if taken.parameter == slot)
-    if moment is None or moment.iteration >= walk.count:
+    moment, taken = _when(inside.frame), _taken(inside, entry)
+    if moment is None or moment.iteration >= taken.walk.count:
         return None
-    return SliceView(moment.iteration, source.shape[walk.axis], walk)
+    return SliceView(moment.iteration, taken.source.shape[taken.walk.axis], taken.walk)
 
 
 def _loop_output(inside: Inside, entry: OutputMapping) -> OutputView:
@@ -719,9 +713,7 @@ def _loop_output(inside: Inside, entry: OutputMapping) -> OutputView:
 def _why_output(inside: Inside, entry: OutputMapping) -> str:
     layer, name = inside.layer, inside.body.graph.by_id[entry.result].name
     if entry.output is None:
-        counts = inside.plan.condition_result == _slot(inside, entry.result)
-        # What the body's condition is for
-        if not counts:
+        if inside.plan.condition_result != inside.frame.program.slot(entry.result):
             return f"Result '{name}' does not count: no condition is connected ({_specification(layer)}, first draft)"
         ends = f"after each iteration Result '{name}' says whether there is another"
         return f'{ends} ({_specification(layer)}, purpose="execution_condition")'
@@ -760,8 +752,8 @@ def inspect(machine: Machine, *, differences: bool = False) -> StopView:
         levels=tuple(_level(stack, depth) for depth in range(len(stack))),
         done=None if done is None else operation_view(stack[-1], done),
         next=None if following is None else operation_view(stack[-1], following),
-        loop=None if loop is None else _loop_at(machine, loop, differences=differences),
-        branch=branch_view(_inside(machine, len(stack) - 1)) if is_branch else None,
+        loop=None if loop is None else loop_view(Inside.of(machine, loop), differences=differences),
+        branch=branch_view(Inside.of(machine, len(stack) - 1)) if is_branch else None,
         outputs=machine.outputs,
     )
 
@@ -779,16 +771,7 @@ def inspect_loop(machine: Machine, depth: int | None = None, *, differences: boo
         raise UsageError(f"the stack has the levels 0 to {len(machine.stack) - 1}; there is no level {found}")
     if not machine.stack[found].loop:
         raise UsageError(f"level {found}, {_level(machine.stack, found).path}, is not a loop")
-    return _loop_at(machine, found, differences=differences)
-
-
-def _inside(machine: Machine, depth: int) -> Inside:
-    stack = machine.stack
-    return Inside.of(stack[depth], stack[depth - 1], _level(stack, depth), machine)
-
-
-def _loop_at(machine: Machine, depth: int, *, differences: bool) -> LoopView:
-    return loop_view(_inside(machine, depth), differences=differences)
+    return loop_view(Inside.of(machine, found), differences=differences)
 
 
 def _operations(frame: Frame) -> tuple[int | None, int | None]:

@@ -46,7 +46,9 @@ def stop_lines(view: StopView) -> list[str]:
     lines = [f"tick {view.tick}: {view.place}", *stack_lines(view.levels)]
     lines += operation_lines("done", view.done) if view.done else []
     lines += operation_lines("next", view.next) if view.next else []
-    lines += branch_lines(view.branch) if view.branch else []
+    if side := view.branch:
+        title = f"branch: {side.layer.type} '{side.layer.name}', {side.side}"
+        lines += [title, f"  {side.condition.sentence}", *port_lines(side)]
     return lines + (loop_lines(view.loop) if view.loop else [])
 
 
@@ -158,12 +160,6 @@ def scan_lines(scan: ScanView) -> list[str]:
         f"  scan: output {scan.output}, Result '{scan.result}' along axis {scan.axis}  (line {scan.line})",
         f"    {now}, at the end {final}{declared}: {scan.order}",
     ]
-
-
-def branch_lines(branch: BranchView) -> list[str]:
-    """Return a side of an If: why it runs, and its port map."""
-    title = f"branch: {branch.layer.type} '{branch.layer.name}', {branch.side}"
-    return [title, f"  {branch.condition.sentence}", *port_lines(branch)]
 
 
 # --- the same as JSON -----------------------------------------------------------------------------------------------

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
+from typing import ClassVar, Final, TypeAlias
 
 import numpy as np
 
 from stepper.debug.breakpoints.breakpoint import BreakDescription, BreakKind, Breakpoint
+from stepper.debug.causes.cause import Enclosure, Verdict
 from stepper.debug.causes.loop_ends import ConditionLimit, never_ends
 from stepper.debug.stop import Mark, iteration_of
 from stepper.element_types import Array, Indices, Shape, read_only
@@ -26,9 +27,6 @@ from stepper.ir.model import Graph, Layer, Slicing, Source
 from stepper.ops.operands import form_text
 from stepper.query.address_resolution import Target, address_of
 from stepper.records import Brief, OneLine, Record
-
-if TYPE_CHECKING:
-    from stepper.debug.causes.cause import Enclosure, Verdict
 
 Evaluated: TypeAlias = Array | float | int | bool | str | Indices
 """Result of an expression: a tensor of rank 1 or more as a read-only array, a single number as that of Python, a type

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 from stepper.debug.scopes import GraphPath, ReferenceValues, ValuePlace, path_of
 from stepper.debug.timeline import Timeline
@@ -27,13 +27,9 @@ from stepper.engine.frames import (
 from stepper.engine.machine import Machine
 from stepper.engine.program import CompiledModel, Program, Value
 from stepper.errors import StepperError
-from stepper.ir.model import Layer
+from stepper.ir.model import BodyRole, Layer
 from stepper.query.address_resolution import Atlas
 from stepper.records import Brief, Record
-
-if TYPE_CHECKING:
-    from stepper.debug.scopes import GraphPath
-    from stepper.ir.model import BodyRole
 
 
 class MomentKind(StrEnum):
@@ -57,16 +53,9 @@ GraphPlace = tuple[PlaceStep, ...]
 """The way to a graph that runs, outer before inner; empty for the model's own graph."""
 
 
-def place_of_path(path: GraphPath) -> GraphPlace:
-    """Return a path without the layers themselves."""
-    return tuple(PlaceStep(step.layer.id, step.role, step.iteration) for step in path)
-
-
 def place_of_stack(stack: Frames) -> GraphPlace:
     """Return the place of the graph that the innermost of these frames runs, at its present iteration."""
-    from stepper.debug.scopes import path_of  # the words for moments need none of a run
-
-    return place_of_path(path_of(stack))
+    return tuple(PlaceStep(step.layer.id, step.role, step.iteration) for step in path_of(stack))
 
 
 class Moment(Record):

@@ -30,7 +30,6 @@ from stepper.engine.frames import LoopRun, loop_run
 from stepper.engine.loops import ConcatenatedOutput, LastValueOutput
 from stepper.engine.program import CompiledModel, LoopPlan, Operation, Program, Value
 from stepper.engine.run import output_names
-from stepper.ir.model import Layer
 from stepper.records import Brief, Record
 from stepper.tensors.difference import Change, Difference, difference
 from stepper.tensors.tolerances import Tolerances
@@ -87,11 +86,6 @@ def output_changes(
             change = output_change(name, np.asarray(one), np.asarray(other), pieces)
             found.append(change if given is None else replace(change, source=given.name))
     return tuple(found)
-
-
-def output_sources(main: Program) -> list[tuple[Layer, int]]:
-    """Return the layer and the output of it that gives each output of a model."""
-    return [(target.layer, target.output) for target in (target_in(main, slot) for slot in main.results)]
 
 
 def output_change(name: str, a: Array, b: Array, pieces: _Pieces | None) -> OutputChange:
@@ -409,7 +403,9 @@ class Spread:
         if isinstance(self._other, str):
             self._outputs = output_changes(machine.compiled, self._sides[0].machine.outputs, machine.outputs)
         elif machine.outputs is not None:
-            theirs = [self._other.value_at(ValuePlace((), *one)) for one in output_sources(machine.compiled.main)]
+            main = machine.compiled.main
+            places = (target_in(main, slot) for slot in main.results)
+            theirs = [self._other.value_at(ValuePlace((), one.layer, one.output)) for one in places]
             self._outputs = output_changes(machine.compiled, theirs, machine.outputs)
         self.is_complete = True
         return False
@@ -438,13 +434,6 @@ class Spread:
 
     def _begin(self) -> None:
         assert self._parted is not None
-        if not isinstance(self._other, str):
-            side = self._sides[1]
-            side.history.limit(_MEMORY)
-            side.return_to(0)
-            self._runs = RunPairs(None, side)
-            self._pairs = iter(self._runs)
-            return
         for side in self._sides:
             side.history.limit(_MEMORY)
             side.goto(self._parted)
@@ -454,7 +443,8 @@ class Spread:
             iteration = iteration_of(stack[depth - 1]) if depth > 1 else None
             if iteration is not None:
                 self._began[run] = iteration
-        self._runs = RunPairs(*self._sides)
+        a, b = self._sides
+        self._runs = RunPairs(a if isinstance(self._other, str) else None, b)
         self._pairs = iter(self._runs)
 
     def _compare(self, a: EndedGraph | None, b: EndedGraph | None) -> None:
@@ -465,7 +455,8 @@ class Spread:
         if a is not None:
             theirs = _values_of(a)
         else:
-            theirs = _nothing if isinstance(self._other, str) else values_beside(self._other, b.stack)
+            absent: Values = lambda _layer, _output: None  # noqa: E731
+            theirs = absent if isinstance(self._other, str) else values_beside(self._other, b.stack)
         builder = self._cells.get(b.run)
         if builder is None:
             builder = self._cells[b.run] = _CellsBuilder(program, self._began.get(b.run, 0), b.numbers[:-1])
@@ -494,10 +485,6 @@ class Spread:
                 cells[0, index] = max(cells[0, index], CODES[Change.SAME if found.is_within else found.change])
             cells[1, index] = not edited.isdisjoint(operation.outputs)
         return cells
-
-
-def _nothing(_layer: Layer, _output: int) -> None:
-    """Return what A has of an iteration that it does not run."""
 
 
 def _values_of(a: EndedGraph) -> Values:

@@ -4,27 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import ClassVar, Final
 
 import numpy as np
 from msgspec import field
 
 from stepper.debug.causes.cause import NonFinite, NonFiniteKind, Scalar, TensorBrief, Verdict
+from stepper.debug.causes.loop_ends import ConditionLimit
 from stepper.debug.causes.nan_origins import scalar_of
+from stepper.debug.inspection.views import Glance
 from stepper.element_types import FLOATING, Array, Indices
-from stepper.engine.program import CompiledModel, LoopPlan, Operation, Program
+from stepper.engine.loops import Control, EndReason
+from stepper.engine.program import CompiledModel, LoopPlan, Operation, Program, Value
+from stepper.errors import ErrorPlace
 from stepper.ir.model import Layer, LayerSite, Slicing, growth_of, iteration_word, layer_site
 from stepper.records import Brief, Record
-
-if TYPE_CHECKING:
-    from stepper.debug.causes.cause import Scalar
-    from stepper.debug.causes.loop_ends import ConditionLimit
-    from stepper.debug.inspection.views import Glance
-    from stepper.engine.loops import Control, EndReason
-    from stepper.engine.program import Value
-    from stepper.errors import ErrorPlace
-    from stepper.ir.model import LayerSite
-    from stepper.tensors.histories import ValueHistory
+from stepper.tensors.histories import ValueHistory
 
 
 class RunState(StrEnum):

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from stepper.debug.causes.cause_texts import word_of
+from stepper.debug.overview.overview_facts import ConstantFacts, Overview, StateRecurrence
+from stepper.ir.model import LayerSite
 from stepper.wording import enumerated
-
-if TYPE_CHECKING:
-    from stepper.debug.overview.overview_facts import ConstantFacts, Overview, StateRecurrence
-    from stepper.ir.model import LayerSite
 
 _MOST_NAMED: Final = 3
 

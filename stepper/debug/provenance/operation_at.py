@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -21,18 +21,14 @@ from stepper.debug.causes.cause import (
 )
 from stepper.element_types import Array
 from stepper.engine.frames import Frame
-from stepper.engine.program import Operation, OpKind, Value
+from stepper.engine.loops import MergedInput
+from stepper.engine.program import CompiledModel, Operation, OpKind, Program, Value
 from stepper.ir.model import Body, Layer, layer_site
 from stepper.ops.operands import normalize_axis
 from stepper.query.address_resolution import SIDE_NAMES, Atlas, unique_name
 from stepper.query.address_syntax import Address, Level, Name, NameKind
 from stepper.tensors.difference import index_of
 from stepper.tensors.number_text import array_text
-
-if TYPE_CHECKING:
-    from stepper.engine.frames import Frame
-    from stepper.engine.loops import MergedInput
-    from stepper.engine.program import CompiledModel, Operation, Program, Value
 
 
 class ValueNotKept(Exception):

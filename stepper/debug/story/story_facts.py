@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from enum import StrEnum
 from importlib import import_module
 from itertools import pairwise
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -477,24 +477,19 @@ class Story(Record):
 
     def between(self, source: int, target: int) -> tuple[StoryEdge, ...]:
         """Return the edges on all ways from a link to another one, those into the earliest iteration first."""
-        behind, before = self._reached(source, "target"), self._reached(target, "source")
+        behind, before = self._reached(source, "source", "target"), self._reached(target, "target", "source")
         found = [edge for edge in self.edges if edge.source in behind and edge.target in before]
         return tuple(sorted(found, key=lambda edge: (self.links[edge.target].column, self.links[edge.target].row)))
 
-    def _reached(self, link: int, end: Literal["source", "target"]) -> set[int]:
-        """Return a link and all that edges lead to from it, towards this end of them."""
+    def _reached(self, link: int, begin: str, end: str) -> set[int]:
+        """Return a link and all that edges lead to from it, from one of their ends to the other."""
         found, left = {link}, [link]
         while left:
             at = left.pop()
-            edges = self.out_of(at) if end == "target" else self.into(at)
-            new = {edge.target if end == "target" else edge.source for edge in edges} - found
+            new = {getattr(edge, end) for edge in self.edges if getattr(edge, begin) == at} - found
             found |= new
             left += new
         return found
-
-    def out_of(self, link: int) -> tuple[StoryEdge, ...]:
-        """Return the edges from a link."""
-        return tuple(edge for edge in self.edges if edge.source == link)
 
 
 def is_bad(value: Scalar | None) -> bool:

@@ -280,24 +280,13 @@ def columns_of(value: SheetValue, number: int, shape: Shape) -> tuple[SheetColum
     found = []
     for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
         index = index_of(begin if places is None else int(places[begin]), shape)
-        name, first_index = element_name(value.base, index, shape), shown_index(index, shape)
+        first_index = shown_index(index, shape)
+        name = f"{value.base}[{','.join(map(str, first_index))}]" if first_index else value.base
         if end - begin == 1:
             found.append(SheetColumn(name, number, begin, end, index, of=value.base, first=first_index))
         else:
             found.append(SheetColumn(f"{name}+{end - begin}", number, begin, end, of=value.base, first=first_index))
     return tuple(found)
-
-
-def uneven_columns_of(value: SheetValue, number: int) -> tuple[SheetColumn, ...]:
-    """Return the columns of a value whose shape changes: how many elements it has, and statistics of all of them."""
-    words = ("size", "mean", "rms", "peak")
-    return tuple(SheetColumn(f"{word}({value.name})", number, 0, 0, statistic=word) for word in words)
-
-
-def element_name(name: str, index: Indices, shape: Shape) -> str:
-    """Return an element as an expression names it: `x[0,3]`; last axes of one element are left out."""
-    shown = shown_index(index, shape)
-    return f"{name}[{','.join(map(str, shown))}]" if shown else name
 
 
 def shown_index(index: Indices, shape: Shape) -> Indices:
@@ -334,9 +323,9 @@ class ColumnDetail(Brief):
     step: int
 
 
-def with_gaps(numbers: Array, known: Array) -> Array:
+def with_gaps(numbers: Array, known: Array | None) -> Array:
     """Return numbers with NaN where there is none."""
-    return numbers if known.all() else np.where(known, numbers.astype(np.float64), np.nan)
+    return numbers if known is None or known.all() else np.where(known, numbers.astype(np.float64), np.nan)
 
 
 def course_of(numbers: Array) -> Array:
@@ -354,14 +343,18 @@ def detail_of(column: int, numbers: Array, known: Array | None, rows: Array) -> 
     passes = np.zeros(len(numbers), bool)
     passes[rows] = True
     step = max(1, -(-len(numbers) // _POINTS))
+
+    def of_finite(statistic: Callable[[Array], Any]) -> float | None:
+        return float(statistic(finite)) if finite.size else None
+
     with np.errstate(all="ignore"):
         return ColumnDetail(
             column=column,
-            low=float(finite.min()) if finite.size else None,
-            high=float(finite.max()) if finite.size else None,
-            mean=float(finite.mean()) if finite.size else None,
-            median=percentile(np.sort(finite), 50) if finite.size else None,
-            deviation=float(finite.std()) if finite.size else None,
+            low=of_finite(np.min),
+            high=of_finite(np.max),
+            mean=of_finite(np.mean),
+            median=of_finite(lambda part: percentile(np.sort(part), 50)),
+            deviation=of_finite(np.std),
             nan=int(np.isnan(wide).sum()),
             infinite=int(np.isinf(wide).sum()),
             numbers=with_gaps(numbers, there)[::step],
@@ -402,7 +395,8 @@ class GatheredValue:
         self.reduced_by = value.statistic if value.statistic != FITTING or is_uneven else ""
         self.columns: tuple[SheetColumn, ...] = ()
         if is_uneven and not self.reduced_by:
-            self.columns = uneven_columns_of(value, number)
+            words = ("size", "mean", "rms", "peak")
+            self.columns = tuple(SheetColumn(f"{word}({value.name})", number, 0, 0, statistic=word) for word in words)
         self.dtype: np.dtype[Any] | None = None
         self.shape: Shape | None = None
         self.whole_shape: Shape = ()

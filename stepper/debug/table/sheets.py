@@ -295,8 +295,7 @@ class Sheet:
         return value.dtype if is_element and value.dtype is not None and is_of_numpy(value.dtype) else None
 
     def _read_column(self, value: GatheredValue, place: int, total: int) -> Array:
-        begin = self.topic.begin
-        ((numbers, known),) = self._numbers([value.number], begin, begin + total)
+        ((numbers, known),) = self._numbers([value.number], self.topic.begin, self.topic.begin + total)
         return with_gaps(numbers[:, place], known)
 
     def _numbers(self, values: Sequence[int], begin: int, end: int) -> list[tuple[Array, Array]]:
@@ -576,9 +575,7 @@ class Sheet:
         return self._parts[key]
 
     def _course_of(self, column: int) -> Array:
-        # A whole column, NaN where there is no number
-        numbers, known = self.column(column), self.known(column)
-        return course_of(numbers if known is None else with_gaps(numbers, known))
+        return course_of(with_gaps(self.column(column), self.known(column)))
 
     def _bins(self, column: int, rows: Array, bounds: Indices) -> tuple[ColumnBin | None, ...]:
         known = self.known(column)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import convert
 
 from stepper.commands import Interpreter
 from stepper.commands.command_session import stop_data
@@ -32,13 +33,18 @@ from stepper.element_types import Array
 from stepper.engine.loops import EndReason
 from stepper.errors import ExecutionError, UsageError
 from stepper.ir.model import LayerSite, layer_data
-from stepper.session.session_files import causes_of
+from stepper.session.session_files import AnyCause
 from tests.debug import loops_to_break as models
 from tests.debug.oracle import debugger
 from tests.models import Graph
 from tests.tables import each_row
 
 Set = Callable[[Debugger], Any]
+
+
+def causes_of(data: Any) -> tuple[Cause, ...]:
+    """The causes that were written with `cause_data`, as a session reads them."""
+    return convert(data, tuple[AnyCause, ...], strict=False)
 
 
 def walk(folder: Path) -> Debugger:

@@ -360,7 +360,8 @@ def _dim(app: StepperApp, text: str) -> None:
 @action("start", help="run the model on the chosen inputs, and on those that are proposed")
 def _start(app: StepperApp, _text: str) -> None:
     choices = _choices(app)
-    choices.take_proposed()
+    for position, spec in choices.proposed.items():
+        choices.put(position, spec)
     app.chooser.begin(choices.arrays())
 
 

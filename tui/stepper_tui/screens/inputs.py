@@ -26,7 +26,6 @@ from stepper.session.input_choices import (
     Near,
     OpenDimension,
     bounds,
-    described,
     near_files,
     near_literals,
 )
@@ -564,7 +563,7 @@ class InputDetail(Pane, can_focus=False):
         if self.typing is not None:
             return [[("  ", ""), (_WANTED.get(choice.source, _WANTED[InputSource.LITERAL]), "dim")]]
         if outcome.array is not None:
-            row: Row = [("  ", ""), (described(outcome.array), "")]
+            row: Row = [("  ", ""), (form_text(outcome.array), "")]
             if outcome.span is not None:
                 row.append((f"   {fitted(outcome.span[0])} to {fitted(outcome.span[1])}", "dim"))
             return [row]
