@@ -121,7 +121,7 @@ def test_imports_run_one_way() -> None:
     assert not wrong
 
 
-WORDS: Final = {"cause_texts", "story_texts", "moment_texts", "overview_texts", "text", "words", "forward_texts"}
+WORDS: Final = {"cause_texts", "story_texts", "moment_texts", "text", "words", "forward_texts"}
 """Names of the modules that put facts into words."""
 
 WITH_WORDS: Final = {

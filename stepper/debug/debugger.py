@@ -23,16 +23,16 @@ from stepper.debug.finding import tick_of_address, tick_of_iteration
 from stepper.debug.inspection.inspecting import inspect, inspect_loop
 from stepper.debug.inspection.views import Evaluated, Found, LoopView, PreviousValue, Series, StopView
 from stepper.debug.labels import Labels
+from stepper.debug.loop_runs import PAUSED, before_iteration
 from stepper.debug.moments.moment import GraphPlace, Moment, MomentKind, place_of_stack
 from stepper.debug.moments.moments import Moments
 from stepper.debug.moments.spread import MomentView, SpreadView
 from stepper.debug.overview.overview_facts import Overview
 from stepper.debug.scopes import ReferenceValues, innermost_loop
 from stepper.debug.stop import Mark, Reason, SearchedRange, Stop, describe, iteration_of, reason_of
-from stepper.debug.stop_scope import Watch, Watches
+from stepper.debug.stop_scope import Watch, Watches, evaluate, over_iterations, previous_value, value_of
 from stepper.debug.story.story_facts import Provenance, Story, StoryQuestion, Uses
 from stepper.debug.timeline import ORIGINAL, Edit, LoopEndLog, PausedSearch, RunSummary, Search, Timeline
-from stepper.debug.visits import PAUSED, before_iteration
 from stepper.element_types import Array
 from stepper.engine.compiler import compile_model, compiled_alike
 from stepper.engine.frames import Event, EventKind, Every, Frame, Frames, Phase
@@ -318,8 +318,6 @@ class Debugger:
 
         Raise ExpressionError for a text that is none, UsageError where it has no value here.
         """
-        from stepper.debug.stop_scope import evaluate  # as expressions are: a run begins without any
-
         return evaluate(self.timeline, expression)
 
     @_taking_turns
@@ -330,8 +328,6 @@ class Debugger:
         not run in every iteration. Iterations still to come are computed; nothing moves. Raise UsageError where there
         is not a value, and where the run fails before the last of the iterations.
         """
-        from stepper.debug.stop_scope import value_of
-
         return value_of(self.timeline, address)
 
     @_taking_turns
@@ -418,8 +414,6 @@ class Debugger:
 
         The present stays.
         """
-        from stepper.debug.series import over_iterations
-
         return over_iterations(self.timeline, address, statistic, most=most)
 
     @_taking_turns
@@ -428,8 +422,6 @@ class Debugger:
 
         The present stays.
         """
-        from stepper.debug.series import previous_value
-
         return previous_value(self.timeline, address, compared=compared)
 
     # --- stopping ------------------------------------------------------------------------------------------------

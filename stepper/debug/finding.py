@@ -19,14 +19,13 @@ from stepper.debug.breakpoints.conditions import BreakpointPlace, among, destina
 from stepper.debug.causes.cause import NonFiniteKind, PlaceEvent
 from stepper.debug.causes.cause_texts import title
 from stepper.debug.inspection.views import Found, FoundMoment, Which
-from stepper.debug.loop_runs import from_the_first
+from stepper.debug.loop_runs import PAUSED, Spot, before_iteration, excursion, from_the_first, walk
 from stepper.debug.moments.moment import is_before, order_at
 from stepper.debug.overview.runs import MOST_BIRTHS, BirthSearch
 from stepper.debug.scopes import Names, innermost_loop, is_body, iteration_now
 from stepper.debug.stop import iteration_of
 from stepper.debug.stop_scope import WalkScope
 from stepper.debug.timeline import Timeline
-from stepper.debug.visits import PAUSED, Spot, before_iteration, excursion, walk
 from stepper.engine.frames import Frame, Frames, place
 from stepper.engine.program import CompiledModel, Program
 from stepper.errors import AddressCandidate, Paused, StepperError, UsageError

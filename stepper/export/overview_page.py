@@ -22,6 +22,7 @@ import numpy as np
 
 from stepper.debug.causes.cause_texts import how_sentence, title
 from stepper.debug.causes.loop_ends import end_text
+from stepper.debug.inspection.text import constants_text, none_born, state_sentence
 from stepper.debug.overview.overview_facts import (
     ActivationFacts,
     LoopFacts,
@@ -34,7 +35,6 @@ from stepper.debug.overview.overview_facts import (
     in_order,
     programs_of,
 )
-from stepper.debug.overview.overview_texts import constants_text, none_born, state_sentence
 from stepper.element_types import Array
 from stepper.engine.program import CompiledModel
 from stepper.export.writers.drawings import png_chunk

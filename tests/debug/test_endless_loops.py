@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from stepper.debug.inspection.text import state_sentence
 from stepper.debug.overview import run_recorder
 from stepper.debug.overview.overview_facts import LoopFacts, RunState
-from stepper.debug.overview.overview_texts import state_sentence
 from stepper.debug.overview.run_recorder import RecurrenceSearch
 from tests.debug.debugged import opened
 from tests.models import Graph, Value, carried, last, sliced

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from stepper.debug.debugger import Debugger
+from stepper.debug.inspection.text import none_born
 from stepper.debug.overview import runs
-from stepper.debug.overview.overview_texts import none_born
 from stepper.debug.overview.runs import ConstantSearch
 from stepper.element_types import ELEMENT_TYPES, Array
 from stepper.export.overview_page import overview_html

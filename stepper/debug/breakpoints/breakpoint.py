@@ -14,9 +14,9 @@ from typing import Any, Final, NamedTuple
 from msgspec.structs import replace
 
 from stepper.debug.causes.cause import Cause, Trigger
+from stepper.debug.loop_runs import before_iteration
 from stepper.debug.scopes import is_body
 from stepper.debug.timeline import Timeline
-from stepper.debug.visits import before_iteration
 from stepper.element_types import Indices
 from stepper.engine.frames import Event, EventKind, Every, Frame, Frames
 from stepper.engine.program import CompiledModel, LoopPlan, Program, host_of

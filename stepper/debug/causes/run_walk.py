@@ -18,6 +18,7 @@ import numpy as np
 from stepper import element_types
 from stepper.debug.causes.cause import Element, LinkForm, LinkKind, PartRole
 from stepper.debug.causes.loop_ends import is_end_set
+from stepper.debug.loop_runs import before_iteration
 from stepper.debug.provenance.dependence_rules import contributions, extent_contributions
 from stepper.debug.provenance.operation_at import (
     Contribution,
@@ -30,7 +31,6 @@ from stepper.debug.provenance.operation_at import (
     file_of,
 )
 from stepper.debug.timeline import ConstantEdit, Timeline, ValueEdit
-from stepper.debug.visits import before_iteration
 from stepper.element_types import FLOATING, Array, Indices, Shape
 from stepper.engine.frames import Activation, Event, EventKind, Every, Frame
 from stepper.engine.loops import EndReason

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from stepper.debug.branches import Branches
 from stepper.debug.breakpoints.conditions import named_places
 from stepper.debug.finding import place_from_the_first
+from stepper.debug.loop_runs import Enough, excursion, never
 from stepper.debug.moments.moment import (
     BEFORE,
     REFERENCE,
@@ -30,7 +31,6 @@ from stepper.debug.moments.spread import MomentView, Other, Spread
 from stepper.debug.scopes import ValuePlace, innermost_loop, path_of
 from stepper.debug.stop import iteration_of
 from stepper.debug.timeline import ORIGINAL, RunCourse, Timeline
-from stepper.debug.visits import Enough, excursion, never
 from stepper.element_types import Indices
 from stepper.engine.frames import Event, EventKind, Every, Frame, Frames, Snapshot
 from stepper.engine.program import Program, Value

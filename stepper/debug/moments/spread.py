@@ -20,11 +20,11 @@ from msgspec.structs import replace
 
 from stepper.debug.branch_differences import parting
 from stepper.debug.branches import Branches
+from stepper.debug.loop_runs import Enough
 from stepper.debug.moments.moment import EndedGraph, Moment, MomentValues, RunPairs, Values, values_beside
 from stepper.debug.scopes import ReferenceValues, ValuePlace, target_in
 from stepper.debug.stop import iteration_of
 from stepper.debug.timeline import ValueEdit, same_by_tick
-from stepper.debug.visits import Enough
 from stepper.element_types import Array, Indices
 from stepper.engine.frames import LoopRun, loop_run
 from stepper.engine.loops import ConcatenatedOutput, LastValueOutput

@@ -18,6 +18,7 @@ from stepper.debug.breakpoints.kinds.non_finite import non_finite_checks
 from stepper.debug.causes.cause import Element, NonFinite, NonFiniteKind, OperandValue
 from stepper.debug.causes.element_walks import birth_of
 from stepper.debug.causes.run_walk import EarlierFrames, ValueSpot
+from stepper.debug.loop_runs import Enough
 from stepper.debug.overview.overview_facts import (
     Birth,
     ConstantFacts,
@@ -31,7 +32,6 @@ from stepper.debug.overview.run_recorder import RunRecorder
 from stepper.debug.provenance.operation_at import file_of
 from stepper.debug.provenance.question import element_asked
 from stepper.debug.timeline import Edit, Timeline, same_by_tick
-from stepper.debug.visits import Enough
 from stepper.element_types import FLOATING, Array, is_floating
 from stepper.engine.frames import Constants, EventKind, Frames, Snapshot
 from stepper.engine.machine import Machine

@@ -29,6 +29,7 @@ from stepper.debug.causes.run_walk import (
     producer,
 )
 from stepper.debug.finding import tick_of_address
+from stepper.debug.loop_runs import excursion
 from stepper.debug.provenance.dependence_rules import changes_of, mattering, same_values
 from stepper.debug.provenance.mask_walk import MaskWalk, ReachedTensor, SourceKind, Strength, Trail
 from stepper.debug.provenance.operation_at import address_at, file_of
@@ -45,7 +46,6 @@ from stepper.debug.story.story_facts import (
     TrialCounts,
 )
 from stepper.debug.timeline import Timeline
-from stepper.debug.visits import excursion
 from stepper.element_types import FLOATING, Array, Indices, Shape
 from stepper.engine.frames import Event, EventKind, Every, Frame
 from stepper.engine.machine import Machine

@@ -41,7 +41,7 @@ from stepper.debug.causes.run_walk import (
     producer,
     seat_of,
 )
-from stepper.debug.loop_runs import go_to_latest
+from stepper.debug.loop_runs import before_iteration, excursion, go_to_latest
 from stepper.debug.provenance.answer import sources_of
 from stepper.debug.provenance.mask_walk import MaskWalk, Trail
 from stepper.debug.provenance.operation_at import (
@@ -74,7 +74,6 @@ from stepper.debug.story.story_facts import (
 )
 from stepper.debug.story.story_texts import name_in_iteration
 from stepper.debug.timeline import Timeline
-from stepper.debug.visits import before_iteration, excursion
 from stepper.element_types import Indices, limits
 from stepper.engine.frames import Event, EventKind, Every, Frame, Phase
 from stepper.engine.loops import EndReason

@@ -527,8 +527,8 @@ def running_text(running: Running, overview: Overview | None) -> tuple[str, str]
     if glance.loop is None or glance.iteration is None:
         return f"{running.command} runs, tick {glance.tick:,}; {key}", "dim"
     where = f"{layer_name(glance.loop)} is in iteration {glance.iteration:,}"
+    from stepper.debug.inspection.text import recurrence_text
     from stepper.debug.overview.overview_facts import recurrence_in  # few runs take so long
-    from stepper.debug.overview.overview_texts import recurrence_text
 
     again = recurrence_in(overview, glance)
     state = "" if again is None else recurrence_text(again, brief=True)

@@ -8,6 +8,13 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from stepper.debug.causes.cause import VerdictOperand
 from stepper.debug.causes.cause_texts import element_text, word_of
+from stepper.debug.inspection.text import (
+    constants_text,
+    none_born,
+    recurrence_text,
+    state_named,
+    state_sentence,
+)
 from stepper.debug.labels import label_of
 from stepper.debug.overview.overview_facts import (
     ActivationFacts,
@@ -21,13 +28,6 @@ from stepper.debug.overview.overview_facts import (
     programs_of,
 )
 from stepper.debug.overview.overview_facts import Row as FactsRow
-from stepper.debug.overview.overview_texts import (
-    constants_text,
-    none_born,
-    recurrence_text,
-    state_named,
-    state_sentence,
-)
 from stepper.debug.story.story_texts import entry_text, iteration_text, title, value_text, verdict
 from stepper.engine.loops import EndReason
 from stepper.tensors.number_text import fitted, number_text
