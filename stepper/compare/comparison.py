@@ -128,45 +128,43 @@ def compare_with(
     """
     chosen = tolerances or Tolerances(exact=reference.is_exact)
     start = machine.snapshot()
+    compiled = machine.compiled
+    title = reference.title
     if only_outputs:
         if (agreed := LockstepWalk(machine, reference, chosen).look_at_outputs()) is not None:
-            model, notes = machine.compiled.model, (*emulation_notes(machine.compiled), *reference.notes)
-            found = verdict(agreed, FileCauses(model, ()), reference.title, exact=reference.is_exact)
-            return RunComparison(reference.title, str(model.path), agreed, found, notes=notes)
+            model, notes = compiled.model, (*emulation_notes(compiled), *reference.notes)
+            found = verdict(agreed, FileCauses(model, ()), title, exact=reference.is_exact)
+            return RunComparison(title, str(model.path), agreed, found, notes=notes)
         machine.restore(start)
-    inputs = [machine.stack[0].values[slot] for slot in machine.compiled.main.parameters]
+    inputs = [machine.stack[0].values[slot] for slot in compiled.main.parameters]
     walk = LockstepWalk(machine, reference, chosen)
     observations = walk.run()
     observations.is_source = isinstance(reference, OnnxReference)
-    causes = FileCauses(machine.compiled.model, ())
+    causes = FileCauses(compiled.model, ())
     explanation = bisection = None
-    emulated = emulation_notes(machine.compiled)
+    emulated = emulation_notes(compiled)
     differs = observations.outputs_differ
     if isinstance(reference, OpenVINOReference) and (differs or _has_stopped(observations)) and not emulated:
-        explanation = explain(
-            machine.compiled.model, reference, observations.outputs, walk.outputs_beside, observations.loops
-        )
+        explanation = explain(compiled.model, reference, observations.outputs, walk.outputs_beside, observations.loops)
         loop = _loop_to_blame(observations, causes) if differs else None
         if loop is not None and (explanation is None or explanation.reason is ExplanationKind.SNIPPETS):
             count = observations.loops[id(loop)].iterations
-            bisection = bisect(machine.compiled, inputs, loop, count, reference, chosen, machine.initial_states)
-    file = str(machine.compiled.model.path)
+            bisection = bisect(compiled, inputs, loop, count, reference, chosen, machine.initial_states)
+    file = str(compiled.model.path)
     if differs and not (reference.is_exact or emulated) and (explanation is None or not explanation.agrees):
         most = _MORE_ITERATIONS + 2 * max((one.iterations for one in observations.loops.values()), default=0)
         steps = steps_to_blame(
-            machine.compiled, inputs, machine.initial_states, observations.outputs, walk.outputs_beside, most
+            compiled, inputs, machine.initial_states, observations.outputs, walk.outputs_beside, most
         )
         if steps:
             notes = (steps_text(steps, observations.outputs), *reference.notes)
-            return RunComparison(reference.title, file, observations, None, notes=notes)
-    found = verdict(
-        observations, causes, reference.title, exact=reference.is_exact, explanation=explanation, bisection=bisection
-    )
+            return RunComparison(title, file, observations, None, notes=notes)
+    found = verdict(observations, causes, title, exact=reference.is_exact, explanation=explanation, bisection=bisection)
     if found is not None and _has_grown(observations) and not (reference.is_exact or reference.shares_inputs):
         machine.restore(start)
         closer = LockstepWalk(machine, reference, chosen.closer()).run()
         closer.is_source = observations.is_source
-        earlier = verdict(closer, causes, reference.title, exact=False)
+        earlier = verdict(closer, causes, title, exact=False)
         if earlier is not None and not _has_grown(closer):
             place = path_text(found.path)
             detail = f"that is within the tolerance; a tenth of the tolerance is exceeded in {place}"
@@ -175,7 +173,7 @@ def compare_with(
             grows = "it is rounding that grows"
             detail = f"each operation agrees on the reference's inputs, to a tenth of the tolerance: {grows}"
             found = replace(found, details=(detail, *found.details))
-    return RunComparison(reference.title, file, observations, found, notes=(*emulated, *reference.notes))
+    return RunComparison(title, file, observations, found, notes=(*emulated, *reference.notes))
 
 
 def emulation_notes(compiled: CompiledModel) -> tuple[str, ...]:

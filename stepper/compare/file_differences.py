@@ -215,28 +215,29 @@ class GraphDifferences:
         return ""
 
     def _connection(self, layer: Layer, what: str, source: Source, other: Source) -> FileDifference:
-        mine, theirs = self.pair.ours.by_id[source.layer], self.pair.theirs.by_id[other.layer]
+        pair = self.pair
+        mine, theirs = pair.ours.by_id[source.layer], pair.theirs.by_id[other.layer]
         old = self._old_value(source, other)
-        reverse = self.pair.reverse.get(other.layer)
-        inserted = [] if old else _way(self.pair.ours, source.layer, reverse, lambda key: key not in self.pair.layers)
+        reverse = pair.reverse.get(other.layer)
+        inserted = [] if old else _way(pair.ours, source.layer, reverse, lambda key: key not in pair.layers)
         if inserted:
             names = ", ".join(self._described(one) for one in inserted)
             verb = "is inserted" if len(inserted) == 1 else "are inserted"
-            origin = named(self.pair.ours.by_id[self.pair.reverse[other.layer]])
+            origin = named(pair.ours.by_id[pair.reverse[other.layer]])
             text = f"{names} {verb} between {origin} and {what}, where the reference has nothing"
             return self._make(FileDifferenceKind.INSERTED, layer, text, inserted)
-        partner = self.pair.layers.get(source.layer)
-        skipped = [] if old else _way(self.pair.theirs, other.layer, partner, lambda _key: True, longest=3)
+        partner = pair.layers.get(source.layer)
+        skipped = [] if old else _way(pair.theirs, other.layer, partner, lambda _key: True, longest=3)
         if skipped:
             names = ", ".join(named(one) for one in skipped)
             verb = "is skipped (left out)" if len(skipped) == 1 else "are skipped (left out)"
             text = f"{names} {verb}: {what} is {named(mine)} directly, where the reference has {named(theirs)}"
-            known = [one for one in (self.pair.origin(skip.id) for skip in skipped) if one is not None]
+            known = [one for one in (pair.origin(skip.id) for skip in skipped) if one is not None]
             return self._make(FileDifferenceKind.SKIPPED, layer, text, [*known, mine])
         where = "" if len(mine.outputs) < 2 else f" (output {source.output})"
         instead = "" if len(theirs.outputs) < 2 else f" (output {other.output})"
         text = f"{what} is {named(mine)}{where} instead of {named(theirs)}{instead}"
-        origin_layer = self.pair.origin(other.layer)
+        origin_layer = pair.origin(other.layer)
         related = [mine] if origin_layer is None else [mine, origin_layer]
         return self._make(FileDifferenceKind.CONNECTION, layer, text + old, related)
 
@@ -251,19 +252,16 @@ class GraphDifferences:
 
     def _old_value(self, source: Source, other: Source) -> str:
         """Return that ours is a carried Parameter where the reference takes its new value, or the reverse."""
-        if not self.pair.path or not self.pair.path[-1].is_loop:
+        pair = self.pair
+        if not pair.path or not pair.path[-1].is_loop:
             return ""
-        body = self.pair.path[-1].bodies[0]
+        body = pair.path[-1].bodies[0]
         for edge in body.back_edges:
-            result = self.pair.ours.sources.get(edge.from_layer, (None,))[0]
-            updated = None if result is None else self.pair.layers.get(result.layer)
+            result = pair.ours.sources.get(edge.from_layer, (None,))[0]
+            updated = None if result is None else pair.layers.get(result.layer)
             if edge.to_layer == source.layer and updated == other.layer:
                 return ": the old value of the previous iteration, before the update (shifted by one)"
-            if (
-                result is not None
-                and source.layer == result.layer
-                and self.pair.layers.get(edge.to_layer) == other.layer
-            ):
+            if result is not None and source.layer == result.layer and pair.layers.get(edge.to_layer) == other.layer:
                 return (
                     ": the new value, after the update, instead of the value of the previous iteration (shifted by one)"
                 )

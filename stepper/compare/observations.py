@@ -86,11 +86,12 @@ class NonFiniteOrigin(Record, eq=False):
     @property
     def text(self) -> str:
         """The whole of it in a sentence."""
-        title = "NaN (not a number)" if self.cause.kind is NonFiniteKind.NAN else "Inf"
-        begins = "comes in with the model's inputs, first read by" if self.cause.given else "first appears in"
-        at = f" at {list(self.cause.element)}" if self.cause.element else ""
+        cause = self.cause
+        title = "NaN (not a number)" if cause.kind is NonFiniteKind.NAN else "Inf"
+        begins = "comes in with the model's inputs, first read by" if cause.given else "first appears in"
+        at = f" at {list(cause.element)}" if cause.element else ""
         text = f"{title} {begins} {numbered(self.layer)} in {path_text(self.path)}{at}"
-        return ": ".join(filter(None, (text, how_sentence(self.cause), operands_text(self.cause.operands))))
+        return ": ".join(filter(None, (text, how_sentence(cause), operands_text(cause.operands))))
 
 
 class NonFiniteOrigins:

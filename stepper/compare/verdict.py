@@ -295,11 +295,12 @@ def _constants(difference: ValueMismatch, causes: FileCauses) -> list[str]:
 def _of_parameter(difference: ValueMismatch, causes: FileCauses) -> str:
     """Return through which entry of the port map or back edge a difference came into the body."""
     layer, name = difference.layer, numbered(difference.layer)
-    if not difference.path or not difference.path[-1].layer.is_loop:
-        where = "the branch" if difference.path else "the model"
+    path = difference.path
+    if not path or not path[-1].layer.is_loop:
+        where = "the branch" if path else "the model"
         return f"the input {name} of {where} differs from the reference"
-    loop, iteration = difference.path[-1].layer, difference.path[-1].iteration or 0
-    graph = graph_at(causes.model, difference.path)
+    loop, iteration = path[-1].layer, path[-1].iteration or 0
+    graph = graph_at(causes.model, path)
     roles = roles_of(loop)
     entry = next((one for one in roles.fed if one.parameter == layer.id), None)
     role = "" if entry is None else str(roles.role_of(entry))

@@ -755,16 +755,17 @@ class Activations:
 
     def follow(self, stack: list[Frame], entered: int | None = None) -> None:
         """Give numbers to the frames that are new; `entered` is the tick of the topmost, if it was just entered."""
-        if entered is None and self.open and len(self.open) == len(stack) - 1 and self.open[-1].frame is stack[-1]:
+        running = self.open
+        if entered is None and running and len(running) == len(stack) - 1 and running[-1].frame is stack[-1]:
             return
         for depth, frame in enumerate(stack[1:]):
-            if depth < len(self.open) and self.open[depth].frame is frame:
+            if depth < len(running) and running[depth].frame is frame:
                 continue
-            del self.open[depth:]
+            del running[depth:]
             self._enter(stack, depth, frame)
-        del self.open[len(stack) - 1 :]
-        if entered is not None and self.open:
-            self.open[-1].entered = entered
+        del running[len(stack) - 1 :]
+        if entered is not None and running:
+            running[-1].entered = entered
 
     def _enter(self, stack: list[Frame], depth: int, frame: Frame) -> None:
         self.count += 1

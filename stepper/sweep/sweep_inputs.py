@@ -537,16 +537,17 @@ class SweepIdentity(Record):
 def identity(job: SweepJob, model: Model) -> SweepIdentity:
     """Return the identity of a sweep. SessionError for a model that cannot be read."""
     digest = hashlib.blake2b(digest_size=16)
-    for position, array in sorted(job.reader.fixed.items()):
+    reader = job.reader
+    for position, array in sorted(reader.fixed.items()):
         _add(digest, str(position), array)
-    for name, array in sorted(job.reader.states.items()):
+    for name, array in sorted(reader.states.items()):
         _add(digest, name, array)
     asked = [f"--break {text}" for text in job.breaks] + ["--check"] * job.checks
     if job.reference:
         hashes = _model_hash(Path(job.reference)) if is_model_path(job.reference) else _content(job.reference)
         asked.append(f"--with {job.reference} {hashes}".strip())
-    shapes = [f"{position}={shape}" for position, shape in sorted(job.reader.shapes.items())]
-    given = [digest.hexdigest() if job.reader.fixed or job.reader.states else "", *shapes, job.reader.function]
+    shapes = [f"{position}={shape}" for position, shape in sorted(reader.shapes.items())]
+    given = [digest.hexdigest() if reader.fixed or reader.states else "", *shapes, reader.function]
     engine = msgspec.json.encode(job.partner).decode() if job.partner != OpenVINOPartner() else ""
     tolerances = "" if job.tolerances is None else repr(job.tolerances)
     return SweepIdentity(
@@ -557,7 +558,7 @@ def identity(job: SweepJob, model: Model) -> SweepIdentity:
         engine=engine,
         given=" ".join(part for part in given if part),
         program=__version__,
-        function=function_hash(job.reader.function),
+        function=function_hash(reader.function),
     )
 
 

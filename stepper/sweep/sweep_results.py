@@ -183,16 +183,17 @@ class SweepWriter:
             raise
 
     def _prepare(self, about: SweepAbout, *, is_new: bool) -> None:
-        self._connection.execute("PRAGMA synchronous = NORMAL")
-        self._connection.execute("BEGIN IMMEDIATE")
+        connection = self._connection
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("BEGIN IMMEDIATE")
         if is_new:
-            self._connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+            connection.execute(f"PRAGMA application_id = {_APPLICATION}")
             for statement in _TABLES.strip().split(";"):
                 if statement.strip():
-                    self._connection.execute(statement)
+                    connection.execute(statement)
         content = msgspec.json.encode(about).decode()
-        self._connection.execute("INSERT OR REPLACE INTO about VALUES ('sweep', ?)", (content,))
-        self._connection.execute("COMMIT")
+        connection.execute("INSERT OR REPLACE INTO about VALUES ('sweep', ?)", (content,))
+        connection.execute("COMMIT")
 
     def __enter__(self) -> SweepWriter:
         return self
@@ -208,19 +209,20 @@ class SweepWriter:
         rows would go of inputs that are still there.
         """
         wanted = {(one.name, stamp): number for number, (one, stamp) in enumerate(zip(inputs, stamps, strict=True), 1)}
+        connection = self._connection
         with _errors(self.path):
             self._ensure_none_lost({one.name for one in inputs})
-            found = self._connection.execute("SELECT number, name, stamp FROM rows").fetchall()
+            found = connection.execute("SELECT number, name, stamp FROM rows").fetchall()
             moved = {number: wanted.get((name, stamp)) for number, name, stamp in found}
             if any(number != new for number, new in moved.items()):
-                self._connection.execute("BEGIN IMMEDIATE")
-                self._connection.executemany(
+                connection.execute("BEGIN IMMEDIATE")
+                connection.executemany(
                     "DELETE FROM rows WHERE number = ?", [(number,) for number, new in moved.items() if new is None]
                 )
                 pairs = [(-new, number) for number, new in moved.items() if new is not None]
-                self._connection.executemany("UPDATE rows SET number = ? WHERE number = ?", pairs)
-                self._connection.execute("UPDATE rows SET number = -number")
-                self._connection.execute("COMMIT")
+                connection.executemany("UPDATE rows SET number = ? WHERE number = ?", pairs)
+                connection.execute("UPDATE rows SET number = -number")
+                connection.execute("COMMIT")
         return {new for new in moved.values() if new is not None}
 
     def _ensure_none_lost(self, names: Set[str]) -> None:
@@ -354,11 +356,12 @@ def error_row(name: str, error: StepperError, *, reads: bool = False) -> SweepRo
     operation = type = ""
     path: tuple[str, ...] = ()
     numbers: Ints = ()
-    if error.place is not None:
-        path = tuple(f"{one.layer.type} '{one.layer.name}'" for one in error.place.path)
-        numbers = tuple(one.iteration for one in error.place.path if one.iteration is not None)
-        if error.place.layer is not None:
-            operation, type = error.place.layer.name, error.place.layer.type
+    place = error.place
+    if place is not None:
+        path = tuple(f"{one.layer.type} '{one.layer.name}'" for one in place.path)
+        numbers = tuple(one.iteration for one in place.path if one.iteration is not None)
+        if place.layer is not None:
+            operation, type = place.layer.name, place.layer.type
     return SweepRow(name, outcome, error.kind, operation, type, path, numbers, text=row_text(str(error)))
 
 

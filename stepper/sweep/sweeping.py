@@ -395,13 +395,14 @@ class Sweep:
 
     def _tell(self) -> None:
         now = time.monotonic()
-        if self._outcomes or self._times:
-            self._times.append((now, self._done))
-        while len(self._times) > 2 and now - self._times[0][0] > _RATE_OVER:
-            self._times.popleft()
+        times = self._times
+        if self._outcomes or times:
+            times.append((now, self._done))
+        while len(times) > 2 and now - times[0][0] > _RATE_OVER:
+            times.popleft()
         if self._progress is None:
             return
-        begun, before = self._times[0] if self._times else (now, self._done)
+        begun, before = times[0] if times else (now, self._done)
         seconds = now - begun
         rate = (self._done - before) / seconds if begun < now and seconds else 0.0
         left = (len(self._inputs) - self._done) / rate if rate else None
@@ -496,14 +497,15 @@ def _loop_lines(summary: SweepSummary) -> list[str]:
 
 def _spread(spread: LoopSpread) -> str:
     path = spread.path.removeprefix("model > ")
-    if len(spread.lengths) == 1:
-        only = spread.lengths[0]
+    lengths = spread.lengths
+    if len(lengths) == 1:
+        only = lengths[0]
         return f"{path}: {only.iterations:,} with each of {counted(only.inputs, 'input')}"
-    shown = spread.lengths[:_MOST_LENGTHS]
+    shown = lengths[:_MOST_LENGTHS]
     parts = [f"{one.iterations:,} with {counted(one.inputs, 'input')}" for one in shown]
-    fewest = min(one.iterations for one in spread.lengths)
-    most = max(one.iterations for one in spread.lengths)
-    rest = f", ... ({fewest:,} to {most:,})" if len(spread.lengths) > len(shown) else ""
+    fewest = min(one.iterations for one in lengths)
+    most = max(one.iterations for one in lengths)
+    rest = f", ... ({fewest:,} to {most:,})" if len(lengths) > len(shown) else ""
     return f"{path}: {', '.join(parts)}{rest}"
 
 

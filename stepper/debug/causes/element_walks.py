@@ -649,8 +649,9 @@ class GraphWalk(RunWalk):
     def _behind_fault(self, link: CausalLink, found: Contributions, frame: Frame, operation: Operation) -> list[int]:
         """Return the parts that are not finite; of a birth the parts that made it, with the reason."""
         assert link.spot.element is not None
-        bad = [k for k, part in enumerate(found.parts) if part.is_value and is_bad(part.factor.value)]
-        if bad and (not np.isnan(link.value) or any(np.isnan(found.parts[k].factor.value) for k in bad)):
+        parts = found.parts
+        bad = [k for k, part in enumerate(parts) if part.is_value and is_bad(part.factor.value)]
+        if bad and (not np.isnan(link.value) or any(np.isnan(parts[k].factor.value) for k in bad)):
             return bad[:MOST_FOLLOWED]
         origin = nan_origin(frame, operation, operation.outputs.index(link.spot.slot), link.spot.element, "")
         link.arithmetic, link.formula = origin.arithmetic, origin.formula
@@ -658,13 +659,13 @@ class GraphWalk(RunWalk):
             return bad[:MOST_FOLLOWED]
         if origin.follows is not None:  # of an operation that is not known by elements
             element = origin.element
-            places = [k for k, part in enumerate(found.parts) if part.factor.input == origin.follows]
+            places = [k for k, part in enumerate(parts) if part.factor.input == origin.follows]
             if element is None or not places:
                 return []
             value = np.asarray(frame.values[operation.inputs[origin.follows]])[element]
-            factor = found.parts[places[0]].factor._replace(element=element, value=value)
-            turned = found.parts[places[0]]._replace(factor=factor)
-            link.making = found._replace(parts=(*found.parts[: places[0]], turned, *found.parts[places[0] + 1 :]))
+            factor = parts[places[0]].factor._replace(element=element, value=value)
+            turned = parts[places[0]]._replace(factor=factor)
+            link.making = found._replace(parts=(*parts[: places[0]], turned, *parts[places[0] + 1 :]))
             return places[:1]
         link.kind = LinkKind.STATE if operation.kind is OpKind.STATEFUL else LinkKind.BORN
         return self._chosen(link, operation)

@@ -201,18 +201,19 @@ def _by_condition(activation: Activation, result: str | None, *, first: bool) ->
 
 
 def _end_reason(activation: Activation, result: str | None, verdict: str | None) -> str:
-    assert activation.ended is not None
-    if activation.ended is EndReason.TRIP_COUNT:
+    ended = activation.ended
+    assert ended is not None
+    if ended is EndReason.TRIP_COUNT:
         return f"the trip count, {activation.limit}, is reached"
-    if activation.ended is EndReason.CONDITION and CONDITION in activation.changed:
+    if ended is EndReason.CONDITION and CONDITION in activation.changed:
         return f"its condition is false after iteration {activation.iteration}"
-    if activation.ended is EndReason.CONDITION:
+    if ended is EndReason.CONDITION:
         why = f"Result '{result}' became false" if verdict is None else verdict
         return f"{why} in iteration {activation.iteration}"
-    if activation.ended is EndReason.SLICES:
+    if ended is EndReason.SLICES:
         assert isinstance(activation.plan, LoopPlan)
-        return str(activation.ended) if activation.plan.sliced else "nothing is sliced, and its outputs ask for no more"
-    return str(activation.ended)
+        return str(ended) if activation.plan.sliced else "nothing is sliced, and its outputs ask for no more"
+    return str(ended)
 
 
 def _shortage(activation: Activation) -> str:

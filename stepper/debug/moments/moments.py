@@ -74,18 +74,19 @@ class FrameFinder:
     def frame(self, place: GraphPlace, enough: Enough = never) -> FoundFrame | None:
         """Return the frame of a place; None where `enough` ended the search, which another call goes on with."""
         course = RunCourse(self._timeline.edits)
+        kept = self._kept
         if course != self._course:
-            self._kept.clear()
+            kept.clear()
             self._stand, self._course = None, course
-        found = self._kept.get(place)
+        found = kept.get(place)
         if found is None:
             found = self._searched(_Search(self._timeline, place), enough)
             if found is None:
                 return None
-            self._kept[place] = found
-            while len(self._kept) > self._most:
-                self._kept.popitem(last=False)
-        self._kept.move_to_end(place)
+            kept[place] = found
+            while len(kept) > self._most:
+                kept.popitem(last=False)
+        kept.move_to_end(place)
         return found
 
     def _searched(self, search: _Search, enough: Enough) -> FoundFrame | None:

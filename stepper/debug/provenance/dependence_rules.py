@@ -510,12 +510,13 @@ def changes_of(
     flat = np.array(values).reshape(-1)
     old: Any = flat[places]
     others: list[Any] = []
+    dtype = flat.dtype
     with np.errstate(all="ignore"):
-        if flat.dtype == bool:
+        if dtype == np.bool_:
             others = [~old]
-        elif flat.dtype in FLOATING:
-            uneven = (1 + 0.25 * (np.arange(old.size) % 3)).astype(flat.dtype)
-            one, half, two, bit = map(flat.dtype.type, (1, 1.5, 2, 1.01))
+        elif dtype in FLOATING:
+            uneven = (1 + 0.25 * (np.arange(old.size) % 3)).astype(dtype)
+            one, half, two, bit = map(dtype.type, (1, 1.5, 2, 1.01))
             if compared is None:
                 others = [np.full_like(old, np.nan)] if poisons else []
                 others += [old * uneven * half + one, -old * uneven - one, old * 0, old * bit]
@@ -523,15 +524,15 @@ def changes_of(
                 others = [old * half * uneven + uneven / two, -old * uneven - two * uneven, old * 0 - one]
                 others += [old * bit + (bit - one) * uneven, old * 0, -old * uneven, old + uneven, old - uneven]
                 others += [old * two + one]
-        elif flat.dtype.kind in "iu":
-            bounds = np.iinfo(flat.dtype)
+        elif dtype.kind in "iu":
+            bounds = np.iinfo(dtype)
             others = [old + 1, old - 1]
             others += (
                 [old * 0]
                 if compared is None
                 else [np.full_like(old, number) for number in compared if bounds.min <= number <= bounds.max]
             )
-        return [replaced(flat, places, other.astype(flat.dtype)) for other in others]
+        return [replaced(flat, places, other.astype(dtype)) for other in others]
 
 
 def replaced(flat: Array, places: Array, new: Array) -> Array:

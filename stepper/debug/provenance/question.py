@@ -220,20 +220,21 @@ def spot_of(
         raise UsageError(f"'{told}': one iteration has one cause; name one")
     seat = seat_in(frames, Atlas(compiled), target.program, target.iterations, told)
     frame = frames.frame(seat)
-    if seat == frames.present[: len(seat)] and not frame.is_current(target.slot):
-        raise NoValueYet(f"'{target.named.name}' has no value here: {frame.why_absent(target.slot)}")
-    if frame.values[target.slot] is None:
+    slot = target.slot
+    if seat == frames.present[: len(seat)] and not frame.is_current(slot):
+        raise NoValueYet(f"'{target.named.name}' has no value here: {frame.why_absent(slot)}")
+    if frame.values[slot] is None:
         raise NoValueYet(f"'{target.named.name}' is no longer kept")
-    value = read_only(frame.values[target.slot])
+    value = read_only(frame.values[slot])
     if of_shape:
-        return ValueSpot(seat, target.slot, _axis_asked(value, address, told), is_shape=True), target
+        return ValueSpot(seat, slot, _axis_asked(value, address, told), is_shape=True), target
     if not value.size:
         raise UsageError(f"'{target.named.name}' has no elements here")
     element = None
-    if differs is not None and not address.index and (other := differs(seat, target.slot, value)) is not None:
+    if differs is not None and not address.index and (other := differs(seat, slot, value)) is not None:
         element = first_element(other) if other.any() else None
     element = element or element_asked(value, address, told) or (0,) * value.ndim
-    return ValueSpot(seat, target.slot, element), target
+    return ValueSpot(seat, slot, element), target
 
 
 def _axis_asked(value: Array, address: Address, told: str) -> Element | None:

@@ -422,13 +422,14 @@ class _Builder:
 
     def _told(self, address: str, name: str, end: StoryEnd | None) -> Story:
         found = self._walk
-        if not found.links:  # the first one is always there, unless something else goes first
+        links = found.links
+        if not links:  # the first one is always there, unless something else goes first
             raise Paused
-        if len({link.place for link in found.links}) > MOST_ROWS and not self._question.unfolds:
-            fold_moves(found.links)
-        kept = {*found.kept, *(seat for link in shown_links(found.links) for one in link.followed for seat in one.kept)}
-        entries = fold_entries(found.links)
-        shown = shown_links(found.links)
+        if len({link.place for link in links}) > MOST_ROWS and not self._question.unfolds:
+            fold_moves(links)
+        kept = {*found.kept, *(seat for link in shown_links(links) for one in link.followed for seat in one.kept)}
+        entries = fold_entries(links)
+        shown = shown_links(links)
         numbers = {link.number: number for number, link in enumerate(shown)}
         split, inner = _split(shown), _inner_loops(shown)
         deepest = max(shown, key=lambda link: _depth(link.program)).program

@@ -671,19 +671,20 @@ def _moved(
 
 def _runs(story: Story) -> Iterator[list[int]]:
     """Yield runs of columns that do the same."""
-    links: list[list[StoryLink]] = [[] for _ in story.columns]
-    edges: list[list[StoryEdge]] = [[] for _ in story.columns]
+    columns = story.columns
+    links: list[list[StoryLink]] = [[] for _ in columns]
+    edges: list[list[StoryEdge]] = [[] for _ in columns]
     for link in story.links:
         links[link.column].append(link)
     for edge in story.edges:
         edges[story.links[edge.target].column].append(edge)
     signatures = [_signature(story, *both) for both in zip(links, edges, strict=True)]
     run = [0]
-    for before, column in pairwise([*range(len(story.columns)), len(story.columns)]):
+    for before, column in pairwise([*range(len(columns)), len(columns)]):
         is_same = (
-            column < len(story.columns)
+            column < len(columns)
             and signatures[before] == signatures[column]
-            and _follows(story.columns[before].path, story.columns[column].path)
+            and _follows(columns[before].path, columns[column].path)
         )
         if is_same:
             run.append(column)

@@ -225,12 +225,13 @@ def _source(source: SourceTensor) -> str:
 
 
 def _constant(source: SourceTensor) -> str:
-    if not source.elements:
+    elements = source.elements
+    if not elements:
         return f"{source.name}.{_extents(source)}"
-    if source.shape == () and source.elements and source.elements[0].value is not None:
-        return f"{source.name} = {number_text(source.elements[0].value)}"
-    if source.count == 1 and source.elements:
-        one = source.elements[0]
+    if source.shape == () and elements and elements[0].value is not None:
+        return f"{source.name} = {number_text(elements[0].value)}"
+    if source.count == 1 and elements:
+        one = elements[0]
         return f"{source.name}{element_text(one.index)} = {number_text(one.value)}"
     size = prod(source.shape)
     return source.name if size == source.count else f"{source.name} ({source.count} of {size} elements)"
@@ -283,6 +284,7 @@ def provenance_data(found: Provenance) -> dict[str, Any]:
         for address, link in zip(found.addresses, found.links, strict=True)
     ]
     sources = found.sources
+    end = found.end
     return {
         **_fields(found, "asked address type shape element value"),
         "chain": chain,
@@ -302,9 +304,9 @@ def provenance_data(found: Provenance) -> dict[str, Any]:
             | {"elements": one.count, "listed": len(one.elements), "parts": {str(k): n for k, n in one.counts}}
             for one in sources
         ],
-        "iterations": None if found.end is None else found.end.iterations,
-        "ended": None if found.end is None else found.end.reason,
-        "set_by_hand": found.end is not None and found.end.is_set,
+        "iterations": None if end is None else end.iterations,
+        "ended": None if end is None else end.reason,
+        "set_by_hand": end is not None and end.is_set,
         "rules": [_fields(one, "type method count") for one in found.rules],
         **_fields(found, "operations kernel_runs"),
         "trials": _fields(found.trials, "candidates tried excluded runs reason"),
@@ -655,22 +657,23 @@ def _wraps(link: StoryLink) -> bool:
 
 
 def _left_of(link: StoryLink, kind: str, numbers: Sequence[str]) -> str:
-    if link.form is LinkForm.SUM and link.count == 2:
+    form = link.form
+    if form is LinkForm.SUM and link.count == 2:
         whole = isinstance(link.value, int)
         known = [None if one.amount is None else int(one.amount) if whole else one.amount for one in link.operands]
         amounts = ["NaN" if amount is None else number(amount) for amount in known]
         return f"{amounts[0]} + {_in_brackets(amounts[1])}"
-    if link.form is LinkForm.SUM:
+    if form is LinkForm.SUM:
         return f"sum of {link.count} {'products' if link.operands[0].beside else 'terms'}"
-    if link.form is LinkForm.PRODUCT:
+    if form is LinkForm.PRODUCT:
         return " × ".join(map(_in_brackets, numbers))
-    if link.form is LinkForm.QUOTIENT:
+    if form is LinkForm.QUOTIENT:
         return f"{numbers[0]} / {_in_brackets(numbers[1])}"
-    if link.form is LinkForm.CHOICE:
+    if form is LinkForm.CHOICE:
         return f"{kind}: {reason(link)}"
-    if link.form is LinkForm.MOVE:
+    if form is LinkForm.MOVE:
         return f"{kind} of {factor_text(link.operands[0].factor)}"
-    if link.form is LinkForm.FUNCTION and not _is_of_extents(link):
+    if form is LinkForm.FUNCTION and not _is_of_extents(link):
         shown = [one for one in link.operands if one.role is PartRole.ARGUMENT]
         return f"{kind.lower()}({', '.join(number(one.factor.value) for one in shown)})"
     return f"{kind} of {', '.join(factor_text(one.factor) for one in link.operands[:4])}"
@@ -754,17 +757,16 @@ def verdict(story: Story) -> tuple[str, str]:
 
 def _other_end(story: Story, end: StoryEnd) -> tuple[str, str]:
     """Return what ended a loop other than what its body says."""
+    reason = end.reason
     if end.is_set:
-        return set_end_text(end.reason, end.limit), f", so no value decided it{_made_last(story)}"
-    if end.reason is EndReason.SLICES:
-        return str(end.reason), f"{_used_up(end)}, so no value decided it{_made_last(story)}"
-    allowed = (
-        f": it allows {counted(end.limit, 'iteration')}" if end.reason is EndReason.TRIP_COUNT and end.limit else ""
-    )
+        return set_end_text(reason, end.limit), f", so no value decided it{_made_last(story)}"
+    if reason is EndReason.SLICES:
+        return str(reason), f"{_used_up(end)}, so no value decided it{_made_last(story)}"
+    allowed = f": it allows {counted(end.limit, 'iteration')}" if reason is EndReason.TRIP_COUNT and end.limit else ""
     if not story.links:
-        return str(end.reason), f"{allowed}, so no value decided it"
+        return str(reason), f"{allowed}, so no value decided it"
     asked = story.links[story.asked]
-    return str(end.reason), f"{allowed}, for {asked.address} is {number(asked.value)}"
+    return str(reason), f"{allowed}, for {asked.address} is {number(asked.value)}"
 
 
 def _used_up(end: StoryEnd) -> str:

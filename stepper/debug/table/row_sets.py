@@ -285,24 +285,25 @@ def _why(debugger: Debugger, question: SheetQuestion) -> RowsFound:
         wider=asked.wider,
         unfolds=asked.unfolds,
     )
-    graphs = [program_of(link.location, compiled) for link in story.links]
-    frame, root = question.frame, story.links[story.asked].location if story.links else None
+    links = story.links
+    graphs = [program_of(link.location, compiled) for link in links]
+    frame, root = question.frame, links[story.asked].location if links else None
     if root is not None and (question.story is not None or frame.program not in graphs):
         outer = tuple(one.iteration for one in root.path)[:-1]
         frame = SheetFrame(graphs[story.asked], outer)
     question = replace(question, frame=frame, story=asked)
     places, rows = list[tuple[Target, str, Indices]](), list[int]()
     for place, row in enumerate(story.rows):
-        number = next((k for k, link in enumerate(story.links) if link.row == place), None)
+        number = next((k for k, link in enumerate(links) if link.row == place), None)
         slot = frame.program.slots.get((row.layer.id, row.output or 0))
         if number is not None and graphs[number] is frame.program and slot is not None and not row.is_shape:
             places.append((target_in(frame.program, slot), row.name, row.element or ()))
             rows.append(place)
     if not places:
         return replace(_carried(debugger, question), story=story)
-    outside = [k for k, link in enumerate(story.links) if link.row not in rows]
+    outside = [k for k, link in enumerate(links) if link.row not in rows]
     here = [k for k in (*story.births, story.asked) if k not in outside]
-    first = story.links[here[0]] if here else None  # where a NaN or Inf appears first, else what was asked about
+    first = links[here[0]] if here else None  # where a NaN or Inf appears first, else what was asked about
     found = _found(debugger, question, places, "", story=story)
     at = 0 if first is None else rows.index(first.row)
     return replace(found, outside=tuple(outside), row=at, iteration=first.location.iteration if first else None)

@@ -280,12 +280,13 @@ class Sheet:
         total = self.total
         if total > MOST_CELLS:
             raise UsageError(f"{total:,} iterations are too many to be sorted or filtered; name fewer, as x@0:1000000")
-        known = self._whole.get(column)
+        whole = self._whole
+        known = whole.get(column)
         if known is None or len(known) < total:
-            known = self._whole[column] = self._read_column(value, place, total)
-        self._whole.move_to_end(column)
-        while len(self._whole) > 1 and sum(one.size for one in self._whole.values()) > MOST_CELLS:
-            self._whole.popitem(last=False)
+            known = whole[column] = self._read_column(value, place, total)
+        whole.move_to_end(column)
+        while len(whole) > 1 and sum(one.size for one in whole.values()) > MOST_CELLS:
+            whole.popitem(last=False)
         return known[:total]
 
     def own_type(self, column: int) -> np.dtype[Any] | None:
