@@ -64,7 +64,6 @@ class Tone(StrEnum):
     BORN = "born"
     CHIP = "chip"
     BAD_CHIP = "bad chip"
-    HISTORY = "history"
 
 
 class PlacedText(NamedTuple):
@@ -157,7 +156,6 @@ class _Head(NamedTuple):
     """Words above a column: its number, and what became of it there."""
 
     number: str
-    number_tone: Tone
     note: str
     note_tone: Tone
 
@@ -259,12 +257,17 @@ class _Layout:
         return self.story.links[edge.source].column, self.story.links[edge.target].column
 
     def _reasons(self, column: int) -> int:
-        own = [link for link in self.story.links if link.column == column]
+        links = self.story.links
+        own = [link for link in links if link.column == column]
         widths = [min(_MOST_REASON, self.measure(*self._reason(one))) + self.measure(*self._word(one)) for one in own]
         leaving = [
             edge for edge in self.story.edges if self._columns_of(edge)[0] == column != self._columns_of(edge)[1]
         ]
-        return max(0, *widths, *(self.measure(self._label(edge), Tone.PLAIN) + 4 - CHIP for edge in leaving))
+        return max(
+            0,
+            *widths,
+            *(self.measure(wire_text(edge, links[edge.source].value), Tone.PLAIN) + 4 - CHIP for edge in leaving),
+        )
 
     def _reason(self, link: StoryLink) -> tuple[str, Tone]:
         tone = Tone.DIM if link.role is LinkRole.PATH else Tone.STRONG
@@ -390,7 +393,7 @@ class _Layout:
                 self._put(one.x + one.width - 1 - len(text), self.up - 1, text, Tone.NOTE, is_number=True)
                 continue
             head = self._head(one.column)
-            x = self._put(one.x, self.up - 1, head.number, head.number_tone)
+            x = self._put(one.x, self.up - 1, head.number, Tone.STRONG)
             lines = self._note_lines(one)
             if not lines:
                 self._put(x + 1, self.up - 1, head.note, head.note_tone)
@@ -402,12 +405,12 @@ class _Layout:
         text = column_text(found)
         text = f"{text} {'before' if found.phase < 0 else 'after'}" if found.phase else text
         note, tone = self._head_note(column)
-        return _Head(f" {text} ", Tone.STRONG, note, tone)
+        return _Head(f" {text} ", note, tone)
 
     def _head_width(self, head: _Head) -> int:
         """Return the cells of a head in one line, with the space behind it."""
         beside = 1 + self.measure(head.note, head.note_tone) if head.note else 0
-        return self.measure(head.number, head.number_tone) + beside + 1
+        return self.measure(head.number, Tone.STRONG) + beside + 1
 
     def _note_lines(self, placed: PlacedColumn) -> list[str]:
         """Return the lines of a note that has no room beside the number of its column; none where it has."""
@@ -499,9 +502,6 @@ class _Layout:
 
     # --- wires ---------------------------------------------------------------------------------------------------
 
-    def _label(self, edge: StoryEdge) -> str:
-        return wire_text(edge, self.story.links[edge.source].value)
-
     def _wires(self) -> None:
         gaps = Counter[int]()
         for number_of, edge in enumerate(self.story.edges):
@@ -522,7 +522,7 @@ class _Layout:
             if self.pitch > 1:
                 begin = a.x + LABEL_AT
                 points = ((begin, top), (begin, top + 1), (at, top + 1), (at, bottom), (b.x - 1, bottom))
-                label, start = self._label(edge), begin + 2
+                label, start = wire_text(edge, source.value), begin + 2
                 tone = Tone.BAD if source.is_bad else Tone.PLAIN
                 wide = self.measure(label, tone)
                 beside = sorted(
