@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Any
 
 from stepper.commands.command_session import Answer, Session, command, command_called, number, required, watch_text
 from stepper.debug.breakpoints.breakpoint import BEGUN, BreakDescription, BreakKind, Breakpoint, closed
@@ -15,11 +15,11 @@ from stepper.errors import UsageError
 from stepper.ir.model import Model, layer_data
 from stepper.query.address_syntax import parse_address
 
-SILENT: Final = "silent"
-END: Final = "end"
-_PARTS: Final = re.compile(r"""(?:`[^`]*`|"[^"]*"|[^;])+""")
-_MOST: Final = 100
-_UNFIT: Final = frozenset({"commands", "source", "session", "history", "save", "trust"})
+SILENT = "silent"
+END = "end"
+_PARTS = re.compile(r"""(?:`[^`]*`|"[^"]*"|[^;])+""")
+_MOST = 100
+_UNFIT = frozenset({"commands", "source", "session", "history", "save", "trust"})
 """They read commands, write files, or agree in the user's place."""
 
 
@@ -72,8 +72,8 @@ def ensure_complete(session: Session, file: str) -> None:
 # --- the commands ---------------------------------------------------------------------------------------------------
 
 
-_LOG: Final = re.compile(r'(?P<target>.*?)\s*"(?P<line>.*)"(?:\s+if\s+(?P<condition>.+))?')
-_BREAKS: Final = "TARGET [if EXPR] [hit N [exactly]] [once] | when EXPR | nan|inf|cond|stuck|grow>X|changes ADDR|..."
+_LOG = re.compile(r'(?P<target>.*?)\s*"(?P<line>.*)"(?:\s+if\s+(?P<condition>.+))?')
+_BREAKS = "TARGET [if EXPR] [hit N [exactly]] [once] | when EXPR | nan|inf|cond|stuck|grow>X|changes ADDR|..."
 
 
 @command("break", "b", syntax=_BREAKS, help="stop at an operation or iteration, or for something about values")
@@ -188,11 +188,11 @@ def _watch(session: Session, text: str) -> Answer:
     return _watched(session.debugger.watch(text))
 
 
-_FORMATTED: Final = re.compile(r"(?P<expression>.*\S)\s*/(?P<format>[xbs]|[ef][0-9]{0,2})")
-_OTHER_FORMAT: Final = re.compile(r".*\S/(?P<format>[a-z][0-9]{0,2})")
+_FORMATTED = re.compile(r"(?P<expression>.*\S)\s*/(?P<format>[xbs]|[ef][0-9]{0,2})")
+_OTHER_FORMAT = re.compile(r".*\S/(?P<format>[a-z][0-9]{0,2})")
 """A quotient that is meant as a format."""
-_FORMAT_FIRST: Final = re.compile(r"/(?P<format>[a-z0-9]+)\s+(?P<expression>\S.*)")
-_DISPLAY: Final = "EXPR[/FORMAT] | /FORMAT EXPR"
+_FORMAT_FIRST = re.compile(r"/(?P<format>[a-z0-9]+)\s+(?P<expression>\S.*)")
+_DISPLAY = "EXPR[/FORMAT] | /FORMAT EXPR"
 
 
 @command("display", syntax=_DISPLAY, help="watch EXPR in a format: x, e3, f2, b (booleans), s (statistics)")

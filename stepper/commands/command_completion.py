@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from stepper.commands.command_session import Session, command_called, commands
 from stepper.debug.inspection.views import FrameView, frame_views
@@ -21,12 +21,12 @@ from stepper.query.known_names import MOST, KnownNames, NamedValue
 from stepper.records import Record
 from stepper.tensors.number_text import numbers_text
 
-_TAKES_NAMES: Final = re.compile(r"ADDR|TARGET|EXPR|PATTERN|NAME \[FILE")
-_LAST_NAME: Final = re.compile(r"(?:`[^`]*|[^\s`()\[\]{},+*=<>!&|\"'])*$")
-_TEXT: Final = "TEXT"
+_TAKES_NAMES = re.compile(r"ADDR|TARGET|EXPR|PATTERN|NAME \[FILE")
+_LAST_NAME = re.compile(r"(?:`[^`]*|[^\s`()\[\]{},+*=<>!&|\"'])*$")
+_TEXT = "TEXT"
 """The syntax of a command that searches a text in names."""
-_LAST_PART: Final = re.compile(r"`[^`]*`$|[^:`]*$")
-_LITERAL: Final = re.compile(r"[a-z][a-z-]*")
+_LAST_PART = re.compile(r"`[^`]*`$|[^:`]*$")
+_LITERAL = re.compile(r"[a-z][a-z-]*")
 
 
 class Completion(Record, eq=False):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
-from typing import Any, Final
+from typing import Any
 
 from msgspec import field
 from msgspec.structs import asdict, replace
@@ -28,7 +28,7 @@ from stepper.records import Record
 from stepper.tensors.number_text import array_text, numbers_text
 from stepper.wording import near_text
 
-MOST_DIGITS: Final = 30
+MOST_DIGITS = 30
 """Of a number in a command; no run has more moments than that."""
 
 
@@ -135,7 +135,7 @@ Action = Callable[[Session, str], Answer]
 """Carries out a command, given the text behind its name."""
 
 
-_MOST_LISTED: Final = 10
+_MOST_LISTED = 10
 
 
 class Command(Record):
@@ -164,7 +164,7 @@ class Command(Record):
         return self.action.__module__.rpartition(".")[-1]
 
 
-GROUPS: Final = (
+GROUPS = (
     "movement_commands",
     "breakpoint_commands",
     "inspection",
@@ -174,7 +174,7 @@ GROUPS: Final = (
 )
 """The modules of the commands, imported when the first of them is called for: a screen is painted before."""
 
-_COMMANDS: Final[dict[str, Command]] = {}
+_COMMANDS: dict[str, Command] = {}
 
 
 def command(

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from msgspec.structs import replace
@@ -25,13 +25,11 @@ from stepper.plain_values import record_data
 from stepper.query.address_syntax import Address, AddressError, names_iteration, parse_address, without_iterations
 from stepper.query.expression_syntax import ExpressionError, with_addresses
 
-_ASSIGNED: Final = re.compile(r"(?P<address>(?:`[^`]*`|id=|[^`=<>!])+?)\s*=(?!=)\s*(?P<value>\S.*)")
+_ASSIGNED = re.compile(r"(?P<address>(?:`[^`]*`|id=|[^`=<>!])+?)\s*=(?!=)\s*(?P<value>\S.*)")
 
 
-_OF_LOOP: Final = re.compile(
-    r"(?P<what>trip-count|condition)(?:\s+(?:of\s+)?(?P<loop>\S.*?))?\s*=(?!=)\s*(?P<value>\S.*)"
-)
-_SET: Final = "ADDR = EXPR | trip-count [of LOOP] = N | condition [of LOOP] = true|false"
+_OF_LOOP = re.compile(r"(?P<what>trip-count|condition)(?:\s+(?:of\s+)?(?P<loop>\S.*?))?\s*=(?!=)\s*(?P<value>\S.*)")
+_SET = "ADDR = EXPR | trip-count [of LOOP] = N | condition [of LOOP] = true|false"
 
 
 def edited_value(text: str) -> Address | None:
@@ -134,7 +132,7 @@ def _content(session: Session, text: str) -> Any:
         raise UsageError(f"'{text[:60]}' is not a tensor: {error}") from None
 
 
-_BRANCH: Final = "NAME | rename A B | delete NAME [all] | diff [A] B"
+_BRANCH = "NAME | rename A B | delete NAME [all] | diff [A] B"
 
 
 @command("branch", syntax=_BRANCH, help="continue in another or a new branch; rename, delete, compare branches")

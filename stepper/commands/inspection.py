@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from msgspec.structs import replace
@@ -134,7 +134,7 @@ def _branch_lines(branch: Branch, depth: int) -> list[str]:
     return lines + [f"  {indent}  tick {tick}: {text}" for tick, text in branch.edits]
 
 
-LISTS: Final[Mapping[str, Callable[[Session], Answer]]] = {
+LISTS: Mapping[str, Callable[[Session], Answer]] = {
     "breaks": breaks,
     "watches": watches,
     "ports": _ports,
@@ -151,7 +151,7 @@ LISTS: Final[Mapping[str, Callable[[Session], Answer]]] = {
 # --- the commands ---------------------------------------------------------------------------------------------------
 
 
-_WORDS: Final = re.compile(rf'"(?P<quoted>[^"]+)"|(?:{QUOTED}|\[[^\]]*\]|\S)+')
+_WORDS = re.compile(rf'"(?P<quoted>[^"]+)"|(?:{QUOTED}|\[[^\]]*\]|\S)+')
 """In one word are: a name in backquotes, what is in brackets, and a text in quotes."""
 
 # --- values ---------------------------------------------------------------------------------------------------------

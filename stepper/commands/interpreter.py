@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Final
 
 from msgspec.structs import replace
 
@@ -16,10 +15,10 @@ from stepper.debug.stop import Reason, Stop
 from stepper.errors import Paused, StepperError
 from stepper.session.autosave import distrusted_text
 
-_COMMENT: Final = re.compile(r"""(?:`[^`]*`|"[^"]*"|(?!(?:^|\s)\#)[\s\S])*""")
-_UNLOGGED: Final = frozenset({"source", "history", "commands"})
+_COMMENT = re.compile(r"""(?:`[^`]*`|"[^"]*"|(?!(?:^|\s)\#)[\s\S])*""")
+_UNLOGGED = frozenset({"source", "history", "commands"})
 """`source` is logged as the commands that it carries out, `commands` when all of them are known."""
-_MOST_STOPS: Final = 10_000
+_MOST_STOPS = 10_000
 """Stops at which commands of breakpoints may let the run go on before the user is asked."""
 
 

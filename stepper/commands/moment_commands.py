@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from stepper.commands.command_session import Answer, Session, command
 from stepper.debug.moments.moment import Moment, MomentKind
@@ -15,7 +15,7 @@ from stepper.debug.moments.moment_texts import (
     view_lines,
 )
 
-PINNED: Final = "A"
+PINNED = "A"
 """Name of the moment that is held against now, as a mark."""
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -58,7 +58,7 @@ def script_lines(name: str) -> list[tuple[int, str]]:
     return [(number, line) for number, line in enumerate(content.splitlines(), 1) if line.strip()]
 
 
-_SETTING_UP: Final = frozenset({"labels"})
+_SETTING_UP = frozenset({"labels"})
 
 
 def start_up(interpreter: Interpreter, *, setting_up: bool = False) -> list[str]:
@@ -108,7 +108,7 @@ class Topic(NamedTuple):
     note: str = ""
 
 
-_TOPICS: Final = {
+_TOPICS = {
     "addresses": Topic("the names of values, operations and iterations", (
         ("h_next", "a value by its name: here and now"),
         ("h'", "the value that the iteration carries to the next; h is the value that it reads"),
@@ -154,7 +154,7 @@ def topics() -> Mapping[str, Topic]:
     return MappingProxyType(_TOPICS | {"breaks": breaks._replace(rows=(*breaks.rows, *rows))})
 
 
-_EXPLAINED: Final[Mapping[str, str]] = MappingProxyType(
+_EXPLAINED: Mapping[str, str] = MappingProxyType(
     {"EXPR": "expressions", "ADDR": "addresses", "TARGET": "breaks", "changes": "breaks"}
 )
 """Words in the syntax of a command, by the topic that explains them."""
@@ -195,7 +195,7 @@ def _command_data(one: Command) -> dict[str, Any]:
 # --- the commands ---------------------------------------------------------------------------------------------------
 
 
-_MOST_SOURCES: Final = 8
+_MOST_SOURCES = 8
 
 
 @command("mark", syntax="NAME", help="name this position, for goto 'NAME; mark A makes it the baseline")

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from msgspec.structs import replace
@@ -97,7 +97,7 @@ def same_numbers(ours: Any, theirs: Any) -> bool:
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-_GATES: Final = {
+_GATES = {
     "LSTMCell": ("f", "i", "c", "o"),
     "LSTMSequence": ("f", "i", "c", "o"),
     "GRUCell": ("z", "r", "h"),
@@ -105,7 +105,7 @@ _GATES: Final = {
 }
 """The order in which the specification has the blocks of W, R and B."""
 
-_BLOCKS: Final = (2, 3, 4)
+_BLOCKS = (2, 3, 4)
 
 
 def described(ours: Array, theirs: Array, consumer: Layer) -> str:
@@ -254,10 +254,10 @@ def _rounded(ours: Array, theirs: Array) -> str:
 # --- Matching the layers of two graphs by what they are connected with ---------------------------------------------
 
 
-COMMUTATIVE: Final = frozenset(
+COMMUTATIVE = frozenset(
     {"Add", "Multiply", "Maximum", "Minimum", "Equal", "NotEqual", "LogicalAnd", "LogicalOr", "LogicalXor"}
 )
-_FIXED: Final = frozenset(NO_OPERATIONS)
+_FIXED = frozenset(NO_OPERATIONS)
 
 Key = tuple[Any, ...]
 

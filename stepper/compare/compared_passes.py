@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from lxml import etree
@@ -51,8 +51,8 @@ from stepper.tensors.tolerances import EXACT, OTHER_KERNELS, Tolerance
 # types than their definition says (`type_relaxed_opset1`), and write booleans as u8. None of it is in a saved model.
 
 
-_RELAXED: Final = "type_relaxed_opset"
-_TYPE_ATTRIBUTES: Final = ("output_type", "index_element_type")
+_RELAXED = "type_relaxed_opset"
+_TYPE_ATTRIBUTES = ("output_type", "index_element_type")
 
 
 class PluginOperations:
@@ -107,7 +107,7 @@ def _power_static(attributes: Mapping[str, str], x: Any) -> Any:
     return moved if power == 1 else np.power(moved, power)
 
 
-_OPERATIONS: Final[Mapping[str, Callable[..., Any]]] = {
+_OPERATIONS: Mapping[str, Callable[..., Any]] = {
     "FullyConnected": _fully_connected,
     "PowerStatic": _power_static,
     "LeakyRelu": lambda at, x: np.where(x < 0, x * np.asarray(at["negative_slope"], x.dtype), x),
@@ -365,10 +365,10 @@ def _hashes(path: Path) -> list[bytes]:
 # after which the model cannot be run. A change that a later pass of the same window takes back is so not seen.
 
 
-_MOST_BYTES: Final = 2**30
+_MOST_BYTES = 2**30
 """Of models that lie on the disk at once."""
 
-_LARGE: Final = 10.0
+_LARGE = 10.0
 """How many times a difference must grow for a second pass to be named."""
 
 

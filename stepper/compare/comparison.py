@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -48,7 +48,7 @@ from stepper.tensors.difference import Distance
 from stepper.tensors.tolerances import Tolerances
 from stepper.wording import excerpt
 
-_MORE_ITERATIONS: Final = 100
+_MORE_ITERATIONS = 100
 """By which a loop may run longer with other last digits; one that then has no end is given up."""
 
 
@@ -207,12 +207,12 @@ def _has_grown(observations: Observations) -> bool:
     return bool(findings) and isinstance(findings[0], ValueMismatch) and findings[0].origin is ErrorOrigin.CARRIED
 
 
-WIDTH: Final = 80
-_MOST_WORST: Final = 10
-_MOST_FILES: Final = 10
-_MOST_RUNS: Final = 6
-_GLUE: Final = "\ue000"
-_TOGETHER: Final = re.compile(r"iteration [0-9]+|\(id [0-9]+\)|\(line [0-9]+\)|(?:absolute|relative|cosine) [-0-9.e+]+")
+WIDTH = 80
+_MOST_WORST = 10
+_MOST_FILES = 10
+_MOST_RUNS = 6
+_GLUE = "\ue000"
+_TOGETHER = re.compile(r"iteration [0-9]+|\(id [0-9]+\)|\(line [0-9]+\)|(?:absolute|relative|cosine) [-0-9.e+]+")
 """Words that stay together at the end of a line; joined by a letter that stands for nothing."""
 
 
@@ -340,14 +340,14 @@ def _outcome(outcome: LoopOutcome | None) -> str:
 # --- tables ---------------------------------------------------------------------------------------------------------
 
 
-SHORT_ORIGINS: Final = {
+SHORT_ORIGINS = {
     ErrorOrigin.OVERFLOW: "overflow",
     ErrorOrigin.DEPARTURE: "departure",
     ErrorOrigin.UNKNOWN: "not known",
 }
 """Where the whole words are too long for a column."""
 
-_COLUMNS: Final = f"{'absolute':>11}{'relative':>11}{'ulp':>12}{'cosine':>12}"
+_COLUMNS = f"{'absolute':>11}{'relative':>11}{'ulp':>12}{'cosine':>12}"
 
 
 def _numbers(distance: Distance) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from msgspec.structs import replace
@@ -286,7 +286,7 @@ def _way(graph: Graph, start: int, goal: int | None, through: Any, longest: int 
     return []
 
 
-_INVERTED: Final = frozenset(
+_INVERTED = frozenset(
     frozenset(pair)
     for pair in (
         ("Less", "Greater"),
@@ -296,8 +296,8 @@ _INVERTED: Final = frozenset(
         ("Equal", "NotEqual"),
     )
 )
-_NOT_COMPARED: Final = frozenset({"offset", "size", "shape", "element_type"})
-_TELLING: Final = frozenset({"min", "max", "axis", "destination_type", "alpha", "beta", "mode"})
+_NOT_COMPARED = frozenset({"offset", "size", "shape", "element_type"})
+_TELLING = frozenset({"min", "max", "axis", "destination_type", "alpha", "beta", "mode"})
 
 
 def result_text(graph: Graph, result: int) -> str:
@@ -328,7 +328,7 @@ def _plain(text: str | None) -> Any:
 # --- Differences in the port maps, back edges and control inputs of two loops (or branches) that are aligned ---------
 
 
-_WORDS: Final = {"sliced": "the sliced input", "merged": "the initial value", "invariant": "the invariant input"}
+_WORDS = {"sliced": "the sliced input", "merged": "the initial value", "invariant": "the invariant input"}
 
 
 def file_differences(alignment: Alignment) -> list[FileDifference]:

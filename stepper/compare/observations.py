@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -69,7 +69,7 @@ def path_text(path: GraphPath) -> str:
 # The reference may have them as well; whether it does at the same place is told by asking it.
 
 
-_WORDS: Final = (NonFiniteKind.NAN, NonFiniteKind.INF)
+_WORDS = (NonFiniteKind.NAN, NonFiniteKind.INF)
 
 
 class NonFiniteOrigin(Record, eq=False):
@@ -334,11 +334,11 @@ class Observations(Struct):
 # --- Patterns of two values that differ, in words: shifted, reversed, scaled, rounded  -------------------------------
 
 
-_LARGEST: Final = 2**22
+_LARGEST = 2**22
 """Elements; of larger values only the beginning would be worth the time."""
 
-NARROW: Final = (("f16", np.float16), ("bf16", ml_dtypes.bfloat16))
-SPECIALS: Final = (("NaN (not a number)", np.isnan), ("Inf", np.isinf))
+NARROW = (("f16", np.float16), ("bf16", ml_dtypes.bfloat16))
+SPECIALS = (("NaN (not a number)", np.isnan), ("Inf", np.isinf))
 
 
 def is_telling(value: Any) -> bool:

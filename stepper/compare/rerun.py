@@ -14,7 +14,7 @@ from enum import StrEnum
 from functools import cache, partial
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from msgspec import json
@@ -46,10 +46,10 @@ if TYPE_CHECKING:
 # up to the loop with the smaller count, and that number of iterations is halved in.
 
 
-_JUMP: Final = 100.0
+_JUMP = 100.0
 """How many times further apart one iteration more takes the outputs where it is the one to blame."""
 
-_MOST_RUNS: Final = 24
+_MOST_RUNS = 24
 
 
 class LoopBisection(Record):
@@ -167,7 +167,7 @@ class DescribedFault(Record):
     versions: str = "2026.4.1"
 
 
-CATALOGUE: Final = Path(__file__).with_name("runtime_faults.json")
+CATALOGUE = Path(__file__).with_name("runtime_faults.json")
 """The known faults, each with the signatures by which a hunt recognises it."""
 
 
@@ -185,7 +185,7 @@ class FaultTrial(NamedTuple):
     change: str
 
 
-FAULT_TRIALS: Final[Mapping[ExplanationKind, FaultTrial]] = {
+FAULT_TRIALS: Mapping[ExplanationKind, FaultTrial] = {
     ExplanationKind.SHARED_CONSTANT: FaultTrial("square-constant-shared", "a copy of the constant"),
     ExplanationKind.UNUSED_SLICES: FaultTrial("sliced-inputs-unread", "the slices used"),
     ExplanationKind.UNREAD_OUTPUT: FaultTrial("dangling-results", "all outputs read"),
@@ -217,16 +217,16 @@ class RuntimeExplanation(Record):
         return bool(self.layers) or self.reason is ExplanationKind.SNIPPETS
 
 
-_DYNAMIC: Final = {"DYNAMIC_QUANTIZATION_GROUP_SIZE": "0"}
-_LOW: Final = {"LP_TRANSFORMS_MODE": "OFF"}
-QUANTISED_TRIALS: Final = (
+_DYNAMIC = {"DYNAMIC_QUANTIZATION_GROUP_SIZE": "0"}
+_LOW = {"LP_TRANSFORMS_MODE": "OFF"}
+QUANTISED_TRIALS = (
     (ExplanationKind.DYNAMIC_QUANTIZATION, _DYNAMIC),
     (ExplanationKind.LOW_PRECISION, _LOW),
     (ExplanationKind.BOTH_QUANTISATIONS, {**_DYNAMIC, **_LOW}),
 )
-CACHE_TRIALS: Final = ((ExplanationKind.CACHE_IN_EIGHT_BITS, {"KV_CACHE_PRECISION": "f32"}),)
-USUAL_TRIALS: Final = ((ExplanationKind.SNIPPETS, {"SNIPPETS_MODE": "DISABLE"}),)
-_CLOSER: Final = 0.1
+CACHE_TRIALS = ((ExplanationKind.CACHE_IN_EIGHT_BITS, {"KV_CACHE_PRECISION": "f32"}),)
+USUAL_TRIALS = ((ExplanationKind.SNIPPETS, {"SNIPPETS_MODE": "DISABLE"}),)
+_CLOSER = 0.1
 """A trial that does not agree explains something where it leaves at most so much of the distance."""
 
 
@@ -427,17 +427,17 @@ def is_quantised(model: Model) -> bool:
 # --- Steps: operations that make a last digit large, found by running our side again with other last digits -----------
 
 
-_STEPS: Final = frozenset(
+_STEPS = frozenset(
     {
         *("Round", "Floor", "Ceiling", "Sign", "FakeQuantize", "TopK", "Bucketize", "Mod", "FloorMod", "Convert"),
         *("Equal", "NotEqual", "Less", "LessEqual", "Greater", "GreaterEqual"),
     }
 )
 """Types whose result jumps where an input passes a number; of Convert those from a float to an integer or a boolean."""
-_LAST_DIGITS: Final = 1e-5
+_LAST_DIGITS = 1e-5
 """How far an input is moved, of its largest number: a tenth of the tolerance of f32 between two kernels."""
-_SHAKES: Final = 3
-_EXPLAINED: Final = 0.3
+_SHAKES = 3
+_EXPLAINED = 0.3
 """Share of a difference that other last digits must make in our own run to be its reason."""
 
 

@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,7 +39,7 @@ from stepper.ops.departures import Use, departures
 from stepper.tensors.difference import Distance, agree_exactly, measure
 from stepper.tensors.tolerances import Tolerance, Tolerances
 
-SUMS: Final[Mapping[str, Indices | None]] = {
+SUMS: Mapping[str, Indices | None] = {
     **dict.fromkeys(
         (
             *("MatMul", "GroupedMatMul", "Einsum", "Convolution", "GroupConvolution", "ConvolutionBackpropData"),
@@ -52,10 +52,10 @@ SUMS: Final[Mapping[str, Indices | None]] = {
 }
 """Types, and which of their floating inputs are factors of the products (None: all)."""
 
-_MEANS: Final = frozenset({"ReduceMean", "AvgPool", "AdaptiveAvgPool"})
+_MEANS = frozenset({"ReduceMean", "AvgPool", "AdaptiveAvgPool"})
 """Those that give 1 for ones: what is summed is counted from the sizes."""
 
-STABLE: Final = frozenset(
+STABLE = frozenset(
     {
         *("LSTMCell", "GRUCell", "RNNCell", "AUGRUCell", "LSTMSequence", "GRUSequence", "RNNSequence", "AUGRUSequence"),
         "ScaledDotProductAttention",
@@ -63,18 +63,18 @@ STABLE: Final = frozenset(
         *("ReduceLogSumExp", "DFT", "IDFT", "RDFT", "IRDFT", "STFT", "ISTFT", "Interpolate", "Inverse", "GridSample"),
     }
 )
-_PERTURBED: Final = 16
+_PERTURBED = 16
 """By how many units of roundoff inputs are perturbed."""
 
-_TRIALS: Final = 2
-_WIDE: Final = (np.dtype(np.float32), np.dtype(np.float64))
-_DEVIATIONS: Final = 6
-_RESHAPED: Final = frozenset({"Reshape", "Squeeze", "Unsqueeze"})
-_FURTHEST: Final = 12
+_TRIALS = 2
+_WIDE = (np.dtype(np.float32), np.dtype(np.float64))
+_DEVIATIONS = 6
+_RESHAPED = frozenset({"Reshape", "Squeeze", "Unsqueeze"})
+_FURTHEST = 12
 """How many operations are followed back from what is given out."""
 
-_NOTHING: Final = np.zeros(())
-_TIE: Final = 8
+_NOTHING = np.zeros(())
+_TIE = 8
 """How many units of roundoff a quotient may be from a tie."""
 
 
@@ -218,7 +218,7 @@ def _through(operation: Operation, slot: int, inputs: Sequence[Any], parts: Sequ
     return total
 
 
-_ARITHMETIC: Final[Mapping[str, Callable[[Sequence[Any], Sequence[Any], Any], Any]]] = {
+_ARITHMETIC: Mapping[str, Callable[[Sequence[Any], Sequence[Any], Any], Any]] = {
     **dict.fromkeys(("Add", "Subtract", "Maximum", "Minimum"), lambda x, e, _y: e[0] + e[1]),
     **dict.fromkeys(
         ("Relu", "Tanh", "Sigmoid", "Clamp", "Abs", "Negative", "Convert", "Elu", "HardSigmoid"), lambda x, e, _y: e[0]
@@ -396,8 +396,8 @@ def is_rounded_integer(value: Any) -> bool:
     return array.dtype.kind in "iu" and array.size > 0 and int(np.abs(array.astype(np.float64)).max()) > 2**24
 
 
-_MOST_UNKNOWN: Final = 8
-_FLOATS: Final = frozenset({"f16", "bf16", "f32", "f64"})
+_MOST_UNKNOWN = 8
+_FLOATS = frozenset({"f16", "bf16", "f32", "f64"})
 
 
 def _inputs(frame: Frame, operation: Operation, theirs: Values, tolerances: Tolerances) -> ReferenceInputs:

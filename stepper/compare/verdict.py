@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Final
 
 from stepper.compare.file_differences import FileCauses, FileDifference, FileDifferenceKind, graph_at, result_text
 from stepper.compare.observations import (
@@ -42,8 +41,8 @@ from stepper.tensors.difference import Distance
 from stepper.tensors.number_text import number_text
 from stepper.wording import enumerated
 
-_MOST_ULP: Final = 10_000_000
-_MOST_UNSEEN: Final = 3
+_MOST_ULP = 10_000_000
+_MOST_UNSEEN = 3
 
 
 def difference_text(difference: ValueMismatch, *, origin: bool = True) -> str:
@@ -83,7 +82,7 @@ def figures(distance: Distance) -> str:
     return ", ".join(parts)
 
 
-ORIGIN_TEXTS: Final = {
+ORIGIN_TEXTS = {
     ErrorOrigin.HERE: "made here: on the reference's inputs it still gives something else",
     ErrorOrigin.CARRIED: "carried in: on the reference's inputs it gives what the reference has",
     ErrorOrigin.OVERFLOW: (
@@ -245,7 +244,7 @@ def explanation_text(found: RuntimeExplanation) -> str:
     return f"compiled with {settings} the runtime {result}: {SWITCHED_OFF[found.reason]}"
 
 
-SWITCHED_OFF: Final = {
+SWITCHED_OFF = {
     ExplanationKind.DYNAMIC_QUANTIZATION: ("otherwise it quantises the operands of compressed weights at run time"),
     ExplanationKind.CACHE_IN_EIGHT_BITS: "otherwise it keeps keys and values of the cache in 8 bits, also in f32",
     ExplanationKind.LOW_PRECISION: (

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from operator import itemgetter
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -82,11 +82,11 @@ from stepper.tensors.tolerances import Tolerances
 # of all at once; where anything does not, the run is put back, and those iterations are compared one by one.
 
 
-_MOST_BYTES: Final = 2**25
+_MOST_BYTES = 2**25
 """Of our values of a block."""
 
-_MOST_ITERATIONS: Final = 4096
-_OF_AN_ARRAY: Final = 128
+_MOST_ITERATIONS = 4096
+_OF_AN_ARRAY = 128
 """Bytes that an array takes beside its numbers."""
 
 
@@ -344,9 +344,9 @@ def finite_iterations(block: IterationBlock) -> Array:
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-_MOST_FINDINGS: Final = 400
-_MORE_ITERATIONS: Final = 1000
-_MOST_WAITING: Final = 8
+_MOST_FINDINGS = 400
+_MORE_ITERATIONS = 1000
+_MOST_WAITING = 8
 """Points before loops and Ifs, and behind branches, at which what was computed is compared at the next point only."""
 
 Place = tuple[Layer, int, int]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
@@ -28,9 +28,9 @@ from stepper.records import OneLine, Record
 from stepper.tensors.difference import difference, largest_gap
 from stepper.tensors.number_text import array_text, in_columns
 
-_MOST_MOVES: Final = 200_000
+_MOST_MOVES = 200_000
 """Operations of each branch that are looked at for the first one that differs."""
-_ROOM: Final = 60
+_ROOM = 60
 
 Paused = Callable[[], bool]
 

@@ -7,7 +7,7 @@ share the memory budget of the run evenly.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -272,7 +272,7 @@ def _converted(given: Array, dtype: np.dtype[Any], address: Address) -> Array:
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-WORDS: Final = ("rename", "delete", "diff")
+WORDS = ("rename", "delete", "diff")
 """Names that no branch can have: the commands about branches."""
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import wraps
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Concatenate, Final, NoReturn, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, TypeVar
 
 from msgspec.structs import replace
 
@@ -56,7 +56,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-_ELSEWHERE: Final = (
+_ELSEWHERE = (
     "the debugger is at work in the thread '{}'; only pause() may be called meanwhile: wait until it is done there, or "
     "give each thread a debugger of its own"
 )
@@ -95,15 +95,15 @@ class ThreadGuard:
             self._lock.release()
 
 
-DEFAULT_MEMORY: Final = 256 * 2**20
+DEFAULT_MEMORY = 256 * 2**20
 
-_ENDLESS: Final = 2**62
+_ENDLESS = 2**62
 """A trip count that limits nothing."""
 
 _Places = list[tuple[Program, int, Phase]]
 """Where frames stand, one inside the other."""
 
-_WIDGETS: Final = "stepper.integrations.notebook.loop_widget"
+_WIDGETS = "stepper.integrations.notebook.loop_widget"
 """Stands above the debugger and is loaded when a notebook asks for it."""
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import Sequence
-from typing import Final
 
 from msgspec.structs import replace
 
@@ -170,7 +169,7 @@ def _first(asked: int | IterationRange) -> int:
     return asked if isinstance(asked, int) else asked.start or 0
 
 
-MOST_FOUND: Final = 1000
+MOST_FOUND = 1000
 
 
 def find(
@@ -323,7 +322,7 @@ class _MomentSearch:
             return False
 
 
-WORDS: Final = tuple(str(kind) for kind in NonFiniteKind)
+WORDS = tuple(str(kind) for kind in NonFiniteKind)
 """Expressions that ask for births instead of a condition."""
 
 

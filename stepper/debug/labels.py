@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -20,11 +20,11 @@ from stepper.errors import UsageError
 from stepper.query.address_resolution import Target
 from stepper.wording import json_fault, reason_of
 
-LARGEST_FILE: Final = 2**24
-_MOST_LABELS: Final = 2**20
-_MOST_NAMED: Final = 6
+LARGEST_FILE = 2**24
+_MOST_LABELS = 2**20
+_MOST_NAMED = 6
 """Keys of a file that are named where another one was asked for."""
-_MOST_WRITTEN: Final = 64
+_MOST_WRITTEN = 64
 
 Slot = tuple[int, int]
 

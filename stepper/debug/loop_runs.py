@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from time import perf_counter
-from typing import Any, Final
+from typing import Any
 from weakref import proxy
 
 from msgspec.structs import replace
@@ -29,7 +29,7 @@ from stepper.query.address_syntax import Address, IterationRange, Iterations, Na
 from stepper.records import Record
 from stepper.wording import counted
 
-PAUSED: Final = str(Paused())
+PAUSED = str(Paused())
 """Why a walk ended early, where it was asked to pause."""
 
 Visit = Callable[[Frame, int], bool]
@@ -434,9 +434,9 @@ def _first_to_come(timeline: Timeline, program: Program, outer: Outer) -> None:
     raise UsageError(f"{layer.type} '{layer.name}' does not run")
 
 
-_MOST_WAITING: Final = 1024
-_BYTES_WAITING: Final = 2**22
-_SECONDS: Final = 0.05
+_MOST_WAITING = 1024
+_BYTES_WAITING = 2**22
+_SECONDS = 0.05
 """For how long iterations are read together, which are few at first: who takes them may have little time."""
 
 Batch = Sequence[Sequence[Value]]
@@ -445,7 +445,7 @@ Take = Callable[[int, Batch], bool]
 """Function of a batch that begins at an iteration; True to go no further."""
 
 
-_MOST_AT_ONCE: Final = 1_000_000
+_MOST_AT_ONCE = 1_000_000
 """Ticks that are computed at once of a graph that has one iteration."""
 
 

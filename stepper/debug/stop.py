@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec.structs import replace
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from stepper.engine.machine import Machine
     from stepper.engine.program import Operation
 
-_LONGEST_REPR: Final = 300
+_LONGEST_REPR = 300
 
 
 class SearchedRange(Record):
@@ -145,10 +145,10 @@ def reason_of(machine: Machine, event: Event | None, found_at: int | None) -> Re
     return Reason.BREAK if found_at == machine.tick else Reason.MOVED
 
 
-_SMALL: Final = 1 << 12
+_SMALL = 1 << 12
 """Bytes up to which values are put together before they are hashed."""
-_NUMBERS: Final = np.typecodes["AllFloat"] + np.typecodes["AllInteger"] + "?"
-_WHOLE: Final = 1 << 20
+_NUMBERS = np.typecodes["AllFloat"] + np.typecodes["AllInteger"] + "?"
+_WHOLE = 1 << 20
 """Bytes up to which every bit of a value goes into a fingerprint."""
 _PIECES, _PIECE = 64, 512
 """Of a larger one: pieces, and elements in each."""

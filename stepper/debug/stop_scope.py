@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from msgspec import Struct, field
@@ -59,8 +59,8 @@ from stepper.tensors.number_text import number_text
 from stepper.tensors.statistics import recorded_statistics
 from stepper.wording import excerpt
 
-MOST_POINTS: Final = 10_000
-_MOST_OF_ITERATION: Final = 4096
+MOST_POINTS = 10_000
+_MOST_OF_ITERATION = 4096
 """Elements that one iteration may contribute to a series."""
 
 Read = Callable[[Any], Array]
@@ -322,10 +322,10 @@ class _Collected(Struct):
         return False
 
 
-_FORMAT: Final = re.compile(r"(?P<letter>[xbs])|(?P<number>[ef])(?P<digits>[0-9]{0,2})")
-_MOST: Final = 64
-_DIGITS: Final = 6
-MEANINGS: Final = "x (hexadecimal), e3 or f3 (so many digits), b (true or false), s (statistics)"
+_FORMAT = re.compile(r"(?P<letter>[xbs])|(?P<number>[ef])(?P<digits>[0-9]{0,2})")
+_MOST = 64
+_DIGITS = 6
+MEANINGS = "x (hexadecimal), e3 or f3 (so many digits), b (true or false), s (statistics)"
 
 
 def ensure_format(text: str) -> str:
@@ -361,7 +361,7 @@ def _one(letter: str, digits: str, array: Any) -> Callable[[Any], str]:
     return lambda one: f"{float(one):.{digits or _DIGITS}{letter}}"
 
 
-MOST_ELEMENTS: Final = 64
+MOST_ELEMENTS = 64
 """Elements of a value that is kept; of a larger one there is its type and shape."""
 
 
@@ -536,7 +536,7 @@ def value_of(timeline: Timeline, address: str | Address) -> Array | Series:
     return read_only(np.stack(series.values))
 
 
-MOST_READINGS: Final = 10_000
+MOST_READINGS = 10_000
 
 
 class Watch(Struct, eq=False):

@@ -28,7 +28,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from time import perf_counter
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 from weakref import proxy
 
 import numpy as np
@@ -62,7 +62,7 @@ from stepper.records import Record
 # --- Names of branches that are given --------------------------------------------------------------------------------
 
 
-ORIGINAL: Final = "original"
+ORIGINAL = "original"
 """The branch with which a run begins."""
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -184,7 +184,7 @@ class RunCourse:
         return hash(self._key)
 
 
-MOST_ENDS: Final = 100_000
+MOST_ENDS = 100_000
 """Loop ends that are kept, the first ones of a run."""
 
 
@@ -272,11 +272,11 @@ class LoopEndLog(RunObserver):
 Fits = Callable[[Event], bool]
 
 
-_MOST_SNAPSHOTS: Final = 512
-_SHORTEST: Final = 16
-_REPLAY_SECONDS: Final = 0.004
-_PER_SNAPSHOT: Final = 2000
-_SCALAR: Final = 32
+_MOST_SNAPSHOTS = 512
+_SHORTEST = 16
+_REPLAY_SECONDS = 0.004
+_PER_SNAPSHOT = 2000
+_SCALAR = 32
 
 
 class History:
@@ -491,11 +491,11 @@ class _Left(Struct):
     searched: SearchedRange | None = None
 
 
-_FIRST_STRETCH: Final = 16
-_WIDER: Final = 8
-_LONG: Final = 0.05
+_FIRST_STRETCH = 16
+_WIDER = 8
+_LONG = 0.05
 """Seconds after which the next stretch is no longer than the one before, so that little is lost where it is paused."""
-_MOST_FINGERPRINTS: Final = 100_000
+_MOST_FINGERPRINTS = 100_000
 
 
 class Timeline:

@@ -12,7 +12,7 @@ What is in the file is described in file.py, for everybody who can write SQL.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from stepper.recording.origin import Amount, Iterations, RecordingOptions
@@ -31,7 +31,7 @@ __all__ = [
     "resume",
 ]
 
-_HOMES: Final = {
+_HOMES = {
     **dict.fromkeys(("Amount", "RecordingOptions", "Iterations"), "origin"),
     **dict.fromkeys(("Pace", "Recorder", "open_recording", "record", "resume"), "recorder"),
     "Recording": "reading",

@@ -19,7 +19,7 @@ import zlib
 from collections.abc import Sequence
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -31,8 +31,8 @@ from stepper.errors import SessionError
 
 # Hashes of files, and of the contents of recordings and sessions. Needs no SQLite.
 
-_LARGE: Final = 2**24
-_PACKED: Final = msgspec.msgpack.Encoder().encode
+_LARGE = 2**24
+_PACKED = msgspec.msgpack.Encoder().encode
 
 
 def content_hash(content: bytes) -> bytes:
@@ -106,10 +106,10 @@ def blobs_of(data: Any) -> set[int]:
     return own.union(*map(blobs_of, data.values()))
 
 
-OF_RECORDING: Final = "blobs"
-OF_STATES: Final = "state_values"
+OF_RECORDING = "blobs"
+OF_STATES = "state_values"
 
-_REMEMBERED: Final = 4096
+_REMEMBERED = 4096
 
 
 class BlobWriter:
@@ -200,11 +200,11 @@ class _Named(Struct, forbid_unknown_fields=True):
     recorded: bool = False
 
 
-_MAGIC: Final = b"STEPPER VALUE 1\n"
-_LONGEST_HEADER: Final = 4096
-_MOST_DIMENSIONS: Final = 64
-_WIDEST: Final = 16
-_SMALL_SPAN: Final = 1024
+_MAGIC = b"STEPPER VALUE 1\n"
+_LONGEST_HEADER = 4096
+_MOST_DIMENSIONS = 64
+_WIDEST = 16
+_SMALL_SPAN = 1024
 
 
 def encoded(array: Array) -> bytes:

@@ -58,7 +58,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import NoneType
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from stepper.errors import SessionError, StepperError, UsageError
 from stepper.files.file_kinds import is_case
@@ -67,16 +67,16 @@ from stepper.recording.blobs import row_checksum
 from stepper.tensors.statistics import RECORDED
 from stepper.wording import excerpt, no_such_file, printable
 
-VERSION: Final = 6
-APPLICATION_ID: Final = 0x53545052
-RUN_LENGTH: Final = 64
+VERSION = 6
+APPLICATION_ID = 0x53545052
+RUN_LENGTH = 64
 """How many numbers one row of `numbers` holds."""
 
-_NUMBER_COLUMNS: Final = ", ".join(f"n{k}" for k in range(RUN_LENGTH))
+_NUMBER_COLUMNS = ", ".join(f"n{k}" for k in range(RUN_LENGTH))
 
-_IS_INFINITE: Final = "coalesce(n = 9e999 OR n = -9e999, 0)"
-_FINITE: Final = f"CASE WHEN {_IS_INFINITE} THEN NULL ELSE n END"
-STATISTICS: Final = {
+_IS_INFINITE = "coalesce(n = 9e999 OR n = -9e999, 0)"
+_FINITE = f"CASE WHEN {_IS_INFINITE} THEN NULL ELSE n END"
+STATISTICS = {
     "min": ("min", _FINITE),
     "max": ("max", _FINITE),
     "mean": ("mean", _FINITE),
@@ -86,17 +86,17 @@ STATISTICS: Final = {
     "zero": ("zero INTEGER", "coalesce(n = 0, 0)"),
 }
 """Of each recorded statistic its column, and what it is of a value `n` of one element."""
-_COLUMNS: Final = ", ".join(STATISTICS[name][0] for name in RECORDED)
-_OF_A_NUMBER: Final = ", ".join(STATISTICS[name][1] for name in RECORDED)
+_COLUMNS = ", ".join(STATISTICS[name][0] for name in RECORDED)
+_OF_A_NUMBER = ", ".join(STATISTICS[name][1] for name in RECORDED)
 
-CHECKSUM: Final = "checksum INTEGER NOT NULL"
+CHECKSUM = "checksum INTEGER NOT NULL"
 """Last column of a table whose rows are checked one by one."""
-_SERIES: Final = (
+_SERIES = (
     "port INTEGER NOT NULL, form INTEGER NOT NULL, first INTEGER NOT NULL, count INTEGER NOT NULL, "
     f"start INTEGER NOT NULL, {CHECKSUM}"
 )
 
-TABLES: Final = {
+TABLES = {
     "meta": "name TEXT PRIMARY KEY, value TEXT NOT NULL",
     "blobs": "id INTEGER PRIMARY KEY, hash BLOB NOT NULL UNIQUE, content BLOB NOT NULL",
     "inputs": f"position INTEGER PRIMARY KEY, name TEXT NOT NULL, value TEXT NOT NULL, {CHECKSUM}",
@@ -126,26 +126,24 @@ TABLES: Final = {
     f"{CHECKSUM}, PRIMARY KEY (kind, position)",
 }
 
-NUMBERS_OF_SERIES: Final = (
+NUMBERS_OF_SERIES = (
     f"number_series AS s CROSS JOIN numbers AS n "
     f"ON n.id BETWEEN s.start / {RUN_LENGTH} AND (s.start + s.count - 1) / {RUN_LENGTH}"
 )
-TENSORS_OF_SERIES: Final = (
-    "tensor_series AS s CROSS JOIN tensors AS t ON t.id BETWEEN s.start AND s.start + s.count - 1"
-)
+TENSORS_OF_SERIES = "tensor_series AS s CROSS JOIN tensors AS t ON t.id BETWEEN s.start AND s.start + s.count - 1"
 """Series with their rows, one series after the other."""
 
-_EACH_TENSOR: Final = (
+_EACH_TENSOR = (
     f"SELECT s.port, s.form, s.first + t.id - s.start AS iteration, {', '.join(f't.{name}' for name in RECORDED)} "
     f"FROM {TENSORS_OF_SERIES}"
 )
-_EACH_NUMBER: Final = " UNION ALL ".join(
+_EACH_NUMBER = " UNION ALL ".join(
     f"SELECT s.port, s.form, s.first + n.id * {RUN_LENGTH} + {k} - s.start AS iteration, n.n{k} AS n "
     f"FROM {NUMBERS_OF_SERIES} WHERE n.id * {RUN_LENGTH} + {k} BETWEEN s.start AND s.start + s.count - 1"
     for k in range(RUN_LENGTH)
 )
 
-VIEWS: Final = {
+VIEWS = {
     "iterations": """
 WITH RECURSIVE each(id, activation, iteration, tick, step, more) AS (
     SELECT id, activation, iteration, tick, step, count - 1 FROM runs
@@ -208,8 +206,8 @@ def create(connection: sqlite3.Connection) -> None:
 # A new version is a new VERSION, a step here, and files that the code before it made in
 # tests/recording/versions.
 
-_MOST_KINDS: Final = 1000
-_MOST_SHOWN: Final = 3
+_MOST_KINDS = 1000
+_MOST_SHOWN = 3
 
 
 class Step(NamedTuple):
@@ -223,14 +221,12 @@ class Step(NamedTuple):
     selects: Mapping[str, str]
 
 
-_NUMBERS: Final = ", ".join(name for name in columns(TABLES["numbers"]) if name != "id")
-_STATISTICS: Final = ", ".join(
-    f"{name} {kind}".strip() for name, kind in columns(TABLES["tensors"]).items() if name != "id"
-)
-_VALUES: Final = "port INTEGER NOT NULL, form INTEGER NOT NULL, "
-_ITERATIONS: Final = "first INTEGER NOT NULL, count INTEGER NOT NULL"
+_NUMBERS = ", ".join(name for name in columns(TABLES["numbers"]) if name != "id")
+_STATISTICS = ", ".join(f"{name} {kind}".strip() for name, kind in columns(TABLES["tensors"]).items() if name != "id")
+_VALUES = "port INTEGER NOT NULL, form INTEGER NOT NULL, "
+_ITERATIONS = "first INTEGER NOT NULL, count INTEGER NOT NULL"
 
-STEPS: Final[Mapping[int, Step]] = {
+STEPS: Mapping[int, Step] = {
     4: Step(
         {
             "numbers": f"{_VALUES}{_ITERATIONS}, {_NUMBER_COLUMNS}",
@@ -388,8 +384,8 @@ def _rows(connection: CheckedConnection, names: Mapping[str, str], version: int)
 
 # --- one row --------------------------------------------------------------------------------------------------------
 
-_KEY: Final = "INTEGER PRIMARY KEY"
-_KINDS: Final[Mapping[str, frozenset[type]]] = {
+_KEY = "INTEGER PRIMARY KEY"
+_KINDS: Mapping[str, frozenset[type]] = {
     _KEY: frozenset((int,)),
     "INTEGER NOT NULL": frozenset((int,)),
     "INTEGER": frozenset((int, NoneType)),
@@ -460,32 +456,30 @@ def _value_text(connection: sqlite3.Connection, table: str, row: Mapping[str, An
     return ""
 
 
-_MAGIC: Final = b"SQLite format 3\0"
-_LEAST_LENGTH: Final = 2**20
-_LONGEST_STATEMENT: Final = 200_000
-_STEPS_BETWEEN_LOOKS: Final = 100_000
-_LONGEST_MESSAGE: Final = 300
+_MAGIC = b"SQLite format 3\0"
+_LEAST_LENGTH = 2**20
+_LONGEST_STATEMENT = 200_000
+_STEPS_BETWEEN_LOOKS = 100_000
+_LONGEST_MESSAGE = 300
 
-PAGE_SIZE: Final = 8192
-PAGE_SIZE_OF_VALUES: Final = 32768
+PAGE_SIZE = 8192
+PAGE_SIZE_OF_VALUES = 32768
 """Bytes. Where many large values are written, small pages take half as long again."""
 
-LONGEST_QUERY: Final = 60.0
+LONGEST_QUERY = 60.0
 """Seconds after which a query is given up: only a file made to do so asks for more."""
 
-_WRITING: Final = frozenset((sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM))
-_READING: Final = frozenset(
-    (sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_SHORT_READ, sqlite3.SQLITE_IOERR_CORRUPTFS)
-)
-_SAID: Final = {
+_WRITING = frozenset((sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM))
+_READING = frozenset((sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_SHORT_READ, sqlite3.SQLITE_IOERR_CORRUPTFS))
+_SAID = {
     sqlite3.SQLITE_FULL: "no space left on the disk",
     sqlite3.SQLITE_READONLY: "it may not be written (Permission denied)",
     sqlite3.SQLITE_BUSY: "another program is writing to it",
     sqlite3.SQLITE_LOCKED: "another program is writing to it",
 }
 
-_IN_FUNCTION: Final = "user-defined function raised exception"
-_UNREADABLE: Final = (sqlite3.Error, ValueError, TypeError, LookupError, ArithmeticError, RecursionError, struct.error)
+_IN_FUNCTION = "user-defined function raised exception"
+_UNREADABLE = (sqlite3.Error, ValueError, TypeError, LookupError, ArithmeticError, RecursionError, struct.error)
 
 
 @contextlib.contextmanager

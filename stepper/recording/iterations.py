@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from operator import attrgetter, itemgetter
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -29,7 +29,7 @@ from stepper.tensors.statistics import RECORDED, recorded_columns
 
 # Levels and ports: the graphs of a compiled model, and the outputs of their layers that can be recorded.
 
-_SIDES: Final = {"then_body": " (then)", "else_body": " (else)"}
+_SIDES = {"then_body": " (then)", "else_body": " (else)"}
 
 
 class RecordedPort(NamedTuple):
@@ -155,7 +155,7 @@ def _stored_slots(plan: LoopPlan | BranchPlan, amount: Amount) -> set[int] | Non
 # carried in the types and shapes in which it came. All that follow are then the same. Other values are kept as they
 # are.
 
-_OF_ELEMENTS: Final = frozenset((
+_OF_ELEMENTS = frozenset((
     "Abs", "Acos", "Acosh", "Add", "Asin", "Asinh", "Atan", "Atanh", "Ceiling", "Clamp", "Convert", "Cos", "Cosh",
     "Divide", "Elu", "Equal", "Erf", "Exp", "Floor", "FloorMod", "Gelu", "Greater", "GreaterEqual", "HSigmoid",
     "HSwish", "IsFinite", "IsInf", "IsNaN", "Less", "LessEqual", "Log", "LogicalAnd", "LogicalNot", "LogicalOr",
@@ -164,13 +164,13 @@ _OF_ELEMENTS: Final = frozenset((
     "Swish", "Tan", "Tanh",
 ))  # fmt: skip
 """Operations of each element alone."""
-_BY_CONSTANTS: Final = frozenset(
+_BY_CONSTANTS = frozenset(
     ["Unsqueeze", "ReduceL1", "ReduceL2", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum"]
 )
 """Operations whose output's shape follows from the first input's, where the others are constants."""
 
-_TYPE: Final = attrgetter("dtype")
-_SHAPE: Final = attrgetter("shape")
+_TYPE = attrgetter("dtype")
+_SHAPE = attrgetter("shape")
 
 
 class NumberRows(Record):
@@ -270,9 +270,9 @@ def _alike(column: Sequence[Any]) -> Array | None:
     return None
 
 
-_WORTH_IT: Final = 2**10
+_WORTH_IT = 2**10
 """Bytes from which on a stack is compared with others."""
-_GLIMPSE: Final = 8
+_GLIMPSE = 8
 """Elements by which stacks that may be the same are found."""
 
 
@@ -361,12 +361,12 @@ def is_constant(stack: Array) -> bool:
     return bool((words == words[0]).all())
 
 
-_MOST_ROWS: Final = 1024
-_MOST_ROWS_OF_NUMBERS: Final = 4096
-_MOST_CHANGES: Final = 16
+_MOST_ROWS = 1024
+_MOST_ROWS_OF_NUMBERS = 4096
+_MOST_CHANGES = 16
 """Of the form of a batch: each writes what there is, which is not worth it where it happens again and again."""
-_MOST_BYTES: Final = 4 * 2**20
-_ROWS_AT_ONCE: Final = 32
+_MOST_BYTES = 4 * 2**20
+_ROWS_AT_ONCE = 32
 
 
 Row = tuple[int, int | None, int, tuple[Any, ...]]
@@ -708,8 +708,8 @@ def _insertion(table: str, width: int, count: int = 1) -> str:
 
 # Activations: the runs of bodies that are under way, with their numbers in the file, and how they ended.
 
-_COLUMNS: Final = tuple(columns(TABLES["activations"]))
-CLOSE: Final = (
+_COLUMNS = tuple(columns(TABLES["activations"]))
+CLOSE = (
     "UPDATE activations SET closed = ?1, iterations = ?2, ended = ?3, "
     f"checksum = row_checksum({', '.join(_COLUMNS[:-3])}, ?1, ?2, ?3) WHERE id = ?4"
 )

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path, PurePath, PurePosixPath
-from typing import TYPE_CHECKING, Annotated, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
 import msgspec
 import numpy as np
@@ -46,8 +46,8 @@ if TYPE_CHECKING:
 # Options of a recording: how much of each value, of which operations, in which iterations.
 
 T = TypeVar("T")
-_MOST_RANGES: Final = 100
-_RANGE: Final = re.compile(r"(-?[0-9]{1,15})?(?:(:)(-?[0-9]{1,15})?)?")
+_MOST_RANGES = 100
+_RANGE = re.compile(r"(-?[0-9]{1,15})?(?:(:)(-?[0-9]{1,15})?)?")
 
 
 class Amount(StrEnum):
@@ -167,7 +167,7 @@ class PendingIterations(Generic[T]):
         return iteration is None or self._iterations.includes(iteration, iteration + 1 + self._tail)
 
 
-_LONGEST_META: Final = 4_000_000
+_LONGEST_META = 4_000_000
 
 
 class RunOrigin(Record):

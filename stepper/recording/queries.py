@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -436,9 +436,9 @@ def _key(activation: int, number: int | None) -> tuple[int, int]:
 
 # The recorded values with NaN or infinite elements: found in the columns of statistics, without reading a value.
 
-_NUMBERS: Final = [f"n{k}" for k in range(RUN_LENGTH)]
-_END: Final = 2**63
-_SUSPICIOUS: Final = f"coalesce(abs({' + '.join(_NUMBERS)}) = 9e999, 1)"
+_NUMBERS = [f"n{k}" for k in range(RUN_LENGTH)]
+_END = 2**63
+_SUSPICIOUS = f"coalesce(abs({' + '.join(_NUMBERS)}) = 9e999, 1)"
 """Of a full row: whether any number is NaN (that is NULL, and so is their sum) or infinite, or the sum overflows."""
 
 

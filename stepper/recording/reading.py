@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import msgspec
 import numpy as np
@@ -47,13 +47,13 @@ from stepper.tensors.statistics import RECORDED, recorded_statistics
 from stepper.tensors.summaries import Summary
 from stepper.wording import excerpt
 
-_MOST_ROWS: Final = 1_000_000
-_ROWS_AT_ONCE: Final = 256
-_MOST_KEPT: Final = 10_000
-_LONGEST_KEPT: Final = 2**20
+_MOST_ROWS = 1_000_000
+_ROWS_AT_ONCE = 256
+_MOST_KEPT = 10_000
+_LONGEST_KEPT = 2**20
 """Characters of the JSON of one row."""
-_TABLES: Final = ("inputs", "outputs")
-_OF_VIEW: Final = re.compile(rf"\b(from|join)\W+({'|'.join(file.VIEWS)})\b", re.IGNORECASE)
+_TABLES = ("inputs", "outputs")
+_OF_VIEW = re.compile(rf"\b(from|join)\W+({'|'.join(file.VIEWS)})\b", re.IGNORECASE)
 
 
 class RestoredMachine(Record):
@@ -316,11 +316,11 @@ def _loop_of(compiled: CompiledModel, level: Any) -> Operation:
 # together that nothing can run: its slots are the ids of ports, and in the model's own graph the inputs and outputs. So
 # an address means in a recording what it means in the model, and no model is needed.
 
-_MOST_LEVELS: Final = 10_000
-_MOST_PORTS: Final = 1_000_000
-_MOST_OUTPUTS: Final = 10_000
-_MOST_DEPTH: Final = 30
-_ROLES: Final = ("body", "then_body", "else_body")
+_MOST_LEVELS = 10_000
+_MOST_PORTS = 1_000_000
+_MOST_OUTPUTS = 10_000
+_MOST_DEPTH = 30
+_ROLES = ("body", "then_body", "else_body")
 
 Whole = tuple[str, int]
 """A tensor of the model's own: the table that it is in (inputs, outputs), and its position there."""
@@ -588,9 +588,9 @@ def _program(graph: Graph, path: tuple[Layer, ...], slots: dict[tuple[int, int],
 #
 # A value is in a stack of values, or it is one number; where it is neither, there are its statistics.
 
-_NUMBERS: Final = ", ".join(f"n{k}" for k in range(RUN_LENGTH))
-_BEGIN: Final = f"max(s.first, s.first + n.id * {RUN_LENGTH} - s.start)"
-_END: Final = f"min(s.first + s.count, s.first + (n.id + 1) * {RUN_LENGTH} - s.start)"
+_NUMBERS = ", ".join(f"n{k}" for k in range(RUN_LENGTH))
+_BEGIN = f"max(s.first, s.first + n.id * {RUN_LENGTH} - s.start)"
+_END = f"min(s.first + s.count, s.first + (n.id + 1) * {RUN_LENGTH} - s.start)"
 """Of the iterations whose numbers are in a row."""
 
 
@@ -728,8 +728,8 @@ def summary_of(value: Any) -> Summary:
 # A moment is one of the iterations of a row of the table `runs`; those of the loops around it are found by way of the
 # activations. Nothing is held but the row that is looked at, however long the recording is.
 
-_MOST_UNFINISHED: Final = 64
-_LONGEST_RUN: Final = 2**20
+_MOST_UNFINISHED = 64
+_LONGEST_RUN = 2**20
 """Far more iterations than are written at once."""
 
 Asked = int | IterationRange | None
@@ -805,8 +805,8 @@ class _Within(NamedTuple):
     stop: str
 
 
-_FIRST: Final = "coalesce(r.iteration, 0)"
-_WHOLE: Final = _Within(_FIRST, f"{_FIRST} + r.count")
+_FIRST = "coalesce(r.iteration, 0)"
+_WHOLE = _Within(_FIRST, f"{_FIRST} + r.count")
 
 
 def _tables(path: Sequence[Layer]) -> str:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
@@ -34,8 +34,8 @@ from stepper.records import Record
 Pieces = Callable[[int, int, int], Iterable[Any]]
 """The pieces of a scan: by activation, index of the scan, and how many."""
 
-_LONGEST_TEXT: Final = 2000
-_MOST_NOTES: Final = 10_000
+_LONGEST_TEXT = 2000
+_MOST_NOTES = 10_000
 _Whole = Annotated[int, Meta(ge=0, le=2**62)]
 
 
@@ -269,8 +269,8 @@ def missing_slots(frame: Frame) -> set[int]:
 
 # The snapshots of a recording: from each of them the run can go on. Few are kept, the newest always.
 
-_MOST_SNAPSHOTS: Final = 32
-_MOST_PIECES: Final = 2**16
+_MOST_SNAPSHOTS = 32
+_MOST_PIECES = 2**16
 """In one row: far more than a scan ever has in a part."""
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from time import monotonic
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any
 
 from stepper.debug.breakpoints.breakpoint import BreakDescription, Breakpoint
 from stepper.debug.breakpoints.breakpoints import BreakpointWatcher
@@ -50,10 +50,10 @@ from stepper.recording.reading import Recording, RestoredMachine
 from stepper.recording.recorded_states import SnapshotWriter
 from stepper.records import Record
 
-_COST_FACTOR: Final = 20.0
-_OPERATIONS_BETWEEN_LOOKS: Final = 2**15
+_COST_FACTOR = 20.0
+_OPERATIONS_BETWEEN_LOOKS = 2**15
 """At the clock, where an operation is one of numbers, which is over at once."""
-_NO_STOPS: Final[Mapping[int, Ints]] = MappingProxyType({})
+_NO_STOPS: Mapping[int, Ints] = MappingProxyType({})
 
 
 class Pace(Record):
@@ -351,9 +351,9 @@ class Recorder(RunObserver):
 Beginning = tuple[list[Reference], Activations]
 """References to the inputs in the file, and the activations that are under way."""
 
-_LARGEST_LOG: Final = 32 * 2**20
-_SMALLEST_LOG: Final = 2**20
-_SHARE_OF_DISK: Final = 16
+_LARGEST_LOG = 32 * 2**20
+_SMALLEST_LOG = 2**20
+_SHARE_OF_DISK = 16
 """The log beside the file is written into it when it has this part of the free space, within the bounds above."""
 
 

@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from stepper.debug.debugger import Debugger
     from stepper.session.session_files import Stamp
 
-MOST_KEPT: Final = 200
+MOST_KEPT = 200
 """Sessions in the state folder; the oldest go first."""
-_LETTERS: Final = 16
-EVERY: Final = 2.0
+_LETTERS = 16
+EVERY = 2.0
 """Seconds between two savings of a place."""
 
 

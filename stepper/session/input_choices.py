@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
-from typing import Final
 
 from msgspec import Struct, field
 
@@ -34,10 +33,10 @@ from stepper.records import Record
 # The value of a chosen input, made at once where it is small; else in a thread, one after another, so that the screen
 # goes on. A large value can be stopped on the way, and of two for the same input only the newer one is made.
 
-SMALL: Final = 2**20
+SMALL = 2**20
 """Bytes of a file, or elements to fill, that do not keep anybody waiting."""
-_MOST_COMPARED: Final = 10**6
-STOPPED: Final = "stopped; Enter, Enter reads it"
+_MOST_COMPARED = 10**6
+STOPPED = "stopped; Enter, Enter reads it"
 
 
 class LoadOutcome(Record, eq=False):
@@ -137,10 +136,10 @@ def _span(array: Array) -> tuple[float, float] | None:
 #
 # Of a file only the header is read. At most so many files are looked at; whatever is damaged is left out.
 
-_MOST_ENTRIES: Final = 500
-_MOST_FILES: Final = 24
-_MOST_MEMBERS: Final = 50
-_MOST_NEAR: Final = 8
+_MOST_ENTRIES = 500
+_MOST_FILES = 24
+_MOST_MEMBERS = 50
+_MOST_NEAR = 8
 
 
 class Near(Record):
@@ -275,7 +274,7 @@ class InputSource(StrEnum):
         return self not in (InputSource.ZEROS, InputSource.ONES)
 
 
-_LETTERS: Final = "TSRQPNMLKJHGFEDCBA"
+_LETTERS = "TSRQPNMLKJHGFEDCBA"
 
 
 class OpenDimension(Struct):

@@ -16,7 +16,7 @@ from contextlib import suppress
 from functools import partial, reduce
 from operator import or_
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import msgspec
 import numpy as np
@@ -63,12 +63,12 @@ else:
 
 # Content of a debugging session: its rows, as they are kept, by kind. Names in them are resolved where it is put back.
 
-VERSION: Final = 1
+VERSION = 1
 
 _Whole = Annotated[int, Meta(ge=0, lt=2**62)]
 _Number = Annotated[int, Meta(ge=1, lt=2**62)]
-_MOST_BRANCHES: Final = 1000
-_LONGEST_REASON: Final = 200
+_MOST_BRANCHES = 1000
+_LONGEST_REASON = 200
 
 
 class ValueStore(Protocol):
@@ -335,10 +335,10 @@ def _check_branches(present: str, branches: tuple[SavedBranch, ...]) -> None:
         raise SessionError("keeps edits of the original branch, which has none")
 
 
-LARGEST_LAYOUT: Final = 2**16
+LARGEST_LAYOUT = 2**16
 """Characters of the JSON of a layout."""
 
-_LONGEST_WAIT: Final = 2.0
+_LONGEST_WAIT = 2.0
 """Seconds for another program to finish its own saving."""
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
@@ -56,21 +56,21 @@ from stepper.tensors.tolerances import Tolerances
 #     Divide ── Select ── Result ══ output                  Divide is looked at, and what is before it is shown
 
 
-KEEPS_NON_FINITE: Final = frozenset({
+KEEPS_NON_FINITE = frozenset({
     "Abs", "Add", "Broadcast", "Concat", "MatMul", "Multiply", "Negative", "ReduceMean", "ReduceSum", "Reshape",
     "Split", "Squeeze", "Subtract", "Transpose", "Unsqueeze", "VariadicSplit",
 })  # fmt: skip
 """Types that give something that is not finite wherever one of their floats is not: NaN of some infinities."""
 
-KEEPS_NAN: Final = KEEPS_NON_FINITE | frozenset({
+KEEPS_NAN = KEEPS_NON_FINITE | frozenset({
     "Acos", "Asin", "Atan", "Ceiling", "Cos", "Divide", "Erf", "Exp", "Floor", "GRUCell", "LSTMCell", "Log", "Maximum",
     "Minimum", "RNNCell", "Relu", "Round", "Sigmoid", "Sin", "SoftPlus", "Softmax", "Sqrt", "SquaredDifference", "Tan",
     "Tanh",
 })  # fmt: skip
 """Types that give a NaN wherever one of their floats is NaN."""
 
-_MOST_KEPT: Final = 1024
-_BYTES_KEPT: Final = 2**23
+_MOST_KEPT = 1024
+_BYTES_KEPT = 2**23
 """Iterations, and bytes of their values, that are looked at together."""
 
 

@@ -22,7 +22,7 @@ from functools import lru_cache
 from importlib.machinery import PathFinder
 from importlib.util import module_from_spec
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -54,10 +54,10 @@ from stepper.wording import excerpt, printable, reason_of, size_text
 # An operation that does not come to its end cannot be paused. A process that does nothing but sweep then ends itself.
 # What is not ours is called in another thread, which is left to itself where it does not return.
 
-OVERDUE: Final = 76
+OVERDUE = 76
 """The exit code of a process that an operation kept for longer than the limit of time allows."""
-_LOOKS_EACH: Final = 0.1
-_GRACE: Final = 10.0
+_LOOKS_EACH = 0.1
+_GRACE = 10.0
 
 
 class LimitedRun(Struct):
@@ -176,8 +176,8 @@ _helpers = threading.local()
 #
 # They are the user's own, and may print, raise, leave and hang.
 
-_FUNCTION: Final = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
-_LONGEST_REASON: Final = 300
+_FUNCTION = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
+_LONGEST_REASON = 300
 
 
 def check_function(text: str) -> None:
@@ -272,7 +272,7 @@ def _reason(error: BaseException) -> str:
     return excerpt(" ".join(f"{type(error).__name__}: {error}".split()), _LONGEST_REASON)
 
 
-MOST: Final = 10_000_000
+MOST = 10_000_000
 """How many inputs a sweep may have."""
 
 

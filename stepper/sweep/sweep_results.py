@@ -14,7 +14,7 @@ from enum import StrEnum
 from functools import lru_cache
 from operator import ge, gt, le, lt
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -88,11 +88,11 @@ class SweepRow(Record):
         return self.iterations[-1] if self.iterations else None
 
 
-_MAGIC: Final = b"SQLite format 3\0"
-_APPLICATION: Final = 0x53_57_50_31
+_MAGIC = b"SQLite format 3\0"
+_APPLICATION = 0x53_57_50_31
 """`SWP1`, in the header of the file."""
-_LARGEST_VALUE: Final = 2**24
-_TABLES: Final = """
+_LARGEST_VALUE = 2**24
+_TABLES = """
 CREATE TABLE about (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE rows (
     number INTEGER PRIMARY KEY, name TEXT NOT NULL, outcome TEXT NOT NULL, what TEXT NOT NULL, operation TEXT NOT NULL,
@@ -100,10 +100,10 @@ CREATE TABLE rows (
     text TEXT NOT NULL, loops TEXT NOT NULL, input TEXT NOT NULL, stamp TEXT NOT NULL
 );
 """
-_COLUMNS: Final = (
+_COLUMNS = (
     "number, name, outcome, what, operation, type, path, iteration, iterations, address, text, loops, input, stamp"
 )
-_SEVERAL: Final = {
+_SEVERAL = {
     "model": "the model is another one, or was changed",
     "rules": "it was made with --rules {had}",
     "asked": "it was made with {had}",
@@ -339,7 +339,7 @@ def _errors(path: Path) -> Iterator[None]:
 
 # Rows of runs that come to their end or fail; those of what is asked for are made by who judges it.
 
-_LONGEST: Final = 400
+_LONGEST = 400
 
 
 def clean_row(name: str, loops: Sequence[LoopCount]) -> SweepRow:
@@ -444,7 +444,7 @@ class SweepSummary(Record):
         return self.done - self.outcomes.get(SweepOutcome.NOTHING, 0)
 
 
-_PLACES: Final = """
+_PLACES = """
 SELECT json_object('outcome', outcome, 'what', what, 'operation', operation, 'type', type, 'path', json(path),
     'inputs', sum(inputs), 'first', min(first),
     'iterations', json_group_array(json_object('iteration', iteration, 'inputs', inputs)))
@@ -453,14 +453,14 @@ FROM (SELECT outcome, what, operation, type, path, iteration, count(*) AS inputs
     GROUP BY outcome, what, operation, type, path, iteration ORDER BY iteration)
 GROUP BY outcome, what, operation, type, path ORDER BY sum(inputs) DESC, min(first)
 """
-_LOOPS: Final = """
+_LOOPS = """
 SELECT json_object('path', path, 'lengths', json_group_array(
     json_object('iterations', iterations, 'inputs', inputs, 'first', first)))
 FROM (SELECT json_extract(value, '$[0]') AS path, json_extract(value, '$[2]') AS iterations, count(*) AS inputs,
     min(number) AS first FROM rows, json_each(loops) GROUP BY 1, 2 ORDER BY 1, 3 DESC, 2)
 GROUP BY path ORDER BY path
 """
-_UNUSUAL: Final = """
+_UNUSUAL = """
 SELECT number FROM rows WHERE outcome = 'nothing' AND loops <> (
     SELECT loops FROM rows WHERE outcome = 'nothing' GROUP BY loops ORDER BY count(*) DESC, min(number) LIMIT 1)
 ORDER BY number
@@ -487,7 +487,7 @@ def summary(path: Path, count: int) -> SweepSummary:
 
 Cell = str | int | None
 
-_CELLS: Final[dict[str, Callable[[StoredRow], Cell]]] = {
+_CELLS: dict[str, Callable[[StoredRow], Cell]] = {
     "input": lambda stored: stored.number,
     "outcome": lambda stored: str(stored.row.outcome),
     "what": lambda stored: stored.row.what,
@@ -498,10 +498,10 @@ _CELLS: Final[dict[str, Callable[[StoredRow], Cell]]] = {
     "type": lambda stored: stored.row.type,
     "text": lambda stored: stored.row.text,
 }
-COLUMNS: Final = tuple(_CELLS)
+COLUMNS = tuple(_CELLS)
 """The columns: `iteration` is the one in which something shows, `iterations` those of all loops of a whole run."""
 
-_TERM: Final = re.compile(r"([a-z]+)(=|!=|<=|>=|<|>)(.*)")
+_TERM = re.compile(r"([a-z]+)(=|!=|<=|>=|<|>)(.*)")
 
 
 class Listed(Record):
@@ -564,4 +564,4 @@ def _test(term: str) -> Callable[[tuple[Cell, ...]], bool]:
     return holds
 
 
-_ORDERS: Final[dict[str, Callable[[int, int], bool]]] = {"<": lt, "<=": le, ">": gt, ">=": ge}
+_ORDERS: dict[str, Callable[[int, int], bool]] = {"<": lt, "<=": le, ">": gt, ">=": ge}

@@ -14,7 +14,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from functools import lru_cache
-from typing import Any, Final, Protocol, Self
+from typing import Any, Protocol, Self
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -128,14 +128,12 @@ def _row(prepared: Prepared, judge: Judge, one: SweepInput) -> SweepRow:
 #
 # Both are a `concurrent.futures.Executor` of `sweep_chunk`.
 
-DASK: Final = "dask://"
-_THREADS: Final = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
-_LONGEST: Final = 200
-_PROGRAM: Final = WorkerProgram(
-    "the sweep", "stepper.sweep.chunk_service", tuple((variable, "1") for variable in _THREADS)
-)
+DASK = "dask://"
+_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+_LONGEST = 200
+_PROGRAM = WorkerProgram("the sweep", "stepper.sweep.chunk_service", tuple((variable, "1") for variable in _THREADS))
 """Each process has one thread of linear algebra: the cores are taken by inputs."""
-_NO_LIMIT: Final = Limits(1e9)
+_NO_LIMIT = Limits(1e9)
 """Of a chunk: each input in it has a limit of its own."""
 
 
@@ -180,7 +178,7 @@ class ProcessLost(Exception):
         self.is_overdue = is_overdue
 
 
-_EACH_END: Final = 0.1
+_EACH_END = 0.1
 """Seconds in which a thread ends whose process was ended; one that has begun another meanwhile loses that, too."""
 
 
@@ -282,11 +280,11 @@ def workers_of(on: str, jobs: int | None) -> Workers:
     return DaskWorkers(on)
 
 
-_CHUNK_SECONDS: Final = 0.7
-_LARGEST_CHUNK: Final = 2000
-_AHEAD: Final = 2
+_CHUNK_SECONDS = 0.7
+_LARGEST_CHUNK = 2000
+_AHEAD = 2
 """Chunks for each worker: the one that it is at, and the next."""
-_RATE_OVER: Final = 20.0
+_RATE_OVER = 20.0
 """Seconds over which the rate is taken."""
 
 
@@ -411,14 +409,14 @@ class Sweep:
 
 # The words of a sweep: its report, a histogram of iterations and operations, and the line of progress.
 
-_MOST_COLUMNS: Final = 8
-_MOST_PLACES: Final = 20
-_MOST_LENGTHS: Final = 6
-_MOST_LOOPS: Final = 12
-_MOST_NUMBERS: Final = 8
-_LONGEST_TEXT: Final = 60
+_MOST_COLUMNS = 8
+_MOST_PLACES = 20
+_MOST_LENGTHS = 6
+_MOST_LOOPS = 12
+_MOST_NUMBERS = 8
+_LONGEST_TEXT = 60
 
-_OTHERS: Final = (SweepOutcome.ERROR, SweepOutcome.LIMIT, SweepOutcome.UNREADABLE, SweepOutcome.KILLED)
+_OTHERS = (SweepOutcome.ERROR, SweepOutcome.LIMIT, SweepOutcome.UNREADABLE, SweepOutcome.KILLED)
 
 
 def report_lines(summary: SweepSummary, file: str) -> list[str]:

@@ -10,7 +10,6 @@ import importlib.util
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
 
 from msgspec import Struct
 
@@ -37,17 +36,17 @@ from stepper.wording import excerpt, install_line
 # `onnx_service` evaluates.
 
 
-REFERENCE: Final = "onnx"
-RUNTIME: Final = "onnxruntime"
-EVALUATORS: Final = (REFERENCE, RUNTIME)
-_SERVICE: Final = "stepper.compare.references.onnx_service"
-_PROGRAMS: Final = {
+REFERENCE = "onnx"
+RUNTIME = "onnxruntime"
+EVALUATORS = (REFERENCE, RUNTIME)
+_SERVICE = "stepper.compare.references.onnx_service"
+_PROGRAMS = {
     REFERENCE: WorkerProgram("ONNX's reference evaluator", _SERVICE),
     RUNTIME: WorkerProgram("onnxruntime", _SERVICE),
 }
-_LARGEST_BODY: Final = 2**20
+_LARGEST_BODY = 2**20
 """Declared bytes of an iteration; the tensors of a larger body are not kept."""
-_OPEN_SIZE: Final = 16
+_OPEN_SIZE = 16
 """Counts for a dimension that is open."""
 
 

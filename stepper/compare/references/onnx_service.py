@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import onnx
@@ -23,11 +23,11 @@ from stepper.processes.process_messages import COMPILING, READING, RUNNING
 from stepper.processes.server import Announce, Service, is_out_of_memory, serve
 from stepper.wording import excerpt
 
-_LONGEST: Final = 300
-_NEWEST_VERSION: Final = re.compile(r"max supported IR version: ([0-9]+)")
-_LOOPS: Final = ("Loop", "Scan")
-_PREFIX: Final = "stepper_each_"
-_PROVIDERS: Final = ("CPUExecutionProvider",)
+_LONGEST = 300
+_NEWEST_VERSION = re.compile(r"max supported IR version: ([0-9]+)")
+_LOOPS = ("Loop", "Scan")
+_PREFIX = "stepper_each_"
+_PROVIDERS = ("CPUExecutionProvider",)
 
 
 class OnnxService(Service):

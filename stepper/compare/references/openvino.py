@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -51,16 +51,16 @@ if TYPE_CHECKING:
 # found by halving, and left to be computed one at a time.
 
 
-_MOST_BYTES: Final = 2**26
+_MOST_BYTES = 2**26
 """Of values that go to the runtime and come back at once."""
 
-_MOST_OPERATIONS: Final = 200
+_MOST_OPERATIONS = 200
 """Of a group: what is divided is compiled beside what is computed already."""
 
-_AHEAD: Final = 3
+_AHEAD = 3
 """Groups that are begun behind the one that is waited for."""
 
-_MOST_BYTES_AHEAD: Final = 2**28
+_MOST_BYTES_AHEAD = 2**28
 """Of the values of all that are begun, beside those of the one that is waited for."""
 
 
@@ -327,7 +327,7 @@ class ValuesBySource(dict[Source, Any]):
 # iteration by iteration.
 
 
-_MOST_TRIES: Final = 4
+_MOST_TRIES = 4
 """Compilations of a body's operations: for other shapes, or without those that were refused."""
 
 Stacked = Mapping[int, Array]
@@ -511,8 +511,8 @@ def _stacked_value(frame: Frame, slot: int, stacked: Stacked) -> Any:
 
 Function = Callable[..., Sequence[Array]]
 
-_LEAST_SECONDS: Final = 10.0
-_TIMES_OURS: Final = 5.0
+_LEAST_SECONDS = 10.0
+_TIMES_OURS = 5.0
 
 
 class PeerFrame:

@@ -8,7 +8,7 @@ import re
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -37,10 +37,10 @@ from stepper.recording.reading import Column, Recording
 # iteration 7 alone; LOOPS is `loop`, nested `outer@3>inner`.
 
 
-_TRACE: Final = re.compile(r"tr:(.*)\|(.*)\|([0-9]{1,6})(?:#([0-9]{1,9}))?", re.DOTALL)
-_OUTPUT: Final = re.compile(r"out_([0-9]{1,6})")
-_MOST_KEPT: Final = MOST_READ // 4
-_STEP: Final = re.compile(r"(.*)@([0-9]{1,9})", re.DOTALL)
+_TRACE = re.compile(r"tr:(.*)\|(.*)\|([0-9]{1,6})(?:#([0-9]{1,9}))?", re.DOTALL)
+_OUTPUT = re.compile(r"out_([0-9]{1,6})")
+_MOST_KEPT = MOST_READ // 4
+_STEP = re.compile(r"(.*)@([0-9]{1,9})", re.DOTALL)
 
 Place = tuple[Indices, Indices, int, int]
 """Ids of the loops around (branches left out), iterations of all but the innermost, layer id, output."""

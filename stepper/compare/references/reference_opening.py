@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from msgspec import Struct
 
@@ -109,9 +109,9 @@ def _stopped(
 # --- References for the debugger: any of those that runs are compared with, asked for single values at any time ------
 
 
-_MOST_KEPT: Final = 256
+_MOST_KEPT = 256
 """Iterations whose values are kept, so that going back a little costs nothing."""
-_MEMORY: Final = 2**26
+_MEMORY = 2**26
 """Bytes of snapshots of the other run."""
 
 
@@ -230,7 +230,7 @@ class ModelValues:
         return None if found.frame is None or slot is None else found.frame.values[slot]
 
 
-_MORE_ITERATIONS: Final = 1000
+_MORE_ITERATIONS = 1000
 """How many iterations the reference may run on, beyond as many as ours did, before it is given up."""
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Iterable, Sequence
 from enum import StrEnum
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -24,7 +24,7 @@ from stepper.ir.model import Layer
 from stepper.records import Record
 from stepper.wording import excerpt
 
-BEGUN: Final = -1
+BEGUN = -1
 """The place at which an iteration (or a side of an If) has got its inputs."""
 
 Causes = tuple[Cause, ...]
@@ -114,7 +114,7 @@ def place_text(program: Program, index: int) -> str:
 # --- iteration windows ----------------------------------------------------------------------------------------------
 
 
-_MISSING: Final = object()
+_MISSING = object()
 
 
 class IterationWindow:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 from weakref import proxy
 
 import numpy as np
@@ -41,7 +41,7 @@ from stepper.errors import StepperError, UsageError
 if TYPE_CHECKING:
     from stepper.debug.breakpoints.data_breakpoints import BreakpointFactory, Checks
 
-_NUMPY_FALSE: Final = np.False_
+_NUMPY_FALSE = np.False_
 """The one object that comparisons of numpy's scalars give where they do not hold."""
 
 Asked = tuple[int, Check, Breakpoint]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import string
 from collections.abc import Callable, Iterator, Sequence
 from types import EllipsisType
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from msgspec.structs import replace
@@ -354,8 +354,8 @@ def _sizes(target: Target, stack: Frames) -> Shape | None:
 # --- conditions -----------------------------------------------------------------------------------------------------
 
 
-_MEASURES: Final = {"shape", "rank", "size", "dtype"}
-_ONE: Final = (1,)
+_MEASURES = {"shape", "rank", "size", "dtype"}
+_ONE = (1,)
 
 
 class NotThere(UsageError):

@@ -20,7 +20,7 @@ from importlib import import_module
 from itertools import compress
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
@@ -154,7 +154,7 @@ class DataBreakpointKind(Record):
         return without.replace("LIMIT", self.limit)
 
 
-_PLACEHOLDERS: Final = {
+_PLACEHOLDERS = {
     "LIMIT": r"(?P<limit>[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?|\.[0-9]+(?:[eE][+-]?[0-9]+)?)",
     "LOOP": r"(?P<address>[^\s<>=!+*/%-].*)",  # what goes on with an operator is an expression about an operation `end`
     "VALUE": r"(?P<address>\S.*?)",
@@ -171,7 +171,7 @@ def _pattern(syntax: str) -> re.Pattern[str]:
 
 # --- the registry ---------------------------------------------------------------------------------------------------
 
-_KINDS: Final[dict[str, DataBreakpointKind]] = {}
+_KINDS: dict[str, DataBreakpointKind] = {}
 
 
 def kind(syntax: str, meaning: str, *, limit: str = "") -> Callable[[F], F]:
@@ -388,11 +388,11 @@ def _why_not_compared(wanted: DataBreakpoint, program: Program) -> str:
 # --- the syntax of all breakpoints ----------------------------------------------------------------------------------
 
 
-_ONCE: Final = re.compile(r"(.*\S)\s+once")
-_HIT: Final = re.compile(r"(.*\S)\s+hit\s+([0-9]{1,18})(\s+exactly)?")
-_WHEN: Final = re.compile(r"(?:when|if)\s+(\S.*)")
-_QUOTED: Final = re.compile(r"`[^`]*`|/(?:[^/\s]|\\/)+/")
-_IF: Final = re.compile(r"\sif(?:\s|$)")
+_ONCE = re.compile(r"(.*\S)\s+once")
+_HIT = re.compile(r"(.*\S)\s+hit\s+([0-9]{1,18})(\s+exactly)?")
+_WHEN = re.compile(r"(?:when|if)\s+(\S.*)")
+_QUOTED = re.compile(r"`[^`]*`|/(?:[^/\s]|\\/)+/")
+_IF = re.compile(r"\sif(?:\s|$)")
 
 
 def break_description(text: str) -> BreakDescription:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import singledispatch
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from stepper.debug.causes.cause import (
     Arithmetic,
@@ -177,7 +177,7 @@ def _run_failed(cause: RunFailed, *, named: bool) -> Words:
 
 # --- NaN and Inf ----------------------------------------------------------------------------------------------------
 
-_WORDS: Final = {NonFiniteKind.NAN: "NaN", NonFiniteKind.INF: "Inf"}
+_WORDS = {NonFiniteKind.NAN: "NaN", NonFiniteKind.INF: "Inf"}
 
 
 def word_of(kind: NonFiniteKind) -> str:
@@ -256,7 +256,7 @@ def clean_sentence(cause: NonFinite) -> str:
 # --- chains ---------------------------------------------------------------------------------------------------------
 
 
-_LINKS: Final[dict[LinkKind, str]] = {
+_LINKS: dict[LinkKind, str] = {
     LinkKind.BACK_EDGE: "came over the back edge",
     LinkKind.INITIAL: "the initial value of what the loop carries",
     LinkKind.SLICE: "a slice of an input of the loop",
@@ -272,7 +272,7 @@ _LINKS: Final[dict[LinkKind, str]] = {
     LinkKind.STATE: "kept from an earlier call",
     LinkKind.EDITED: "set by the user",
 }
-_PASSING: Final = {
+_PASSING = {
     LinkKind.BACK_EDGE: "came over the back edge to '{0}' on line {1}",
     LinkKind.INITIAL: "was the initial value of '{0}' (line {1})",
     LinkKind.SLICE: "came in as a slice, '{0}' (line {1})",

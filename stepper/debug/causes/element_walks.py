@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct, field
@@ -66,15 +66,15 @@ from stepper.errors import KernelError
 from stepper.ir.model import Layer, layer_site
 from stepper.query.short_names import short_names_of
 
-FARTHEST: Final = 20_000
+FARTHEST = 20_000
 """Iterations back over which `why` looks."""
-FARTHEST_AT_A_STOP: Final = 500
+FARTHEST_AT_A_STOP = 500
 """Iterations back over which a breakpoint looks for what was in the inputs of its operation."""
-_NEAR: Final = 16
+_NEAR = 16
 """Operations among which the last one with finite results is looked for."""
-_MOST_LINKS: Final = 1000
+_MOST_LINKS = 1000
 """Of a chain, those left out not counted."""
-_MOST_PARTS: Final = 5
+_MOST_PARTS = 5
 """Parts of a finite element that are named."""
 
 
@@ -319,13 +319,13 @@ class _Laps:
         return (*self._links, *self._lap)
 
 
-MOST_FOLLOWED: Final = 3
+MOST_FOLLOWED = 3
 """Operands that are followed of one element."""
-ENOUGH: Final = 0.8
+ENOUGH = 0.8
 """Part of all magnitudes that the followed terms of a sum make up."""
-BEHIND_A_BIRTH: Final = 8
+BEHIND_A_BIRTH = 8
 """Links that are looked for behind the birth of a NaN or Inf, of what is finite."""
-_MOST_NODES: Final = 20_000
+_MOST_NODES = 20_000
 
 
 class Followed(Struct, eq=False):

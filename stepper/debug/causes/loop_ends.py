@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,10 +24,10 @@ from stepper.query.short_names import last_part, without_number
 from stepper.tensors.number_text import number_text
 from stepper.wording import excerpt
 
-_DEEPEST: Final = 24
-_COMPARISONS: Final = {"Less": "<", "LessEqual": "<=", "Greater": ">", "GreaterEqual": ">=", "NotEqual": "!="}
-_MIRRORED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "!=": "!="}
-PASSING: Final = ("Squeeze", "Unsqueeze", "Reshape", "Convert")
+_DEEPEST = 24
+_COMPARISONS = {"Less": "<", "LessEqual": "<=", "Greater": ">", "GreaterEqual": ">=", "NotEqual": "!="}
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "!=": "!="}
+PASSING = ("Squeeze", "Unsqueeze", "Reshape", "Convert")
 """Operations that leave the one element of their first input as it is."""
 
 
@@ -286,11 +286,11 @@ def limit(activation: Activation, bound: ConditionLimit | None = None) -> int | 
     return min((one for one in limits if one is not None), default=None)
 
 
-BY_CONDITION: Final = (EndReason.CONDITION, EndReason.INITIAL_CONDITION)
-_BY_COUNT: Final = (EndReason.TRIP_COUNT, EndReason.NO_ITERATIONS)
-_DEEPEST_CONDITION: Final = 24
-_LONGEST_NAME: Final = 24
-_REDUCTIONS: Final = ("ReduceLogicalAnd", "ReduceLogicalOr")
+BY_CONDITION = (EndReason.CONDITION, EndReason.INITIAL_CONDITION)
+_BY_COUNT = (EndReason.TRIP_COUNT, EndReason.NO_ITERATIONS)
+_DEEPEST_CONDITION = 24
+_LONGEST_NAME = 24
+_REDUCTIONS = ("ReduceLogicalAnd", "ReduceLogicalOr")
 
 
 def is_end_set(activation: Activation, values: Sequence[Value | None] | None) -> bool:

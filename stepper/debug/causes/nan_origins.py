@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from math import isfinite, isinf, isnan
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -115,14 +115,14 @@ def _within_one(x: float) -> bool:
     return -1 <= x <= 1
 
 
-_DIFFERENCE: Final[tuple[Case, ...]] = (
+_DIFFERENCE: tuple[Case, ...] = (
     (Arithmetic.INF_MINUS_INF, lambda a, b, result: isinf(a) and isinf(b) and isnan(result)),
 )
-_REMAINDER: Final[tuple[str, tuple[Case, ...]]] = (
+_REMAINDER: tuple[str, tuple[Case, ...]] = (
     "the remainder of {a} / {y}",
     ((Arithmetic.DIVISION_BY_ZERO, lambda _a, b, _r: b == 0), (Arithmetic.OUT_OF_DOMAIN, lambda a, _b, _r: isinf(a))),
 )
-_ELEMENTWISE: Final[Mapping[str, tuple[str, tuple[Case, ...]]]] = {
+_ELEMENTWISE: Mapping[str, tuple[str, tuple[Case, ...]]] = {
     "Divide": (
         "{a} / {y}",
         (
@@ -160,8 +160,8 @@ _ELEMENTWISE: Final[Mapping[str, tuple[str, tuple[Case, ...]]]] = {
     "Convert": ("{a}", ()),
     "ConvertLike": ("{a}", ()),
 }
-_NORMALISED: Final = frozenset({"Softmax", "LogSoftmax"})
-_SUMS: Final = _NORMALISED | {
+_NORMALISED = frozenset({"Softmax", "LogSoftmax"})
+_SUMS = _NORMALISED | {
     "MatMul",
     "Einsum",
     "Convolution",
@@ -178,7 +178,7 @@ _SUMS: Final = _NORMALISED | {
 }
 
 
-_MOST_RUNS: Final = 256
+_MOST_RUNS = 256
 """Kernel runs of an operation without a rule for the elements that matter."""
 
 

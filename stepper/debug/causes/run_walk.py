@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from math import prod
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -43,17 +43,17 @@ from stepper.ops.operands import normalize_axis
 
 Seat = tuple[tuple[int, int | None], ...]
 
-_FIRST_STRETCH: Final = 4
-_WIDER: Final = 8
-_LONGEST_STRETCH: Final = 1024
+_FIRST_STRETCH = 4
+_WIDER = 8
+_LONGEST_STRETCH = 1024
 """Iterations that are fetched in one replay."""
-_MOST_BYTES: Final = 2**26
+_MOST_BYTES = 2**26
 """Of the values of the frames of one stretch; where those of all stretches are twice as many, only the last stays."""
-_FIRST_TICKS: Final = 64
-_MOST_REMEMBERED: Final = 2**29
+_FIRST_TICKS = 64
+_MOST_REMEMBERED = 2**29
 """Bytes of the values of all frames of a run up to which they are fetched by one replay."""
-_BYTES_OF_A_FRAME: Final = 1000
-_MOST_TICKS: Final = 500_000
+_BYTES_OF_A_FRAME = 1000
+_MOST_TICKS = 500_000
 """Moves of a run up to which they are."""
 
 
@@ -540,9 +540,9 @@ def operation_of(program: Program, slot: int) -> Operation | None:
 
 Differs = Callable[[Seat, int, Array], Array | None]
 """Return in which elements a value differs from a reference; None where that is not known."""
-LEAST_WEIGHT: Final = 0.05
+LEAST_WEIGHT = 0.05
 """Part of a sum or product, or of what was asked about, that counts; less is hardly followed."""
-NOT_KEPT: Final = "the run did not keep its operands"
+NOT_KEPT = "the run did not keep its operands"
 
 
 class RunWalk:

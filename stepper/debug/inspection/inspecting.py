@@ -6,7 +6,7 @@ The views share the tensors of the run; tensors are compared only if `difference
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -61,7 +61,7 @@ from stepper.ops.operands import normalize_axis, shape_text
 from stepper.records import Record
 from stepper.tensors.difference import largest_gap
 
-_LISTED: Final = 4
+_LISTED = 4
 
 
 class _When(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -34,10 +34,10 @@ from stepper.records import as_data
 from stepper.tensors.number_text import array_text, number_text
 from stepper.wording import enumerated
 
-_MOST_PRINTED: Final = 200
-_NARROWEST: Final = 20
+_MOST_PRINTED = 200
+_NARROWEST = 20
 
-WIDTH: Final = 80
+WIDTH = 80
 """Columns for values where there is no terminal that has others."""
 
 
@@ -168,7 +168,7 @@ def scan_lines(scan: ScanView) -> list[str]:
 # --- the same as JSON -----------------------------------------------------------------------------------------------
 
 
-_FIELDS: Final[Mapping[type, str]] = {
+_FIELDS: Mapping[type, str] = {
     StopView: "tick place levels done next loop branch outputs",
     LevelView: "depth kind name iteration phase",
     OperationView: "layer index inputs outputs computed_by",
@@ -207,7 +207,7 @@ def trip_data(loop: LoopView, model: Model) -> dict[str, Any]:
     return {**view_data(loop.trip, model), "condition": view_data(loop.condition, model)}
 
 
-_MOST_NAMED: Final = 3
+_MOST_NAMED = 3
 
 
 def none_born(overview: Overview, named: Callable[[LayerSite], str], so_far: str = "") -> str:

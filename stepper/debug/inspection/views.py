@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from typing import ClassVar, Final, TypeAlias
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 
@@ -572,7 +572,7 @@ def _frame_view(stack: Frames, depth: int) -> FrameView:
 # --- breakpoints, progress ---------------------------------------------------------------------------------
 
 
-MOST_PLACES: Final = 50
+MOST_PLACES = 50
 """Of a breakpoint that are told one by one."""
 
 

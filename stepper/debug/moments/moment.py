@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
-from typing import ClassVar, Final, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from stepper.debug.scopes import GraphPath, ReferenceValues, ValuePlace, path_of
 from stepper.debug.timeline import Timeline
@@ -103,8 +103,8 @@ class Moment(Record):
         return (*self.place[:shared], *here[shared:]) if shared else None
 
 
-BEFORE: Final = Moment(MomentKind.BEFORE)
-REFERENCE: Final = Moment(MomentKind.REFERENCE)
+BEFORE = Moment(MomentKind.BEFORE)
+REFERENCE = Moment(MomentKind.REFERENCE)
 
 # --- Values of a moment in one graph, wherever they are: in the frame of a run, or asked of a reference --------------
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections import OrderedDict
-from typing import Final
 
 from msgspec.structs import replace
 
@@ -46,7 +45,7 @@ from stepper.wording import counted
 # --- Frames of any place of a run: the values that a graph had when its iteration was closed, of any branch ----------
 
 
-_MOST_KEPT: Final = 3
+_MOST_KEPT = 3
 """Frames of a branch that are kept; each holds the values of one iteration."""
 
 
@@ -173,8 +172,8 @@ def _program_at(main: Program, place: GraphPlace) -> tuple[Program, Order]:
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-_ENDED: Final = "the run has ended"
-_RANKS: Final = tuple(Change)
+_ENDED = "the run has ended"
+_RANKS = tuple(Change)
 
 
 class Moments:
@@ -466,11 +465,11 @@ def _paths(moment: Moment, here: GraphPlace) -> tuple[Indices, Indices] | None:
 # The moment A of a debugger: how it is named, what comes next in the round, and what becomes of it after an edit
 
 
-OFF: Final = "off"
-HERE: Final = "here"
-_NEXT: Final = "next"
+OFF = "off"
+HERE = "here"
+_NEXT = "next"
 
-WORDS: Final = (OFF, HERE, _NEXT, str(MomentKind.BEFORE), str(MomentKind.REFERENCE))
+WORDS = (OFF, HERE, _NEXT, str(MomentKind.BEFORE), str(MomentKind.REFERENCE))
 """What A can be beside an iteration, an address and the name of a branch."""
 
 

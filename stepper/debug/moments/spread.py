@@ -12,7 +12,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from msgspec import field
@@ -38,7 +38,7 @@ from stepper.tensors.tolerances import Tolerances
 # Changes of the outputs of a model between two courses of its run: row by row where a loop gives them in rows
 
 
-MOST_ROWS: Final = 4_096
+MOST_ROWS = 4_096
 """Rows that differ of which each is looked at."""
 
 
@@ -184,17 +184,17 @@ def _appended_pieces(given: _LoopOutput, entry: LastValueOutput) -> _Pieces | No
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-MOST_CELLS: Final = 2**20
+MOST_CELLS = 2**20
 """Cells of one run of a loop, of 2 bytes each."""
-MOST_RUNS: Final = 64
+MOST_RUNS = 64
 """Runs of loops of which cells are kept, the last ones."""
-_MEMORY: Final = 2**26
+_MEMORY = 2**26
 """Bytes of snapshots that each of the two courses may keep."""
 
-SECONDS: Final = 60.0
+SECONDS = 60.0
 """For how long two courses are compared in all."""
 
-CODES: Final = {
+CODES = {
     Change.SAME: 1,
     Change.ADDED: 2,
     Change.NUMBER: 3,
@@ -204,10 +204,10 @@ CODES: Final = {
     Change.BROKEN: 7,
 }
 """By change: what stands for it in the cells. The largest of several iterations stands for all of them."""
-_BY_CODE: Final = {code: change for change, code in CODES.items()}
+_BY_CODE = {code: change for change, code in CODES.items()}
 
 
-_MOST_KNOWN: Final = 256
+_MOST_KNOWN = 256
 """Rows of cells that are remembered with the cells of a run."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
-from typing import ClassVar, Final
+from typing import ClassVar
 
 import numpy as np
 from msgspec import field
@@ -330,9 +330,9 @@ def address_in_loop(program: Program, outer: Sequence[int], iteration: int, comp
     return str(address_in_run(from_main(full), program, iterations, iteration))
 
 
-MOST_NUMBERS: Final = 64
+MOST_NUMBERS = 64
 """Elements of a value that is given with all of them."""
-MOST_LETTERS: Final = 256
+MOST_LETTERS = 256
 
 
 def port_facts(name: str, value: Value | None) -> ModelPortFacts:
@@ -368,7 +368,7 @@ def text_of(value: Array) -> str:
     return text if len(text) <= MOST_LETTERS else f"{text[:MOST_LETTERS]}..."
 
 
-_VIEWS: Final = frozenset(("Squeeze", "Unsqueeze", "Reshape"))
+_VIEWS = frozenset(("Squeeze", "Unsqueeze", "Reshape"))
 """Types of operations that give the elements of their first input in another shape."""
 
 

@@ -6,7 +6,7 @@ from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -32,7 +32,7 @@ from stepper.engine.program import CompiledModel, LoopPlan, Operation, Program, 
 from stepper.ir.model import LayerSite, Model, Source, layer_site
 from stepper.tensors.histories import Capacity, HistoryRecorder, ShapeRecorder, ValueHistory, bits_of
 
-_BYTES_KEPT: Final = 2**22
+_BYTES_KEPT = 2**22
 """Of the last states, among which it is looked for the first that comes again; one state at least."""
 
 
@@ -167,17 +167,17 @@ def _same(state: _States, row: list[Array], count: int) -> Array:
     return places
 
 
-FIRST_RUNS: Final = 16
-LAST_RUNS: Final = 16
+FIRST_RUNS = 16
+LAST_RUNS = 16
 """Runs of a loop whose values are kept, of those inside of other loops."""
-_FIRST_LOOK: Final = 32
+_FIRST_LOOK = 32
 """Iterations after which it is looked for a state that comes again; then after twice as many, up to full batches."""
-_MOST_WAITING: Final = 2048
-_MOST_WAITING_NUMBERS: Final = 2**14
-_BYTES_WAITING: Final = 2**23
-_ELEMENTS_CUT: Final = 2**20
-_OUTER: Final = Capacity()
-_INNER: Final = Capacity(32, 64)
+_MOST_WAITING = 2048
+_MOST_WAITING_NUMBERS = 2**14
+_BYTES_WAITING = 2**23
+_ELEMENTS_CUT = 2**20
+_OUTER = Capacity()
+_INNER = Capacity(32, 64)
 
 
 class _ActivationRecorder:

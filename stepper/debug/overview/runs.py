@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from math import inf
 from time import perf_counter, thread_time
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -47,10 +47,10 @@ if TYPE_CHECKING:
     from stepper.engine.program import Program
     from stepper.ir.weights import Weights
 
-MOST_BIRTHS: Final = 64
-MOST_RELATED: Final = 4
+MOST_BIRTHS = 64
+MOST_RELATED = 4
 """Births, from the first on, of which it is found out which others they come from."""
-MOST_FOLLOWED: Final = 4
+MOST_FOLLOWED = 4
 """Births of a loop whose operations get rows."""
 
 
@@ -228,9 +228,9 @@ class _Births(Breakpoint):
         return False
 
 
-_BLOCK: Final = 2**20
+_BLOCK = 2**20
 """Elements that are looked at together."""
-_LARGE: Final = 2**24
+_LARGE = 2**24
 """Bytes of a value whose pages of the file are let go once they were looked at."""
 
 
@@ -242,7 +242,7 @@ class _Count(NamedTuple):
     infinite: int = 0
 
 
-_FINITE: Final = _Count()
+_FINITE = _Count()
 _Counts = dict[tuple[int, int], _Count]
 """By the `id` of the program, and slot; finite values have none."""
 
@@ -321,17 +321,17 @@ def _counted(value: Array, weights: Weights | None) -> Iterator[_Count]:
         yield _Count(value.size, nan, infinite)
 
 
-BIRTH_SECONDS: Final = 0.4
+BIRTH_SECONDS = 0.4
 """For how long the births of NaN and Inf are looked for after a run that has a limit."""
-_INTERVAL: Final = 1 / 8  # seconds; each picture takes the interpreter from the run
-_SHARE: Final = 60
+_INTERVAL = 1 / 8  # seconds; each picture takes the interpreter from the run
+_SHARE = 60
 """A picture for `progress` is made again after so many times as long as the last one took."""
 
 Progress = Callable[[Overview], object]
 Followed = dict[int, tuple[tuple[int, int, int], ...]]
 
 
-_ENDED: Final = (RunState.FINISHED, RunState.FAILED)
+_ENDED = (RunState.FINISHED, RunState.FAILED)
 
 
 def _not_run(compiled: CompiledModel) -> Overview:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from msgspec.structs import replace
@@ -55,16 +55,16 @@ from stepper.ir.model import layer_site
 from stepper.query.address_resolution import Atlas
 from stepper.query.address_syntax import Address, exact_name
 
-MOST_ELEMENTS: Final = 20_000
+MOST_ELEMENTS = 20_000
 """Elements of a source that are listed."""
-MOST_COST: Final = 1_500_000
+MOST_COST = 1_500_000
 """Moves of the machine, in all trials together, one with large tensors counting for several."""
-_BYTES_OF_A_MOVE: Final = 20_000
-_MOST_COMPARED: Final = 4
-_ALONE: Final = 0.75
+_BYTES_OF_A_MOVE = 20_000
+_MOST_COMPARED = 4
+_ALONE = 0.75
 """Part of all moves for which elements are tried one by one."""
-_RELATIVE: Final = 1e-4
-_ABSOLUTE: Final = 1e-5
+_RELATIVE = 1e-4
+_ABSOLUTE = 1e-5
 
 
 def provenance(timeline: Timeline, question: str | Address, *, tries: bool) -> Provenance:
@@ -281,7 +281,7 @@ def _source(reached: ReachedTensor, file: str) -> SourceTensor:
     )
 
 
-_INFLUENCES: Final = {int(Strength[part.name]): part for part in Influence}
+_INFLUENCES = {int(Strength[part.name]): part for part in Influence}
 
 
 def _source_order(found: tuple[SourceKind, SourceTensor]) -> tuple[Any, ...]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from math import prod
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -40,17 +40,17 @@ from stepper.ops.convolution import WindowedAxis, Windows, padded, under_windows
 from stepper.ops.operands import broadcast_shape
 from stepper.tensors.difference import index_of
 
-MOST_RUNS: Final = 4_000
+MOST_RUNS = 4_000
 """Kernel runs for which the perturbation of one operation is continued; groups that are left count as a whole."""
-LARGEST_RUN: Final = 2**20
+LARGEST_RUN = 2**20
 """Elements of all inputs of an operation up to which it is perturbed."""
-LARGEST_TRIED: Final = 2**22
+LARGEST_TRIED = 2**22
 """Elements of all inputs of an operation up to which it is looked at element by element."""
-_MOST_TERMS: Final = 512
+_MOST_TERMS = 512
 """Terms of a sum that are found by running the kernel for each."""
-MOST_PARTS: Final = 8
+MOST_PARTS = 8
 """Parts that are kept of an element, the largest first."""
-_UNFIT: Final = (ValueError, IndexError, TypeError, ArithmeticError)
+_UNFIT = (ValueError, IndexError, TypeError, ArithmeticError)
 """Errors of rules for attributes, types or ranks that none of them provides for."""
 
 
@@ -375,7 +375,7 @@ def _pooling(at: OperationAt, mask: Array) -> list[Dependence]:
 
 # --- moves: what matters ----------------------------------------------------------------------------------------------
 
-_MOVED_INPUTS: Final[dict[str, Indices]] = {
+_MOVED_INPUTS: dict[str, Indices] = {
     "Pad": (0, 3),
     "SliceScatter": (0, 1),
     "ScatterUpdate": (0, 2),
@@ -873,9 +873,9 @@ def _of_families(families: Sequence[str], *rules: Any) -> dict[str, OperationRul
     return {type: OperationRule(*rules) for type, family in FAMILY_OF.items() if family in families}
 
 
-_COMPARISON: Final = partial(_arguments, form=LinkForm.COMPARISON)
-_SUM: Final = partial(_reduced_sum, of=np.positive)
-_BY_TYPE: Final[dict[str, tuple[Any, ...]]] = {
+_COMPARISON = partial(_arguments, form=LinkForm.COMPARISON)
+_SUM = partial(_reduced_sum, of=np.positive)
+_BY_TYPE: dict[str, tuple[Any, ...]] = {
     "ConvertPromoteTypes": (_first_elementwise, _argument),
     "FakeConvert": (None, _argument, extents.same),
     "FakeQuantize": (_elementwise, _argument, extents.same),
@@ -920,7 +920,7 @@ _BY_TYPE: Final[dict[str, tuple[Any, ...]]] = {
     "NonZero": (None, None, extents.counted_elements),
     "Range": (None, None, extents.ranged),
 }
-_MOVES: Final[dict[str, extents.ExtentRule | None]] = {
+_MOVES: dict[str, extents.ExtentRule | None] = {
     "BatchToSpace DepthToSpace GatherND ShuffleChannels SpaceToBatch SpaceToDepth": None,
     "Identity Reverse ReverseSequence Roll SliceScatter": extents.same,
     "ScatterUpdate ScatterElementsUpdate ScatterNDUpdate": extents.same,
@@ -938,7 +938,7 @@ _MOVES: Final[dict[str, extents.ExtentRule | None]] = {
     "Split VariadicSplit": extents.split,
     "Pad": extents.padded,
 }
-RULES: Final[dict[str, OperationRule]] = {
+RULES: dict[str, OperationRule] = {
     **_of_families(("elementwise", "bitwise"), _elementwise, _arguments, extents.broadcast),
     **_of_families(("comparison",), _elementwise, _COMPARISON, extents.broadcast),
     **_of_families(("unary",), _elementwise, _argument, extents.same),

@@ -11,7 +11,6 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from contextlib import closing
 from enum import IntEnum
-from typing import Final
 
 import numpy as np
 from msgspec import Struct, field
@@ -67,15 +66,15 @@ class Strength(IntEnum):
     DATA = 3
 
 
-_STRONGEST_FIRST: Final = (Strength.DATA, Strength.INDEX, Strength.CONTROL)
-_INDEX: Final = int(Strength.INDEX)
+_STRONGEST_FIRST = (Strength.DATA, Strength.INDEX, Strength.CONTROL)
+_INDEX = int(Strength.INDEX)
 
 Levels = Array
 """A `Strength` for each element, as uint8."""
-_MOST_SINGLE: Final = 64
-_MOST_RUNS: Final = 20_000
+_MOST_SINGLE = 64
+_MOST_RUNS = 20_000
 """Kernel runs for operations without a rule, one with large tensors counting for several; then whole tensors matter."""
-_ELEMENTS_OF_A_RUN: Final = 2_000
+_ELEMENTS_OF_A_RUN = 2_000
 
 
 class SourceKind(IntEnum):
@@ -478,9 +477,9 @@ def _at_fault(at: OperationAt, parts: list[Dependence]) -> list[Dependence]:
     return bad or parts
 
 
-MOST_LISTED: Final = 1000
+MOST_LISTED = 1000
 """Elements of an output of the model that are listed."""
-_MOST_USES: Final = 10_000
+_MOST_USES = 10_000
 
 _Masks = dict[int, Array]
 

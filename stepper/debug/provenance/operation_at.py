@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -241,7 +241,7 @@ class ExtentParts(NamedTuple):
     has_rule: bool = True
 
 
-_MOST_ELEMENTS: Final = 4096
+_MOST_ELEMENTS = 4096
 """Elements of an input that are named one by one as what says a shape."""
 
 ExtentRule = Callable[[OperationAt, int], list[ExtentPart] | ExtentParts | None]
@@ -279,7 +279,7 @@ def any_extent(at: OperationAt, _axis: int) -> ExtentParts:
     return ExtentParts(found, has_rule=False)
 
 
-_OF_VALUES: Final = {
+_OF_VALUES = {
     **dict.fromkeys(("NonZero", "Unique", "NonMaxSuppression", "MulticlassNms", "MatrixNms", "NMSRotated"), None),
     **dict.fromkeys(("VariadicSplit", "Interpolate", "Pad", "Slice", "StridedSlice"), (1, 2, 3, 4)),
     **dict.fromkeys(("Reshape", "Squeeze", "Unsqueeze", "Broadcast", "Tile", "Transpose", "TopK", "OneHot"), (1,)),

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Final
 
 import numpy as np
 from msgspec.structs import replace
@@ -49,12 +48,12 @@ from stepper.query.address_syntax import (
 from stepper.records import Record
 from stepper.tensors.difference import index_of
 
-_SHAPE: Final = re.compile(r"(?:the |this )?shape of (?P<of>.+)|shape\((?P<called>.+)\)")
-_BARE_SHAPE: Final = re.compile(r"(?:the |this )?shape\??")
-_FORWARD: Final = re.compile(r"where (?:does|do) (?P<of>.+) go\??")
-_CONDITION: Final = re.compile(r"(?:the )?condition(?: of (?P<loop>[^@]+))?(?:@(?P<at>-?\d{1,18}))?")
-_END: Final = re.compile(r"(?:the )?end(?:(?: of)? (?P<loop>.+))?")
-_ITERATIONS: Final = re.compile(r"(?P<count>\d{1,18}) iterations?(?: of (?P<loop>.+))?")
+_SHAPE = re.compile(r"(?:the |this )?shape of (?P<of>.+)|shape\((?P<called>.+)\)")
+_BARE_SHAPE = re.compile(r"(?:the |this )?shape\??")
+_FORWARD = re.compile(r"where (?:does|do) (?P<of>.+) go\??")
+_CONDITION = re.compile(r"(?:the )?condition(?: of (?P<loop>[^@]+))?(?:@(?P<at>-?\d{1,18}))?")
+_END = re.compile(r"(?:the )?end(?:(?: of)? (?P<loop>.+))?")
+_ITERATIONS = re.compile(r"(?P<count>\d{1,18}) iterations?(?: of (?P<loop>.+))?")
 
 
 class WhyQuestion(Record):

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import closing
 from time import perf_counter
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -85,10 +85,10 @@ from stepper.query.address_resolution import Atlas, Target, moment_address, reso
 from stepper.query.address_syntax import Address, address_given, exact_name
 from stepper.tensors.difference import index_of
 
-MOST_BEFORE: Final = 256
+MOST_BEFORE = 256
 """Iterations before the path of which something is shown."""
-MOST_SHOWN: Final = 1024
-SECONDS: Final = 0.5
+MOST_SHOWN = 1024
+SECONDS = 0.5
 """For how long iterations are computed anew."""
 
 
@@ -187,14 +187,14 @@ class ElementHistories:
         return tuple(known.get(path[:depth]) for path in self.iterations)
 
 
-MOST_ROWS: Final = 12
+MOST_ROWS = 12
 """Rows up to which operations that only move an element are shown."""
-_MOST_OPERATIONS: Final = 5_000
+_MOST_OPERATIONS = 5_000
 """Operations behind a story that are looked at for the inputs that it depends on."""
-_STANDS_OUT: Final = 0.1
+_STANDS_OUT = 0.1
 """Part of a sum that its largest term has, below which the terms are added up by tensor."""
-_MOST_GROUPED: Final = 2**16
-_MOST_READERS: Final = 8
+_MOST_GROUPED = 2**16
+_MOST_READERS = 8
 
 _RowKey = tuple[Indices, Element | None]
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from enum import StrEnum
 from importlib import import_module
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -31,7 +31,7 @@ from stepper.engine.loops import EndReason
 from stepper.ir.model import LayerSite
 from stepper.records import Record
 
-_TEXTS: Final = "stepper.debug.story.story_texts"
+_TEXTS = "stepper.debug.story.story_texts"
 """Loaded by notebooks alone; facts import no texts."""
 
 
@@ -206,10 +206,10 @@ class Uses(Record):
     stopped: str
 
 
-_AFTER_ALL: Final = 2**62
+_AFTER_ALL = 2**62
 
 
-MOST_LINKS: Final = 40
+MOST_LINKS = 40
 """Links of a story that are looked for at first."""
 
 
@@ -612,9 +612,9 @@ def _rows(story: Story, rows: dict[int, int]) -> tuple[StoryRow, ...]:
     return tuple(found)
 
 
-LEAST_FOLDED: Final = 3
+LEAST_FOLDED = 3
 """Iterations that do the same with numbers that are not finite, from which on they are one column."""
-LEAST_FOLDED_FINITE: Final = 5
+LEAST_FOLDED_FINITE = 5
 
 _Signature = tuple[object, ...]
 

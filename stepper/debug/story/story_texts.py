@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from math import prod
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from stepper.debug.causes.cause import (
     Arithmetic,
@@ -48,13 +48,13 @@ from stepper.query.short_names import last_part
 from stepper.tensors.number_text import fitted, number_text, short_exponent
 from stepper.wording import counted, enumerated, excerpt
 
-_MOST_ELEMENTS: Final = 8
-_MOST_USES: Final = 40
-_MOST_LINKS: Final = 80
-_LAST_LINKS: Final = 20
-_MOST_CONSTANTS: Final = 6
-_MOST_SOURCES: Final = 24
-_MADE_BY: Final = {
+_MOST_ELEMENTS = 8
+_MOST_USES = 40
+_MOST_LINKS = 80
+_LAST_LINKS = 20
+_MOST_CONSTANTS = 6
+_MOST_SOURCES = 24
+_MADE_BY = {
     LinkForm.SUM: "sum of",
     LinkForm.PRODUCT: "product of",
     LinkForm.QUOTIENT: "quotient of",
@@ -378,12 +378,12 @@ def uses_data(found: Uses) -> dict[str, Any]:
     }
 
 
-_ENDLESS: Final = 2**62
-_LEAST_SHARE: Final = 0.0005
-_ROUNDING: Final = 1e-9
+_ENDLESS = 2**62
+_LEAST_SHARE = 0.0005
+_ROUNDING = 1e-9
 """How far a sum of whole numbers as f64 may be from exact, of its size; more than it is."""
 """Shares that are written."""
-_SIGNS: Final = {
+_SIGNS = {
     **COMPARISON_SIGNS,
     "LogicalAnd": "and",
     "LogicalOr": "or",
@@ -392,7 +392,7 @@ _SIGNS: Final = {
     "Mod": "mod",
     "FloorMod": "mod",
 }
-_LARGEST: Final = {"ReduceMax": "largest", "ReduceMin": "smallest", "Maximum": "larger", "Minimum": "smaller"}
+_LARGEST = {"ReduceMax": "largest", "ReduceMin": "smallest", "Maximum": "larger", "Minimum": "smaller"}
 
 # --- numbers and names ----------------------------------------------------------------------------------------------
 
@@ -597,7 +597,7 @@ def _whole(link: StoryLink) -> str:
     return f"of {link.operands[0].factor.name}" if len(link.operands) == 1 else f"of {counted(link.count, 'tensor')}"
 
 
-_FORMS: Final = {
+_FORMS = {
     LinkForm.SUM: _sum,
     LinkForm.PRODUCT: _product,
     LinkForm.QUOTIENT: _quotient,

@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from stepper.debug.causes.cause import Scalar
 from stepper.debug.causes.cause_texts import element_text, port_text
@@ -28,25 +28,25 @@ from stepper.element_types import Indices
 from stepper.query.short_names import last_part
 from stepper.records import Record
 
-CHIP: Final = 11
+CHIP = 11
 """Cells of a chip."""
-_GREY: Final = 8
-_LANE: Final = 2
-_GAP: Final = 5
-_LEAST_WITH_HISTORIES: Final = 140
-_MOST_REASON: Final = 30
-_MOST_NAME: Final = 20
-_LEAST_REASON: Final = 6
-_LEAST_WORD: Final = 3
-_BETWEEN: Final = re.compile(r" |(?<=\w)\(")
-_SIGNS: Final = " :,+-×/<>=≠≤≥^"
-_IN_NUMBER: Final = re.compile(r"(?:\W|^)[0-9][^\s]*$")
-BORN: Final = " first here "
-STOP: Final = "stop"
-_HEADING: Final = "on the path"
-LABEL_AT: Final = 2
+_GREY = 8
+_LANE = 2
+_GAP = 5
+_LEAST_WITH_HISTORIES = 140
+_MOST_REASON = 30
+_MOST_NAME = 20
+_LEAST_REASON = 6
+_LEAST_WORD = 3
+_BETWEEN = re.compile(r" |(?<=\w)\(")
+_SIGNS = " :,+-×/<>=≠≤≥^"
+_IN_NUMBER = re.compile(r"(?:\W|^)[0-9][^\s]*$")
+BORN = " first here "
+STOP = "stop"
+_HEADING = "on the path"
+LABEL_AT = 2
 """Cells from the left edge of a chip to the wires that leave it downwards."""
-TORN: Final = 10
+TORN = 10
 """Cells of the gap in which columns are left out."""
 
 

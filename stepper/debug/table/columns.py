@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from enum import Enum, auto
 from itertools import pairwise
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -57,9 +57,9 @@ from stepper.tensors.histories import KeptStatistic, bucket_begins, bucket_stati
 from stepper.tensors.statistics import FITTING, OVER_ITERATIONS, number_of
 from stepper.tensors.tensor_pictures import percentile
 
-MOST_VALUES: Final = 4096
+MOST_VALUES = 4096
 """Values of one table."""
-_CALL: Final = re.compile(r"\s*([a-z]+)\((.*)\)\s*", re.DOTALL)
+_CALL = re.compile(r"\s*([a-z]+)\((.*)\)\s*", re.DOTALL)
 
 
 class SheetValue(Record, eq=False):
@@ -297,8 +297,8 @@ def shown_index(index: Indices, shape: Shape) -> Indices:
     return index[:axes]
 
 
-_COURSE: Final = 48
-_POINTS: Final = 512
+_COURSE = 48
+_POINTS = 512
 
 
 class ColumnDetail(Brief):

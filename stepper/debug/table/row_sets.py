@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from msgspec.structs import replace
@@ -52,7 +52,7 @@ from stepper.records import Record
 from stepper.tensors.difference import Change
 from stepper.tensors.statistics import FITTING
 
-SAME: Final = CODES[Change.SAME]
+SAME = CODES[Change.SAME]
 
 
 class RowSet(StrEnum):
@@ -193,7 +193,7 @@ def _carried(debugger: Debugger, question: SheetQuestion) -> RowsFound:
     return _found(debugger, question, places, "", marks) if places else _all(debugger, question)
 
 
-_ORDER: Final = (
+_ORDER = (
     RowKind.CONDITION,
     RowKind.BACK_EDGE,
     RowKind.BIRTH,
@@ -345,7 +345,7 @@ def _elements(debugger: Debugger, question: SheetQuestion) -> RowsFound:
     return _found(debugger, question, [(target, "", ())], "", statistic="")
 
 
-_SETS: Final[dict[RowSet, Callable[[Debugger, SheetQuestion], RowsFound]]] = {
+_SETS: dict[RowSet, Callable[[Debugger, SheetQuestion], RowsFound]] = {
     RowSet.CARRIED: _carried,
     RowSet.ALL: _all,
     RowSet.WHY: _why,
@@ -355,11 +355,11 @@ _SETS: Final[dict[RowSet, Callable[[Debugger, SheetQuestion], RowsFound]]] = {
 }
 
 
-_BEFORE: Final = re.compile(r"(?P<column>[^\s()<>=!+*/%,@-]+\[[^\]]*\])@-1(?![0-9])")
-_OPERATORS: Final = ("==", "!=", "<=", ">=", "<", ">")
-_BARE: Final = re.compile(r"(?P<abs>abs)?\s*(?P<rest>(?:[=!<>]=|[<>]).*)")
+_BEFORE = re.compile(r"(?P<column>[^\s()<>=!+*/%,@-]+\[[^\]]*\])@-1(?![0-9])")
+_OPERATORS = ("==", "!=", "<=", ">=", "<", ">")
+_BARE = re.compile(r"(?P<abs>abs)?\s*(?P<rest>(?:[=!<>]=|[<>]).*)")
 """A comparison of nothing, or of a magnitude of nothing."""
-_EACH: Final = frozenset({"abs", "isnan", "isinf", "isfinite"})
+_EACH = frozenset({"abs", "isnan", "isinf", "isfinite"})
 """Functions of each element."""
 
 ColumnOf = Callable[[str, Indices], int | None]

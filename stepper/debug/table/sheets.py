@@ -11,7 +11,7 @@ from functools import partial
 from itertools import chain, repeat
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from msgspec import field
@@ -51,8 +51,8 @@ from stepper.query.address_syntax import Address
 from stepper.query.expression_syntax import ExpressionError
 from stepper.records import Record
 
-NON_FINITE: Final = "nan or inf"
-_WORDS: Final[dict[str, Callable[[Array], Array]]] = {
+NON_FINITE = "nan or inf"
+_WORDS: dict[str, Callable[[Array], Array]] = {
     "nan": np.isnan,
     "inf": np.isinf,
     NON_FINITE: lambda numbers: ~np.isfinite(numbers),
@@ -120,15 +120,15 @@ def _by_iteration(sheet: Sheet, text: str) -> Ask:
     return ask
 
 
-MOST_CELLS: Final = 2**24
+MOST_CELLS = 2**24
 """Numbers of a table that are kept."""
-BEYOND: Final = 2.0
+BEYOND = 2.0
 """Seconds for which iterations that the run has not reached yet are computed."""
-_BLOCK: Final = 256
-_MOST_BLOCK_CELLS: Final = 2**22
-_MOST_PARTS: Final = 2**11
-_AT_ONCE: Final = 0.05
-_SEARCH: Final = 1.0
+_BLOCK = 256
+_MOST_BLOCK_CELLS = 2**22
+_MOST_PARTS = 2**11
+_AT_ONCE = 0.05
+_SEARCH = 1.0
 
 
 class Sheet:

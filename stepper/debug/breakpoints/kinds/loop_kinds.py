@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from stepper import element_types
 from stepper.debug.breakpoints.breakpoint import Causes, Check, Guard, IterationWindow, closed, iteration_in, plan_of
@@ -71,7 +71,7 @@ def end(setting: Setting, body: Program) -> Checks:
     return _at_end("end", lambda loop: loop.ended is not None, setting, body)
 
 
-_LIMITS: Final = (EndReason.TRIP_COUNT, EndReason.SLICES)
+_LIMITS = (EndReason.TRIP_COUNT, EndReason.SLICES)
 _Kind = Literal["cond", "limit", "last", "end"]
 
 
@@ -157,10 +157,10 @@ def _stuck_words(cause: Stuck, *, named: bool) -> Words:
     return Words(f"{subject} is stuck", where(cause.location, named=named), f"it stays {cause.value.text}")
 
 
-LONGEST_PERIOD: Final = 64
+LONGEST_PERIOD = 64
 """Iterations after which a state that comes again is found."""
 
-_SHORT: Final = 64
+_SHORT = 64
 """Bytes of a value that are kept as they are; more as their hash."""
 
 _State = tuple[tuple[bytes, Indices, Any], ...]
