@@ -9,7 +9,7 @@ from stepper.commands.command_session import Answer, Session, command, command_c
 from stepper.debug.breakpoints.breakpoint import BEGUN, BreakDescription, BreakKind, Breakpoint, closed
 from stepper.debug.breakpoints.data_breakpoints import break_description
 from stepper.debug.inspection.views import MOST_PLACES
-from stepper.debug.stop_scope import Watch
+from stepper.debug.stop_scope import Watch, ensure_format
 from stepper.engine.program import Program
 from stepper.errors import UsageError
 from stepper.ir.model import Model, layer_data
@@ -203,8 +203,6 @@ def _display(session: Session, text: str) -> Answer:
     if match is None:
         other = _OTHER_FORMAT.fullmatch(text)
         if other is not None and not _is_value(session, other["format"]):
-            from stepper.debug.stop_scope import ensure_format  # which loads what few ask for
-
             ensure_format(other["format"])
         return _watched(session.debugger.watch(text))
     expression, format = match["expression"], match["format"]
