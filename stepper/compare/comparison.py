@@ -1,4 +1,4 @@
-"""One comparison from its beginning to its verdict: `compare_models`, and `compare_with` any other reference."""
+"""One comparison from its beginning to its report: `compare_models`, and `compare_with` any other reference."""
 
 from __future__ import annotations
 

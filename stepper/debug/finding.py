@@ -1,4 +1,4 @@
-"""Going to a place by its address: which moment of the run that is, in the past or still to come.
+"""Moments of the run, in the past or still to come: at an address, or where an expression holds.
 
 `h_next` is after that operation, in this iteration; `h_next@7` in another one; a loop is its first iteration, `loop@7`
 its seventh, and `loop:0` where it has been left.

@@ -1,4 +1,4 @@
-"""Runs of loops, from anywhere in the run: which run of a loop is meant, and the way into it.
+"""Visits of other moments, and runs of loops: which run of a loop is meant, the way into it, and its values.
 
 Of a loop inside of another one there is a run in each iteration around it. Where nothing says which, it is the one
 under way, else the last one that began before the present, else the first to come.

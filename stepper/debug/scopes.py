@@ -1,4 +1,4 @@
-"""Names of an expression at a moment of a run: values of the frames on the stack."""
+"""Names of an expression at a moment of a run, and values of another run beside it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of an expression at a stop, the reading of a watch there, and the formats of displayed values."""
+"""Values at a stop: names of an expression, watches and their formats, one value over the iterations of a loop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Breakpoints over inputs: a plain machine first, a debugger where that gives cause, or where it cannot."""
+"""What came of an input of a sweep: breakpoints, findings of `check`, or differences from a reference."""
 
 from __future__ import annotations
 

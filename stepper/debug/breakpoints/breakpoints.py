@@ -1,4 +1,4 @@
-"""The breakpoints of a run: set, numbered, enabled, disabled, deleted; what is wrong is refused when it is set."""
+"""The breakpoints of a run: set, numbered, enabled, deleted; and the watcher that asks them while the run goes on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bounds of a running loop: how many iterations at most, what its condition stays, whether anything ends it.
+"""The end of a loop: how many iterations at most, whether anything ends it, and why its condition turned false.
 
 A condition that compares a counter with a number, `i < 24`, alone or as one of several that must all hold, is a bound.
 Nothing is guessed: a counter is the current iteration, or a carried Parameter to which the body adds a constant.

@@ -75,8 +75,9 @@ class EarlierFrames:
         if self._scout.machine.finished:
             self._scout.goto(self._scout.machine.tick - 1)  # there the model's own graph still has all of its values
         self._present = self._scout.machine.snapshot()
-        self._here = seat_of(self._present.frames)
-        self._known: dict[Seat, Frame] = dict(zip(_prefixes(self._here), self._present.frames, strict=True))
+        self.present = seat_of(self._present.frames)
+        """Where the run stands."""
+        self._known: dict[Seat, Frame] = dict(zip(_prefixes(self.present), self._present.frames, strict=True))
         self._closed: dict[Seat, int] = {}
         self._entered: dict[Seat, int] = {}
         self._stretch: dict[Seat, int] = {}
@@ -89,11 +90,6 @@ class EarlierFrames:
     def close(self) -> None:
         """Be done with it: a pause of the run is no longer heeded here."""
         self._owner.followers = tuple(one for one in self._owner.followers if one is not self._scout.machine)
-
-    @property
-    def present(self) -> Seat:
-        """Return where the run stands."""
-        return self._here
 
     def at(self, seat: Seat) -> list[Frame]:
         """Return the frames from the model's own graph to this one: as they are now, or as they were when closed.
@@ -173,7 +169,7 @@ class EarlierFrames:
         self._stretch[run] = min(longest, self._stretch.get(run, _FIRST_STRETCH) * _WIDER)
         self._size += found.size
         if self._size > 2 * _MOST_BYTES:
-            kept = {*_prefixes(self._here), *_prefixes(seat)}
+            kept = {*_prefixes(self.present), *_prefixes(seat)}
             self._known = {at: frame for at, frame in self._known.items() if at in kept}
             self._size = found.size
         self._take(found)
@@ -191,7 +187,7 @@ class EarlierFrames:
             return self._left[seat, index], self._known[self._left[seat, index]]
         machine, depth = self._scout.machine, len(seat)
         operation = self.frame(seat).program.operations[index]
-        if seat == self._here[: len(seat)]:
+        if seat == self.present[: len(seat)]:
             machine.restore(self._present)
         else:
             self._scout.goto(self._closed[seat])

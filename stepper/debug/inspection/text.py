@@ -1,4 +1,4 @@
-"""Views of a stop as lines of text and as JSON."""
+"""Views of a stop as lines of text and as JSON, and sentences on the facts of a run."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Views of a stop, as plain frozen data. Arrays are read-only views of the run's own; nothing here changes later.
+"""Views of a stop, and results of questions, as plain frozen data.
 
-Made by inspect.py, put into lines by text.py. A view of one moment stays true when the run goes on.
+Arrays are read-only views of the run's own; nothing here changes later. Views are made in inspecting.py, put into lines
+in text.py. A view of one moment stays true when the run goes on.
 """
 
 from __future__ import annotations

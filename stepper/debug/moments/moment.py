@@ -1,4 +1,4 @@
-"""Moments that can be held against now: an iteration, the iteration before, another branch, a reference."""
+"""Moments to compare with now: an iteration, the one before, a branch, a reference; and graphs of two runs in pairs."""
 
 from __future__ import annotations
 

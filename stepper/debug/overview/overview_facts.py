@@ -1,4 +1,4 @@
-"""The facts of a whole run as frozen data, without words of a screen: what `Debugger.overview` returns."""
+"""The facts of a whole run as frozen data, what `Debugger.overview` returns, and the rows of its loops."""
 
 from __future__ import annotations
 

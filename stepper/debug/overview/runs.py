@@ -1,4 +1,4 @@
-"""The run behind an overview: from the start to the end beside the present, bounded, to be paused and gone on with."""
+"""The run behind an overview, beside the present, to be paused and continued; where its NaN and Inf first appear."""
 
 from __future__ import annotations
 

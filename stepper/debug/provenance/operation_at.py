@@ -1,4 +1,4 @@
-"""An operation at a moment of a run: what its inputs and outputs hold; and what rules say of it, as plain data."""
+"""An operation at a moment of a run: its inputs, outputs and place, what rules say of it, what its shape depends on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns of a table: elements of values, buckets of them, or one statistic of each operation."""
+"""Columns of a table: elements of values, buckets of them, or a statistic; and the iterations that one looks at."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of the sheet: which values of a graph stand in it, in the iterations of one run of the loop around them.
+"""Rows of the sheet: which values of a graph stand in it, and the conditions that filter its iterations.
 
 A frame is a graph whose operations are rows: the body of a loop, a side of an If, or the model's own graph, which has
 one iteration. `frame_inside` goes into a loop or the side of an If that ran, `frames_around` comes out.
