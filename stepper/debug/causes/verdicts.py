@@ -92,7 +92,8 @@ def verdict_parts(
         yield VerdictPart(kind if is_short else f"{kind}({inside})", "", root.layer)
     else:
         if root.returned is not None:
-            yield VerdictPart(f"{_short(root.returned.name)}' of ", "strong", root.returned)
+            mark = "'" if root.returned.type == "Parameter" else ""
+            yield VerdictPart(f"{_short(root.returned.name)}{mark} of ", "strong", root.returned)
         yield VerdictPart(named(root.layer), "strong", root.layer)
     yield VerdictPart(f" is {_word(root)}", "dim" if root.compared else "")
     if root.value is not verdict.value:
@@ -164,13 +165,14 @@ class Verdicts:
         )
 
     def _returned(self, operation: Operation, place: _BoundSlot) -> LayerSite | None:
-        """Return the Parameter of a loop's body whose last value a slot is; None for what is no such output."""
+        """Return the Parameter, or operation, of a loop's body whose last value a slot is; None for other outputs."""
         plan = operation.plans[0] if operation.plans else None
         if not isinstance(plan, LoopPlan):
             return None
         output = operation.outputs.index(place.slot)
-        found = (one.merged for one in plan.last_values if one.output == output and one.merged is not None)
-        return next((layer_site(plan.program.parameter(one), self._file) for one in found), None)
+        found = (one for one in plan.last_values if one.output == output)
+        slots = (one.result if one.merged is None else one.merged for one in found)
+        return next((self._layer(_BoundSlot(plan.program, slot, None)) for slot in slots), None)
 
     def _of_operation(
         self,
