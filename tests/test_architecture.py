@@ -264,8 +264,8 @@ def test_every_slow_test_exists() -> None:
 
 
 MOST: Final = {
-    "tui": 114_669,
-    "debug": 182_537,
+    "tui": 114_696,
+    "debug": 182_651,
     "export": 123_382,
     "diagnosis": 101_084,
     "compare": 59_868,
@@ -280,7 +280,7 @@ MOST: Final = {
     "openvino": 29_471,
     "query": 18_752,
     "sweep": 14_705,
-    "commands": 15_490,
+    "commands": 15_484,
     "cases": 12_851,
     "session": 9_620,
     "processes": 7_800,

@@ -14,7 +14,6 @@ import numpy as np
 from msgspec.structs import replace
 
 from stepper import element_types
-from stepper.debug.breakpoints.breakpoint import plan_of
 from stepper.debug.breakpoints.conditions import loop_body
 from stepper.debug.loop_runs import (
     Outer,
@@ -22,7 +21,7 @@ from stepper.debug.loop_runs import (
     loop_around,
     outer_iterations,
 )
-from stepper.debug.scopes import is_body, loop_depth, target_in
+from stepper.debug.scopes import loop_depth, target_in
 from stepper.debug.timeline import Timeline
 from stepper.element_types import Array, Indices, Shape, read_only
 from stepper.engine.machine import Machine
@@ -213,8 +212,7 @@ def _values(timeline: Timeline, part: str) -> list[tuple[SheetValue, Target]]:
         targets = [resolve(seen, machine.compiled, machine.program)]
     index = numpy_index(address.index)
     found = []
-    for meant in targets:
-        target = made_by_iteration(meant, machine.compiled)
+    for target in targets:
         is_whole = not (index or statistic or is_pattern)
         target, grows = _shown(target) if is_whole else (target, False)
         full = moment_address(target, machine.compiled)
@@ -238,15 +236,6 @@ def _shown(target: Target) -> tuple[Target, bool]:
     if slot == target.slot:
         return target, False
     return replace(target_in(target.program, slot), iterations=target.iterations), True
-
-
-def made_by_iteration(target: Target, compiled: CompiledModel) -> Target:
-    """Return the place of what an iteration makes: of a Parameter that is carried, what the back edge takes on."""
-    body = target.program
-    if target.layer.type != "Parameter" or not is_body(body):
-        return target
-    entry = next((one for one in plan_of(body, compiled).merged if one.parameter == target.slot), None)
-    return target if entry is None else replace(target_in(body, entry.result), iterations=target.iterations)
 
 
 def _range(asked: list[Any]) -> tuple[int, int | None]:
@@ -647,15 +636,11 @@ class Reading(Enum):
 
 
 class LookedAt(Record, eq=False):
-    """Iterations that one looks at: of the loop with this body and of those around it, from the outside inwards.
-
-    `at_end`: what the loop carries is shown as the iteration hands it on, else as it entered it.
-    """
+    """Iterations that one looks at: of the loop with this body and of those around it, from the outside inwards."""
 
     compiled: CompiledModel
     body: Program
     iterations: Indices
-    at_end: bool = False
 
     def meant(self, asked: Address, reading: Reading = Reading.VALUE) -> Address:
         """Return the address with the iterations looked at; as it is where it names nothing in these loops.
@@ -695,8 +680,6 @@ class LookedAt(Record, eq=False):
             iterations[own] = found.iterations[own]
         if tuple(iterations) == found.iterations:
             return asked
-        if self.at_end and is_bare and reading is not Reading.COURSE and found.program is self.body:
-            found = made_by_iteration(found, self.compiled)
         full = moment_address(found, self.compiled)
         if reading is Reading.PLACE and found.named.type == "Result":  # where the iteration is closed
             full = from_main(layer_address(found.named, found.program, self.compiled))
