@@ -1,23 +1,13 @@
-"""What came of an input of a sweep: breakpoints, findings of `check`, or differences from a reference."""
+"""Judges of the inputs of a sweep: what breakpoints stop at, or findings of `check`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from msgspec import Struct
 
-from stepper.compare.align import Alignment
-from stepper.compare.comparison import RunComparison, compare_models, compare_with
-from stepper.compare.observations import named
-from stepper.compare.references.openvino import OpenVINOReference
-from stepper.compare.references.protocol import ReferenceFailed, ReferenceRun
-from stepper.compare.references.reference_opening import ModelReference, model_title, open_reference
-from stepper.compare.walk import LockstepWalk
 from stepper.debug.breakpoints.data_breakpoints import break_description
 from stepper.debug.causes.cause import NonFiniteKind
 from stepper.debug.causes.cause_texts import sentences
@@ -25,25 +15,18 @@ from stepper.debug.debugger import Debugger
 from stepper.debug.overview.overview_facts import Overview, RunState
 from stepper.debug.provenance.operation_at import address_at
 from stepper.debug.stop import Reason, Stop
-from stepper.diagnosis.check.checking import check_run
 from stepper.diagnosis.findings import Finding, Severity
 from stepper.diagnosis.texts import headline
 from stepper.element_types import FLOATING, Array, Ints
 from stepper.engine.frames import Activation, Frame, RunObserver, Taps
-from stepper.engine.inputs import variables_alone
 from stepper.engine.machine import Machine
 from stepper.engine.program import BranchPlan, CompiledModel, LoopPlan, Operation, OpKind, Program
 from stepper.engine.rules import Rules
 from stepper.engine.run import LoopLog
-from stepper.errors import ExecutionError, StepperError
-from stepper.ir.model import Layer, LayerSite
-from stepper.ir.reader import open_sequences, read
-from stepper.openvino.partner import OPENVINO
-from stepper.openvino.peer import OpenVINOPeer
+from stepper.errors import StepperError
 from stepper.sweep import sweep_results
 from stepper.sweep.sweep_inputs import Prepared, limited, overdue
-from stepper.sweep.sweep_results import LoopCount, SweepOutcome, SweepRow, row_text
-from stepper.tensors.tolerances import Tolerances
+from stepper.sweep.sweep_results import LoopCount, SweepOutcome, SweepRow, name_and_type, row_text
 
 # --- A quick look for NaN and Inf: where a run on a plain machine has certainly none, no debugger need look ----------
 #
@@ -339,12 +322,7 @@ def _stop_row(name: str, stop: Stop, compiled: CompiledModel) -> SweepRow:
     loops = tuple(str(one.layer) for one in path)
     numbers = tuple(one.iteration for one in path if one.iteration is not None)
     where, text = "" if address is None else str(address), row_text(sentences(cause)[0])
-    return SweepRow(name, SweepOutcome.STOPPED, str(cause.kind), *_named(layer), loops, numbers, where, text)
-
-
-def _named(layer: Layer | LayerSite | None) -> tuple[str, str]:
-    """Return name and type of the layer in which something shows; empty where it shows in none."""
-    return ("", "") if layer is None else (layer.name, layer.type)
+    return SweepRow(name, SweepOutcome.STOPPED, str(cause.kind), *name_and_type(layer), loops, numbers, where, text)
 
 
 class CheckJudge:
@@ -355,6 +333,8 @@ class CheckJudge:
 
     def row(self, name: str, inputs: Sequence[Array], states: dict[str, Any]) -> SweepRow:
         """Return the gravest finding."""
+        from stepper.diagnosis.check.checking import check_run  # few sweeps ask for it
+
         debugger = Debugger.of(self._prepared.machine(inputs, states), inputs)
         checked = check_run(debugger, seconds=self._prepared.job.seconds)
         loops = _counts_of_overview(checked.overview)
@@ -373,7 +353,7 @@ def _finding_row(name: str, finding: Finding, loops: Sequence[LoopCount]) -> Swe
         name,
         SweepOutcome.FINDING,
         finding.rule,
-        *_named(spot.layer or spot.loop),
+        *name_and_type(spot.layer or spot.loop),
         tuple(map(str, spot.path)),
         finding.iterations,
         finding.address,
@@ -390,106 +370,3 @@ def _counts_of_overview(overview: Overview) -> tuple[LoopCount, ...]:
         if one.runs
     ]
     return tuple(sorted(found, key=lambda one: one.path))
-
-
-class ModelJudge:
-    """Compares with another model: the outputs first, and where these differ the runs in lock step."""
-
-    def __init__(self, prepared: Prepared) -> None:
-        job, rules, partner = prepared.job, Rules(prepared.job.rules), prepared.job.partner
-        self._prepared = prepared
-        theirs = read(job.reference)
-        self._theirs = open_sequences(theirs) if job.open_sequences else theirs
-        self._alignment = Alignment(prepared.model, self._theirs, prepared.compiled, rules, partner)
-        self._title = model_title(Path(job.source or job.model), Path(job.reference))
-        self._tolerances = job.tolerances or Tolerances()
-
-    def row(self, name: str, inputs: Sequence[Array], states: dict[str, Any]) -> SweepRow:
-        """Return the first place where the two part."""
-        prepared, limit = self._prepared, self._prepared.job.max_iterations
-        other = self._alignment.machine(inputs, limit, states)
-        reference = ModelReference(other, self._alignment, self._title)
-        with suppress(ExecutionError):  # that only the reference fails is a difference
-            prepared.run(other)
-        compared = partial(
-            compare_models,
-            prepared.model,
-            self._theirs,
-            inputs,
-            title=self._title,
-            rules=prepared.job.rules,
-            tolerances=self._tolerances,
-            max_iterations=limit,
-            states=states,
-            partner=prepared.job.partner,
-        )
-        return _row(name, prepared, prepared.machine(inputs, states), reference, self._tolerances, compared)
-
-
-class ReferenceJudge:
-    """Compares with what is no model of ours: OpenVINO, ONNX, values, a recording."""
-
-    def __init__(self, prepared: Prepared) -> None:
-        self._prepared = prepared
-        self._peer: OpenVINOPeer | None = None
-
-    def row(self, name: str, inputs: Sequence[Array], states: dict[str, Any]) -> SweepRow:
-        """Return the first place where the two part."""
-        prepared, reference = self._prepared, self._reference(inputs, states)
-        tolerances = prepared.job.tolerances or Tolerances(exact=reference.is_exact)
-        return _row(
-            name,
-            prepared,
-            prepared.machine(inputs, states),
-            reference,
-            tolerances,
-            lambda: compare_with(prepared.machine(inputs, states), reference, tolerances),
-        )
-
-    def _reference(self, inputs: Sequence[Array], states: dict[str, Any]) -> ReferenceRun:
-        job, compiled = self._prepared.job, self._prepared.compiled
-        runtime = job.partner.runtime
-        if job.reference != OPENVINO:
-            source, limit = job.source or job.model, job.max_iterations
-            return open_reference(job.reference, compiled, inputs, runtime, source, limit, states=states)
-        if states:
-            peer = OpenVINOPeer(compiled.model, runtime, variables_alone(compiled.model, states))
-        else:
-            peer = self._peer = self._peer or OpenVINOPeer(compiled.model, runtime)  # which keeps what it compiles
-        return OpenVINOReference(peer, inputs, str(runtime), seconds=job.seconds)
-
-
-def _row(
-    name: str,
-    prepared: Prepared,
-    machine: Machine,
-    reference: ReferenceRun,
-    tolerances: Tolerances,
-    compared: Callable[[], RunComparison],
-) -> SweepRow:
-    """Run our side; where its outputs are not the reference's, compare the runs. The row says where they part."""
-    log = LoopLog()
-    machine.observers = (log,)
-    walk = LockstepWalk(machine, reference, tolerances)
-    prepared.run(machine)
-    loops = sweep_results.counts_of_run(log.summaries)
-    agrees = False
-    with suppress(ReferenceFailed):
-        agrees = all(one.theirs_known and not one.differs for one in walk.outputs_beside(reference.outputs()))
-    verdict = None if agrees else compared().verdict
-    if verdict is None:
-        return sweep_results.clean_row(name, loops)
-    layer = verdict.shows_at or verdict.layer or verdict.loop
-    numbers = [step.iteration for step in verdict.path if step.iteration is not None]
-    if verdict.iteration is not None:
-        numbers = [*numbers[: max(sum(step.layer.is_loop for step in verdict.path) - 1, 0)], verdict.iteration]
-    return SweepRow(
-        name,
-        SweepOutcome.DIFFERS,
-        "values",
-        *_named(layer),
-        tuple(named(step.layer) for step in verdict.path),
-        tuple(numbers),
-        text=row_text(verdict.reason),
-        loops=loops,
-    )

@@ -26,6 +26,7 @@ from stepper.errors import InputError, LimitReached, OutputError, StepperError, 
 from stepper.files.file_kinds import RECORDING, ensure_no_pipe
 from stepper.files.locks import FileLock, lock
 from stepper.files.output import OutputFile, ProtectedFiles
+from stepper.ir.model import Layer, LayerSite
 from stepper.records import Record
 from stepper.sweep.sweep_inputs import FileInput, SliceInput, SweepIdentity, SweepInput, stamp
 from stepper.wording import excerpt, near_text
@@ -376,6 +377,11 @@ def counts_of_run(summaries: Iterable[LoopSummary]) -> tuple[LoopCount, ...]:
         LoopCount(one.path, one.executions, one.iterations, tuple(sorted(map(str, one.ended)))) for one in summaries
     ]
     return tuple(sorted(found, key=lambda one: one.path))
+
+
+def name_and_type(layer: Layer | LayerSite | None) -> tuple[str, str]:
+    """Return name and type of the layer in which something shows; empty where it shows in none."""
+    return ("", "") if layer is None else (layer.name, layer.type)
 
 
 def row_text(text: str) -> str:

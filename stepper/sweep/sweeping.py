@@ -65,7 +65,7 @@ def judge_of(prepared: Prepared) -> Judge:
 
         return CheckJudge(prepared)
     if job.reference:
-        from stepper.sweep.judges import ModelJudge, ReferenceJudge
+        from stepper.sweep.comparing_judges import ModelJudge, ReferenceJudge
 
         return ModelJudge(prepared) if is_model_path(job.reference) else ReferenceJudge(prepared)
     from stepper.sweep.judges import BreakJudge
