@@ -265,7 +265,7 @@ def test_every_slow_test_exists() -> None:
 
 MOST: Final = {
     "tui": 114_696,
-    "debug": 182_651,
+    "debug": 183_079,
     "export": 123_382,
     "diagnosis": 101_084,
     "compare": 59_868,
