@@ -717,7 +717,7 @@ _command(
     "sweep",
     "run the model on thousands of inputs, and list those that go wrong",
     "Run the model on thousands of inputs, with a process per core. List the inputs that stop at a breakpoint (nan), "
-    "have findings of check, or differ from a reference, with place and iteration, and how often loops run. After "
+    "have findings of check, or differ from a reference. List place and iteration, and how often loops run. After "
     "Ctrl+C or a kill, the same command continues. Exit code 1 if there is a finding. Give the file of results "
     "instead of a model to print it; --open shows the table, --open N the debugger on input N.",
     option("model", "MODEL|FILE", f"{MODEL_HELP}; or the file of a sweep"),
@@ -776,7 +776,7 @@ _command(
 _command(
     "passes",
     "name the first pass of OpenVINO that changes what a model computes",
-    "Compile the model in OpenVINO, run it with numpy after some of its transformations, and name the first one "
+    "Compile the model in OpenVINO, and run it with numpy after some of its transformations. Name the first one "
     "that changes outputs, shapes, or a loop's values or iterations. Exit code 1 if there is one.",
     MODEL,
     INPUTS,
@@ -843,7 +843,7 @@ _command(
 _command(
     "help",
     "explain the syntax of commands and values, and the keys of the application",
-    "Print the syntax of a command, an address, an expression, a breakpoint or an input, the keys of the "
+    "Print the syntax of a command, an address, an expression, a breakpoint or an input. Print the keys of the "
     "application, or the schemas of all JSON answers.",
     option("topic", "TOPIC", "such as addresses, run, keys, exit codes; without it, all topics", nargs="*"),
     KEYS,

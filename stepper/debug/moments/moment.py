@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class MomentKind(StrEnum):
-    """Kind of a moment."""
+    """Kind of a baseline."""
 
     ITERATION = "iteration"
     BEFORE = "before"
