@@ -7,6 +7,7 @@ with a passive. Docstrings are checked where a page shows them.
 from __future__ import annotations
 
 import ast
+import json
 import re
 import sys
 from collections.abc import Iterator
@@ -145,12 +146,17 @@ def paragraphs(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def in_pages() -> Iterator[Place]:
-    """Yield what is not plain in the pages."""
+    """Yield what is not plain in the pages and notebooks."""
     others = (ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md"))
     for path in (*others, *sorted((ROOT / "docs").rglob("*.md"))):
         name = path.relative_to(ROOT).as_posix()
         for line, text in paragraphs(path):
             yield from found_in(f"{name}:{line}", text)
+    for path in sorted((ROOT / "docs" / "notebooks").glob("*.ipynb")):
+        for number, one in enumerate(json.loads(path.read_text(encoding="utf-8"))["cells"], 1):
+            if one["cell_type"] == "markdown":
+                for text in "".join(one["source"]).split("\n\n"):
+                    yield from found_in(f"{path.relative_to(ROOT).as_posix()}, cell {number}", text)
 
 
 def in_help() -> Iterator[Place]:
