@@ -4,7 +4,8 @@ In a page, a fence of `sh` has commands, one a line, which end with code 0; with
 A fence of `console` has `$ ` before each command and its output below (`...`: any lines, or none); `$ echo $?` shows
 the code of the one before. Behind `$ stepper debug ...`, lines that begin with `(stepper)` are typed. A fence of
 `python` runs after those above it, with their names. All of a page run in one folder that has the sample models. Other
-fences (`text`, `py`, `toml`, with a `title=`) are only shown, and commands of other programs are not run.
+fences (`text`, `py`, `toml`, with a `title=`) are only shown, where each `stepper ...` has words that it takes; commands
+of other programs are not run.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import io
 import os
 import re
 import shlex
+import sqlite3
 import subprocess
 import sys
 import tomllib
@@ -102,8 +104,22 @@ def is_missing(line: str) -> bool:
     return "--with onnx" in line and find_spec("onnxruntime") is None
 
 
+def is_not_run(line: str) -> bool:
+    """True for a command of other programs; a line of Python that the page shows runs."""
+    words = shlex.split(line)
+    return Path(words[0]).name in NOT_RUN and words[1:2] != ["-c"]
+
+
+def asked_of_sqlite(words: list[str], folder: Path) -> tuple[int, str]:
+    """What the program sqlite3 prints, which may not be installed."""
+    with contextlib.closing(sqlite3.connect(folder / words[1])) as file:
+        return 0, "".join("|".join(map(str, row)) + "\n" for row in file.execute(words[2]))
+
+
 def carried_out(line: str, folder: Path) -> tuple[int, str]:
     """The code and the standard output of a command."""
+    if line.startswith("sqlite3 "):
+        return asked_of_sqlite(shlex.split(line), folder)
     if re.search(r"[|<>;&$`]", re.sub(r'"[^"]*"|\'[^\']*\'', "", line)):
         done = subprocess.run(
             ["bash", "-o", "pipefail", "-c", line],
@@ -117,10 +133,10 @@ def carried_out(line: str, folder: Path) -> tuple[int, str]:
     if words[0] != "stepper":
         done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=120)
         return done.returncode, done.stdout
-    if words[1] == "tui" or is_model_path(words[1]):  # needs a terminal
+    if words[1] == "tui" or "--open" in words or is_model_path(words[1]):  # needs a terminal
         options = parsed(words[1:])
         assert (folder / options.model).is_file() and all(
-            (folder / path).is_file() for path in [options.inputs] if path
+            (folder / path).is_file() for path in [getattr(options, "inputs", None)] if path
         )
         return 0, ""
     out = io.StringIO()
@@ -179,7 +195,7 @@ def test_every_example_of_a_page_runs_and_prints_what_it_shows(
         if fence.language not in ("sh", "console"):
             continue
         for command in commands(fence):
-            if Path(shlex.split(command.line)[0]).name in NOT_RUN or is_missing(command.line):
+            if is_not_run(command.line) or is_missing(command.line):
                 continue
             if command.shown is not None and PROMPT in command.shown:
                 code, printed = 0, conversation(command.line, command.shown)
@@ -187,6 +203,16 @@ def test_every_example_of_a_page_runs_and_prints_what_it_shows(
                 code, printed = carried_out(command.line, folder)
             assert code == command.code, (place, command.line, printed)
             assert command.shown is None or fits(printed, command.shown), (place, command.line, printed)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_command_that_is_only_shown_has_words_that_stepper_takes(page: Path) -> None:
+    for fence in fences(page):
+        if fence.language in ("sh", "console"):
+            continue
+        for line in re.findall(r"^(?:\$ | *- run: )?stepper (.*?)(?:  #.*| [>|] .*)?$", fence.text, re.MULTILINE):
+            if "[options]" not in line:  # what a usage shows
+                parsed(shlex.split(line))
 
 
 def test_every_part_that_is_made_from_the_code_is_current() -> None:
