@@ -224,7 +224,7 @@ class StatisticsData(TypedDict):
 
 
 class MomentValue(TensorData):
-    """A value at a position: the iterations of the loops around it, outer first, and the tick (null: the model's own)."""
+    """A value at a position: the iterations of the loops around it, outer first, and the tick (null: the model's)."""
 
     iterations: list[int]
     tick: int | None

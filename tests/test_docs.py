@@ -4,8 +4,8 @@ In a page, a fence of `sh` has commands, one a line, which end with code 0; with
 A fence of `console` has `$ ` before each command and its output below (`...`: any lines, or none); `$ echo $?` shows
 the code of the one before. Behind `$ stepper debug ...`, lines that begin with `(stepper)` are typed. A fence of
 `python` runs after those above it, with their names. All of a page run in one folder that has the sample models. Other
-fences (`text`, `py`, `toml`, with a `title=`) are only shown, where each `stepper ...` has words that it takes; commands
-of other programs are not run.
+fences (`text`, `py`, `toml`, with a `title=`) are only shown, where each `stepper ...` has words that it takes;
+commands of other programs are not run.
 """
 
 from __future__ import annotations

@@ -47,7 +47,8 @@ def command(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("title", ["in the application", "your own condition"])
 def test_the_lines_of_the_page_keep_the_call(title: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from sample_models.application import LOUD, main as application
+    from sample_models.application import LOUD
+    from sample_models.application import main as application
 
     monkeypatch.chdir(tmp_path)
     page = ROOT / "docs" / "tasks" / "it-fails-in-my-application.md"

@@ -102,7 +102,7 @@ def described(package: Path) -> dict[str, str]:
     found |= {one.attrib["Id"]: one.attrib["Value"] for one in outer.iter(f"{space}Property")}
     found |= {one.attrib["Type"]: one.attrib["Path"].lower() for one in outer.iter(f"{space}Asset")}
     for tag in ("DisplayName", "Description", "Tags", "Categories", "Icon", "License"):
-        found |= {tag: (one.text or "") for one in outer.iter(f"{space}{tag}")}
+        found[tag] = outer.findtext(f".//{space}{tag}", "")
     return {name: ",".join(sorted(text.split(","))) if name == "Tags" else text for name, text in found.items()}
 
 
