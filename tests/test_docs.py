@@ -90,18 +90,30 @@ CAPTURED = ("kept", "stream")
 """Folders of cases that OpenVINO alone can make."""
 
 
-def is_missing(line: str) -> bool:
-    """True if a command needs OpenVINO or onnxruntime, and that is not installed."""
+def needs_openvino(line: str) -> bool:
+    """True for a command that runs OpenVINO, or takes what it wrote or converts."""
     words = line.split()
-    needs_openvino = (
-        "openvino" in line
-        or {"passes", "capture"} & {*words}
-        or any(folder in line for folder in CAPTURED)
-        or ("compare" in words and "--with" not in words)
-    )
-    if (needs_openvino or ".onnx" in line) and find_spec("openvino") is None:
-        return True
-    return "--with onnx" in line and find_spec("onnxruntime") is None
+    named = "openvino" in line or ".onnx" in line or any(folder in line for folder in CAPTURED)
+    return named or bool({"passes", "capture"} & {*words}) or ("compare" in words and "--with" not in words)
+
+
+def is_missing(line: str) -> bool:
+    """True if a command needs a package that is not installed."""
+    extras = {"openvino": needs_openvino(line), "onnxruntime": "--with onnx" in line, "fpdf": writes_pdf_or_png(line)}
+    return any(is_needed and find_spec(package) is None for package, is_needed in extras.items())
+
+
+def writes_pdf_or_png(line: str) -> bool:
+    """True for a command whose figure the default installation refuses."""
+    return re.search(r"-o \S+\.(pdf|png)\b|--as (pdf|png)\b", line) is not None
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_page_says_what_to_install_for_its_commands(page: Path) -> None:
+    lines = [one.line for fence in fences(page) for one in commands(fence) if fence.language in ("sh", "console")]
+    for extra, needs in (("openvino", needs_openvino), ("figures", writes_pdf_or_png)):
+        if any(map(needs, lines)) and "reference" not in page.parts:
+            assert f"loop-stepper[{extra}]" in page.read_text(encoding="utf-8"), [one for one in lines if needs(one)]
 
 
 def is_not_run(line: str) -> bool:
