@@ -16,7 +16,7 @@ from textual import events
 from stepper.debug.table.row_sets import RowSet
 from stepper.debug.table.sheets import Sheet
 from tests.debug.debugged import SAMPLES, opened, sample
-from tests.models import Graph, carried, last
+from tests.models import Graph, Side, Value, carried, last
 from tests.tables import few
 from tests.tui.driven import Driven, drive, key_event
 from tests.tui.time_models import collatz, counting_in_three, sorting
@@ -193,14 +193,15 @@ def test_a_value_that_grows_is_shown_by_what_each_iteration_adds_and_read_by_its
 def test_watches_have_rows_in_their_loop_and_say_elsewhere_how_much_of_them_there_is() -> None:
     async def script(driven: Driven) -> None:
         assert "a value of 'pairs_of_neighbours', which does not run here" in await driven.do(
-            ":goto passes@0", ":watch swaps"
+            ":goto passes@0", ":watch swaps'"
         )
-        await driven.do(":watch order[1]", ":rows watched")
-        assert driven.names == ["order[1]"] and driven.row("order")[-3:] == ["4", "2", "2"], "after each pass"
+        await driven.do(":watch order[1]", ":watch order'[1]", ":rows watched")
+        assert driven.row("order")[-3:] == ["1", "4", "2"], "before each pass"
+        assert driven.row("order'")[-3:] == ["4", "2", "2"], "after each pass"
         await driven.do(":goto passes@0::values_next@1", ":rows watched")
-        assert driven.names == ["swaps"] and driven.row("swaps")[-4:] == ["1", "2", "3", "3"]
+        assert driven.names == ["swaps'"] and driven.row("swaps'")[-4:] == ["1", "2", "3", "3"]
         await driven.do(":goto passes@2::values_next@1", ":rows watched")
-        assert driven.row("swaps")[-2:] == ["0", "0"], "of the run in which the cursor is"
+        assert driven.row("swaps'")[-2:] == ["0", "0"], "of the run in which the cursor is"
 
     drive("nested_loop", script, size=(120, 40), runs=True)
 
@@ -249,6 +250,35 @@ def test_enter_on_an_if_goes_into_the_side_that_ran() -> None:
             await driven.do("escape")
 
     drive("while_loop", script, size=(120, 40), runs=True)
+
+
+def test_an_if_in_an_if_has_a_path_and_the_loop_its_iteration(tmp_path: Path) -> None:
+    def halved(graph: Graph, value: Value, depth: int) -> Value:
+        """Half of a value, in so many Ifs."""
+        if not depth:
+            return graph.apply("Multiply", value, graph.constant([0.5]), name="half")
+        sides = []
+        for name in ("then", "other"):
+            side = graph.body()
+            inside = side.parameter(f"{name}_{depth}", dims=(1,))
+            sides.append(Side(side, [(value, inside)], [side.result(halved(side, inside, depth - 1))]))
+        return graph.branch(
+            f"choice_{depth}", graph.apply("Less", value, graph.constant([9.0]), type="boolean"), *sides
+        )[0]
+
+    net = Graph()
+    body = net.body()
+    x = body.parameter("x", dims=(1,))
+    out = body.result(halved(body, x, 2), "x_next")
+    net.result(net.loop("halves", body, 3, True, [carried(net.parameter("x0", dims=(1,)), x, out)], [last(out)])[0])
+
+    async def script(driven: Driven) -> None:
+        await driven.do(":search half")
+        assert "halves › choice_2 › choice_1" in driven.text("top") and driven.names == ["half"]
+        await driven.do("escape", "escape")
+        assert "choice" not in driven.text("top")
+
+    drive(opened(tmp_path, net, np.float32([8])), script, size=(120, 40), runs=True)
 
 
 def test_a_value_is_watched_as_it_is_at_the_cursor() -> None:
@@ -376,32 +406,32 @@ def test_it_is_ordered_filtered_searched_and_written(tmp_path: Path, monkeypatch
     order = sorted(range(len(course)), key=lambda k: -course[k])
 
     async def script(driven: Driven) -> None:
-        await driven.do(":sheet number, steps")
-        assert driven.row("number")[:2] == [str(course[0]), str(course[1])]
+        await driven.do(":sheet number', steps'", "home")
+        assert driven.row("number'")[:2] == [str(course[0]), str(course[1])]
         await driven.do("greater_than_sign")
-        assert "ordered by number down" in driven.text("sheet")
-        assert driven.row("number")[:2] == [str(course[order[0]]), str(course[order[1]])]
+        assert "ordered by number' down" in driven.text("sheet")
+        assert driven.row("number'")[:2] == [str(course[order[0]]), str(course[order[1]])]
         await driven.do("greater_than_sign", ":filter > 1000", "home")
         big = [k for k in range(len(course)) if course[k] > 1000]
         text = driven.text("sheet")
         assert f"{len(big)} of {len(course)} iterations" in text and "ordered by" not in text
-        assert driven.at == ("number", big[0])
+        assert driven.at == ("number'", big[0])
         await driven.press("vertical_line")
-        assert driven.app.front.prompt.value == "filter number > 1000"
-        driven.app.front.prompt.value = "filter number > 1000 and steps > 50 and number < prev(number)"
+        assert driven.app.front.prompt.value == "filter number' > 1000"
+        driven.app.front.prompt.value = "filter number' > 1000 and steps' > 50 and number' < prev(number')"
         await driven.do("enter", ":save sheet.csv", ":save sheet.npy")
         fell = [k for k in big if k >= 50 and course[k] < course[k - 1]]
         lines = (tmp_path / "sheet.csv").read_text().splitlines()
-        assert lines == ["@,number,steps", *(f"{k},{course[k]},{k + 1}" for k in fell)]
+        assert lines == ["@,number',steps'", *(f"{k},{course[k]},{k + 1}" for k in fell)]
         assert np.load(tmp_path / "sheet.npy").tolist() == [[course[k], k + 1] for k in fell]
         await driven.do("y")
         assert driven.app.clipboard.splitlines() == lines
         await driven.do("Y")
         assert driven.app.clipboard.startswith("until_one::")
-        assert "expected" in await driven.do(":filter number >")
+        assert "expected" in await driven.do(":filter number' >")
         await driven.do(":filter off", ":search > 9000")
         assert course[driven.at[1] or 0] > 9000
-        assert "nothing further" in await driven.do(":search number > 100000")
+        assert "nothing further" in await driven.do(":search number' > 100000")
 
     drive("while_loop", script, size=(120, 40))
 

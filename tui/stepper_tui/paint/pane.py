@@ -47,8 +47,6 @@ class Pane(PaintedWidget, can_focus=True):
     """True if it follows a movement under way, thirty times a second."""
     follows_selection: ClassVar[bool] = True
     """True if it shows anything of the selected operation; one that does not is spared its changes."""
-    shows_handed_on: ClassVar[bool] = False
-    """True if it shows carried values as passed to the next iteration: at the prompt their names mean that."""
     help_text: ClassVar[str] = ""
     """Content of the pane, for `?`: one line of text a line."""
 
@@ -94,6 +92,16 @@ class Pane(PaintedWidget, can_focus=True):
         """The moment, the selection or anything else has changed. A subclass may look at the old `self.state` first."""
         self.state = state
         self.changed()
+
+    def renew(self, state: State) -> None:
+        """Update it where what it shows has changed; a fault in it keeps no other pane from showing."""
+        try:
+            if not self.follows_selection and state.differs_in_selection_alone(self.state):
+                self.state = state
+                return
+            self.update(state)
+        except Exception as error:
+            self.report_fault(error)
 
     @property
     def name_for_tab(self) -> str:
