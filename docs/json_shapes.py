@@ -1268,9 +1268,11 @@ class ChainPartData(TypedDict):
 class ChainLinkData(TypedDict):
     """A link of the path back: the address of an element, its value, the operation that computed it, and its operands.
 
-    `line` is the line of the layer in the file. `parts` are the five largest of the `count` contributions to a finite
-    element. `rest` is the share of all others in a sum or product. `is_shape`: the value is an extent. `decides`: the
-    value contributes nothing to the link before. It is the condition of this If, or it ended this loop.
+    `line` is the line of the layer in the file. `parts` are the five largest of the `count` contributions to a
+    finite element. `rest` is the share of all others in a sum or product. `is_shape`: the value is an extent.
+    `decides`: the value contributes nothing to the link before. It is the condition of this If, or it ended this
+    loop. `reference` is the element in the reference; `diverges`: its operands are equal there, so the difference
+    begins here.
     """
 
     address: str
@@ -1283,6 +1285,8 @@ class ChainLinkData(TypedDict):
     parts: list[ChainPartData]
     count: int
     rest: float | None
+    reference: Scalar | None
+    diverges: bool
 
 
 class SourceData(TypedDict):

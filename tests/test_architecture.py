@@ -265,7 +265,7 @@ def test_every_slow_test_exists() -> None:
 
 MOST: Final = {
     "tui": 114_720,
-    "debug": 185_880,
+    "debug": 186_308,
     "export": 123_388,
     "diagnosis": 101_084,
     "compare": 60_396,

@@ -213,6 +213,8 @@ class LinkKind(StrEnum):
 
     COMPUTED = "computed"
     BORN = "born"
+    DIVERGED = "diverged"
+    """Computed of operands that are equal in the reference: here the difference begins."""
     BACK_EDGE = "back edge"
     INITIAL = "initial value"
     SLICE = "slice"
@@ -280,12 +282,13 @@ class Link(Record):
     """A value on the path back: its place, its element (None: no particular one), and its value.
 
     `kind` says where the value comes from; the next link, if there is one, is its origin. `line` is the line of the
-    port map entry or back edge through which it came (0: none). `operands` are the inputs of an operation; `arithmetic`
-    says why a NaN or Inf first appears in it, and `formula` says it in numbers. `follows` is the operand that the next
-    link continues with. `through`, of a back edge: the path repeats through these iterations (first and last), whose
-    links are left out. `parts` are the (at most five) largest of the `count` contributions to a finite element, in the
-    `form`; `rest` is the share of all others. `is_shape`: the value is an extent, and `element` says along which axis.
-    `decides`: the value is the condition of this If, or it ended this loop.
+    port map entry or back edge through which it came (0: none). `operands` are the inputs of an operation;
+    `arithmetic` says why a NaN or Inf first appears in it, and `formula` says it in numbers. `follows` is the
+    operand that the next link continues with. `through`, of a back edge: the path repeats through these iterations
+    (first and last), whose links are left out. `parts` are the (at most five) largest of the `count` contributions
+    to a finite element, in the `form`; `rest` is the share of all others. `is_shape`: the value is an extent, and
+    `element` says along which axis. `decides`: the value is the condition of this If, or it ended this loop.
+    `reference` is the value in the reference, if any.
     """
 
     location: Location
@@ -306,6 +309,7 @@ class Link(Record):
     rest: float | None = None
     is_shape: bool = False
     decides: LayerSite | None = None
+    reference: Scalar | None = None
 
 
 class Chain(Record):
