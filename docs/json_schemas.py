@@ -88,7 +88,7 @@ def page(found: dict[str, dict[str, Any]]) -> str:
         "with `--json`, `export` with `--as json`; `debug --json` writes an object a line, for each command and each "
         "line of a logpoint.",
         f"- `schema` is the version of all shapes, now {SCHEMA}: it grows where a key goes or means something else.",
-        '- What JSON has no number for is text: `"NaN"`, `"Infinity"`, `"-Infinity"`.',
+        '- Numbers that JSON lacks are text: `"NaN"`, `"Infinity"`, `"-Infinity"`.',
         f"- A tensor is `type`, `shape` and `values`, its elements in row-major order; of more than {MOST_IN_JSON:,} "
         "`values` is null. Types that numpy lacks (bf16, f8, u4, i4) are written as the numbers that they hold.",
         "- A layer is always `id`, `name`, `type`, `file` and `line`: the file of the model and the line in it.",
@@ -106,7 +106,7 @@ def page(found: dict[str, dict[str, Any]]) -> str:
             lines += list(debug_lines(found, parts, shown))
     lines += ["## Errors", "", "Schema: `error.json`.", "", *tables("ErrorAnswer", parts, shown)]
     rest = [name for name in shown_parts(shown, parts) if name not in shown]
-    lines += ["## What they are made of", ""]
+    lines += ["## Parts of the answers", ""]
     for name in rest:
         lines += tables(name, parts, shown)
     return "\n".join(lines).rstrip() + "\n"

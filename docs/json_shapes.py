@@ -71,15 +71,16 @@ class BodySite(TypedDict):
 
 
 class CandidateData(TypedDict):
-    """One of the things that an ambiguous address may mean: its full address, and the type of its layer."""
+    """A meaning of an ambiguous address: its full address, and the type of its layer."""
 
     address: str
     type: str
 
 
 class ErrorData(TypedDict):
-    """Error: its message, the exit code of the program, and as far as known file, line and layer; in a run `path`
-    is what was around the layer, from the outside inwards. `candidates` are what an ambiguous name may mean.
+    """Error: its message, the exit code of the program, and as far as known file, line and layer. In a run `path` has
+    the loops and branches around the layer, from the outside inwards. `candidates` are the meanings of an ambiguous
+    name.
     """
 
     kind: Literal[
@@ -152,7 +153,7 @@ class OperationSite(TypedDict):
 
 
 class WatchNow(TypedDict):
-    """A watch as it is now; `error`: it has no value, and the text says why."""
+    """A watch and its value now; `error`: it has no value, and the text says why."""
 
     text: str
     error: bool
@@ -191,7 +192,7 @@ BreakAnswer.__doc__ = "`stepper run --break` where a breakpoint stopped the run:
 
 
 class InspectAnswer(AnyAnswer):
-    """`stepper inspect`: what the model is made of. `weights` are the bytes of the .bin, null without one."""
+    """`stepper inspect`: the parts and sizes of the model. `weights` are the bytes of the .bin, null without one."""
 
     model: str
     name: str
@@ -223,7 +224,7 @@ class StatisticsData(TypedDict):
 
 
 class MomentValue(TensorData):
-    """A value at a moment: the iterations of the loops around it, outer first, and the tick (null: the model's own)."""
+    """A value at a position: the iterations of the loops around it, outer first, and the tick (null: the model's)."""
 
     iterations: list[int]
     tick: int | None
@@ -231,7 +232,7 @@ class MomentValue(TensorData):
 
 
 class Selection(TypedDict):
-    """All moments of a value that were asked for; `more` counts those beyond 10,000."""
+    """All values of the question; `more` counts those beyond 10,000."""
 
     address: str
     loops: list[str]
@@ -241,14 +242,16 @@ class Selection(TypedDict):
 
 
 class PrintAnswer(AnyAnswer):
-    """`stepper print`: values of a recording. `values` of a moment are null where statistics alone were recorded."""
+    """`stepper print`: values of a recording. `values` are null where statistics alone were recorded."""
 
     trace: str
     values: list[Selection]
 
 
 class FindAnswer(AnyAnswer):
-    """`stepper find`: the moments at which an expression holds. `failures` counts those where it had no value."""
+    """`stepper find`: the positions at which an expression holds. `failures` counts the positions where it had no
+    value.
+    """
 
     trace: str
     predicate: str
@@ -274,9 +277,9 @@ class NonFiniteAnswer(AnyAnswer):
 
 
 class Measure(TypedDict):
-    """Distance of two tensors: the largest absolute and relative difference, that in units of the last place, the
-    cosine of the angle between them, how many of `size` elements are outside of the tolerance, the index of the worst.
-    `problem`: why they cannot be compared.
+    """Distance of two tensors: the largest absolute and relative difference, and the largest in units of the last
+    place. Also the cosine of the angle between them, how many of `size` elements are outside of the tolerance, and the
+    index of the worst. `problem`: why they cannot be compared.
     """
 
     absolute: Real | None
@@ -449,9 +452,9 @@ class PassData(TypedDict):
 
 
 class PassesAnswer(AnyAnswer):
-    """`stepper passes`: `first_change` is the first pass that changes the results, `large_change` the one with which
-    most of the difference comes, where that is another one; `runtime` what its kernels do. Of `total` passes `passes`
-    are those after which the model was run, with `--all` all.
+    """`stepper passes`: `first_change` is the first pass that changes the results. `large_change` is the pass that
+    brings most of the difference, if that is another one; `runtime` is the change by the kernels. The model ran after
+    `passes`, which are some of `total`, with `--all` all.
     """
 
     model: str
@@ -465,10 +468,10 @@ class PassesAnswer(AnyAnswer):
 class ReducedFaultData(TypedDict):
     """A fault: `program` has it ("stepper", "OpenVINO", or the path of a reference).
 
-    `what` is the class of the error, the place in OpenVINO's sources that refuses, the signal, or which numbers differ;
-    `layer_type` that of the operation where it stops. `ratio` is how many times the tolerance is exceeded, most of all
-    in the output of this index. `skips_a_loop`: a loop runs no iteration. `is_seen`: of a stop, an
-    output of the run is not finite. `text` is all of it in one sentence.
+    `what` is the class of the error, the place in OpenVINO's sources that refuses, the signal, or which numbers differ.
+    `layer_type` is the type of the operation where it stops. `ratio` is how many times the difference exceeds the
+    tolerance, most of all in the output of this index. `skips_a_loop`: a loop runs no iteration. `is_seen`: of a stop,
+    an output of the run is not finite. `text` is all of it in one sentence.
     """
 
     kind: FaultKind
@@ -508,10 +511,10 @@ class ReduceAnswer(AnyAnswer):
 
 
 class RepairEditData(TypedDict):
-    """One edit: what it changes at which layer; `around` are the loops and Ifs that lead to it, from the outside.
+    """An edit: what it changes at which layer; `around` are the loops and Ifs that lead to it, from the outside.
 
-    `subject` is the attribute, the operand or the value that changes, `before` and `after` what it was and becomes;
-    `numbers` are those that were solved for. The lower the `price`, the likelier the mistake.
+    `subject` is the attribute, the operand or the value that changes, `before` and `after` its old and new value.
+    `numbers` were solved for. The lower the `price`, the likelier the mistake.
     """
 
     kind: EditKind
@@ -547,8 +550,8 @@ class ClosestData(TypedDict):
 class FixCommandAnswer(AnyAnswer):
     """`stepper fix`: repairs, the likeliest first; without one, the edits that come closest.
 
-    `differing` are outputs, by position, that differ without an edit, `iteration` is the first in which a slice of an
-    output of the loop `loop` differs. `refuted` edits agree on the given inputs and differ on others.
+    `differing` are the positions of outputs that differ without an edit. `iteration` is the first in which a slice of
+    an output of the loop `loop` differs. `refuted` edits agree on the given inputs and differ on others.
     """
 
     model: str
@@ -660,9 +663,10 @@ class CasesAnswer(AnyAnswer):
 
 
 class CaptureAnswer(AnyAnswer):
-    """`stepper capture`: the calls of all processes, those that a condition held for, and the cases that were kept.
+    """`stepper capture`: the calls of all processes, the calls for which a condition held, and the cases that were
+    kept.
 
-    `exit_code` is that of the application; `troubles` say what could not be kept.
+    `exit_code` is the application's; `troubles` say what could not be kept.
     """
 
     folder: str
@@ -680,9 +684,9 @@ class CaptureAnswer(AnyAnswer):
 class SweepRowData(TypedDict):
     """An input with which something shows: its number, from 1, and its name: a file, or a SPEC.
 
-    `what` is the kind of what shows: a word of break, the name of a rule, values, the kind of an error. `operation` and
-    `type` are those of the layer, `path` the loops around it, the outermost first, and `iterations` theirs. `address`
-    is what to look at in the debugger, or empty.
+    `what` is the kind of finding: a word of break, the name of a rule, values, the kind of an error. `operation` and
+    `type` describe the layer. `path` has the loops around it, the outermost first, and `iterations` their iterations.
+    `address` names the value to look at in the debugger, or is empty.
     """
 
     number: int
@@ -794,7 +798,7 @@ class ExportAnswer(AnyAnswer):
 
 
 class FigureFile(TypedDict):
-    """A file of a figure, and whether it is what would be written."""
+    """A file of a figure, and whether it is up to date."""
 
     name: str
     file: str
@@ -828,8 +832,8 @@ class FindingData(TypedDict):
     """A finding: its rule, where it stands (`line` 0: nowhere), and what it says.
 
     `loop` is the TensorIterator, Loop or If that it is about, `path` the loops around the layer, `details` the values
-    of which `text` speaks. Of a run, `iterations` are those of the loops around it in which it shows first, and
-    `address` is what to look at in the debugger ("": nothing in particular).
+    in `text`. In a run, `iterations` are the first iterations in which it shows, of the loops around it. `address`
+    names the value to look at in the debugger ("": nothing in particular).
     """
 
     rule: str
@@ -856,7 +860,7 @@ class LintAnswer(AnyAnswer):
 
 
 class CheckAnswer(AnyAnswer):
-    """`stepper check`: what is wrong, the gravest first, and in words what was looked for in the run."""
+    """`stepper check`: what is wrong, most severe first, and in words what was looked for in the run."""
 
     model: str
     findings: list[FindingData]
@@ -864,8 +868,9 @@ class CheckAnswer(AnyAnswer):
 
 
 class RuleData(TypedDict):
-    """A rule. `says` is the sentence of a finding, `means` what comes of it in a run, `do` what to do about it, and
-    `source` what says so."""
+    """A rule. `says` is the sentence of a finding. `means` is the consequence in a run. `do` is the fix, and `source`
+    the evidence.
+    """
 
     id: str
     name: str
@@ -997,7 +1002,7 @@ class ScanData(TypedDict):
 
 
 class TripData(TypedDict):
-    """Iterations of a loop: `maximum` null is unlimited, `total` null unknown yet; `condition` is what counts now."""
+    """Iterations of a loop: `maximum` null is unlimited, `total` null unknown yet; `condition` is its value now."""
 
     maximum: int | None
     executed: int
@@ -1044,8 +1049,8 @@ class AttachedAnswer(TypedDict):
 
 
 class MovedAnswer(Lines):
-    """Commands that move: why the movement ended; `stop` beside the answer says where. `breakpoint_commands` are
-    those of the breakpoints at which the run stopped on the way.
+    """Commands that move: why the movement ended; `stop` beside the answer says where. `breakpoint_commands` belong to
+    the breakpoints at which the run stopped on the way.
     """
 
     reason: Reason
@@ -1069,10 +1074,10 @@ class BreakPlace(TypedDict):
 
 
 class BreakpointData(TypedDict):
-    """A breakpoint: `places` are the first of `place_count`, `commands` what it does when it stops.
+    """A breakpoint: `places` are the first of `place_count`, `commands` are carried out at a stop.
 
-    `need_trust`: the commands came out of a file and are not carried out until the user agrees.
-    `note` is what there was to say when it was set, or empty.
+    `need_trust`: the commands came out of a file and are not carried out until the user agrees. `note` is a remark on
+    the breakpoint, or empty.
     """
 
     number: int
@@ -1152,7 +1157,7 @@ class SeriesValue(TensorData):
 class SeriesAnswer(Lines):
     """`print ADDR@FROM:TO`: every `stride`-th of `total` iterations; `stopped` says why later ones are missing.
 
-    `outer` are the loops around that of the iterations, from the outside inwards, and in which iteration this run is.
+    `outer` are the loops around, from the outside inwards, each with its present iteration.
     """
 
     series: list[SeriesValue]
@@ -1245,9 +1250,10 @@ class ExplainAnswer(Lines):
 
 
 class ChainPartData(TypedDict):
-    """An element that an element is made of; of a term of a sum `share` is its part of all magnitudes.
+    """A contribution to an element; in a sum, `share` is the term's part of all magnitudes.
 
-    Of a factor of a product `share` is its part of all logarithms. `is_shape`: it is an extent, `index` has the axis.
+    In a product, `share` is the factor's part of all logarithms. `is_shape`: the contribution is an extent, and `index`
+    has the axis.
     """
 
     name: str
@@ -1260,12 +1266,13 @@ class ChainPartData(TypedDict):
 
 
 class ChainLinkData(TypedDict):
-    """A link of the way back: the address of an element, what it is, which operation made it, and of what.
+    """A link of the path back: the address of an element, its value, the operation that computed it, and its operands.
 
-    `line` is that of the layer in the file. `parts` are the five largest of the `count` elements that a finite one is
-    made of, `rest` is the share of all others in a sum or product. `is_shape`: the value is an extent. `decides`: it is
-    no part of the link before, but the condition of this If, or what ended this loop. `reference` is the element in the
-    reference; `diverges`: all that the operation reads is equal there, so the difference begins here.
+    `line` is the line of the layer in the file. `parts` are the five largest of the `count` contributions to a
+    finite element. `rest` is the share of all others in a sum or product. `is_shape`: the value is an extent.
+    `decides`: the value contributes nothing to the link before. It is the condition of this If, or it ended this
+    loop. `reference` is the element in the reference; `diverges`: its operands are equal there, so the difference
+    begins here.
     """
 
     address: str
@@ -1339,11 +1346,11 @@ class TrialsData(TypedDict):
 
 
 class ProvenanceData(TypedDict):
-    """Why a value, a shape, or the number of a loop's iterations is what it is.
+    """Why a value, a shape, or the number of a loop's iterations is so.
 
-    `complete`: every element is among the sources; else `tensors` says of which there are more than are listed.
-    `iterations` and `ended` are of a loop that was asked about, whose trip count or condition may have been
-    `set_by_hand` to end it so; `stopped` says why not all was found.
+    `complete`: every element is among the sources; else `tensors` names the tensors with more elements than are listed.
+    `iterations` and `ended` describe a loop that was asked about. Its trip count or condition may have been
+    `set_by_hand` to end it so. `stopped` says why not all was found.
     """
 
     asked: QuestionKind
@@ -1484,14 +1491,14 @@ class MarkAnswer(Lines):
 
 
 class EditData(TypedDict):
-    """Change of a value, and its moment."""
+    """Change of a value, and its position."""
 
     tick: int
     text: str
 
 
 class BranchData(TypedDict):
-    """A branch of the run; `present`: the one that goes on."""
+    """A branch of the run; `present`: the commands move this one."""
 
     name: str
     tick: int
@@ -1532,8 +1539,8 @@ class BranchDiffAnswer(Lines):
 
 
 class MomentData(TypedDict):
-    """A moment that is held against now: `iterations` are those of the loops around an iteration, from the outermost
-    inwards; `tick` is where it was pinned (null: its end, or it follows now).
+    """A baseline: `iterations` of the loops around an iteration, from the outermost inwards; `tick` is where it was
+    pinned (null: its end, or it follows now).
     """
 
     kind: MomentKind
@@ -1549,11 +1556,11 @@ class MomentAnswer(Lines):
 
 
 class ValueDifferenceData(TypedDict):
-    """A value now beside A: `different` of `size` elements have other bits, `beyond` of these leave the tolerance.
+    """A value now and in the baseline: `different` of `size` elements have other bits, `beyond` exceed the tolerance.
 
-    `rms`, `largest` and `relative` are over pairs of finite elements, `at` is the index of the largest or of the first
-    that was mended or broken. Of booleans these three are null, and `became_true` and `became_false` count the elements
-    that did; of other values these two are null.
+    `rms`, `largest` and `relative` are over pairs of finite elements. `at` is the index of the largest, or of the first
+    element that became or was NaN or infinite. For booleans `rms`, `largest` and `relative` are null, and `became_true`
+    and `became_false` count elements. For other values the two counts are null.
     """
 
     name: str
@@ -1578,9 +1585,9 @@ class OperationDifferenceData(ValueDifferenceData):
 
 
 class OutputChangeData(ValueDifferenceData):
-    """What became of an output of the model. `source` is what it is in the loop that gives it.
+    """Change of an output of the model. `source` is its value in the loop that gives it.
 
-    `rows` are those that an iteration each gives, as far as both have them; null of another output.
+    `rows` are the slices that an iteration each gives, as far as both have them; null for another output.
     """
 
     source: str | None
@@ -1590,9 +1597,9 @@ class OutputChangeData(ValueDifferenceData):
 
 
 class DiffAnswer(Lines):
-    """`diff`: how the values of now differ from a moment; `problem` says why it has no values here.
+    """`diff`: how the values of now differ from a baseline; `problem` says why it has no values here.
 
-    `outputs` are those of the model at the end, where the moment is another branch.
+    `outputs` are the outputs of the model at the end, if the baseline is another branch.
     """
 
     moment: MomentData
@@ -1624,7 +1631,7 @@ class HistoryAnswer(Lines):
 
 
 class CompletionData(TypedDict):
-    """One way in which a line can go on: all of it, what is new, what that is, and of a value its type and numbers."""
+    """Completion of a line: all of it, the new text, its kind, and for a value its type and numbers."""
 
     line: str
     word: str
@@ -1672,8 +1679,8 @@ class CommandAnswer(AnyAnswer):
 
 
 class CommandFailed(AnyAnswer):
-    """A line of `stepper debug --json`: a command that failed; a session goes on, a script ends. `input_line` is that
-    of a pipe.
+    """A line of `stepper debug --json`: a command that failed; a session continues, a script ends. `input_line` is the
+    line of a pipe.
     """
 
     command: str

@@ -1,12 +1,13 @@
 """Whether texts are plain English: `python -m docs.words` lists places in pages, help, messages and rules.
 
 It looks for words and openings that have a plainer form, sentences of more than LONGEST words, and sentences that open
-with a passive. Docstrings, and the pages that are made of them, are not checked.
+with a passive. Docstrings are checked where a page shows them.
 """
 
 from __future__ import annotations
 
 import ast
+import json
 import re
 import sys
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ from stepper.commands.session_commands import topics
 from stepper.diagnosis.rule import rules
 
 ROOT: Final = Path(__file__).parents[1]
-LONGEST: Final = 30
+LONGEST: Final = 25
 """Words of a sentence: most have 8 to 15, a list may have more."""
 
 PLAINER: Final = {
@@ -43,6 +44,14 @@ PLAINER: Final = {
     r"\banew\b": "again",
     r"\bsemantics [0-9]": "the specification of ..., section ...",
     r"\b(is|are) wanted\b": "you need",
+    r"\b(visit(s|ed)?|excursions?)\b": "replay",
+    r"\bway back\b": "path",
+    r"\b(parting|partings)\b": "divergence",
+    r"\b(beside|than|of) A\b|\bfrom A\b(?! to)": "baseline",
+    r"\b(tells?|telling) (that|them|it|of|what|whether)\b": "shows, says",
+    r"\b(take|takes|took|taking) the place of\b": "replaces",
+    r"\b(one|each|all|any|some) of these\b": "repeat the noun",
+    r"\bjudge[sd]?\b": "checks",
 }
 _PARTICIPLE: Final = (
     r"(\w+ed|built|chosen|cut|drawn|found|given|held|kept|known|left|lost|made|meant|put|read|run|seen|shown|taken|"
@@ -65,9 +74,6 @@ ALLOWED: Final = frozenset(
     }
 )
 """Names that users type or see as names, wherever they stand."""
-FROM_DOCSTRINGS: Final = frozenset(
-    {"docs/reference/python.md", "docs/reference/json.md", "docs/reference/performance.md"}
-)
 NOT_PROSE: Final = frozenset(
     {
         "stepper/engine/arithmetic.py",  # lists of operation types
@@ -108,6 +114,7 @@ def found_in(where: str, text: str) -> Iterator[Place]:
     is_title = re.match(r"#+ |\| ?", text)
     text = re.sub(r"^(#+|\|) ?", "", text)
     text = re.sub(r"``[^`]+``|`[^`\n]+`|\[[^]]*\]\([^)]*\)", "X", text)  # names, and titles of other pages
+    text = re.sub(r"X((, | or )X)+", "X", text)  # a list of names is one word
     for sentence in sentences(text):
         for pattern, plainer in PLAINER.items():
             if is_title and pattern.startswith("^"):
@@ -128,7 +135,7 @@ def paragraphs(path: Path) -> Iterator[tuple[int, str]]:
     begin, lines = 1, list[str]()
     for number, line in enumerate([*text.splitlines(), ""], 1):
         begins = re.match(r"\s*([*-] |[0-9]+\. |\||#|!\[|<)", line)
-        if lines and (begins or not line.strip()):
+        if lines and (begins or not line.strip() or lines[0].startswith("#")):
             yield begin, " ".join(lines)
             lines = []
         if line.lstrip().startswith("|"):
@@ -139,13 +146,17 @@ def paragraphs(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def in_pages() -> Iterator[Place]:
-    """Yield what is not plain in the pages."""
+    """Yield what is not plain in the pages and notebooks."""
     others = (ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md"))
     for path in (*others, *sorted((ROOT / "docs").rglob("*.md"))):
         name = path.relative_to(ROOT).as_posix()
-        if name not in FROM_DOCSTRINGS:
-            for line, text in paragraphs(path):
-                yield from found_in(f"{name}:{line}", text)
+        for line, text in paragraphs(path):
+            yield from found_in(f"{name}:{line}", text)
+    for path in sorted((ROOT / "docs" / "notebooks").glob("*.ipynb")):
+        for number, one in enumerate(json.loads(path.read_text(encoding="utf-8"))["cells"], 1):
+            if one["cell_type"] == "markdown":
+                for text in "".join(one["source"]).split("\n\n"):
+                    yield from found_in(f"{path.relative_to(ROOT).as_posix()}, cell {number}", text)
 
 
 def in_help() -> Iterator[Place]:
@@ -175,7 +186,8 @@ def in_messages() -> Iterator[Place]:
             name = path.relative_to(ROOT).as_posix()
             if name not in NOT_PROSE:
                 for line, text in strings(path):
-                    yield from found_in(f"{name}:{line}", text)
+                    for part in text.split("\n"):
+                        yield from found_in(f"{name}:{line}", part)
 
 
 def strings(path: Path) -> Iterator[tuple[int, str]]:

@@ -61,10 +61,10 @@ class StepperError(Exception):
     """Base of everything that this package raises on purpose; `str()` of it is the whole message, without control
     characters, and in one line unless `has_lines`.
 
-    `kind` is the word for it in answers as JSON, `place` where it is, if that is known, and `reason` the message
-    without it (empty: the message has none); `answered`: such an answer was written already. `candidates` are what an
-    ambiguous name may mean: each could stand in place of `ambiguous` in the text that was given. Pickles with all that
-    it carries, so that it comes back whole from another process.
+    `kind` is the word for it in answers as JSON, `place` where it is, if known, and `reason` the message without it
+    (empty: the message has none). `answered`: an answer was written already. `candidates` are what an ambiguous name
+    may mean: each could replace `ambiguous` in the given text. Pickles with all that it carries, so that it comes back
+    whole from another process.
     """
 
     exit_code = 1
@@ -161,7 +161,7 @@ class ExecutionError(StepperError):
 
 
 class LimitReached(StepperError):
-    """The run was ended by a limit that the user (or the default) set: iterations, or the size of a tensor."""
+    """A limit that the user (or the default) set ended the run: iterations, or the size of a tensor."""
 
     exit_code = 4
     kind = "limit"
@@ -173,7 +173,7 @@ def memory_reason(error: MemoryError) -> str:
 
 
 class Paused(StepperError):
-    """A pause was asked for, and what was under way has heeded it. Whoever moves a run reports where it stands then."""
+    """The work heeded a pause that another thread asked for. Whoever moves a run reports where it stands then."""
 
     exit_code = INTERRUPTED
     kind = "paused"

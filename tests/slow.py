@@ -32,6 +32,7 @@ SLOW: Final = (
     "recording/test_breaks.py",
     "recording/test_kill.py",
     "recording/test_trust.py",
+    "repair/test_task_page.py",
     "test_collector.py",
     # whole applications beyond one of each screen and key family
     "tui/keys/test_any_keys.py",

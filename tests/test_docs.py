@@ -4,7 +4,8 @@ In a page, a fence of `sh` has commands, one a line, which end with code 0; with
 A fence of `console` has `$ ` before each command and its output below (`...`: any lines, or none); `$ echo $?` shows
 the code of the one before. Behind `$ stepper debug ...`, lines that begin with `(stepper)` are typed. A fence of
 `python` runs after those above it, with their names. All of a page run in one folder that has the sample models. Other
-fences (`text`, `py`, `toml`, with a `title=`) are only shown, and commands of other programs are not run.
+fences (`text`, `py`, `toml`, with a `title=`) are only shown, where each `stepper ...` has words that it takes;
+commands of other programs are not run.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import io
 import os
 import re
 import shlex
+import sqlite3
 import subprocess
 import sys
 import tomllib
@@ -88,22 +90,48 @@ CAPTURED = ("kept", "stream")
 """Folders of cases that OpenVINO alone can make."""
 
 
-def is_missing(line: str) -> bool:
-    """True if a command needs OpenVINO or onnxruntime, and that is not installed."""
+def needs_openvino(line: str) -> bool:
+    """True for a command that runs OpenVINO, or takes what it wrote or converts."""
     words = line.split()
-    needs_openvino = (
-        "openvino" in line
-        or {"passes", "capture"} & {*words}
-        or any(folder in line for folder in CAPTURED)
-        or ("compare" in words and "--with" not in words)
-    )
-    if (needs_openvino or ".onnx" in line) and find_spec("openvino") is None:
-        return True
-    return "--with onnx" in line and find_spec("onnxruntime") is None
+    named = "openvino" in line or ".onnx" in line or any(folder in line for folder in CAPTURED)
+    return named or bool({"passes", "capture"} & {*words}) or ("compare" in words and "--with" not in words)
+
+
+def is_missing(line: str) -> bool:
+    """True if a command needs a package that is not installed."""
+    extras = {"openvino": needs_openvino(line), "onnxruntime": "--with onnx" in line, "fpdf": writes_pdf_or_png(line)}
+    return any(is_needed and find_spec(package) is None for package, is_needed in extras.items())
+
+
+def writes_pdf_or_png(line: str) -> bool:
+    """True for a command whose figure the default installation refuses."""
+    return re.search(r"-o \S+\.(pdf|png)\b|--as (pdf|png)\b", line) is not None
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_page_says_what_to_install_for_its_commands(page: Path) -> None:
+    lines = [one.line for fence in fences(page) for one in commands(fence) if fence.language in ("sh", "console")]
+    for extra, needs in (("openvino", needs_openvino), ("figures", writes_pdf_or_png)):
+        if any(map(needs, lines)) and "reference" not in page.parts:
+            assert f"loop-stepper[{extra}]" in page.read_text(encoding="utf-8"), [one for one in lines if needs(one)]
+
+
+def is_not_run(line: str) -> bool:
+    """True for a command of other programs; a line of Python that the page shows runs."""
+    words = shlex.split(line)
+    return Path(words[0]).name in NOT_RUN and words[1:2] != ["-c"]
+
+
+def asked_of_sqlite(words: list[str], folder: Path) -> tuple[int, str]:
+    """What the program sqlite3 prints, which may not be installed."""
+    with contextlib.closing(sqlite3.connect(folder / words[1])) as file:
+        return 0, "".join("|".join(map(str, row)) + "\n" for row in file.execute(words[2]))
 
 
 def carried_out(line: str, folder: Path) -> tuple[int, str]:
     """The code and the standard output of a command."""
+    if line.startswith("sqlite3 "):
+        return asked_of_sqlite(shlex.split(line), folder)
     if re.search(r"[|<>;&$`]", re.sub(r'"[^"]*"|\'[^\']*\'', "", line)):
         done = subprocess.run(
             ["bash", "-o", "pipefail", "-c", line],
@@ -117,10 +145,10 @@ def carried_out(line: str, folder: Path) -> tuple[int, str]:
     if words[0] != "stepper":
         done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=120)
         return done.returncode, done.stdout
-    if words[1] == "tui" or is_model_path(words[1]):  # needs a terminal
+    if words[1] == "tui" or "--open" in words or is_model_path(words[1]):  # needs a terminal
         options = parsed(words[1:])
         assert (folder / options.model).is_file() and all(
-            (folder / path).is_file() for path in [options.inputs] if path
+            (folder / path).is_file() for path in [getattr(options, "inputs", None)] if path
         )
         return 0, ""
     out = io.StringIO()
@@ -179,7 +207,7 @@ def test_every_example_of_a_page_runs_and_prints_what_it_shows(
         if fence.language not in ("sh", "console"):
             continue
         for command in commands(fence):
-            if Path(shlex.split(command.line)[0]).name in NOT_RUN or is_missing(command.line):
+            if is_not_run(command.line) or is_missing(command.line):
                 continue
             if command.shown is not None and PROMPT in command.shown:
                 code, printed = 0, conversation(command.line, command.shown)
@@ -187,6 +215,16 @@ def test_every_example_of_a_page_runs_and_prints_what_it_shows(
                 code, printed = carried_out(command.line, folder)
             assert code == command.code, (place, command.line, printed)
             assert command.shown is None or fits(printed, command.shown), (place, command.line, printed)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_command_that_is_only_shown_has_words_that_stepper_takes(page: Path) -> None:
+    for fence in fences(page):
+        if fence.language in ("sh", "console"):
+            continue
+        for line in re.findall(r"^(?:\$ | *- run: )?stepper (.*?)(?:  #.*| [>|] .*)?$", fence.text, re.MULTILINE):
+            if "[options]" not in line:  # what a usage shows
+                parsed(shlex.split(line))
 
 
 def test_every_part_that_is_made_from_the_code_is_current() -> None:

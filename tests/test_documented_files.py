@@ -11,8 +11,8 @@ ROOT = Path(__file__).parents[1]
 PAGES = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
 NAMED = re.compile(r"`((?:stepper|tui|tests|docs|sample_models)/[\w./-]+)`")
 
-OF_USERS = {"stepper/init", "stepper/keys.toml"}
-"""Files in the folder of a user's settings."""
+OF_USERS = {"stepper/init", "stepper/keys.toml", "stepper/cli/commands/loops.py"}
+"""Files in the folder of a user's settings, and what a page on a change to the program adds."""
 
 
 @each_row("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

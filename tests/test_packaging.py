@@ -28,6 +28,21 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.parametrize(
+    ("program", "words", "files"),
+    [
+        ("twine", ["check", "--strict"], "*"),
+        ("check_wheel_contents", [], "*.whl"),
+        ("pyroma", ["--min", "10", "--skip-tests", "AuthorEmail"], "*.tar.gz"),  # the project has no address
+    ],
+)
+def test_an_index_takes_what_is_built(program: str, words: list[str], files: str, built: Path) -> None:
+    pytest.importorskip(program, reason="of the extra dev, is not installed")
+    command = [sys.executable, "-m", program, *words, *map(str, built.glob(files))]
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_the_wheel_holds_the_two_packages_and_nothing_else(built: Path) -> None:
     names = zipfile.ZipFile(next(built.glob("*.whl"))).namelist()
     tops = {name.split("/")[0] for name in names}

@@ -28,7 +28,10 @@ def test_the_pages_outside_of_the_reference_are_short() -> None:
     ("The gravest comes first: the run goes on.", ["gravest", "goes on"]),
     ("Of a queue the last calls are lost.", ["Of "]),
     ("The graph is drawn by the program.", ["The graph is drawn by"]),
-    ("One " * 31, ["One ", f"{('One ' * 31)[:40]}... (31 words)"]),
+    ("Two " * 25, []),
+    ("Two " * 26, [f"{('Two ' * 26)[:40]}... (26 words)"]),
+    (f"Read {', '.join('`a`' for _ in range(26))}.", []),
+    ("Every tick is one of these: it tells that the loop ended.", ["one of these", "tells that"]),
     ("What ended the loop?", []),
     ("## What ended the loop", []),
     ("`--view story` draws the path.", []),
@@ -39,7 +42,7 @@ def test_what_is_not_plain_is_found(text: str, found: list[str]) -> None:
 
 def test_paragraphs_cells_and_strings_are_told_apart(tmp_path: Path) -> None:
     page, module = tmp_path / "page.md", tmp_path / "module.py"
-    page.write_text("# One\n\nTwo\nlines\n\n* three\n\n| four | five |\n\n```\nsix\n```\n<!-- seven -->\n")
-    assert list(words.paragraphs(page)) == [(1, "# One"), (3, "Two lines"), (6, "three"), (8, "| four"), (8, "| five")]
+    page.write_text("# One\nTwo\nlines\n\n* three\n\n| four | five |\n\n```\nsix\n```\n<!-- seven -->\n")
+    assert list(words.paragraphs(page)) == [(1, "# One"), (2, "Two lines"), (5, "three"), (7, "| four"), (7, "| five")]
     module.write_text('"""A text of the module."""\nname = "a name"\nsaid = f"{name} has the value {1} here"\n')
     assert list(words.strings(module)) == [(3, "X has the value X here")]

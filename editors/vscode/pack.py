@@ -55,9 +55,12 @@ def _embedded(match: re.Match[bytes]) -> bytes:
 
 def manifest_of(package: dict[str, Any]) -> str:
     """Return what VS Code reads of a package before it unpacks it."""
-    categories, tags = ",".join(package["categories"]), ",".join([*package["keywords"], "debuggers", "stepper-listing"])
+    categories = ",".join(package["categories"])
+    languages = [text for one in package["contributes"]["languages"] for text in (one["id"], *one["aliases"])]
+    tags = ",".join([*package["keywords"], "debuggers", *(text.replace(" ", "") for text in languages), "xml"])
     named = (("Id", "name"), ("Version", "version"), ("Publisher", "publisher"))
     identity = " ".join(f"{attribute}={quoteattr(package[key])}" for attribute, key in named)
+    repository = quoteattr(package["repository"]["url"])
     color, theme = package["galleryBanner"]["color"], package["galleryBanner"]["theme"]
     return f"""<?xml version="1.0" encoding="utf-8"?>
 <PackageManifest Version="2.0.0" xmlns="http://schemas.microsoft.com/developer/vsx-schema/2011">
@@ -74,13 +77,19 @@ def manifest_of(package: dict[str, Any]) -> str:
       <Property Id="Microsoft.VisualStudio.Code.ExtensionPack" Value=""/>
       <Property Id="Microsoft.VisualStudio.Code.ExtensionKind" Value="workspace"/>
       <Property Id="Microsoft.VisualStudio.Code.LocalizedLanguages" Value=""/>
+      <Property Id="Microsoft.VisualStudio.Code.EnabledApiProposals" Value=""/>
+      <Property Id="Microsoft.VisualStudio.Code.ExecutesCode" Value="true"/>
       <Property Id="Microsoft.VisualStudio.Services.GitHubFlavoredMarkdown" Value="true"/>
+      <Property Id="Microsoft.VisualStudio.Services.Content.Pricing" Value="Free"/>
       <Property Id="Microsoft.VisualStudio.Services.Links.Learn" Value={quoteattr(package["homepage"])}/>
-      <Property Id="Microsoft.VisualStudio.Services.Links.Source" Value={quoteattr(package["repository"]["url"])}/>
+      <Property Id="Microsoft.VisualStudio.Services.Links.Support" Value={quoteattr(package["bugs"]["url"])}/>
+      <Property Id="Microsoft.VisualStudio.Services.Links.Source" Value={repository}/>
+      <Property Id="Microsoft.VisualStudio.Services.Links.Getstarted" Value={repository}/>
+      <Property Id="Microsoft.VisualStudio.Services.Links.Repository" Value={repository}/>
       <Property Id="Microsoft.VisualStudio.Services.Branding.Color" Value={quoteattr(color)}/>
       <Property Id="Microsoft.VisualStudio.Services.Branding.Theme" Value={quoteattr(theme)}/>
     </Properties>
-    <License>extension/LICENSE</License>
+    <License>extension/LICENSE.txt</License>
     <Icon>extension/media/icon.png</Icon>
   </Metadata>
   <Installation><InstallationTarget Id="Microsoft.VisualStudio.Code"/></Installation>
@@ -89,7 +98,7 @@ def manifest_of(package: dict[str, Any]) -> str:
     <Asset Type="Microsoft.VisualStudio.Code.Manifest" Path="extension/package.json" Addressable="true"/>
     <Asset Type="Microsoft.VisualStudio.Services.Content.Details" Path="extension/README.md" Addressable="true"/>
     <Asset Type="Microsoft.VisualStudio.Services.Content.Changelog" Path="extension/CHANGELOG.md" Addressable="true"/>
-    <Asset Type="Microsoft.VisualStudio.Services.Content.License" Path="extension/LICENSE" Addressable="true"/>
+    <Asset Type="Microsoft.VisualStudio.Services.Content.License" Path="extension/LICENSE.txt" Addressable="true"/>
     <Asset Type="Microsoft.VisualStudio.Services.Icons.Default" Path="extension/media/icon.png" Addressable="true"/>
   </Assets>
 </PackageManifest>
@@ -97,12 +106,11 @@ def manifest_of(package: dict[str, Any]) -> str:
 
 
 def content_types() -> str:
-    """Return the types of the files by their suffixes; LICENSE has none and is named."""
+    """Return the types of the files by their suffixes."""
     usual = "".join(f'<Default Extension=".{suffix}" ContentType="{type}"/>' for suffix, type in TYPES.items())
-    own = '<Override PartName="/extension/LICENSE" ContentType="text/plain"/>'
     return (
         '<?xml version="1.0" encoding="utf-8"?>\n'
-        f'<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types">{usual}{own}</Types>\n'
+        f'<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types">{usual}</Types>\n'
     )
 
 
@@ -118,6 +126,7 @@ def lay_out(folder: Path) -> Path:
 def pack(target: Path) -> Path:
     """Write the package."""
     found = files()
+    found["LICENSE.txt"] = found.pop("LICENSE")
     package = json.loads(found["package.json"])
     parts = {
         "extension.vsixmanifest": manifest_of(package).encode(),

@@ -69,8 +69,8 @@ _FILES: Final = (
 class CallTrigger(Struct, frozen=True, omit_defaults=True):
     """Why a call was kept: `kind` is nan, inf, error, condition, number or any.
 
-    Of NaN and Inf there is the first output that has some, its name, how many elements are such, and the first of them.
-    `message` is that of an error.
+    For NaN and Inf: the first output that has some, its name, how many elements, and the first of them. For an error:
+    its `message`.
     """
 
     kind: str
@@ -85,12 +85,11 @@ class CallTrigger(Struct, frozen=True, omit_defaults=True):
 class CaseFacts(Struct, frozen=True, omit_defaults=True):
     """Origin of a case: the call of the application, and what computed it.
 
-    `call` counts the calls of its process from 1, `request_call` those of its infer request. `source` is the file from
-    which the application read the model ("": it was made in memory), `is_as_read` says that it was compiled as it is
-    there. `carried` are outputs that the application gave back as inputs of the next call, with these inputs;
-    `unchanged` are those that have the form of an input which was the same in all calls, and were not given back.
-    `model_hash` is the SHA-256 of model.xml and model.bin, one behind the other. `trouble` says what is missing,
-    and why.
+    `call` counts the calls of its process from 1, `request_call` the calls of its infer request. `source` is the file
+    from which the application read the model ("": made in memory); `is_as_read`: the application compiled the model of
+    the file unchanged. `carried` pairs outputs with inputs of the next call to which the application gave them.
+    `unchanged` pairs outputs with inputs of an equal shape that were constant in all calls. `model_hash` is the SHA-256
+    of model.xml followed by model.bin. `trouble` says what is missing, and why.
     """
 
     trigger: CallTrigger

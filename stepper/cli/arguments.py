@@ -96,8 +96,8 @@ CALLS: Final = group(
     repeated(
         "--calls",
         "SPEC",
-        "call the model many times, as the outermost loop. The inputs of the calls are FILE.npz (a leading axis of "
-        "calls), a folder or pattern of .npz (a file per call), INPUT=SPEC[:axisN[:LENGTH]], or a number of calls",
+        "call the model many times, as the outermost loop. SPEC is a number of calls, FILE.npz (a leading axis of "
+        "calls), a folder or pattern of .npz (a file per call), or INPUT=SPEC[:axisN[:LENGTH]]",
     ),
     repeated("--carry", "OUTPUT=INPUT", "feed this output into this input of the next call"),
 )

@@ -203,7 +203,7 @@ _command(
 
 _command(
     "dap",
-    "debug in an editor: the Debug Adapter Protocol on stdin and stdout or a port",
+    "debug in an editor: serve the Debug Adapter Protocol",
     "Serve the Debug Adapter Protocol on stdin and stdout, or on a port of this machine to one editor at a time. "
     "These options are the defaults of the launch configuration, whose arguments have the same names.",
     option("model", "MODEL", MODEL_HELP, nargs="?"),
@@ -331,7 +331,7 @@ _command(
 
 _command(
     "why",
-    "explain a value: where it comes from, and which elements it depends on",
+    "explain a value: its origin, and the elements behind it",
     "Run the model and follow an element back through operations, slices and back edges, to all elements of inputs "
     "and constants that it depends on. With --uses: where an element goes.",
     MODEL,
@@ -360,7 +360,7 @@ _command(
 
 _command(
     "compare",
-    "find the first difference of two runs: models, recordings, values, OpenVINO",
+    "find the first difference between two runs",
     "Run the model and a reference, and report the first difference: loop, iteration, operation and reason. Exit "
     "code 1 if they differ, 0 if not.",
     MODEL,
@@ -670,7 +670,7 @@ _command(
 
 _command(
     "capture",
-    "run an application, and keep its OpenVINO calls that go wrong as cases",
+    "run an application, and keep its failing calls as cases",
     "Run an application, and keep its calls of OpenVINO's Python interface that go wrong. Each call becomes a case: "
     "a folder with the model, inputs, variables and outputs. Every command takes a case instead of a model. The "
     "application computes the same results. The exit code is its own, or 1 if that is 0 and there are cases.",
@@ -717,7 +717,7 @@ _command(
     "sweep",
     "run the model on thousands of inputs, and list those that go wrong",
     "Run the model on thousands of inputs, with a process per core. List the inputs that stop at a breakpoint (nan), "
-    "have findings of check, or differ from a reference, with place and iteration, and how often loops run. After "
+    "have findings of check, or differ from a reference. List place and iteration, and how often loops run. After "
     "Ctrl+C or a kill, the same command continues. Exit code 1 if there is a finding. Give the file of results "
     "instead of a model to print it; --open shows the table, --open N the debugger on input N.",
     option("model", "MODEL|FILE", f"{MODEL_HELP}; or the file of a sweep"),
@@ -776,7 +776,7 @@ _command(
 _command(
     "passes",
     "name the first pass of OpenVINO that changes what a model computes",
-    "Compile the model in OpenVINO, run it with numpy after some of its transformations, and name the first one "
+    "Compile the model in OpenVINO, and run it with numpy after some of its transformations. Name the first one "
     "that changes outputs, shapes, or a loop's values or iterations. Exit code 1 if there is one.",
     MODEL,
     INPUTS,
@@ -816,7 +816,7 @@ APPLICATION: Final = group(
 
 _command(
     "tui",
-    "the debugger on the whole terminal; also: stepper MODEL",
+    "open a model on the whole terminal",
     "Step through a model's loops on the whole terminal. The key ? lists the keys.",
     MODEL,
     APPLICATION,
@@ -842,8 +842,8 @@ _command(
 
 _command(
     "help",
-    "explain the syntax of commands and values, and the keys of the application",
-    "Print the syntax of a command, an address, an expression, a breakpoint or an input, the keys of the "
+    "explain commands, values, and keys of the application",
+    "Print the syntax of a command, an address, an expression, a breakpoint or an input. Print the keys of the "
     "application, or the schemas of all JSON answers.",
     option("topic", "TOPIC", "such as addresses, run, keys, exit codes; without it, all topics", nargs="*"),
     KEYS,

@@ -264,7 +264,7 @@ def searched_text(searched: SearchedRange) -> str:
     if searched.passed is None:
         found = f"no stop found between {there} and here"
     else:
-        found = f"paused on the way back, {searched.passed:,} events before here, at {there}"
+        found = f"paused while going back, {searched.passed:,} events before here, at {there}"
     return f"{found}; `{searched.verb}` continues from there"
 
 

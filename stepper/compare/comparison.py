@@ -90,12 +90,12 @@ def compare_models(
     reference_partner: Partner | None = None,
     reference_inputs: Mapping[int, Array] | None = None,
 ) -> RunComparison:
-    """Run two models on the same inputs, in lock step, and return where they part first, and why.
+    """Run two models on the same inputs, in lock step, and return where they diverge first, and why.
 
-    `inputs` map names of ours to arrays, or are bound to ours already, in the order of its Parameters; `given` are
-    pairs of names of layers that stand for each other; `partner` computes operations on both sides, unless there is a
-    `reference_partner`. `reference_inputs` are values of the reference's own inputs, by position, which go before those
-    of ours. Raises ModelError where the reference cannot be run; that ours cannot is a finding.
+    `inputs` map names of ours to arrays, or are bound to ours already, in the order of its Parameters. `given` are
+    pairs of names of layers that stand for each other. `partner` computes operations on both sides, unless there is a
+    `reference_partner`. `reference_inputs` are values of the reference's own inputs, by position; they take precedence.
+    Raises ModelError if the reference cannot be run; a failure of ours is a finding.
     """
     ours, theirs, rules = opened(ours), opened(theirs), rules_called(rules)
     inputs = bind_inputs(ours, inputs) if isinstance(inputs, Mapping) else inputs

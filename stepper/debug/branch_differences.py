@@ -51,10 +51,9 @@ class DifferenceKind(StrEnum):
 
 
 class PlaceDifference(Record):
-    """A moment at which two branches differ: what was set, or an operation's result, or where they go.
+    """A place at which two branches differ: an edit, an operation's result, or the path of the run.
 
-    `element` is the index of the first that differs of a tensor's `differing` ones; `a` and `b` are what it is in each,
-    in words.
+    `differing` elements of a tensor differ; `element` is the index of the first. `a` and `b` describe both sides.
     """
 
     what: DifferenceKind
@@ -72,10 +71,10 @@ class PlaceDifference(Record):
 class DifferenceRow(Record):
     """Difference over all of the rest of the run of one carried value, scan output, model output or loop.
 
-    `different` of `compared` iterations differ, the first is at `first` (iterations from the outermost loop inwards),
-    and the largest difference of two elements is `largest`: NaN where one side alone has a NaN, None where shapes or
-    kinds differ, and of booleans. `became_true` and `became_false` count those that are so in b and not in a (None of
-    other values). Of a loop's iterations and of the model's outputs `a` and `b` say what they are.
+    `different` of `compared` iterations differ, the first is at `first` (iterations from the outermost loop inwards).
+    `largest` is the largest difference of two elements: NaN if one side alone has a NaN, None for booleans and where
+    shapes or kinds differ. `became_true` and `became_false` count the booleans that changed from a to b (None for other
+    values). For iterations of a loop and outputs of the model, `a` and `b` describe both sides.
     """
 
     what: DifferenceKind

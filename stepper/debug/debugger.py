@@ -134,15 +134,15 @@ def _verb(method: Callable[Concatenate[Debugger, P], Stop]) -> Callable[Concaten
 
 
 class Debugger:
-    """One debugged run of a model (or the path of one) on given inputs.
+    """Debug a run of a model (or of the path of one) on given inputs.
 
-    `memory` bounds what the history of the run may hold, in bytes; `states` are variables of an earlier run;
-    `partner` computes the operations that it claims.
-    The run stands at its start: nothing has run yet.
-    Errors of the run are raised by the verb that meets them; the run then stands before the operation that failed, and
-    every backward verb still works. `pause`, from another thread, makes the verb under way return with the reason
-    PAUSED: forward the run then stands where it has come, backward where the verb began; the same verb again goes on
-    from what a search has looked at (`Stop.searched`). Nothing else may be called while another thread is at work.
+    `memory` bounds the history of the run, in bytes; `states` are variables of an earlier run; `partner` computes the
+    operations that it claims. The run stands at its start: nothing has run yet. The verb that meets an error of the run
+    raises it. The run then stands before the operation that failed, and every backward verb still works.
+
+    `pause`, from another thread, makes the current verb return with the reason PAUSED. A forward verb then stands where
+    it has come, a backward verb where it began. The same verb again continues after what a search has looked at
+    (`Stop.searched`). Nothing else may be called while another thread is at work.
     """
 
     def __init__(
@@ -270,7 +270,7 @@ class Debugger:
     def overview(self) -> Overview:
         """Return the facts of the whole run as far as `run_overview` has come; any thread may ask while it is at work.
 
-        Of another branch nothing is known until it is run.
+        Nothing is known of another branch until it is run.
         """
         return self._overview_run().latest
 
@@ -286,10 +286,10 @@ class Debugger:
     ) -> Overview:
         """Run to the end beside the present, and return the facts of the run: loops, values, how it ended, NaN and Inf.
 
-        The present stays, and breakpoints stop nothing. An error of the run is one of the facts. It ends early after
-        so many `seconds` (`endless_seconds` where a loop can never end), where more than `memory` bytes are kept, and
-        at a pause; called again it goes on. `progress` is called in this thread with the newest facts, at most 30 times
-        a second. Without `births` NaN and Inf are left to `look_through`.
+        The present stays, and breakpoints stop nothing. An error of the run is one of the facts. The run ends early
+        at a pause, after so many `seconds` (`endless_seconds` if a loop can never end), or beyond `memory` bytes. The
+        next call continues it. `progress` is called in this thread with the newest facts, at most 30
+        times a second. Without `births` NaN and Inf are left to `look_through`.
         """
         if progress is not None:
             function("progress", progress)
@@ -297,10 +297,11 @@ class Debugger:
 
     @_taking_turns
     def look_through(self, *, seconds: float | None = None) -> Overview:
-        """Look further for where NaN and Inf are born in what `run_overview` has run, and return the facts of the run.
+        """Look further for where NaN and Inf first appear in what `run_overview` has run, and return the facts of the
+        run.
 
-        Constants that have some are looked for behind that. The present stays. It ends early after so many `seconds`,
-        and at a pause; called again it goes on.
+        Constants that have some come last. The present stays. The search ends early after so many `seconds`, and at a
+        pause. The next call continues it.
         """
         return self._overview_run().look_through(seconds)
 
@@ -324,9 +325,9 @@ class Debugger:
     def value(self, address: str | Address) -> Array | Series:
         """Return the value that an address names, read-only; of several iterations ("h@2:5") along a new first axis.
 
-        A `Series`, with the iterations and the array of each, where shapes change, and of a branch of an If, which does
-        not run in every iteration. Iterations still to come are computed; nothing moves. Raise UsageError where there
-        is not a value, and where the run fails before the last of the iterations.
+        The result is a `Series`, with an array for each iteration, if shapes change or an If does not run a branch in
+        each. Iterations still to come are computed; nothing moves. Raise UsageError if there is
+        no value, and if the run fails before the last of the iterations.
         """
         return value_of(self.timeline, address)
 
@@ -342,19 +343,19 @@ class Debugger:
     def find(
         self, expression: str, which: str = "first", *, limit: int | None = None, until: int | None = None
     ) -> Found:
-        """Return the moments where an expression holds: first, next, previous, last, all. The present stays."""
+        """Return the positions where an expression holds: first, next, previous, last, all. The present stays."""
         from stepper.debug.finding import find
 
         return find(self.timeline, expression, which, limit=limit, until=until)
 
     @_taking_turns
     def why(self, question: str | Address, *, tries: bool = True) -> Provenance:
-        """Return why a value is what it is: the way back, and all elements of inputs, constants and edits behind it.
+        """Return why a value is so: the path back, and all elements of inputs, constants and edits behind it.
 
         The question is an address (`h[0,3]@7`), `shape of ADDR`, `condition`, `end of LOOP` or `11 iterations`. Without
-        an index it is the first element that is NaN, else infinite, else the first. With a `reference` only what
-        differs is followed. `tries`: whether an element of an input matters is tried by running the model again. The
-        present stays. A pause ends it early. UsageError.
+        an index it is the first element that is NaN, else infinite, else the first. With a `reference` only differences
+        are followed. `tries`: run the model again to try whether an element of an input matters. The present stays. A
+        pause ends it early. UsageError.
         """
         from stepper.debug.provenance.answer import provenance
 
@@ -362,7 +363,7 @@ class Debugger:
 
     @_taking_turns
     def chain_of(self, address: str | Address) -> Chain:
-        """Return the way back of one element alone: of a NaN or Inf to its birth. The present stays. UsageError."""
+        """Return the path back of one element alone; from a NaN or Inf to its origin. The present stays. UsageError."""
         from stepper.debug.provenance.answer import chain_at
 
         return chain_at(self.timeline, address)
@@ -390,15 +391,14 @@ class Debugger:
         wider: Sequence[tuple[str, int]] = (),
         unfolds: bool = False,
     ) -> Story:
-        """Return why a value is what it is, across iterations, or (`ends`) why the loop of that name ended.
+        """Explain a value across iterations, or (`ends`) why the loop of that name ended, or (`fails`) why the next
+        operation fails.
 
-        Or (`fails`) why the operation that comes next fails.
-
-        The address may be any question of `why`. Without an index it is the first element that is NaN,
-        else infinite, else the first; without the name of a loop the one that runs here, else the last that ended.
-        `tick` is when the address is meant, by default now. At most so many `links` are looked for; of those with a key
-        in `wider` so many operands more than usual are followed.
-        `unfolds`: moves of elements and equal iterations are shown singly. The present stays. UsageError.
+        The address may be any question of `why`. Without an index it is the first element that is NaN, else infinite,
+        else the first. Without a name it is the loop that runs here, else the last that ended. `tick` is the position
+        of the address, by default now. At most so many `links` are looked for. A link with a key in `wider` follows so
+        many operands more than usual. `unfolds`: show moves of elements and equal iterations singly. The present stays.
+        UsageError.
         """
         from stepper.debug.story.building import story
 
@@ -432,7 +432,7 @@ class Debugger:
     ) -> Breakpoint:
         """Stop after an operation, all of a type or pattern, or in an iteration. UsageError for what is wrong.
 
-        `hit`: from the N-th moment on, with `exactly` at that alone, counted from where the run stands now.
+        `hit`: from the N-th hit on, with `exactly` at that hit alone, counted from where the run stands now.
         """
         text("target", target), text("condition", condition), whole_number("hit", hit, 0)
         return self.breakpoints.add(BreakDescription(BreakKind.AT, target, condition, hit, exactly, once=once))
@@ -467,7 +467,7 @@ class Debugger:
 
     @_verb
     def step(self, count: int = 1) -> Stop:
-        """Go to the next operation moment, into nested bodies."""
+        """Go to the next operation, into nested bodies."""
         return self._repeated(count, self._single)
 
     def _single(self) -> Event | None:
@@ -478,7 +478,7 @@ class Debugger:
 
     @_verb
     def next(self, count: int = 1) -> Stop:
-        """Go to the next operation moment of this frame; a nested loop or branch is run as one."""
+        """Go to the next operation of this frame; a nested loop or branch is run as one."""
         return self._repeated(count, self._next)
 
     def _next(self) -> Event | None:
@@ -527,9 +527,9 @@ class Debugger:
 
     @_verb
     def continue_(self, hear: Callable[[Event], bool] | None = None, *, until: int | None = None) -> Stop:
-        """Go on to the next stop of a breakpoint, or to the end of the run; `hear` is told what is entered and left.
+        """Run to the next stop of a breakpoint, or to the end of the run; `hear` gets each frame entered and left.
 
-        With `until` it goes on to that tick at the latest.
+        With `until` the run stops at that tick at the latest.
         """
         if hear is not None:
             function("hear", hear)
@@ -540,7 +540,7 @@ class Debugger:
 
     @_verb
     def goto_tick(self, tick: int) -> Stop:
-        """Go to the moment after exactly `tick` moves, in the past or future; the end where the run has fewer."""
+        """Go to the position after exactly `tick` moves, in the past or future; the end if the run has fewer."""
         if whole_number("tick", tick) < 0:
             raise UsageError(f"tick {tick} is before the start of the run, which is tick 0")
         self.timeline.goto(tick)
@@ -620,9 +620,10 @@ class Debugger:
 
     @_verb
     def run_to(self, address: str) -> Stop:
-        """Go on to the next moment at what the address names (as a breakpoint does), or to the next stop.
+        """Run to the next position that the address names (as a breakpoint does), or to the next stop.
 
-        A loop that does not run means its first iteration. UsageError where nothing of it follows; the present stays.
+        A loop that does not run means its first iteration. UsageError if the address does not follow; the present
+        stays.
         """
         if self.machine.finished:
             raise UsageError(f"the run has ended, nothing follows; goto {address} goes back to it")
@@ -640,14 +641,14 @@ class Debugger:
 
     @_verb
     def reverse_step(self, count: int = 1) -> Stop:
-        """Go back by an operation moment, in nested bodies too."""
+        """Go back by an operation, in nested bodies too."""
         search = _search("reverse-step", count)
         found = self.timeline.backward(Every.OPERATION, lambda event: True, search, count)
         return self._stopped(None) if found else self._before_all()
 
     @_verb
     def reverse_next(self, count: int = 1) -> Stop:
-        """Go back by an operation moment in this frame; a nested loop or branch is one."""
+        """Go back by an operation in this frame; a nested loop or branch is one."""
         found = self.timeline.steps_backward(_search("reverse-next", count), count, self._reverse_next)
         return self._stopped(None) if found else self._before_all()
 
@@ -664,7 +665,9 @@ class Debugger:
 
     @_verb
     def reverse_finish(self) -> Stop:
-        """Go back to the entry of this loop or branch, before its first iteration; from there, the moment before it."""
+        """Go back to the entry of this loop or branch, before its first iteration; from there, to the position before
+        it.
+        """
         depth = self.depth
         if depth <= 1:
             return self.first()
@@ -706,14 +709,14 @@ class Debugger:
 
     @property
     def moments(self) -> Moments:
-        """Return what reads moments and holds them against now."""
+        """Return the reader of baselines, which compares them with now."""
         if self._moments is None:
             self._moments = Moments(self.branches)
         return self._moments
 
     @property
     def pinned(self) -> Moment | None:
-        """The moment A; as long as nothing was said a reference, or the original beside a branch with edits."""
+        """The baseline; without `pin` it is a reference, or the original beside a branch with edits."""
         if self._is_pinned or (self.reference is None and not self.timeline.edits):
             return self._pinned
         return self.moments.by_itself()
@@ -724,19 +727,21 @@ class Debugger:
 
     @_taking_turns
     def pin(self, moment: str | Moment = "") -> Moment | None:
-        """Make a moment A, which `difference` holds against now: by default the present iteration.
+        """Set the baseline that `difference` compares with now: by default the present iteration.
 
-        As text: `off`, `before` (the iteration before now), `reference`, the name of a branch, an iteration (`4`), so
-        many later than A (`+1`), an address with iterations (`decode@4`), `next` for the next kind. UsageError.
+        As text: `off`, `reference`, the name of a branch, `before` (the iteration before now). Or an iteration (`4`),
+        so many later than the baseline (`+1`), an address with iterations (`decode@4`), `next` for the next kind.
+        UsageError.
         """
         self.pinned = self.moments.called(text("moment", moment), self.pinned) if isinstance(moment, str) else moment
         return self.pinned
 
     @_taking_turns
     def difference(self, moment: str | Moment = "", *, depth: int | None = None) -> MomentView:
-        """Return how the values of now differ from those of a moment, by default from A. The present stays.
+        """Return how the values of now differ from a baseline, by default the pinned one. The present stays.
 
-        Of the frame at this depth (0: the model's own graph), by default the innermost. UsageError where there is no A.
+        The frame is the one at this depth (0: the model's own graph), by default the innermost. UsageError without a
+        baseline.
         """
         found = self.moments.called(moment, self.pinned) if isinstance(moment, str) and moment else moment
         found = found or self.pinned
@@ -746,21 +751,24 @@ class Debugger:
 
     @_taking_turns
     def spread(self, branch: str = "") -> SpreadView:
-        """Return where the present branch differs from another one, by default from A, and what became of the outputs.
+        """Return where the present branch differs from another one, by default the baseline, and what became of the
+        outputs.
 
-        Both are run to their ends beside the present, which stays; a pause ends that early, and called again it goes
-        on. UsageError where A is no other branch.
+        Both branches run to their ends beside the present, which stays. A pause ends that early; the next call
+        continues. UsageError if the baseline is not another branch.
         """
         moment = Moment(MomentKind.BRANCH, text("branch", branch)) if branch else self.pinned
         found = None if moment is None else self.moments.spread(moment)
         if found is None:
-            raise UsageError("an edit spreads between two branches: name another one, or make it A")
+            raise UsageError("an edit spreads between two branches: name another one, or make it the baseline")
         found.go(lambda: self.machine.pause_requested)
         return found.view()
 
     @_verb
     def goto_pinned(self) -> Stop:
-        """Go to A, which becomes the moment where one was: twice is nothing. UsageError where A cannot be gone to."""
+        """Go to the baseline; the present position becomes the baseline: twice is nothing. UsageError if the run
+        cannot go there.
+        """
         a, machine, left = self.pinned, self.machine, self.branches.name
         if a is None:
             raise UsageError("there is no baseline: mark A takes this position, A N an iteration, A NAME a branch")
@@ -807,21 +815,21 @@ class Debugger:
     def set_value(self, address: str | Address, value: Any) -> Stop:
         """Put another content into a value or constant, or a part of it, in a branch that begins here. UsageError.
 
-        A constant is changed from here on in every iteration and run of the body that it is in.
+        A constant changes from here on, in every iteration and run of its body.
         """
         return self._edited(edit_of(self.machine, address, value))
 
     @_verb
     def set_trip_count(self, count: int, loop: str = "") -> Stop:
-        """Let a loop that runs (the innermost, or that of the name) run so many iterations, -1: any number. UsageError.
+        """Let a loop that runs (the innermost, or the one named) run so many iterations, -1: any number. UsageError.
 
-        As every edit in a branch of its own; more than its sliced inputs suffice for cannot be.
+        As every edit in a branch of its own; its sliced inputs bound the number.
         """
         return self._edited(trip_count_edit(self.machine, count, loop))
 
     @_verb
     def set_condition(self, holds: bool, loop: str = "") -> Stop:  # as with set_value
-        """Let a loop that runs end or go on: after the iteration under way, between two at once. UsageError."""
+        """Let a loop that runs end or continue: after the current iteration, between two at once. UsageError."""
         return self._edited(condition_edit(self.machine, holds=holds, loop=loop))
 
     def _edited(self, edit: Edit) -> Stop:
@@ -1051,5 +1059,5 @@ def _repeats(count: int) -> int:
 
 
 def open_debugger(source: ModelSource, inputs: Mapping[str | int, Any], **options: Any) -> Debugger:
-    """Return a debugger of anything that `open_model` opens; `options` are those of `Debugger`."""
+    """Return a debugger of anything that `open_model` opens; `options` are options of `Debugger`."""
     return Debugger(source, inputs, **options)

@@ -29,9 +29,9 @@ _LONGEST_REPR = 300
 class SearchedRange(Record):
     """Range in which a search backward that was paused has looked: from `tick` on, up to where the run stands.
 
-    `place` and `iteration` are those of the tick; `iteration` is None where that is not in the loop in which the run
-    stands. `verb` is the command that goes on from there. `passed` is how many moments of a repeat count are in the
-    range; None where a stop is looked for, of which there is none in it.
+    `place` and `iteration` describe the tick; `iteration` is None if the tick is not in the present loop. `verb` is the
+    command that continues from there. `passed` counts the repeats in the range; None if the search is for a stop, and
+    the range has none.
     """
 
     tick: int
@@ -96,7 +96,7 @@ class Stop(Record):
 
 
 class Mark(Record):
-    """A moment with a name."""
+    """A named position of the run."""
 
     tick: int
     branch: str

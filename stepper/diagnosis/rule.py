@@ -63,8 +63,9 @@ def _examples() -> Mapping[str, Example]:
 
 
 class Rule(Record):
-    """A rule. `says` is the sentence of a finding, `means` what comes of it in a run, `do` what to do about it, and
-    `source` what says so."""
+    """A rule. `says` is the sentence of a finding. `means` is the consequence in a run. `do` is the fix, and `source`
+    the evidence.
+    """
 
     id: str
     name: str

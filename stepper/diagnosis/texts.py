@@ -165,7 +165,7 @@ def _state(details: Mapping[str, Any]) -> str:
 def _way_out(details: Mapping[str, Any]) -> str:
     if details["stuck"]:
         return "let the state that the condition reads change: an addition may be below the resolution of its type"
-    return "let the condition read what tells that the work is done, or give a trip count"
+    return "let the condition read a value that shows the end of the work, or give a trip count"
 
 
 def _why_stuck(details: Mapping[str, Any]) -> str:

@@ -471,8 +471,8 @@ def _is(layer: Layer, index: int, outer: Graph, *names: str) -> bool:
 class ControlOrigin(Record):
     """The layer that computes a value, and the value if it is a Constant whose content is known.
 
-    `output` is the index of the layer's output, None if it has only one. `value` is that of a single element; `shape`
-    stands for it if there are more.
+    `output` is the index of the layer's output, None if it has only one. `value` is the value of a single element;
+    `shape` replaces it if there are more.
     """
 
     layer: LayerSite
@@ -484,9 +484,9 @@ class ControlOrigin(Record):
 class Control(Record):
     """Control of a loop's begin and end, or of the side of an If.
 
-    `trip_count` None: no limit. `condition` is the initial one of a Loop (None: the first iteration runs) or that of an
-    If; `goes_on` is that of a Loop's body, after each iteration. `slices_of` are the inputs whose slices a
-    TensorIterator counts.
+    `trip_count` None: no limit. `condition` is the initial condition of a Loop (None: the first iteration runs), or the
+    condition of an If. `goes_on` is the condition that the body of a Loop computes in each iteration. `slices_of` are
+    the inputs whose slices a TensorIterator counts.
     """
 
     trip_count: ControlOrigin | None = None

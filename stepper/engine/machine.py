@@ -66,12 +66,12 @@ _BETWEEN, _RUNNING = Phase.BETWEEN, Phase.RUNNING  # see transitions.py
 
 
 class Machine:
-    """One run of a compiled model on given inputs; resumable at every event.
+    """Run a compiled model on given inputs; resumable at every event.
 
     `inputs` are arrays in the order of the model's Parameters, of their types and shapes (see inputs.bind_inputs).
-    `max_iterations` ends the run with LimitReached where one loop wants more. `states` are the variables of
-    ReadValue/Assign and the streams of random operations, carried over from an earlier run.
-    `keep_values` keeps every value of the model's own graph to be looked at; without it they go after their last use.
+    `max_iterations` ends the run with LimitReached if a loop exceeds it. `states` are the variables of ReadValue/Assign
+    and the streams of random operations, carried over from an earlier run. `keep_values` keeps every value of the
+    model's own graph; without it values go after their last use.
     """
 
     def __init__(
@@ -172,7 +172,9 @@ class Machine:
         return Snapshot(self.tick, frames, dict(self.states), self.outputs, tuple(self.constants.values()))
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Put a state back; the snapshot stays as it is and may be used again. UsageError for one of another model."""
+        """Put a state back; the snapshot is unchanged and may be used again. UsageError for a snapshot of another
+        model.
+        """
         frames, constants = snapshot.frames, snapshot.constants
         if frames and frames[0].program is not self.compiled.main:
             frames = tuple(frame.in_compiled(self.compiled) for frame in frames)

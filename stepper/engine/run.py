@@ -113,9 +113,9 @@ class LoopLog(RunObserver):
 class Outputs(dict[str, Array]):
     """The model's outputs by name, in the order of its Results; with what there is to say about the run.
 
-    `loops` has one entry for each loop that was entered, `notes` name where the other rule book would differ,
-    `states` are the variables (ReadValue, Assign) by name, to be handed to the next run. `computed_by` counts the
-    operations of each type that a partner computes, by who that is; `elsewhere` names each of them.
+    `loops` has one entry for each loop that was entered. `notes` name where the other rule book would differ. `states`
+    are the variables (ReadValue, Assign) by name, for the next run. `computed_by` counts the operations of each type
+    that a partner computes; `elsewhere` names each of them.
     """
 
     loops: tuple[LoopSummary, ...]
@@ -140,7 +140,7 @@ class Outputs(dict[str, Array]):
 
 
 class ComputedElsewhere(Record):
-    """An operation that a partner computed: the graph that it is in, in words, and who it was."""
+    """An operation that a backend computed: its graph, in words, and the backend."""
 
     path: str
     layer: LayerSite
@@ -234,14 +234,14 @@ def over_calls(
     carry: Mapping[Any, Any] | Sequence[tuple[Any, Any]] | None = None,
     count: int | None = None,
 ) -> tuple[Model, dict[int, Array]]:
-    """Return the model as the body of a loop over calls, and those of its inputs that `calls` has, by position.
+    """Return the model as the body of a loop over calls, and its inputs that `calls` has, by position.
 
-    `calls` maps inputs (name, tensor name, position) to arrays with the parts of all calls, to lists with an array for
-    each call, or to PartsOfCalls; `carry` maps outputs to the inputs that they are in the next call, or has pairs of
-    both, which an output may be in several times. An input in none of the two is the same in all calls, and so is one
-    with a list of equal arrays; one in both begins with the value of the first call, of one that is only carried the
-    run is given that. `count` is how many calls there are, where no input says so. Raises UsageError for a name that is
-    unknown, and where inputs say different numbers of calls, InputError for arrays that calls cannot get parts of.
+    `calls` maps inputs (name, tensor name, position) to arrays with the parts of all calls, to lists of arrays, or to
+    PartsOfCalls. `carry` maps outputs to the inputs of the next call, or has pairs of both, in which an output may be
+    several times. An input in none of the two is the same in all calls, and so is one with a list of equal arrays. An
+    input in both begins with the value of the first call; an input that is only carried begins with the value given to
+    the run. `count` is the number of calls if no input says so. Raises UsageError for an unknown name, and if inputs
+    say different numbers of calls. Raises InputError for arrays without parts of calls.
     """
     model = opened(model)
     parameters = model.graph.parameters
@@ -433,9 +433,9 @@ class TensorOutline(Record):
 
 
 class PortEntry(Record):
-    """One entry of a port map; `role` is sliced, merged, invariant, current iteration, not connected or not used for an
-    input, last value, concatenated or execution condition for an output. `outer` is the index of the layer's port, and
-    `around` are the layers outside that give the input, or read the output.
+    """Entry of a port map. The `role` of an input is sliced, merged, invariant, current iteration, not connected or not
+    used. The `role` of an output is last value, concatenated or execution condition. `outer` is the index of the
+    layer's port, and `around` are the layers outside that give the input, or read the output.
     """
 
     direction: Literal["input", "output"]
@@ -464,7 +464,7 @@ class WithoutKernel(Record):
 
 
 class LoopOutline(Record):
-    """One TensorIterator, Loop or If, and what controls it.
+    """A TensorIterator, Loop or If, and what controls it.
 
     `opened_from` is the type of the sequence that the loop is in the file, None for a loop of the file.
     """

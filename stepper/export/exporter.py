@@ -97,7 +97,7 @@ def export(model: Model, machine: RunMaker | None, request: FigureRequest, forma
         )
     if request.beside is not None and format.subject is not FormatSubject.FIGURE:
         raise UsageError(
-            f"--as {format.name} is of one run; --diff draws a figure of two, and compare tells them as data"
+            f"--as {format.name} is of one run; --diff draws a figure of two, and compare lists them as data"
         )
     if format.subject is FormatSubject.MODEL:
         written: FileContent = writer_of(format)(model, request)
@@ -419,12 +419,11 @@ def draw(
 ) -> Picture:
     """Return a figure of a model (or of a path), or of a run of it where there are inputs; a notebook shows it.
 
-    `around` is the address of an operation of which the neighbourhood alone is drawn, `ways` are two between which all
-    ways are; with `detail` the whole stands small beside the neighbourhood. `why` is what a story is of: an address, or
-    `end`. `pace` has the SVG play the iterations of a run, each for so many seconds. `diff` is what the run is compared
-    with, as for `--diff`: another model, a recording, an .npz or `openvino`. `partner` computes the operations that it
-    claims. `written("svg")` and the other formats give the content of a file.
-    Raise the errors of stepper.errors.
+    `around` is the address of an operation: the figure is its neighbourhood, with `detail` beside a small whole. `ways`
+    are two addresses: the figure has all paths between them. `why` is the question of an explanation: an address, or
+    `end`. `pace` has the SVG play the iterations of a run, each for so many seconds. `diff` is a reference, as for
+    `--diff`: another model, a recording, an .npz or `openvino`. `partner` computes the operations that it claims.
+    `written("svg")` and the other formats give the content of a file. Raise the errors of stepper.errors.
     """
     from stepper.engine.compiler import compile_model, given_away
     from stepper.engine.inputs import bind_inputs

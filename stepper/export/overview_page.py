@@ -173,7 +173,7 @@ _STATES: Final = {
 STYLE: Final = """
 .stepper-overview {
   color: var(--ink); background: var(--ground); padding: 8px;
-  font: 12px/1.5 system-ui, "Liberation Sans", Arial, sans-serif;
+  font: 12px/1.5 system-ui, "Liberation Sans", Arial, sans-serif; container-type: inline-size;
 }
 .stepper-overview p { margin: 0 0 4px; }
 .stepper-overview .quiet { color: var(--quiet); }
@@ -186,6 +186,10 @@ STYLE: Final = """
 }
 .stepper-overview .name { width: 13em; }
 .stepper-overview .end { width: 9em; color: var(--quiet); }
+@container (max-width: 480px) {
+  .stepper-overview .name { width: 9em; }
+  .stepper-overview .end { width: 6em; }
+}
 .stepper-overview td.strip { position: relative; padding: 1px 0; }
 .stepper-overview .strip > img {
   display: block; width: 100%; max-width: none; height: var(--high, 20px); image-rendering: pixelated;

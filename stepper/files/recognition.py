@@ -82,7 +82,7 @@ def _other(path: Path, beginning: bytes) -> NotAModel | None:
             ),
         )
     if beginning[4:8] == b"ORTM":
-        return NotAModel("is in onnxruntime's own format: open the .onnx that it was made of")
+        return NotAModel("is in onnxruntime's own format: open the .onnx that it was made from")
     if beginning[8:9] == b"{" and 2 <= int.from_bytes(beginning[:8], "little") < _LONGEST_HEADER:
         return NotAModel("holds weights alone (safetensors), no graph: export the model that they belong to")
     said = _BY_SUFFIX.get(path.suffix.lower())
@@ -204,7 +204,7 @@ def _always(what: str) -> Callable[[Path, bytes], NotAModel]:
 
 
 _GGUF: Final = (
-    "holds the weights of a language model (GGUF), no graph: export the model that it was made of "
+    "holds the weights of a language model (GGUF), no graph: export the model that it was made from "
     "(optimum-cli export openvino --model NAME FOLDER), and open that folder"
 )
 _PICKLE: Final = (
@@ -228,7 +228,7 @@ _BEGINNINGS: Final[tuple[tuple[bytes, Callable[[Path, bytes], NotAModel]], ...]]
 
 _BY_SUFFIX: Final = {
     ".pdiparams": "holds the weights of PaddlePaddle alone: name the .pdmodel beside it",
-    ".mlmodel": "is a Core ML model, which OpenVINO does not read: export the model that it was made of as ONNX",
+    ".mlmodel": "is a Core ML model, which OpenVINO does not read: export the original model as ONNX",
     ".engine": "is an engine of TensorRT, which has no graph: open the ONNX file that it was built from",
     ".plan": "is an engine of TensorRT, which has no graph: open the ONNX file that it was built from",
     ".blob": "is a model that OpenVINO has compiled, which has no graph: open the .xml that it was compiled from",

@@ -484,7 +484,7 @@ _NO_GRAPH: Final = Graph((), (), MappingProxyType({}), 0)
 def read(path: str | Path, name: str | None = None) -> Model:
     """Read an IR: `path` names the .xml, the .bin stands beside it under the same name (or is missing).
 
-    `name` is what the model is called, where that is not what the file says.
+    `name` replaces the name of the model in the file.
 
     Raises ModelError with file, line, layer and what was expected, for everything that is wrong in the files.
     """

@@ -27,11 +27,10 @@ def open_model(
 ) -> Model:
     """Return the model of an IR's .xml, of a file that OpenVINO converts, or of a live `openvino.Model`.
 
-    `told` hears of a conversion, which may take its time: `timeout` seconds at most, where that is given. A converted
-    model has the name of the file that it came from. Where it cannot be converted as it is, its inputs have those of
-    `shapes`, by name, or those of arrays that are given as `inputs`, of which small ones settle what its Ifs take.
-    Raises ModelError where the file cannot be read or converted, LimitReached where the limit of time is met,
-    UsageError where OpenVINO is needed and not installed.
+    `told` hears of a conversion, which may take its time: `timeout` seconds at most, if given. A converted model has
+    the name of its file. If the conversion needs shapes of inputs, it takes `shapes`, by name, or the shapes of the
+    arrays in `inputs`. Small arrays also settle which branch an If takes. Raises ModelError if the file cannot be read
+    or converted, LimitReached at the limit of time, and UsageError if OpenVINO is needed and not installed.
     """
     if isinstance(source, Model):
         return source

@@ -49,13 +49,13 @@ _OPTION: Final = re.compile(" (?=--(?:engine-for|device|precision) )")
 class OpenVINOPartner(Record):
     """OpenVINO computes what is given to it, and every operation that has no kernel here.
 
-    `engine` is whose all other operations are. `choices` maps patterns to engines; a pattern is an operation's type, or
-    a glob over names (`decoder/*`); the last that fits counts. Nothing is imported before OpenVINO is needed. The
-    engines numpy-f16 and numpy-bf16 are numpy with all floats rounded as a device of that precision would.
+    `engine` computes all other operations. `choices` maps patterns to engines. A pattern is an operation's type, or a
+    glob over names (`decoder/*`); the last that fits counts. Nothing is imported before OpenVINO is needed. The engines
+    numpy-f16 and numpy-bf16 are numpy with all floats rounded as a device of that precision would.
 
-    Each compilation, with the first call of what it gives, is tried in a process of its own before it is made in this
-    one: a crash there is an error of the run. Where the runtime's extensions are Python classes, which no other process
-    has, there is no such trial, and a crash of OpenVINO is one of this process.
+    Each compilation, with its first call, is tried in a process of its own before it is made in this one. A crash there
+    is an error of the run. Extensions of the runtime that are Python classes exist in this process alone: then there is
+    no trial, and a crash of OpenVINO ends this process.
     """
 
     engine: str = NUMPY

@@ -14,7 +14,7 @@ from stepper.records import Record
 
 
 class Departure(Record, order=True):
-    """One fact about one operation type."""
+    """A fact about one operation type."""
 
     type: str
     text: str

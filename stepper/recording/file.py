@@ -13,12 +13,12 @@ there are none); nan, inf, zero (how many elements are that); computed_by (who c
 Below them:
 
 meta            name, value (as JSON): schema, product, numpy, model (a path, seen from this file), hashes of .xml and
-                .bin, rules, max_iterations, what else a run depends on, and a checksum of all the others
+                .bin, rules, max_iterations; what else a run depends on; a checksum of all others
 inputs, outputs the tensors of the model's Parameters and Results; `value` is JSON that names a blob (see states.py).
                 Inputs with negative positions are the variables that the run began with
 levels          the graphs of the model: 0 is its own, the others are bodies; `path` in words, `layers` as ids; the
-                level in which the loop or If is (`parent`), where in its order of execution (`position`), its type and
-                name, and which of its bodies this is (`role`)
+                level in which the loop or If is (`parent`); its index in the order of execution (`position`); its type
+                and name; which of its bodies this is (`role`)
 ports           the recorded outputs of the layers of each level; `position` in its order of execution (-1: Parameters),
                 the tensor `names` of the output and the `results` that it feeds ([id, name]) as JSON; who computed it
                 instead of numpy, in words (`computed_by`, '' for numpy)

@@ -445,7 +445,7 @@ _SUSPICIOUS = f"coalesce(abs({' + '.join(_NUMBERS)}) = 9e999, 1)"
 class NonFiniteValue(Record):
     """A value with such elements: where, its full address, and how many of how many. `tick` is None of the model's own.
 
-    `tick` is when the iteration was closed: there the value can be seen. `computed_by` is the partner that computed it.
+    `tick` is when the iteration was closed: there the value can be seen. `computed_by` is the backend that computed it.
     `kind` is NaN or Inf, `location` the operation and the iterations around it; a recording knows no lines, so
     they are 0 there.
     """

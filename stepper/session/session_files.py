@@ -122,7 +122,7 @@ class SavedWatch(Record):
 
 
 class SavedMark(Record):
-    """A moment with a name."""
+    """A named position of the run."""
 
     name: str
     tick: _Whole

@@ -189,11 +189,11 @@ def distance(a: Any, b: Any) -> float:
 
 
 class Change(StrEnum):
-    """Way in which a value of one moment is another in the other one.
+    """Way in which a value differs from its baseline.
 
-    MENDED: an element is finite now that was NaN or infinite in A; BROKEN: the reverse, which counts before. TRUTH: a
-    boolean became true or false, which is no number. ADDED: A has no such value at all, for its loop runs fewer
-    iterations.
+    MENDED: an element that was NaN or infinite in the baseline is finite now. BROKEN: the reverse, which counts before.
+    TRUTH: a boolean became true or false, which is no number. ADDED: the baseline has no such value, because its loop
+    runs fewer iterations.
     """
 
     SAME = "same"

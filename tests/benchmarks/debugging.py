@@ -69,7 +69,7 @@ def getting_about(folder: Path, iterations: int, visits: int) -> timing.Report:
         times.append(time.perf_counter() - begin)
     assert not debugger.timeline.warnings, "every replay was the same"
     seconds = {"the whole run": whole, "going anywhere, worst": max(times), "mean": sum(times) / len(times)}
-    report = timing.report(f"{iterations:,} iterations, {visits} random moments", seconds, "the whole run")
+    report = timing.report(f"{iterations:,} iterations, {visits} random positions", seconds, "the whole run")
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
     return report | {"history_bytes": debugger.timeline.history.bytes, "megabytes_grown": round(grown, 1)}
 

@@ -24,7 +24,7 @@ from tests.benchmarks.debugging import NEWTON, newton
 CONTINUED = "continue, no breakpoint"
 RECORDED = "the recorded run"
 SHOWN = "of that, from the end of the loop to the overview"
-SEARCHED = "then, until births were looked for"
+SEARCHED = "then, until origins are found"
 
 
 def compared(title: str, model: Model, inputs: dict[str, Array], rounds: int) -> timing.Report:

@@ -66,7 +66,7 @@ def archive(*names: str) -> tuple[str, ...]:
             "is a PaddlePaddle model in JSON, which OpenVINO does not",
         ),
         ("a.pdiparams", b"\1\2\3", "holds the weights of PaddlePaddle alone: name the .pdmodel beside it"),
-        ("a.ort", b"\x18\0\0\0ORTM", "is in onnxruntime's own format: open the .onnx that it was made of"),
+        ("a.ort", b"\x18\0\0\0ORTM", "is in onnxruntime's own format: open the .onnx that it was made from"),
         ("a.tflite", b"\x08\0\0\0TFL2", "is not a TensorFlow Lite model: its bytes 4 to 7 are not TFL3"),
         ("a.mlmodel", b"\x08\1", "is a Core ML model, which OpenVINO does not read"),
         ("a.blob", b"\x08\1", "is a model that OpenVINO has compiled, which has no graph"),

@@ -5,8 +5,10 @@ What the program itself got of OpenVINO is the truth; it writes that beside the 
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -41,6 +43,25 @@ def compiled(text: str, folder: Path) -> Path:
     made = subprocess.run(list(map(str, words)), capture_output=True, text=True, timeout=300, check=False)
     assert made.returncode == 0, made.stderr[:3000]
     return program
+
+
+def test_the_lines_of_the_page_compile_run_and_stop_at_the_nan(tmp_path: Path) -> None:
+    if shutil.which("g++") is None:
+        pytest.skip("needs g++")
+    sources, lines = (
+        next(one.text for one in fences(TASKS / "it-fails-in-cpp.md") if one.language.startswith(language))
+        for language in ("cpp", "text")
+    )
+    (tmp_path / "application.cpp").write_text(sources, encoding="utf-8")
+    shutil.copy(TASKS / "stepper_case.hpp", tmp_path)
+    openvino.save_model(streams.detector(is_stateful=True), tmp_path / "model.xml", compress_to_fp16=False)
+    frames = np.concatenate([streams.frame_of(call) for call in range(1, streams.CALLS + 1)])
+    frames.tofile(tmp_path / "frames.bin")
+    names = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}  # as in an active environment
+    words = ["bash", "-e", "-c", lines]
+    done = subprocess.run(words, cwd=tmp_path, env=names, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 1, done.stderr
+    assert "NaN appears in Divide 'share' in iteration 2" in done.stdout
 
 
 @pytest.fixture(scope="module")

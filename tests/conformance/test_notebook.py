@@ -71,10 +71,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     cells = [nbformat.v4.new_code_cell(one) for one in CELLS]
     nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=metadata), folder / "loop.ipynb")
     (folder / "loop.py").write_text(MARIMO)
-    settings = folder / "config" / "lab" / "user-settings" / "@jupyterlab" / "notebook-extension"
-    settings.mkdir(parents=True)
-    kept = {"windowingMode": "none"}  # else cells that are out of sight are taken out of the page
-    (settings / "tracker.jupyterlab-settings").write_text(json.dumps(kept))
     return folder
 
 

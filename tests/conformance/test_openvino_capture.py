@@ -25,6 +25,7 @@ pytest.importorskip("openvino")
 from sample_models import detector
 from tests.conformance.agreement import assert_agrees
 from tests.conformance.applications import streams
+from tests.test_docs import fences
 
 APPLICATION = Path(streams.__file__)
 ROOT = Path(__file__).parents[2]
@@ -42,6 +43,21 @@ def command(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
         timeout=300,
         check=False,
     )
+
+
+@pytest.mark.parametrize("title", ["in the application", "your own condition"])
+def test_the_lines_of_the_page_keep_the_call(title: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from sample_models.application import LOUD
+    from sample_models.application import main as application
+
+    monkeypatch.chdir(tmp_path)
+    page = ROOT / "docs" / "tasks" / "it-fails-in-my-application.md"
+    (lines,) = (one.text for one in fences(page) if one.language == f'py title="{title}"')
+    exec(
+        compile(lines.replace('outputs["score"]', 'outputs["mixed"]'), title, "exec"),
+        {"application": application, "stepper": stepper},
+    )
+    assert [one.name for one in tmp_path.glob("*/case-*")] == [f"case-{LOUD:06}"]
 
 
 def seen_without(way: str, folder: Path) -> dict[str, np.ndarray]:

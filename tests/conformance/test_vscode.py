@@ -86,13 +86,38 @@ def test_every_hint_names_the_distribution() -> None:
     assert DISTRIBUTION in json.loads((EXTENSION / "package.json").read_text(encoding="utf-8"))["homepage"]
 
 
-def test_vsce_packs_the_extension_without_a_warning(tmp_path: Path) -> None:
+def content(package: Path) -> dict[str, bytes]:
+    """The files of a package, but for the two that say what is in it."""
+    with zipfile.ZipFile(package) as archive:
+        names = (name for name in archive.namelist() if name.startswith("extension/"))
+        return {name.lower(): archive.read(name) for name in names}
+
+
+def described(package: Path) -> dict[str, str]:
+    """What the Marketplace reads of a package: its identity, names, tags, and what it may be asked for."""
+    with zipfile.ZipFile(package) as archive:
+        outer = ElementTree.fromstring(archive.read("extension.vsixmanifest"))
+    space = "{http://schemas.microsoft.com/developer/vsx-schema/2011}"
+    found = {name: text for one in outer.iter(f"{space}Identity") for name, text in one.attrib.items()}
+    found |= {one.attrib["Id"]: one.attrib["Value"] for one in outer.iter(f"{space}Property")}
+    found |= {one.attrib["Type"]: one.attrib["Path"].lower() for one in outer.iter(f"{space}Asset")}
+    for tag in ("DisplayName", "Description", "Tags", "Categories", "Icon", "License"):
+        found[tag] = outer.findtext(f".//{space}{tag}", "")
+    return {name: ",".join(sorted(text.split(","))) if name == "Tags" else text for name, text in found.items()}
+
+
+def test_vsce_packs_the_extension_without_a_warning_and_packs_what_pack_py_does(tmp_path: Path, package: Path) -> None:
     modules = installed(tmp_path, "@vscode/vsce@3")
     vsce = ["node", modules / "@vscode" / "vsce" / "vsce", "package", "--no-dependencies"]
     words = [*vsce, "--no-rewrite-relative-links", "-o", tmp_path / "a.vsix"]  # its pictures are in the README
     folder = pack.lay_out(tmp_path / "extension")
     done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False)
     assert done.returncode == 0 and "WARN" not in done.stdout + done.stderr, done.stdout + done.stderr
+    theirs, ours = content(tmp_path / "a.vsix"), content(package)
+    assert sorted(ours) == sorted(theirs)
+    assert [name for name in ours if ours[name] != theirs[name] and not name.endswith("package.json")] == []
+    assert json.loads(ours["extension/package.json"]) == json.loads(theirs["extension/package.json"])
+    assert described(package) == described(tmp_path / "a.vsix")
 
 
 def test_what_a_launch_configuration_may_have_are_options_of_the_adapter() -> None:

@@ -286,7 +286,7 @@ def _reference(run: Machine, options: Namespace) -> ReferenceValues:
 def _zoom(model: Model, options: Namespace) -> Zoom | None:
     """Return the part of the figure that the options ask for; None: all of it."""
     if (options.begin is None) is not (options.end is None):
-        raise UsageError("--from A and --to B belong together: all ways from A to B")
+        raise UsageError("--from and --to go together: they draw the paths between two operations")
     if options.hops is not None and options.around is None and options.detail is None:
         raise UsageError(f"--hops {options.hops} is for --around OP or --detail OP")
     if options.around is options.begin is options.detail is None:

@@ -218,6 +218,6 @@ def _advise(found: FoundFix, files: list[str]) -> None:
     if found.distinguishing is not None:
         file = next((one for one in files if Path(one).name == _DISTINGUISH), None)
         if file is None:
-            say("several repairs are possible; add -o FILE.xml to save an input that tells them apart")
+            say("several repairs are possible; add -o FILE.xml to save an input on which they differ")
         else:
             say(f"several repairs are possible: run your original on {file} and add its outputs with --also")

@@ -95,7 +95,7 @@ def _overview() -> list[str]:
     titles = {**{name: topic.title for name, topic in (*topics().items(), *COMMAND_LINE_TOPICS.items())}, **_PRINTED}
     debugger = ", ".join(one.name for one in commands())
     return [
-        "stepper help TOPIC prints one of these:",
+        "stepper help TOPIC prints one topic:",
         "",
         "the command line, as stepper COMMAND --help does",
         *_indented(COMMANDS.items()),

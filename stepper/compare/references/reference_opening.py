@@ -142,10 +142,10 @@ def debug_reference(
 
 
 def set_reference(debugger: Debugger, reference: str | Path) -> str:
-    """Let a debugger compare its run with another one, and return the title of that; A is the reference then.
+    """Let a debugger compare its run with another one, and return the title of the reference.
 
-    `reference` is what `stepper compare --with` takes: another model, a recorded run, an .npz, openvino, onnx or
-    onnxruntime. UsageError for one that is none or is not installed, InputError for a damaged file.
+    `reference` is a value of `stepper compare --with`: another model, a recorded run, an .npz, openvino, onnx or
+    onnxruntime. UsageError if it is none of them or is not installed, InputError for a damaged file.
     """
     instance("debugger", debugger, Debugger)
     found = debugger.reference = debug_reference(str(reference), debugger.machine, debugger.inputs)

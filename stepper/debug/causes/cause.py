@@ -233,7 +233,7 @@ class LinkKind(StrEnum):
 
 
 class LinkForm(StrEnum):
-    """How an element is made of its parts; an extent of a broadcast is that of each of them."""
+    """How an element is computed from its contributions; an extent of a broadcast equals each contribution."""
 
     SUM = "sum"
     PRODUCT = "product"
@@ -260,10 +260,11 @@ class PartRole(StrEnum):
 
 
 class LinkPart(Record):
-    """An element of an input of an operation that an element of its output is made of: `role` says how.
+    """An element of an input that contributes to an element of the output of an operation: `role` says how.
 
-    Of a term of a sum `amount` is the term, `share` its part of all magnitudes together; of a factor of a product its
-    part of all logarithms (None: no meaning). `is_shape`: it is an extent, and `element` says along which axis.
+    In a sum, `amount` is the term and `share` its part of all magnitudes together. In a product, `share` is the
+    factor's part of all logarithms (None: no meaning). `is_shape`: the contribution is an extent, and `element` says
+    along which axis.
     """
 
     input: int
@@ -278,16 +279,16 @@ class LinkPart(Record):
 
 
 class Link(Record):
-    """A value on the way back: where it is, which element (None: no one in particular), and what it is.
+    """A value on the path back: its place, its element (None: no particular one), and its value.
 
-    `kind` says where it comes from: the next link is that, if there is one. `line` is that of the entry of the port map
-    or of the back edge that it came through (0: none). `operands` are the inputs of an operation; `arithmetic` is why
-    a NaN or Inf is born in it, and `formula` the same in numbers. `follows` is the operand that the next link is.
-    `through`, of a back edge: it came the same way through these iterations (first and last), whose links are left out.
-    `parts` are the (at most five) largest of the `count` elements that a finite one is made of, in the `form`;
-    `rest` is the share of all others. `is_shape`: the value is an extent, `element` says along which axis. `decides`:
-    it is the condition of this If, or what ended this loop, which gave what the link before is. `reference` is what the
-    reference has there, if anything.
+    `kind` says where the value comes from; the next link, if there is one, is its origin. `line` is the line of the
+    port map entry or back edge through which it came (0: none). `operands` are the inputs of an operation;
+    `arithmetic` says why a NaN or Inf first appears in it, and `formula` says it in numbers. `follows` is the
+    operand that the next link continues with. `through`, of a back edge: the path repeats through these iterations
+    (first and last), whose links are left out. `parts` are the (at most five) largest of the `count` contributions
+    to a finite element, in the `form`; `rest` is the share of all others. `is_shape`: the value is an extent, and
+    `element` says along which axis. `decides`: the value is the condition of this If, or it ended this loop.
+    `reference` is the value in the reference, if any.
     """
 
     location: Location
@@ -356,8 +357,8 @@ class PlaceEvent(StrEnum):
 
 
 class Reached(Cause, frozen=True, kw_only=True):
-    """The run came to a place; `condition` is the expression that is true there. `edge` carries its value at this
-    moment, from the iteration `passing` to the next.
+    """The run came to a place; `condition` is the expression that is true there. `edge` then carries its value from the
+    iteration `passing` to the next.
     """
 
     kind: Literal["reached"] = "reached"
@@ -386,10 +387,10 @@ class Unevaluated(Cause, frozen=True, kw_only=True):
 class NonFinite(Cause, frozen=True, kw_only=True):
     """A NaN or Inf (`kind`) appears in an output: `element` is the first of the `count` of `size` that have it.
 
-    `operands` are all inputs of the operation, at that element where one can be named. `given`: an input has it
-    already, as the run was given it. `arithmetic` and `formula` say how it is made of them (None: it is not). `chain`
-    begins at the element, and goes back through what was NaN or infinite already. `last_clean` is the last operation
-    before its birth, in the same iteration, whose results are finite; None where the birth is here, or none is near.
+    `operands` are all inputs of the operation, at the element where one can be named. `given`: an input of the run has
+    it already. `arithmetic` and `formula` say how the operation computes it (None: it does not). `chain` begins at the
+    element and goes back through NaN and Inf. `last_clean` is the last operation before the origin, in the same
+    iteration, whose results are finite. It is None if this operation is the origin, or if none is near.
     """
 
     kind: NonFiniteKind

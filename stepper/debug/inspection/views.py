@@ -45,7 +45,7 @@ class Which(StrEnum):
 
 
 class FoundMoment(Record):
-    """A moment of the run: `goto_tick(tick)` leads there. `iteration` is that of the innermost loop, None outside."""
+    """Position of the run: `goto_tick(tick)` leads there. `iteration` is the innermost loop's, None outside."""
 
     tick: int
     iteration: int | None

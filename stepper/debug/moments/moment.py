@@ -33,7 +33,7 @@ from stepper.records import Brief, Record
 
 
 class MomentKind(StrEnum):
-    """Kind of a moment."""
+    """Kind of a baseline."""
 
     ITERATION = "iteration"
     BEFORE = "before"

@@ -447,7 +447,7 @@ class Moments:
                 raise UsageError(f"'{text}' is not one iteration of {layer.type} '{layer.name}': say which, {example}")
             steps.append(PlaceStep(layer.id, role, wanted))
         if not any(step.iteration is not None for step in steps):
-            raise UsageError(f"'{text}' is in no loop, so it has no other iteration; a branch or a reference can be A")
+            raise UsageError(f"'{text}' is in no loop, so it has no other iteration: name a branch or a reference")
         return Moment(MomentKind.ITERATION, self._branches.name, tuple(steps))
 
 

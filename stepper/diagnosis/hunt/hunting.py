@@ -308,10 +308,10 @@ class HuntProgress(Record):
 
 
 class FaultCount(Record):
-    """A fault in the table: its id, how many seeds show it, the smallest case, and where it is as far as is known.
+    """A fault in the table: its id, how many seeds show it, the smallest case, and its place as far as known.
 
     `is_known`: it is in the catalogue. `is_ours`: our engine fails where OpenVINO computes. `case` is a folder beside
-    the record of the hunt, and `operations` is what the smallest model there has.
+    the record of the hunt, and `operations` are the operations of its model.
     """
 
     fault: str

@@ -120,7 +120,7 @@ def _initialize(session: DapSession, arguments: InitializeArguments) -> Body:
         | ({"conditionDescription": "the name of a loop; without one any"} if is_of_a_loop(name) else {})
         for name, label in FILTERS.items()
     ]
-    filters.append({"filter": FINDINGS, "label": "Findings of stepper check in this run", "default": False})
+    filters.append({"filter": FINDINGS, "label": "Findings of stepper check", "default": False})
     return {
         **dict.fromkeys(_CAN, True),
         "completionTriggerCharacters": [" ", "["],

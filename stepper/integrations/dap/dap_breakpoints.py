@@ -37,15 +37,15 @@ LINES, NAMES, VALUES, EXCEPTIONS = "breakpoint", "function breakpoint", "data br
 FILTERS: Final = {
     "nan": "NaN first appears",
     "inf": "Inf first appears",
-    "shape": "A carried value or one of a body changes its shape or type",
-    "stuck": "The carried values of a loop no longer change",
-    "period": "The carried values of a loop repeat",
-    "cond": "The condition of a loop turns false",
-    "limit": "A loop ends because its trip count or its slices are used up",
-    "last": "The last iteration of a loop is closed",
-    "end": "A loop ends",
+    "shape": "Shape or type changes",
+    "stuck": "State no longer changes",
+    "period": "State repeats",
+    "cond": "Condition turns false",
+    "limit": "Trip count or slices used up",
+    "last": "Last iteration of a loop",
+    "end": "Loop ends",
 }
-"""Exception filters that are words of `break`, and what each stops for."""
+"""Exception filters that are words of `break`, and what each stops for; a narrow sidebar shows 28 letters."""
 FINDINGS: Final = "check"
 """The filter for what `check` finds."""
 USUAL: Final = ("nan",)

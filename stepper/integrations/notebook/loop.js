@@ -1,7 +1,7 @@
 // A debugger in a notebook. It shows what it is given and says what was clicked; it works nothing out itself.
 
 const VERBS = [
-  ['first', '⏮', 'to the start'],
+  ['first', '|◀', 'to the start'],
   ['reverse continue', '◀◀', 'back to the stop before'],
   ['reverse next', '◀', 'the operation before'],
   ['next', '▶', 'the next operation; a loop inside as one'],

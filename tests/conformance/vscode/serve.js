@@ -73,7 +73,6 @@ function ran(words, response) {
 function page(address) {
   const settings = {
     'workbench.colorTheme': theme, 'telemetry.telemetryLevel': 'off', 'workbench.enableExperiments': false,
-    'workbench.startupEditor': 'none',
   };
   const options = {
     additionalBuiltinExtensions: ['/files', '/extension'].map((path) => ({ scheme: 'http', authority: address, path })),

@@ -140,7 +140,7 @@ class KeyHelp(Pane):
         """Return which lines are seen."""
         count, room = self.count(width), self.size.height - 1
         place = f"lines {self.top + 1} to {min(self.top + room, count)} of {count}   " if count > room else ""
-        self.note = f"{place}: help WORD tells of a command   Esc closes "
+        self.note = f"{place}: help WORD explains a command   Esc closes "
         return super().heading(width)
 
 

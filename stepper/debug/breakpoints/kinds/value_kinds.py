@@ -86,7 +86,7 @@ class Moved(Cause, frozen=True, kw_only=True):
 
 
 class Differs(Cause, frozen=True, kw_only=True):
-    """A value is `distance` from that of a reference, more than `limit`; or of another shape (`distance` is None)."""
+    """A value differs from the reference by `distance`, more than `limit`; or the shape differs (None)."""
 
     kind: Literal["reference"] = "reference"
     reference: str

@@ -542,7 +542,7 @@ class TensorPane(Pane):
         "A value: two of its axes (↓ and → in the heading) as colours or numbers, of every other axis one index.\n"
         "Colours: the ground is zero; where a cell stands for several elements, their mean, or (V) the largest\n"
         "magnitude or rms of them; a NaN or Inf always shows. Numbers: bold are those that the last movement changed.\n"
-        "[0,:,3:8] with `slice`. The difference is that from A, else from the iteration before.\n"
+        "[0,:,3:8] with `slice`. The difference is to the baseline, else to the iteration before.\n"
         "The same value stays while the run moves."
     )
 
