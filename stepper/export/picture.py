@@ -22,7 +22,7 @@ from stepper.export.figures.content import FigureContent
 from stepper.export.figures.drawn_graph import drawn_graph
 from stepper.export.figures.figure import Figure, FigureSite, InnerBody
 from stepper.export.figures.loop_trace import LoopPath, LoopTrace
-from stepper.export.options import FigureView, LayoutEngine, Preset, Theme, TimeDirection
+from stepper.export.options import FigureView, Preset, Theme, TimeDirection
 from stepper.export.parting import PartingPlace
 from stepper.files.file_kinds import FigureFormat, FormatSubject, figure_format
 from stepper.ir.model import Body, Graph, Layer, Model
@@ -229,7 +229,6 @@ class FigureRequest(Record):
     title: str | None = None
     caption: str | None = None
     legend: bool = True
-    layout: LayoutEngine = LayoutEngine.OWN
     zoom: Zoom | None = None
     beside: Callable[[Machine], ReferenceValues] | None = None
     in_steps: bool = False
@@ -288,8 +287,7 @@ class Picture(Record):
     def written(self, format: str) -> bytes:
         """Return the content of a file in a format, by its name.
 
-        Raise UsageError for an unknown format, where the view has none in that format, or where Graphviz is asked to
-        lay it out and is missing.
+        Raise UsageError for an unknown format, or where the view has none in that format.
         """
         chosen = figure_format(format)
         if chosen.subject is FormatSubject.MODEL:
