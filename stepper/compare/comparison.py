@@ -26,7 +26,7 @@ from stepper.engine.rules import Rules, rules_called
 from stepper.errors import ModelError
 from stepper.ir.model import Layer
 from stepper.ir.reader import ModelSource, opened
-from stepper.ops.emulation import emulated_dtype
+from stepper.ops.precision import emulated_dtype
 from stepper.records import Record
 from stepper.tensors.tolerances import Tolerances
 from stepper.wording import excerpt

@@ -134,6 +134,10 @@ _ELSEWHERE: Final = {
     "strings": "convert",
     "sequences": "recurrent",
     "sorting": "reduction",
+    "activation": "elementwise",
+    "normalization": "reduction",
+    "space": "convolution",
+    "nms": "roi",
 }
 """The file of each family that does not have a file of its own name."""
 

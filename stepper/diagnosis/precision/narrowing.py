@@ -26,7 +26,7 @@ from stepper.errors import StepperError
 from stepper.ir.model import Graph, Layer, LayerSite, Model, layer_site
 from stepper.openvino.partner import NUMPY_BF16, NUMPY_F16, OpenVINOPartner
 from stepper.ops import registry
-from stepper.ops.emulation import EMULATED, rounded
+from stepper.ops.precision import EMULATED, rounded
 from stepper.records import Record
 
 # --- How far the outputs of a run are from those of the plain one ----------------------------------------------------
