@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from stepper.export.drawing.styles import PALETTES
 from stepper.export.options import Theme
+from stepper.export.styles import PALETTES
 from tests.pages.build import CHROMIUM, shot
 
 SAMPLES = Path(__file__).parents[2] / "sample_models"
