@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stepper.diagnosis.hunt.profiles import BuildModel, BuiltModel, Profile, hunt_worker
+from stepper.diagnosis.hunt.hunt_service import BuildModel, BuiltModel, Profile, hunt_worker
 from stepper.diagnosis.reduce.reduced_case import case_targets, write_case
 from stepper.diagnosis.reduce.reducing import reduce_model
 from stepper.diagnosis.reduce.trials import FaultCondition, RunSettings, StopsAt

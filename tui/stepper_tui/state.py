@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from stepper.debug.moments.spread import MomentView
     from stepper.debug.overview.overview_facts import Overview
     from stepper.debug.stop import Stop
-    from stepper.diagnosis.findings import Finding
+    from stepper.diagnosis.rule import Finding
     from stepper.engine.frames import LoopRun
     from stepper.errors import StepperError
     from stepper.session.input_choices import Load, LoadOutcome

@@ -28,10 +28,9 @@ from stepper.diagnosis.check.checking import (
     ranked,
     unchanged_findings,
 )
-from stepper.diagnosis.findings import Finding, Severity
 from stepper.diagnosis.lint.linting import lint
-from stepper.diagnosis.precision.narrowing import Narrowing
-from stepper.diagnosis.precision.precision_finders import check_precision, marked_files, write_marked
+from stepper.diagnosis.narrowing import Narrowing, check_precision, marked_files, write_marked
+from stepper.diagnosis.rule import Finding, Severity
 from stepper.engine.rules import Rules
 from stepper.errors import ModelError, UsageError
 from stepper.files.file_kinds import is_ir

@@ -15,7 +15,7 @@ from stepper.cli.options.specs import bound_inputs, fallback_of, given_inputs, o
 from stepper.cli.printing import show_progress
 from stepper.cli.tensor_output import print_json
 from stepper.diagnosis.check.checking import check_run
-from stepper.diagnosis.precision.precision_finders import marked_files
+from stepper.diagnosis.narrowing import marked_files
 from stepper.diagnosis.rule import rules
 from stepper.element_types import Array
 from stepper.engine.compiler import compile_model

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from stepper.cli.printing import show_progress
 from stepper.cli.tensor_output import print_json
+from stepper.diagnosis.hunt.hunt_service import Profile
 from stepper.diagnosis.hunt.hunting import (
     CaseOutcome,
     FaultCount,
@@ -17,7 +18,6 @@ from stepper.diagnosis.hunt.hunting import (
     known_faults,
     run_case,
 )
-from stepper.diagnosis.hunt.profiles import Profile
 from stepper.diagnosis.reduce.reduced_case import fault_text, value_text
 from stepper.errors import FINDING, INTERRUPTED, UsageError
 from stepper.openvino.runtime import ensure_installed

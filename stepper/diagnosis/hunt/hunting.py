@@ -27,7 +27,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper.diagnosis.hunt.faults import FAULTS, RuntimeFault, causes_of, features_of, recognised, shown_facts
-from stepper.diagnosis.hunt.profiles import BUILDING, BuildModel, BuiltModel, Profile, hunt_worker
+from stepper.diagnosis.hunt.hunt_service import BUILDING, BuildModel, BuiltModel, Profile, hunt_worker
 from stepper.diagnosis.lint.linting import lint
 from stepper.diagnosis.reduce.draft import DraftModel, ir_files
 from stepper.diagnosis.reduce.reduced_case import MODEL, case_targets, fault_text, model_lines, read_case, write_case

@@ -15,7 +15,7 @@ from stepper.debug.debugger import Debugger
 from stepper.debug.stop import Stop
 from stepper.debug.stop_scope import StopScope
 from stepper.diagnosis.check.checking import check_run
-from stepper.diagnosis.findings import Finding
+from stepper.diagnosis.rule import Finding
 from stepper.engine.program import LoopPlan
 from stepper.errors import StepperError, UsageError
 from stepper.integrations.dap.dap_breakpoints import FILTERS, FINDINGS, USUAL, is_of_a_loop, value_break

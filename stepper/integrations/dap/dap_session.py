@@ -18,7 +18,7 @@ from stepper.debug.causes.cause_texts import sentences, title
 from stepper.debug.debugger import Debugger
 from stepper.debug.scopes import Names
 from stepper.debug.stop import Reason, Stop
-from stepper.diagnosis.findings import Finding
+from stepper.diagnosis.rule import Finding
 from stepper.diagnosis.texts import consequence, headline
 from stepper.errors import StepperError, UsageError
 from stepper.integrations.dap.dap_breakpoints import EXCEPTIONS, ClientBreakpoints

@@ -8,7 +8,7 @@ from typing import Any
 from stepper.debug.debugger import Debugger
 from stepper.debug.overview.overview_facts import Overview, RunState
 from stepper.diagnosis.check.checking import check_run
-from stepper.diagnosis.findings import Finding, Severity
+from stepper.diagnosis.rule import Finding, Severity
 from stepper.diagnosis.texts import headline
 from stepper.element_types import Array
 from stepper.sweep import sweep_results
