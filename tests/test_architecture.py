@@ -227,8 +227,7 @@ def test_a_folder_is_a_table_of_contents() -> None:
 
 WRITERS = {
     "stepper/terminal.py": "lines, in which what a terminal obeys is blanked",
-    "stepper/cli/printing.py": "the line of progress",
-    "stepper/cli/tensor_output.py": "answers as JSON, escaped, and an archive, exact",
+    "stepper/cli/printing.py": "the line of progress; answers as JSON, escaped, and an archive, exact",
     "tui/stepper_tui/screens/help.py": "keys as JSON, escaped",
     "stepper/cli/commands/help.py": "our own schemas",
     "stepper/cli/commands/completion.py": "our own script of a shell",

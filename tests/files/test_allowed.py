@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-from stepper.cli.options.figure_words import export_options
+from stepper.cli.commands.figures import export_options
 from stepper.cli.parser import command_parsers
 from stepper.diagnosis import rule
 from stepper.files.allowed import ALLOWED, SettingsFile

@@ -12,10 +12,8 @@ from msgspec.structs import replace
 
 from stepper.cli.commands.lint import asked_rules, exit_code, finding_data, report, write_logs
 from stepper.cli.comparing import compared, usual_references
-from stepper.cli.debuggers import debugger_of
-from stepper.cli.options.specs import ir_of, protected_files, typed_again
-from stepper.cli.printing import Progress
-from stepper.cli.tensor_output import print_json
+from stepper.cli.printing import Progress, print_json
+from stepper.cli.specs import debugger_of, ir_of, protected_files, typed_again
 from stepper.compare.comparison import RunComparison
 from stepper.compare.references.onnx import EVALUATORS
 from stepper.debug.debugger import Debugger

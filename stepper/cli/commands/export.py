@@ -10,7 +10,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final
 
-from stepper.cli.options.specs import (
+from stepper.cli.specs import (
     bound_inputs,
     fallback_of,
     given_states,

@@ -10,10 +10,16 @@ from pathlib import Path
 from typing import Any, Final
 
 from stepper.cli.comparing import tolerances_of
-from stepper.cli.debuggers import debugger_of
-from stepper.cli.options.specs import bound_inputs, fallback_of, given_inputs, opened_model, protected_files, runtime_of
-from stepper.cli.printing import show_progress
-from stepper.cli.tensor_output import print_json
+from stepper.cli.printing import print_json, show_progress
+from stepper.cli.specs import (
+    bound_inputs,
+    debugger_of,
+    fallback_of,
+    given_inputs,
+    opened_model,
+    protected_files,
+    runtime_of,
+)
 from stepper.diagnosis.check.checking import check_run
 from stepper.diagnosis.narrowing import marked_files
 from stepper.diagnosis.rule import rules

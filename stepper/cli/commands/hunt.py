@@ -6,8 +6,7 @@ import sys
 from argparse import Namespace
 from pathlib import Path
 
-from stepper.cli.printing import show_progress
-from stepper.cli.tensor_output import print_json
+from stepper.cli.printing import print_json, show_progress
 from stepper.diagnosis.hunt.hunt_service import Profile
 from stepper.diagnosis.hunt.hunting import (
     CaseOutcome,

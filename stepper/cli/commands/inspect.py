@@ -6,8 +6,8 @@ from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from stepper.cli.options.specs import opened_model
-from stepper.cli.tensor_output import print_json
+from stepper.cli.printing import print_json
+from stepper.cli.specs import opened_model
 from stepper.engine.loops import ControlOrigin, OutputRole, Role
 from stepper.engine.program import mark_of
 from stepper.engine.run import LoopOutline, Outline, PortEntry, TensorOutline, WithoutKernel, outline

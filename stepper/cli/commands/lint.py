@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from stepper import __version__
-from stepper.cli.options.specs import ir_of
-from stepper.cli.printing import wrapped
-from stepper.cli.tensor_output import print_json
+from stepper.cli.printing import print_json, wrapped
+from stepper.cli.specs import ir_of
 from stepper.debug.causes.cause import NonFinite, cause_data
 from stepper.diagnosis.lint.linting import lint
 from stepper.diagnosis.rule import GRAVITY, Detail, Finding, Rule, Severity, chosen_rules, rules, rules_named

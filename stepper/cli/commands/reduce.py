@@ -8,9 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from stepper.cli.options.specs import bound_inputs, choices_of, given_states, opened_model, protected_files, runtime_of
-from stepper.cli.printing import show_progress
-from stepper.cli.tensor_output import print_json
+from stepper.cli.printing import print_json, show_progress
+from stepper.cli.specs import bound_inputs, choices_of, given_states, opened_model, protected_files, runtime_of
 from stepper.debug.breakpoints.data_breakpoints import break_description
 from stepper.diagnosis.reduce.reduced_case import case_targets, fault_text, write_case
 from stepper.diagnosis.reduce.reducing import Reduction, ReductionProgress, reduce_model
