@@ -12,7 +12,7 @@ from msgspec import field
 from textual.message import Message
 
 from stepper.errors import StepperError
-from stepper.integrations.dap.following_visits import Visit
+from stepper.integrations.dap import Visit
 from stepper.records import Record
 
 if TYPE_CHECKING:
