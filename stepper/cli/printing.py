@@ -9,11 +9,12 @@ import sys
 import textwrap
 import threading
 from argparse import Namespace
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from shutil import get_terminal_size
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO, TypeVar
 
 import numpy as np
 
@@ -47,9 +48,22 @@ def wrapped(text: str, file: TextIO | None = None) -> list[str]:
 
 
 _FIRST_AFTER, _EACH = 0.5, 0.2
+T = TypeVar("T")
 
 
 _BAR: Final = 24
+
+
+@contextmanager
+def progress_line(show: Callable[[T], object], options: Namespace) -> Iterator[Callable[[T], object] | None]:
+    """Give `show` to a block where the terminal has a line of progress, which goes behind it; else None."""
+    if options.quiet or not sys.stderr.isatty():
+        yield None
+        return
+    try:
+        yield show
+    finally:
+        show_progress("")
 
 
 class Progress:

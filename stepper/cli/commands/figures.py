@@ -17,7 +17,7 @@ from typing import Any, Final
 from stepper.cli.commands.export import check_file
 from stepper.cli.commands.export import execute as export
 from stepper.cli.parser import command_parsers, parsed
-from stepper.cli.printing import print_json
+from stepper.cli.printing import print_answer, print_json
 from stepper.cli.specs import OPTIONS_WITH_A_PATH
 from stepper.commands.session_commands import ScriptError
 from stepper.errors import FINDING, StepperError, UsageError
@@ -97,11 +97,8 @@ def execute(options: Namespace) -> int:
     listed = figure_list(path)
     chosen = _chosen(listed.figures, options.names, path)
     if options.list:
-        if options.json:
-            print_json({"figures": [{"name": one.name, "files": one.files, "words": one.words} for one in chosen]})
-        else:
-            for one in chosen:
-                say(f"{one.name}  {' '.join(one.files)}")
+        data = {"figures": [{"name": one.name, "files": one.files, "words": one.words} for one in chosen]}
+        print_answer(options, data, (f"{one.name}  {' '.join(one.files)}" for one in chosen))
         return 0
     done: list[dict[str, object]] = []
     with contextlib.chdir(path.resolve().parent):
