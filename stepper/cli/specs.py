@@ -300,10 +300,10 @@ _OF_CASE: Final = ("inputs", "states", "carry")
 """Options that a case in place of the model gives."""
 
 
-def typed_again(options: Namespace, command: str) -> str:
-    """Return the line that asks another command about the same model, with what the run is given here."""
+def compared_again(options: Namespace) -> str:
+    """Return the line that compares the same model, with what the run is given here."""
     case = getattr(options, "case", None)
-    words = ["stepper", command, options.model if case is None else str(case.folder), "--with", options.reference]
+    words = ["stepper", "compare", options.model if case is None else str(case.folder), "--with", options.reference]
     for name in (*_AS_GIVEN, *(_OF_CASE if case is None else ())):
         found = getattr(options, name, None)
         for one in found if isinstance(found, list) else [] if found is None else [found]:

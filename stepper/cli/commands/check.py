@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from stepper.cli.commands.lint import asked_rules, exit_code, finding_data, report, write_logs
 from stepper.cli.comparing import compared, usual_references
 from stepper.cli.printing import Progress, print_json
-from stepper.cli.specs import debugger_of, ir_of, protected_files, typed_again
+from stepper.cli.specs import compared_again, debugger_of, ir_of, protected_files
 from stepper.compare.comparison import RunComparison
 from stepper.compare.references.onnx import EVALUATORS
 from stepper.debug.debugger import Debugger
@@ -146,7 +146,7 @@ def _outcome(reference: str, options: Namespace, overview: Overview) -> Referenc
     if found is not None and not was_asked and found.rule != DIFFERS and reference in EVALUATORS:
         return ReferenceOutcome(was_run=False, finding=None)  # another one is asked
     if found is not None:
-        again = typed_again(Namespace(**{**vars(options), "reference": reference}), "compare")
+        again = compared_again(Namespace(**{**vars(options), "reference": reference}))
         found = replace(found, details=found.details | {"command": again})
     return ReferenceOutcome(was_run, found)
 

@@ -17,7 +17,6 @@ from stepper.diagnosis.reduce.trials import ObserveValues, TryModel
 from stepper.element_types import Array
 from stepper.processes.programs import WorkerProgram
 from stepper.processes.server import Announce, serve
-from stepper.processes.worker import Worker
 from stepper.records import Record
 
 PROGRAM: Final = WorkerProgram("the hunt", "stepper.diagnosis.hunt.hunt_service")
@@ -54,11 +53,6 @@ class BuiltModel(Record):
     """A random model, or that none could be built."""
 
     is_built: bool
-
-
-def hunt_worker(memory: int) -> Worker:
-    """Return a process for a hunt that may use so many bytes."""
-    return Worker(PROGRAM, memory=memory)
 
 
 class HuntService(TrialService):

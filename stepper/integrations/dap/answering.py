@@ -85,31 +85,14 @@ def request(
     return register
 
 
-_CAN: Final = (
-    "supportsConfigurationDoneRequest",
-    "supportsStepBack",
-    "supportsRestartFrame",
-    "supportsRestartRequest",
-    "supportsGotoTargetsRequest",
-    "supportsStepInTargetsRequest",
-    "supportsFunctionBreakpoints",
-    "supportsConditionalBreakpoints",
-    "supportsHitConditionalBreakpoints",
-    "supportsLogPoints",
-    "supportsDataBreakpoints",
-    "supportsBreakpointLocationsRequest",
-    "supportsExceptionFilterOptions",
-    "supportsExceptionInfoRequest",
-    "supportsEvaluateForHovers",
-    "supportsClipboardContext",
-    "supportsCompletionsRequest",
-    "supportsSetVariable",
-    "supportsSetExpression",
-    "supportsReadMemoryRequest",
-    "supportsLoadedSourcesRequest",
-    "supportsTerminateRequest",
-    "supportsCancelRequest",
-)
+_CAN: Final = """
+    ConfigurationDoneRequest StepBack RestartFrame RestartRequest GotoTargetsRequest StepInTargetsRequest
+    FunctionBreakpoints ConditionalBreakpoints HitConditionalBreakpoints LogPoints DataBreakpoints
+    BreakpointLocationsRequest ExceptionFilterOptions ExceptionInfoRequest EvaluateForHovers ClipboardContext
+    CompletionsRequest SetVariable SetExpression ReadMemoryRequest LoadedSourcesRequest TerminateRequest
+    CancelRequest
+"""
+"""What is supported, by the names of the protocol."""
 
 
 @request("initialize", arguments=InitializeArguments, needs_run=False)
@@ -122,7 +105,7 @@ def _initialize(session: DapSession, arguments: InitializeArguments) -> Body:
     ]
     filters.append({"filter": FINDINGS, "label": "Findings of stepper check in this run", "default": False})
     return {
-        **dict.fromkeys(_CAN, True),
+        **{f"supports{what}": True for what in _CAN.split()},
         "completionTriggerCharacters": [" ", "["],
         "exceptionBreakpointFilters": filters,
     }
