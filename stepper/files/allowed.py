@@ -22,7 +22,7 @@ _CALLS: Final = ("calls", "carry")
 _FIGURE: Final = (
     *("view", "why", "loop", "model", "iters", "values", "constants", "blocks", "only", "hide", "depth", "carried"),
     *("highlight", "around", "hops", "from", "to", "diff", "detail", "preset", "direction", "title", "caption"),
-    *("legend", "theme", "scale", "width", "animate", "pace", "engine", "precision", *_RUN, *_CALLS),
+    *("legend", "theme", "scale", "width", "layout", "animate", "pace", "engine", "precision", *_RUN, *_CALLS),
 )
 
 ALLOWED: Final[Mapping[SettingsFile, tuple[str, ...]]] = {

@@ -144,12 +144,12 @@ def test_an_operation_of_one_iteration_is_highlighted(capfdbinary: pytest.Captur
 def test_what_is_hidden_is_drawn_as_a_group_that_counts(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     assert main(["export", MODEL, "-q", "--carried"]) == 0
     carried_only = capfdbinary.readouterr().out.decode()
-    assert ">balance_next_result" in carried_only and ">Multiply" not in carried_only
+    assert ">balance_next_result" in carried_only and "Multiply" not in carried_only
     assert main(["export", MODEL, "-q", "--hide", "Multiply"]) == 0
     assert ">1 operation" in capfdbinary.readouterr().out.decode()
     assert main(["export", MODEL, "-q", "--only", "Multiply"]) == 0
     only = capfdbinary.readouterr().out.decode()
-    assert ">Multiply" in only and ">Unsqueeze" not in only
+    assert "Multiply" in only and "Unsqueeze" not in only
 
 
 def test_patterns_that_fit_nothing_are_told(capsys: pytest.CaptureFixture[str]) -> None:
