@@ -1,4 +1,4 @@
-"""The story of a value, or of the end of a loop: its strip as a drawing."""
+"""The story of a value, or of the end of a loop: its strip as a drawing, and as a graph for formats of text."""
 
 from __future__ import annotations
 
@@ -10,17 +10,20 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
+from stepper.debug.causes.cause_texts import element_text
 from stepper.debug.story.story_facts import (
     CutEdge,
     KeptColumns,
+    LinkRole,
     ShortStory,
     Story,
+    StoryColumn,
     kept_columns,
     last_links,
     part_of_story,
     shortened_story,
 )
-from stepper.debug.story.story_texts import extent, title, verdict
+from stepper.debug.story.story_texts import column_text, entry_text, extent, number, reason, title, value_text, verdict
 from stepper.debug.story.strip_layout import (
     CHIP,
     LABEL_AT,
@@ -36,6 +39,7 @@ from stepper.debug.story.strip_layout import (
 )
 from stepper.export.composing import Sample, legend_drawn, narrowed_text, right_tip, torn_edge
 from stepper.export.figures.drawn_graph import shortened
+from stepper.export.figures.figure import Cluster, EdgeKind, Figure, FigureEdge, FigureNode, NodeKind
 from stepper.export.fitting import on_page, room_of
 from stepper.export.fonts import SMALL_SIZE, advance, wrapped
 from stepper.export.layout.figure_layout import CELL
@@ -486,3 +490,60 @@ def _interrupted(points: Sequence[Point], crossings: Sequence[Point]) -> Iterato
             part = [(x + sign * _CUT, y0)]
         part.append((x1, y1))
     yield part
+
+
+def story_figure(story: Story, model: str, notes: tuple[str, ...] = ()) -> Figure:
+    """Return a story as nodes `op@iteration` in a cluster for each iteration; `model` is the name of the model.
+
+    `notes` stand below.
+    """
+    told, more = verdict(story)
+    return Figure(
+        title=f"why {title(story)}",
+        description=f"{told}{more}. {extent(story)}.",
+        nodes=tuple(_nodes(story)),
+        edges=tuple(_edges(story)),
+        clusters=tuple(
+            Cluster(f"c{place}", NodeKind.ITERATION, _head(column)) for place, column in enumerate(story.columns)
+        ),
+        facts=(*((model,) if model else ()), *notes),
+    )
+
+
+def _head(column: StoryColumn) -> str:
+    if not column.path:
+        return "model" if not column.phase else f"model, {'before' if column.phase < 0 else 'after'} the loop"
+    outer = f"{'>'.join(map(str, column.path[:-1]))}>" if len(column.path) > 1 else ""
+    when = "" if not column.phase else ", before" if column.phase < 0 else ", after"
+    return f"iteration {outer}{column_text(column)}{when}"
+
+
+def _nodes(story: Story) -> Iterator[FigureNode]:
+    for at, link in enumerate(story.links):
+        row, word = story.rows[link.row], reason(link)
+        if link.entry is not None:
+            label = entry_text(link.entry)
+            yield FigureNode(f"e{at}", NodeKind.INPUT, label, cluster="", title=str(link.entry.layer))
+        yield FigureNode(
+            id=f"n{at}",
+            kind=NodeKind.OPERATION,
+            label=f"{row.name}{element_text(link.element)} = {value_text(link)}",
+            lines=(word,) if word else (),
+            marks=("first here",) if link.role is LinkRole.BORN else (),
+            title=f"{row.layer}, line {row.layer.line}",
+            cluster=f"c{link.column}",
+            highlighted=link.role is LinkRole.ASKED,
+        )
+
+
+def _edges(story: Story) -> Iterator[FigureEdge]:
+    for at, link in enumerate(story.links):
+        if link.entry is not None:
+            yield FigureEdge(f"e{at}", f"n{at}", EdgeKind.SLICE)
+    for edge in story.edges:
+        ends = f"n{edge.source}", f"n{edge.target}"
+        if edge.back is None:
+            yield FigureEdge(*ends, EdgeKind.DATA)
+        else:
+            label = f"{edge.back.name} {number(story.links[edge.source].value)}"
+            yield FigureEdge(*ends, EdgeKind.CARRIED, label)

@@ -18,10 +18,9 @@ from stepper.debug.story.story_facts import Story
 from stepper.engine.machine import Machine
 from stepper.engine.program import Partner, default_partner
 from stepper.errors import OutputError, StepperError, UsageError
-from stepper.export.explain import story_drawing
+from stepper.export.explain import story_drawing, story_figure
 from stepper.export.figure_views import model_figure, observed_run, ports_figure, rolled_figure, unrolled_figure
 from stepper.export.figures.builder import legend_of
-from stepper.export.figures.figure import Figure
 from stepper.export.figures.loop_facts import differences_within, loop_facts
 from stepper.export.figures.loop_trace import (
     ELIDED,
@@ -355,7 +354,7 @@ def picture_of_story(story: Story, model: Model, request: FigureRequest) -> Pict
     page, left_out = story_drawing(story, name, request, notes)
     if left_out:
         request.warn(f"not drawn: {left_out}; a greater --width draws more")
-    return Picture(Figure(page.title, page.description, (), ()), request, page=page, story=story)
+    return Picture(story_figure(story, name, notes), request, page=page, story=story)
 
 
 def _textbook(model: Model, made: Picture, trace: LoopTrace, facts: tuple[str, ...]) -> Picture:

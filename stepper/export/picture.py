@@ -419,6 +419,9 @@ class Picture(Record):
 
     _repr_html_ = _repr_svg_
 
+    def _repr_markdown_(self) -> str:
+        return f"```mermaid\n{self.text('mermaid')}```"
+
 
 def _encoded(text: str) -> bytes:
     """Return a text as UTF-8; what a path has that is no text is written as JSON escapes it."""

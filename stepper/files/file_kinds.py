@@ -168,6 +168,10 @@ _FORMATS = (
                  has_thumbnails=True),
     FigureFormat("tikz", "TikZ", (".tikz", ".tex"), "writers.drawings.write_tikz",
                  "text for LaTeX, in the document's font", has_thumbnails=True),
+    FigureFormat("mermaid", "Mermaid", (".mmd", ".mermaid"), "writers.texts.write_mermaid",
+                 "a flowchart, as GitHub and GitLab draw it in Markdown"),
+    FigureFormat("md", "Markdown", (".md", ".markdown"), "writers.texts.write_markdown",
+                 "a page of Markdown: flowchart and tables"),
     FigureFormat("json", "JSON", (".json",), "writers.texts.write_json",
                  "the trace as data", FormatSubject.RUN, iterations=""),
     FigureFormat("csv", "CSV", (".csv",), "writers.texts.write_csv",
@@ -188,12 +192,11 @@ COMMANDS: Final = FileKind("commands", (".txt",))
 RECORDING: Final = FileKind("a recording", (".sqlite", ".sqlite3", ".db", ".trace"))
 SESSION: Final = FileKind("a session", (".session", *RECORDING.suffixes))
 KEYS: Final = FileKind("keys", (".toml",))
-MARKDOWN: Final = FileKind("Markdown", (".md", ".markdown"))
 JUNIT: Final = FileKind("JUnit XML", (IR_SUFFIX,))
 SVG: Final = FORMATS["svg"].kind
 CSV: Final = FORMATS["csv"].kind
 
-_ALL: Final = (MARKDOWN, ARRAYS, ARRAY, COMMANDS, RECORDING, SESSION, KEYS, *(format.kind for format in _FORMATS))
+_ALL: Final = (ARRAYS, ARRAY, COMMANDS, RECORDING, SESSION, KEYS, *(format.kind for format in _FORMATS))
 OWNERS: Final = {
     **{suffix: kind.name for kind in reversed(_ALL) for suffix in kind.suffixes},
     **dict.fromkeys(MODEL_SUFFIXES, "a model"),

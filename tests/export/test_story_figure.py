@@ -121,7 +121,12 @@ def test_births_stay_where_iterations_are_left_out() -> None:
         assert "first Inf" in made.text("svg") and "first NaN" in made.text("svg")
 
 
-def test_json_has_all_facts(capfd: pytest.CaptureFixture[str]) -> None:
+def test_formats_of_text_have_a_cluster_for_each_iteration_and_json_has_all_facts(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    assert main(arguments("--why", ASKED, "--as", "mermaid", "-q")) == 0
+    chart = capfd.readouterr().out
+    assert chart.count("subgraph") == 2 and "exp_key[0,3] = +Inf" in chart and "numerator +Inf" in chart
     assert main(arguments("--why", ASKED, "--as", "json", "-q")) == 0
     data = json.loads(capfd.readouterr().out)
     assert len(data["links"]) == 11 and data["links"][0]["value"] == "NaN"

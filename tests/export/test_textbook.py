@@ -21,6 +21,7 @@ from stepper.errors import UsageError
 from stepper.export.exporter import draw
 from stepper.export.figures.loop_trace import find_loop
 from stepper.export.fonts import advance
+from stepper.export.picture import Picture
 from stepper.export.styles import Group, PageDrawing, Rectangle, TextLine
 from stepper.export.styles import Path as Outline
 from stepper.export.textbook import SMALL
@@ -283,9 +284,10 @@ def test_without_a_run_there_are_no_iterations_side_by_side(capfd: pytest.Captur
     )
 
 
-def test_every_drawing_has_the_iterations_side_by_side() -> None:
+def test_other_formats_have_the_iterations_below_each_other() -> None:
     inputs = dict(np.load(SAMPLES / "for_loop" / "inputs.npz"))
     made = draw(sample("for_loop"), inputs, view="unrolled", direction="right")
+    assert isinstance(made, Picture) and made.text("mermaid").startswith("flowchart")
     assert made.text("tikz").count("body") >= 2
 
 

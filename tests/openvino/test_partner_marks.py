@@ -95,12 +95,13 @@ def test_a_recording_says_it_of_each_value(tmp_path: Path, capsys: pytest.Captur
 
 
 @each_row("view", ["rolled", "unrolled", "model"])
-def test_figures_mark_the_box_and_say_what_the_mark_means(tmp_path: Path, view: str) -> None:
-    text = draw(read(tmp_path), X, view=view, partner=Tripling()).text("svg")
+@each_row("format", ["svg", "mermaid", "md"])
+def test_figures_mark_the_box_and_say_what_the_mark_means(tmp_path: Path, view: str, format: str) -> None:
+    text = draw(read(tmp_path), X, view=view, partner=Tripling()).written(format).decode()
     assert f"tripled · {MARK}" in text
     assert "less · " not in text
     assert LEGEND in text
-    plain = draw(read(tmp_path), X, view=view, partner=Tripling("Subtract")).text("svg")
+    plain = draw(read(tmp_path), X, view=view, partner=Tripling("Subtract")).written(format).decode()
     assert plain.count(f" · {MARK}") == 2 * text.count(f" · {MARK}")
 
 

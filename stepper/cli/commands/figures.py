@@ -23,7 +23,7 @@ from stepper.commands.session_commands import ScriptError
 from stepper.errors import FINDING, StepperError, UsageError
 from stepper.files.allowed import ALLOWED, SettingsFile
 from stepper.files.configuration import read_toml
-from stepper.files.file_kinds import FORMATS, MARKDOWN
+from stepper.files.file_kinds import FORMATS
 from stepper.files.output import OutputFile, ProtectedFiles
 from stepper.records import Record
 from stepper.terminal import say
@@ -225,7 +225,7 @@ def _page(listed: FigureList, options: Namespace) -> int:
         return check_file(path, text.encode(), "stepper figures writes it")
     files = [ProtectedFiles.of_file(file, f"figure '{one.name}'") for one in listed.figures for file in one.files]
     protected = sum(files, ProtectedFiles.of_file(options.file, "the list of figures"))
-    OutputFile(path, MARKDOWN, protected, "page").write(text.encode())
+    OutputFile(path, FORMATS["md"].kind, protected, "page").write(text.encode())
     return 0
 
 

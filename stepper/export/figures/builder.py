@@ -546,28 +546,28 @@ def node_title(graph: Graph, node: DrawnNode) -> str:
 
 
 _LEGEND: Final = """
-data | value
-slice | slice of an input
-back | back edge: the value in the next iteration
-no-effect | back edge without effect
-carried | carried from iteration to iteration
-piece | piece of an output
-ends | what ends the loop
-square | port of a frame
-merged | carried Parameter
-parameter | input, other Parameter
-result | Result, output
-condition | goes on? true or false
-group | several operations
-accumulator | grows in each iteration
-block | block that repeats
-idle | did not run
-operand | an operand that comes by wire, left to right
-step | piece of iteration k
-cut | the rest was cut off
+data | line | value
+slice | blue line | slice of an input
+back | dashed line | back edge: the value in the next iteration
+no-effect | crossed line | back edge without effect
+carried | orange line | carried from iteration to iteration
+piece | green line | piece of an output
+ends | dotted line | what ends the loop
+square | square | port of a frame
+merged | orange box | carried Parameter
+parameter | blue box | input, other Parameter
+result | green box | Result, output
+condition | white round box | goes on? true or false
+group | dashed box | several operations
+accumulator | orange box | grows in each iteration
+block | pile | block that repeats
+idle | pale box | did not run
+operand | · | an operand that comes by wire, left to right
+step | S[k] | piece of iteration k
+cut | … | the rest was cut off
 """
-_WORDS: Final = dict(line.split(" | ") for line in _LEGEND.strip().split("\n"))
-"""What each sign means."""
+_WORDS: Final = {sign: words for sign, *words in (line.split(" | ") for line in _LEGEND.strip().split("\n"))}
+"""How each sign looks, for formats of text, and what it means."""
 _BOXES: Final = {
     NodeKind(kind): LegendSign(sign)
     for sign, kinds in (
@@ -584,7 +584,7 @@ _ROLES: Final = {PortRole.CARRIED: LegendSign.MERGED, PortRole.CONDITION: Legend
 def legend_of(figure: Figure) -> tuple[LegendEntry, ...]:
     """Return the entries for what occurs in a figure, lines first."""
     found = set(_signs(figure))
-    return tuple(LegendEntry(sign, _WORDS[sign]) for sign in LegendSign if sign in found)
+    return tuple(LegendEntry(sign, *_WORDS[sign]) for sign in LegendSign if sign in found)
 
 
 def _signs(figure: Figure) -> Iterator[LegendSign]:

@@ -108,9 +108,10 @@ class LegendSign(StrEnum):
 
 
 class LegendEntry(Record):
-    """Meaning of a line or a box in `words`."""
+    """Meaning of a line or a box in `words`; `look` is how it looks, for formats of text."""
 
     sign: LegendSign
+    look: str
     words: str
 
 
@@ -319,6 +320,17 @@ class Figure(Record, dict=True):
     def legends(self) -> Lines:
         """Legends for the marks of boxes that partners compute."""
         return tuple(map(legend, dict.fromkeys(who for node in self.nodes for who in node.computed_by)))
+
+    @property
+    def below(self) -> Lines:
+        """All lines that stand below."""
+        return (*self.equations, *self.facts, *self.notes, *self.legends)
+
+    @property
+    def below_in_text(self) -> Lines:
+        """All lines that stand below in formats of text: the legend is one of them."""
+        told = "; ".join(f"{entry.look}: {entry.words}" for entry in self.legend)
+        return (*self.below, told) if told else self.below
 
     @property
     def items(self) -> tuple[FigureNode | Cluster, ...]:

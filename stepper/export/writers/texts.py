@@ -1,19 +1,218 @@
-"""The trace of a loop as JSON and CSV: what each iteration got, computed and carried."""
+"""Figures as text from which other programs draw: Mermaid and Markdown.
+
+The trace of a loop as JSON and CSV: what each iteration got, computed and carried.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
-from typing import Any
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
 
 from stepper.engine.loops import output_role, roles_of
-from stepper.export.figures.drawn_graph import ValueSummary
+from stepper.export.figures.drawn_graph import ValueSummary, statistics_text
+from stepper.export.figures.figure import (
+    BACKWARD,
+    Arrangement,
+    Cluster,
+    EdgeKind,
+    Figure,
+    FigureNode,
+    Lines,
+    NodeKind,
+)
 from stepper.export.figures.loop_trace import IterationTrace, LoopTrace
+from stepper.export.options import Theme
 from stepper.export.picture import FigureContent, Picture
-from stepper.ir.model import Layer, layer_site
+from stepper.export.styles import ROUNDED, classes_of, palette, properties_of
+from stepper.ir.model import Layer, Slicing, layer_site
 from stepper.plain_values import answer_json, cell, json_number, json_text
 from stepper.records import as_data
+from stepper.wording import excerpt
+
+_LONGEST: Final = 50_000
+"""Characters of Mermaid text; its `maxTextSize` if nothing else is set."""
+_MOST_EDGES: Final = 500
+"""Edges of a diagram; its `maxEdges` if nothing else is set."""
+
+_BRACKETS: Final = dict.fromkeys(ROUNDED, ("([", "])")) | {
+    NodeKind.CONCATENATION: ("[[", "]]"),
+    NodeKind.END: ("{{", "}}"),
+}
+_DOTTED: Final = (*BACKWARD, EdgeKind.ENDS)
+_UNSAFE: Final = re.compile(r"[^\w .,:;/+*=~!?@'()\[\]{}←→×⋯…·-]")
+
+
+def write_mermaid(picture: Picture) -> str:
+    """Return the figure as a flowchart; warn of one that is beyond the limits of Mermaid."""
+    text = flowchart(picture.figure, picture.request.theme)
+    beyond = []
+    if len(text) > _LONGEST:
+        beyond.append(f"{len(text):,} characters (Mermaid draws {_LONGEST:,})")
+    if len(picture.figure.edges) > _MOST_EDGES:
+        beyond.append(f"{len(picture.figure.edges):,} edges (Mermaid draws {_MOST_EDGES})")
+    if beyond:
+        less = (
+            "--iters 0:2, --carried"
+            if picture.figure.arrangement is Arrangement.ITERATIONS
+            else "--blocks once, --depth 0"
+        )
+        said = f"the flowchart has {' and '.join(beyond)}, which GitHub and GitLab refuse"
+        picture.request.warn(
+            f"{said}: draw less with --around OP, {less}, or write svg; a page of your own can raise its limits "
+            "(maxTextSize, maxEdges)"
+        )
+    return text
+
+
+def flowchart(figure: Figure, theme: Theme = Theme.AUTO, *, below: bool = True) -> str:
+    """Return the figure as a flowchart; the lines that stand below it are a box of their own, if wanted.
+
+    Its colours are those of the other formats, for light pages where the theme is auto.
+    """
+    lines = [
+        "flowchart LR" if figure.arrangement is Arrangement.PORT_LISTS else "flowchart TD",
+        f"  accTitle: {_plain(figure.title)}",
+        f"  accDescr: {_plain(figure.description)}",
+        *_boxes_inside(figure, "", "  "),
+        *(f"  {line}" for line in _edges(figure)),
+        *(f"  {line}" for line in _styles(figure, theme)),
+    ]
+    if below and figure.below_in_text:
+        lines += [f"  below[{_text(*figure.below_in_text)}]", "  style below fill:none,stroke:none,text-align:left"]
+    return "\n".join([*lines, ""])
+
+
+def _styles(figure: Figure, theme: Theme) -> Iterator[str]:
+    """Yield the classes of boxes and frames, and the styles of wires, with literal colours."""
+    colours = palette(theme)
+    looks: dict[str, list[str]] = {}
+
+    def add(shape: FigureNode | Cluster, kind: str) -> None:
+        properties = properties_of(kind, classes_of(shape), colours) | {"color": colours["ink"]}
+        if isinstance(shape, FigureNode) and shape.marks and not shape.highlighted:
+            properties |= {"stroke": colours["mark"], "stroke-width": "3"}
+        look = ",".join(f"{name}:{value}" for name, value in properties.items())
+        looks.setdefault(look, []).append(_id(shape.id))
+
+    for node in figure.nodes:
+        add(node, "box")
+    for frame in figure.clusters:
+        add(frame, "frame")
+    for number, (look, ids) in enumerate(looks.items()):
+        yield f"classDef s{number} {look}"
+        yield f"class {','.join(ids)} s{number}"
+    wires: dict[str, list[str]] = {}
+    for index, edge in enumerate(figure.edges):
+        if edge.kind not in (EdgeKind.DATA, EdgeKind.PORT):
+            wires.setdefault(properties_of("wire", edge.kind, colours)["stroke"], []).append(str(index))
+    yield f"linkStyle default stroke:{colours['wire']}"
+    for colour, indices in wires.items():
+        yield f"linkStyle {','.join(indices)} stroke:{colour}"
+
+
+def _boxes_inside(figure: Figure, cluster: str, indent: str) -> Iterator[str]:
+    for node in figure.nodes_in[cluster]:
+        opening, closing = _BRACKETS.get(node.kind, ("[", "]"))
+        yield f"{indent}{_id(node.id)}{opening}{_text(*node.texts)}{closing}"
+    for inner in figure.clusters_in[cluster]:
+        if inner.kind is NodeKind.ELLIPSIS:
+            yield f"{indent}{_id(inner.id)}[{_text(inner.label)}]"
+            continue
+        yield f"{indent}subgraph {_id(inner.id)}[{_text(inner.label, *inner.lines)}]"
+        yield from _boxes_inside(figure, inner.id, f"{indent}  ")
+        yield f"{indent}end"
+
+
+def _edges(figure: Figure) -> Iterator[str]:
+    for edge in figure.edges:
+        arrow = "-.->" if edge.kind in _DOTTED else "==>" if edge.kind is EdgeKind.CARRIED else "-->"
+        words = [text for text in (edge.label, *edge.details) if text]
+        label = f"|{_text(*words)}|" if words else ""
+        yield f"{_id(edge.source)} {arrow}{label} {_id(edge.target)}"
+
+
+def _id(id: str) -> str:
+    """Return an id without dots; `end` is a word of the language."""
+    return f"x_{id.replace('.', '_')}"
+
+
+def _text(*lines: str) -> str:
+    """Return quoted text, in which quotes and markup are character codes."""
+    return '"' + "<br/>".join(_UNSAFE.sub(lambda match: f"#{ord(match[0])};", line) for line in lines) + '"'
+
+
+def _plain(text: str) -> str:
+    """Return text for outside of quotes, without markup and delimiters."""
+    return _UNSAFE.sub(" ", text).translate(str.maketrans(";{}", ",()"))
+
+
+def write_markdown(picture: Picture) -> str:
+    """Return the page: title, description, the flowchart, the port map of a loop, the iterations of a run."""
+    figure, loop, trace = picture.figure, picture.loop, picture.trace
+    lines = [f"# {_plain_text(figure.title)}", "", _plain_text(figure.description), ""]
+    lines += ["```mermaid", flowchart(figure, below=False).rstrip("\n"), "```", ""]
+    lines += [f"- {_plain_text(fact)}" for fact in figure.below_in_text]
+    if loop is not None and loop.layer.is_loop:
+        head = ("", "in the body", "role", "outside", "slicing")
+        lines += ["", "## Port map", "", *_table(head, _port_rows(loop.layer))]
+    if trace is not None:
+        lines += ["", "## Iterations", "", *_table(*_trace_rows(trace))]
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def _port_rows(layer: Layer) -> list[Lines]:
+    """Return the port map of a loop as rows: direction, body layer, role, outer port, slicing."""
+    body, roles = layer.bodies[0], roles_of(layer)
+    names = {inner.id: excerpt(inner.name) for inner in body.graph.layers}
+
+    def row(way: str, key: int, role: str, word: str, port: int | None, slicing: Slicing | None) -> Lines:
+        return way, names[key], role, "" if port is None else f"{word} {port}", "" if slicing is None else str(slicing)
+
+    rows = [row("in", one.parameter, roles.role_of(one), "input", one.input, one.slicing) for one in body.inputs]
+    rows += [row("out", one.result, output_role(one), "output", one.output, one.slicing) for one in body.outputs]
+    rows += [("back edge", f"{names[tail]} → {names[head]}", "", "", "") for head, tail in roles.merged_from.items()]
+    return rows
+
+
+def _trace_rows(trace: LoopTrace) -> tuple[list[str], list[Lines]]:
+    """Return the trace as a table: a row for each iteration, a column for what each sliced or carried Parameter got."""
+    layer = trace.loop.layer
+    roles, by_id = roles_of(layer), trace.loop.body.graph.by_id
+    wanted = [entry.parameter for entry in (*roles.sliced, *roles.merged)]
+    head = ["iteration", *(excerpt(by_id[id].name) for id in wanted)]
+    conditional = any(iteration.condition is not None for iteration in trace.iterations)
+    rows = []
+    for iteration in trace.iterations:
+        cells = [_cell_text(iteration, id) for id in wanted]
+        truth = [str(iteration.condition).lower()] if conditional else []
+        rows.append((str(iteration.number), *cells, *truth))
+    return [*head, *(["condition"] if conditional else [])], rows
+
+
+def _cell_text(iteration: IterationTrace, parameter: int) -> str:
+    value, cut = iteration.values.get((parameter, 0)), iteration.slices.get(parameter)
+    parts = [] if cut is None else [f"[{cut.begin}:{cut.end}]"]
+    if value is not None:
+        parts.append(value.described)
+        parts += [value.numbers] if value.numbers else []
+        parts += [statistics_text(value.statistics)] if value.statistics is not None and not value.numbers else []
+        parts += map(str, value.marks)
+    return " ".join(parts)
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return a table of Markdown; nothing in a cell is markup."""
+    lines = ["| " + " | ".join(map(_plain_text, head)) + " |", "|" + "---|" * len(head)]
+    return [*lines, *("| " + " | ".join(map(_plain_text, row)) + " |" for row in rows)]
+
+
+def _plain_text(text: str) -> str:
+    """Return text without markup."""
+    return re.sub(r"([\\`*_{}\[\]<>#|~])", r"\\\1", text)
+
 
 COLUMNS = (
     *("iteration", "id", "type", "name", "output", "element_type", "shape"),

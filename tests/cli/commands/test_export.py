@@ -37,7 +37,8 @@ def test_a_file_is_current_until_something_changes(tmp_path: Path, capsys: pytes
     ("words", "begin"),
     [
         ([], "<svg"),
-        (["--as", "tikz"], "% "),
+        (["--as", "mermaid"], "flowchart"),
+        (["--as", "md"], "# "),
         (["--as", "html", *INPUTS], "<!DOCTYPE html>"),
         (["--as", "csv", *INPUTS], "iteration,"),
     ],
@@ -52,7 +53,7 @@ def test_without_a_file_it_goes_to_stdout(
 
 
 def test_the_suffix_of_the_file_says_the_format(tmp_path: Path) -> None:
-    for suffix, begin in (("tikz", "% "), ("tex", "% "), ("", "<svg")):
+    for suffix, begin in (("mmd", "flowchart"), ("md", "# "), ("", "<svg")):
         file = (tmp_path / "figure").with_suffix(f".{suffix}" if suffix else "")
         assert main(["export", MODEL, "-o", str(file), "-q"]) == 0
         assert file.read_text().startswith(begin)
@@ -73,7 +74,7 @@ def test_a_suffix_that_names_no_format_is_refused_with_those_that_there_are(
 def test_with_inputs_the_run_is_drawn_and_json_has_all_of_it(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     assert main(["export", MODEL, *INPUTS, "--as", "json"]) == 0
     assert len(json.loads(capfdbinary.readouterr().out)["trace"]) == 10
-    assert main(["export", MODEL, *INPUTS]) == 0
+    assert main(["export", MODEL, *INPUTS, "--as", "mermaid"]) == 0
     out, err = capfdbinary.readouterr()
     assert b"6 iterations left out: iterations 3 to 8" in out
     assert b"showing 4 of 10 iterations" in err
@@ -110,13 +111,13 @@ def test_a_recording_whose_model_is_gone_says_so_and_takes_its_new_place(
     assert main(["export", str(moved / "model.xml"), "--model", str(model)]) == 2
 
 
-@pytest.mark.parametrize("format", ["svg", "html", "csv"])
+@pytest.mark.parametrize("format", ["svg", "html", "mermaid", "md"])
 def test_where_there_are_no_thumbnails_one_sentence_says_so(
     format: str, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     assert main(["export", MODEL, *INPUTS, "--as", format, "--values", "thumbnails"]) == 0
     out, err = capfdbinary.readouterr()
-    assert (b"thumbnails are drawn in svg, html, png, pdf and tikz alone" in err) == (format == "csv")
+    assert (b"thumbnails are drawn in svg, html, png, pdf and tikz alone" in err) == (format not in ("svg", "html"))
     assert (b'class="spark"' in out) == (format in ("svg", "html"))
 
 
@@ -142,18 +143,18 @@ def test_an_operation_of_one_iteration_is_highlighted(capfdbinary: pytest.Captur
 
 
 def test_what_is_hidden_is_drawn_as_a_group_that_counts(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
-    assert main(["export", MODEL, "-q", "--carried"]) == 0
+    assert main(["export", MODEL, "-q", "--carried", "--as", "mermaid"]) == 0
     carried_only = capfdbinary.readouterr().out.decode()
-    assert ">balance_next_result" in carried_only and "Multiply" not in carried_only
-    assert main(["export", MODEL, "-q", "--hide", "Multiply"]) == 0
-    assert ">1 operation" in capfdbinary.readouterr().out.decode()
-    assert main(["export", MODEL, "-q", "--only", "Multiply"]) == 0
+    assert '"balance_next_result' in carried_only and "Multiply" not in carried_only
+    assert main(["export", MODEL, "-q", "--hide", "Multiply", "--as", "mermaid"]) == 0
+    assert '"1 operation' in capfdbinary.readouterr().out.decode()
+    assert main(["export", MODEL, "-q", "--only", "Multiply", "--as", "mermaid"]) == 0
     only = capfdbinary.readouterr().out.decode()
     assert "Multiply" in only and "Unsqueeze" not in only
 
 
 def test_patterns_that_fit_nothing_are_told(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["export", MODEL, "--only", "Multpl", "--hide", "Multiply"]) == 0
+    assert main(["export", MODEL, "--only", "Multpl", "--hide", "Multiply", "--as", "mermaid"]) == 0
     said = capsys.readouterr().err
     assert "--only Multpl: no operation has such a name or type" in said and "--hide" not in said
 
@@ -201,7 +202,7 @@ def test_ten_thousand_iterations_are_elided_soon_and_without_that_warned_about(
 
 
 def test_an_endless_loop_is_drawn_up_to_the_limit(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
-    words = ["export", long_run(tmp_path, 10**9), "--input", "x=ones", "--max-iterations", "5"]
+    words = ["export", long_run(tmp_path, 10**9), "--input", "x=ones", "--max-iterations", "5", "--as", "mermaid"]
     assert main(words) == 0
     out, err = capfdbinary.readouterr()
     assert b"after 5 iterations" in out

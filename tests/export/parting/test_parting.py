@@ -242,6 +242,6 @@ def test_a_recording_on_other_inputs_is_a_run_to_part_from(
     trace, inputs = str(tmp_path / "two.trace"), ("--inputs", str(tmp_path / "one.npz"))
     assert main(["run", str(path), "--inputs", str(tmp_path / "two.npz"), "--trace", trace]) == 0
     capsysbinary.readouterr()
-    assert main(["export", str(path), *inputs, "--diff", trace, "--view", "rolled", "-q"]) == 0
+    assert main(["export", str(path), *inputs, "--diff", trace, "--view", "rolled", "--as", "mermaid", "-q"]) == 0
     text = capsysbinary.readouterr().out.decode()
     assert "differs in 12 of 12" in text and "largest difference 1" in text

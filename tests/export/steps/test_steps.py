@@ -213,7 +213,7 @@ def test_frames_are_files_that_sort_and_leave_others_alone(tmp_path: Path, capsy
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--frames", "d", "--as", "html"], "frames are drawings: svg, png, pdf and tikz, not html"),
+        (["--frames", "d", "--as", "md"], "frames are drawings: svg, png, pdf and tikz, not md"),
         (["--frames", "d", "-o", "a.svg"], "leave out -o"),
         (["--frames", "d", "--check", "e"], "--check is of the same DIR"),
         (["--frames", "d", "--view", "ports"], "--view ports has no steps"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import subprocess
 from functools import cache
 from pathlib import Path
@@ -87,6 +88,18 @@ def test_pages_and_data_are_valid(kind: str) -> None:
     assert any(HOSTILE[kind] in cell.replace("\r\n", "\n") for row in rows for cell in row)
     found = export(model(kind)[0], None, FigureRequest(), FORMATS["numpy"]).content
     compile(found, "generated", "exec")
+    tables = [line for line in one.text("md").splitlines() if line.startswith("|")]
+    assert len(tables) > 5
+    assert "\n# heading" not in one.text("md")
+
+
+@each_row("kind", HOSTILE)
+def test_text_for_other_programs_is_valid(kind: str) -> None:
+    for view in ("model", "unrolled"):
+        lines = made(kind, view).text("mermaid").splitlines()
+        quoted = [re.sub(r'"[^"]*"', '""', line) for line in lines if '"' in line]
+        assert quoted and all(re.fullmatch(r"[\w\s|.=>()\[\]{}<-]*\"\"[\w\s|.=>()\[\]{}<-]*", line) for line in quoted)
+        assert all(line.isprintable() for line in lines)
 
 
 @pytest.mark.parametrize("kind", ["script", "latex", "markup", "controls"])

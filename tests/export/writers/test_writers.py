@@ -22,7 +22,7 @@ from stepper.export.fonts import LABEL_SIZE, SMALL_SIZE, advance
 from stepper.export.layout.arrangements import arranged
 from stepper.export.layout.figure_layout import CELL
 from stepper.export.options import Theme, ValueDetail
-from stepper.export.picture import Picture, writer_of
+from stepper.export.picture import FigureRequest, Picture, writer_of
 from stepper.export.styles import PALETTES
 from stepper.export.writers.drawings import svg
 from stepper.files.file_kinds import FORMATS
@@ -74,8 +74,9 @@ def test_svg_is_well_formed_and_has_every_node_once(name: str, view: str) -> Non
 
 @each_row("view", VIEWS)
 def test_a_figure_says_nothing_of_time_or_place(view: str) -> None:
-    text = picture("for_loop", view).text("svg")
-    assert not re.search(r"20[0-9]{2}-[0-9]{2}|/home|/tmp|sample_models", text)
+    for format in ("svg", "mermaid", "md"):
+        text = picture("for_loop", view).written(format).decode()
+        assert not re.search(r"20[0-9]{2}-[0-9]{2}|/home|/tmp|sample_models", text)
 
 
 def test_each_format_has_a_writer_and_suffixes_of_its_own() -> None:
@@ -112,6 +113,36 @@ def test_names_of_the_model_are_never_markup(tmp_path: Path) -> None:
     assert not list(root.iter("{*}script"))
     page = made.written("html").decode()
     assert page.count("<script>") == 1 and page.count("</script>") == 1
+    assert "<script>" not in made.text("mermaid") and '"quoted"' not in made.text("mermaid")
+    assert "<script>" not in re.sub(r"\\<", "", made.written("md").decode())
+
+
+@each_row("view", VIEWS)
+@each_row("name", NAMES)
+def test_mermaid_has_every_node_and_edge(name: str, view: str) -> None:
+    made = picture(name, view)
+    lines = made.text("mermaid").splitlines()
+    arrows = [line for line in lines if re.search(r" (-->|==>|-\.->)(\|| )", line)]
+    assert len(arrows) == len(made.figure.edges)
+    assert sum(line.strip().startswith("subgraph ") for line in lines) == sum(line.strip() == "end" for line in lines)
+    for line in arrows:
+        assert re.fullmatch(r'  x_\w+ (?:-->|==>|-\.->)(?:\|"[^"]*"\|)? x_\w+', line)
+    for node in made.figure.nodes:
+        assert (
+            sum(
+                line.strip().startswith(f"x_{node.id.replace('.', '_')}" + opening)
+                for line in lines
+                for opening in "([{"
+            )
+            == 1
+        )
+
+
+def test_markdown_has_the_flowchart_the_port_map_and_the_iterations() -> None:
+    text = picture("reverse", "unrolled", values="full").written("md").decode()
+    assert text.index("```mermaid") < text.index("## Port map") < text.index("## Iterations")
+    assert "| in | reward | sliced | input 1 | axis 1, start -1, end 0, stride -1, part\\_size 1 |" in text
+    assert "| 0 | \\[7:8\\] f32\\[1,1,1\\] 10 | f32\\[1,1,1\\] 0 |" in text
 
 
 def test_json_has_what_the_run_did() -> None:
@@ -186,6 +217,7 @@ def test_a_notebook_shows_the_objects_themselves() -> None:
     made = picture("reverse", "rolled")
     assert made._repr_svg_().startswith("<svg")
     assert made._repr_html_().startswith("<svg")
+    assert made._repr_markdown_().startswith("```mermaid\n")
 
 
 @each_row(
@@ -201,6 +233,14 @@ def test_a_notebook_shows_the_objects_themselves() -> None:
 )
 def test_statistics_of_a_value_in_a_line(array: np.ndarray, lines: tuple[str, ...]) -> None:
     assert value_lines(summary(array, None, ValueDetail.STATS), ValueDetail.STATS) == lines
+
+
+def test_a_flowchart_longer_than_github_draws_is_warned_about() -> None:
+    figure = picture("date_normaliser", "unrolled", iterations="", values="full").figure
+    said: list[str] = []
+    Picture(figure, FigureRequest(warn=said.append)).text("mermaid")
+    assert "characters (Mermaid draws 50,000) and" in said[0] and "edges (Mermaid draws 500)" in said[0]
+    assert "draw less with --around OP, --iters 0:2" in said[0]
 
 
 def test_thumbnails_are_drawn_as_lines_and_shades(tmp_path: Path) -> None:
