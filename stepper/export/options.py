@@ -72,3 +72,10 @@ class Theme(StrEnum):
     def fixed(self) -> Theme:
         """Return the theme in a file whose colours cannot follow anything."""
         return Theme.LIGHT if self in (Theme.AUTO, Theme.PAGE) else self
+
+
+class LayoutEngine(StrEnum):
+    """Layout of an SVG: our own (the same bytes everywhere), or Graphviz's."""
+
+    OWN = "own"
+    DOT = "dot"

@@ -24,7 +24,16 @@ from stepper.errors import UsageError
 from stepper.export.figures.drawn_graph import WHOLE_EXPRESSIONS, FoldingOptions, drawn_graph
 from stepper.export.figures.figure import Figure, FigureSite, InnerBody
 from stepper.export.figures.loop_trace import LoopPath, LoopTrace
-from stepper.export.options import BlockStyle, ConstantStyle, FigureView, Preset, Theme, TimeDirection, ValueDetail
+from stepper.export.options import (
+    BlockStyle,
+    ConstantStyle,
+    FigureView,
+    LayoutEngine,
+    Preset,
+    Theme,
+    TimeDirection,
+    ValueDetail,
+)
 from stepper.export.parting import PartingPlace, RunDifferences
 from stepper.export.styles import PageDrawing, StepTimes
 from stepper.files.file_kinds import FigureFormat, FormatSubject, figure_format
@@ -333,6 +342,7 @@ class FigureRequest(Record):
     title: str | None = None
     caption: str | None = None
     legend: bool = True
+    layout: LayoutEngine = LayoutEngine.OWN
     zoom: Zoom | None = None
     beside: Callable[[Machine], ReferenceValues] | None = None
     in_steps: bool = False
@@ -391,7 +401,8 @@ class Picture(Record):
     def written(self, format: str) -> bytes:
         """Return the content of a file in a format, by its name.
 
-        Raise UsageError for an unknown format, or where the view has none in that format.
+        Raise UsageError for an unknown format, where the view has none in that format, or where Graphviz is asked to
+        lay it out and is missing.
         """
         chosen = figure_format(format)
         if chosen.subject is FormatSubject.MODEL:

@@ -1,4 +1,4 @@
-"""Styles of the shapes of a figure: one table of rules and colours for SVG, HTML, PNG and PDF.
+"""Styles of the shapes of a figure: one table of rules and colours for SVG, HTML, DOT, PNG and PDF.
 
 SVG has the attributes of each shape, or a style sheet, which overrides them. Attributes hold literal colours, so that
 every program that draws SVG shows them. Themes are for print (dark lines, pale fills; shape and line say the same, so

@@ -168,6 +168,7 @@ _FORMATS = (
                  has_thumbnails=True),
     FigureFormat("tikz", "TikZ", (".tikz", ".tex"), "writers.drawings.write_tikz",
                  "text for LaTeX, in the document's font", has_thumbnails=True),
+    FigureFormat("dot", "DOT", (".dot", ".gv"), "writers.texts.write_dot", "text for Graphviz"),
     FigureFormat("mermaid", "Mermaid", (".mmd", ".mermaid"), "writers.texts.write_mermaid",
                  "a flowchart, as GitHub and GitLab draw it in Markdown"),
     FigureFormat("md", "Markdown", (".md", ".markdown"), "writers.texts.write_markdown",

@@ -278,6 +278,9 @@ class InlineFigures:
         """Return the text of a drawing, which takes no more room than the page has."""
         text = file.read_text(encoding="utf-8").strip()
         text = text.replace("<svg ", f"<svg {_FITTING}", 1)
-        (name,) = _NAME.findall(text)
+        match = _NAME.search(text)
+        if match is None:  # Graphviz has no ids of ours
+            return text
+        name = match[1]
         self._seen[name] = count = self._seen.get(name, 0) + 1
         return text if count == 1 else text.replace(name, f"{name}_{count}")

@@ -78,7 +78,7 @@ CASES = [
         2,
         "--view: 'roled' is none of model, rolled, unrolled, ports and story; near are ",
     ),
-    ("export model.xml --as jpg", 2, "--as: 'jpg' is none of svg, html, png, pdf, tikz, mermaid, md, json, csv "),
+    ("export model.xml --as jpg", 2, "--as: 'jpg' is none of svg, html, png, pdf, tikz, dot, mermaid, md, json, csv "),
     ("check model.xml --as f8", 2, "--as: 'f8' is none of f16, bf16 and i8-weights"),
     ("check model.xml --loss 0.1", 2, "--loss is for --as: --as f16 --loss 0.1"),
     ("check model.xml --as i8-weights --keep-in-f32 k.xml", 2, "--keep-in-f32 marks operations for f16 and bf16; "),

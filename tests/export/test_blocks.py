@@ -135,7 +135,7 @@ def test_a_model_of_repeating_layers_is_drawn_with_each_once_and_its_loops_as_fr
             assert end in once.by_id or end in once.clusters_by_id
     shown = f"{len(every.nodes)} boxes, drawn as {len(once.nodes) - 2}"
     assert once.notes == (f"{shown}: blocks that repeat are drawn once (--blocks all draws each)",)
-    for name in ("svg", "pdf", "mermaid", "tikz"):
+    for name in ("svg", "pdf", "dot", "mermaid", "tikz"):
         assert draw(model, view="model").written(name) == draw(model, view="model").written(name)
 
 

@@ -90,7 +90,7 @@ ENDING = (
 )
 
 
-@pytest.mark.parametrize("format", ["svg", "mermaid", "md", "html"])
+@pytest.mark.parametrize("format", ["svg", "dot", "mermaid", "md", "html"])
 @pytest.mark.parametrize("view", ["rolled", "ports", "unrolled"])
 def test_every_view_says_it_in_every_format(view: str, format: str) -> None:
     if format == "html" and view != "unrolled":

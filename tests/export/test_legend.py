@@ -49,7 +49,7 @@ def test_a_legend_has_what_occurs_and_no_more(name: str, view: str) -> None:
     assert classes(bare, legend=True) == set() and classes(bare, legend=False) == classes(tree, legend=False)
 
 
-FORMATS = ["svg", "html", "pdf", "tikz", "mermaid", "md"]
+FORMATS = ["svg", "html", "pdf", "tikz", "dot", "mermaid", "md"]
 
 
 @each_row("format", FORMATS)

@@ -22,7 +22,7 @@ from tests.mutation.examine import Outcome
 
 LONGEST_RUN: Final = 2.0
 """Seconds after which a command that runs a model is interrupted: loops of loops may go on for hours."""
-_FORMATS: Final = ("svg", "html", "tikz", "mermaid", "md", "json", "pdf", "png")
+_FORMATS: Final = ("svg", "html", "tikz", "dot", "mermaid", "md", "json", "pdf", "png")
 _VIEWS: Final = ("model", "rolled", "unrolled", "ports", "story")
 _RUN: Final = ("--input", "*=rand:1", "--max-iterations", "50", "--engine", "numpy")
 _INTERRUPTED: Final = 128 + signal.SIGINT

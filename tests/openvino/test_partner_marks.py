@@ -95,7 +95,7 @@ def test_a_recording_says_it_of_each_value(tmp_path: Path, capsys: pytest.Captur
 
 
 @each_row("view", ["rolled", "unrolled", "model"])
-@each_row("format", ["svg", "mermaid", "md"])
+@each_row("format", ["svg", "dot", "mermaid", "md"])
 def test_figures_mark_the_box_and_say_what_the_mark_means(tmp_path: Path, view: str, format: str) -> None:
     text = draw(read(tmp_path), X, view=view, partner=Tripling()).written(format).decode()
     assert f"tripled · {MARK}" in text

@@ -28,7 +28,7 @@ from stepper.engine.program import CompiledModel
 from stepper.engine.rules import Rules
 from stepper.errors import FINDING, UsageError
 from stepper.export.exporter import default_depth, default_view, export, picture, save, with_defaults
-from stepper.export.options import FigureView, TimeDirection, ValueDetail
+from stepper.export.options import FigureView, LayoutEngine, TimeDirection, ValueDetail
 from stepper.export.parts import usual_view
 from stepper.export.picture import (
     USUAL_HOPS,
@@ -114,11 +114,15 @@ def _check_steps(options: Namespace, format: FigureFormat) -> None:
         raise UsageError("--pace is for --animate: how long the picture shows each iteration")
     if options.animate and (format.name != "svg" or options.frames is not None):
         raise UsageError("--animate makes one SVG that plays; for files of any drawing, step by step, use --frames DIR")
+    if options.animate and options.layout == LayoutEngine.DOT:
+        raise UsageError("--animate needs --layout own")
     if options.embed and format.name != "html":
         raise UsageError("--embed is for --as html")
     if options.frames is None:
         return
     check_format(format)
+    if options.layout == LayoutEngine.DOT:
+        raise UsageError("--frames needs --layout own")
     if options.output is not None:
         raise UsageError("--frames DIR says where the files go; leave out -o")
     if options.check is not None and Path(options.check).resolve() != Path(options.frames).resolve():
@@ -258,6 +262,7 @@ def _request(
         beside=None if options.diff is None else lambda run: _reference(run, options),
         caption=options.caption,
         legend=options.legend == "on",
+        layout=options.layout,
         in_steps=in_steps,
         embedded=options.embed,
         pace=(options.pace or _PACE) if options.animate else None,

@@ -1,1 +1,1 @@
-"""Figures as files: SVG, Mermaid, Markdown, HTML, JSON and CSV."""
+"""Figures as files: SVG, DOT, Mermaid, Markdown, HTML, JSON and CSV."""

@@ -26,7 +26,7 @@ from stepper.export.composing import composed_alone, drawn
 from stepper.export.figures.figure import Figure
 from stepper.export.fonts import BOLD, FAMILY, LABEL_SIZE, REGULAR, advance, missing
 from stepper.export.layout.figure_layout import FigureLayout
-from stepper.export.options import Theme
+from stepper.export.options import LayoutEngine, Theme
 from stepper.export.picture import FigureRequest, Picture
 from stepper.export.stepping import motion_rules, steps_of, visible_times
 from stepper.export.styles import (
@@ -47,6 +47,7 @@ from stepper.export.styles import (
     properties_of,
     unpainted,
 )
+from stepper.export.writers.texts import laid_out_by_dot
 from stepper.wording import install_line
 
 if TYPE_CHECKING:
@@ -61,10 +62,12 @@ _HOLD: Final = 2
 """Steps for which a picture that plays shows the whole at its end."""
 
 
-def write_svg(picture: Picture) -> str:
+def write_svg(picture: Picture) -> str | bytes:
     """Return the figure as SVG. Raise UsageError where it would not be readable in the width asked for."""
     request = picture.request
-    request.warn("laid out by the program itself")
+    request.warn(f"laid out by {'Graphviz' if request.layout is LayoutEngine.DOT else 'the program itself'}")
+    if request.layout is LayoutEngine.DOT:
+        return laid_out_by_dot(picture, "svg")
     steps = None if request.pace is None else steps_of(picture)
     drawing = drawn(picture) if steps is None else steps.page
     _check_width(drawing.width * drawing.points / POINTS, request)
@@ -266,6 +269,8 @@ _BEHIND_HEADER: Final = 33
 def write_png(picture: Picture) -> bytes:
     """Return the figure as PNG. Raise UsageError where it is larger than a PNG can reasonably be."""
     request = picture.request
+    if request.layout is LayoutEngine.DOT:
+        return laid_out_by_dot(picture, "png")
     drawing = drawn(picture)
     scale = request.scale * points_of(drawing, request.width) / POINTS
     wide, high = round(drawing.width * scale), round(drawing.height * scale)
@@ -307,6 +312,8 @@ _FONT: Final = "Liberation"
 def write_pdf(picture: Picture) -> bytes:
     """Return the figure as a page of PDF of its own size. Raise UsageError where that is larger than pages can be."""
     request = picture.request
+    if request.layout is LayoutEngine.DOT:
+        return laid_out_by_dot(picture, "pdf")
     drawing = drawn(picture)
     theme = request.theme.fixed
     scale = points_of(drawing, request.width)

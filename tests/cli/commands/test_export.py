@@ -37,6 +37,7 @@ def test_a_file_is_current_until_something_changes(tmp_path: Path, capsys: pytes
     ("words", "begin"),
     [
         ([], "<svg"),
+        (["--as", "dot"], "digraph"),
         (["--as", "mermaid"], "flowchart"),
         (["--as", "md"], "# "),
         (["--as", "html", *INPUTS], "<!DOCTYPE html>"),
@@ -53,7 +54,7 @@ def test_without_a_file_it_goes_to_stdout(
 
 
 def test_the_suffix_of_the_file_says_the_format(tmp_path: Path) -> None:
-    for suffix, begin in (("mmd", "flowchart"), ("md", "# "), ("", "<svg")):
+    for suffix, begin in (("dot", "digraph"), ("gv", "digraph"), ("mmd", "flowchart"), ("md", "# "), ("", "<svg")):
         file = (tmp_path / "figure").with_suffix(f".{suffix}" if suffix else "")
         assert main(["export", MODEL, "-o", str(file), "-q"]) == 0
         assert file.read_text().startswith(begin)
@@ -74,7 +75,7 @@ def test_a_suffix_that_names_no_format_is_refused_with_those_that_there_are(
 def test_with_inputs_the_run_is_drawn_and_json_has_all_of_it(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     assert main(["export", MODEL, *INPUTS, "--as", "json"]) == 0
     assert len(json.loads(capfdbinary.readouterr().out)["trace"]) == 10
-    assert main(["export", MODEL, *INPUTS, "--as", "mermaid"]) == 0
+    assert main(["export", MODEL, *INPUTS, "--as", "dot"]) == 0
     out, err = capfdbinary.readouterr()
     assert b"6 iterations left out: iterations 3 to 8" in out
     assert b"showing 4 of 10 iterations" in err
@@ -111,7 +112,7 @@ def test_a_recording_whose_model_is_gone_says_so_and_takes_its_new_place(
     assert main(["export", str(moved / "model.xml"), "--model", str(model)]) == 2
 
 
-@pytest.mark.parametrize("format", ["svg", "html", "mermaid", "md"])
+@pytest.mark.parametrize("format", ["svg", "html", "dot", "mermaid", "md"])
 def test_where_there_are_no_thumbnails_one_sentence_says_so(
     format: str, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:

@@ -213,9 +213,10 @@ def test_frames_are_files_that_sort_and_leave_others_alone(tmp_path: Path, capsy
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--frames", "d", "--as", "md"], "frames are drawings: svg, png, pdf and tikz, not md"),
+        (["--frames", "d", "--as", "dot"], "frames are drawings: svg, png, pdf and tikz, not dot"),
         (["--frames", "d", "-o", "a.svg"], "leave out -o"),
         (["--frames", "d", "--check", "e"], "--check is of the same DIR"),
+        (["--frames", "d", "--layout", "dot"], "--frames needs --layout own"),
         (["--frames", "d", "--view", "ports"], "--view ports has no steps"),
         (["--animate", "-o", "a.png"], "--animate makes one SVG"),
         (["--pace", "2"], "--pace is for --animate"),

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+import shutil
 import subprocess
 from functools import cache
 from pathlib import Path
@@ -15,6 +16,7 @@ import lxml.html
 import numpy as np
 import pypdfium2 as pdfium  # type: ignore[import-untyped]
 import pytest
+from lxml import etree
 
 from stepper.export.exporter import draw, export
 from stepper.export.picture import FigureRequest, Picture
@@ -27,6 +29,7 @@ from tests.export.writers.hostile_names import HOSTILE, hostile_model
 from tests.export.writers.test_tikz import LATEX, compiled
 from tests.tables import each_row
 
+DOT = shutil.which("dot")
 VIEWS = {
     "model": {"view": "model", "depth": 2},
     "ports": {"view": "ports"},
@@ -100,6 +103,11 @@ def test_text_for_other_programs_is_valid(kind: str) -> None:
         quoted = [re.sub(r'"[^"]*"', '""', line) for line in lines if '"' in line]
         assert quoted and all(re.fullmatch(r"[\w\s|.=>()\[\]{}<-]*\"\"[\w\s|.=>()\[\]{}<-]*", line) for line in quoted)
         assert all(line.isprintable() for line in lines)
+    if DOT is not None:
+        text = made(kind, "unrolled").text("dot").encode()
+        done = subprocess.run([DOT, "-Tsvg"], input=text, capture_output=True, check=True, timeout=120)
+        drawn = " ".join("".join(one.itertext()) for one in etree.fromstring(done.stdout).iter("{*}text"))
+        assert says(kind, drawn) and not done.stderr
 
 
 @pytest.mark.parametrize("kind", ["script", "latex", "markup", "controls"])

@@ -6,11 +6,14 @@ import csv
 import io
 import json
 import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 from lxml import etree
+from msgspec.structs import replace
 
 import stepper
 from stepper.errors import UsageError
@@ -21,7 +24,7 @@ from stepper.export.figures.figure import EdgeKind, Figure
 from stepper.export.fonts import LABEL_SIZE, SMALL_SIZE, advance
 from stepper.export.layout.arrangements import arranged
 from stepper.export.layout.figure_layout import CELL
-from stepper.export.options import Theme, ValueDetail
+from stepper.export.options import LayoutEngine, Theme, ValueDetail
 from stepper.export.picture import FigureRequest, Picture, writer_of
 from stepper.export.styles import PALETTES
 from stepper.export.writers.drawings import svg
@@ -32,6 +35,7 @@ from tests.tables import each_row
 
 VIEWS = ["model", "rolled", "ports", "unrolled"]
 NASTY = '</text><script>alert(1)</script> "quoted" \\ end; --> ]]> %d {x} | #'
+DOT = shutil.which("dot")
 
 
 def nasty(folder: Path) -> Picture:
@@ -74,7 +78,7 @@ def test_svg_is_well_formed_and_has_every_node_once(name: str, view: str) -> Non
 
 @each_row("view", VIEWS)
 def test_a_figure_says_nothing_of_time_or_place(view: str) -> None:
-    for format in ("svg", "mermaid", "md"):
+    for format in ("svg", "dot", "mermaid", "md"):
         text = picture("for_loop", view).written(format).decode()
         assert not re.search(r"20[0-9]{2}-[0-9]{2}|/home|/tmp|sample_models", text)
 
@@ -107,6 +111,15 @@ def test_text_stays_within_its_box(name: str) -> None:
         assert all(advance(text, SMALL_SIZE, bold=True) + 2 <= box.width * CELL for text in others)
 
 
+def test_without_graphviz_one_sentence_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    made = picture("reverse", "rolled")
+    for format in ("svg", "png", "pdf"):
+        with pytest.raises(UsageError, match=r"`dot` is not installed; install it with .* it is not needed$"):
+            replace(made, request=replace(made.request, layout=LayoutEngine.DOT)).written(format)
+        assert made.written(format)
+
+
 def test_names_of_the_model_are_never_markup(tmp_path: Path) -> None:
     made = nasty(tmp_path)
     root = svg_tree(made.text("svg"))
@@ -115,6 +128,8 @@ def test_names_of_the_model_are_never_markup(tmp_path: Path) -> None:
     assert page.count("<script>") == 1 and page.count("</script>") == 1
     assert "<script>" not in made.text("mermaid") and '"quoted"' not in made.text("mermaid")
     assert "<script>" not in re.sub(r"\\<", "", made.written("md").decode())
+    if DOT is not None:
+        subprocess.run([DOT, "-Tsvg"], input=made.text("dot").encode(), capture_output=True, check=True, timeout=60)
 
 
 @each_row("view", VIEWS)

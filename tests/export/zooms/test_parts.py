@@ -180,7 +180,7 @@ def test_a_detail_stands_beside_the_whole_with_every_box_of_both() -> None:
         assert isinstance(box, Rectangle)
         assert region.x <= box.x and box.x + box.width <= region.x + region.width
         assert region.y <= box.y and box.y + box.height <= region.y + region.height
-    for name in ("svg", "pdf", "tikz", "mermaid", "md"):
+    for name in ("svg", "pdf", "tikz", "dot", "mermaid", "md"):
         assert made.written(name)
 
 

@@ -235,7 +235,7 @@ def _why_of(app: StepperApp, text: str) -> None:
     _model(app).ask(StoryQuestion(fails=True) if text == "failure" else StoryQuestion(text))
 
 
-@action("export-story", syntax="FILE", help="draw the path for a document: svg, pdf, png, md, mmd, json")
+@action("export-story", syntax="FILE", help="draw the path for a document: svg, pdf, png, md, mmd, dot, json")
 def _export_story(app: StepperApp, text: str) -> None:
     from stepper_tui.actions.figures import export_story  # the writers of figures are not needed before
 
