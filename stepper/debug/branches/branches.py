@@ -55,8 +55,8 @@ def edit_of(machine: Machine, address: str | Address, value: Any) -> Edit:
         raise UsageError(f"'{address}' names an iteration; only the present can be changed, so go there first")
     if is_constant(target):
         return _constant_edit(machine, target, _changed(constant_now(machine, target), address, value))
-    frame = _frame_to_edit(machine, target)
-    return ValueEdit(target.program, target.slot, _changed(frame.values[target.slot], address, value))
+    held = _frame_to_edit(machine, target).values[target.slot]
+    return ValueEdit(target.program, target.slot, _changed(held, address, value), held)
 
 
 def edit_again(machine: Machine, target: Target, value: Any) -> Edit:
@@ -72,7 +72,7 @@ def edit_again(machine: Machine, target: Target, value: Any) -> Edit:
         raise UsageError(f"'{target.named.name}' is {forms[0]} here and cannot become {forms[1]}")
     if isinstance(value, np.ndarray):
         value.flags.writeable = False
-    return _constant_edit(machine, target, value) if constant else ValueEdit(target.program, target.slot, value)
+    return _constant_edit(machine, target, value) if constant else ValueEdit(target.program, target.slot, value, held)
 
 
 def _ensure_running(machine: Machine) -> None:

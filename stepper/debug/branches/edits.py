@@ -45,10 +45,11 @@ class Edit(Record):
 
 
 class ValueEdit(Edit, frozen=True):
-    """Another value in a slot of a frame."""
+    """Another value in a slot of a frame; `before` is the value that it replaces."""
 
     slot: int
     value: Array
+    before: Array
 
     def make(self, machine: Machine) -> None:
         """Put the value into the slot."""

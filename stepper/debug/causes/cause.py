@@ -139,6 +139,7 @@ class Verdict(Record):
 
     `decided_by` are the inputs, of a LogicalAnd, an If and the like, that alone make it what it is. `compares`: it is a
     simple operation of the operands, all of which are known; else the value alone can be told, as of a loop.
+    `returned` is the Parameter, or operation, of a loop's body whose last value it is.
     """
 
     layer: LayerSite
@@ -146,6 +147,7 @@ class Verdict(Record):
     operands: tuple[VerdictOperand, ...] = ()
     decided_by: tuple[Verdict, ...] = ()
     compares: bool = True
+    returned: LayerSite | None = None
 
     @property
     def root(self) -> Verdict:

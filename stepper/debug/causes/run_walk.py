@@ -82,6 +82,8 @@ class EarlierFrames:
         self._stretch: dict[Seat, int] = {}
         self._left: dict[tuple[Seat, int], Seat] = {}
         self._wants_all, self._size = wants_all, 0
+        edits = [edit for made in timeline.edits.values() for edit in made]
+        self.edits = tuple(edit for edit in edits if isinstance(edit, ValueEdit | ConstantEdit))
         self._owner = timeline.machine
         self._owner.followers = (*self._owner.followers, self._scout.machine)
         self._scout.machine.pause_requested = self._owner.pause_requested
@@ -94,6 +96,12 @@ class EarlierFrames:
     def present(self) -> Seat:
         """Return where the run stands."""
         return self._here
+
+    def edit(self, frame: Frame, slot: int) -> ValueEdit | ConstantEdit | None:
+        """Return the edit that put its value into a slot of a frame; None where that was computed."""
+        value = frame.values[slot]
+        found = (one for one in self.edits if one.program is frame.program and one.slot == slot)
+        return next((one for one in found if one.value is value), None)
 
     def at(self, seat: Seat) -> list[Frame]:
         """Return the frames from the model's own graph to this one: as they are now, or as they were when closed.
@@ -552,8 +560,6 @@ class RunWalk:
         self._timeline, self._frames, self._differs = timeline, frames, differs
         self._file = file_of(timeline.machine.compiled)
         self._moving: dict[int, frozenset[int]] = {}
-        edits = [edit for made in timeline.edits.values() for edit in made]
-        self._edits = [edit for edit in edits if isinstance(edit, ValueEdit | ConstantEdit)]
 
     def _ended(self, walk: Callable[[], object], before: str = "its beginning") -> str:
         """Walk. Return why that ended early: for a pause, or since a value was not kept; empty where it did not."""
@@ -583,10 +589,6 @@ class RunWalk:
     def _is_bad(self, spot: ValueSpot) -> bool:
         return is_bad(self.element(spot))
 
-    def _is_edited(self, frame: Frame, slot: int) -> bool:
-        value = frame.values[slot]
-        return any(one.program is frame.program and one.slot == slot and one.value is value for one in self._edits)
-
     def _step(self, spot: ValueSpot, frame: Frame, operation: Operation | None) -> Crossing:
         """Return how a value came to be where it is: from nowhere in its own graph, or over which border.
 
@@ -595,7 +597,7 @@ class RunWalk:
         program, slot = frame.program, spot.slot
         if frame.values[slot] is None:
             raise ValueNotKept
-        if self._is_edited(frame, slot):
+        if self._frames.edit(frame, slot) is not None:
             return Crossing(LinkKind.EDITED)
         if operation is not None and not operation.plans:
             return Crossing(LinkKind.COMPUTED if slot in program.computed_at else LinkKind.CONSTANT)

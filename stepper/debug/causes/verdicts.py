@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 
 from stepper.debug.causes.cause import Verdict, VerdictOperand
 from stepper.debug.causes.locations import brief_of
@@ -90,6 +91,9 @@ def verdict_parts(
         kind = excerpt(root.layer.type)
         yield VerdictPart(kind if is_short else f"{kind}({inside})", "", root.layer)
     else:
+        if root.returned is not None:
+            mark = "'" if root.returned.type == "Parameter" else ""
+            yield VerdictPart(f"{_short(root.returned.name)}{mark} of ", "strong", root.returned)
         yield VerdictPart(named(root.layer), "strong", root.layer)
     yield VerdictPart(f" is {_word(root)}", "dim" if root.compared else "")
     if root.value is not verdict.value:
@@ -156,7 +160,19 @@ class Verdicts:
             return Verdict(layer, holds)
         inputs = [place._replace(slot=slot) for slot in operation.inputs if slot >= 0]
         decided_by = tuple(self._deciding(operation, place, inputs, holds, depth))
-        return self._of_operation(operation, layer, inputs, holds, decided_by)
+        return replace(
+            self._of_operation(operation, layer, inputs, holds, decided_by), returned=self._returned(operation, place)
+        )
+
+    def _returned(self, operation: Operation, place: _BoundSlot) -> LayerSite | None:
+        """Return the Parameter, or operation, of a loop's body whose last value a slot is; None for other outputs."""
+        plan = operation.plans[0] if operation.plans else None
+        if not isinstance(plan, LoopPlan):
+            return None
+        output = operation.outputs.index(place.slot)
+        found = (one for one in plan.last_values if one.output == output)
+        slots = (one.result if one.merged is None else one.merged for one in found)
+        return next((self._layer(_BoundSlot(plan.program, slot, None)) for slot in slots), None)
 
     def _of_operation(
         self,

@@ -217,8 +217,8 @@ class MaskWalk(RunWalk):
                 self._through(seat, frame, operation, [wants.take(slot) for slot in operation.outputs], wants)
 
     def _end_at_edits(self, frame: Frame, wants: _Wants) -> None:
-        for slot in wants.slots() if self._edits else ():
-            if self._is_edited(frame, slot):
+        for slot in wants.slots() if self._frames.edits else ():
+            if self._frames.edit(frame, slot) is not None:
                 self._reach(SourceKind.EDIT, frame, slot, wants.take(slot))
 
     def _constants(self, seat: Seat, wants: _Wants) -> None:

@@ -20,6 +20,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from stepper.argument_checks import text as text_of
+from stepper.debug.branches.edits import ValueEdit
 from stepper.debug.causes.cause import Element
 from stepper.debug.causes.nan_origins import first_element
 from stepper.debug.causes.run_walk import Differs, EarlierFrames, EndedLoop, Seat, ValueSpot, ended_run
@@ -204,8 +205,9 @@ def spot_of(
     of_shape: bool = False,
     told: str = "",
 ) -> tuple[ValueSpot, Target]:
-    """Return the element that an address means; without an index the first that is NaN, else infinite, else the first.
+    """Return the element that an address means.
 
+    Without an index it is the first that an edit changed, else the first that is NaN, else infinite, else the first.
     `differs` says where a value differs from a reference: then the first that does comes before these. `of_shape`:
     its shape is asked for, and the index is an axis; without one it is the first along which there are several. `told`
     is what a message calls the address.
@@ -229,9 +231,12 @@ def spot_of(
         return ValueSpot(seat, target.slot, _axis_asked(value, address, told), is_shape=True), target
     if not value.size:
         raise UsageError(f"'{target.named.name}' has no elements here")
-    element = None
+    element, edit = None, frames.edit(frame, target.slot)
     if differs is not None and not address.index and (other := differs(seat, target.slot, value)) is not None:
         element = first_element(other) if other.any() else None
+    if element is None and not address.index and isinstance(edit, ValueEdit):
+        changed = np.asarray(edit.value != edit.before)
+        element = first_element(changed) if changed.any() else None
     element = element or element_asked(value, address, told) or (0,) * value.ndim
     return ValueSpot(seat, target.slot, element), target
 

@@ -60,15 +60,18 @@ def decided_inside(folder: Path) -> Debugger:
     return opened(folder, net, np.float32([1, 2, 3]))
 
 
-def decided_by_loop(folder: Path) -> Debugger:
-    """The condition is what an inner loop gives."""
+def decided_by_loop(folder: Path, *, is_carried: bool) -> Debugger:
+    """The condition is what an inner loop gives, which it may carry."""
     net = Graph()
     body = net.body()
     x, inner = body.parameter("x", dims=(1,)), body.body()
     value = inner.parameter("value", dims=(1,))
     half = inner.apply("Multiply", value, inner.constant([0.5]), name="half")
     is_large, halved = inner.result(large(inner, half, 1), "is_large"), inner.result(half, "halved")
-    ends = body.loop("inner", inner, 2, True, [carried(x, value, halved)], [last(halved), last(is_large)])
+    edges = [carried(x, value, halved)]
+    if is_carried:
+        edges.append(carried(body.constant([True]), inner.parameter("was_large", "boolean", (1,)), is_large))
+    ends = body.loop("inner", inner, 2, True, edges, [last(halved), last(is_large)])
     out, goes_on = body.result(ends[0], "x_next"), body.result(ends[1], "go_on")
     edges = [carried(net.parameter("x0", dims=(1,)), x, out)]
     net.result(net.loop("outer", body, 50, True, edges, [last(out)], goes_on)[0], "end")
@@ -117,8 +120,11 @@ def test_where_what_is_compared_is_gone_no_constant_stands_for_it(tmp_path: Path
     assert told(decided_inside(tmp_path)) == "reduced is false"
 
 
-def test_what_a_loop_gives_is_told_as_a_value_alone(tmp_path: Path) -> None:
-    assert told(decided_by_loop(tmp_path)) == "inner is false"
+@pytest.mark.parametrize(
+    ("is_carried", "text"), [(False, "large of inner is false"), (True, "was_large' of inner is false")]
+)
+def test_of_what_a_loop_gives_its_own_value_is_named(tmp_path: Path, is_carried: bool, text: str) -> None:
+    assert told(decided_by_loop(tmp_path, is_carried=is_carried)) == text
 
 
 @pytest.mark.parametrize(

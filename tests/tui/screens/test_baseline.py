@@ -36,6 +36,7 @@ def test_an_edit_is_compared_with_the_run_before_and_taken_back() -> None:
         assert driven.rows == "changed" and driven.at == ("key", 7)
         assert "A  branch original" in driven.text("top") and "edited*" in driven.text("top")
         assert "first differs from A in MatMul key@7" in driven.text("headline")
+        assert "key @7 [0,3]" in driven.text("inspector"), "the element that was set, not the first one"
         assert driven.row("wkv")[-2:] == ["4.740", "✓✓"] or "✓" in driven.row("wkv")[-1]
         await driven.do(":goto wkv@8")
         assert "A @8  NaN   fixed" in driven.text("inspector")

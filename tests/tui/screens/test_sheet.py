@@ -16,7 +16,7 @@ from textual import events
 from stepper.debug.table.row_sets import RowSet
 from stepper.debug.table.sheets import Sheet
 from tests.debug.debugged import SAMPLES, opened, sample
-from tests.models import Graph, carried, last
+from tests.models import Graph, Side, Value, carried, last
 from tests.tables import few
 from tests.tui.driven import Driven, drive, key_event
 from tests.tui.time_models import collatz, counting_in_three, sorting
@@ -249,6 +249,35 @@ def test_enter_on_an_if_goes_into_the_side_that_ran() -> None:
             await driven.do("escape")
 
     drive("while_loop", script, size=(120, 40), runs=True)
+
+
+def test_an_if_in_an_if_has_a_path_and_the_loop_its_iteration(tmp_path: Path) -> None:
+    def halved(graph: Graph, value: Value, depth: int) -> Value:
+        """Half of a value, in so many Ifs."""
+        if not depth:
+            return graph.apply("Multiply", value, graph.constant([0.5]), name="half")
+        sides = []
+        for name in ("then", "other"):
+            side = graph.body()
+            inside = side.parameter(f"{name}_{depth}", dims=(1,))
+            sides.append(Side(side, [(value, inside)], [side.result(halved(side, inside, depth - 1))]))
+        return graph.branch(
+            f"choice_{depth}", graph.apply("Less", value, graph.constant([9.0]), type="boolean"), *sides
+        )[0]
+
+    net = Graph()
+    body = net.body()
+    x = body.parameter("x", dims=(1,))
+    out = body.result(halved(body, x, 2), "x_next")
+    net.result(net.loop("halves", body, 3, True, [carried(net.parameter("x0", dims=(1,)), x, out)], [last(out)])[0])
+
+    async def script(driven: Driven) -> None:
+        await driven.do(":search half")
+        assert "halves › choice_2 › choice_1" in driven.text("top") and driven.names == ["half"]
+        await driven.do("escape", "escape")
+        assert "choice" not in driven.text("top")
+
+    drive(opened(tmp_path, net, np.float32([8])), script, size=(120, 40), runs=True)
 
 
 def test_a_value_is_watched_as_it_is_at_the_cursor() -> None:

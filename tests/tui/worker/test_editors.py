@@ -23,7 +23,7 @@ from tests.tui.driven import Driven, drive
 from tests.tui.wide_models import wide_loop
 
 T = TypeVar("T")
-SECONDS = 20.0
+SECONDS = 60.0
 
 
 def sample(name: str, folder: Path) -> Debugger:

@@ -95,6 +95,16 @@ class Pane(PaintedWidget, can_focus=True):
         self.state = state
         self.changed()
 
+    def renew(self, state: State) -> None:
+        """Update it where what it shows has changed; a fault in it keeps no other pane from showing."""
+        try:
+            if not self.follows_selection and state.differs_in_selection_alone(self.state):
+                self.state = state
+                return
+            self.update(state)
+        except Exception as error:
+            self.report_fault(error)
+
     @property
     def name_for_tab(self) -> str:
         """The word for the pane where Tab leads to it."""

@@ -256,7 +256,7 @@ class DebugScreen(Guarded, Screen[None]):
         """Show one more pane in a container: after another one, or at the end."""
         parent.mount(pane, after=after)
         self._panes = (*self._panes, pane)
-        pane.call_after_refresh(lambda: self._update(pane, self.host.state))
+        pane.call_after_refresh(lambda: pane.renew(self.host.state))
 
     def path(self) -> list[str]:
         """Return what the top line names behind the model: where one is in it, or what is shown."""
@@ -286,7 +286,7 @@ class DebugScreen(Guarded, Screen[None]):
         if not self.is_ready:
             return
         for pane in self._panes:
-            self._update(pane, state)
+            pane.renew(state)
         self.show_keys()
 
     def show_running(self, state: State) -> None:
@@ -295,20 +295,11 @@ class DebugScreen(Guarded, Screen[None]):
             return
         for pane in self._panes:
             if pane.shows_running:
-                self._update(pane, state)
+                pane.renew(state)
         self.show_keys()
         running = state.running
         if running is not None and running.seconds > _LONG:
             self.put_answer(*running_text(running, state.overview))
-
-    def _update(self, pane: Pane, state: State) -> None:
-        try:
-            if not pane.follows_selection and state.differs_in_selection_alone(pane.state):
-                pane.state = state
-                return
-            pane.update(state)
-        except Exception as error:  # a fault in one pane must not keep the others from showing
-            pane.report_fault(error)
 
     def grew(self, overview: Overview) -> None:
         """More is known of the whole run, while it is made."""

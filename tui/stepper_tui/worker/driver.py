@@ -49,8 +49,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-FRAMES: Final = 1 / 30
-"""Seconds between two pictures of a run under way."""
+_LOOKS: Final = 0.1
+"""Seconds between two pictures of a run under way: each takes the interpreter from the run."""
 _QUIET: Final = 0.03
 """Seconds without a command after which histories are filled in."""
 _PAINTING: Final = 0.05
@@ -137,7 +137,7 @@ class Driver:
 
     def start(self) -> None:
         """Begin to work; the first picture comes at once."""
-        self._timer = self._app.set_interval(FRAMES, self._look)
+        self._timer = self._app.set_interval(_LOOKS, self._look)
         self._is_looking = True
         self._thread.start()
 
@@ -278,7 +278,7 @@ class Driver:
             self._timer.reset()
 
     def _look(self) -> None:
-        """Thirty times a second, while anything is asked for: show how far a movement under way has come."""
+        """Ten times a second, while anything is asked for: show how far a movement under way has come."""
         command = self._command
         if self._timer is not None and not (command or self._waiting):
             self._is_looking = False

@@ -58,6 +58,24 @@ def test_a_graph_that_is_seen_whole_has_no_group_but_shape_arithmetic() -> None:
     assert all(node.kind is not NodeKind.GROUP for node in drawing.graph.nodes)
 
 
+def test_a_group_of_operations_that_sizes_and_constants_settle_is_one_box(tmp_path: Path) -> None:
+    net = Graph()
+    body = net.body()
+    h = body.parameter("h", "f32", (1,))
+    eye = body.apply("Exp", body.constant([1.0]), name="eye/first")
+    settled = body.apply("Tanh", eye, name="eye/second")
+    following = body.result(body.apply("Add", h, body.apply("Add", eye, settled, name="sum"), name="h_next"), "h_out")
+    (output,) = net.loop(
+        "deep", body, 3, True, [carried(net.parameter("h0", "f32", (1,)), h, following)], [last(following)]
+    )
+    net.result(output, "out")
+    groups = BodyGroups(body_of(Debugger(net.read(tmp_path), {0: np.zeros(1, np.float32)})))
+    graph = groups.folded(frozenset())
+    (box,) = (node for node in graph.nodes if node.kind is NodeKind.GROUP)
+    assert {edge.source for edge in graph.edges} | {edge.target for edge in graph.edges} <= set(graph.by_key)
+    assert box.name == "eye" and box.key in {edge.source for edge in graph.edges}
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_every_operation_is_in_a_box_whatever_is_folded(seed: int) -> None:
     program = random_body(seed, 400)

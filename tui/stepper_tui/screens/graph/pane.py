@@ -151,7 +151,9 @@ class BodyGroups:
             of_piece: dict[Hashable, list[DrawnNode]] = defaultdict(list)
             for node in self.graph.nodes:
                 of_piece[pieces[node.key]].append(node)
-            key_of = {piece: max(nodes, key=self._place).key for piece, nodes in of_piece.items()}
+            for nodes in of_piece.values():
+                nodes.sort(key=self._place)
+            key_of = {piece: nodes[-1].key for piece, nodes in of_piece.items()}
             several = {key_of[piece] for piece, nodes in of_piece.items() if len(nodes) > 1}
             edges = self._edges({key: key_of[piece] for key, piece in pieces.items()}, several)
             waiting = {pieces[key] for key in _in_circles(edges) if key in several}
@@ -189,7 +191,6 @@ class BodyGroups:
         """Return the box of a piece, which is known by the operation that runs last in it."""
         if len(nodes) == 1:
             return nodes[0]
-        nodes = sorted(nodes, key=self._place)
         first, last = (label_of(self.program, node) for node in (nodes[0], nodes[-1]))
         shared = [
             parts[0] for parts in zip(*(self._prefixes[one.key] for one in nodes), strict=False) if len({*parts}) == 1
@@ -844,7 +845,7 @@ class BodyOfRows(BodyGraph, can_focus=False):
     def visible_lines(self, width: int, height: int) -> list[Row]:
         """Return its lines; the first size may come without an event, before the pane takes any."""
         if (self._chosen(), self.size) != self._updated_for:
-            self.call_after_refresh(lambda: self.update(self.state))
+            self.call_after_refresh(lambda: self.renew(self.state))
         return super().visible_lines(width, height)
 
     def on_click(self, event: events.Click) -> None:

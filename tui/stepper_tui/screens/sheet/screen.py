@@ -144,9 +144,10 @@ class SheetScreen(DebugScreen):
         model, view = self.model, self.model.view
         if view is None:
             return []
-        outer, names = [*view.outer, None], list[str]()
+        names = list[str]()
         for frame in model.path[1:]:
-            around = outer[len(frame.program.path) - 2] if len(frame.program.path) > 1 else None
+            depth = len(frame.program.path) - 2
+            around = view.outer[depth] if 0 <= depth < len(view.outer) else None
             if names and around is not None:
                 names[-1] += f" @{around}"
             names.append(printable(layer_name(frame.program.path[-1])))
