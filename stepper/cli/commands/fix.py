@@ -36,6 +36,7 @@ from stepper.repair.expected_outputs import RepairReference, read_reference
 from stepper.repair.fix_texts import answer_lines, edits_text, heal_lines, progress_text
 from stepper.repair.healing import healed
 from stepper.repair.repairing import FixStatus, FoundFix, repaired
+from stepper.repair.search import SearchProgress
 from stepper.repair.writing import patched_ir, python_function, test_files
 from stepper.tensors.tolerances import OTHER_KERNELS
 from stepper.wording import enumerated
@@ -63,7 +64,7 @@ def execute(options: Namespace) -> int:
         options.model,
         options.max_iterations,
     )
-    with progress_line(lambda progress: show_progress(progress_text(progress)), options) as show:
+    with progress_line(_show, options) as show:
         found = repaired(
             model,
             reference,
@@ -79,6 +80,10 @@ def execute(options: Namespace) -> int:
     if found.answer.is_interrupted:
         return INTERRUPTED
     return 0 if found.answer.status is FixStatus.AGREE else FINDING
+
+
+def _show(progress: SearchProgress) -> None:
+    show_progress(progress_text(progress))
 
 
 def _heal(options: Namespace, model: Model, targets: Mapping[str, OutputFile]) -> int:

@@ -42,7 +42,7 @@ def test_the_rule_of_the_page_is_found_in_its_example(tmp_path: Path) -> None:
     diagnosis, rule = tmp_path / "stepper" / "diagnosis", json.loads(block("json"))
     texts = diagnosis / "rules.json"
     texts.write_text(json.dumps([*json.loads(texts.read_text(encoding="utf-8")), rule]), encoding="utf-8")
-    for file, language in (("lint/rules/control.py", "py"), ("lint/examples/examples.toml", "toml")):
+    for file, language in (("lint/control.py", "py"), ("lint/examples/examples.toml", "toml")):
         with (diagnosis / file).open("a", encoding="utf-8") as end:
             end.write(f"\n\n{block(language)}")
     paths = os.pathsep.join((str(tmp_path), str(ROOT)))
