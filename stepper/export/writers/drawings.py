@@ -47,7 +47,7 @@ from stepper.export.styles import (
     properties_of,
     unpainted,
 )
-from stepper.export.writers.texts import laid_out_by_dot
+from stepper.export.writers.graph_texts import laid_out_by_dot
 from stepper.wording import install_line
 
 if TYPE_CHECKING:
