@@ -13,7 +13,6 @@ from stepper.debug.iterations.loop_runs import (
     loop_around,
 )
 from stepper.debug.scopes import loop_depth
-from stepper.debug.table.columns import made_by_iteration
 from stepper.element_types import Indices
 from stepper.engine.machine import Machine
 from stepper.engine.program import CompiledModel, LoopPlan, Program
@@ -57,15 +56,11 @@ class Reading(Enum):
 
 
 class LookedAt(Record, eq=False):
-    """Iterations that one looks at: of the loop with this body and of those around it, from the outside inwards.
-
-    `at_end`: what the loop carries is shown as the iteration hands it on, else as it entered it.
-    """
+    """Iterations that one looks at: of the loop with this body and of those around it, from the outside inwards."""
 
     compiled: CompiledModel
     body: Program
     iterations: Indices
-    at_end: bool = False
 
     def meant(self, asked: Address, reading: Reading = Reading.VALUE) -> Address:
         """Return the address with the iterations looked at; as it is where it names nothing in these loops.
@@ -102,8 +97,6 @@ class LookedAt(Record, eq=False):
             iterations[own] = found.iterations[own]
         if tuple(iterations) == found.iterations:
             return asked
-        if self.at_end and is_bare and reading is not Reading.COURSE and found.program is self.body:
-            found = made_by_iteration(found, self.compiled)
         full = moment_address(found, self.compiled)
         if reading is Reading.PLACE and found.named.type == "Result":  # where the iteration is closed
             full = from_main(layer_address(found.named, found.program, self.compiled))

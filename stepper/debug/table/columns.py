@@ -13,12 +13,11 @@ import numpy as np
 from msgspec.structs import replace
 
 from stepper import element_types
-from stepper.debug.breakpoints.breakpoint import plan_of
 from stepper.debug.iterations.loop_runs import Outer, loop_around, outer_iterations
-from stepper.debug.scopes import is_body, loop_depth, target_in
+from stepper.debug.scopes import loop_depth, target_in
 from stepper.debug.timeline import Timeline
 from stepper.element_types import Array, Indices, Shape, read_only
-from stepper.engine.program import CompiledModel, Program, Value
+from stepper.engine.program import Program, Value
 from stepper.errors import UsageError
 from stepper.query.address_resolution import Atlas, ResolutionError, Target, moment_address, resolve, resolve_all
 from stepper.query.address_syntax import (
@@ -194,8 +193,7 @@ def _values(timeline: Timeline, part: str) -> list[tuple[SheetValue, Target]]:
         targets = [resolve(seen, machine.compiled, machine.program)]
     index = numpy_index(address.index)
     found = []
-    for meant in targets:
-        target = made_by_iteration(meant, machine.compiled)
+    for target in targets:
         is_whole = not (index or statistic or is_pattern)
         target, grows = _shown(target) if is_whole else (target, False)
         full = moment_address(target, machine.compiled)
@@ -219,15 +217,6 @@ def _shown(target: Target) -> tuple[Target, bool]:
     if slot == target.slot:
         return target, False
     return replace(target_in(target.program, slot), iterations=target.iterations), True
-
-
-def made_by_iteration(target: Target, compiled: CompiledModel) -> Target:
-    """Return the place of what an iteration makes: of a Parameter that is carried, what the back edge takes on."""
-    body = target.program
-    if target.layer.type != "Parameter" or not is_body(body):
-        return target
-    entry = next((one for one in plan_of(body, compiled).merged if one.parameter == target.slot), None)
-    return target if entry is None else replace(target_in(body, entry.result), iterations=target.iterations)
 
 
 def _range(asked: list[Any]) -> tuple[int, int | None]:

@@ -55,13 +55,12 @@ def test_cells_are_those_of_a_plain_run_wherever_the_run_stands(moment: str) -> 
     assert state_of(debugger.timeline) == before and not debugger.timeline.warnings
 
 
-def test_a_parameter_that_is_carried_is_what_the_iteration_made_of_it() -> None:
+def test_a_carried_name_is_what_the_body_reads_and_with_a_mark_what_the_iteration_carries() -> None:
     debugger = sample("specification_lstm")
     plain = recorded(debugger, "lstm", ["h_next", "h"])
-    np.testing.assert_array_equal(
-        cells(read(debugger, "h").view(REQUEST)), cells(read(debugger, "h_next").view(REQUEST))
-    )
-    assert not np.array_equal(plain[1]["h"], plain[1]["h_next"])
+    for text, name in (("h", "h"), ("h'", "h_next"), ("h_next", "h_next")):
+        sheet = read(debugger, f"{text}[0,0]")
+        assert [sheet.row(k, (0,))[0] for k in range(25)] == [one[name].flat[0] for one in plain]
 
 
 def test_large_values_are_in_buckets() -> None:
@@ -90,7 +89,7 @@ def test_rows_are_sorted_and_filtered_as_numpy_does(keeps: bool, monkeypatch: py
     debugger = swinging(1000)
     if not keeps:
         monkeypatch.setattr(sheets, "MOST_CELLS", 1500)
-    sheet = read(debugger, "h, c")
+    sheet = read(debugger, "h', c'")
     for descending in (False, True):
         order = np.argsort(h, kind="stable")
         view = sheet.view(SheetRequest(3, 40, (0, 1), SheetSort(0, descending)))
@@ -99,14 +98,14 @@ def test_rows_are_sorted_and_filtered_as_numpy_does(keeps: bool, monkeypatch: py
         assert view.numbers[1] == [float(count[row]) for row in view.iterations]
     before = np.append(np.nan, h[:-1])
     for text, mask in (
-        ("h > 0.5", h > 0.5),
-        ("abs(h[0]) > 0.5 and c > 300", (abs(h) > 0.5) & (count > 300)),
-        ("not h[0] < 0 or c == 7", ~(h < 0) | (count == 7)),
-        ("h[0] < h[0]@-1", h < before),
-        ("h - prev(h) < -0.2", h - before < -0.2),
-        ("max(h) > 0.5", h > 0.5),
+        ("h' > 0.5", h > 0.5),
+        ("abs(h'[0]) > 0.5 and c' > 300", (abs(h) > 0.5) & (count > 300)),
+        ("not h'[0] < 0 or c' == 7", ~(h < 0) | (count == 7)),
+        ("h'[0] < h[0]", h < before),
+        ("h' - prev(h') < -0.2", h - before < -0.2),
+        ("max(h') > 0.5", h > 0.5),
         ("iter % 3 == 0", np.arange(1000) % 3 == 0),
-        ("plus > 1.5 and c < 900", None),
+        ("plus > 1.5 and c' < 900", None),
         ("nan", np.zeros(1000, bool)),
     ):
         if mask is None:
@@ -118,16 +117,16 @@ def test_rows_are_sorted_and_filtered_as_numpy_does(keeps: bool, monkeypatch: py
             view = sheet.view(SheetRequest(0, 1000, (1,), None, text))
         assert not view.problem
         assert view.iterations == tuple(np.flatnonzero(mask).tolist()), text
-    assert sheet.search("h > 0.9", 10) == int(np.flatnonzero((h > 0.9) & (np.arange(1000) > 10))[0])
-    assert sheet.search("c == 5", 10, backward=True) == 4 and sheet.search("c == 5", 10) is None
+    assert sheet.search("h' > 0.9", 10) == int(np.flatnonzero((h > 0.9) & (np.arange(1000) > 10))[0])
+    assert sheet.search("c' == 5", 10, backward=True) == 4 and sheet.search("c' == 5", 10) is None
     for wrong, reason in (("h >", "expected"), ("nobody > 2", "nothing called"), ("> 2", "compares nothing")):
         assert reason in sheet.view(SheetRequest(0, 5, (0,), None, wrong)).problem
 
 
 def test_a_column_in_numbers_is_what_numpy_says() -> None:
     h = swinging_in_numpy(1001)[1:].astype(np.float64)
-    sheet = read(swinging(1000), "h, c")
-    view = sheet.view(SheetRequest(0, 10, (0, 1), None, "h > 0", 0))
+    sheet = read(swinging(1000), "h', c'")
+    view = sheet.view(SheetRequest(0, 10, (0, 1), None, "h' > 0", 0))
     detail, course = view.detail, view.courses[0]
     assert detail is not None
     assert (detail.low, detail.high) == (h.min(), h.max())
@@ -139,7 +138,7 @@ def test_a_column_in_numbers_is_what_numpy_says() -> None:
 
 def test_bins_have_the_least_the_largest_and_the_strongest_number_of_what_passes() -> None:
     h = swinging_in_numpy(1001)[1:].astype(np.float64)
-    sheet = read(swinging(1000), "h, c")
+    sheet = read(swinging(1000), "h', c'")
     bounds = (0, 1, 10, 500, 1000)
     bins = sheet.view(SheetRequest(0, 10, (0,), bins=bounds)).bins[0]
     for one, (begin, end) in zip(bins, pairwise(bounds), strict=True):
@@ -147,9 +146,9 @@ def test_bins_have_the_least_the_largest_and_the_strongest_number_of_what_passes
         assert one is not None and (one.low, one.high) == (part.min(), part.max())
         assert one.strongest == part[np.abs(part).argmax()]
     passing = h[h > 0]
-    while sheet.view(SheetRequest(0, 10, (0,), filter="h > 0")).filtered < 1000:
+    while sheet.view(SheetRequest(0, 10, (0,), filter="h' > 0")).filtered < 1000:
         sheet.read_on(0.1)
-    (one,) = sheet.view(SheetRequest(0, 10, (0,), filter="h > 0", bins=(0, len(passing)))).bins[0]
+    (one,) = sheet.view(SheetRequest(0, 10, (0,), filter="h' > 0", bins=(0, len(passing)))).bins[0]
     assert one is not None and (one.low, one.high) == (passing.min(), passing.max())
 
 
@@ -172,7 +171,7 @@ def test_a_row_has_the_numbers_of_its_iteration(tmp_path: Path) -> None:
     outputs = net.loop("count", body, 6, True, [carried(start, x, x_next)], [last(x_next)])
     net.result(outputs[0], "out")
     debugger = opened(tmp_path, net, np.array([0.0, 4.0, 0.0], np.float32))
-    sheet = read(debugger, "x")
+    sheet = read(debugger, "x'")
     assert sheet.row(4, (0, 1, 2)) == {0: 5.0, 1: 4.0, 2: 0.0}
     assert sheet.row(99, (0, 1, 2)) == {0: None, 1: None, 2: None}
 
@@ -188,11 +187,11 @@ def test_a_value_whose_shape_changes_has_its_size_and_statistics() -> None:
 
 
 def test_a_value_that_grows_has_the_pieces_that_are_new() -> None:
-    view = read(sample("growing_tensor"), "sequence").view(REQUEST)
+    view = read(sample("growing_tensor"), "sequence'").view(REQUEST)
     fibonacci = [0, 1]
     while len(fibonacci) < 14:
         fibonacci.append(fibonacci[-1] + fibonacci[-2])
-    column = next(k for k, column in enumerate(view.columns) if column.name == "sequence")
+    column = next(k for k, column in enumerate(view.columns) if column.name == "sequence'")
     assert view.numbers[column] == fibonacci[2:]
 
 
@@ -271,8 +270,8 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
 def test_a_long_run_is_read_as_far_as_it_is_known() -> None:
     debugger = swinging(100_000)
     debugger.run_overview()
-    sheet = read(debugger, "h, c")
-    view = sheet.view(SheetRequest(0, 40, (0, 1), SheetSort(0, descending=True), "c > 50000", 0))
+    sheet = read(debugger, "h', c'")
+    view = sheet.view(SheetRequest(0, 40, (0, 1), SheetSort(0, descending=True), "c' > 50000", 0))
     assert view.total == 100_000 and view.passed == 50_000 and view.detail is not None
     assert len(view.detail.numbers) <= 512
 

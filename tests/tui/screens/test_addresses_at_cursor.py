@@ -154,7 +154,7 @@ def test_what_an_address_means_where_one_looks_at_iterations(reading: Reading, a
 def test_a_line_has_the_run_that_is_looked_at_in_its_addresses(line: str, meant: str) -> None:
     compiled = counting_in_three().machine.compiled
     body = next(one for one in compiled.programs if len(one.path) == 3)
-    seen = LookedAt(compiled, body, (1, 0, 3), at_end=True)
+    seen = LookedAt(compiled, body, (1, 0, 3))
     assert in_iterations(line, seen) == meant.format("outer@1::mid@0::deep")
 
 
@@ -180,6 +180,18 @@ def test_what_the_cursor_is_on_can_be_typed_as_it_stands(loop: str, iterations: 
         assert driven.iterations == [*iterations]
 
     drive(counting_in_three(), script, size=(120, 40), runs=True)
+
+
+def test_a_name_without_a_mark_is_what_the_body_reads_at_the_prompt_and_in_a_sheet() -> None:
+    async def script(driven: Driven) -> None:
+        for name, number in (("tok", "0"), ("tok'", "12")):
+            await driven.do(f":print {name}")
+            assert f"[{number}]" in driven.answer
+            await driven.do("escape", f":sheet {name}")
+            assert driven.at == (name, 10) and driven.sheet.number == int(number)
+            await driven.do("escape")
+
+    drive("date_normaliser", script, size=(120, 40), runs=True)
 
 
 def test_the_names_of_rows_can_be_typed_and_give_their_numbers() -> None:

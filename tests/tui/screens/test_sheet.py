@@ -193,14 +193,15 @@ def test_a_value_that_grows_is_shown_by_what_each_iteration_adds_and_read_by_its
 def test_watches_have_rows_in_their_loop_and_say_elsewhere_how_much_of_them_there_is() -> None:
     async def script(driven: Driven) -> None:
         assert "a value of 'pairs_of_neighbours', which does not run here" in await driven.do(
-            ":goto passes@0", ":watch swaps"
+            ":goto passes@0", ":watch swaps'"
         )
-        await driven.do(":watch order[1]", ":rows watched")
-        assert driven.names == ["order[1]"] and driven.row("order")[-3:] == ["4", "2", "2"], "after each pass"
+        await driven.do(":watch order[1]", ":watch order'[1]", ":rows watched")
+        assert driven.row("order")[-3:] == ["1", "4", "2"], "before each pass"
+        assert driven.row("order'")[-3:] == ["4", "2", "2"], "after each pass"
         await driven.do(":goto passes@0::values_next@1", ":rows watched")
-        assert driven.names == ["swaps"] and driven.row("swaps")[-4:] == ["1", "2", "3", "3"]
+        assert driven.names == ["swaps'"] and driven.row("swaps'")[-4:] == ["1", "2", "3", "3"]
         await driven.do(":goto passes@2::values_next@1", ":rows watched")
-        assert driven.row("swaps")[-2:] == ["0", "0"], "of the run in which the cursor is"
+        assert driven.row("swaps'")[-2:] == ["0", "0"], "of the run in which the cursor is"
 
     drive("nested_loop", script, size=(120, 40), runs=True)
 
@@ -405,32 +406,32 @@ def test_it_is_ordered_filtered_searched_and_written(tmp_path: Path, monkeypatch
     order = sorted(range(len(course)), key=lambda k: -course[k])
 
     async def script(driven: Driven) -> None:
-        await driven.do(":sheet number, steps")
-        assert driven.row("number")[:2] == [str(course[0]), str(course[1])]
+        await driven.do(":sheet number', steps'", "home")
+        assert driven.row("number'")[:2] == [str(course[0]), str(course[1])]
         await driven.do("greater_than_sign")
-        assert "ordered by number down" in driven.text("sheet")
-        assert driven.row("number")[:2] == [str(course[order[0]]), str(course[order[1]])]
+        assert "ordered by number' down" in driven.text("sheet")
+        assert driven.row("number'")[:2] == [str(course[order[0]]), str(course[order[1]])]
         await driven.do("greater_than_sign", ":filter > 1000", "home")
         big = [k for k in range(len(course)) if course[k] > 1000]
         text = driven.text("sheet")
         assert f"{len(big)} of {len(course)} iterations" in text and "ordered by" not in text
-        assert driven.at == ("number", big[0])
+        assert driven.at == ("number'", big[0])
         await driven.press("vertical_line")
-        assert driven.app.front.prompt.value == "filter number > 1000"
-        driven.app.front.prompt.value = "filter number > 1000 and steps > 50 and number < prev(number)"
+        assert driven.app.front.prompt.value == "filter number' > 1000"
+        driven.app.front.prompt.value = "filter number' > 1000 and steps' > 50 and number' < prev(number')"
         await driven.do("enter", ":save sheet.csv", ":save sheet.npy")
         fell = [k for k in big if k >= 50 and course[k] < course[k - 1]]
         lines = (tmp_path / "sheet.csv").read_text().splitlines()
-        assert lines == ["@,number,steps", *(f"{k},{course[k]},{k + 1}" for k in fell)]
+        assert lines == ["@,number',steps'", *(f"{k},{course[k]},{k + 1}" for k in fell)]
         assert np.load(tmp_path / "sheet.npy").tolist() == [[course[k], k + 1] for k in fell]
         await driven.do("y")
         assert driven.app.clipboard.splitlines() == lines
         await driven.do("Y")
         assert driven.app.clipboard.startswith("until_one::")
-        assert "expected" in await driven.do(":filter number >")
+        assert "expected" in await driven.do(":filter number' >")
         await driven.do(":filter off", ":search > 9000")
         assert course[driven.at[1] or 0] > 9000
-        assert "nothing further" in await driven.do(":search number > 100000")
+        assert "nothing further" in await driven.do(":search number' > 100000")
 
     drive("while_loop", script, size=(120, 40))
 

@@ -47,8 +47,6 @@ class Pane(PaintedWidget, can_focus=True):
     """True if it follows a movement under way, thirty times a second."""
     follows_selection: ClassVar[bool] = True
     """True if it shows anything of the selected operation; one that does not is spared its changes."""
-    shows_handed_on: ClassVar[bool] = False
-    """True if it shows carried values as passed to the next iteration: at the prompt their names mean that."""
     help_text: ClassVar[str] = ""
     """Content of the pane, for `?`: one line of text a line."""
 

@@ -380,14 +380,13 @@ class DebugScreen(Guarded, Screen[None]):
 
     def own_line(self, line: str) -> str:
         """Return what a line means on this screen: `h` in it is of the iteration of a cursor that is in one."""
-        looked_at = ((pane.iteration_looked_at, pane.shows_handed_on) for pane in self._panes)
-        found, at_end = next(((one, at_end) for one, at_end in looked_at if one is not None), (None, False))
+        found = next((one for pane in self._panes if (one := pane.iteration_looked_at) is not None), None)
         if found is None:
             return line
         from stepper.debug.iterations.far_runs import LookedAt  # loaded with the first line that is typed
         from stepper_tui.screens.cursor_lines import in_iterations
 
-        return in_iterations(line, LookedAt(self.host.driver.compiled, *found, at_end=at_end))
+        return in_iterations(line, LookedAt(self.host.driver.compiled, *found))
 
     def words_behind(self) -> Mapping[str, Sequence[str]]:
         """Return what may stand behind a command on this screen, by the name of that."""

@@ -222,7 +222,9 @@ class SheetModel:
 
     def show(self, request: OpenSheet) -> None:
         """Show other rows; Esc comes back."""
-        self._open(request, SheetLevel())
+        view, iteration = self.view, self.iteration
+        cursor = None if view is None or iteration is None else (view.topic.body, iteration)
+        self._open(replace(request, cursor=cursor), SheetLevel())
 
     def _open(
         self,

@@ -263,7 +263,6 @@ class SheetPane(Pane):
 
     DEFAULT_CSS = "SheetPane { height: 1fr; }"
     kind: ClassVar[str] = "sheet"
-    shows_handed_on: ClassVar[bool] = True
     follows_selection: ClassVar[bool] = False
     help_text: ClassVar[str] = (
         "A row a value, a column an iteration: numbers around the cursor, bars elsewhere; below a tensor its elements\n"

@@ -26,7 +26,7 @@ from stepper.debug.table.row_sets import (
 )
 from stepper.debug.table.sheets import Sheet, SheetLook, csv_lines, iteration_now, look_at, save
 from stepper.element_types import Array
-from stepper.engine.program import CompiledModel
+from stepper.engine.program import CompiledModel, Program
 from stepper.errors import Paused, StepperError, UsageError
 from stepper.query.address_syntax import Address
 from stepper.records import Record
@@ -50,13 +50,14 @@ class OpenedSheet(Record, eq=False):
 class OpenSheet(Record, eq=False):
     """Rows of a frame; without one of that in which the run stands. A `text` names values, as `x, P[0]@10:20`.
 
-    `story` asks for a path.
+    `story` asks for a path. `cursor` is the body and the iteration of the cursor, which stays there if it can.
     """
 
     question: SheetQuestion | None
     rows: RowSet = RowSet.CARRIED
     text: str = ""
     story: StoryQuestion | None = None
+    cursor: tuple[Program, int] | None = None
 
     def answer(self, debugger: Debugger) -> OpenedSheet | UsageError:
         """Return it, with what can be read at once; or why there is none."""
@@ -76,6 +77,8 @@ class OpenSheet(Record, eq=False):
             return error
         sheet.read_on(AT_ONCE)
         row = found.iteration if row is None else row
+        if row is None and self.cursor is not None and self.cursor[0] is found.topic.body:
+            row = self.cursor[1]
         return OpenedSheet(found, sheet, iteration_now(sheet) if row is None else row)
 
 
