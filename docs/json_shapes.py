@@ -1263,7 +1263,8 @@ class ChainLinkData(TypedDict):
 
     `line` is that of the layer in the file. `parts` are the five largest of the `count` elements that a finite one is
     made of, `rest` is the share of all others in a sum or product. `is_shape`: the value is an extent. `decides`: it is
-    no part of the link before, but the condition of this If, or what ended this loop.
+    no part of the link before, but the condition of this If, or what ended this loop. `reference` is the element in the
+    reference; `diverges`: all that the operation reads is equal there, so the difference begins here.
     """
 
     address: str
@@ -1276,6 +1277,8 @@ class ChainLinkData(TypedDict):
     parts: list[ChainPartData]
     count: int
     rest: float | None
+    reference: Scalar | None
+    diverges: bool
 
 
 class SourceData(TypedDict):

@@ -264,7 +264,7 @@ def test_every_slow_test_exists() -> None:
 
 MOST: Final = {
     "tui": 114_706,
-    "debug": 185_880,
+    "debug": 186_308,
     "export": 122_958,
     "diagnosis": 100_500,
     "compare": 60_396,

@@ -213,6 +213,8 @@ class LinkKind(StrEnum):
 
     COMPUTED = "computed"
     BORN = "born"
+    DIVERGED = "diverged"
+    """Computed of operands that are equal in the reference: here the difference begins."""
     BACK_EDGE = "back edge"
     INITIAL = "initial value"
     SLICE = "slice"
@@ -284,7 +286,8 @@ class Link(Record):
     `through`, of a back edge: it came the same way through these iterations (first and last), whose links are left out.
     `parts` are the (at most five) largest of the `count` elements that a finite one is made of, in the `form`;
     `rest` is the share of all others. `is_shape`: the value is an extent, `element` says along which axis. `decides`:
-    it is the condition of this If, or what ended this loop, which gave what the link before is.
+    it is the condition of this If, or what ended this loop, which gave what the link before is. `reference` is what the
+    reference has there, if anything.
     """
 
     location: Location
@@ -305,6 +308,7 @@ class Link(Record):
     rest: float | None = None
     is_shape: bool = False
     decides: LayerSite | None = None
+    reference: Scalar | None = None
 
 
 class Chain(Record):

@@ -273,6 +273,7 @@ _LINKS: Final[dict[LinkKind, str]] = {
     LinkKind.CONSTANT: "a constant of the model",
     LinkKind.STATE: "kept from an earlier call",
     LinkKind.EDITED: "set by the user",
+    LinkKind.DIVERGED: "the difference begins here: the reference reads the same",
 }
 _PASSING: Final = {
     LinkKind.BACK_EDGE: "came over the back edge to '{0}' on line {1}",

@@ -28,14 +28,15 @@ from stepper.debug.causes.cause import (
     Location,
     NonFinite,
     PartRole,
+    Scalar,
 )
 from stepper.debug.causes.locations import location_of, output_named
 from stepper.debug.causes.nan_origins import is_non_finite, nan_origin, operands_of, scalar_of
 from stepper.debug.causes.run_walk import (
     LEAST_WEIGHT,
     Crossing,
-    Differs,
     EarlierFrames,
+    ReferenceSlots,
     RunWalk,
     Seat,
     ValueSpot,
@@ -88,13 +89,13 @@ def birth_of(frames: EarlierFrames, timeline: Timeline, spot: ValueSpot) -> Link
 
 
 def chains_of(
-    frames: EarlierFrames, timeline: Timeline, spot: ValueSpot, differs: Differs | None
+    frames: EarlierFrames, timeline: Timeline, spot: ValueSpot, reference: ReferenceSlots | None
 ) -> tuple[Chain, Chain]:
     """Return the chain of an element; of a NaN or Inf also that of the largest finite element it was born of.
 
-    `differs` says where a value differs from a reference: then what differs is followed.
+    With a `reference` what differs from it is followed.
     """
-    walk = _ChainWalk(timeline, frames, differs)
+    walk = _ChainWalk(timeline, frames, reference)
     chain = walk.chain(spot)
     behind = walk.behind(chain)
     return chain, Chain(()) if behind is None else walk.chain(behind)
@@ -123,10 +124,10 @@ class _ChainWalk(RunWalk):
         self,
         timeline: Timeline,
         frames: EarlierFrames,
-        differs: Differs | None = None,
+        reference: ReferenceSlots | None = None,
         farthest: int = FARTHEST,
     ) -> None:
-        super().__init__(timeline, frames, differs)
+        super().__init__(timeline, frames, reference)
         self._farthest = farthest
         self._finite = False
         self._last: ValueSpot | None = None
@@ -217,6 +218,7 @@ class _ChainWalk(RunWalk):
             arithmetic=Arithmetic.OVERFLOW if way.becomes else None,
             formula=way.becomes,
             is_shape=spot.is_shape,
+            reference=self._in_reference(spot),
         )
         self._decides = layer if way.decides else None
         if way.kind is LinkKind.COMPUTED and operation is not None:
@@ -224,6 +226,22 @@ class _ChainWalk(RunWalk):
         if way.kind is LinkKind.CONSTANT:
             return link, self._chosen_by(spot)
         return link, None if way.becomes else way.following
+
+    def _in_reference(self, spot: ValueSpot) -> Scalar | None:
+        """Return an element in the reference; None where it has none there."""
+        if self._reference is None or spot.element is None or spot.is_shape:
+            return None
+        found = self._reference.value(spot.seat, spot.slot)
+        is_alike = found is not None and found.shape == np.shape(self._value(spot.seat, spot.slot))
+        return scalar_of(found[spot.element]) if found is not None and is_alike else None
+
+    def _diverges(self, spot: ValueSpot, frame: Frame, operation: Operation) -> bool:
+        """Return True if an element differs from the reference, and nothing of what the operation reads does."""
+        if self._reference is None or not self._is_different(spot):
+            return False
+        computed = [slot for slot in operation.inputs if slot >= 0 and frame.program.template[slot] is None]
+        found = [self._reference.differs(spot.seat, slot, np.asarray(frame.values[slot])) for slot in computed]
+        return all(one is not None and not one.any() for one in found)
 
     def _chosen_by(self, spot: ValueSpot) -> ValueSpot | None:
         """Return, of a constant in a branch, the condition for which that branch ran; None where it is the same."""
@@ -252,7 +270,9 @@ class _ChainWalk(RunWalk):
     def _made(self, spot: ValueSpot, link: Link, frame: Frame, operation: Operation) -> tuple[Link, ValueSpot | None]:
         """Return the link of a finite element with its largest parts, and the one of them that is followed."""
         found = self._contributions(spot, frame, operation)
-        chosen = next((found.parts[k].factor for k in self._followed(found, spot.seat, operation)), None)
+        diverges = self._diverges(spot, frame, operation)
+        followed = () if diverges else self._followed(found, spot.seat, operation)
+        chosen = next((found.parts[k].factor for k in followed), None)
         shares: list[float | None] = [*found.weights, *[None] * len(found.parts)]
         parts = tuple(
             self._part(part, frame, operation, share)
@@ -261,7 +281,7 @@ class _ChainWalk(RunWalk):
         known = sum(part.share for part in parts if part.share is not None)
         link = replace(
             link,
-            kind=LinkKind.STATE if operation.kind is OpKind.STATEFUL else link.kind,
+            kind=LinkKind.DIVERGED if diverges else LinkKind.STATE if operation.kind is OpKind.STATEFUL else link.kind,
             operands=() if spot.is_shape else link.operands or operands_of(frame, operation, self._file),
             form=found.form,
             parts=parts,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from math import prod
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 
@@ -546,18 +546,26 @@ def operation_of(program: Program, slot: int) -> Operation | None:
     return next((operation for operation in program.folded if slot in operation.outputs), None)
 
 
-Differs = Callable[[Seat, int, Array], Array | None]
-"""Return in which elements a value differs from a reference; None where that is not known."""
+class ReferenceSlots(Protocol):
+    """Values of a reference, beside those of a run."""
+
+    def value(self, seat: Seat, slot: int) -> Array | None:
+        """Return what the reference has in a slot; None where that is not known."""
+
+    def differs(self, seat: Seat, slot: int, value: Array) -> Array | None:
+        """Return in which elements a value differs from the reference; None where that is not known."""
+
+
 LEAST_WEIGHT: Final = 0.05
 """Part of a sum or product, or of what was asked about, that counts; less is hardly followed."""
 NOT_KEPT: Final = "the run did not keep its operands"
 
 
 class RunWalk:
-    """One walk from a value, in frames that replays fetch. `differs`: what differs from a reference is followed."""
+    """One walk from a value, in frames that replays fetch. What differs from a `reference` is followed."""
 
-    def __init__(self, timeline: Timeline, frames: EarlierFrames, differs: Differs | None = None) -> None:
-        self._timeline, self._frames, self._differs = timeline, frames, differs
+    def __init__(self, timeline: Timeline, frames: EarlierFrames, reference: ReferenceSlots | None = None) -> None:
+        self._timeline, self._frames, self._reference = timeline, frames, reference
         self._file = file_of(timeline.machine.compiled)
         self._moving: dict[int, frozenset[int]] = {}
 
@@ -673,11 +681,11 @@ class RunWalk:
 
     def _is_different(self, spot: ValueSpot) -> bool:
         """True if an element (of a shape: all of the value) differs from the reference, or there is no reference."""
-        if self._differs is None:
+        if self._reference is None:
             return True
         if spot.element is None:
             return False
-        found = self._differs(spot.seat, spot.slot, np.asarray(self._value(spot.seat, spot.slot)))
+        found = self._reference.differs(spot.seat, spot.slot, np.asarray(self._value(spot.seat, spot.slot)))
         return found is not None and bool(found.all() if spot.is_shape else found[spot.element])
 
     def _moving_slots(self, program: Program) -> frozenset[int]:

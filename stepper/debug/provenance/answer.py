@@ -16,7 +16,6 @@ from stepper.debug.causes.element_walks import FARTHEST, chain_of, chains_of
 from stepper.debug.causes.locations import address_at, file_of
 from stepper.debug.causes.nan_origins import scalar_of
 from stepper.debug.causes.run_walk import (
-    Differs,
     EarlierFrames,
     EndedLoop,
     Seat,
@@ -107,8 +106,8 @@ class _Answering:
     def __init__(self, timeline: Timeline, frames: EarlierFrames, question: WhyQuestion, *, tries: bool) -> None:
         self._timeline, self._frames, self._question, self._tries = timeline, frames, question, tries
         self._compiled = timeline.machine.compiled
-        self._differs = differs_from(timeline, frames)
-        self._walk = MaskWalk(timeline, frames, self._differs)
+        self._reference = None if timeline.reference is None else _ValuesOfReference(timeline, frames)
+        self._walk = MaskWalk(timeline, frames, self._reference)
         self._stopped = ""
 
     def answer(self) -> Provenance:
@@ -119,12 +118,13 @@ class _Answering:
         assert question.address is not None
         is_shape, is_whole = question.kind is QuestionKind.SHAPE, not question.address.index
         spot, _ = spot_of(
-            self._frames, self._compiled, question.address, self._differs, of_shape=is_shape, told=question.told
+            self._frames, self._compiled, question.address, self._reference, of_shape=is_shape, told=question.told
         )
         frame = self._frames.at(spot.seat)[-1]
         value = np.asarray(frame.values[spot.slot])
         address = self._address(question.address, spot)
-        other = None if self._differs is None or is_shape else self._differs(spot.seat, spot.slot, value)
+        reference = None if is_shape else self._reference
+        other = None if reference is None else reference.differs(spot.seat, spot.slot, value)
         if other is not None and not other[spot.element]:
             raise UsageError(f"'{address}' does not differ from the reference")
         chains = self._chains(spot)
@@ -197,7 +197,7 @@ class _Answering:
             kernel_runs=trail.kernel_runs,
             trials=trials,
             end=end,
-            reference="" if self._differs is None or end is not None else "reference",
+            reference="" if self._reference is None or end is not None else "reference",
             stopped=trail.stopped or self._stopped,
         )
 
@@ -206,7 +206,7 @@ class _Answering:
     def _chains(self, spot: ValueSpot | None) -> tuple[Chain, Chain]:
         if spot is None or spot.element is None:
             return Chain(()), Chain(())
-        return chains_of(self._frames, self._timeline, spot, self._differs)
+        return chains_of(self._frames, self._timeline, spot, self._reference)
 
     def _addresses(self, *chains: Chain) -> tuple[str, ...]:
         found, atlas = [], Atlas(self._compiled)
@@ -224,7 +224,7 @@ class _Answering:
         main = self._frames.at(())[-1]
         inputs = {one.slot: one for one in trail.reached.values() if one.kind is SourceKind.INPUT}
         candidates = sum(int((one.levels > 0).sum()) for one in inputs.values())
-        if not candidates or not self._tries or trail.stopped or self._differs is not None:
+        if not candidates or not self._tries or trail.stopped or self._reference is not None:
             return TrialCounts(candidates)
         if self._timeline.edits:
             return TrialCounts(candidates, reason="the run was edited")
@@ -292,25 +292,30 @@ def _source_order(found: tuple[SourceKind, SourceTensor]) -> tuple[Any, ...]:
 # --- a reference ------------------------------------------------------------------------------------------------------
 
 
-def differs_from(timeline: Timeline, frames: EarlierFrames) -> Differs | None:
-    """Return a function that says where values of the run differ from the reference; None where there is none."""
-    reference = timeline.reference
-    if reference is None:
-        return None
-    known: dict[tuple[Seat, int], Array | None] = {}
+class _ValuesOfReference:
+    """Values of the reference of a run, each asked for once."""
 
-    def differs(seat: Seat, slot: int, value: Array) -> Array | None:
-        if (seat, slot) not in known:
-            stack = frames.at(seat)
+    def __init__(self, timeline: Timeline, frames: EarlierFrames) -> None:
+        self._reference, self._frames = timeline.reference, frames
+        self._known: dict[tuple[Seat, int], Array | None] = {}
+
+    def value(self, seat: Seat, slot: int) -> Array | None:
+        """Return what the reference has in a slot; None where that is not known."""
+        if (seat, slot) not in self._known:
+            assert self._reference is not None
+            stack = self._frames.at(seat)
             layer, output = producer(stack[-1].program, slot)
             try:
-                other = reference.value_at(ValuePlace(path_of(stack), layer, output, stack[-1]))
+                other = self._reference.value_at(ValuePlace(path_of(stack), layer, output, stack[-1]))
             except StepperError:
                 other = None
-            known[seat, slot] = None if other is None else _mask(value, np.asarray(other))
-        return known[seat, slot]
+            self._known[seat, slot] = None if other is None else np.asarray(other)
+        return self._known[seat, slot]
 
-    return differs
+    def differs(self, seat: Seat, slot: int, value: Array) -> Array | None:
+        """Return in which elements a value differs from the reference; None where that is not known."""
+        other = self.value(seat, slot)
+        return None if other is None else _mask(value, other)
 
 
 def _mask(value: Array, other: Array) -> Array:

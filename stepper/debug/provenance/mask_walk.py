@@ -22,9 +22,9 @@ from stepper.debug.causes.locations import location_of, output_named
 from stepper.debug.causes.nan_origins import first_element
 from stepper.debug.causes.run_walk import (
     NOT_KEPT,
-    Differs,
     EarlierFrames,
     EndedLoop,
+    ReferenceSlots,
     RunWalk,
     Seat,
     ValueSpot,
@@ -133,16 +133,16 @@ class _Wants(dict[tuple[int, bool], Levels]):
 
 
 class MaskWalk(RunWalk):
-    """One way back, over at most so many operations. `differs`: only what differs from a reference is followed."""
+    """One way back, over at most so many operations. Only what differs from a `reference` is followed."""
 
     def __init__(
         self,
         timeline: Timeline,
         frames: EarlierFrames,
-        differs: Differs | None = None,
+        reference: ReferenceSlots | None = None,
         most: int | None = None,
     ) -> None:
-        super().__init__(timeline, frames, differs)
+        super().__init__(timeline, frames, reference)
         self._trail, self._most = Trail(), most
         self._spent = 0
 
@@ -259,7 +259,7 @@ class MaskWalk(RunWalk):
             counts = (0,) if levels is None else np.bincount(levels.ravel(), minlength=len(Strength)).tolist()
             if levels is None or not any(counts[1:]):
                 continue
-            if at.type == "ShapeOf" and self._differs is None:
+            if at.type == "ShapeOf" and self._reference is None:
                 wants.want(operation.inputs[0], levels, is_shape=True)
             for level in _STRONGEST_FIRST:
                 if counts[level]:
@@ -290,25 +290,24 @@ class MaskWalk(RunWalk):
         return found.found
 
     def _follow(self, seat: Seat, at: OperationAt, parts: list[Dependence], level: Strength, wants: _Wants) -> None:
-        for part in parts if self._differs is None else self._differing(seat, at, parts):
+        for part in parts if self._reference is None else self._differing(seat, at, parts):
             own = min(level, _INDEX) if part.is_index else level
             wants.want(at.operation.inputs[part.input], part.mask.astype(np.uint8) * np.uint8(own))
 
     def _differing(self, seat: Seat, at: OperationAt, parts: list[Dependence]) -> list[Dependence]:
-        """Return the parts that differ from the reference; all where none does: the difference is born here."""
-        assert self._differs is not None
-        found, is_known = [], True
+        """Return the parts that differ from the reference; none where all that is computed agrees: it begins here."""
+        assert self._reference is not None
+        found = []
         for part in parts:
             slot = at.operation.inputs[part.input]
-            other = self._differs(seat, slot, at.value(part.input))
+            other = self._reference.differs(seat, slot, at.value(part.input))
             if other is None and self._frame(seat).program.template[slot] is not None:
                 continue
             if other is None:
-                is_known = False
                 found.append(part)
             elif (both := part.mask & other).any():
                 found.append(part._replace(mask=both))
-        return found if found or not is_known else parts
+        return found
 
     def _extents(self, at: OperationAt, axes: Levels | Sequence[int], wants: _Wants) -> None:
         """Follow extents of an output to those of the inputs, and to elements that say them."""
@@ -381,7 +380,7 @@ class MaskWalk(RunWalk):
         for index in (plan.trip_count, plan.condition):
             if index is not None:
                 self._decides(seat, operation.inputs[index], around, Strength.CONTROL)
-        for sliced in plan.sliced if self._differs is None else ():
+        for sliced in plan.sliced if self._reference is None else ():
             slot = operation.inputs[sliced.input]
             axes = np.zeros(np.ndim(self._value(seat, slot)), np.uint8)
             axes[normalize_axis(sliced.slicing.axis, axes.size)] = Strength.CONTROL
@@ -390,7 +389,7 @@ class MaskWalk(RunWalk):
     def _decides(self, seat: Seat, slot: int, wants: _Wants, level: int) -> None:
         """Want a value that decides whether something runs; with a reference only where that is another one there."""
         value = self._value(seat, slot)
-        other = None if self._differs is None else self._differs(seat, slot, np.asarray(value))
+        other = None if self._reference is None else self._reference.differs(seat, slot, np.asarray(value))
         if other is None or other.any():
             wants.want(slot, np.full(np.shape(value), level, np.uint8))
 

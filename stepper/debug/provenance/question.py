@@ -23,7 +23,7 @@ from stepper.argument_checks import text as text_of
 from stepper.debug.branches.edits import ValueEdit
 from stepper.debug.causes.cause import Element
 from stepper.debug.causes.nan_origins import first_element
-from stepper.debug.causes.run_walk import Differs, EarlierFrames, EndedLoop, Seat, ValueSpot, ended_run
+from stepper.debug.causes.run_walk import EarlierFrames, EndedLoop, ReferenceSlots, Seat, ValueSpot, ended_run
 from stepper.debug.iterations.loop_runs import address_from_the_first
 from stepper.debug.loop_limits import never_ends
 from stepper.debug.scopes import enclosing_loop, innermost_loop
@@ -200,7 +200,7 @@ def spot_of(
     frames: EarlierFrames,
     compiled: CompiledModel,
     address: Address,
-    differs: Differs | None = None,
+    reference: ReferenceSlots | None = None,
     *,
     of_shape: bool = False,
     told: str = "",
@@ -208,7 +208,7 @@ def spot_of(
     """Return the element that an address means.
 
     Without an index it is the first that an edit changed, else the first that is NaN, else infinite, else the first.
-    `differs` says where a value differs from a reference: then the first that does comes before these. `of_shape`:
+    With a `reference` the first that differs from it comes before these. `of_shape`:
     its shape is asked for, and the index is an axis; without one it is the first along which there are several. `told`
     is what a message calls the address.
 
@@ -232,7 +232,8 @@ def spot_of(
     if not value.size:
         raise UsageError(f"'{target.named.name}' has no elements here")
     element, edit = None, frames.edit(frame, target.slot)
-    if differs is not None and not address.index and (other := differs(seat, target.slot, value)) is not None:
+    other = None if reference is None or address.index else reference.differs(seat, target.slot, value)
+    if other is not None:
         element = first_element(other) if other.any() else None
     if element is None and not address.index and isinstance(edit, ValueEdit):
         changed = np.asarray(edit.value != edit.before)

@@ -76,13 +76,14 @@ def why_lines(found: Provenance) -> list[str]:
     if found.behind.links:
         lines.append(" made of")
         lines += _link_lines(found.behind.links, "  ")
-    return [*lines, *source_lines(found.sources), *_how(found)]
+    begins_here = found.reference and not found.sources
+    return [*lines, *([] if begins_here else source_lines(found.sources)), *_how(found)]
 
 
 def why_html(found: Provenance) -> str:
     """Return the answer as a table: where, the value there, and why it is so; then the sources."""
     rows = [
-        (_site(link.location, link.element, is_shape=link.is_shape), _equals(link.value).strip(), link_reason(link))
+        (_site(link.location, link.element, is_shape=link.is_shape), _values(link).strip(), link_reason(link))
         for link in found.links
     ]
     return html_table([*rows, *((line.strip(),) for line in source_lines(found.sources))], _title(found))
@@ -121,7 +122,7 @@ def link_line(link: Link) -> str:
     """Return a link in one line: `@7 Multiply 'gate'[0,3] = 0.5  product of x[0,3] = 2, w[3] = 0.25`."""
     reason = link_reason(link)
     site = _site(link.location, link.element, is_shape=link.is_shape)
-    return f"{site}{_equals(link.value)}{f'   {reason}' if reason else ''}"
+    return f"{site}{_values(link)}{f'   {reason}' if reason else ''}"
 
 
 def _site(location: Location, element: Element | None, *, is_shape: bool = False) -> str:
@@ -129,6 +130,11 @@ def _site(location: Location, element: Element | None, *, is_shape: bool = False
     numbers = [f"@{one.iteration}" for one in location.path if one.iteration is not None]
     port = f"{port_text(location.output)}{'.shape' if is_shape else ''}"
     return f"{','.join(numbers) or 'model'} {location.operation}{port}{element_text(element)}"
+
+
+def _values(link: Link) -> str:
+    beside = "" if link.reference is None else f" (reference {number_text(link.reference)})"
+    return f"{_equals(link.value)}{beside}"
 
 
 def _equals(value: Scalar | None) -> str:
@@ -141,6 +147,8 @@ def link_reason(link: Link) -> str:
         made = _made(link) or link_words(link)
         return f"control: decides {link.decides}{f'; {made}' if made else ''}"
     said = link_words(link)
+    if link.kind is LinkKind.DIVERGED:
+        return f"{_made(link)}; {said}".removeprefix("; ")
     made = _made(link) if link.kind in (LinkKind.COMPUTED, LinkKind.STATE) and not said else ""
     return said or made or _followed(link)
 
@@ -279,6 +287,8 @@ def provenance_data(found: Provenance) -> dict[str, Any]:
             ],
             "count": link.count,
             "rest": link.rest,
+            "reference": link.reference,
+            "diverges": link.kind is LinkKind.DIVERGED,
         }
         for address, link in zip(found.addresses, found.links, strict=True)
     ]

@@ -10,6 +10,7 @@ import pytest
 
 from stepper.debug.provenance import answer
 from tests.cli.conftest import ROOT, Call
+from tests.compare.twins import X, recurrence
 from tests.json_answers import checked
 from tests.models import Graph, carried, joined, last
 from tests.tables import each_row
@@ -91,6 +92,37 @@ def test_an_output_is_meant_before_a_loop_of_the_same_name(call: Call, tmp_path:
     np.savez(tmp_path / "inputs.npz", x=np.ones(1, np.float32))
     code, out, err = call("why", tmp_path / "model.xml", "both[1]", "--inputs", tmp_path / "inputs.npz", "--json", "-q")
     assert (code, err) == (0, "") and json.loads(out)["value"] == 4.0
+
+
+def test_with_a_reference_the_path_ends_where_the_difference_begins(call: Call, tmp_path: Path) -> None:
+    """A Subtract stands for an Add: the state is 0 in iteration 0, so that iteration 1 is the first that differs."""
+    for name, fault in (("ours", "type"), ("theirs", "")):
+        (tmp_path / name).mkdir()
+        recurrence(fault).write(tmp_path / name)
+    np.savez(tmp_path / "x.npz", x=X)
+    theirs = tmp_path / "theirs" / "model.xml"
+    line = (
+        "why",
+        tmp_path / "ours" / "model.xml",
+        "y@2[0,0]",
+        "--inputs",
+        tmp_path / "x.npz",
+        "--reference",
+        theirs,
+        "-q",
+    )
+    code, out, err = call(*line)
+    assert code == 0, err
+    assert out.splitlines()[-1].endswith("the difference begins here: the reference reads the same")
+    code, out, err = call(*line, "--json")
+    answer = json.loads(out)
+    *others, first = answer["chain"]
+    assert first["diverges"] and not any(link["diverges"] for link in others) and answer["sources"] == []
+    assert "@1::summed[0,0]" in first["address"]
+    values = {part["name"]: part["value"] for part in first["parts"]}
+    projected, recurrent = values["xW"], values["hU"]
+    assert first["value"] == pytest.approx(projected - recurrent)
+    assert first["reference"] == pytest.approx(projected + recurrent)
 
 
 def test_with_a_reference_only_what_differs_is_followed(call: Call, tmp_path: Path) -> None:
