@@ -17,10 +17,9 @@ from stepper.debug.inspection.views import FoundMoment
 from stepper.debug.moments.moment import MomentKind
 from stepper.debug.stop import Mark, Reason, SearchedRange
 from stepper.debug.story.story_facts import Influence, QuestionKind
-from stepper.diagnosis.findings import Part, Severity
 from stepper.diagnosis.hunt.hunting import FaultCount
 from stepper.diagnosis.reduce.trials import FaultKind
-from stepper.diagnosis.rule import Example, SubjectKind
+from stepper.diagnosis.rule import Example, Part, Severity, SubjectKind
 from stepper.engine.loops import EndReason
 from stepper.engine.run import ComputedElsewhere, LoopOutline, TensorOutline, WithoutKernel
 from stepper.ir.model import LayerSite, Slicing

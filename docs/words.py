@@ -77,7 +77,7 @@ ALLOWED: Final = frozenset(
 NOT_PROSE: Final = frozenset(
     {
         "stepper/engine/arithmetic.py",  # lists of operation types
-        "stepper/export/drawing/styles.py",
+        "stepper/export/styles.py",
         "stepper/export/figures/builder.py",
         "stepper/export/figures/drawn_graph.py",
         "stepper/export/figures/loop_facts.py",

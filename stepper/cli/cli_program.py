@@ -107,7 +107,7 @@ def _failed(words: Sequence[str], message: str, code: int, error: StepperError |
     """
     _say(message)
     if _answers_in_json(words):
-        from stepper.cli.tensor_output import error_data, failure_data, print_json
+        from stepper.cli.printing import error_data, failure_data, print_json
 
         if not isinstance(error, StepperError):
             print_json({"error": failure_data(error, message, code)}, in_a_line="debug" in words[:1])

@@ -9,8 +9,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from stepper.cli.options.call_options import check_carried
-from stepper.cli.options.specs import (
+from stepper.cli.call_options import check_carried
+from stepper.cli.printing import Progress
+from stepper.cli.specs import (
     bound_inputs,
     ensure_no_device,
     fallback_of,
@@ -20,7 +21,6 @@ from stepper.cli.options.specs import (
     runtime_of,
     without,
 )
-from stepper.cli.printing import Progress
 from stepper.compare.align import read_pairs
 from stepper.compare.comparison import RunComparison, compare_models, compare_with
 from stepper.compare.references.onnx import EVALUATORS

@@ -32,13 +32,13 @@ from stepper.cli.arguments import (
     page_width,
     port,
     positive,
+    put_case,
     scale,
     seconds,
     seed,
     session,
     tolerances,
 )
-from stepper.cli.options.case_options import put_case
 from stepper.cli.usage import Option, Parser, Versions, check_first, choice, defaults, flag, group, option, repeated
 from stepper.errors import EXIT_CODES
 from stepper.files.file_kinds import is_case, is_model_path

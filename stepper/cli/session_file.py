@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stepper.cli.options.specs import protected_files
 from stepper.cli.printing import Progress
+from stepper.cli.specs import protected_files
 from stepper.errors import StepperError
 from stepper.files.file_kinds import SESSION
 from stepper.files.locks import lock

@@ -42,7 +42,7 @@ from stepper.engine.rules import Rules, rules_called
 from stepper.errors import ModelError
 from stepper.ir.model import Layer, layer_site
 from stepper.ir.reader import ModelSource, opened
-from stepper.ops.emulation import emulated_dtype
+from stepper.ops.precision import emulated_dtype
 from stepper.records import Record, as_data
 from stepper.tensors.difference import Distance
 from stepper.tensors.tolerances import Tolerances

@@ -2,21 +2,95 @@
 
 The texts are in `rules.json`, in the order of the ids. A sentence is a template of `str.format`; what it is filled with
 are the details of a finding.
+
+Findings: what is wrong, how grave it is, and where it stands in the file; typed, words are made of it by `texts`.
+
+Which rules are asked: by name, id or the beginning of ids, as the command line or a file of settings says.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
 from functools import cache
+from importlib import import_module
 from importlib.resources import files
-from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 from msgspec import convert, json
 
-from stepper.diagnosis.findings import Detail, Severity
-from stepper.ir.model import BackEdge, IgnoredOutput, InputMapping, Layer, OutputMapping
+from stepper.debug.causes.cause import NonFinite
+from stepper.errors import UsageError
+from stepper.files.allowed import ALLOWED, SettingsFile
+from stepper.files.configuration import read_toml
+from stepper.ir.model import BackEdge, IgnoredOutput, InputMapping, Layer, LayerSite, OutputMapping
 from stepper.records import Record
+from stepper.wording import near_names, near_sentence
+
+
+class Severity(StrEnum):
+    """How grave a finding is: an error cannot run or gives wrong values, a warning may, a note is worth knowing."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+
+ERROR, WARNING, NOTE = Severity
+GRAVITY: Final = {ERROR: 0, WARNING: 1, NOTE: 2}
+
+Part: TypeAlias = Literal["file", "layer", "port map entry", "back edge", "edge", "run"]
+"""Which part of the file a finding is about."""
+
+Detail: TypeAlias = str | int | float | bool | LayerSite | NonFinite | tuple[int, ...] | tuple[LayerSite, ...] | None
+
+
+_TEXTS: Final = "stepper.diagnosis.texts"
+"""Loaded by notebooks alone; facts import no texts."""
+
+
+class FilePart(Record):
+    """Where a finding stands: the file, the line (0: none), the part; the loops around it, the outermost first; its
+    layer; and the TensorIterator, Loop or If that it is about, which may have the layer outside of it, as a trip count.
+    """
+
+    file: str
+    line: int
+    part: Part
+    path: tuple[LayerSite, ...] = ()
+    layer: LayerSite | None = None
+    loop: LayerSite | None = None
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}" if self.line else self.file
+
+
+class Finding(Record):
+    """One finding of a rule (by name); `details` are the values that the sentence of the rule speaks of.
+
+    Of a run, `iterations` are those of the loops around it, the outermost first, in which it shows first, and `address`
+    is what to look at in the debugger; `tick` orders findings in time.
+    """
+
+    rule: str
+    severity: Severity
+    spot: FilePart
+    details: dict[str, Detail]
+    iterations: tuple[int, ...] = ()
+    address: str = ""
+    tick: int = 0
+
+    def _repr_html_(self) -> str:
+        """Return a table of one row, for notebooks."""
+        html: str = import_module(_TEXTS).findings_html([self])
+        return html
+
+    @property
+    def is_birth(self) -> bool:
+        """True if it is about where NaN or Inf is born, which overviews of a run tell themselves."""
+        return any(isinstance(one, NonFinite) for one in self.details.values())
+
 
 _T = TypeVar("_T")
 
@@ -174,3 +248,62 @@ def found_in_kinds(*types: str) -> Callable[[Finder], Finder]:
     Where it finds nothing in the first it is not asked about the others.
     """
     return lambda finder: found_in(*types, suspects=lambda facts: any(True for _hit in finder(facts)))(finder)
+
+
+def chosen_rules(select: Iterable[str], ignore: Iterable[str]) -> frozenset[str]:
+    """Return the names of the rules that are selected and not ignored. UsageError for a word that is none.
+
+    Where none is selected those are that the settings of the project select, else all; what they ignore is ignored.
+    """
+    selected, ignored = settings(Path.cwd())
+    return (_named(tuple(select) or selected) or frozenset(rules())) - _named((*ignored, *ignore))
+
+
+def _named(words: Iterable[str]) -> frozenset[str]:
+    return frozenset(rule.name for word in words for rule in rules_named(word))
+
+
+def rules_named(word: str) -> list[Rule]:
+    """Return the rules of a name, an id, or with ids that begin so. UsageError where there are none."""
+    known = rules()
+    if word in known:
+        return [known[word]]
+    found = [rule for rule in known.values() if word and rule.id.startswith(word.upper())]
+    if found:
+        return found
+    near = near_sentence(near_names(word, [*known, *(rule.id for rule in known.values())]))
+    raise UsageError(f"there is no rule '{word}'" + (f"; {near}" if near else "; stepper lint --rules lists them"))
+
+
+def settings(folder: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return what a project selects and ignores: in [lint] of stepper.toml, or [tool.stepper.lint] of pyproject.toml.
+
+    The nearest such table of the folder or one around it counts. UsageError for a table that cannot be understood.
+    """
+    for place in (folder, *folder.parents):
+        for name, keys in (("stepper.toml", ("lint",)), ("pyproject.toml", ("tool", "stepper", "lint"))):
+            table = _table(place / name, keys)
+            if table is not None:
+                return _words(place / name, table, "select"), _words(place / name, table, "ignore")
+    return (), ()
+
+
+def _table(file: Path, keys: tuple[str, ...]) -> dict[str, Any] | None:
+    if not file.is_file():
+        return None
+    found: Any = read_toml(file)
+    for key in keys:
+        found = found.get(key) if isinstance(found, dict) else None
+    if found is None:
+        return None
+    if not isinstance(found, dict) or (unknown := [key for key in found if key not in ALLOWED[SettingsFile.LINT]]):
+        what = f"has no setting '{unknown[0]}'" if isinstance(found, dict) else "is no table"
+        raise UsageError(f"{file}: [{'.'.join(keys)}] {what}; it may have select and ignore")
+    return found
+
+
+def _words(file: Path, table: dict[str, Any], key: str) -> tuple[str, ...]:
+    found = table.get(key, [])
+    if not isinstance(found, list) or not all(isinstance(word, str) for word in found):
+        raise UsageError(f'{file}: {key} is a list of names or ids of rules, such as ["N2", "loop-never-ends"]')
+    return tuple(found)

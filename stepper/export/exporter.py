@@ -18,11 +18,9 @@ from stepper.debug.story.story_facts import Story
 from stepper.engine.machine import Machine
 from stepper.engine.program import Partner, default_partner
 from stepper.errors import OutputError, StepperError, UsageError
-from stepper.export.drawing.explain import story_drawing, story_figure
-from stepper.export.drawing.styles import POINTS
+from stepper.export.explain import story_drawing, story_figure
 from stepper.export.figure_views import model_figure, observed_run, ports_figure, rolled_figure, unrolled_figure
 from stepper.export.figures.builder import legend_of
-from stepper.export.figures.content import FigureContent
 from stepper.export.figures.loop_facts import differences_within, loop_facts
 from stepper.export.figures.loop_trace import (
     ELIDED,
@@ -50,6 +48,7 @@ from stepper.export.parting import RunDifferences, compare_runs, compared_with, 
 from stepper.export.parts import prepared, usual_view, zoomed
 from stepper.export.picture import (
     USUAL_HOPS,
+    FigureContent,
     FigureRequest,
     FileContent,
     Picture,
@@ -61,8 +60,9 @@ from stepper.export.picture import (
     zoom_named,
 )
 from stepper.export.stepping import steps_of
-from stepper.export.textbook.lanes import Textbook
-from stepper.export.textbook.page import MOST_SHOWN, ends_of, textbook_page
+from stepper.export.styles import POINTS
+from stepper.export.textbook import MOST_SHOWN, ends_of, textbook_page
+from stepper.export.textbook_lanes import Textbook
 from stepper.files.file_kinds import ARRAYS, FigureFormat, FormatSubject
 from stepper.files.output import OutputFile, writing_all
 from stepper.ir.model import Model

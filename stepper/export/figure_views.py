@@ -25,7 +25,6 @@ from stepper.export.figures.builder import (
     origin_role,
     port_roles,
 )
-from stepper.export.figures.content import FigureContent
 from stepper.export.figures.drawn_graph import (
     ValueSummary,
     reader_names,
@@ -58,6 +57,7 @@ from stepper.export.figures.loop_trace import IterationTrace, LoopPath, LoopTrac
 from stepper.export.fold_blocks import LARGE, drawn_once
 from stepper.export.options import BlockStyle, ConstantStyle, ValueDetail
 from stepper.export.parting import ValueOfGraph, in_iteration
+from stepper.export.picture import FigureContent
 from stepper.ir.model import Body, Graph, InputMapping, Layer, Model, OutputMapping, Source
 from stepper.ops.operands import shape_text
 from stepper.records import Record

@@ -11,10 +11,8 @@ from typing import Any, Final, NamedTuple
 from msgspec.structs import replace
 
 from stepper.errors import UsageError
-from stepper.export.drawing.composing import MARGIN, PageForm, composed, narrowed_text, shortened_heading
-from stepper.export.drawing.styles import POINTS, PageDrawing, Rectangle
+from stepper.export.composing import MARGIN, PageForm, composed, narrowed_text, shortened_heading
 from stepper.export.figures.builder import legend_of
-from stepper.export.figures.content import FigureContent
 from stepper.export.figures.drawn_graph import shortened
 from stepper.export.figures.figure import (
     BACKWARD,
@@ -31,7 +29,8 @@ from stepper.export.fonts import LABEL_SIZE, SLIDE_SIZE, SMALL_SIZE, advance, wr
 from stepper.export.layout.arrangements import arranged
 from stepper.export.layout.figure_layout import FigureLayout
 from stepper.export.options import FigureView, Preset
-from stepper.export.picture import FigureRequest, Picture
+from stepper.export.picture import FigureContent, FigureRequest, Picture
+from stepper.export.styles import POINTS, PageDrawing, Rectangle
 from stepper.wording import counted
 
 WHOLE_LABEL: Final = 44

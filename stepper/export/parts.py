@@ -9,11 +9,9 @@ from typing import Final
 from msgspec.structs import replace
 
 from stepper.errors import UsageError
-from stepper.export.drawing.composing import MARGIN, ROW, page_of, shapes_of
-from stepper.export.drawing.styles import Group, PageDrawing, Path, Rectangle, Shape, TextLine
+from stepper.export.composing import MARGIN, ROW, page_of, shapes_of
 from stepper.export.figure_views import rolled_figure, unrolled_figure
 from stepper.export.figures.builder import legend_of
-from stepper.export.figures.content import FigureContent, Highlight
 from stepper.export.figures.drawn_graph import shortened
 from stepper.export.figures.figure import (
     BACKWARD,
@@ -31,7 +29,8 @@ from stepper.export.figures.loop_trace import LoopPath, find_loop, split_activat
 from stepper.export.layout.arrangements import arranged
 from stepper.export.layout.figure_layout import CELL, FigureLayout
 from stepper.export.options import BlockStyle, FigureView, TimeDirection
-from stepper.export.picture import OPTIONS, FigureRequest, Picture, Zoom, ZoomKind
+from stepper.export.picture import OPTIONS, FigureContent, FigureRequest, Highlight, Picture, Zoom, ZoomKind
+from stepper.export.styles import Group, PageDrawing, Path, Rectangle, Shape, TextLine
 from stepper.ir.model import Model
 from stepper.wording import counted, enumerated
 

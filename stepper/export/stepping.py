@@ -11,20 +11,7 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from stepper.errors import OutputError, UsageError
-from stepper.export.drawing.composing import MARGIN, composed, drawn
-from stepper.export.drawing.styles import (
-    NOT_BEGUN,
-    DrawnStep,
-    Group,
-    MadeShapes,
-    PageDrawing,
-    Rectangle,
-    SteppedDrawing,
-    StepTimes,
-    TextLine,
-    TimedShape,
-    stepped,
-)
+from stepper.export.composing import MARGIN, composed, drawn
 from stepper.export.figure_views import iteration_figures
 from stepper.export.figures.figure import EdgeKind, Figure, FigureNode, NodeKind
 from stepper.export.figures.loop_trace import LoopTrace
@@ -41,6 +28,19 @@ from stepper.export.layout.figure_layout import (
 )
 from stepper.export.options import FigureView
 from stepper.export.picture import Picture, unheard
+from stepper.export.styles import (
+    NOT_BEGUN,
+    DrawnStep,
+    Group,
+    MadeShapes,
+    PageDrawing,
+    Rectangle,
+    SteppedDrawing,
+    StepTimes,
+    TextLine,
+    TimedShape,
+    stepped,
+)
 from stepper.files.file_kinds import FORMATS, FigureFormat
 from stepper.wording import enumerated
 

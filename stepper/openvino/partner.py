@@ -116,7 +116,7 @@ class OpenVINOPartner(Record):
         narrow = EMULATES.get(self._engine_of(layer))
         kernel = None if layer.definition is None else registry.find(layer.type, layer.definition)
         if narrow is not None and kernel is not None:
-            from stepper.ops.emulation import emulation
+            from stepper.ops.precision import emulation
 
             return _emulated(layer, kernel, narrow, constants), emulation(narrow)
         if not is_installed():
@@ -145,7 +145,7 @@ def _emulated(
     layer: Layer, kernel: Kernel, narrow: str, constants: Sequence[Array | None]
 ) -> Callable[..., tuple[Any, ...]]:
     """Return a kernel of our own with all floats rounded; attributes that it refuses are errors of the run."""
-    from stepper.ops.emulation import EMULATED, emulated
+    from stepper.ops.precision import EMULATED, emulated
 
     try:
         function = kernel.bind(layer.attributes)

@@ -10,16 +10,18 @@ import numpy as np
 
 from stepper.element_types import I64, Array, ElementType, Ints
 from stepper.errors import KernelError
-from stepper.ops.nms import best_first, refined, surviving
 from stepper.ops.operands import check_positive, ensure_allocatable, integers, normalize_axis, shape_text
 from stepper.ops.precision import narrowed, widened
 from stepper.ops.registry import attributes_of, kernel
 from stepper.ops.roi import (
+    best_first,
     bin_means,
     check_feature_maps,
+    refined,
     round_half_away,
     sample_positions,
     samples_in_map,
+    surviving,
 )
 from stepper.records import Record
 

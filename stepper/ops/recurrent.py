@@ -10,7 +10,7 @@ import numpy as np
 
 from stepper.element_types import I32, Array, ElementType
 from stepper.errors import KernelError
-from stepper.ops.activation import relu
+from stepper.ops.elementwise import relu
 from stepper.ops.matmul import matrix_product
 from stepper.ops.operands import integers, shape_text, single_integer
 from stepper.ops.precision import ONES, narrowed, widened

@@ -134,6 +134,10 @@ _ELSEWHERE: Final = {
     "strings": "convert",
     "sequences": "recurrent",
     "sorting": "reduction",
+    "activation": "elementwise",
+    "normalization": "reduction",
+    "space": "convolution",
+    "nms": "roi",
 }
 """The file of each family that does not have a file of its own name."""
 
@@ -156,7 +160,7 @@ TABLES: Final = {
     "departures": "stepper.ops.departures:FACTS",
     "either order": "stepper.compare.align:COMMUTATIVE",
     "keeps NaN": "stepper.sweep.judges:KEEPS_NAN stepper.sweep.judges:KEEPS_NON_FINITE",
-    "attributes": "stepper.diagnosis.lint.rules.operations:_DEMANDED stepper.diagnosis.lint.rules.operations:_AXES",
+    "attributes": "stepper.diagnosis.lint.operations:_DEMANDED stepper.diagnosis.lint.operations:_AXES",
     "decides shapes": "stepper.diagnosis.lint.subjects:DECIDING",
 }
 """What is known of operations by their type, and the tables that say it: mappings or sets of types.

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct, field
 
 from stepper.diagnosis.reduce.draft import LayerAddress
-from stepper.diagnosis.reduce.value_log import ValueLog
+from stepper.diagnosis.reduce.trials import ValueLog
 from stepper.element_types import Array, is_floating
 from stepper.engine.compiler import compile_model
 from stepper.engine.frames import EventKind, Every, Frame

@@ -13,8 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper.diagnosis.reduce.draft import Scope
-from stepper.diagnosis.reduce.trials import ObservedKey, RunSettings
-from stepper.diagnosis.reduce.value_log import ValueLog, log_values
+from stepper.diagnosis.reduce.trials import ObservedKey, RunSettings, ValueLog, log_values
 from stepper.element_types import Array, Ints, is_floating
 from stepper.engine.compiler import changed_program, compile_model, whole_program
 from stepper.engine.frames import Event, EventKind, Every

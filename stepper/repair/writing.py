@@ -13,8 +13,7 @@ from lxml import etree
 
 from stepper import element_types
 from stepper.diagnosis.reduce.draft import DraftGraph, DraftModel, IRFiles, Scope, ir_files
-from stepper.diagnosis.reduce.trials import ObservedKey, RunSettings
-from stepper.diagnosis.reduce.value_log import ValueLog, log_values
+from stepper.diagnosis.reduce.trials import ObservedKey, RunSettings, ValueLog, log_values
 from stepper.element_types import Array
 from stepper.engine.compiler import compile_model
 from stepper.errors import ModelError

@@ -15,7 +15,7 @@ from stepper.debug.debugger import Debugger
 from stepper.debug.overview.overview_facts import Overview, RunState
 from stepper.debug.provenance.operation_at import address_at
 from stepper.debug.stop import Reason, Stop
-from stepper.diagnosis.findings import Finding, Severity
+from stepper.diagnosis.rule import Finding, Severity
 from stepper.diagnosis.texts import headline
 from stepper.element_types import FLOATING, Array, Ints
 from stepper.engine.frames import Activation, Frame, RunObserver, Taps

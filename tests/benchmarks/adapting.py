@@ -16,7 +16,7 @@ import numpy as np
 
 import stepper
 from stepper.debug.debugger import Debugger
-from stepper.integrations.dap.adapter import Adapter
+from stepper.integrations.dap.dap_server import Adapter
 from stepper.integrations.dap.dap_session import OpenedRun
 from stepper.ir.model import Model
 from tests.benchmarks import checking, models, timing

@@ -18,12 +18,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stepper.diagnosis.hunt.profiles import BuildModel, BuiltModel, Profile, hunt_worker
+from stepper.diagnosis.hunt.hunt_service import PROGRAM, BuildModel, BuiltModel, Profile
 from stepper.diagnosis.reduce.reduced_case import case_targets, write_case
 from stepper.diagnosis.reduce.reducing import reduce_model
 from stepper.diagnosis.reduce.trials import FaultCondition, RunSettings, StopsAt
 from stepper.files.output import ProtectedFiles
-from stepper.processes.worker import Limits
+from stepper.processes.worker import Limits, Worker
 from stepper.wording import counted
 
 SAMPLES = Path(__file__).parents[2] / "sample_models"
@@ -63,7 +63,7 @@ def of_the_runtime(folder: Path) -> Iterator[Case]:
 
 def random_loops(folder: Path) -> Iterator[Case]:
     """Random loops, as a hunt makes them."""
-    worker = hunt_worker(4 * 2**30)
+    worker = Worker(PROGRAM, memory=4 * 2**30)
     try:
         for seed in SEEDS:
             path = folder / f"seed{seed}.xml"

@@ -13,7 +13,9 @@ pytest.importorskip("openvino")
 import openvino as ov
 
 import stepper
-from stepper.engine import Every, Machine, compile_model
+from stepper.engine.compiler import compile_model
+from stepper.engine.frames import Every
+from stepper.engine.machine import Machine
 from tests.conformance.agreement import assert_agrees
 
 

@@ -14,7 +14,8 @@ pytest.importorskip("openvino")
 import stepper
 from stepper.cli import main
 from stepper.element_types import ELEMENT_TYPES
-from stepper.engine import Machine, compile_model
+from stepper.engine.compiler import compile_model
+from stepper.engine.machine import Machine
 from stepper.errors import UnsupportedOperation, UsageError
 from stepper.ir.model import Layer, Port
 from stepper.ir.weights import packed_size, unpack

@@ -17,7 +17,9 @@ import stepper
 from stepper.compare.comparison import compare_with, text_lines
 from stepper.compare.references.openvino import OpenVINOReference
 from stepper.element_types import Array
-from stepper.engine import Every, Machine, compile_model
+from stepper.engine.compiler import compile_model
+from stepper.engine.frames import Every
+from stepper.engine.machine import Machine
 from stepper.errors import KernelError, UsageError
 from stepper.openvino import native_text
 from stepper.openvino.peer import OpenVINOPeer

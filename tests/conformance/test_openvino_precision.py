@@ -13,8 +13,7 @@ pytest.importorskip("openvino")
 import openvino as ov
 
 import stepper
-from stepper.diagnosis.precision.narrowing import LOSSES, Narrowing
-from stepper.diagnosis.precision.precision_finders import check_precision, marked
+from stepper.diagnosis.narrowing import LOSSES, Narrowing, check_precision, marked
 from tests.conformance.runtime import computes_in
 from tests.diagnosis.precision.test_precision import ROWS, norms
 

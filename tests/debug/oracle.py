@@ -11,9 +11,10 @@ import numpy as np
 
 from stepper.debug.debugger import Debugger
 from stepper.debug.stop import Reason, Stop
-from stepper.engine import Every, Machine, compile_model
-from stepper.engine.frames import Phase
+from stepper.engine.compiler import compile_model
+from stepper.engine.frames import Every, Phase
 from stepper.engine.inputs import bind_inputs
+from stepper.engine.machine import Machine
 from tests.models import Graph
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stepper.debug.debugger import Debugger
-from stepper.engine import Machine
+from stepper.engine.machine import Machine
 
 _NEVER = 10**12
 

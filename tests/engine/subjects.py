@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from stepper.engine import Event, Every, Machine, compile_model
-from stepper.engine.frames import Frame, place
+from stepper.engine.compiler import compile_model
+from stepper.engine.frames import Event, Every, Frame, place
 from stepper.engine.inputs import bind_inputs
 from stepper.engine.loops import Scan
+from stepper.engine.machine import Machine
 from stepper.engine.program import CompiledModel
 from stepper.engine.rules import Rules
 from tests.engine.nested_models import alternating, loop_in_branch, multiplication_table, rows_of_rows

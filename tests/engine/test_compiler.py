@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 import stepper
-from stepper.engine import Rules, compile_model
+from stepper.engine.compiler import compile_model
 from stepper.engine.program import Function, Program
+from stepper.engine.rules import Rules
 from stepper.engine.run import outline
 from stepper.errors import ModelError, UnsupportedOperation
 from stepper.ir.model import Layer

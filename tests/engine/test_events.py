@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stepper.engine import EventKind, Every, Rules
-from stepper.engine.frames import place
+from stepper.engine.frames import EventKind, Every, place
+from stepper.engine.rules import Rules
 from stepper.errors import StepperError
 from tests.engine.subjects import SUBJECTS, Subject, outputs_of, told
 from tests.models import Graph, Side, carried, last

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from stepper.element_types import STRING_DTYPE
-from stepper.engine import Every, Machine, compile_model
-from stepper.engine.frames import Phase
+from stepper.engine.compiler import compile_model
+from stepper.engine.frames import Every, Phase
 from stepper.engine.inputs import bind_inputs
+from stepper.engine.machine import Machine
 from stepper.errors import ExecutionError, LimitReached, StepperError, UnsupportedOperation
 from stepper.ops.operands import LARGEST_TENSOR
 from tests.engine.nested_models import alternating

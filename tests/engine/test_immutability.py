@@ -9,9 +9,12 @@ import numpy as np
 import pytest
 
 import stepper
-from stepper.engine import EventKind, Every, Machine, Rules, compile_model
+from stepper.engine.compiler import compile_model
+from stepper.engine.frames import EventKind, Every
 from stepper.engine.inputs import bind_inputs
+from stepper.engine.machine import Machine
 from stepper.engine.program import CompiledModel
+from stepper.engine.rules import Rules
 from stepper.ir.model import Model
 from tests.engine.subjects import SUBJECTS, Subject, outputs_of, told
 from tests.engine.test_variables import accumulator

@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stepper.engine import EventKind, Every, Machine, Rules, compile_model
-from stepper.engine.frames import Frame, place
+from stepper.engine.compiler import compile_model
+from stepper.engine.frames import EventKind, Every, Frame, place
 from stepper.engine.inputs import bind_inputs
+from stepper.engine.machine import Machine
+from stepper.engine.rules import Rules
 from stepper.errors import ExecutionError, StepperError
 from stepper.ops.operands import LARGEST_TENSOR
 from tests.engine.straight_loops import StraightLoop, straight_loop

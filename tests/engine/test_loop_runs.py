@@ -6,9 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from stepper.engine import Every, Machine, compile_model
-from stepper.engine.frames import LoopRun, loop_run
+from stepper.engine.compiler import compile_model
+from stepper.engine.frames import Every, LoopRun, loop_run
 from stepper.engine.inputs import bind_inputs
+from stepper.engine.machine import Machine
 from tests.models import Graph, Side, carried, last
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stepper.engine import Event, EventKind, Every, Machine
+from stepper.engine.frames import Event, EventKind, Every
+from stepper.engine.machine import Machine
 from stepper.errors import LimitReached
 from tests.engine.subjects import SUBJECTS, Subject, endless, endless_with_branch, outputs_of, told
 from tests.models import Graph, carried, invariant, last

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stepper.engine import EventKind, Every
+from stepper.engine.frames import EventKind, Every
 from tests.engine.subjects import SUBJECTS, Subject, line, outputs_of, told, written
 
 ALL = pytest.mark.parametrize("subject", SUBJECTS.values(), ids=SUBJECTS)

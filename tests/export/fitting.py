@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 
 from stepper.errors import StepperError
-from stepper.export.drawing.styles import PALETTES, Group, PageDrawing, Shape, TextLine, properties_of
 from stepper.export.exporter import draw, opened
 from stepper.export.fonts import advance
 from stepper.export.options import Theme
 from stepper.export.picture import Picture
+from stepper.export.styles import PALETTES, Group, PageDrawing, Shape, TextLine, properties_of
 from tests.export.reading_back import geometry
 from tests.export.reading_back.drawing import Area, Drawing
 

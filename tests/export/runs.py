@@ -11,11 +11,10 @@ import stepper
 from stepper.engine.machine import Machine
 from stepper.export.exporter import draw
 from stepper.export.figure_views import unrolled_figure
-from stepper.export.figures.content import FigureContent
 from stepper.export.figures.figure import Figure
 from stepper.export.figures.loop_trace import LoopTrace, Tracer, find_loop, split_activation
 from stepper.export.options import ValueDetail
-from stepper.export.picture import Picture
+from stepper.export.picture import FigureContent, Picture
 from stepper.ir.model import Model
 from stepper.recording.origin import Iterations
 

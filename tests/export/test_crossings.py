@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stepper.export.drawing.composing import gaps_of, parted
+from stepper.export.composing import gaps_of, parted
 from stepper.export.figures.figure import EdgeKind
 from stepper.export.layout.figure_layout import Polyline
 from stepper.export.layout.layered import Segment

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from stepper.errors import UsageError
-from stepper.export.drawing.styles import TextLine
 from stepper.export.exporter import draw
 from stepper.export.figures.loop_facts import loop_facts
 from stepper.export.figures.loop_trace import loops_of
+from stepper.export.styles import TextLine
 from stepper.ir.model import Model
 from tests.export.runs import SAMPLES, picture, sample
 from tests.models import Graph, Value, carried, last, sliced

@@ -9,9 +9,9 @@ import pytest
 from lxml import etree
 
 from stepper.errors import UsageError
-from stepper.export.drawing.styles import PageDrawing
 from stepper.export.exporter import draw, opened
 from stepper.export.figures.loop_trace import loops_of
+from stepper.export.styles import PageDrawing
 from tests.export.fitting import LEAST, MILLIMETRE, faults_of_page, texts
 from tests.export.reading_back import geometry
 from tests.export.reading_back.drawing import Drawing

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import stepper
-from stepper.export.drawing.styles import Group
 from stepper.export.exporter import draw
 from stepper.export.figure_views import rolled_figure
-from stepper.export.figures.content import FigureContent
 from stepper.export.figures.figure import EdgeKind
 from stepper.export.figures.loop_facts import equations
 from stepper.export.figures.loop_trace import loops_of
+from stepper.export.picture import FigureContent
+from stepper.export.styles import Group
 from tests.export.runs import SAMPLES, sample
 from tests.models import Graph, carried, invariant, joined, last, sliced
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from stepper.export.exporter import draw
-from stepper.export.figures.content import FigureContent
 from stepper.export.figures.figure import Figure, InnerBody, NodeKind
 from stepper.export.layout.arrangements import arrange_iterations
 from stepper.export.options import ConstantStyle, ValueDetail
+from stepper.export.picture import FigureContent
 from stepper.ir.model import Graph as ModelGraph
 from tests.export.runs import NAMES, SAMPLES, sample, unrolled
 from tests.export.steps.pages import page_data, states_at

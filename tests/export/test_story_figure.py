@@ -11,10 +11,10 @@ import pytest
 
 from stepper.cli.cli_program import main
 from stepper.errors import UsageError
-from stepper.export.drawing.styles import Group, Rectangle
-from stepper.export.drawing.styles import Path as Lines
 from stepper.export.exporter import draw
 from stepper.export.picture import Picture
+from stepper.export.styles import Group, Rectangle
+from stepper.export.styles import Path as Lines
 from tests.export.reading_back import geometry
 from tests.export.reading_back.drawing import Drawing
 from tests.models import Graph, carried, last

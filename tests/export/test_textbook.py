@@ -18,13 +18,13 @@ import stepper
 from stepper.cli import main
 from stepper.debug.debugger import Debugger
 from stepper.errors import UsageError
-from stepper.export.drawing.styles import Group, PageDrawing, Rectangle, TextLine
-from stepper.export.drawing.styles import Path as Outline
 from stepper.export.exporter import draw
 from stepper.export.figures.loop_trace import find_loop
 from stepper.export.fonts import advance
 from stepper.export.picture import Picture
-from stepper.export.textbook.page import SMALL
+from stepper.export.styles import Group, PageDrawing, Rectangle, TextLine
+from stepper.export.styles import Path as Outline
+from stepper.export.textbook import SMALL
 from stepper.export.writers.drawings import svg
 from tests.export.reading_back.drawing import SVG, Area, Drawing
 from tests.export.runs import NAMES, SAMPLES, sample

@@ -12,11 +12,11 @@ import pytest
 
 from stepper.errors import UsageError
 from stepper.export.exporter import draw
-from stepper.export.figures.content import FigureContent
 from stepper.export.figures.figure import BodyEnds, EdgeKind, Figure, NodeKind
 from stepper.export.layout.arrangements import arrange_iterations, arranged
 from stepper.export.layout.figure_layout import FigureLayout
 from stepper.export.options import ValueDetail
+from stepper.export.picture import FigureContent
 from tests.export.drawings import cells_of
 from tests.export.runs import NAMES, sample, trace, unrolled
 from tests.models import Graph, backwards, carried, joined, last, sliced

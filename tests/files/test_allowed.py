@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-from stepper.cli.options.figure_words import export_options
+from stepper.cli.commands.figures import export_options
 from stepper.cli.parser import command_parsers
-from stepper.diagnosis import selection
+from stepper.diagnosis import rule
 from stepper.files.allowed import ALLOWED, SettingsFile
 from stepper.sweep.sweep_results import SweepOptions
 from tests.tables import each_row
@@ -52,5 +52,5 @@ def test_an_input_of_a_sweep_is_opened_with_allowed_options_alone() -> None:
 
 def test_a_project_selects_and_ignores_rules(tmp_path: Path) -> None:
     (tmp_path / "stepper.toml").write_text("[lint]\nselect = ['N2']\nignore = ['N201']\n", encoding="utf-8")
-    assert selection.settings(tmp_path) == (("N2",), ("N201",))
+    assert rule.settings(tmp_path) == (("N2",), ("N201",))
     assert ALLOWED[SettingsFile.LINT] == ("select", "ignore")

@@ -14,8 +14,8 @@ from xml.etree import ElementTree
 import pytest
 
 from stepper.errors import StepperError, UsageError
-from stepper.integrations.documents import document_figure
-from stepper.integrations.documents.document_figure import (
+from stepper.integrations import documents
+from stepper.integrations.documents import (
     DocumentFigure,
     DocumentKind,
     FigureCache,
@@ -125,7 +125,7 @@ def test_a_figure_is_drawn_once_until_something_that_it_is_made_of_changes(
         figure.drawn(SCREEN, cache)
     figure.drawn(PRINT, cache)
     wanted(folder, {**RUN, "values": "full", "theme": "dark"}).drawn(SCREEN, cache)
-    monkeypatch.setattr(document_figure, "__version__", "another")
+    monkeypatch.setattr(documents, "__version__", "another")
     figure.drawn(SCREEN, cache)
     assert len(set(names)) == 6
 
@@ -180,10 +180,10 @@ def test_what_export_says_of_a_mistake_is_the_message(folder: Path) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no signals")
 def test_a_drawing_that_does_not_end_or_is_killed_is_an_error(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(FigureFailed, match=r"was not drawn within 0\.05 s"):
-        document_figure.draw([MODEL], folder, folder / "x.svg", seconds=0.05)
-    monkeypatch.setattr(document_figure, "_PROGRAM", "import os; os.abort()")
+        documents.draw([MODEL], folder, folder / "x.svg", seconds=0.05)
+    monkeypatch.setattr(documents, "_PROGRAM", "import os; os.abort()")
     with pytest.raises(FigureFailed, match="ended with -6"):
-        document_figure.draw([MODEL], folder, folder / "x.svg")
+        documents.draw([MODEL], folder, folder / "x.svg")
 
 
 def test_modules_of_the_folder_are_not_loaded(folder: Path) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 import stepper
-from stepper.cli.options.call_options import _Given
+from stepper.cli.call_options import _Given
 from stepper.compare.references.recorded import ArchiveReference
 from stepper.engine.array_files import read_archive
 from stepper.engine.inputs import bind_inputs, bind_states, value_of

@@ -28,7 +28,7 @@ import stepper
 from stepper.cli.cli_program import main
 from stepper.debug.breakpoints.data_breakpoints import break_description
 from stepper.debug.debugger import Debugger
-from stepper.engine import Every
+from stepper.engine.frames import Every
 from stepper.errors import StepperError
 from stepper.recording import Pace, open_recording
 from stepper.recording.file import STEPS

@@ -16,8 +16,8 @@ from msgspec.structs import replace
 
 import stepper
 from stepper.commands.interpreter import Interpreter
+from stepper.diagnosis.check import states
 from stepper.diagnosis.check.checking import check_run
-from stepper.diagnosis.check.rules import states
 from stepper.diagnosis.lint.linting import lint
 from stepper.engine.inputs import value_of
 from stepper.engine.loops import control

@@ -12,8 +12,8 @@ import pytest
 import stepper
 from stepper.cli import main
 from stepper.commands import Interpreter
-from stepper.engine import Machine, compile_model
-from stepper.engine.compiler import given_away
+from stepper.engine.compiler import compile_model, given_away
+from stepper.engine.machine import Machine
 from stepper.engine.program import legend, mark_of
 from stepper.engine.rules import Rules
 from stepper.errors import UsageError

@@ -9,7 +9,8 @@ import pytest
 
 import stepper
 from stepper.debug.inspection.text import stop_lines
-from stepper.engine import Machine, compile_model
+from stepper.engine.compiler import compile_model
+from stepper.engine.machine import Machine
 from stepper.engine.program import computed_elsewhere
 from stepper.engine.rules import Rules
 from stepper.errors import SessionError, UnsupportedOperation

@@ -10,7 +10,7 @@ import pytest
 
 from stepper.element_types import STRING_DTYPE
 from stepper.errors import KernelError
-from stepper.ops.nms import (
+from stepper.ops.roi import (
     corners,
     matrix_nms,
     multiclass_nms,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from stepper.errors import KernelError
-from stepper.ops.normalization import batch_norm_inference, group_normalization, lrn, mvn
+from stepper.ops.reduction import batch_norm_inference, group_normalization, lrn, mvn
 from tests.tables import each_row
 
 X = np.cos(np.arange(48, dtype=np.float32)).reshape(2, 4, 2, 3)

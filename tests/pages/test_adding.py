@@ -70,14 +70,14 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     texts = folder / "stepper" / "diagnosis" / "rules.json"
     rules = [*json.loads(texts.read_text(encoding="utf-8")), json.loads(block("add-a-lint-rule.md", "json"))]
     texts.write_text(json.dumps(rules), encoding="utf-8")
-    append("diagnosis/lint/rules/control.py", block("add-a-lint-rule.md", "py"))
+    append("diagnosis/lint/control.py", block("add-a-lint-rule.md", "py"))
     append("diagnosis/lint/examples/examples.toml", block("add-a-lint-rule.md", "toml"))
     end = "COMMANDS: Final = MappingProxyType"
     change("cli/parser.py", end, f"{block('add-a-command.md', 'py')}\n{end}")
     change("cli/parser.py", '"look": (', '"look": ("loops", ')
     append("cli/commands/loops.py", block("add-a-command.md", "python"))
     change(
-        "tensors/statistics.py", '    Statistic("peak"', f'{block("add-a-table-column.md", "py")}    Statistic("peak"'
+        "tensors/statistics.py", '    Statistic("peak"', f'{block("add-a-table-column.md", "text")}    Statistic("peak"'
     )
     return folder
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from stepper.export.drawing.styles import PALETTES
 from stepper.export.options import Theme
+from stepper.export.styles import PALETTES
 from tests.pages.build import CHROMIUM, shot
 
 SAMPLES = Path(__file__).parents[2] / "sample_models"
@@ -164,7 +164,7 @@ def test_a_figure_that_another_builder_alone_cannot_draw_is_a_warning_there(
     settings = (sphinx / "conf.py").read_text()
     assert ran(sphinx, "sphinx", "-q", "-W", "-d", "trees", "-b", first, ".", "first").returncode == 0
     (sphinx / "conf.py").write_text(f"""{settings}
-from stepper.integrations.documents import document_figure as figure
+from stepper.integrations import documents as figure
 
 whole = figure.draw
 

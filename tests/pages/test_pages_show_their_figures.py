@@ -13,8 +13,8 @@ import pypdfium2 as pdfium  # type: ignore[import-untyped]
 import pytest
 from PIL import Image
 
-from stepper.export.drawing.styles import PALETTES
 from stepper.export.options import Theme
+from stepper.export.styles import PALETTES
 from tests.pages import build
 
 pytestmark = pytest.mark.skipif(not build.HAS_SPHINX, reason="Sphinx, of the extra docs, is not installed")

@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 
 import stepper
-from stepper.engine import EventKind, Every
-from stepper.engine.frames import place
+from stepper.engine.frames import EventKind, Every, place
 from stepper.errors import SessionError, UsageError
 from stepper.recording import Pace, Recorder, RecordingOptions, file, open_recording
 from stepper.recording.blobs import OF_RECORDING, BlobReader, BlobWriter, encoded, quick_hash

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from stepper.engine import Every
+from stepper.engine.frames import Every
 from stepper.errors import LimitReached, UsageError
 from stepper.recording import Pace, open_recording, record, resume
 from tests.debug.kill_trial import Trials

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from stepper.element_types import Array
-from stepper.engine import Every
+from stepper.engine.frames import Every
 from stepper.query.address_resolution import ResolutionError
 from stepper.recording import Pace, open_recording
 from stepper.recording.queries import RecordedValue, nothing_there, select

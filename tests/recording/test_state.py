@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from stepper.debug.stop import fingerprint
-from stepper.engine import Every
+from stepper.engine.frames import Every
 from stepper.engine.machine import Machine
 from stepper.recording import Pace, open_recording, record, recorded_states
 from tests.engine.subjects import SUBJECTS

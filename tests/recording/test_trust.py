@@ -20,7 +20,7 @@ from stepper.compare.comparison import compare_with
 from stepper.compare.references.recorded import RecordingReference
 from stepper.debug.causes.cause import NonFiniteKind
 from stepper.debug.inspection.views import Which
-from stepper.engine import Every
+from stepper.engine.frames import Every
 from stepper.errors import SessionError, StepperError
 from stepper.recording import Pace, file, open_recording, resume
 from stepper.recording.queries import find_non_finite, find_recorded, select

@@ -65,7 +65,7 @@ if TYPE_CHECKING:  # what the first picture does not need is imported where it i
     from stepper.commands.command_completion import Completion
     from stepper.debug.debugger import Debugger
     from stepper.debug.stop import Stop
-    from stepper.integrations.dap.following_visits import Visit
+    from stepper.integrations.dap import Visit
     from stepper.integrations.dap.joining import RunPort
     from stepper.session.autosave import Autosave
     from stepper.session.input_choices import InputChoices, Opening

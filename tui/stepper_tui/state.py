@@ -12,7 +12,7 @@ from msgspec import field
 from textual.message import Message
 
 from stepper.errors import StepperError
-from stepper.integrations.dap.following_visits import Visit
+from stepper.integrations.dap import Visit
 from stepper.records import Record
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from stepper.debug.overview.overview_facts import Overview
     from stepper.debug.stop import Stop
     from stepper.debug.timeline import RunCourse
-    from stepper.diagnosis.findings import Finding
+    from stepper.diagnosis.rule import Finding
     from stepper.engine.frames import LoopRun
     from stepper.errors import StepperError
     from stepper.session.input_choices import Load, LoadOutcome

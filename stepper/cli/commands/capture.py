@@ -22,7 +22,7 @@ from stepper.cases.capturing import STARTUP, VARIABLE, CaptureSettings, ProcessR
 from stepper.cases.case import Case, Triggers, cases_in
 from stepper.cli.commands.cases import case_data, case_lines
 from stepper.cli.presses import ENDING
-from stepper.cli.tensor_output import print_json
+from stepper.cli.printing import print_json
 from stepper.errors import FINDING, UsageError
 from stepper.files.output import cannot_be_written
 from stepper.terminal import say

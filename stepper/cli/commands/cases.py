@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from stepper.cases.case import Case, cases_in, trigger_text
-from stepper.cli.tensor_output import print_answer
+from stepper.cli.printing import print_answer
 from stepper.engine.array_files import read_archive
 from stepper.errors import FINDING, InputError, UsageError
 from stepper.records import as_data

@@ -12,10 +12,8 @@ from msgspec.structs import replace
 
 from stepper.cli.commands.lint import asked_rules, exit_code, finding_data, report, write_logs
 from stepper.cli.comparing import compared, usual_references
-from stepper.cli.debuggers import debugger_of
-from stepper.cli.options.specs import ir_of, protected_files, typed_again
-from stepper.cli.printing import Progress
-from stepper.cli.tensor_output import print_json
+from stepper.cli.printing import Progress, print_json
+from stepper.cli.specs import compared_again, debugger_of, ir_of, protected_files
 from stepper.compare.comparison import RunComparison
 from stepper.compare.references.onnx import EVALUATORS
 from stepper.debug.debugger import Debugger
@@ -28,10 +26,9 @@ from stepper.diagnosis.check.checking import (
     ranked,
     unchanged_findings,
 )
-from stepper.diagnosis.findings import Finding, Severity
 from stepper.diagnosis.lint.linting import lint
-from stepper.diagnosis.precision.narrowing import Narrowing
-from stepper.diagnosis.precision.precision_finders import check_precision, marked_files, write_marked
+from stepper.diagnosis.narrowing import Narrowing, check_precision, marked_files, write_marked
+from stepper.diagnosis.rule import Finding, Severity
 from stepper.engine.rules import Rules
 from stepper.errors import ModelError, UsageError
 from stepper.files.file_kinds import is_ir
@@ -149,7 +146,7 @@ def _outcome(reference: str, options: Namespace, overview: Overview) -> Referenc
     if found is not None and not was_asked and found.rule != DIFFERS and reference in EVALUATORS:
         return ReferenceOutcome(was_run=False, finding=None)  # another one is asked
     if found is not None:
-        again = typed_again(Namespace(**{**vars(options), "reference": reference}), "compare")
+        again = compared_again(Namespace(**{**vars(options), "reference": reference}))
         found = replace(found, details=found.details | {"command": again})
     return ReferenceOutcome(was_run, found)
 

@@ -24,7 +24,7 @@ def execute(options: Namespace) -> int:
     # Not before: OpenVINO loads while numpy does.
     with collector_off():
         from stepper.cli.comparing import compared
-        from stepper.cli.tensor_output import print_json
+        from stepper.cli.printing import print_json
         from stepper.compare import comparison
         from stepper.terminal import say
 

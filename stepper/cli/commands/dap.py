@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from stepper.cli import session_file
-from stepper.cli.debuggers import debugger_of, put_reference
-from stepper.cli.options.case_options import put_case
+from stepper.cli.arguments import put_case
 from stepper.cli.parser import command_parsers
+from stepper.cli.specs import debugger_of, put_reference
 from stepper.debug.breakpoints.data_breakpoints import break_description
 from stepper.errors import UsageError
 from stepper.files.file_kinds import is_case, is_model_path

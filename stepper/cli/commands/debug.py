@@ -11,13 +11,11 @@ from types import FrameType
 from typing import Any, Final
 
 from stepper.cli import session_file
-from stepper.cli.debuggers import debugger_of, put_reference
 from stepper.cli.interruptions import Interruptions
-from stepper.cli.options.specs import protected_files
 from stepper.cli.presses import Ended
-from stepper.cli.printing import output_width, wrapped
+from stepper.cli.printing import error_data, output_width, print_json, state_arrays, states_target, wrapped, write_npz
 from stepper.cli.session_file import CommandLineSession
-from stepper.cli.tensor_output import error_data, print_json, state_arrays, states_target, write_npz
+from stepper.cli.specs import debugger_of, protected_files, put_reference
 from stepper.commands import Answer, Interpreter, ScriptError, script_lines
 from stepper.commands.breakpoint_commands import ensure_complete
 from stepper.commands.command_session import Session, stop_data, stop_lines

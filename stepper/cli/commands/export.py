@@ -10,7 +10,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final
 
-from stepper.cli.options.specs import (
+from stepper.cli.specs import (
     bound_inputs,
     fallback_of,
     given_states,
@@ -28,10 +28,18 @@ from stepper.engine.program import CompiledModel
 from stepper.engine.rules import Rules
 from stepper.errors import FINDING, UsageError
 from stepper.export.exporter import default_depth, default_view, export, picture, save, with_defaults
-from stepper.export.figures.content import FigureContent, Highlight, patterns
 from stepper.export.options import FigureView, LayoutEngine, TimeDirection, ValueDetail
 from stepper.export.parts import usual_view
-from stepper.export.picture import USUAL_HOPS, FigureRequest, FileContent, Zoom, zoom_named
+from stepper.export.picture import (
+    USUAL_HOPS,
+    FigureContent,
+    FigureRequest,
+    FileContent,
+    Highlight,
+    Zoom,
+    patterns,
+    zoom_named,
+)
 from stepper.export.stepping import check_format, frames, made_folder, other_frames
 from stepper.files.file_kinds import (
     ARRAYS,

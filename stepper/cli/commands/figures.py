@@ -1,29 +1,66 @@
-"""`stepper figures`: write all figures that a file lists, or check that those that are there are current."""
+"""`stepper figures`: write all figures that a file lists, or check that those that are there are current.
+
+Options of `stepper export` by their long names, as lists of figures and pages of documentation give them.
+"""
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import re
 import shlex
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from stepper.cli.commands.export import check_file
 from stepper.cli.commands.export import execute as export
-from stepper.cli.options.figure_words import words_of
-from stepper.cli.parser import parsed
-from stepper.cli.tensor_output import print_json
+from stepper.cli.parser import command_parsers, parsed
+from stepper.cli.printing import print_answer, print_json
+from stepper.cli.specs import OPTIONS_WITH_A_PATH
 from stepper.commands.session_commands import ScriptError
 from stepper.errors import FINDING, StepperError, UsageError
-from stepper.files.allowed import SettingsFile
+from stepper.files.allowed import ALLOWED, SettingsFile
 from stepper.files.configuration import read_toml
 from stepper.files.file_kinds import FORMATS
 from stepper.files.output import OutputFile, ProtectedFiles
 from stepper.records import Record
 from stepper.terminal import say
 from stepper.wording import no_such_file, none_of
+
+
+def export_options() -> Mapping[str, argparse.Action]:
+    """Return the options of export by their long names without dashes."""
+    actions = command_parsers()["export"].actions
+    return {name[2:]: action for action in actions for name in action.option_strings if name.startswith("--")}
+
+
+def names_a_path(action: argparse.Action) -> bool:
+    """True if the value of an option is the path of a file to be read, or may be one."""
+    return action.dest in OPTIONS_WITH_A_PATH
+
+
+def words_of(key: str, value: object, where: str, own: Sequence[str], source: SettingsFile) -> Iterator[str]:
+    """Yield the words of one option that a file sets: `key` is its long name, and `own` are further keys of the file.
+
+    Raise UsageError, beginning with `where`, for an option that the file may not set and for a value of a wrong kind.
+    """
+    options = export_options()
+    if key not in ALLOWED[source]:
+        why = f"--{key} is for the command line, a file cannot set it" if key in options else ""
+        raise UsageError(f"{where}: {why or none_of(key, [*own, *ALLOWED[source]])}")
+    if isinstance(value, bool):
+        if options[key].nargs != 0:
+            raise UsageError(f"{where}: {key} takes a value, not true or false")
+        yield from (f"--{key}",) * value
+        return
+    values = value if isinstance(value, list) else [value]
+    for one in values:
+        if not isinstance(one, (str, int, float)) or isinstance(one, bool) or options[key].nargs == 0:
+            raise UsageError(f"{where}: {key} = {value!r} is not a value of --{key}")
+        yield f"--{key}={one}"
+
 
 _KEYS: Final = ("defaults", "figure", "page", "title", "text")
 _OWN: Final = ("name", "model", "file")
@@ -60,11 +97,8 @@ def execute(options: Namespace) -> int:
     listed = figure_list(path)
     chosen = _chosen(listed.figures, options.names, path)
     if options.list:
-        if options.json:
-            print_json({"figures": [{"name": one.name, "files": one.files, "words": one.words} for one in chosen]})
-        else:
-            for one in chosen:
-                say(f"{one.name}  {' '.join(one.files)}")
+        data = {"figures": [{"name": one.name, "files": one.files, "words": one.words} for one in chosen]}
+        print_answer(options, data, (f"{one.name}  {' '.join(one.files)}" for one in chosen))
         return 0
     done: list[dict[str, object]] = []
     with contextlib.chdir(path.resolve().parent):

@@ -6,7 +6,7 @@ import sys
 from argparse import Namespace
 from typing import Any
 
-from stepper.cli.tensor_output import print_json
+from stepper.cli.printing import print_json
 from stepper.debug.causes.cause import NonFiniteKind
 from stepper.debug.inspection.text import by_text
 from stepper.debug.inspection.views import Found, Which

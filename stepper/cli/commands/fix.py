@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import io
-import sys
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from stepper.cli.comparing import tolerances_of
-from stepper.cli.debuggers import debugger_of
-from stepper.cli.options.specs import bound_inputs, fallback_of, given_inputs, opened_model, protected_files, runtime_of
-from stepper.cli.printing import show_progress
-from stepper.cli.tensor_output import print_json
+from stepper.cli.printing import print_answer, progress_line, show_progress
+from stepper.cli.specs import (
+    bound_inputs,
+    debugger_of,
+    fallback_of,
+    given_inputs,
+    opened_model,
+    protected_files,
+    runtime_of,
+)
 from stepper.diagnosis.check.checking import check_run
-from stepper.diagnosis.precision.precision_finders import marked_files
+from stepper.diagnosis.narrowing import marked_files
 from stepper.diagnosis.rule import rules
 from stepper.element_types import Array
 from stepper.engine.compiler import compile_model
@@ -34,7 +39,6 @@ from stepper.repair.repairing import FixStatus, FoundFix, repaired
 from stepper.repair.search import SearchProgress
 from stepper.repair.writing import patched_ir, python_function, test_files
 from stepper.tensors.tolerances import OTHER_KERNELS
-from stepper.terminal import say
 from stepper.wording import enumerated
 
 _DISTINGUISH: Final = "distinguish.npz"
@@ -60,8 +64,7 @@ def execute(options: Namespace) -> int:
         options.model,
         options.max_iterations,
     )
-    is_shown = not options.quiet and sys.stderr.isatty()
-    try:
+    with progress_line(_show, options) as show:
         found = repaired(
             model,
             reference,
@@ -69,21 +72,18 @@ def execute(options: Namespace) -> int:
             seconds=options.time,
             rules=options.rules,
             max_iterations=options.max_iterations,
-            progress=_show if is_shown else None,
+            progress=show,
         )
-    finally:
-        if is_shown:
-            show_progress("")
     files = _written(options, model, reference, found, targets)
-    if options.json:
-        print_json({"model": options.model, **as_data(found.answer), "files": files})
-    else:
-        for line in answer_lines(found.answer):
-            say(line)
-        _advise(found, files)
+    data = {"model": options.model, **as_data(found.answer), "files": files}
+    print_answer(options, data, [*answer_lines(found.answer), *_advice(found, files)])
     if found.answer.is_interrupted:
         return INTERRUPTED
     return 0 if found.answer.status is FixStatus.AGREE else FINDING
+
+
+def _show(progress: SearchProgress) -> None:
+    show_progress(progress_text(progress))
 
 
 def _heal(options: Namespace, model: Model, targets: Mapping[str, OutputFile]) -> int:
@@ -99,11 +99,8 @@ def _heal(options: Namespace, model: Model, targets: Mapping[str, OutputFile]) -
         what = edits_text([found.answer.heals[0].edit])
         contents["python"] = python_function(model, patched(model, found.edits), what).encode()
     files = _write(targets, contents)
-    if options.json:
-        print_json({"model": options.model, **as_data(found.answer), "files": files})
-    else:
-        for line in [*heal_lines(found.answer), *([f"written: {', '.join(files)}"] if files else [])]:
-            say(line)
+    data = {"model": options.model, **as_data(found.answer), "files": files}
+    print_answer(options, data, [*heal_lines(found.answer), *_written_lines(files)])
     return FINDING if found.answer.iterations else 0
 
 
@@ -118,10 +115,6 @@ def _layers_of_finding(options: Namespace) -> list[str]:
         known = enumerated(sorted({rules()[one.rule].id for one in found})) or "none"
         raise UsageError(f"--finding {options.finding}: check finds no such thing in a layer here; it finds {known}")
     return layers
-
-
-def _show(progress: SearchProgress) -> None:
-    show_progress(progress_text(progress))
 
 
 def _pairs(texts: list[str]) -> list[tuple[str, str]]:
@@ -212,12 +205,15 @@ def _npz(arrays: Mapping[str, Any]) -> bytes:
     return buffer.getvalue()
 
 
-def _advise(found: FoundFix, files: list[str]) -> None:
-    if files:
-        say(f"written: {', '.join(files)}")
+def _written_lines(files: list[str]) -> list[str]:
+    return [f"written: {', '.join(files)}"] if files else []
+
+
+def _advice(found: FoundFix, files: list[str]) -> Iterator[str]:
+    yield from _written_lines(files)
     if found.distinguishing is not None:
         file = next((one for one in files if Path(one).name == _DISTINGUISH), None)
         if file is None:
-            say("several repairs are possible; add -o FILE.xml to save an input on which they differ")
+            yield "several repairs are possible; add -o FILE.xml to save an input on which they differ"
         else:
-            say(f"several repairs are possible: run your original on {file} and add its outputs with --also")
+            yield f"several repairs are possible: run your original on {file} and add its outputs with --also"

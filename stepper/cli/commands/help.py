@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Final
 
 from stepper.cli.parser import COMMANDS, command_parsers
-from stepper.cli.tensor_output import print_answer
+from stepper.cli.printing import print_answer
 from stepper.commands.command_session import commands
 from stepper.commands.session_commands import Topic, help_answer, topic_lines, topics
 from stepper.errors import EXIT_CODES, UsageError

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from argparse import Namespace
+from collections.abc import Iterator
 from pathlib import Path
 
-from stepper.cli.printing import show_progress
-from stepper.cli.tensor_output import print_json
+from stepper.cli.printing import print_answer, progress_line, show_progress
+from stepper.diagnosis.hunt.hunt_service import Profile
 from stepper.diagnosis.hunt.hunting import (
     CaseOutcome,
     FaultCount,
@@ -17,12 +17,10 @@ from stepper.diagnosis.hunt.hunting import (
     known_faults,
     run_case,
 )
-from stepper.diagnosis.hunt.profiles import Profile
 from stepper.diagnosis.reduce.reduced_case import fault_text, value_text
 from stepper.errors import FINDING, INTERRUPTED, UsageError
 from stepper.openvino.runtime import ensure_installed
 from stepper.records import as_data
-from stepper.terminal import say
 from stepper.wording import counted
 
 
@@ -34,24 +32,18 @@ def execute(options: Namespace) -> int:
     ensure_installed("stepper hunt")
     if faults:
         return _show_cases(options, [run_case(fault) for fault in faults])
-    is_shown = not options.quiet and sys.stderr.isatty()
     count = options.count if options.count or options.time else 100
-    try:
+    with progress_line(_show, options) as show:
         report = hunt(
             Path(options.output),
             Profile(options.profile),
             seed=options.seed,
             count=count,
             seconds=options.time,
-            progress=_show if is_shown else None,
+            progress=show,
         )
-    finally:
-        if is_shown:
-            show_progress("")
-    if options.json:
-        print_json({"folder": options.output, "profile": options.profile, **as_data(report)})
-    else:
-        _report(options, report)
+    data = {"folder": options.output, "profile": options.profile, **as_data(report)}
+    print_answer(options, data, _report_lines(options, report))
     if report.is_interrupted:
         return INTERRUPTED
     return FINDING if report.faults else 0
@@ -59,42 +51,39 @@ def execute(options: Namespace) -> int:
 
 def _show_cases(options: Namespace, outcomes: list[CaseOutcome]) -> int:
     """Say of each case whether it shows its fault; FINDING where one does."""
-    if options.json:
-        cases = [
-            {
-                "fault": one.fault.id,
-                "is_shown": one.is_shown,
-                "found": "" if one.found is None else fault_text(one.found),
-                "recognised": one.recognised,
-                "model": str(one.path),
-            }
-            for one in outcomes
-        ]
-        print_json({"cases": cases})
-    else:
-        for one in outcomes:
-            _case(one, whole=len(outcomes) == 1)
+    cases = [
+        {
+            "fault": one.fault.id,
+            "is_shown": one.is_shown,
+            "found": "" if one.found is None else fault_text(one.found),
+            "recognised": one.recognised,
+            "model": str(one.path),
+        }
+        for one in outcomes
+    ]
+    lines = (line for one in outcomes for line in _case_lines(one, whole=len(outcomes) == 1))
+    print_answer(options, {"cases": cases}, lines)
     return FINDING if any(one.is_shown for one in outcomes) else 0
 
 
-def _case(outcome: CaseOutcome, *, whole: bool) -> None:
+def _case_lines(outcome: CaseOutcome, *, whole: bool) -> Iterator[str]:
     fault = outcome.fault
     if outcome.found is None:
-        say(f"{fault.id}: not there, both compute the same")
+        yield f"{fault.id}: not there, both compute the same"
     elif outcome.is_shown:
-        say(f"{fault.id}: {fault_text(outcome.found)}")
+        yield f"{fault.id}: {fault_text(outcome.found)}"
     else:
-        say(f"{fault.id}: something else: {fault_text(outcome.found)}")
+        yield f"{fault.id}: something else: {fault_text(outcome.found)}"
     if not whole:
         return
-    say(f"  {fault.what}")
-    say(f"  in {fault.where}; seen in {fault.versions}")
-    say(f"  {outcome.path}:")
+    yield f"  {fault.what}"
+    yield f"  in {fault.where}; seen in {fault.versions}"
+    yield f"  {outcome.path}:"
     for line in outcome.model:
-        say(f"    {line}")
+        yield f"    {line}"
     for index, expected in enumerate(outcome.expected):
         given = value_text(outcome.given[index]) if index < len(outcome.given) else "nothing"
-        say(f"  output {index}: expected {value_text(expected)}, given {given}")
+        yield f"  output {index}: expected {value_text(expected)}, given {given}"
 
 
 def _show(progress: HuntProgress) -> None:
@@ -103,22 +92,22 @@ def _show(progress: HuntProgress) -> None:
     show_progress(f"{counted(progress.seeds, 'seed')}, {differ} ({faults}), {progress.seconds:.0f} s")
 
 
-def _report(options: Namespace, report: HuntReport) -> None:
+def _report_lines(options: Namespace, report: HuntReport) -> Iterator[str]:
     differing = sum(len(fault.seeds) for fault in report.faults)
     rest = f"{report.not_built} not built, {report.undecided} undecided"
-    say(f"{counted(report.seeds, 'seed')}: {report.agree} agree, {differing} differ, {rest}; {report.seconds:.1f} s")
+    yield f"{counted(report.seeds, 'seed')}: {report.agree} agree, {differing} differ, {rest}; {report.seconds:.1f} s"
     for fault in report.faults:
-        _line(options, fault)
+        yield from _fault_lines(options, fault)
     if report.is_interrupted:
-        say("interrupted; the same command continues from here")
+        yield "interrupted; the same command continues from here"
 
 
-def _line(options: Namespace, fault: FaultCount) -> None:
+def _fault_lines(options: Namespace, fault: FaultCount) -> Iterator[str]:
     kind = "ours" if fault.is_ours else "known" if fault.is_known else "new"
-    say(f"  {fault.fault} ({kind}): {counted(len(fault.seeds), 'seed')}, first {fault.seeds[0]}")
-    say(f"    {fault.message}")
+    yield f"  {fault.fault} ({kind}): {counted(len(fault.seeds), 'seed')}, first {fault.seeds[0]}"
+    yield f"    {fault.message}"
     if fault.where:
-        say(f"    in {fault.where}")
+        yield f"    in {fault.where}"
     if fault.case:
         script = Path(options.output) / fault.case / "reproduce.py"
-        say(f"    {counted(fault.operations, 'operation')}: python {script}")
+        yield f"    {counted(fault.operations, 'operation')}: python {script}"

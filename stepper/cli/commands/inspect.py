@@ -6,8 +6,8 @@ from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from stepper.cli.options.specs import opened_model
-from stepper.cli.tensor_output import print_json
+from stepper.cli.printing import print_answer
+from stepper.cli.specs import opened_model
 from stepper.engine.loops import ControlOrigin, OutputRole, Role
 from stepper.engine.program import mark_of
 from stepper.engine.run import LoopOutline, Outline, PortEntry, TensorOutline, WithoutKernel, outline
@@ -18,7 +18,6 @@ from stepper.openvino.program import is_installed
 from stepper.openvino.runtime import INSTALL, Runtime
 from stepper.operation_types import NO_OPERATIONS
 from stepper.records import as_data
-from stepper.terminal import say
 from stepper.wording import counted, near_text
 
 _MOST_SEQUENCES: Final = 10
@@ -28,11 +27,8 @@ def execute(options: Namespace) -> int:
     """Read, outline, report; 0 if all went well."""
     model = opened_model(options)
     found = outline(open_sequences(model) if options.open_sequences else model)
-    if options.json:
-        print_json({"model": options.model, **as_data(found)})
-    else:
-        for line in _about(found, _own_names(model, options.names)) if options.names else _text(found):
-            say(line)
+    lines = () if options.json else _about(found, _own_names(model, options.names)) if options.names else _text(found)
+    print_answer(options, {"model": options.model, **as_data(found)}, lines)
     return 0
 
 

@@ -8,16 +8,21 @@ from pathlib import Path
 from typing import Any
 
 from stepper import __version__
-from stepper.cli.options.specs import ir_of
-from stepper.cli.printing import wrapped
-from stepper.cli.tensor_output import print_json
+from stepper.cli.printing import print_json, wrapped
+from stepper.cli.specs import ir_of
 from stepper.debug.causes.cause import NonFinite, cause_data
-from stepper.diagnosis.findings import GRAVITY, Detail, Finding, Severity
 from stepper.diagnosis.lint.linting import lint
-from stepper.diagnosis.logs import junit, sarif
-from stepper.diagnosis.rule import Rule, rules
-from stepper.diagnosis.selection import chosen_rules, rules_named
-from stepper.diagnosis.texts import EXAMPLE_LOOPS, consequence, example_lines, remedy, report_lines, sentence
+from stepper.diagnosis.rule import GRAVITY, Detail, Finding, Rule, Severity, chosen_rules, rules, rules_named
+from stepper.diagnosis.texts import (
+    EXAMPLE_LOOPS,
+    consequence,
+    example_lines,
+    junit,
+    remedy,
+    report_lines,
+    sarif,
+    sentence,
+)
 from stepper.errors import FINDING, OutputError, UsageError
 from stepper.files.file_kinds import FORMATS, IR_SUFFIX, JUNIT, WEIGHTS_SUFFIX, is_ir
 from stepper.files.output import OutputFile, ProtectedFiles

@@ -6,9 +6,8 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from stepper.cli.options.specs import bound_inputs, given_states, opened_model, runtime_of
-from stepper.cli.printing import show_progress
-from stepper.cli.tensor_output import print_answer
+from stepper.cli.printing import print_answer, show_progress
+from stepper.cli.specs import bound_inputs, given_states, opened_model, runtime_of
 from stepper.compare.compared_passes import (
     PassEffect,
     PassJudge,

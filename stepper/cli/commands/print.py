@@ -14,9 +14,8 @@ from typing import Any, Final
 import numpy as np
 
 from stepper import element_types
-from stepper.cli.options.specs import protected_files
-from stepper.cli.printing import output_width
-from stepper.cli.tensor_output import print_json
+from stepper.cli.printing import output_width, print_json
+from stepper.cli.specs import protected_files
 from stepper.debug.inspection.text import by_text, titled_lines, value_lines
 from stepper.errors import UsageError
 from stepper.files.file_kinds import ARRAY

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from argparse import Namespace
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from stepper.cli.options.specs import bound_inputs, choices_of, given_states, opened_model, protected_files, runtime_of
-from stepper.cli.printing import show_progress
-from stepper.cli.tensor_output import print_json
+from stepper.cli.printing import print_answer, progress_line, show_progress
+from stepper.cli.specs import bound_inputs, choices_of, given_states, opened_model, protected_files, runtime_of
 from stepper.debug.breakpoints.data_breakpoints import break_description
 from stepper.diagnosis.reduce.reduced_case import case_targets, fault_text, write_case
 from stepper.diagnosis.reduce.reducing import Reduction, ReductionProgress, reduce_model
@@ -20,7 +19,6 @@ from stepper.files.file_kinds import is_model_path
 from stepper.openvino.partner import OpenVINOPartner
 from stepper.openvino.runtime import ensure_installed
 from stepper.records import as_data
-from stepper.terminal import say
 from stepper.wording import counted
 
 
@@ -35,8 +33,7 @@ def execute(options: Namespace) -> int:
     folder = Path(options.output)
     was_there = folder.exists()
     targets = case_targets(folder, protected_files(options), "-o")
-    is_shown = not options.quiet and sys.stderr.isatty()
-    try:
+    with progress_line(partial(_show, most=options.time), options) as show:
         found = reduce_model(
             model,
             dict(enumerate(inputs)),
@@ -54,20 +51,16 @@ def execute(options: Namespace) -> int:
             ),
             seconds=options.time,
             states=states,
-            progress=partial(_show, most=options.time) if is_shown else None,
+            progress=show,
         )
-    finally:
-        if is_shown:
-            show_progress("")
     if found is None:
         if not was_there:
             folder.rmdir()
-        return _nothing(options)
+        said = "nothing to reduce: the model does not have the fault that was asked for on these inputs"
+        print_answer(options, {"model": options.model, "fault": None, "reduced": None}, [said])
+        return 0
     files = write_case(found, targets, title=Path(options.model).name, finds_pass=not found.is_interrupted)
-    if options.json:
-        print_json(_data(options, found, files))
-    else:
-        _report(options, found, files)
+    print_answer(options, _data(options, found, files), _report_lines(options, found, files))
     return INTERRUPTED if found.is_interrupted else FINDING
 
 
@@ -95,14 +88,6 @@ def _show(progress: ReductionProgress, most: float) -> None:
     show_progress(text, progress.seconds / most if most else None)
 
 
-def _nothing(options: Namespace) -> int:
-    if options.json:
-        print_json({"model": options.model, "fault": None, "reduced": None})
-    else:
-        say("nothing to reduce: the model does not have the fault that was asked for on these inputs")
-    return 0
-
-
 def _data(options: Namespace, found: Reduction, files: tuple[str, ...]) -> dict[str, Any]:
     before, after = found.operations
     return {
@@ -121,12 +106,12 @@ def _data(options: Namespace, found: Reduction, files: tuple[str, ...]) -> dict[
     }
 
 
-def _report(options: Namespace, found: Reduction, files: tuple[str, ...]) -> None:
+def _report_lines(options: Namespace, found: Reduction, files: tuple[str, ...]) -> Iterator[str]:
     before, after = found.operations
-    say(fault_text(found.fault))
+    yield fault_text(found.fault)
     end = "nothing more goes" if found.is_smallest else "interrupted" if found.is_interrupted else "time is up"
     trials = counted(found.trials, "trial")
     shown = f"{counted(after, 'operation')} of {before} {'shows' if after == 1 else 'show'} it"
-    say(f"  {shown}, after {trials} in {found.seconds:.1f} s; {end}")
-    say(f"  written to {options.output}: {', '.join(files)}")
-    say(f"  shown by: python {Path(options.output) / 'reproduce.py'}")
+    yield f"  {shown}, after {trials} in {found.seconds:.1f} s; {end}"
+    yield f"  written to {options.output}: {', '.join(files)}"
+    yield f"  shown by: python {Path(options.output) / 'reproduce.py'}"

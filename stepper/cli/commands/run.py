@@ -11,18 +11,26 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TextIO
 
-from stepper.cli.debuggers import debugger_of
-from stepper.cli.options.specs import (
+from stepper.cli.presses import PRESSES
+from stepper.cli.printing import (
+    Progress,
+    as_json,
+    excerpt,
+    print_answer,
+    print_json,
+    state_arrays,
+    states_target,
+    write_npz,
+)
+from stepper.cli.specs import (
     bound_inputs,
+    debugger_of,
     given_inputs,
     given_states,
     opened_model,
     partner_of,
     protected_files,
 )
-from stepper.cli.presses import PRESSES
-from stepper.cli.printing import Progress
-from stepper.cli.tensor_output import as_json, excerpt, print_answer, print_json, state_arrays, states_target, write_npz
 from stepper.element_types import Array
 from stepper.engine.compiler import compile_model
 from stepper.engine.frames import Every, place

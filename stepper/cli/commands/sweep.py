@@ -16,7 +16,8 @@ from msgspec import convert
 from msgspec.structs import asdict
 
 from stepper.cli.comparing import tolerances_of
-from stepper.cli.options.specs import (
+from stepper.cli.printing import print_answer, show_progress, write_npz
+from stepper.cli.specs import (
     given_inputs,
     given_states,
     given_texts,
@@ -24,8 +25,6 @@ from stepper.cli.options.specs import (
     partner_of,
     protected_files,
 )
-from stepper.cli.printing import show_progress
-from stepper.cli.tensor_output import print_answer, write_npz
 from stepper.compare.references.onnx import EVALUATORS, OnnxPeer
 from stepper.debug.breakpoints.data_breakpoints import break_description
 from stepper.debug.debugger import Debugger

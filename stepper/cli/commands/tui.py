@@ -11,8 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stepper.cli import session_file
-from stepper.cli.debuggers import debugger_of, debugger_on, put_reference
-from stepper.cli.options.specs import bound_inputs, given_texts, opened_model, partner_of
+from stepper.cli.specs import (
+    bound_inputs,
+    debugger_of,
+    debugger_on,
+    given_texts,
+    opened_model,
+    partner_of,
+    put_reference,
+)
 from stepper.collector import collector_off
 from stepper.errors import InputError, UsageError
 

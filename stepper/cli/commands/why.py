@@ -5,10 +5,9 @@ from __future__ import annotations
 import sys
 from argparse import Namespace
 
-from stepper.cli.debuggers import debugger_of, put_reference
 from stepper.cli.interruptions import Interruptions
-from stepper.cli.printing import Progress
-from stepper.cli.tensor_output import print_answer
+from stepper.cli.printing import Progress, print_answer
+from stepper.cli.specs import debugger_of, put_reference
 from stepper.debug.debugger import Debugger
 from stepper.debug.provenance.question import forward_address
 from stepper.debug.story.story_texts import provenance_data, uses_data, uses_lines, why_lines

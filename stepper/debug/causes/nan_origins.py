@@ -16,7 +16,7 @@ from stepper.element_types import FLOATING, Array, limits
 from stepper.engine.frames import Frame
 from stepper.engine.program import Operation, Value
 from stepper.ir.model import layer_site
-from stepper.ops.emulation import emulated_dtype
+from stepper.ops.precision import emulated_dtype
 from stepper.plain_values import json_number
 from stepper.records import Record
 from stepper.tensors.difference import index_of

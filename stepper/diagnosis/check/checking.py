@@ -19,9 +19,8 @@ from stepper.debug.debugger import Debugger
 from stepper.debug.overview.overview_facts import Birth, Overview, RunState
 from stepper.diagnosis.check.probe import Deadline, probe_run
 from stepper.diagnosis.check.subject import RunSubject, beginning, finding_of, moment_address
-from stepper.diagnosis.findings import GRAVITY, FilePart, Finding, Severity
-from stepper.diagnosis.rule import SubjectKind, rules
-from stepper.diagnosis.rule_finders import rule_finders
+from stepper.diagnosis.lint.linting import rule_finders
+from stepper.diagnosis.rule import GRAVITY, FilePart, Finding, Severity, SubjectKind, rules
 from stepper.diagnosis.texts import findings_html
 from stepper.engine.rules import Rules
 from stepper.engine.run import use_of

@@ -13,9 +13,8 @@ from stepper.debug.causes.cause import Chain, Location
 from stepper.debug.debugger import Debugger
 from stepper.debug.overview.overview_facts import ActivationFacts, LoopFacts, Overview, Row, RowKind, RunState
 from stepper.diagnosis.check.probe import Deadline, Probe, Probed, probe_run
-from stepper.diagnosis.findings import Detail, FilePart, Finding, Severity
 from stepper.diagnosis.lint.subjects import LoopSubject
-from stepper.diagnosis.rule import Rule
+from stepper.diagnosis.rule import Detail, FilePart, Finding, Rule, Severity
 from stepper.element_types import Array
 from stepper.engine.compiler import compile_model
 from stepper.engine.inputs import bind_states

@@ -421,9 +421,13 @@ def causes_of(fault: FoundFault) -> frozenset[ModelFeature]:
 # Facts of a reduced model, by which known faults are recognised.
 
 
-def shown_facts(model: DraftModel, path: Path, fault: FoundFault, settings: RunSettings) -> ShownFacts:
+SETTINGS: Final = RunSettings("openvino", 1000)
+"""How a hunt runs its models."""
+
+
+def shown_facts(model: DraftModel, path: Path, fault: FoundFault) -> ShownFacts:
     """Return what a reduced model with this fault shows."""
     changes = fault.kind in (FaultKind.VALUES, FaultKind.SHAPES) and fault.program == "OpenVINO"
-    found = first_changing_pass(path, model.inputs, settings) if changes else None
+    found = first_changing_pass(path, model.inputs, SETTINGS) if changes else None
     types = frozenset(layer.type for _address, layer in model.operations())
     return ShownFacts(types, "" if found is None else found.name, features_of(model))

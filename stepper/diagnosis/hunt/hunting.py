@@ -26,8 +26,16 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stepper.diagnosis.hunt.faults import FAULTS, RuntimeFault, causes_of, features_of, recognised, shown_facts
-from stepper.diagnosis.hunt.profiles import BUILDING, BuildModel, BuiltModel, Profile, hunt_worker
+from stepper.diagnosis.hunt.faults import (
+    FAULTS,
+    SETTINGS,
+    RuntimeFault,
+    causes_of,
+    features_of,
+    recognised,
+    shown_facts,
+)
+from stepper.diagnosis.hunt.hunt_service import BUILDING, PROGRAM, BuildModel, BuiltModel, Profile
 from stepper.diagnosis.lint.linting import lint
 from stepper.diagnosis.reduce.draft import DraftModel, ir_files
 from stepper.diagnosis.reduce.reduced_case import MODEL, case_targets, fault_text, model_lines, read_case, write_case
@@ -36,7 +44,6 @@ from stepper.diagnosis.reduce.trials import (
     DisagreesWith,
     FaultKind,
     FoundFault,
-    RunSettings,
     TrialFacts,
     TryModel,
     ended_fault,
@@ -144,12 +151,10 @@ class Journal:
 
 # Seeds of a hunt, in a process: built, tried, made small, and named; and named again, as the catalogue grows.
 
-MEMORY: Final = 2 * 2**30
-"""Bytes that a random model may use."""
+_MEMORY: Final = 2 * 2**30
+"""Bytes that a model may use."""
 REDUCTION: Final = 60.0
 """Seconds that the reduction of a disagreement may take."""
-SETTINGS: Final = RunSettings("openvino", 1000)
-"""How a hunt runs its models."""
 _TRIAL: Final = 30.0
 
 
@@ -257,7 +262,7 @@ def _stays(path: Path, inputs: Sequence[Array], fault: FoundFault) -> Callable[[
 
 def _named(seed: int, fault: FoundFault, small: DraftModel, path: Path) -> SeedRecord:
     """Return the record of a disagreement: its name, and where it is. The small model stands in this file."""
-    shown = shown_facts(small, path, fault, SETTINGS)
+    shown = shown_facts(small, path, fault)
     known = recognised(fault, shown)
     new = _new(seed, fault, shown.types, small.operation_count, _place(fault, shown.changed_by))
     if known is None:
@@ -476,7 +481,7 @@ class _Hunt:
         return bool(record.operations) and (least is None or record.operations < least)
 
     def _work(self, seeds: Iterator[SeedRecord | int]) -> None:
-        worker = hunt_worker(MEMORY)
+        worker = Worker(PROGRAM, memory=_MEMORY)
         try:
             with tempfile.TemporaryDirectory(prefix="stepper-hunt-") as folder:
                 hunter = SeedHunter(worker, Path(folder), self._profile)
@@ -504,7 +509,6 @@ class _Hunt:
 
 CASES: Final = Path(__file__).parent / "cases"
 ALL: Final = "all"
-_MEMORY: Final = 2 * 2**30
 _SECONDS: Final = 60.0
 
 
@@ -557,7 +561,7 @@ def run_case(fault: RuntimeFault) -> CaseOutcome:
             raise
     finally:
         worker.close()
-    known = None if found is None else recognised(found, shown_facts(draft, path, found, SETTINGS))
+    known = None if found is None else recognised(found, shown_facts(draft, path, found))
     return CaseOutcome(
         fault,
         found,

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
 from stepper.collector import collector_off
-from stepper.diagnosis.findings import GRAVITY, FilePart, Finding, Part, Severity
-from stepper.diagnosis.lint.kinds import LayerKinds
-from stepper.diagnosis.lint.subjects import IfSubject, LayerSubject, LoopSubject, ModelSubject
-from stepper.diagnosis.rule import Rule, RuleFinder, RuleHit, SubjectKind, rules
-from stepper.diagnosis.rule_finders import rule_finders
+from stepper.diagnosis import narrowing
+from stepper.diagnosis.check import numbers, states
+from stepper.diagnosis.lint import carried, control, edges, operations, port_map
+from stepper.diagnosis.lint.subjects import IfSubject, LayerKinds, LayerSubject, LoopSubject, ModelSubject
+from stepper.diagnosis.rule import (
+    FINDERS,
+    GRAVITY,
+    FilePart,
+    Finding,
+    Part,
+    Rule,
+    RuleFinder,
+    RuleHit,
+    Severity,
+    SubjectKind,
+    rules,
+)
 from stepper.errors import ModelError
 from stepper.ir.model import BackEdge, InputMapping, Layer, LayerSite, Model, layer_site
 from stepper.ir.reader import read_all_faults
@@ -28,6 +40,15 @@ _CAUSES: Final = frozenset({
     "unknown-operation",
 })  # fmt: skip
 """What these are about is left out where the file is read in spite of its faults, so that others follow of them."""
+
+
+_FINDING: Final = (carried, control, edges, operations, port_map, numbers, states, narrowing)
+"""Modules of rules: each says what finds the places where they are broken when it is imported."""
+
+
+def rule_finders(scope: SubjectKind) -> Sequence[RuleFinder]:
+    """Return the rules that are asked about each of these, with what finds the places."""
+    return FINDERS[scope]
 
 
 def lint(path: str | Path) -> tuple[Finding, ...]:

@@ -40,8 +40,8 @@ from stepper.diagnosis.reduce.trials import (
     TrialAct,
     TrialFacts,
     TryModel,
+    log_values,
 )
-from stepper.diagnosis.reduce.value_log import log_values
 from stepper.element_types import Array
 from stepper.engine.compiler import compile_model
 from stepper.engine.frames import Every

@@ -22,7 +22,6 @@ from stepper.engine.loops import (
     roles_of,
     whole_axis,
 )
-from stepper.export.figures.content import FigureContent
 from stepper.export.figures.drawn_graph import (
     DrawnGraph,
     DrawnNode,
@@ -65,6 +64,7 @@ from stepper.export.figures.loop_facts import (
 )
 from stepper.export.options import ConstantStyle, ValueDetail
 from stepper.export.parting import over_all, over_body
+from stepper.export.picture import FigureContent
 from stepper.ir.model import (
     Body,
     Graph,

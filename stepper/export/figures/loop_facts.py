@@ -20,8 +20,7 @@ from stepper.engine.loops import (
     without_effect,
 )
 from stepper.export.figures.drawn_graph import constant_symbol, layers_in_order, references_of, shortened
-from stepper.export.numpy_code.emit import ATOM, Term
-from stepper.export.numpy_code.emitters import MOVEMENT, pairs_of
+from stepper.export.numpy_code.emitters import ATOM, MOVEMENT, Term, pairs_of
 from stepper.ir.model import Body, Graph, Layer, Model, Source
 from stepper.operation_types import CELLS, COMPARISON_SIGNS, NO_OPERATIONS, VIEWS
 from stepper.query.short_names import is_automatic, last_part, short_names_of

@@ -154,7 +154,7 @@ class _IterationsLayout:
         boxes = self._row(self.inputs, self._input_wishes())
         self.drawing.boxes += boxes.values()
         top = max((box.height for box in boxes.values()), default=0)
-        nets = [self._input_net(node, boxes[node.id], 0) for node in self.inputs]
+        nets = [self._input_net(node, boxes[node.id]) for node in self.inputs]
         for index, stage in enumerate(self.stages):
             y = self._channel(nets, top)
             height = self._draw_stage(stage, y)
@@ -193,9 +193,9 @@ class _IterationsLayout:
             wishes[node.id] = self.left.get(node.id, sum(found) / len(found) if found else self.body_x)
         return wishes
 
-    def _input_net(self, node: FigureNode, box: BoxShape, y: int) -> _Net:
+    def _input_net(self, node: FigureNode, box: BoxShape) -> _Net:
         """Return the wire from an outer input into the first element of the stack, and into its bus."""
-        net = _Net(EdgeKind.PORT, box.x + box.width // 2, y + box.height - 1, title=node.label)
+        net = _Net(EdgeKind.PORT, box.x + box.width // 2, box.height - 1, title=node.label)
         for edge in self.out.get(node.id, []):
             if edge.kind is EdgeKind.SLICE:
                 net.kind = EdgeKind.SLICE

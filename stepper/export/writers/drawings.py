@@ -22,8 +22,14 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from stepper.errors import UsageError
-from stepper.export.drawing.composing import composed_alone, drawn
-from stepper.export.drawing.styles import (
+from stepper.export.composing import composed_alone, drawn
+from stepper.export.figures.figure import Figure
+from stepper.export.fonts import BOLD, FAMILY, LABEL_SIZE, REGULAR, advance, missing
+from stepper.export.layout.figure_layout import FigureLayout
+from stepper.export.options import LayoutEngine, Theme
+from stepper.export.picture import FigureRequest, Picture
+from stepper.export.stepping import motion_rules, steps_of, visible_times
+from stepper.export.styles import (
     POINTS,
     Disc,
     Group,
@@ -41,12 +47,6 @@ from stepper.export.drawing.styles import (
     properties_of,
     unpainted,
 )
-from stepper.export.figures.figure import Figure
-from stepper.export.fonts import BOLD, FAMILY, LABEL_SIZE, REGULAR, advance, missing
-from stepper.export.layout.figure_layout import FigureLayout
-from stepper.export.options import LayoutEngine, Theme
-from stepper.export.picture import FigureRequest, Picture
-from stepper.export.stepping import motion_rules, steps_of, visible_times
 from stepper.export.writers.graph_texts import laid_out_by_dot
 from stepper.wording import install_line
 

@@ -15,8 +15,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from stepper.errors import UsageError
-from stepper.export.drawing.composing import line_class
-from stepper.export.drawing.styles import DrawnStep, SteppedDrawing, classes_of, stepped, style_sheet, variables
+from stepper.export.composing import line_class
 from stepper.export.figure_views import iteration_figures
 from stepper.export.figures.builder import legend_of
 from stepper.export.figures.figure import Figure
@@ -26,8 +25,9 @@ from stepper.export.layout.arrangements import arranged
 from stepper.export.options import Theme
 from stepper.export.picture import FigureRequest, Picture
 from stepper.export.stepping import BodyLayout
-from stepper.export.textbook.lanes import Textbook
-from stepper.export.textbook.page import MOST_SHOWN, ends_of, textbook_page
+from stepper.export.styles import DrawnStep, SteppedDrawing, classes_of, stepped, style_sheet, variables
+from stepper.export.textbook import MOST_SHOWN, ends_of, textbook_page
+from stepper.export.textbook_lanes import Textbook
 from stepper.export.writers.drawings import inline_steps, inline_svg
 from stepper.ir.model import Model
 

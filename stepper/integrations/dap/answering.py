@@ -15,7 +15,7 @@ from stepper.debug.debugger import Debugger
 from stepper.debug.stop import Stop
 from stepper.debug.stop_scope import StopScope
 from stepper.diagnosis.check.checking import check_run
-from stepper.diagnosis.findings import Finding
+from stepper.diagnosis.rule import Finding
 from stepper.engine.program import LoopPlan
 from stepper.errors import StepperError, UsageError
 from stepper.integrations.dap.dap_breakpoints import FILTERS, FINDINGS, USUAL, is_of_a_loop, value_break
@@ -85,31 +85,14 @@ def request(
     return register
 
 
-_CAN: Final = (
-    "supportsConfigurationDoneRequest",
-    "supportsStepBack",
-    "supportsRestartFrame",
-    "supportsRestartRequest",
-    "supportsGotoTargetsRequest",
-    "supportsStepInTargetsRequest",
-    "supportsFunctionBreakpoints",
-    "supportsConditionalBreakpoints",
-    "supportsHitConditionalBreakpoints",
-    "supportsLogPoints",
-    "supportsDataBreakpoints",
-    "supportsBreakpointLocationsRequest",
-    "supportsExceptionFilterOptions",
-    "supportsExceptionInfoRequest",
-    "supportsEvaluateForHovers",
-    "supportsClipboardContext",
-    "supportsCompletionsRequest",
-    "supportsSetVariable",
-    "supportsSetExpression",
-    "supportsReadMemoryRequest",
-    "supportsLoadedSourcesRequest",
-    "supportsTerminateRequest",
-    "supportsCancelRequest",
-)
+_CAN: Final = """
+    ConfigurationDoneRequest StepBack RestartFrame RestartRequest GotoTargetsRequest StepInTargetsRequest
+    FunctionBreakpoints ConditionalBreakpoints HitConditionalBreakpoints LogPoints DataBreakpoints
+    BreakpointLocationsRequest ExceptionFilterOptions ExceptionInfoRequest EvaluateForHovers ClipboardContext
+    CompletionsRequest SetVariable SetExpression ReadMemoryRequest LoadedSourcesRequest TerminateRequest
+    CancelRequest
+"""
+"""What is supported, by the names of the protocol."""
 
 
 @request("initialize", arguments=InitializeArguments, needs_run=False)
@@ -122,7 +105,7 @@ def _initialize(session: DapSession, arguments: InitializeArguments) -> Body:
     ]
     filters.append({"filter": FINDINGS, "label": "Findings of stepper check", "default": False})
     return {
-        **dict.fromkeys(_CAN, True),
+        **{f"supports{what}": True for what in _CAN.split()},
         "completionTriggerCharacters": [" ", "["],
         "exceptionBreakpointFilters": filters,
     }

@@ -18,7 +18,7 @@ from stepper.debug.breakpoints.data_breakpoints import break_description, data_b
 from stepper.debug.debugger import Debugger
 from stepper.debug.inspection.views import BreakView, break_views
 from stepper.debug.scopes import is_body
-from stepper.diagnosis.findings import Finding
+from stepper.diagnosis.rule import Finding
 from stepper.errors import StepperError, UsageError
 from stepper.integrations.dap.listing import ModelListing
 from stepper.integrations.dap.messages import (

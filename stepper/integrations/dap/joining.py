@@ -13,11 +13,10 @@ from typing import IO, Any, Final
 from stepper.debug.breakpoints.breakpoint import BreakDescription
 from stepper.debug.debugger import Debugger
 from stepper.errors import UsageError
-from stepper.integrations.dap.adapter import Adapter, command_of
+from stepper.integrations.dap import RunHost, Visit, Visited
 from stepper.integrations.dap.answering import REQUESTS
-from stepper.integrations.dap.dap_server import ClientPort, Lead, serve_streams
+from stepper.integrations.dap.dap_server import Adapter, ClientPort, Lead, command_of, serve_streams
 from stepper.integrations.dap.dap_session import OpenedRun
-from stepper.integrations.dap.following_visits import RunHost, Visit, Visited
 
 _LOOK: Final = 0.05
 """Seconds between two looks whether what is waited for will never come."""

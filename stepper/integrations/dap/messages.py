@@ -80,7 +80,6 @@ class InitializeArguments(_Carried, frozen=True):
     path_format: str = "path"
     supports_progress_reporting: bool = False
     supports_invalidated_event: bool = False
-    supports_variable_paging: bool = False
 
 
 class SourceArguments(_Carried, frozen=True):
@@ -173,7 +172,6 @@ class ShownFrame(_Shown, frozen=True):
     column: int
     source: ShownSource | None = None
     can_restart: bool | None = None
-    presentation_hint: str = ""
 
 
 class ShownScope(_Shown, frozen=True):

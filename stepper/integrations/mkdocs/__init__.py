@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from stepper.errors import StepperError, UsageError
-from stepper.integrations.documents.document_figure import DocumentKind, FigureCache, InlineFigures, asked
+from stepper.integrations.documents import DocumentKind, FigureCache, InlineFigures, asked
 
 _LOG: Final = logging.getLogger("mkdocs.plugins.stepper")
 """MkDocs prints the warnings below its own name, and `--strict` counts them."""

@@ -24,9 +24,8 @@ from stepper.debug.scopes import Names
 from stepper.debug.stop import Reason
 from stepper.debug.stop_scope import StopScope
 from stepper.diagnosis.check.checking import check_run, ranked
-from stepper.diagnosis.findings import GRAVITY, Finding, Severity
 from stepper.diagnosis.lint.linting import lint
-from stepper.diagnosis.selection import chosen_rules
+from stepper.diagnosis.rule import GRAVITY, Finding, Severity, chosen_rules
 from stepper.diagnosis.texts import report_lines
 from stepper.element_types import Array
 from stepper.engine.array_files import read_archive

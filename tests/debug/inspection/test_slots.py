@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stepper.engine import EventKind, Every
-from stepper.engine.frames import Frame
+from stepper.engine.frames import EventKind, Every, Frame
 from stepper.engine.machine import Machine
 from tests.debug.debugged import ALL_RUNS, opened, run_named
 from tests.models import Graph, carried, last

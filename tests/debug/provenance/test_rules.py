@@ -9,9 +9,10 @@ import numpy as np
 
 from stepper.debug.provenance.dependence_rules import dependences
 from stepper.debug.provenance.operation_at import Method, OperationAt
-from stepper.engine import Machine, compile_model
+from stepper.engine.compiler import compile_model
 from stepper.engine.frames import Every
 from stepper.engine.inputs import bind_inputs
+from stepper.engine.machine import Machine
 from tests.models import Graph
 from tests.tables import each_row
 

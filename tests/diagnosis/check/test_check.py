@@ -9,8 +9,7 @@ import pytest
 
 import stepper
 from stepper.diagnosis.check.checking import check_overview, check_run, unchanged_findings
-from stepper.diagnosis.findings import Finding, Severity
-from stepper.diagnosis.rule import SubjectKind, rules
+from stepper.diagnosis.rule import Finding, Severity, SubjectKind, rules
 from stepper.diagnosis.texts import consequence, remedy, sentence
 from stepper.element_types import of_dtype
 from tests.debug.debugged import SAMPLES, sample

@@ -11,9 +11,10 @@ import pytest
 import stepper
 from stepper.diagnosis.hunt.faults import FAULTS
 from stepper.diagnosis.hunt.hunting import CASES
-from stepper.engine import EventKind, Every, Machine, compile_model
-from stepper.engine.frames import Frame
+from stepper.engine.compiler import compile_model
+from stepper.engine.frames import EventKind, Every, Frame
 from stepper.engine.inputs import bind_inputs
+from stepper.engine.machine import Machine
 from stepper.errors import ModelError
 from stepper.ir.model import Model, PartialShape, parameter_shape
 from tests.tables import each_row

@@ -70,14 +70,14 @@ def test_a_folder_with_another_hunt_is_refused(tmp_path: Path, capsys: pytest.Ca
 def test_a_seed_always_gives_the_same_model_in_each_profile(tmp_path: Path) -> None:
     import openvino
 
-    from stepper.diagnosis.hunt import random_loops, single_operations
+    from stepper.diagnosis.hunt import random_loops
     from stepper.diagnosis.hunt.random_operations import FREE, PORT_MAPS
 
     for build in (
         lambda seed: random_loops.build(seed, FREE),
         lambda seed: random_loops.build(seed, PORT_MAPS),
-        single_operations.build_operation,
-        single_operations.build_quantised,
+        random_loops.build_operation,
+        random_loops.build_quantised,
     ):
         texts = []
         for _ in range(2):
@@ -105,8 +105,7 @@ def test_a_model_that_both_refuse_is_no_disagreement(tmp_path: Path) -> None:
 
 
 def test_layers_of_networks_are_built_in_many_forms() -> None:
-    from stepper.diagnosis.hunt.random_loops import inner_graphs
-    from stepper.diagnosis.hunt.single_operations import build_operation
+    from stepper.diagnosis.hunt.random_loops import build_operation, inner_graphs
 
     types = set()
     for seed in range(400):

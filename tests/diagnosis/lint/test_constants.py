@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from stepper.diagnosis.findings import Severity
 from stepper.diagnosis.lint.linting import lint
+from stepper.diagnosis.rule import Severity
 from stepper.diagnosis.texts import sentence
 from tests.diagnosis.lint.rule_examples import sound, weights
 from tests.models import Graph, joined, sliced

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from lxml import etree
 
-from stepper.diagnosis.findings import Severity
 from stepper.diagnosis.lint.linting import lint
+from stepper.diagnosis.rule import Severity
 from stepper.diagnosis.texts import headline
 from stepper.errors import ModelError
 from stepper.ir.reader import read

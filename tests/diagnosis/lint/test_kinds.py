@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 from lxml import etree
 
-from stepper.diagnosis.findings import Finding
 from stepper.diagnosis.lint import linting
-from stepper.diagnosis.lint.kinds import LayerKinds
 from stepper.diagnosis.lint.linting import lint
-from stepper.diagnosis.lint.subjects import LayerSubject
+from stepper.diagnosis.lint.subjects import LayerKinds, LayerSubject
+from stepper.diagnosis.rule import Finding
 from tests.benchmarks.checking import attended, large, moved
 from tests.models import Graph, Value, joined, sliced
 from tests.tables import few

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from stepper.diagnosis.findings import Finding, Severity
 from stepper.diagnosis.lint.linting import lint
+from stepper.diagnosis.rule import Finding, Severity
 from stepper.diagnosis.texts import sentence
 from tests.models import Graph, Value, carried, joined, last, sliced
 from tests.tables import each_row

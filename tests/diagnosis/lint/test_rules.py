@@ -6,10 +6,8 @@ import json
 from importlib.resources import files
 from pathlib import Path
 
-from stepper.diagnosis.findings import Severity
-from stepper.diagnosis.lint.linting import lint
-from stepper.diagnosis.rule import Rule, SubjectKind, rules
-from stepper.diagnosis.rule_finders import rule_finders
+from stepper.diagnosis.lint.linting import lint, rule_finders
+from stepper.diagnosis.rule import Rule, Severity, SubjectKind, rules
 from stepper.diagnosis.texts import remedy, sentence
 from tests.debug.debugged import SAMPLES
 from tests.diagnosis.lint.rule_examples import broken, sound, weights

@@ -11,10 +11,8 @@ from lxml import etree
 
 import stepper
 from stepper.cli import main
-from stepper.diagnosis.findings import Finding, Severity
-from stepper.diagnosis.precision.narrowing import Narrowing, smallest
-from stepper.diagnosis.precision.precision_finders import CheckedPrecision, check_precision, marked
-from stepper.diagnosis.rule import SubjectKind, rules
+from stepper.diagnosis.narrowing import CheckedPrecision, Narrowing, check_precision, marked, smallest
+from stepper.diagnosis.rule import Finding, Severity, SubjectKind, rules
 from stepper.diagnosis.texts import consequence, remedy, sentence
 from tests.debug.debugged import sample
 from tests.models import Graph, carried, invariant, joined, last, sliced

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 
-from stepper.export.drawing.composing import MARGIN
+from stepper.export.composing import MARGIN
 from stepper.export.figure_views import ports_figure
-from stepper.export.figures.content import FigureContent
 from stepper.export.figures.figure import BACKWARD, EdgeKind, Figure
 from stepper.export.figures.loop_trace import find_loop
 from stepper.export.layout.arrangements import arranged
 from stepper.export.layout.figure_layout import CELL
+from stepper.export.picture import FigureContent
 from tests.export.drawings import cells_of
 from tests.export.runs import NAMES, sample
 from tests.tables import each_row

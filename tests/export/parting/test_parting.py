@@ -14,11 +14,10 @@ from stepper.engine.compiler import compile_model
 from stepper.engine.inputs import bind_inputs
 from stepper.engine.machine import Machine
 from stepper.export.exporter import draw, picture
-from stepper.export.figures.content import FigureContent
 from stepper.export.figures.figure import Figure, FigureNode, NodeKind, ValueState
 from stepper.export.fonts import SMALL_SIZE
 from stepper.export.options import FigureView
-from stepper.export.picture import FigurePlace, FigureRequest, Zoom, ZoomKind, smaller_parts
+from stepper.export.picture import FigureContent, FigurePlace, FigureRequest, Zoom, ZoomKind, smaller_parts
 from stepper.ir.model import Model
 from tests.export.reading_back.drawing import Drawing
 from tests.export.runs import sample

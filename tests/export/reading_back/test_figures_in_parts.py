@@ -11,9 +11,8 @@ import pytest
 
 import stepper
 from stepper.export.exporter import picture
-from stepper.export.figures.content import FigureContent
 from stepper.export.options import FigureView, ValueDetail
-from stepper.export.picture import FigureRequest
+from stepper.export.picture import FigureContent, FigureRequest
 from stepper.export.stepping import steps_of
 from stepper.export.writers.drawings import svg
 from stepper.ir.model import Model

@@ -11,8 +11,8 @@ import pypdfium2 as pdfium  # type: ignore[import-untyped]
 import pytest
 from PIL import Image
 
-from stepper.export.drawing.styles import palette
 from stepper.export.options import Theme
+from stepper.export.styles import palette
 from stepper.export.writers.drawings import animated_svg
 from tests.export.steps.pages import CHROMIUM, chromium
 from tests.export.steps.test_steps import textbook, texts

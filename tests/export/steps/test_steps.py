@@ -18,12 +18,11 @@ from msgspec.structs import replace
 
 from stepper.cli import main
 from stepper.errors import UsageError
-from stepper.export.drawing.styles import Group, PageDrawing, Rectangle, Shape, SteppedDrawing, TextLine
 from stepper.export.exporter import draw, picture
-from stepper.export.figures.content import FigureContent
 from stepper.export.options import FigureView, TimeDirection, ValueDetail
-from stepper.export.picture import FigureRequest
+from stepper.export.picture import FigureContent, FigureRequest
 from stepper.export.stepping import steps_of
+from stepper.export.styles import Group, PageDrawing, Rectangle, Shape, SteppedDrawing, TextLine
 from stepper.export.writers.drawings import animated_svg
 from tests.export.runs import SAMPLES, machine, sample
 

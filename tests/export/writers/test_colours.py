@@ -13,8 +13,8 @@ from collections.abc import Iterator
 import pytest
 from lxml import etree
 
-from stepper.export.drawing.styles import PALETTES
 from stepper.export.options import Theme
+from stepper.export.styles import PALETTES
 from tests.export.runs import NAMES, picture
 
 VIEWS = ["model", "rolled", "ports", "unrolled"]

@@ -17,8 +17,7 @@ from msgspec.structs import replace
 
 import stepper
 from stepper.errors import UsageError
-from stepper.export.drawing.composing import composed
-from stepper.export.drawing.styles import PALETTES
+from stepper.export.composing import composed
 from stepper.export.exporter import draw
 from stepper.export.figures.drawn_graph import summary, value_lines
 from stepper.export.figures.figure import EdgeKind, Figure
@@ -27,6 +26,7 @@ from stepper.export.layout.arrangements import arranged
 from stepper.export.layout.figure_layout import CELL
 from stepper.export.options import LayoutEngine, Theme, ValueDetail
 from stepper.export.picture import FigureRequest, Picture, writer_of
+from stepper.export.styles import PALETTES
 from stepper.export.writers.drawings import svg
 from stepper.files.file_kinds import FORMATS
 from tests.export.runs import NAMES, SAMPLES, picture

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from stepper.errors import UsageError
-from stepper.export.drawing.styles import Group, Rectangle
 from stepper.export.exporter import draw
 from stepper.export.figures.figure import EdgeKind, Figure, NodeKind
+from stepper.export.styles import Group, Rectangle
 from tests.export.runs import picture, sample
 from tests.tables import each_row
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from stepper.cli.commands.dap import opener
 from stepper.cli.parser import parsed
-from stepper.integrations.dap.adapter import Adapter
+from stepper.integrations.dap.dap_server import Adapter
 
 ROOT = Path(__file__).parents[3]
 SAMPLES = ROOT / "sample_models"

@@ -12,7 +12,7 @@ import pytest
 
 import stepper
 from stepper.cli import main
-from stepper.integrations.dap.variables import StopVariables
+from stepper.integrations.dap.dap_session import StopVariables
 from tests.integrations.dap.client import SAMPLES, Client, Refused, copied, sample_client
 from tests.models import Graph
 from tests.tables import each_row

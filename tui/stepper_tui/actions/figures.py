@@ -10,9 +10,8 @@ from stepper.debug.story.story_facts import Story
 from stepper.engine.machine import Machine
 from stepper.errors import UsageError
 from stepper.export.exporter import default_depth, export, picture_of_story, save
-from stepper.export.figures.content import FigureContent
 from stepper.export.options import FigureView
-from stepper.export.picture import FigureRequest
+from stepper.export.picture import FigureContent, FigureRequest
 from stepper.files.file_kinds import FigureFormat, FormatSubject, format_of_suffix
 from stepper.files.output import OutputFile
 from stepper.records import Record

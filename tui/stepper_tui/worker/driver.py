@@ -14,7 +14,7 @@ from textual.timer import Timer
 
 from stepper.errors import StepperError, UsageError
 from stepper.files.output import ProtectedFiles
-from stepper.integrations.dap.following_visits import Visit
+from stepper.integrations.dap import Visit
 from stepper.session.autosave import EVERY
 from stepper_tui.state import (
     Adjustment,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from stepper.debug.inspection.views import LoopView, StopView
     from stepper.debug.moments.spread import MomentView
     from stepper.diagnosis.check.checking import CheckedRun
-    from stepper.diagnosis.findings import Finding
+    from stepper.diagnosis.rule import Finding
     from stepper_tui.state import EventLog
 
 

@@ -16,7 +16,7 @@ from stepper_tui.theme import Look
 
 import stepper
 from stepper.cli import main
-from stepper.cli.options.specs import given_texts
+from stepper.cli.specs import given_texts
 from stepper.debug.debugger import Debugger
 from stepper.element_types import Array
 from stepper.ir.model import Model

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from stepper.debug.causes.cause import OperandValue
     from stepper.debug.story.story_facts import Story
     from stepper.debug.table.row_sets import RowsFound, SheetFrame
-    from stepper.diagnosis.findings import Finding
+    from stepper.diagnosis.rule import Finding
     from stepper.engine.program import CompiledModel, Program
     from stepper.tensors.histories import ValueHistory
     from stepper_tui.app import StepperApp

@@ -18,7 +18,7 @@ from stepper.debug.story.story_facts import Story, StoryQuestion
 from stepper.debug.table.columns import SheetColumn, SheetRequest, SheetSort, SheetView
 from stepper.debug.table.row_sets import RowSet, RowsFound, SheetFrame, SheetQuestion, frames_around, same_outer
 from stepper.debug.table.sheets import Sheet, SheetLook
-from stepper.diagnosis.findings import Finding
+from stepper.diagnosis.rule import Finding
 from stepper.diagnosis.texts import sentence
 from stepper.element_types import Indices
 from stepper.engine.program import CompiledModel, Program

@@ -1,4 +1,9 @@
-"""The directive: `.. stepper:: MODEL`, with the options of `stepper export`."""
+"""The extension of Sphinx: its directive `stepper` draws figures of models and of runs.
+
+A project names it in its `conf.py`: `extensions = ["stepper.integrations.sphinx"]`.
+
+The directive: `.. stepper:: MODEL`, with the options of `stepper export`.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +21,9 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
+from stepper import __version__
 from stepper.errors import StepperError
-from stepper.integrations.documents.document_figure import (
+from stepper.integrations.documents import (
     DocumentFigure,
     DocumentKind,
     FigureCache,
@@ -200,3 +206,14 @@ class StepperDirective(SphinxDirective):
             figure += nodes.caption(first.rawsource, "", *first.children)
         if inside:
             figure += nodes.legend("", *inside)
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Add the directive: figures are part of the page in HTML, and files elsewhere."""
+    app.add_directive("stepper", StepperDirective)
+    app.add_node(PictureNode, html=(visit_html, None))
+    app.add_post_transform(PlacedImages)
+    app.connect("env-get-outdated", outdated)
+    app.connect("env-purge-doc", purge)
+    app.connect("env-merge-info", merge)
+    return {"version": __version__, "env_version": __version__, "parallel_read_safe": True, "parallel_write_safe": True}

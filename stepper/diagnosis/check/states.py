@@ -20,9 +20,8 @@ from stepper.diagnosis.check.subject import (
     repetition,
     shown,
 )
-from stepper.diagnosis.findings import NOTE
 from stepper.diagnosis.lint.subjects import COMPARISONS, PASSING
-from stepper.diagnosis.rule import found_by
+from stepper.diagnosis.rule import NOTE, found_by
 from stepper.element_types import Array
 from stepper.engine.compiler import ancestors, decided_by
 from stepper.engine.loops import EndReason

@@ -15,7 +15,6 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from stepper.diagnosis.findings import NOTE
 from stepper.diagnosis.lint.subjects import (
     DECIDING,
     LayerSubject,
@@ -25,7 +24,7 @@ from stepper.diagnosis.lint.subjects import (
     of_port,
     refusal,
 )
-from stepper.diagnosis.rule import Hits, RuleHit, found_by, found_in, found_in_kinds
+from stepper.diagnosis.rule import NOTE, Hits, RuleHit, found_by, found_in, found_in_kinds
 from stepper.errors import KernelError
 from stepper.ir.constants import constant_shape, constant_type
 from stepper.ir.model import Graph, Layer, Source

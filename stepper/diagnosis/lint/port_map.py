@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
-from stepper.diagnosis.findings import NOTE, WARNING
 from stepper.diagnosis.lint.subjects import (
     ELEMENTWISE,
     PASSING,
@@ -16,7 +15,7 @@ from stepper.diagnosis.lint.subjects import (
     known_value,
     of_parameter,
 )
-from stepper.diagnosis.rule import Hits, found_by, inside, outside
+from stepper.diagnosis.rule import NOTE, WARNING, Hits, found_by, inside, outside
 from stepper.engine.loops import is_backward, whole_axis
 from stepper.ir.model import (
     CURRENT_ITERATION,

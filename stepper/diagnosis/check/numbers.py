@@ -33,9 +33,8 @@ from stepper.diagnosis.check.subject import (
     moment_address,
     shown,
 )
-from stepper.diagnosis.findings import ERROR, NOTE, WARNING
 from stepper.diagnosis.lint.subjects import PASSING, LoopSubject, declared
-from stepper.diagnosis.rule import found_by
+from stepper.diagnosis.rule import ERROR, NOTE, WARNING, found_by
 from stepper.ir.model import NO_LAYER, Layer, Source
 
 # Rules of numbers: where NaN and Inf are born, and where they come in.

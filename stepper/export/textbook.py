@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from stepper.errors import UsageError
-from stepper.export.drawing.composing import (
+from stepper.export.composing import (
     FormulaForm,
     LegendForm,
     Sample,
@@ -24,7 +24,11 @@ from stepper.export.drawing.composing import (
     legend_drawn,
     shortened_heading,
 )
-from stepper.export.drawing.styles import (
+from stepper.export.figures.drawn_graph import ValueSummary, shortened_names
+from stepper.export.fonts import advance, wrapped
+from stepper.export.options import Preset
+from stepper.export.picture import FigureRequest
+from stepper.export.styles import (
     POINTS,
     DrawnStep,
     MadeShapes,
@@ -38,11 +42,7 @@ from stepper.export.drawing.styles import (
     stroke,
     text_width,
 )
-from stepper.export.figures.drawn_graph import ValueSummary, shortened_names
-from stepper.export.fonts import advance, wrapped
-from stepper.export.options import Preset
-from stepper.export.picture import FigureRequest
-from stepper.export.textbook.lanes import (
+from stepper.export.textbook_lanes import (
     NUMBER_ALONE,
     CellText,
     LaneKind,

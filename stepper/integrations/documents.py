@@ -21,9 +21,9 @@ from msgspec.structs import replace
 
 from stepper import __version__
 from stepper.cli.arguments import page_width
-from stepper.cli.options.figure_words import export_options, names_a_path, words_of
-from stepper.cli.options.specs import protected_files
+from stepper.cli.commands.figures import export_options, names_a_path, words_of
 from stepper.cli.parser import parsed
+from stepper.cli.specs import protected_files
 from stepper.errors import OutputError, StepperError, UsageError
 from stepper.files.allowed import ALLOWED, SettingsFile
 from stepper.files.file_kinds import FileKind

@@ -7,7 +7,6 @@ from typing import Final
 
 import numpy as np
 
-from stepper.diagnosis.findings import NOTE, WARNING
 from stepper.diagnosis.lint.subjects import (
     PASSING,
     IfSubject,
@@ -17,7 +16,7 @@ from stepper.diagnosis.lint.subjects import (
     known_chain,
     of_parameter,
 )
-from stepper.diagnosis.rule import Hits, found_by, found_in, inside, outside
+from stepper.diagnosis.rule import NOTE, WARNING, Hits, found_by, found_in, inside, outside
 from stepper.element_types import is_floating
 from stepper.ir.constants import small_constant
 from stepper.ir.model import BackEdge, Graph, Layer, Source

@@ -10,20 +10,6 @@ from itertools import groupby, pairwise
 from operator import attrgetter
 from typing import Final, NamedTuple
 
-from stepper.export.drawing.styles import (
-    ROUNDED,
-    Disc,
-    Group,
-    PageDrawing,
-    Path,
-    Point,
-    Rectangle,
-    Shape,
-    TextLine,
-    classes_of,
-    polygon,
-    stroke,
-)
 from stepper.export.figures.drawn_graph import shortened
 from stepper.export.figures.figure import (
     BACKWARD,
@@ -50,6 +36,20 @@ from stepper.export.layout.figure_layout import (
 )
 from stepper.export.layout.layered import Cell, Segment
 from stepper.export.picture import Picture
+from stepper.export.styles import (
+    ROUNDED,
+    Disc,
+    Group,
+    PageDrawing,
+    Path,
+    Point,
+    Rectangle,
+    Shape,
+    TextLine,
+    classes_of,
+    polygon,
+    stroke,
+)
 
 _WITH_GAPS = (*BACKWARD, EdgeKind.CARRIED)
 

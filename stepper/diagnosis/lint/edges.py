@@ -7,8 +7,6 @@ from collections.abc import Iterable
 from itertools import combinations, pairwise, product
 from typing import Final
 
-from stepper.diagnosis.findings import NOTE
-from stepper.diagnosis.lint.kinds import reads
 from stepper.diagnosis.lint.subjects import (
     ELEMENTWISE,
     PASSING,
@@ -21,8 +19,9 @@ from stepper.diagnosis.lint.subjects import (
     integer_attribute,
     of_parameter,
     of_port,
+    reads,
 )
-from stepper.diagnosis.rule import At, Hits, RuleHit, found_by, found_in, found_in_kinds, inside, outside
+from stepper.diagnosis.rule import NOTE, At, Hits, RuleHit, found_by, found_in, found_in_kinds, inside, outside
 from stepper.element_types import Array, by_name
 from stepper.ir.constants import constant_shape, constant_type
 from stepper.ir.model import NO_LAYER, Layer, Port, Source

@@ -37,8 +37,14 @@ from stepper.debug.story.strip_layout import (
     place,
     wire_text,
 )
-from stepper.export.drawing.composing import Sample, legend_drawn, narrowed_text, right_tip, torn_edge
-from stepper.export.drawing.styles import (
+from stepper.export.composing import Sample, legend_drawn, narrowed_text, right_tip, torn_edge
+from stepper.export.figures.drawn_graph import shortened
+from stepper.export.figures.figure import Cluster, EdgeKind, Figure, FigureEdge, FigureNode, NodeKind
+from stepper.export.fitting import on_page, room_of
+from stepper.export.fonts import SMALL_SIZE, advance, wrapped
+from stepper.export.layout.figure_layout import CELL
+from stepper.export.picture import FigureRequest
+from stepper.export.styles import (
     Group,
     PageDrawing,
     Path,
@@ -50,12 +56,6 @@ from stepper.export.drawing.styles import (
     stroke,
     text_width,
 )
-from stepper.export.figures.drawn_graph import shortened
-from stepper.export.figures.figure import Cluster, EdgeKind, Figure, FigureEdge, FigureNode, NodeKind
-from stepper.export.fitting import on_page, room_of
-from stepper.export.fonts import SMALL_SIZE, advance, wrapped
-from stepper.export.layout.figure_layout import CELL
-from stepper.export.picture import FigureRequest
 from stepper.wording import counted, printable
 
 _SHORT_NAMES: Final = (10, 8)

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator
 from typing import Final
 
-from stepper.diagnosis.findings import NOTE
 from stepper.diagnosis.lint.subjects import (
     COMPARISONS,
     PASSING,
@@ -17,7 +16,7 @@ from stepper.diagnosis.lint.subjects import (
     known_chain,
     of_parameter,
 )
-from stepper.diagnosis.rule import Hits, found_by, found_in, found_in_kinds, inside, outside
+from stepper.diagnosis.rule import NOTE, Hits, found_by, found_in, found_in_kinds, inside, outside
 from stepper.ir.constants import constant_shape, constant_type
 from stepper.ir.model import Layer
 from stepper.ops.operands import shape_text

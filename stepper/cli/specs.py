@@ -1,4 +1,7 @@
-"""From options to what they mean: the model, who computes it, its inputs and variables, and files that are read."""
+"""From options to what they mean: the model, who computes it, its inputs and variables, and files that are read.
+
+From the options of the command line to a debugger: of which model, on which inputs, beside which reference.
+"""
 
 from __future__ import annotations
 
@@ -39,6 +42,7 @@ from stepper.terminal import say
 from stepper.wording import excerpt
 
 if TYPE_CHECKING:
+    from stepper.debug.debugger import Debugger
     from stepper.element_types import Array
     from stepper.ir.model import Layer, Model
 
@@ -257,7 +261,7 @@ def protected_files(options: Namespace) -> ProtectedFiles:
             if file is not None:
                 found += ProtectedFiles.of_file(file, f"{what} '{name}'")
     if getattr(options, "calls", None):
-        from stepper.cli.options.call_options import files_of_calls  # few runs are of many calls
+        from stepper.cli.call_options import files_of_calls  # few runs are of many calls
 
         found += files_of_calls(options)
     for library in getattr(options, "extension", []):
@@ -280,7 +284,7 @@ def opened_model(options: Namespace, path: str | None = None) -> Model:
     """
     model = _opened(options.model if path is None else path, options, takes_shapes=path is None)
     if getattr(options, "calls", None) or getattr(options, "carry", None):
-        from stepper.cli.options.call_options import put_calls  # few runs are of many calls
+        from stepper.cli.call_options import put_calls  # few runs are of many calls
 
         beside = options.command == "compare" and is_model_path(options.reference)
         return put_calls(model, options, some=beside)
@@ -296,10 +300,10 @@ _OF_CASE: Final = ("inputs", "states", "carry")
 """Options that a case in place of the model gives."""
 
 
-def typed_again(options: Namespace, command: str) -> str:
-    """Return the line that asks another command about the same model, with what the run is given here."""
+def compared_again(options: Namespace) -> str:
+    """Return the line that compares the same model, with what the run is given here."""
     case = getattr(options, "case", None)
-    words = ["stepper", command, options.model if case is None else str(case.folder), "--with", options.reference]
+    words = ["stepper", "compare", options.model if case is None else str(case.folder), "--with", options.reference]
     for name in (*_AS_GIVEN, *(_OF_CASE if case is None else ())):
         found = getattr(options, name, None)
         for one in found if isinstance(found, list) else [] if found is None else [found]:
@@ -382,3 +386,51 @@ def _choice(text: str) -> tuple[str, str]:
     if not equals or not pattern:
         raise UsageError(f"--engine-for '{text}' is not PATTERN=ENGINE, such as MatMul=openvino")
     return pattern, engine
+
+
+def debugger_of(options: Namespace, *, kept: Mapping[str | int, Any] | None = None) -> Debugger:
+    """Return a debugger of the model on the inputs that the options give.
+
+    `kept` are inputs by position, for those that the options do not give.
+    """
+    model = opened_model(options)
+    # Inputs are wanted before the model is opened, so that a missing one is found at once.
+    return debugger_on(model, dict(enumerate(bound_inputs(model, options, kept))), options)
+
+
+def debugger_on(model: Model, inputs: Mapping[int, Array], options: Namespace) -> Debugger:
+    """Return a debugger of the model on these inputs, by position."""
+    from stepper.debug.debugger import DEFAULT_MEMORY, Debugger  # the application is painted before
+
+    partner = partner_of(options, model)
+    if options.open_sequences:
+        from stepper.ir.reader import open_sequences  # few want it
+
+        model = open_sequences(model)
+    debugger = Debugger(
+        model,
+        dict(inputs.items()),
+        options.rules or Rules.SPEC,
+        memory=getattr(options, "memory", None) or DEFAULT_MEMORY,
+        max_iterations=options.max_iterations,
+        states={**getattr(options, "kept_states", {}), **given_states(model, options)},
+        partner=partner,
+    )
+    debugger.protected += protected_files(options)
+    return debugger
+
+
+def put_reference(debugger: Debugger, options: Namespace) -> None:
+    """Compare with what the options name as the reference, if they do."""
+    if options.reference is None:
+        return
+    from stepper.compare.references.reference_opening import debug_reference  # loads what compares
+
+    debugger.reference = debug_reference(
+        options.reference,
+        debugger.machine,
+        debugger.inputs,
+        runtime_of(options),
+        options.model,
+        fallback_of(options),
+    )

@@ -1,1 +1,0 @@
-"""From options to what they mean: models, inputs, variables, engines, files."""
