@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from stepper.errors import ArgumentTypeError, UsageError
 
 T = TypeVar("T")
-LARGEST_SEED: Final = 2**64 - 1
+LARGEST_SEED = 2**64 - 1
 """The largest seed of random inputs."""
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
 
-MANY: Final = 20_000
+MANY = 20_000
 """Objects whose search is long enough to be felt: the imports of a command, a model of some thousand layers."""
 
-UNSEARCHED: Final = 2_000_000
+UNSEARCHED = 2_000_000
 """Objects that may go to the oldest generation without a search."""
 
 _unsearched = 0

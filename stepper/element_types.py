@@ -38,8 +38,8 @@ class ElementType(Record):
         return self.name
 
 
-STRING_DTYPE: Final = np.dtypes.StringDType()
-LARGEST_RANK: Final = 64
+STRING_DTYPE = np.dtypes.StringDType()
+LARGEST_RANK = 64
 """Largest rank that numpy holds."""
 
 ELEMENT_TYPES: Final[dict[str, ElementType]] = {
@@ -73,19 +73,19 @@ ELEMENT_TYPES: Final[dict[str, ElementType]] = {
     )
 }
 
-BOOLEAN: Final = ELEMENT_TYPES["boolean"]
-F32: Final = ELEMENT_TYPES["f32"]
-I32: Final = ELEMENT_TYPES["i32"]
-I64: Final = ELEMENT_TYPES["i64"]
-STRING: Final = ELEMENT_TYPES["string"]
+BOOLEAN = ELEMENT_TYPES["boolean"]
+F32 = ELEMENT_TYPES["f32"]
+I32 = ELEMENT_TYPES["i32"]
+I64 = ELEMENT_TYPES["i64"]
+STRING = ELEMENT_TYPES["string"]
 
-UNKNOWN_NAMES: Final = frozenset({"dynamic", "undefined", "unspecified", ""})
+UNKNOWN_NAMES = frozenset({"dynamic", "undefined", "unspecified", ""})
 """Words of a file where the type is not known before the run."""
 
-_PRECISIONS: Final = {f"fp{bits}": f"f{bits}" for bits in (16, 32, 64)} | {"bool": "boolean", "bin": "u1"}
-_BY_DTYPE: Final = {element_type.dtype: element_type for element_type in ELEMENT_TYPES.values()}
+_PRECISIONS = {f"fp{bits}": f"f{bits}" for bits in (16, 32, 64)} | {"bool": "boolean", "bin": "u1"}
+_BY_DTYPE = {element_type.dtype: element_type for element_type in ELEMENT_TYPES.values()}
 
-FLOATING: Final = frozenset(one.dtype for one in ELEMENT_TYPES.values() if one.name.startswith(("f", "bf")))
+FLOATING = frozenset(one.dtype for one in ELEMENT_TYPES.values() if one.name.startswith(("f", "bf")))
 """dtypes that hold floating-point numbers (numpy's `kind` does not tell for those of ml_dtypes)."""
 
 
@@ -100,8 +100,8 @@ def by_precision(name: str) -> ElementType | None:
     return ELEMENT_TYPES.get(_PRECISIONS.get(lower, lower))
 
 
-_LAST_NUMBER: Final = np.dtype(np.longdouble).num
-_HALF: Final = np.dtype(np.float16).num
+_LAST_NUMBER = np.dtype(np.longdouble).num
+_HALF = np.dtype(np.float16).num
 
 
 def of(value: Any) -> ElementType:

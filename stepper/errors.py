@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from stepper.wording import printable, printable_lines
 
-FINDING: Final = 1
+FINDING = 1
 """The exit code where something was found that was looked for."""
-INTERRUPTED: Final = 130
+INTERRUPTED = 130
 
-EXIT_CODES: Final = MappingProxyType({
+EXIT_CODES = MappingProxyType({
     0: "done",
     FINDING: "a finding (a breakpoint stopped the run, a predicate holds, something differs, a figure is out of date)",
     2: "wrong usage, or a file that cannot be written",

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final
 
 from stepper.wording import excerpt
 
-MOST_ROWS: Final = 100
+MOST_ROWS = 100
 
 
 def html_table(rows: Iterable[Sequence[str]], title: str = "") -> str:

@@ -5,14 +5,14 @@ A pattern comes from a user and names come from a file; Python's `re` and `fnmat
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import re2
 
-LONGEST_PATTERN: Final = 1000
+LONGEST_PATTERN = 1000
 """Characters."""
-_MOST_MEMORY: Final = 1 << 20
+_MOST_MEMORY = 1 << 20
 """Bytes that a compiled pattern may take."""
 
 

@@ -9,27 +9,27 @@ from __future__ import annotations
 import re
 from typing import Final
 
-NO_OPERATIONS: Final = ("Parameter", "Result", "Constant")
+NO_OPERATIONS = ("Parameter", "Result", "Constant")
 """Types of layers that compute nothing: no operations, wherever operations are counted."""
 
-VIEWS: Final = ("Squeeze", "Unsqueeze", "Reshape")
+VIEWS = ("Squeeze", "Unsqueeze", "Reshape")
 """Operations that give their first input in another shape."""
 
-CELLS: Final = ("LSTMCell", "GRUCell", "RNNCell")
+CELLS = ("LSTMCell", "GRUCell", "RNNCell")
 """Recurrent cells."""
 
-VARIABLES: Final = ("ReadValue", "Assign")
+VARIABLES = ("ReadValue", "Assign")
 """Operations on a variable, which keeps its value from one call of the model to the next."""
 
-STATEFUL: Final = (*VARIABLES, "RandomUniform", "Multinomial")
+STATEFUL = (*VARIABLES, "RandomUniform", "Multinomial")
 """Operations that may give another value for the same inputs."""
 
-COMPARISON_SIGNS: Final = {
+COMPARISON_SIGNS = {
     "Equal": "=", "NotEqual": "≠", "Less": "<", "LessEqual": "≤", "Greater": ">", "GreaterEqual": "≥",
 }  # fmt: skip
 """Signs of comparisons, by type."""
 
-_DEFINED: Final = {
+_DEFINED = {
     "structural": "Constant:1 If:8 Loop:5 Parameter:1 Result:1 TensorIterator:1",
     "elementwise": (
         "Add:1 Divide:1 FloorMod:1 Maximum:1 Minimum:1 Mod:1 Multiply:1 Power:1 Select:1 SquaredDifference:1 Subtract:1"
@@ -92,15 +92,15 @@ _DEFINED: Final = {
 }
 """By family: its operation types, each with the opsets that define it, for the first time or anew."""
 
-_OPSETS: Final = {
+_OPSETS = {
     family: {type: tuple(map(int, opsets.split(","))) for type, opsets in (one.split(":") for one in types.split())}
     for family, types in _DEFINED.items()
 }
 
-FAMILIES: Final = {family: tuple(types) for family, types in _OPSETS.items()}
+FAMILIES = {family: tuple(types) for family, types in _OPSETS.items()}
 """The types of each family; those of the family `structural` are carried out by the engine."""
 
-FAMILY_OF: Final = {type: family for family, types in FAMILIES.items() for type in types}
+FAMILY_OF = {type: family for family, types in FAMILIES.items() for type in types}
 
 DEFINITIONS: Final[dict[str, tuple[int, ...]]] = dict(
     sorted(
@@ -110,13 +110,13 @@ DEFINITIONS: Final[dict[str, tuple[int, ...]]] = dict(
 )
 """Each operation type, and the opsets in which it was defined, in ascending order."""
 
-NEWEST_OPSET: Final = max(version for versions in DEFINITIONS.values() for version in versions)
+NEWEST_OPSET = max(version for versions in DEFINITIONS.values() for version in versions)
 """The newest operation set of which all operations are known."""
 
-_ALIASES: Final = {"const": "Constant"}
-_BY_LOWER: Final = {name.lower(): name for name in DEFINITIONS} | _ALIASES
-_READ_EARLIER: Final = frozenset({"MVN", "ROIPooling", "ReorgYolo", "RNNCell"})
-_OPSET: Final = re.compile(r"opset([1-9][0-9]{0,3})")
+_ALIASES = {"const": "Constant"}
+_BY_LOWER = {name.lower(): name for name in DEFINITIONS} | _ALIASES
+_READ_EARLIER = frozenset({"MVN", "ROIPooling", "ReorgYolo", "RNNCell"})
+_OPSET = re.compile(r"opset([1-9][0-9]{0,3})")
 
 
 def canonical_type(name: str) -> str:

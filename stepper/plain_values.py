@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from typing import IO, Any, Final
+from typing import IO, Any
 
 import numpy as np
 
@@ -13,13 +13,13 @@ from stepper import element_types
 from stepper.element_types import STRING_DTYPE, Array, is_of_numpy
 from stepper.records import as_data
 
-SCHEMA: Final = 1
+SCHEMA = 1
 """The version of the shapes of all answers as JSON; it grows where a key goes or means something else."""
 
-_UNUSUAL: Final = re.compile(r"[^\n -~]")
-_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
+_UNUSUAL = re.compile(r"[^\n -~]")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
-MOST_IN_JSON: Final = 1000
+MOST_IN_JSON = 1000
 """Elements of a tensor whose values stand in a report."""
 
 
@@ -86,7 +86,7 @@ def json_number(item: Any) -> Any:
     return item
 
 
-_EPOCH: Final = (1980, 1, 1, 0, 0, 0)
+_EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 def write_arrays(file: IO[bytes], arrays: Mapping[str, Array]) -> None:

@@ -6,11 +6,11 @@ tick is a class with slots, which are assigned to in half the time.)
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final, Self, dataclass_transform
+from typing import Any, ClassVar, Self, dataclass_transform
 
 from msgspec import Struct, field
 
-_MOST_SHOWN: Final = 6
+_MOST_SHOWN = 6
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))

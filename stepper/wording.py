@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Final
 
-_MOST: Final = 3
-_LONGEST: Final = 200
-_MOST_FILES: Final = 2000
+_MOST = 3
+_LONGEST = 200
+_MOST_FILES = 2000
 
 
-DISTRIBUTION: Final = "loop-stepper"
+DISTRIBUTION = "loop-stepper"
 """How the program is called on the index of packages, where `stepper` is another one."""
 
 
@@ -106,7 +105,7 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-_UNITS: Final = ("bytes", "KB", "MB", "GB", "TB", "PB", "EB")
+_UNITS = ("bytes", "KB", "MB", "GB", "TB", "PB", "EB")
 
 
 def size_text(size: int) -> str:
@@ -120,7 +119,7 @@ def size_text(size: int) -> str:
     )
 
 
-_SHOWN: Final = 20
+_SHOWN = 20
 
 
 def json_fault(text: str, error: Exception) -> str:
@@ -146,9 +145,9 @@ def duration_text(seconds: float) -> str:
     return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
 
 
-WIDTH: Final = 80
+WIDTH = 80
 """Columns of a help."""
-_WIDEST_LEFT: Final = 31
+_WIDEST_LEFT = 31
 
 
 def two_columns(rows: Iterable[tuple[str, str]], width: int) -> list[str]:

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from multiprocessing.util import Finalize, register_after_fork
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import msgspec
 import numpy as np
@@ -44,7 +44,7 @@ from stepper.terminal import say
 #
 # A stream is what goes through one infer request; of a queue of requests without variables, all that goes through it.
 
-_MOST_STREAMS: Final = 256
+_MOST_STREAMS = 256
 
 
 class HeardCall(Struct):
@@ -142,7 +142,7 @@ def carried_names(calls: Sequence[HeardCall]) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
-_LEAST_CALLS: Final = 3
+_LEAST_CALLS = 3
 
 
 def unchanged_states(calls: Sequence[HeardCall]) -> tuple[tuple[str, str], ...]:
@@ -168,7 +168,7 @@ def unchanged_states(calls: Sequence[HeardCall]) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
-_LEAST_STATE: Final = 4
+_LEAST_STATE = 4
 """Elements of a state: a smaller input may be a setting."""
 
 
@@ -192,10 +192,10 @@ def _joined(values: Sequence[Array], *, only_last: bool) -> Array:
     return np.concatenate(pieces) if same else values[-1]
 
 
-MOST: Final = 5
+MOST = 5
 """Cases that a capture keeps, where nothing else is said."""
-_MOST_TROUBLES: Final = 20
-_UNKNOWN_MODEL: Final = (
+_MOST_TROUBLES = 20
+_UNKNOWN_MODEL = (
     "the model is not known: it was compiled before the capture began, or imported; name it with model=, or put "
     "model.xml and model.bin into the folder"
 )
@@ -449,10 +449,10 @@ def _facts(
 # The settings come in the environment; what each process has counted goes into a file in the folder of the cases, from
 # where the command reads it.
 
-VARIABLE: Final = "STEPPER_CAPTURE"
-STARTUP: Final = Path(__file__).parent / "startup"
+VARIABLE = "STEPPER_CAPTURE"
+STARTUP = Path(__file__).parent / "startup"
 """Folder on PYTHONPATH whose sitecustomize begins the capture."""
-_PREFIX: Final = ".process-"
+_PREFIX = ".process-"
 
 
 class CaptureSettings(Record):

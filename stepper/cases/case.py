@@ -23,7 +23,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -53,8 +53,8 @@ if TYPE_CHECKING:
     import openvino
 
 
-_LARGEST_FACTS: Final = 2**20
-_FILES: Final = (
+_LARGEST_FACTS = 2**20
+_FILES = (
     CASE_FACTS,
     CASE_MODEL,
     CASE_WEIGHTS,
@@ -250,7 +250,7 @@ def _read_facts(path: Path) -> CaseFacts | None:
 
 _FileStamp = tuple[int, int, int]
 """Size, time and number of a file."""
-_UNTOLD: Final = {"SUPPORTED_PROPERTIES", "RUNTIME_REQUIREMENTS", "LOG_LEVEL"}
+_UNTOLD = {"SUPPORTED_PROPERTIES", "RUNTIME_REQUIREMENTS", "LOG_LEVEL"}
 
 
 class ModelFiles(Record):
@@ -420,10 +420,10 @@ def model_hash(*paths: Path) -> str:
 
 # Conditions under which a call of an application is kept.
 
-WORDS: Final = ("nan", "inf", "error", "any")
+WORDS = ("nan", "inf", "error", "any")
 Condition = Callable[[Mapping[str, Array], Mapping[str, Array]], object]
 When = str | int | Condition
-_NUMBER: Final = re.compile(r"[0-9]{1,18}")
+_NUMBER = re.compile(r"[0-9]{1,18}")
 
 
 class Triggers:
@@ -514,8 +514,8 @@ def _has_infinity(value: Array) -> bool:
 
 # Sentences about cases.
 
-_LONGEST_MESSAGE: Final = 160
-_KINDS: Final = {"nan": "NaN", "inf": "Inf"}
+_LONGEST_MESSAGE = 160
+_KINDS = {"nan": "NaN", "inf": "Inf"}
 
 
 def trigger_text(trigger: CallTrigger) -> str:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from enum import StrEnum
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from stepper.cases.case import ModelSource
 from stepper.element_types import Array, Ints
@@ -103,7 +103,7 @@ _left: dict[int, _Replaced] = {}
 
 # Values of a request of OpenVINO: names, tensors, variables, and where in memory they are.
 
-_PLAIN: Final = frozenset({"f16", "f32", "f64", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"})
+_PLAIN = frozenset({"f16", "f32", "f64", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"})
 """Element types of which a tensor shows its numbers as they are."""
 
 
@@ -151,7 +151,7 @@ def states_of(states: Sequence[Any]) -> dict[str, Array]:
     return {state.name: to_array(state.state) for state in states}
 
 
-_SEAM: Final = "_data_dispatch"
+_SEAM = "_data_dispatch"
 
 
 class ObservedCall(NamedTuple):

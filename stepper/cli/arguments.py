@@ -79,18 +79,18 @@ def size(text: str) -> int:
 
 # --- options ---------------------------------------------------------------------------------------------------------
 
-MODEL_HELP: Final = (
+MODEL_HELP = (
     "the .xml of an OpenVINO IR with its .bin beside it, a file that OpenVINO converts (.onnx, .pb, .tflite, "
     ".pdmodel), or a case: a folder with model.xml and its inputs"
 )
-_SPECS: Final = "FILE.npy, FILE.npz:KEY, zeros, ones, rand:SEED, or a JSON literal such as [1,2,3]"
-MODEL: Final = option("model", "MODEL", MODEL_HELP)
+_SPECS = "FILE.npy, FILE.npz:KEY, zeros, ones, rand:SEED, or a JSON literal such as [1,2,3]"
+MODEL = option("model", "MODEL", MODEL_HELP)
 """The model to open."""
 
-TRACE: Final = option("trace", "TRACE", "a file of stepper run --trace")
+TRACE = option("trace", "TRACE", "a file of stepper run --trace")
 """A recording to read."""
 
-INPUTS: Final = group(
+INPUTS = group(
     repeated(
         "--input",
         "NAME=SPEC",
@@ -106,7 +106,7 @@ INPUTS: Final = group(
 )
 """Values for the model's inputs, and the shapes of those that are filled."""
 
-CALLS: Final = group(
+CALLS = group(
     repeated(
         "--calls",
         "SPEC",
@@ -117,7 +117,7 @@ CALLS: Final = group(
 )
 """Many calls of the model, which become the outermost loop."""
 
-STATES: Final = group(
+STATES = group(
     repeated(
         "--state",
         "NAME=SPEC",
@@ -127,10 +127,10 @@ STATES: Final = group(
 )
 """Values for the model's variables (ReadValue, Assign), as an earlier run left them."""
 
-GIVEN: Final = group(INPUTS, CALLS, STATES)
+GIVEN = group(INPUTS, CALLS, STATES)
 """All that a run is given."""
 
-DEVICE: Final = group(
+DEVICE = group(
     option("--device", "NAME", "the device of OpenVINO: CPU (default), GPU.0, AUTO, ..."),
     choice("--precision", ("f32", "f16", "bf16"), "the precision of OpenVINO (f32)"),
     option(
@@ -142,10 +142,10 @@ DEVICE: Final = group(
 )
 """OpenVINO's device and precision, and how long it may take."""
 
-RUNTIME: Final = group(DEVICE, repeated("--extension", "LIB", "a library with operations for OpenVINO"))
+RUNTIME = group(DEVICE, repeated("--extension", "LIB", "a library with operations for OpenVINO"))
 """How OpenVINO is asked, where it computes."""
 
-ENGINE: Final = group(
+ENGINE = group(
     choice(
         "--engine",
         ("numpy", "openvino", "numpy-f16", "numpy-bf16"),
@@ -162,23 +162,23 @@ ENGINE: Final = group(
 )
 """Who computes the operations: numpy, OpenVINO, or a mixture."""
 
-LOGS: Final = group(
+LOGS = group(
     option("--sarif", "FILE", "also write the findings as SARIF 2.1.0"),
     option("--junit", "FILE.xml", "also write the findings as JUnit XML"),
 )
 """Files for findings, in the forms that code hosts and servers of CI read."""
 
-KEYS: Final = option(
+KEYS = option(
     "--keys",
     "PRESET|FILE",
     "default, vscode, vim, emacs, or a .toml file (by default keys.toml in the configuration folder)",
 )
 """The keys of the application."""
 
-JSON: Final = flag("--json", "report as JSON on stdout")
+JSON = flag("--json", "report as JSON on stdout")
 """A report for programs."""
 
-QUIET: Final = flag("-q --quiet", "no progress on stderr")
+QUIET = flag("-q --quiet", "no progress on stderr")
 
 
 def rules(default: str | None = "spec") -> Option:
@@ -226,8 +226,8 @@ def tolerances(relative: str | None = None, absolute: str | None = None) -> Opti
     return group(one("--rtol", "relative", relative), one("--atol", "absolute", absolute))
 
 
-RULES: Final = rules()
-DEBUGGING: Final = group(
+RULES = rules()
+DEBUGGING = group(
     rules(default=None),
     option("--memory", "SIZE", "memory limit of the history for going back (256MB)", type=size),
     ENGINE,
@@ -236,8 +236,8 @@ DEBUGGING: Final = group(
 """What opens a debugger: rules, history, who computes."""
 
 
-_MOST_LISTED: Final = 10
-_ALONE: Final = ["1"]
+_MOST_LISTED = 10
+_ALONE = ["1"]
 """Words of --calls that have the last call of a case run, without those before it."""
 
 

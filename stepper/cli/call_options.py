@@ -6,7 +6,6 @@ import re
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Final
 
 from stepper.engine.array_files import read_archive
 from stepper.engine.inputs import file_of, is_filler, plain_key, position_of, value_of
@@ -15,10 +14,10 @@ from stepper.errors import InputError, UsageError
 from stepper.files.output import ProtectedFiles
 from stepper.ir.model import MOST_CALLS, Model, parameter_shape
 
-_MOST_FILES: Final = 100_000
-_ALONG: Final = re.compile(r"(.+?):axis([0-9]{1,2})(?::([0-9]{1,18}))?", re.DOTALL)
-_DIGITS: Final = re.compile(r"([0-9]+)")
-_WANTED: Final = "expected their number, FILE.npz, a folder or pattern of .npz files, or INPUT=SPEC[:axisN[:LENGTH]]"
+_MOST_FILES = 100_000
+_ALONG = re.compile(r"(.+?):axis([0-9]{1,2})(?::([0-9]{1,18}))?", re.DOTALL)
+_DIGITS = re.compile(r"([0-9]+)")
+_WANTED = "expected their number, FILE.npz, a folder or pattern of .npz files, or INPUT=SPEC[:axisN[:LENGTH]]"
 
 
 def put_calls(model: Model, options: Namespace, *, some: bool = False) -> Model:

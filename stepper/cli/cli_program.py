@@ -14,16 +14,16 @@ from collections.abc import Sequence
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
-from typing import Final, TextIO
+from typing import TextIO
 
 from stepper.cli.parser import parsed
 from stepper.cli.presses import PRESSES, Ended, ended_in_order, interrupt_again, pressed_once
 from stepper.collector import collector_off, leave_to_the_end
 from stepper.errors import INTERRUPTED, LimitReached, StepperError, UsageError, memory_reason
 
-_HEAR_OF_SIGNALS: Final = ("tui", "dap")
+_HEAR_OF_SIGNALS = ("tui", "dap")
 """Commands that handle Ctrl+C themselves."""
-_BLAS_WAITS: Final = ("OPENBLAS_THREAD_TIMEOUT", "20")
+_BLAS_WAITS = ("OPENBLAS_THREAD_TIMEOUT", "20")
 """How long an idle thread of numpy's BLAS looks for work before it sleeps: 2^20 cycles, about 0.4 ms. Its own 2^26 cost
 a short run as much processor time again as the run itself."""
 

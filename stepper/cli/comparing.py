@@ -7,7 +7,6 @@ from argparse import Namespace
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
 
 from stepper.cli.call_options import check_carried
 from stepper.cli.printing import Progress
@@ -53,7 +52,7 @@ def usual_references(options: Namespace) -> tuple[str, ...]:
     return (*found, OPENVINO)
 
 
-_ASK_OPENVINO: Final = ("calls", "carry", "state", "states", "device", "precision", "extension")
+_ASK_OPENVINO = ("calls", "carry", "state", "states", "device", "precision", "extension")
 """Options with which a run is one that no evaluator of ONNX makes."""
 
 

@@ -15,17 +15,17 @@ import sys
 import threading
 from collections.abc import Iterator
 from types import FrameType
-from typing import Any, Final
+from typing import Any
 
 from stepper.cli.presses import ENDING, Ended
 from stepper.debug.debugger import Debugger
 from stepper.engine.frames import place
 from stepper.terminal import say
 
-_PATIENCE: Final = 0.7
+_PATIENCE = 0.7
 """Seconds in which a pause takes effect as a rule; after that a message says what it waits for."""
 _SOON, _TRIES = 0.1, 10
-_GRACE: Final = 8.0
+_GRACE = 8.0
 """Seconds after which a program that is to end does so in the midst of an operation."""
 
 

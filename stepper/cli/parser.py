@@ -794,7 +794,7 @@ _command(
     ),
 )
 
-APPLICATION: Final = group(
+APPLICATION = group(
     GIVEN,
     option("--at", "ADDR", "start at this place, such as h_next or my_loop@3"),
     option("--script", "FILE", "start with the commands of this file"),
@@ -854,5 +854,5 @@ _command(
         "addresses",
     ),
 )
-COMMANDS: Final = MappingProxyType({name: text for name, (text, *_) in _COMMANDS.items()})
+COMMANDS = MappingProxyType({name: text for name, (text, *_) in _COMMANDS.items()})
 """The commands in one line each; the module of its name in stepper.cli.commands carries out each of them."""

@@ -8,13 +8,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Final
 
-_TOGETHER: Final = 1.0
+_TOGETHER = 1.0
 """Seconds behind a press within which others mean the same."""
 
 
-ENDING: Final = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
+ENDING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
 class Ended(BaseException):
@@ -44,7 +43,7 @@ class _Presses:
         return True
 
 
-PRESSES: Final = _Presses()
+PRESSES = _Presses()
 
 
 def end_at_once() -> None:

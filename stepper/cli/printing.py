@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from shutil import get_terminal_size
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import numpy as np
 
@@ -51,7 +51,7 @@ _FIRST_AFTER, _EACH = 0.5, 0.2
 T = TypeVar("T")
 
 
-_BAR: Final = 24
+_BAR = 24
 
 
 @contextmanager
@@ -129,7 +129,7 @@ def show_progress(text: str, share: float | None = None) -> None:
     sys.stderr.flush()
 
 
-_SHOWN: Final = 8
+_SHOWN = 8
 
 
 def excerpt(value: Array) -> str:

@@ -23,9 +23,9 @@ from stepper.files.recognition import opened_in
 from stepper.ir.model import Model
 from stepper.ir.reader import read
 
-_LARGEST: Final = 2**22
+_LARGEST = 2**22
 """Bytes of a model that is read for the names in it: no Tab waits longer than a moment."""
-_LIKE_INPUTS: Final = ("zeros", "ones", "rand:", "[")
+_LIKE_INPUTS = ("zeros", "ones", "rand:", "[")
 
 Completer = Callable[..., Iterable[str]]
 """Of argcomplete: called with the word's `prefix` and the arguments so far (`parsed_args`)."""
@@ -164,7 +164,7 @@ def _topics(**_asked: Any) -> Iterable[str]:
     return topic_names()
 
 
-_MODEL_SUFFIXES: Final = (IR_SUFFIX, *CONVERTED)
+_MODEL_SUFFIXES = (IR_SUFFIX, *CONVERTED)
 
 
 def _calls(prefix: str, parsed_args: Any, **_asked: Any) -> Iterator[str]:

@@ -12,7 +12,7 @@ from argparse import Namespace
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -47,9 +47,9 @@ if TYPE_CHECKING:
     from stepper.ir.model import Layer, Model
 
 
-_EXAMPLES: Final = {"--state": "h=h0.npy", "--input": "x=[1,2,3] or x=x.npy", "--shape": "x=1,5,4"}
+_EXAMPLES = {"--state": "h=h0.npy", "--input": "x=[1,2,3] or x=x.npy", "--shape": "x=1,5,4"}
 T = TypeVar("T")
-EVERYTHING_ELSE: Final = "*"
+EVERYTHING_ELSE = "*"
 
 
 def given_inputs(model: Model, options: Namespace) -> dict[str | int, Any]:
@@ -219,7 +219,7 @@ def _shape(text: str) -> Shape:
     return tuple(int(part) for part in parts)
 
 
-_FILES: Final = {
+_FILES = {
     "inputs": "the file of --inputs",
     "states": "the file of --states",
     "script": "the script",
@@ -230,7 +230,7 @@ _FILES: Final = {
 }
 """Options with the name of a file, and what that file is."""
 
-_MODELS: Final = {
+_MODELS = {
     "model": RECORDING_FILE,
     "model_path": "the model",
     "reference": REFERENCE_FILE,
@@ -239,7 +239,7 @@ _MODELS: Final = {
 }
 """Options with the name of a model or of a recording, and what it is where it is not a model."""
 
-OPTIONS_WITH_A_PATH: Final = frozenset((*_FILES, *_MODELS, "extension"))
+OPTIONS_WITH_A_PATH = frozenset((*_FILES, *_MODELS, "extension"))
 """Options whose whole value may be a path."""
 
 
@@ -295,8 +295,8 @@ def opened_model(options: Namespace, path: str | None = None) -> Model:
     return model
 
 
-_AS_GIVEN: Final = ("input", "shape", "calls", "state", "max_iterations", "device", "precision", "extension")
-_OF_CASE: Final = ("inputs", "states", "carry")
+_AS_GIVEN = ("input", "shape", "calls", "state", "max_iterations", "device", "precision", "extension")
+_OF_CASE = ("inputs", "states", "carry")
 """Options that a case in place of the model gives."""
 
 

@@ -20,11 +20,11 @@ from stepper.files.recognition import ensure_model, folder_sentence
 from stepper.terminal import say
 from stepper.wording import WIDTH, near_text, none_of, two_columns
 
-_ONE_EXPECTED: Final = "expected one argument"
-_MISSING: Final = "the following arguments are required: "
-_IGNORED: Final = "ignored explicit argument"
+_ONE_EXPECTED = "expected one argument"
+_MISSING = "the following arguments are required: "
+_IGNORED = "ignored explicit argument"
 """How argparse begins its own sentences; another one is passed on as it is."""
-_GENERAL: Final = ("-h", "--help", "--version")
+_GENERAL = ("-h", "--help", "--version")
 _NO_ROWS: Final[Mapping[str, Sequence[tuple[str, str]]]] = MappingProxyType({})
 
 

@@ -136,9 +136,9 @@ _DTYPES: Final[Mapping[Narrowing, np.dtype[Any]]] = {
     Narrowing.F16: np.dtype(np.float16),
     Narrowing.BF16: np.dtype(ml_dtypes.bfloat16),
 }  # fmt: skip
-_ENGINES: Final = {Narrowing.F16: NUMPY_F16, Narrowing.BF16: NUMPY_BF16}
+_ENGINES = {Narrowing.F16: NUMPY_F16, Narrowing.BF16: NUMPY_BF16}
 
-LOSSES: Final = {Narrowing.F16: 0.01, Narrowing.BF16: 0.05, Narrowing.I8_WEIGHTS: 0.05}
+LOSSES = {Narrowing.F16: 0.01, Narrowing.BF16: 0.05, Narrowing.I8_WEIGHTS: 0.05}
 """How far an output may be off, relative to its norm, unless another number is asked for."""
 
 LayerKey = tuple[int, int, str]
@@ -199,10 +199,10 @@ class NarrowPartner:
         return compute, who
 
 
-KEPT: Final = "numpy, of ports in fewer bits"
+KEPT = "numpy, of ports in fewer bits"
 """Who computes an operation that is left in f32 and reads a Parameter or a loop."""
 
-_PORTS: Final = frozenset({"Parameter", "Loop", "TensorIterator", "If"})
+_PORTS = frozenset({"Parameter", "Loop", "TensorIterator", "If"})
 
 
 def crossing_inputs(graph: Graph, layer: Layer) -> frozenset[int]:
@@ -235,8 +235,8 @@ def narrowed_operations(compiled: CompiledModel) -> list[Operation]:
 # MatMul and Gather; here convolutions and recurrent cells count as well.
 
 
-_LEVELS: Final = 255
-_LEAST: Final = 16
+_LEVELS = 255
+_LEAST = 16
 """Elements from which on a constant counts as weights."""
 
 _CHANNELS: Final[Mapping[tuple[str, int], tuple[int, ...]]] = {
@@ -332,7 +332,7 @@ def in_eight_bits(weight: Weight) -> Array:
 # Runs in fewer bits, each with another set of operations (or weights) left in f32, held against the plain run
 
 
-_MOVES: Final = 1_000
+_MOVES = 1_000
 """How many moves more than twice those of the plain run a run in fewer bits may make."""
 
 
@@ -763,7 +763,7 @@ def holds_in_fewer_bits(run: NarrowRun) -> RunFindings:
 # to be heeded by the CPU of 2026.4 with INFERENCE_PRECISION_HINT f16 and bf16, in bodies of loops, too.
 
 
-_MARK: Final = "precise"
+_MARK = "precise"
 
 
 def marked(path: Path, kept: Iterable[LayerSite]) -> bytes:

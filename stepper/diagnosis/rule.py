@@ -38,7 +38,7 @@ class Severity(StrEnum):
 
 
 ERROR, WARNING, NOTE = Severity
-GRAVITY: Final = {ERROR: 0, WARNING: 1, NOTE: 2}
+GRAVITY = {ERROR: 0, WARNING: 1, NOTE: 2}
 
 Part: TypeAlias = Literal["file", "layer", "port map entry", "back edge", "edge", "run"]
 """Which part of the file a finding is about."""
@@ -46,7 +46,7 @@ Part: TypeAlias = Literal["file", "layer", "port map entry", "back edge", "edge"
 Detail: TypeAlias = str | int | float | bool | LayerSite | NonFinite | tuple[int, ...] | tuple[LayerSite, ...] | None
 
 
-_TEXTS: Final = "stepper.diagnosis.texts"
+_TEXTS = "stepper.diagnosis.texts"
 """Loaded by notebooks alone; facts import no texts."""
 
 

@@ -22,8 +22,8 @@ from stepper.ir.model import LayerSite
 from stepper.tensors.number_text import number_text
 from stepper.wording import DISTRIBUTION, enumerated, printable
 
-_MOST_NAMED: Final = 12
-_MANY: Final = 2**31
+_MOST_NAMED = 12
+_MANY = 2**31
 
 
 def sentence(finding: Finding) -> str:
@@ -56,7 +56,7 @@ def remedy(finding: Finding) -> str:
     return rules()[finding.rule].do.format_map(_worded(finding))
 
 
-EXAMPLE_LOOPS: Final = {
+EXAMPLE_LOOPS = {
     "counting": "Loop",
     "slicing": "TensorIterator",
     "choosing": "If",
@@ -109,7 +109,7 @@ def _loss(error: float) -> str:
     return f"is off by {error:.2%}" if math.isfinite(error) else "is lost"
 
 
-_DROPPED: Final = "no output and no carried value has it: it is masked away, or tested for"
+_DROPPED = "no output and no carried value has it: it is masked away, or tested for"
 
 _WORDS: Final[Mapping[str, Callable[[Any], str]]] = {
     "index": _element,
@@ -224,15 +224,13 @@ _PHRASES: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
 # Findings as SARIF 2.1.0, which code hosts and editors show beside the lines.
 
 
-_SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
-_PROJECT: Final = f"https://pypi.org/project/{DISTRIBUTION}/"
-_SPECIFICATION: Final = "the specification of "
-_PAGES: Final = (
-    "https://docs.openvino.ai/2024/documentation/openvino-ir-format/operation-sets/operation-specs/infrastructure/"
-)
-_PAGE_OF: Final = {"Loop-5": "loop-5.html", "TensorIterator-1": "tensor-iterator-1.html"}
+_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+_PROJECT = f"https://pypi.org/project/{DISTRIBUTION}/"
+_SPECIFICATION = "the specification of "
+_PAGES = "https://docs.openvino.ai/2024/documentation/openvino-ir-format/operation-sets/operation-specs/infrastructure/"
+_PAGE_OF = {"Loop-5": "loop-5.html", "TensorIterator-1": "tensor-iterator-1.html"}
 """Pages of the specification, by the names that sources of rules give them."""
-_LEVELS: Final = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "note"}
+_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "note"}
 
 
 def sarif(findings: Iterable[Finding], rules: Mapping[str, Rule], version: str) -> dict[str, Any]:

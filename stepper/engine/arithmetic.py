@@ -19,11 +19,11 @@ from stepper.ir.model import Layer
 
 Function = Callable[..., Any]
 
-_IN_PLACE_OF: Final = {"f16": "f32", "bf16": "f32", "f64": "f32", "i64": "i32", "u64": "i32", "u32": "i32"}
-_NARROWED: Final = {ELEMENT_TYPES[wide].dtype: ELEMENT_TYPES[held].dtype for wide, held in _IN_PLACE_OF.items()}
-_TYPE_ATTRIBUTES: Final = ("destination_type", "output_type", "index_element_type")
-_SATURATING: Final = ("Add", "Subtract", "Multiply")
-_INT32: Final = np.iinfo(np.int32)
+_IN_PLACE_OF = {"f16": "f32", "bf16": "f32", "f64": "f32", "i64": "i32", "u64": "i32", "u32": "i32"}
+_NARROWED = {ELEMENT_TYPES[wide].dtype: ELEMENT_TYPES[held].dtype for wide, held in _IN_PLACE_OF.items()}
+_TYPE_ATTRIBUTES = ("destination_type", "output_type", "index_element_type")
+_SATURATING = ("Add", "Subtract", "Multiply")
+_INT32 = np.iinfo(np.int32)
 
 
 def narrowed(value: Any) -> Any:
@@ -157,14 +157,14 @@ def _clipped(value: Any, dtype: DType) -> Any:
     return np.clip(value, limits.min, limits.max).astype(dtype)
 
 
-_MOVING_TYPES: Final = (
+_MOVING_TYPES = (
     "Parameter Result Constant Reshape Squeeze Unsqueeze Transpose Concat Split VariadicSplit Slice StridedSlice "
     "Gather GatherElements GatherND Broadcast Tile Convert Select ShapeOf Identity ReadValue Assign If Loop "
     "TensorIterator Relu Maximum Minimum Abs Negative Pad ScatterUpdate ScatterNDUpdate ScatterElementsUpdate "
     "Reverse ReduceMax ReduceMin MaxPool TopK Sign Floor Ceiling Round DepthToSpace SpaceToDepth "
     "BatchToSpace SpaceToBatch ReverseSequence ShuffleChannels Roll"
 )
-_MOVING: Final = frozenset(_MOVING_TYPES.split())
+_MOVING = frozenset(_MOVING_TYPES.split())
 """Operations that give the same whatever the width of the type in which they are computed."""
 
 

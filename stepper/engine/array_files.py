@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from io import BytesIO
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Final, TypeVar
+from typing import IO, TYPE_CHECKING, TypeVar
 
 import numpy as np
 from msgspec import Struct
@@ -31,21 +31,21 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
-MOST_READ: Final = 2**30
+MOST_READ = 2**30
 """Bytes of an array that a ReadProgress reads into memory; a .npy of the input's own type is mapped, however large."""
-_PIECE: Final = 2**18
-_SMALL: Final = 2**14
+_PIECE = 2**18
+_SMALL = 2**14
 """Bytes of an archive that is read at once, because opening it for each of its arrays takes longer."""
-_LONGEST_HEADER: Final = 10_000
-_MOST_AXES: Final = 64
-_HEADERS: Final = {
+_LONGEST_HEADER = 10_000
+_MOST_AXES = 64
+_HEADERS = {
     (1, 0): (2, np.lib.format.read_array_header_1_0),
     (2, 0): (4, np.lib.format.read_array_header_2_0),
 }
 """By version of the format: how many bytes say how long a header is, and what reads it from there on."""
-_MOST_MEMBERS: Final = 10_000
-_LARGEST_DIRECTORY: Final = 4 * 2**20
-_MOST_LISTED: Final = 20
+_MOST_MEMBERS = 10_000
+_LARGEST_DIRECTORY = 4 * 2**20
+_MOST_LISTED = 20
 
 
 class ReadingStopped(UsageError):

@@ -71,7 +71,7 @@ from stepper.records import Record
 
 # Values of a body that may be another in each iteration, and those that cannot, as the file says.
 
-_REMEMBERING: Final = frozenset({"RandomUniform", "Multinomial", "ReadValue"})
+_REMEMBERING = frozenset({"RandomUniform", "Multinomial", "ReadValue"})
 """Operations that may give another value for the same inputs."""
 
 
@@ -261,12 +261,10 @@ def _rigid(
     return tuple(entry for entry in merged if entry.result not in relaxed and is_rigid(entry))
 
 
-_NEVER_LARGER_FAMILIES: Final = (
+_NEVER_LARGER_FAMILIES = (
     "elementwise comparison bitwise unary activation reduction normalization convert quantize recurrent"
 )
-_NEVER_LARGER: Final = frozenset([*VIEWS, "Transpose"]).union(
-    *(FAMILIES[name] for name in _NEVER_LARGER_FAMILIES.split())
-)
+_NEVER_LARGER = frozenset([*VIEWS, "Transpose"]).union(*(FAMILIES[name] for name in _NEVER_LARGER_FAMILIES.split()))
 """Operations that, again and again, cannot make a tensor grow without bound."""
 
 

@@ -43,7 +43,7 @@ T = TypeVar("T")
 _MOST_INPUTS = 20  # in one message
 _LONGEST_INPUT = 200
 _PIECE = 2**20
-_COUNTED: Final = re.compile(r"(?:in|input|arr)_?([0-9]{1,6})")
+_COUNTED = re.compile(r"(?:in|input|arr)_?([0-9]{1,6})")
 
 
 def bind_inputs(model: ModelSource, given: Mapping[str | int, Any]) -> list[Array]:
@@ -228,7 +228,7 @@ def _is_numeric(dtype: DType) -> bool:
     return dtype.names is None and dtype.kind == "V" and dtype.newbyteorder("=") in _NUMERIC
 
 
-_NUMERIC: Final = frozenset(known.dtype for known in element_types.ELEMENT_TYPES.values() if known.dtype.names is None)
+_NUMERIC = frozenset(known.dtype for known in element_types.ELEMENT_TYPES.values() if known.dtype.names is None)
 
 
 def _survives(array: Array, dtype: DType) -> bool:
@@ -482,8 +482,8 @@ _FILLERS: Final[Mapping[str, Callable[[Layer, str, Shape, ElementType], Array]]]
 
 # Variables of a model (ReadValue and Assign): which there are, and values for them from an earlier run.
 
-_MOST_LISTED: Final = 20
-_LONGEST: Final = 200
+_MOST_LISTED = 20
+_LONGEST = 200
 
 
 class Variable(Record):

@@ -505,9 +505,9 @@ def ensure_enough(results: Sequence[Any], count: int) -> None:
 # A run that keeps all values converts the whole matrix, and has the same numbers to the last bit: its products are made
 # by the same blocks.
 
-_LARGE: Final = 2**24
+_LARGE = 2**24
 """Elements of a matrix above which products are made by blocks."""
-_BLOCK: Final = 2**22
+_BLOCK = 2**22
 """Elements that are converted at once: 16 MB of f32, which stay in the processor's cache until they are multiplied."""
 
 
@@ -570,7 +570,7 @@ class Partner(Protocol):
         """
 
 
-_MARKS: Final = {"OpenVINO": "ov"}
+_MARKS = {"OpenVINO": "ov"}
 
 Elsewhere = Mapping[tuple[int, int], str]
 """Who computes a layer, in words, by the id of its graph as an object and the layer's own; numpy's are not there."""

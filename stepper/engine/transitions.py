@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -23,9 +23,9 @@ from stepper.ops.operands import ensure_allocatable, shape_text
 # Everything here changes the state of a machine at a moment, and nothing else: whoever makes a change again at the same
 # moment of a replay gets the same run.
 
-TRIP_COUNT: Final = "trip count"
-CONDITION: Final = "condition"
-CONSTANTS: Final = "constants"
+TRIP_COUNT = "trip count"
+CONDITION = "condition"
+CONSTANTS = "constants"
 """Names that may be in `Activation.changed`."""
 
 
@@ -130,7 +130,7 @@ def _merged(own: Sequence[Step], before: Sequence[Step], after: Sequence[Step]) 
 Note = Callable[[str], None]
 
 _BOOLEAN = np.dtype(np.bool_)
-_MANY_ELEMENTS: Final = 2**20
+_MANY_ELEMENTS = 2**20
 """Carried values of more elements than these are looked at in each iteration, where the body can make them grow."""
 
 # Each look-up of an Enum's member takes as long as a quarter of a numpy operation; these are made in every iteration.

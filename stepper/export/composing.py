@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby, pairwise
 from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from stepper.export.figures.drawn_graph import shortened
 from stepper.export.figures.figure import (
@@ -111,7 +111,7 @@ def parted(begin: float, end: float, gaps: Iterable[float], half: float) -> Iter
         yield at, end
 
 
-_INDEX: Final = re.compile(r"_(?:\{([^{}]*)\}|(t)(?!\w))")
+_INDEX = re.compile(r"_(?:\{([^{}]*)\}|(t)(?!\w))")
 """An index in the notation of formulas: `h_t`, `h_{t−1}`."""
 
 
@@ -155,11 +155,11 @@ def _pieces(text: str, form: FormulaForm) -> Iterator[tuple[str, str, float, flo
     yield text[at:], *letters
 
 
-LEGEND_ROW: Final = 18
-_WIDE: Final = 26.0
-_LEGEND_GAP: Final = 6.0
-_BETWEEN: Final = 20.0
-_BOXES: Final = {
+LEGEND_ROW = 18
+_WIDE = 26.0
+_LEGEND_GAP = 6.0
+_BETWEEN = 20.0
+_BOXES = {
     LegendSign.PARAMETER: ("parameter", 5),
     LegendSign.MERGED: ("parameter merged", 5),
     LegendSign.RESULT: ("result", 5),
@@ -169,9 +169,9 @@ _BOXES: Final = {
     LegendSign.IDLE: ("idle", 2),
 }
 """Classes and corners of boxes."""
-_SIGNS: Final = {LegendSign.OPERAND: "·", LegendSign.STEP: "S[k]"}
+_SIGNS = {LegendSign.OPERAND: "·", LegendSign.STEP: "S[k]"}
 """Signs that are text."""
-_WIDTHS: Final = {LegendSign.PORTS: 9.0, **{sign: advance(text, SMALL_SIZE) for sign, text in _SIGNS.items()}}
+_WIDTHS = {LegendSign.PORTS: 9.0, **{sign: advance(text, SMALL_SIZE) for sign, text in _SIGNS.items()}}
 
 
 class Sample(NamedTuple):
@@ -192,7 +192,7 @@ class LegendForm(NamedTuple):
     between: float = _BETWEEN
 
 
-_USUAL_LEGEND: Final = LegendForm()
+_USUAL_LEGEND = LegendForm()
 
 
 def legend_drawn(
@@ -268,21 +268,21 @@ def _drawn_sign(sign: LegendSign, x: float, base: float) -> Sequence[Shape]:
     return [Group(shapes, sign)]
 
 
-ROW: Final = 16
-MARGIN: Final = 14
-EQUATION: Final = FormulaForm("equation", "equation-index", LABEL_SIZE, SMALL_SIZE, 3.0, 16)
-_INSET: Final = 2
-_HEADING: Final = 30
-_PORT: Final = 4.5
-_BAR: Final = 8.0
+ROW = 16
+MARGIN = 14
+EQUATION = FormulaForm("equation", "equation-index", LABEL_SIZE, SMALL_SIZE, 3.0, 16)
+_INSET = 2
+_HEADING = 30
+_PORT = 4.5
+_BAR = 8.0
 """Half of the height of an end mark; of a port half of its side."""
-_GAP: Final = 4.5
+_GAP = 4.5
 """Half of the gap of a back edge where it crosses another wire."""
-_BELOW: Final = 16
+_BELOW = 16
 """Height of a line below the figure."""
-_LEGEND: Final = 420
+_LEGEND = 420
 """Width that a legend gets where the figure is narrower."""
-_TEXTS: Final = 480
+_TEXTS = 480
 """Width that texts get where the figure is narrower and the page is not."""
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -58,11 +58,11 @@ from stepper.export.styles import (
 )
 from stepper.wording import counted, printable
 
-_SHORT_NAMES: Final = (10, 8)
-_LEAST_WITH_REASONS: Final = 4
-_USUAL_HEIGHT: Final = 20
+_SHORT_NAMES = (10, 8)
+_LEAST_WITH_REASONS = 4
+_USUAL_HEIGHT = 20
 """Lines of bands on a page that has no height."""
-_LEAD: Final = 4
+_LEAD = 4
 """Free cells before the first column of a band that goes on from the one above."""
 
 
@@ -155,21 +155,21 @@ def _goes_on(story: Story, columns: tuple[int, ...], bands: tuple[StoryBand, ...
     return all(way in ways for way in ends if set(way) <= band.keys() and band[way[0]] != band[way[1]])
 
 
-ROW: Final = 17
-MARGIN: Final = 16
-_BELOW: Final = 18
-BETWEEN: Final = 10
+ROW = 17
+MARGIN = 16
+_BELOW = 18
+BETWEEN = 10
 """Pixels between two bands."""
-_NARROWEST: Final = 480
+_NARROWEST = 480
 """Pixels in which texts are wrapped where the strip is narrower."""
-_LARGEST: Final = 3.2
+_LARGEST = 3.2
 """Pixels a unit on a slide at most: a short story fills it, too."""
-_WIDEST: Final = 1640
+_WIDEST = 1640
 """Pixels of a page that nobody gave a width."""
-_CORNER: Final = 5.0
-_CUT: Final = 4.0
-_STEPS: Final = 4
-_STYLES: Final = {
+_CORNER = 5.0
+_CUT = 4.0
+_STEPS = 4
+_STYLES = {
     Tone.PLAIN: "label",
     Tone.STRONG: "title",
     Tone.TITLE: "title",
@@ -182,11 +182,11 @@ _STYLES: Final = {
     Tone.CHIP: "title",
     Tone.BAD_CHIP: "bad-title",
 }
-_LONGEST_WORD: Final = 1_000
+_LONGEST_WORD = 1_000
 """Letters of a word of which it is looked how many have room."""
-_IN_FONT: Final = str.maketrans({"↺": "", "⋮": "…"})
+_IN_FONT = str.maketrans({"↺": "", "⋮": "…"})
 """Glyphs that the font of figures does not have."""
-_CHIPS: Final = {Tone.CHIP: ("chip", 0.22), Tone.BAD_CHIP: ("bad-chip", 0.2), Tone.BORN: ("bad-chip", None)}
+_CHIPS = {Tone.CHIP: ("chip", 0.22), Tone.BAD_CHIP: ("bad-chip", 0.2), Tone.BORN: ("bad-chip", None)}
 
 
 def story_drawing(story: Story, model: str, request: FigureRequest, notes: Sequence[str]) -> tuple[PageDrawing, str]:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from enum import StrEnum
 from functools import cache, partial
 from os import PathLike
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
@@ -75,13 +75,13 @@ S = TypeVar("S", bound=StrEnum)
 RunMaker = Callable[[], Machine]
 """What makes a run of a model at its beginning."""
 
-MOST_STEPS: Final = 500
+MOST_STEPS = 500
 """Iterations of which a body is drawn step by step at most."""
-MOST_BELOW: Final = 100
+MOST_BELOW = 100
 """Iterations below each other in steps at most: every frame has all of them."""
-MOST_VALUES: Final = 200_000
+MOST_VALUES = 200_000
 """Values of all iterations of a body in steps at most: larger bodies have fewer iterations."""
-MANY: Final = 200
+MANY = 200
 """Iterations above which a drawing is warned about."""
 
 

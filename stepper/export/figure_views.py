@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import Final
 
 import numpy as np
 from msgspec.structs import replace
@@ -306,10 +305,10 @@ class PortBoxes:
         self.edges.append(FigureEdge(source, target, kind, text, details=told))
 
 
-_BEGINS: Final = (EventKind.ENTERED, EventKind.ITERATION)
-_MOST_EVENTS: Final = 200_000
+_BEGINS = (EventKind.ENTERED, EventKind.ITERATION)
+_MOST_EVENTS = 200_000
 """Events that are looked at; a run that is longer has shown nothing of what it had not entered by then."""
-_MOST_VALUES: Final = 2_000_000
+_MOST_VALUES = 2_000_000
 """Values of which the sizes are looked at; a run that has more of them shows none."""
 
 Sizes = Mapping[ValueOfGraph, tuple[int, ...]]
@@ -362,7 +361,7 @@ def observed_run(machine: Machine) -> tuple[frozenset[tuple[int, int]], Sizes]:
     return frozenset(kinds[_BEGINS[0]] - kinds[_BEGINS[1]]), sizes
 
 
-_MOST_OUTPUTS: Final = 4
+_MOST_OUTPUTS = 4
 """Outputs of an operation of which the values stand in its box."""
 
 

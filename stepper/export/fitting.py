@@ -6,7 +6,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -33,18 +33,18 @@ from stepper.export.picture import FigureContent, FigureRequest, Picture
 from stepper.export.styles import POINTS, PageDrawing, Rectangle
 from stepper.wording import counted
 
-WHOLE_LABEL: Final = 44
+WHOLE_LABEL = 44
 """Letters of the label of a frame that has a page of 84 mm for itself."""
-MILLIMETRE: Final = 96 / 25.4
+MILLIMETRE = 96 / 25.4
 """Pixels."""
-PAPER_WIDTH: Final = round(84 * MILLIMETRE)
-PAPER_HEIGHT: Final = 225 * MILLIMETRE
+PAPER_WIDTH = round(84 * MILLIMETRE)
+PAPER_HEIGHT = 225 * MILLIMETRE
 """What a page of a paper has for a figure above its caption."""
-DOCS_WIDTH: Final = 820
-SLIDE: Final = (1280, 720)
-LEAST_UNIT: Final = 7 * 96 / 72 / SMALL_SIZE
+DOCS_WIDTH = 820
+SLIDE = (1280, 720)
+LEAST_UNIT = 7 * 96 / 72 / SMALL_SIZE
 """Pixels a unit at which the smaller letters have 7 points, the least that is drawn."""
-_ON_SLIDE: Final = (18 / SMALL_SIZE, 2.2)
+_ON_SLIDE = (18 / SMALL_SIZE, 2.2)
 """Pixels a unit on a slide, at least and at most: its letters have 18 pixels."""
 
 
@@ -106,20 +106,20 @@ class _Form(NamedTuple):
         return [words for words, is_drawn in parts.items() if not is_drawn]
 
 
-_BETWEEN: Final = " · "
+_BETWEEN = " · "
 """Between the texts of a line."""
-_LEAST_OF_GROUP: Final = len("1,000 operations")
-_REASON: Final = 150
+_LEAST_OF_GROUP = len("1,000 operations")
+_REASON = 150
 """Width of a line at a back edge without effect."""
-_MOST_JOINED: Final = 6
+_MOST_JOINED = 6
 """Names in a box of several Parameters or Results."""
-_USUAL_LETTER: Final = 0.5 * LABEL_SIZE
+_USUAL_LETTER = 0.5 * LABEL_SIZE
 """Its width."""
-_INSIDE: Final = ("bodies deeper than {} inside of their operations", "bodies inside of their operations")
+_INSIDE = ("bodies deeper than {} inside of their operations", "bodies inside of their operations")
 
 
-_NARROWEST: Final = _Form(58, 12, False)
-_NARROW: Final = "110x20 90x16 70x13 58x12"
+_NARROWEST = _Form(58, 12, False)
+_NARROW = "110x20 90x16 70x13 58x12"
 
 
 def _forms(sizes: str, **options: Any) -> Iterator[_Form]:
@@ -169,7 +169,7 @@ def forms_for(picture: Picture, content: FigureContent) -> Iterator[_Form]:
         yield from _forms("170x28 110x20", names=False, legend=False, outside=False)
 
 
-_FAR: Final = (1.3, 2.5)
+_FAR = (1.3, 2.5)
 """Widths and heights of a page that a figure has in its narrowest form where no other form of it is tried."""
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence, Set
 from itertools import pairwise
 from os.path import commonprefix
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -24,14 +24,14 @@ from stepper.query.short_names import short_names_of
 from stepper.records import Record
 from stepper.wording import excerpt
 
-LEAST_SAVED: Final = 6
+LEAST_SAVED = 6
 """Nodes that are left out at least where a block is drawn once."""
-_LEAST_SIZE: Final = 3
-_MOST_PERIODS: Final = 48
+_LEAST_SIZE = 3
+_MOST_PERIODS = 48
 """Periods that are tried, the most promising ones."""
-_MOST_TRIES: Final = 400
+_MOST_TRIES = 400
 """Parts of the sequence that are checked."""
-_MOST_CUTS: Final = 4
+_MOST_CUTS = 4
 
 Read = tuple[int, int]
 """What a node reads: the node, and which output of it."""
@@ -271,9 +271,9 @@ def _periodic(looks: Array) -> Iterator[tuple[int, int, int, int]]:
                 yield -saved, period, int(begin), length
 
 
-_NAMES: Final = frozenset({"variable_id", "variable", "friendly_name"})
+_NAMES = frozenset({"variable_id", "variable", "friendly_name"})
 """Attributes that are names."""
-_MOST: Final = 16
+_MOST = 16
 """Elements of an integer constant that is compared by value."""
 
 
@@ -358,10 +358,10 @@ def _form(port: Port) -> Hashable:
     return None if port.element_type is None else port.element_type.name, port.dims
 
 
-_TOKENS: Final = re.compile(r"\d+|\D+")
-_NUMBER: Final = re.compile("[0-9]+")
-_NUMBERED: Final = re.compile(r"(?:^|[./_])\d{1,9}(?=[./_]|$)")
-_MOST_LISTED: Final = 4
+_TOKENS = re.compile(r"\d+|\D+")
+_NUMBER = re.compile("[0-9]+")
+_NUMBERED = re.compile(r"(?:^|[./_])\d{1,9}(?=[./_]|$)")
+_MOST_LISTED = 4
 
 
 def shared_name(names: Sequence[str]) -> str:
@@ -405,10 +405,10 @@ def _range(column: Sequence[str]) -> str:
     return f"{{{column[0]},{column[1]}..{column[-1]}}}"
 
 
-LARGE: Final = 100
+LARGE = 100
 """Boxes above which blocks are drawn once where nothing else is said."""
-_LONGEST: Final = 44
-_FIXED: Final = (NodeKind.PARAMETER, NodeKind.RESULT, NodeKind.ACCUMULATOR)
+_LONGEST = 44
+_FIXED = (NodeKind.PARAMETER, NodeKind.RESULT, NodeKind.ACCUMULATOR)
 """Kinds of boxes of a body at which back edges and port maps end."""
 
 

@@ -16,7 +16,6 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from html import escape
-from typing import Final
 
 import numpy as np
 
@@ -55,11 +54,11 @@ from stepper.tensors.tensor_pictures import (
 )
 from stepper.wording import counted, excerpt
 
-_WARM: Final = (214, 128, 28)
-_COOL: Final = (62, 118, 209)
-_NAN: Final = (200, 30, 60)
-_INF: Final = (222, 84, 140)
-_MOST_NUMBERS: Final = 64
+_WARM = (214, 128, 28)
+_COOL = (62, 118, 209)
+_NAN = (200, 30, 60)
+_INF = (222, 84, 140)
+_MOST_NUMBERS = 64
 """Columns up to which numbers are written."""
 
 
@@ -148,12 +147,12 @@ def _png(pixels: Array) -> str:
     return f"data:image/png;base64,{base64.b64encode(content).decode()}"
 
 
-_MOST_CARDS: Final = 60
-_MOST_ROWS: Final = 24
-_MOST_MARKS: Final = 24
+_MOST_CARDS = 60
+_MOST_ROWS = 24
+_MOST_MARKS = 24
 """Numbers on a ruler."""
-_MOST_FOUND: Final = 4
-_GROUPS: Final = {  # in the order of rows
+_MOST_FOUND = 4
+_GROUPS = {  # in the order of rows
     RowKind.CONDITION: "goes on?",
     RowKind.BIRTH: "!",
     RowKind.BACK_EDGE: "↺",
@@ -161,7 +160,7 @@ _GROUPS: Final = {  # in the order of rows
     RowKind.LAST_VALUE: "→",
     RowKind.SLICE: "◫",
 }
-_STATES: Final = {
+_STATES = {
     RunState.NOT_RUN: "not run yet",
     RunState.RUNNING: "running",
     RunState.FAILED: "failed",
@@ -170,7 +169,7 @@ _STATES: Final = {
     RunState.OUT_OF_MEMORY: "paused: out of memory",
 }
 
-STYLE: Final = """
+STYLE = """
 .stepper-overview {
   color: var(--ink); background: var(--ground); padding: 8px;
   font: 12px/1.5 system-ui, "Liberation Sans", Arial, sans-serif; container-type: inline-size;
@@ -207,11 +206,9 @@ STYLE: Final = """
 """
 
 
-_LIGHT: Final = "--ground: #fff; --ink: #1f2328; --quiet: #57606a; --line: #d0d7de; --bad: #b3123f; --accent: #0b7a70;"
-_DARK: Final = (
-    "--ground: #14171c; --ink: #d5dae3; --quiet: #97a1b0; --line: #39414d; --bad: #ff8494; --accent: #5cc8bc;"
-)
-_SCHEMES: Final = f"""
+_LIGHT = "--ground: #fff; --ink: #1f2328; --quiet: #57606a; --line: #d0d7de; --bad: #b3123f; --accent: #0b7a70;"
+_DARK = "--ground: #14171c; --ink: #d5dae3; --quiet: #97a1b0; --line: #39414d; --bad: #ff8494; --accent: #5cc8bc;"
+_SCHEMES = f"""
 .stepper-overview {{ {_LIGHT} }}
 @media (prefers-color-scheme: dark) {{ .stepper-overview {{ {_DARK} }} }}
 :is([data-jp-theme-light="true"], [data-theme="light"], .vscode-light) .stepper-overview {{ {_LIGHT} }}

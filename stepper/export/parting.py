@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final
 
 import numpy as np
 from msgspec import Struct
@@ -30,7 +29,7 @@ from stepper.tensors.number_text import nested_text
 from stepper.tensors.tolerances import Tolerances
 from stepper.wording import counted
 
-SECONDS: Final = 30.0
+SECONDS = 30.0
 """For how long two runs are compared."""
 
 ValueOfGraph = tuple[int, int, int]
@@ -173,7 +172,7 @@ def _gaps(theirs: Array, ours: Array) -> str:
 # --- Boxes of a figure of two runs: the state of each value as a look and in words, and the values of both -----------
 
 
-LEGEND: Final = "filled: the first difference; thick rim: another value; pale: the same value; A: the other run"
+LEGEND = "filled: the first difference; thick rim: another value; pale: the same value; A: the other run"
 
 
 def over_all(node: FigureNode, graph: Graph, drawn: DrawnNode, found: RunDifferences) -> FigureNode:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Final
 
 from msgspec.structs import replace
 
@@ -34,12 +33,12 @@ from stepper.export.styles import Group, PageDrawing, Path, Rectangle, Shape, Te
 from stepper.ir.model import Model
 from stepper.wording import counted, enumerated
 
-_LINE: Final = 16
-_WIDEST: Final = 320
-_LOWEST: Final = 260
+_LINE = 16
+_WIDEST = 320
+_LOWEST = 260
 """Height of the overview, in pixels, beside a detail that is lower."""
-_APART: Final = 56
-_LEAST: Final = 7.0
+_APART = 56
+_LEAST = 7.0
 """Pixels of the marked region, at least."""
 
 
@@ -92,7 +91,7 @@ def _region(layout: FigureLayout, kept: Collection[str], factor: float, dx: floa
     return Rectangle("region", middle - width / 2, centre - height / 2, width, height, 2)
 
 
-_NO_WAY: Final = (EdgeKind.ENDS, EdgeKind.NO_EFFECT)
+_NO_WAY = (EdgeKind.ENDS, EdgeKind.NO_EFFECT)
 """Kinds of edges that lead no value on."""
 
 
@@ -220,7 +219,7 @@ def _with_back_edges(figure: Figure, nodes: Sequence[FigureNode]) -> list[Figure
     return [replace(node, lines=(*node.lines, *lines[node.id])) if node.id in lines else node for node in nodes]
 
 
-_MOST_NAMED: Final = 8
+_MOST_NAMED = 8
 """Boxes that a message lists."""
 
 _Links = Mapping[str, Collection[str]]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from importlib import import_module
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec import field
 from msgspec.structs import replace
@@ -145,7 +145,7 @@ def patterns(texts: Sequence[str]) -> tuple[Pattern, ...]:
     return tuple(found)
 
 
-USUAL_HOPS: Final = 2
+USUAL_HOPS = 2
 
 
 class BodyStep(NamedTuple):
@@ -216,7 +216,7 @@ class ZoomKind(StrEnum):
     DETAIL = "detail"
 
 
-OPTIONS: Final = {
+OPTIONS = {
     ZoomKind.AROUND: "--around",
     ZoomKind.BETWEEN: "--from and --to",
     ZoomKind.DETAIL: "--detail",

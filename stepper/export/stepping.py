@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -44,10 +44,10 @@ from stepper.export.styles import (
 from stepper.files.file_kinds import FORMATS, FigureFormat
 from stepper.wording import enumerated
 
-_TRACK: Final = 12
+_TRACK = 12
 """Height of the bar."""
-_CELL: Final = 32
-_LEAST_CELL: Final = 6
+_CELL = 32
+_LEAST_CELL = 6
 
 
 class BodyLayout:
@@ -192,7 +192,7 @@ class _Stack:
         return max((at for at, (begin, _) in enumerate(self.rows) if begin <= row), default=0)
 
 
-MOVING: Final = "@media screen and (prefers-reduced-motion: no-preference)"
+MOVING = "@media screen and (prefers-reduced-motion: no-preference)"
 """The readers for whom pictures move."""
 
 
@@ -250,7 +250,7 @@ def steps_of(picture: Picture) -> SteppedDrawing:
     return SteppedDrawing(page, drawing.steps, (replace(ground, shape=page.items[0]), *shapes))
 
 
-_FRAME: Final = re.compile(r"[0-9]{4,}")
+_FRAME = re.compile(r"[0-9]{4,}")
 
 
 def check_format(format: FigureFormat) -> None:

@@ -52,12 +52,12 @@ def palette(theme: Theme) -> Palette:
     return PALETTES[theme.fixed]
 
 
-_CHOSEN: Final = (
+_CHOSEN = (
     (Theme.LIGHT, ('[data-theme="light"]', '[data-md-color-scheme="default"]')),
     (Theme.DARK, ('[data-theme="dark"]', '[data-md-color-scheme="slate"]')),
 )
 """Selectors of pages that have chosen a theme themselves, whatever the reader's system says."""
-_UNDECIDED: Final = '[data-theme="auto"]'
+_UNDECIDED = '[data-theme="auto"]'
 """Selector of pages that leave it to the reader's system."""
 
 
@@ -90,13 +90,13 @@ def _declared(colours: Palette, scope: str) -> str:
 Paint = Callable[[str, str], str]
 """The attributes of a shape of a class, in a group of classes: "" or text that begins with a space."""
 
-SCOPE: Final = ".stepper"
+SCOPE = ".stepper"
 """Selector of the figure of a page that has no other."""
 
-ROUNDED: Final = (NodeKind.PARAMETER, NodeKind.RESULT, NodeKind.INPUT, NodeKind.OUTPUT)
+ROUNDED = (NodeKind.PARAMETER, NodeKind.RESULT, NodeKind.INPUT, NodeKind.OUTPUT)
 """Kinds of nodes whose boxes have round corners."""
 
-_COLOURS: Final = ("fill", "stroke")
+_COLOURS = ("fill", "stroke")
 
 
 class _Rule(NamedTuple):
@@ -116,9 +116,9 @@ class _Rule(NamedTuple):
         return ", ".join(f"{scope}{group} .{shape}" for group in groups for shape in self.shapes.split())
 
 
-_TEXTS: Final = "label title heading slide-heading small mark faint bad-small bad-title born-text"
+_TEXTS = "label title heading slide-heading small mark faint bad-small bad-title born-text"
 
-_STYLES: Final = f"""
+_STYLES = f"""
 page | fill: page
 box | fill: box; stroke: edge; stroke-width: 1.2
 frame | fill: body; stroke: body-edge; stroke-width: 1.2
@@ -238,7 +238,7 @@ def _rules(styles: str) -> Iterator[_Rule]:
             yield _Rule(shapes, groups, dict(one.split(": ") for one in properties.split("; ")))
 
 
-_RULES: Final = tuple(_rules(_STYLES))
+_RULES = tuple(_rules(_STYLES))
 
 
 def classes_of(shape: FigureNode | Cluster) -> str:
@@ -326,7 +326,7 @@ def _value(name: str, value: str, colours: Mapping[str, str]) -> str:
 
 Point = tuple[float, float]
 
-POINTS: Final = 0.75
+POINTS = 0.75
 """Points a pixel: 96 pixels are an inch of 72 points."""
 
 
@@ -409,13 +409,13 @@ class PageDrawing(Record):
     points: float = POINTS
 
 
-COMING: Final = "coming"
+COMING = "coming"
 """Class of groups of shapes that are still to come."""
-_PICTURES: Final = frozenset(
+_PICTURES = frozenset(
     ["shade", "spark", "mark", "input-shade", "output-shade", "fault-shade", "input-frame", "output-frame", "picture"]
 )
 """Styles of shapes that show values."""
-_NAMES: Final = frozenset({"label", "title"})
+_NAMES = frozenset({"label", "title"})
 """Styles of texts that are names."""
 
 
@@ -440,7 +440,7 @@ class DrawnStep(Record):
         return self.name + (" (not drawn)" if self.is_gap else "")
 
 
-NOT_BEGUN: Final = DrawnStep(0, 0)
+NOT_BEGUN = DrawnStep(0, 0)
 """The one step of a run without iterations."""
 
 

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -55,47 +55,47 @@ from stepper.ops.operands import shape_text
 from stepper.tensors.number_text import decimal_text
 from stepper.wording import counted, enumerated
 
-LARGE: Final = 8.0
-SMALL: Final = 7.0
+LARGE = 8.0
+SMALL = 7.0
 """Heights of text in points; nothing is smaller."""
-WIDE: Final = 340.0
+WIDE = 340.0
 """Points from which on pictures, all outputs and the inputs that stay the same are drawn."""
-_PITCH: Final = 15.0
-_MARGIN: Final = 2.0
-_SLIDE_MARGIN: Final = 10.0
-_SLIDE_HEIGHT: Final = 9 / 16
+_PITCH = 15.0
+_MARGIN = 2.0
+_SLIDE_MARGIN = 10.0
+_SLIDE_HEIGHT = 9 / 16
 """Of its width."""
-_HEADING: Final = 12.0
+_HEADING = 12.0
 """Height of the title of a slide."""
-_LINE: Final = 8.5
+_LINE = 8.5
 """From line to line in a box."""
-_END: Final = 25.5
-_NARROW_END: Final = 12.0
+_END = 25.5
+_NARROW_END = 12.0
 """From the last box to the edge of what is drawn; less where no verdict stands before the mark."""
-_STRIP: Final = 15.0
-_PICTURE: Final = 54.0
-_MOST_SPREAD: Final = 26.0
+_STRIP = 15.0
+_PICTURE = 54.0
+_MOST_SPREAD = 26.0
 """Points that a gap is wider at most, so that the figure is as wide as the page."""
-_TOOTH: Final = 6.0
-_DEPTH: Final = 2.2
+_TOOTH = 6.0
+_DEPTH = 2.2
 """Teeth of a torn edge: their height, and how far they reach to both sides."""
-_NARROW_NAMES: Final = (11, 8, 6)
+_NARROW_NAMES = (11, 8, 6)
 """Letters of names on a narrow page; fewer where there is no room even for few iterations."""
-_IN_BOX: Final = 9.5
+_IN_BOX = 9.5
 """From the top of a small box to the base line of its number, above its lanes."""
-_SMALL_CELL: Final = 12.6
-_SMALL_GAP: Final = 8.5
-_SMALL_HEIGHT: Final = 40.0
-_WIRE_BESIDE: Final = 4.6
+_SMALL_CELL = 12.6
+_SMALL_GAP = 8.5
+_SMALL_HEIGHT = 40.0
+_WIRE_BESIDE = 4.6
 """Points that a small box is wider for each wire beside the one in its middle."""
-FORMULA: Final = FormulaForm("formula", "index", LARGE, SMALL, 2.0, 10.5)
-_LEGEND_FORM: Final = LegendForm("aside", SMALL, 11, 4, 12)
-MOST_SHOWN: Final = 12
+FORMULA = FormulaForm("formula", "index", LARGE, SMALL, 2.0, 10.5)
+_LEGEND_FORM = LegendForm("aside", SMALL, 11, 4, 12)
+MOST_SHOWN = 12
 """Iterations that are drawn at most."""
-PAGE_WIDTH: Final = 170 * 72 / 25.4
+PAGE_WIDTH = 170 * 72 / 25.4
 """Points: the width of a page's text."""
-_ON_SLIDE: Final = 18 / SMALL
-_ON_SCREEN: Final = 11 / SMALL
+_ON_SLIDE = 18 / SMALL
+_ON_SCREEN = 11 / SMALL
 """Pixels a unit on a slide and on a page of a screen: what the smallest letters have there."""
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import cached_property
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from stepper.debug.causes.loop_ends import compared_text
 from stepper.engine.loops import in_axis_order, is_backward, roles_of
@@ -30,11 +30,11 @@ from stepper.ops.operands import form_text, shape_text
 from stepper.records import Record
 from stepper.wording import counted, excerpt
 
-_WIDTHS: Final = (44.0, 56.0, 70.0, 86.0)
+_WIDTHS = (44.0, 56.0, 70.0, 86.0)
 """Points of a line of a formula in a box: the narrowest in which it has few lines."""
-_MOST_LINES: Final = 5
-_MOST_TYPES: Final = 3
-TITLE: Final = "body"
+_MOST_LINES = 5
+_MOST_TYPES = 3
+TITLE = "body"
 
 
 class CellText(NamedTuple):
@@ -52,7 +52,7 @@ class CellText(NamedTuple):
         return (*above, *(("aside", line) for line in self.lines))
 
 
-NUMBER_ALONE: Final = CellText("", ())
+NUMBER_ALONE = CellText("", ())
 """For boxes in which nothing but the number of the iteration has room."""
 
 
@@ -98,7 +98,7 @@ def _counted(type: tuple[str, int]) -> str:
     return name if count == 1 else f"{count} {name}"
 
 
-_LONGEST: Final = 16
+_LONGEST = 16
 
 
 class LaneKind(StrEnum):

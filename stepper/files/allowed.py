@@ -17,9 +17,9 @@ class SettingsFile(StrEnum):
     SESSION = "a session"
 
 
-_RUN: Final = ("rules", "max-iterations", "open-sequences", "input", "inputs", "state", "states", "shape")
-_CALLS: Final = ("calls", "carry")
-_FIGURE: Final = (
+_RUN = ("rules", "max-iterations", "open-sequences", "input", "inputs", "state", "states", "shape")
+_CALLS = ("calls", "carry")
+_FIGURE = (
     *("view", "why", "loop", "model", "iters", "values", "constants", "blocks", "only", "hide", "depth", "carried"),
     *("highlight", "around", "hops", "from", "to", "diff", "detail", "preset", "direction", "title", "caption"),
     *("legend", "theme", "scale", "width", "layout", "animate", "pace", "engine", "precision", *_RUN, *_CALLS),

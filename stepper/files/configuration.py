@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from stepper.errors import UsageError
 from stepper.wording import reason_of
@@ -29,7 +29,7 @@ def init_file() -> Path:
     return config_folder() / "init"
 
 
-LARGEST: Final = 1_000_000
+LARGEST = 1_000_000
 """Bytes; no file that a person writes is larger."""
 
 

@@ -11,14 +11,14 @@ import re
 import stat
 from enum import StrEnum
 from pathlib import Path, PurePath
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from stepper.errors import UsageError
 from stepper.wording import none_of, printable
 
-IR_SUFFIX: Final = ".xml"
+IR_SUFFIX = ".xml"
 
-CONVERTED: Final = {
+CONVERTED = {
     ".onnx": "ONNX",
     ".pb": "TensorFlow",
     ".tflite": "TensorFlow Lite",
@@ -26,18 +26,18 @@ CONVERTED: Final = {
 }
 """Suffixes of the formats that OpenVINO converts, and what each is called."""
 
-WEIGHTS_SUFFIX: Final = ".bin"
+WEIGHTS_SUFFIX = ".bin"
 
-WEIGHTS_BESIDE: Final = (".data", ".onnx_data", ".weights", ".pdiparams")
+WEIGHTS_BESIDE = (".data", ".onnx_data", ".weights", ".pdiparams")
 """Suffixes of files with the weights of models of other formats."""
 
-MODEL_SUFFIXES: Final = (IR_SUFFIX, WEIGHTS_SUFFIX, *CONVERTED, *WEIGHTS_BESIDE)
+MODEL_SUFFIXES = (IR_SUFFIX, WEIGHTS_SUFFIX, *CONVERTED, *WEIGHTS_BESIDE)
 """Suffixes of all files that belong to a model."""
 
 
-_BEGINNING: Final = 4096
-_COMMENT: Final = re.compile(rb"<!--.*?(-->|\Z)", re.DOTALL)
-_FIRST_TAG: Final = re.compile(rb"<([A-Za-z_][^\s/>]*)")
+_BEGINNING = 4096
+_COMMENT = re.compile(rb"<!--.*?(-->|\Z)", re.DOTALL)
+_FIRST_TAG = re.compile(rb"<([A-Za-z_][^\s/>]*)")
 
 
 def is_model_path(word: str) -> bool:
@@ -70,16 +70,16 @@ def ensure_no_pipe(path: str | Path) -> None:
         raise OSError(errno.EINVAL, f"it is {kind}, not a file", str(path))
 
 
-CASE_MODEL: Final = f"model{IR_SUFFIX}"
-CASE_WEIGHTS: Final = f"model{WEIGHTS_SUFFIX}"
-CASE_INPUTS: Final = "inputs.npz"
-CASE_STATES: Final = "states.npz"
-CASE_OUTPUTS: Final = "outputs.npz"
-CASE_FACTS: Final = "case.json"
-CASE_CALLS: Final = "calls"
+CASE_MODEL = f"model{IR_SUFFIX}"
+CASE_WEIGHTS = f"model{WEIGHTS_SUFFIX}"
+CASE_INPUTS = "inputs.npz"
+CASE_STATES = "states.npz"
+CASE_OUTPUTS = "outputs.npz"
+CASE_FACTS = "case.json"
+CASE_CALLS = "calls"
 """Folder with the inputs of the last calls, an .npz each, in the order of their names."""
-CASE_CALLS_STATES: Final = "calls_states.npz"
-CASE_CALLS_OUTPUTS: Final = "calls_outputs.npz"
+CASE_CALLS_STATES = "calls_states.npz"
+CASE_CALLS_OUTPUTS = "calls_outputs.npz"
 """Files of a case: a folder with a model and what it was run on."""
 
 
@@ -181,24 +181,24 @@ _FORMATS = (
                  "the model as Python code that needs numpy alone", FormatSubject.MODEL),
 )
 # fmt: on
-FORMATS: Final = {format.name: format for format in _FORMATS}
+FORMATS = {format.name: format for format in _FORMATS}
 """The formats that `export` writes, by name."""
 
-IR: Final = FileKind("a model", (IR_SUFFIX,))
-IR_WEIGHTS: Final = FileKind("weights", (WEIGHTS_SUFFIX,))
-ARRAYS: Final = FileKind("arrays", (".npz",))
-SCRIPT: Final = FileKind("a script", (".py",))
-ARRAY: Final = FileKind("one array", (".npy",))
-COMMANDS: Final = FileKind("commands", (".txt",))
-RECORDING: Final = FileKind("a recording", (".sqlite", ".sqlite3", ".db", ".trace"))
-SESSION: Final = FileKind("a session", (".session", *RECORDING.suffixes))
-KEYS: Final = FileKind("keys", (".toml",))
-JUNIT: Final = FileKind("JUnit XML", (IR_SUFFIX,))
-SVG: Final = FORMATS["svg"].kind
-CSV: Final = FORMATS["csv"].kind
+IR = FileKind("a model", (IR_SUFFIX,))
+IR_WEIGHTS = FileKind("weights", (WEIGHTS_SUFFIX,))
+ARRAYS = FileKind("arrays", (".npz",))
+SCRIPT = FileKind("a script", (".py",))
+ARRAY = FileKind("one array", (".npy",))
+COMMANDS = FileKind("commands", (".txt",))
+RECORDING = FileKind("a recording", (".sqlite", ".sqlite3", ".db", ".trace"))
+SESSION = FileKind("a session", (".session", *RECORDING.suffixes))
+KEYS = FileKind("keys", (".toml",))
+JUNIT = FileKind("JUnit XML", (IR_SUFFIX,))
+SVG = FORMATS["svg"].kind
+CSV = FORMATS["csv"].kind
 
-_ALL: Final = (ARRAYS, ARRAY, COMMANDS, RECORDING, SESSION, KEYS, *(format.kind for format in _FORMATS))
-OWNERS: Final = {
+_ALL = (ARRAYS, ARRAY, COMMANDS, RECORDING, SESSION, KEYS, *(format.kind for format in _FORMATS))
+OWNERS = {
     **{suffix: kind.name for kind in reversed(_ALL) for suffix in kind.suffixes},
     **dict.fromkeys(MODEL_SUFFIXES, "a model"),
 }

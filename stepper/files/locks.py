@@ -37,16 +37,16 @@ else:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-_UNSUPPORTED: Final = frozenset(
+_UNSUPPORTED = frozenset(
     getattr(errno, name) for name in ("ENOSYS", "EOPNOTSUPP", "ENOTSUP", "ENOLCK", "EINVAL") if hasattr(errno, name)
 )
-_LONGEST_COMMAND: Final = 200
-_LARGEST_FILE: Final = 4096
-_LONGEST_NAME: Final = 60
-_BETWEEN_LOOKS: Final = 0.05
-_CAREFUL: Final = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
+_LONGEST_COMMAND = 200
+_LARGEST_FILE = 4096
+_LONGEST_NAME = 60
+_BETWEEN_LOOKS = 0.05
+_CAREFUL = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
 """Not through a link, not for child processes, and without waiting for the other end of a pipe."""
-_BEGINNING: Final = b'{"pid": '
+_BEGINNING = b'{"pid": '
 """How the content of each lock begins."""
 
 

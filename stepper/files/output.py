@@ -15,25 +15,25 @@ import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, Final
+from typing import IO
 
 from stepper.errors import OutputError
 from stepper.files.file_kinds import OWNERS, RECORDING, SESSION, WEIGHTS_SUFFIX, FileKind
 from stepper.files.locks import lock, try_lock
 from stepper.records import Record
 
-_SQLITE: Final = b"SQLite format 3\0"
-_LONGEST_PREFIX: Final = 40
-_UNFINISHED: Final = ".part"
-_ASIDE: Final = ".old"
-_OLD_S: Final = 3600.0
-_LONGEST_COMMIT: Final = 30.0
+_SQLITE = b"SQLite format 3\0"
+_LONGEST_PREFIX = 40
+_UNFINISHED = ".part"
+_ASIDE = ".old"
+_OLD_S = 3600.0
+_LONGEST_COMMIT = 30.0
 """Seconds for another process to put its files in their places."""
 
 
-SESSION_FILE: Final = "the session"
-REFERENCE_FILE: Final = "the reference"
-RECORDING_FILE: Final = "the recording"
+SESSION_FILE = "the session"
+REFERENCE_FILE = "the reference"
+RECORDING_FILE = "the recording"
 """Uses of files that a run may write itself: a session may be kept in each of them."""
 
 

@@ -10,7 +10,7 @@ import hashlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any
 
 from stepper.errors import OutputError
 from stepper.files.file_kinds import FileKind
@@ -47,9 +47,9 @@ def _files(folder: Path) -> list[tuple[str, Any]]:
         return [(entry.path, entry.stat()) for entry in entries if entry.is_file(follow_symlinks=False)]
 
 
-_KIND: Final = FileKind("a note", ("",))
-_FOLDER: Final = "own"
-_ROOM_BYTES: Final = 2**20
+_KIND = FileKind("a note", ("",))
+_FOLDER = "own"
+_ROOM_BYTES = 2**20
 
 
 def note_own(*paths: Path) -> None:

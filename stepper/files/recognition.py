@@ -17,12 +17,12 @@ from stepper.errors import ModelError
 from stepper.files.file_kinds import CONVERTED, IR_SUFFIX, folder_text, is_case, is_ir
 from stepper.wording import excerpt
 
-_BEGINNING: Final = 4096
-_ARCHIVE_END: Final = 2**20
+_BEGINNING = 4096
+_ARCHIVE_END = 2**20
 """Of an archive: its table of contents stands at the end, and what is longer is no model's."""
-_MOST_ENTRIES: Final = 2000
+_MOST_ENTRIES = 2000
 """Of a folder."""
-_TFLITE: Final = b"TFL3"
+_TFLITE = b"TFL3"
 
 
 class NotAModel(NamedTuple):
@@ -54,8 +54,8 @@ def not_a_model(path: Path) -> NotAModel | None:
     return found or (_converted if path.suffix.lower() in CONVERTED else _other)(path, beginning)
 
 
-_PAGE: Final = re.compile(rb"(?is)[\s\xef\xbb\xbf]*(?:<!doctype html|<html)")
-_TITLE: Final = re.compile(rb"(?is)<title[^>]*>\s*(.{1,200}?)\s*</title")
+_PAGE = re.compile(rb"(?is)[\s\xef\xbb\xbf]*(?:<!doctype html|<html)")
+_TITLE = re.compile(rb"(?is)<title[^>]*>\s*(.{1,200}?)\s*</title")
 
 
 def _converted(path: Path, beginning: bytes) -> NotAModel | None:
@@ -89,7 +89,7 @@ def _other(path: Path, beginning: bytes) -> NotAModel | None:
     return None if said is None else NotAModel(said)
 
 
-_LONGEST_HEADER: Final = 10**9
+_LONGEST_HEADER = 10**9
 
 
 def ensure_model(path: Path) -> None:
@@ -106,7 +106,7 @@ def pointer_text(path: Path, beginning: bytes) -> str:
     return f"{path}: {found.what}: {found.lines[0]}" if beginning.startswith(_POINTER) else ""
 
 
-_POINTER: Final = b"version https://git-lfs.github.com/spec/"
+_POINTER = b"version https://git-lfs.github.com/spec/"
 
 
 def _pointer(path: Path, beginning: bytes) -> NotAModel:
@@ -203,11 +203,11 @@ def _always(what: str) -> Callable[[Path, bytes], NotAModel]:
     return lambda _path, _beginning: NotAModel(what)
 
 
-_GGUF: Final = (
+_GGUF = (
     "holds the weights of a language model (GGUF), no graph: export the model that it was made from "
     "(optimum-cli export openvino --model NAME FOLDER), and open that folder"
 )
-_PICKLE: Final = (
+_PICKLE = (
     "is a pickle, as torch.save wrote them long ago, and is not opened, as it may run anything: load it where it was "
     "written, and export the module (torch.onnx.export)"
 )
@@ -226,7 +226,7 @@ _BEGINNINGS: Final[tuple[tuple[bytes, Callable[[Path, bytes], NotAModel]], ...]]
     *((bytes((0x80, version)), _always(_PICKLE)) for version in range(2, 6)),
 )  # fmt: skip
 
-_BY_SUFFIX: Final = {
+_BY_SUFFIX = {
     ".pdiparams": "holds the weights of PaddlePaddle alone: name the .pdmodel beside it",
     ".mlmodel": "is a Core ML model, which OpenVINO does not read: export the original model as ONNX",
     ".engine": "is an engine of TensorRT, which has no graph: open the ONNX file that it was built from",
@@ -237,7 +237,7 @@ _BY_SUFFIX: Final = {
 
 # --- folders ----------------------------------------------------------------------------------------------------------
 
-_FIRST: Final = (
+_FIRST = (
     "openvino_model.xml",
     "openvino_language_model.xml",
     "openvino_decoder_model.xml",

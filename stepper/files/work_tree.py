@@ -7,17 +7,16 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
 
 from stepper.errors import UsageError
 from stepper.wording import printable
 
-_SECONDS: Final = 60.0
-_SAFE: Final = ("-c", "core.fsmonitor=false", "--no-optional-locks", "--no-pager")
+_SECONDS = 60.0
+_SAFE = ("-c", "core.fsmonitor=false", "--no-optional-locks", "--no-pager")
 """Programs that the settings of a repository name are not started, and its index is not written."""
-_NO_TRANSPORT: Final = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"}
+_NO_TRANSPORT = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"}
 """git fetches nothing, because the repository could name the program that fetches."""
-_FILES_ALONE: Final = ("--no-ext-diff", "--no-textconv", "--no-renames", "--ignore-submodules", "--diff-filter=d")
+_FILES_ALONE = ("--no-ext-diff", "--no-textconv", "--no-renames", "--ignore-submodules", "--diff-filter=d")
 
 
 def changed_files(reference: str, folder: Path) -> tuple[Path, ...]:

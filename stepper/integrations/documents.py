@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -31,9 +31,9 @@ from stepper.files.output import OutputFile
 from stepper.processes.starting import python_command
 from stepper.records import Record
 
-_GIT: Final = ".gitignore"
-_IGNORED: Final = FileKind("what git passes over", ())
-_KEPT: Final = 30 * 24 * 3600
+_GIT = ".gitignore"
+_IGNORED = FileKind("what git passes over", ())
+_KEPT = 30 * 24 * 3600
 """Seconds for which a figure that no build asks for is kept."""
 
 
@@ -72,11 +72,11 @@ class FigureCache:
                     path.unlink()
 
 
-_SECONDS: Final = 300.0
+_SECONDS = 300.0
 """How long the drawing of a figure may take."""
-_LONGEST: Final = 4000
+_LONGEST = 4000
 """Letters of a message."""
-_PROGRAM: Final = "from stepper.cli import main; sys.exit(main())"
+_PROGRAM = "from stepper.cli import main; sys.exit(main())"
 
 
 class FigureFailed(StepperError):
@@ -122,11 +122,11 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-OWN: Final = ("alt", "caption")
+OWN = ("alt", "caption")
 """What a page says of a figure that is no option of export."""
-_PRINTED: Final = "160mm"
+_PRINTED = "160mm"
 """Width that a page of LaTeX has room for."""
-_YES: Final = ("", "true", "yes", "on")
+_YES = ("", "true", "yes", "on")
 
 
 def keys() -> tuple[str, ...]:
@@ -264,8 +264,8 @@ def _digest_of(path: Path, _time: int, _size: int) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-_NAME: Final = re.compile(r'<svg [^>]*class="stepper (s[0-9a-f]{8})"')
-_FITTING: Final = 'style="max-width:100%;height:auto" '
+_NAME = re.compile(r'<svg [^>]*class="stepper (s[0-9a-f]{8})"')
+_FITTING = 'style="max-width:100%;height:auto" '
 
 
 class InlineFigures:

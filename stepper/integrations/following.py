@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Final
 
 from stepper.debug.debugger import Debugger
 from stepper.debug.inspection.views import FrameView, frame_views
@@ -24,9 +23,9 @@ from stepper.ir.model import Layer
 from stepper.query.address_resolution import Atlas, layer_address
 from stepper.records import Record
 
-SECONDS: Final = 2.0
+SECONDS = 2.0
 """How long the run behind an overview may take, each time that it is asked for."""
-MEMORY: Final = 256 << 20
+MEMORY = 256 << 20
 """Bytes that it may keep."""
 
 

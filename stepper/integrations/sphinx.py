@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Set
 from html import escape
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 from docutils import nodes
 from docutils.parsers.rst import directives
@@ -54,8 +54,8 @@ def merge(_app: Sphinx, env: BuildEnvironment, docnames: Iterable[str], other: B
     failed_in(env).update(failed_in(other).intersection(docnames))
 
 
-_LOG: Final = logging.getLogger(__name__)
-_TYPES: Final = MappingProxyType({DocumentKind.PRINT: "application/pdf", DocumentKind.PICTURE: "image/png"})
+_LOG = logging.getLogger(__name__)
+_TYPES = MappingProxyType({DocumentKind.PRINT: "application/pdf", DocumentKind.PICTURE: "image/png"})
 """Kinds that are files, the better one first."""
 
 
@@ -135,7 +135,7 @@ class _OptionsOfExport(dict[str, Callable[[str], Any]]):
         return str
 
 
-_OF_FIGURES: Final = ("align", "figclass", "class", "name")
+_OF_FIGURES = ("align", "figclass", "class", "name")
 """Options that Sphinx's own figures have, too."""
 
 

@@ -7,7 +7,6 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Final
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from stepper.ir.model import LARGEST_DIMENSION, Layer, Model, PartialShape, Port
 from stepper.ir.weights import Weights, packed_size
 from stepper.ir.xml import FilePlace
 
-_NUMBER: Final = re.compile(r"\s*[0-9]{1,19}\s*")
+_NUMBER = re.compile(r"\s*[0-9]{1,19}\s*")
 
 
 def constant_type(constant: Layer) -> ElementType | None:

@@ -20,7 +20,6 @@ Source: the sequences' pages (category Sequence processing).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
 
 from msgspec.structs import replace
 
@@ -29,7 +28,7 @@ from stepper.ir.lowering import GraphBuilder, Tensor, lowering
 from stepper.ir.model import BackEdge, Body, InputMapping, Layer, OutputMapping, Slicing
 from stepper.records import Record
 
-TIME: Final = 1
+TIME = 1
 """The axis of the time steps in X and in a direction's Y."""
 
 
@@ -57,13 +56,13 @@ class Direction(Record):
         return (self.x, self.positions, self.lengths, *self.states, *self.weights)
 
 
-_KINDS: Final = {
+_KINDS = {
     "LSTMSequence": SequenceKind("LSTMCell", 4, ("H", "C")),
     "GRUSequence": SequenceKind("GRUCell", 3, ("H",)),
     "RNNSequence": SequenceKind("RNNCell", 3, ("H",)),
 }
-_DIRECTIONS: Final = {"forward": ("forward",), "reverse": ("reverse",), "bidirectional": ("forward", "reverse")}
-_OUTPUTS: Final = ("Y", "Ho", "Co")
+_DIRECTIONS = {"forward": ("forward",), "reverse": ("reverse",), "bidirectional": ("forward", "reverse")}
+_OUTPUTS = ("Y", "Ho", "Co")
 
 
 def _is_sound(layer: Layer) -> bool:

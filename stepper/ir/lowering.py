@@ -275,7 +275,7 @@ def _is_open_to(layer: Layer, graph: Graph, *, on_request: bool) -> bool:
     return None not in graph.sources[layer.id]
 
 
-_PENDING: Final = 2**70
+_PENDING = 2**70
 """More than any id is."""
 
 

@@ -21,10 +21,10 @@ from stepper.wording import counted, excerpt
 
 # Plan of many calls: how many, which inputs each gets a part of, which outputs come back as inputs of the next.
 
-CALLS: Final = "calls"
+CALLS = "calls"
 """Name of the loop, where the model has no layer of this name; and what the loop was before it was one."""
 
-MOST_CALLS: Final = 10**7
+MOST_CALLS = 10**7
 
 
 def iteration_word(opened_from: str | None) -> str:
@@ -96,8 +96,8 @@ class Calls(Record):
 
 # Shapes as a file declares them: `1,2`, `?,3`, `-1`, `2..8`, `..5`, `1..`, and `...` for a shape of any rank.
 
-_BOUNDS: Final = re.compile(r"(\d*)\.\.(\d*)")
-LARGEST_DIMENSION: Final = 2**63 - 1
+_BOUNDS = re.compile(r"(\d*)\.\.(\d*)")
+LARGEST_DIMENSION = 2**63 - 1
 
 
 class Dimension(NamedTuple):
@@ -184,8 +184,8 @@ def _checked(size: int) -> int:
     return size
 
 
-_MOST_NAMED: Final = 3
-_MOST_ROWS: Final = 50
+_MOST_NAMED = 3
+_MOST_ROWS = 50
 
 new: Final = tuple.__new__
 """Makes one of these tuples in a third of the time that calling its class takes; a large model has a million."""
@@ -285,7 +285,7 @@ class BackEdge(NamedTuple):
 
 BodyRole = Literal["body", "then_body", "else_body"]
 
-BODIES: Final = {
+BODIES = {
     "TensorIterator": (("body", "port_map"),),
     "Loop": (("body", "port_map"),),
     "If": (("then_body", "then_port_map"), ("else_body", "else_port_map")),
@@ -296,8 +296,8 @@ LoopKey = tuple[int | str, ...]
 """Which loop of a model: the ids of the layers that lead to it, its own last, and after an If the role of its body."""
 
 
-CURRENT_ITERATION: Final = "current_iteration"
-EXECUTION_CONDITION: Final = "execution_condition"
+CURRENT_ITERATION = "current_iteration"
+EXECUTION_CONDITION = "execution_condition"
 """Purposes of the entries of a port map."""
 
 
@@ -385,7 +385,7 @@ def _layer(attributes: dict[str, str], parts: tuple[Any, ...]) -> Layer:
     return Layer(*parts)._replace(attributes=MappingProxyType(attributes))
 
 
-NO_LAYER: Final = Layer(-1, "", "", "", None, NO_ATTRIBUTES, (), (), (), 0)
+NO_LAYER = Layer(-1, "", "", "", None, NO_ATTRIBUTES, (), (), (), 0)
 """Stands for a layer that there is not; it is of no type and reads nothing."""
 
 

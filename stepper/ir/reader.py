@@ -66,9 +66,9 @@ from stepper.records import Record
 #
 # Ports and edges in plain form come from plain.py, all others from the tree; names may be those of the first draft.
 
-UNKNOWN_OUTER_PORT: Final = "unknown-outer-port"
-UNKNOWN_BODY_LAYER: Final = "unknown-body-layer"
-_MALFORMED_PORT: Final = "malformed-port"
+UNKNOWN_OUTER_PORT = "unknown-outer-port"
+UNKNOWN_BODY_LAYER = "unknown-body-layer"
+_MALFORMED_PORT = "malformed-port"
 
 
 def read_body(
@@ -222,7 +222,7 @@ def _back_edges(place: FilePlace, layer: Element, graph: Graph, faults: Faults) 
     return tuple(each(faults, back_edge, layer.findall("back_edges/edge")))
 
 
-_DIM_FAULTS: Final = {
+_DIM_FAULTS = {
     TypeError: "empty",
     ValueError: "no integer",
     OverflowError: "out of range, expected -1 or more",
@@ -275,7 +275,7 @@ def _dims(place: FilePlace, element: Element, identity: int) -> Shape:
     return dims
 
 
-_ENDS: Final = ("from-layer", "from-port", "to-layer", "to-port")
+_ENDS = ("from-layer", "from-port", "to-layer", "to-port")
 
 
 def read_edges(
@@ -366,7 +366,7 @@ def _ids(ports: Sequence[Port]) -> str:
 
 # Checks of a whole graph: inputs that nothing feeds, Results and bodies out of order, cycles.
 
-_SOURCES: Final = frozenset({"Constant", "Parameter", "ReadValue"})
+_SOURCES = frozenset({"Constant", "Parameter", "ReadValue"})
 """Operations that may have no input."""
 
 
@@ -474,10 +474,10 @@ def _ring(sources: Mapping[int, PortSources], left: set[int]) -> list[int]:
     return [*reversed(keys[keys.index(key) :]), keys[-1]]
 
 
-_LAYER_TAGS: Final = frozenset({"layer", FIRST_DRAFT_TAGS["layer"]})
-_TENSORS: Final = frozenset({"Constant", "Parameter"})
+_LAYER_TAGS = frozenset({"layer", FIRST_DRAFT_TAGS["layer"]})
+_TENSORS = frozenset({"Constant", "Parameter"})
 _NO_PORTS: Final[tuple[Port, ...]] = ()
-_NO_GRAPH: Final = Graph((), (), MappingProxyType({}), 0)
+_NO_GRAPH = Graph((), (), MappingProxyType({}), 0)
 """Body of a layer whose body is missing, where that fault is kept."""
 
 

@@ -138,7 +138,7 @@ _LET_GO: Final[int | None] = getattr(mmap, "MADV_DONTNEED", None)
 """What tells the system that pages of a map are not needed; None where it cannot be told."""
 
 
-_LONGEST_POINTER: Final = 1024
+_LONGEST_POINTER = 1024
 
 
 class Weights:

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final, NamedTuple, NoReturn, TypeVar
+from typing import NamedTuple, NoReturn, TypeVar
 
 from lxml import etree
 
@@ -38,34 +38,32 @@ from stepper.wording import excerpt, reason_of
 PlainPort = tuple[int, ElementType, Shape, tuple[str, ...], int]
 """The parts of a Port, but its line is counted from that of the `<input>` or `<output>`."""
 
-_MARK: Final = b"\x7f"
+_MARK = b"\x7f"
 """XML may hold this character, but hardly any file does; one that does is left as it is."""
-_MARK_BY_NUMBER: Final = re.compile(rb"&#(?:0*127|x0*7[fF]);")
+_MARK_BY_NUMBER = re.compile(rb"&#(?:0*127|x0*7[fF]);")
 
 # Nothing here can match in two ways, and what is kept for its repetition is bounded: no file makes this slow or large.
-_SPACE: Final = rb"[ \t\n]{0,100}+"
-_DIMS: Final = rb"(?:%s<dim>(?:-1|[0-9]{1,18})</dim>){0,64}" % _SPACE
-_PORT: Final = re.compile(
+_SPACE = rb"[ \t\n]{0,100}+"
+_DIMS = rb"(?:%s<dim>(?:-1|[0-9]{1,18})</dim>){0,64}" % _SPACE
+_PORT = re.compile(
     rb'<port id="([0-9]{1,9})" precision="(\w{1,20})"(?: names="([ !#-%%\'-;=-~]*+)")? ?(?:/>|>(%s)%s</port>)'
     % (_DIMS, _SPACE)
 )
-_PORTS: Final = re.compile(
-    rb"(?:%s%s){1,1000}%s</(in|out)" % (_SPACE, re.sub(rb"\((?!\?)", rb"(?:", _PORT.pattern), _SPACE)
-)
-_EDGE: Final = rb'<edge from-layer="N" from-port="N" to-layer="N" to-port="N" ?/>'.replace(b"N", b"[0-9]{1,15}")
-_SOME_EDGES: Final = re.compile(rb"(?:[ \t]*+\n[ \t]*+%s){1,1000}" % _EDGE)
-_VALUE: Final = rb"[ !#-%'-;=-~]*+"
-_GAP: Final = rb"[ \t\n]*+"
-_ATTRIBUTE: Final = rb' (?!xmlns)[A-Za-z_][\w.-]*+="%s"' % _VALUE
-_SIDES: Final = b"".join(rb"(?:<%s>(\x7f[0-9]+\n*+)</%s>%s)?" % (side, side, _GAP) for side in (b"input", b"output"))
-_LAYER: Final = re.compile(
+_PORTS = re.compile(rb"(?:%s%s){1,1000}%s</(in|out)" % (_SPACE, re.sub(rb"\((?!\?)", rb"(?:", _PORT.pattern), _SPACE))
+_EDGE = rb'<edge from-layer="N" from-port="N" to-layer="N" to-port="N" ?/>'.replace(b"N", b"[0-9]{1,15}")
+_SOME_EDGES = re.compile(rb"(?:[ \t]*+\n[ \t]*+%s){1,1000}" % _EDGE)
+_VALUE = rb"[ !#-%'-;=-~]*+"
+_GAP = rb"[ \t\n]*+"
+_ATTRIBUTE = rb' (?!xmlns)[A-Za-z_][\w.-]*+="%s"' % _VALUE
+_SIDES = b"".join(rb"(?:<%s>(\x7f[0-9]+\n*+)</%s>%s)?" % (side, side, _GAP) for side in (b"input", b"output"))
+_LAYER = re.compile(
     rb'<layer id="([0-9]{1,15})" name="(%s)" type="(\w{1,99})" version="(opset[0-9]{1,4})">%s' % (_VALUE, _GAP)
     + rb"(?:<data((?:%s)*+) ?/>%s)?%s</layer>" % (_ATTRIBUTE, _GAP, _SIDES)
 )
-_BEFORE_ROWS: Final = (b"<layers>", b"</layer>")
-_ROW: Final = re.compile("\x7fL[0-9]+")
-_DIGITS: Final = bytes(byte if byte in b"0123456789" else 32 for byte in range(256))
-_NUMBERS: Final = bytes(byte if byte in b"-0123456789" else 32 for byte in range(256))
+_BEFORE_ROWS = (b"<layers>", b"</layer>")
+_ROW = re.compile("\x7fL[0-9]+")
+_DIGITS = bytes(byte if byte in b"0123456789" else 32 for byte in range(256))
+_NUMBERS = bytes(byte if byte in b"-0123456789" else 32 for byte in range(256))
 """Tables for bytes.translate, which turns all other bytes into spaces."""
 
 
@@ -243,36 +241,36 @@ def split_names(text: str) -> tuple[str, ...]:
     return tuple(part.replace("\0", ",") for part in parts)
 
 
-FIRST_DRAFT_TAGS: Final = {"layers": "operations", "layer": "operation"}
+FIRST_DRAFT_TAGS = {"layers": "operations", "layer": "operation"}
 """Element names of the first draft by their current names."""
 
-FIRST_DRAFT_ATTRIBUTES: Final = {
+FIRST_DRAFT_ATTRIBUTES = {
     "internal_layer_id": "internal_operation_id",
     "from-layer": "from-operation",
     "to-layer": "to-operation",
 }
 """Attribute names of the first draft by their current names."""
 
-NOT_AN_IR: Final = "not-an-ir"
-MALFORMED_ELEMENT: Final = "malformed-element"
+NOT_AN_IR = "not-an-ir"
+MALFORMED_ELEMENT = "malformed-element"
 """Rules of the format that any part of the reader may find broken."""
 
-READABLE_VERSIONS: Final = (10, 11)
+READABLE_VERSIONS = (10, 11)
 
 Element = etree._Element
 
 _Item = TypeVar("_Item")
 _Found = TypeVar("_Found")
 
-_INTEGER: Final = re.compile(r"\s*[+-]?[0-9]{1,19}\s*")
-_INT64: Final = range(-(2**63), 2**63)
-_FAR_DOWN: Final = 65535
+_INTEGER = re.compile(r"\s*[+-]?[0-9]{1,19}\s*")
+_INT64 = range(-(2**63), 2**63)
+_FAR_DOWN = 65535
 """From this line on libxml2 gives the line on which the next text ends."""
-_LONGEST_PLACE: Final = 400
-_LONGEST_MESSAGE: Final = 600
+_LONGEST_PLACE = 400
+_LONGEST_MESSAGE = 600
 
-_ENCODING: Final = re.compile(rb"<\?xml[^>]{0,200}?\sencoding\s*=\s*[\"']([^\"'>]{0,40})")
-_ENCODINGS: Final = frozenset({b"utf-8", b"utf8", b"utf-16", b"us-ascii", b"ascii", b"iso-8859-1", b"windows-1252"})
+_ENCODING = re.compile(rb"<\?xml[^>]{0,200}?\sencoding\s*=\s*[\"']([^\"'>]{0,40})")
+_ENCODINGS = frozenset({b"utf-8", b"utf8", b"utf-16", b"us-ascii", b"ascii", b"iso-8859-1", b"windows-1252"})
 """Those in which `<!DOCTYPE` cannot be written but as these bytes (with zeros between them, maybe)."""
 
 

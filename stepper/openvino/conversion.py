@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import NoneType
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from lxml import etree
@@ -42,9 +42,9 @@ from stepper.wording import excerpt, reason_of
 
 T = TypeVar("T")
 
-FOLDER: Final = ".stepper"
+FOLDER = ".stepper"
 
-_REVISION: Final = b"3"
+_REVISION = b"3"
 """Of what is done to a conversion after the converter; one that was kept by an earlier revision is made anew."""
 
 
@@ -126,8 +126,8 @@ class KnownInputs(Record):
         return KnownInputs(shapes, {}, {name: one for name, one in self.values.items() if name in names})
 
 
-_NOTHING_GIVEN: Final = KnownInputs({}, {}, {})
-_MOST_ELEMENTS: Final = 64
+_NOTHING_GIVEN = KnownInputs({}, {}, {})
+_MOST_ELEMENTS = 64
 """Of an input whose value may settle which branch a model takes."""
 
 
@@ -179,7 +179,7 @@ class _Asks(NamedTuple):
         return shared_worker().ask_for(facts, act, arrays, subject=self.subject, limits=self.limits)[0]
 
 
-_MOST_REWRITES: Final = 4
+_MOST_REWRITES = 4
 """One may bring operations that are refused in turn."""
 
 
@@ -301,9 +301,9 @@ def _named_nodes(file: OnnxFile) -> dict[str, OnnxNode]:
     return {name: node for name, node in found.items() if node.name and name not in several}
 
 
-_VALUES: Final = ("Parameter", "Result", "Const")
-_RECURRENT: Final = ("LSTM", "GRU", "RNN")
-_MOST_BEHIND: Final = 6
+_VALUES = ("Parameter", "Result", "Const")
+_RECURRENT = ("LSTM", "GRU", "RNN")
+_MOST_BEHIND = 6
 """Operations that the converter puts behind a recurrent sequence, which bring its outputs into ONNX's form."""
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from importlib.resources import files
-from typing import Final
 
 from msgspec import json
 
@@ -28,7 +27,7 @@ class IgnoredPart(Record):
     node: str
 
 
-_NOTHING: Final = _Ignored()
+_NOTHING = _Ignored()
 
 
 @lru_cache(maxsize=1)

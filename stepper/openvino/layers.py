@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
     import openvino
 
 
-_MOST_SHAPES: Final = 4
+_MOST_SHAPES = 4
 """Compilations with fixed shapes for one layer, before one with open shapes is tried."""
 
-_MOST_REQUESTS: Final = 64
-_LEAST_LENT: Final = 2**20
+_MOST_REQUESTS = 64
+_LEAST_LENT = 2**20
 """Bytes of inputs that are worth not to be copied."""
 
-_MOST_NUMBERS: Final = 1024
+_MOST_NUMBERS = 1024
 """Elements of an integer input that is made a Constant where OpenVINO demands one."""
 
-_ESCAPED: Final = str.maketrans(
+_ESCAPED = str.maketrans(
     {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\n": "&#10;", "\r": "&#13;", "\t": "&#9;"}
 )
 
@@ -391,7 +391,7 @@ def _settle(model: openvino.Model, constants: Sequence[openvino.Tensor | None]) 
 
 # Faults of the CPU plugin that would end the whole process, each seen with OpenVINO 2026.4.1: none can be caught.
 
-_CONSTANT_FROM: Final = {"Gather": 2, "SliceScatter": 2, "RDFT": 1, "IRDFT": 1}
+_CONSTANT_FROM = {"Gather": 2, "SliceScatter": 2, "RDFT": 1, "IRDFT": 1}
 """Types, and the first of the inputs that must be Constants: axes and ranges that are read as if they were."""
 
 

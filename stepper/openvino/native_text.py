@@ -11,7 +11,6 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
 
 from lxml import etree
 
@@ -137,7 +136,7 @@ def new_edge(graph: Element, from_layer: int, from_port: int, to_layer: int, to_
 # The text of an IR and the bytes of its .bin: all that OpenVINO's process needs, which loads no parser.
 
 
-_AS_WRITTEN: Final = re.compile(rb'(<\?xml version="1\.0"\?>\s*)?<net name="[^"<]*" version="11">')
+_AS_WRITTEN = re.compile(rb'(<\?xml version="1\.0"\?>\s*)?<net name="[^"<]*" version="11">')
 """How a file begins that may go over as it is: in UTF-8, as OpenVINO writes it."""
 
 

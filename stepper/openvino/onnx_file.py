@@ -8,15 +8,15 @@ from __future__ import annotations
 import mmap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from stepper.records import Record
 
-_DEEPEST: Final = 60
+_DEEPEST = 60
 """Graphs in graphs that are followed."""
-_MOST_FIELDS: Final = 5_000_000
+_MOST_FIELDS = 5_000_000
 
-TYPES: Final = (
+TYPES = (
     *("undefined", "float", "uint8", "int8", "uint16", "int16", "int32", "int64", "string", "bool", "float16"),
     *("double", "uint32", "uint64", "complex64", "complex128", "bfloat16", "float8e4m3fn", "float8e4m3fnuz"),
     *("float8e5m2", "float8e5m2fnuz", "uint4", "int4", "float4e2m1", "float8e8m0", "uint2", "int2"),
@@ -289,4 +289,4 @@ def _text(value: memoryview | bytes | int) -> str:
     return bytes(value[:_LONGEST]).decode("utf-8", "replace")
 
 
-_LONGEST: Final = 4096
+_LONGEST = 4096

@@ -18,7 +18,7 @@ from stepper.element_types import Array, Shape
 from stepper.records import Record
 from stepper.wording import counted
 
-_LARGEST_WINDOW: Final = 8192
+_LARGEST_WINDOW = 8192
 """Of an STFT that becomes a convolution: the filters grow with its square."""
 
 
@@ -132,9 +132,9 @@ def _replace_nodes(graph: Any, nodes: Sequence[Any]) -> None:
 
 # --- Ifs that sizes and given values settle ---------------------------------------------------------------------------
 
-_MOST_ROUNDS: Final = 30
+_MOST_ROUNDS = 30
 """Of Ifs in branches of Ifs."""
-_MOST_ELEMENTS: Final = 4096
+_MOST_ELEMENTS = 4096
 """Of what is computed here: sizes, and what conditions are made of."""
 
 
@@ -223,7 +223,7 @@ def _known(model: Any, values: Mapping[str, Array]) -> dict[str, Array]:
     return known
 
 
-_ENDS: Final = (("start", 0), ("end", None))
+_ENDS = (("start", 0), ("end", None))
 
 
 def _computed(node: Any, known: Mapping[str, Array], opsets: Any) -> dict[str, Array]:

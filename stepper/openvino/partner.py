@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from stepper.element_types import Array
 from stepper.engine.program import no_kernel, set_default_partner
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
     from stepper.ops.registry import Kernel
 
 
-NUMPY: Final = "numpy"
-NUMPY_F16: Final = "numpy-f16"
-NUMPY_BF16: Final = "numpy-bf16"
-ENGINES: Final = (NUMPY, OPENVINO, NUMPY_F16, NUMPY_BF16)
-EMULATES: Final = {NUMPY_F16: "f16", NUMPY_BF16: "bf16"}
+NUMPY = "numpy"
+NUMPY_F16 = "numpy-f16"
+NUMPY_BF16 = "numpy-bf16"
+ENGINES = (NUMPY, OPENVINO, NUMPY_F16, NUMPY_BF16)
+EMULATES = {NUMPY_F16: "f16", NUMPY_BF16: "bf16"}
 """The engines that round every float, and to which type."""
 
-_OPTION: Final = re.compile(" (?=--(?:engine-for|device|precision) )")
+_OPTION = re.compile(" (?=--(?:engine-for|device|precision) )")
 
 
 class OpenVINOPartner(Record):
@@ -196,10 +196,10 @@ def remote_layer(
 # process for this alone, in a temporary folder, and is stopped (not ended) while more is there than the limit; whoever
 # takes the passes deletes them by taking the next.
 
-_MOST_BYTES: Final = 2**31
-_EACH: Final = 0.02
-_FILE: Final = re.compile(r"(.*?)_(\d{3,})_(.*)\.xml")
-_TRACING: Final = {"OV_ENABLE_SERIALIZE_TRACING": "true"}
+_MOST_BYTES = 2**31
+_EACH = 0.02
+_FILE = re.compile(r"(.*?)_(\d{3,})_(.*)\.xml")
+_TRACING = {"OV_ENABLE_SERIALIZE_TRACING": "true"}
 
 
 class TracedPass(NamedTuple):

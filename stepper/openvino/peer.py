@@ -17,7 +17,7 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from itertools import chain, islice
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from msgspec.structs import replace
@@ -64,9 +64,9 @@ from stepper.wording import excerpt
 # Each gets its inputs from Parameters, and all that it gives are Results. What OpenVINO makes of each alone is so known
 # after one compilation, not after hundreds; nothing can be fused, and no error is carried from one to the next.
 
-_OPEN: Final = "?"
-_DEEPEST: Final = 16
-_NAMED: Final = re.compile(r"\blayer([0-9]+)\b")
+_OPEN = "?"
+_DEEPEST = 16
+_NAMED = re.compile(r"\blayer([0-9]+)\b")
 
 
 Outputs = Callable[[], Sequence[Array]]
@@ -96,7 +96,7 @@ class JointOperations(NamedTuple):
     compared: tuple[Source, ...] = ()
 
 
-_MOST_JOINED: Final = 32
+_MOST_JOINED = 32
 """Operations of a model that computes each alone: what OpenVINO takes for one grows with the square of their number."""
 
 
@@ -276,13 +276,13 @@ def _type(value: Any) -> str:
 
 Function = Callable[..., Sequence[Array]]
 
-_LEAST_KEPT: Final = 2**14
+_LEAST_KEPT = 2**14
 """Characters of the IR of what is kept: some 40 operations."""
 
-_MOST_KEPT: Final = 2**26
+_MOST_KEPT = 2**26
 """Bytes of weights, which are kept with it."""
 
-_MOST_AT_ONCE: Final = 2**28
+_MOST_AT_ONCE = 2**28
 """Bytes of weights of a model of which a second compilation may be in memory beside the first."""
 
 

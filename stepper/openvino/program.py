@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import functools
 import importlib.util
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from stepper.processes.programs import WorkerProgram
 
 if TYPE_CHECKING:
     from stepper.processes.worker import Worker
 
-OPENVINO: Final = "openvino"
+OPENVINO = "openvino"
 """Its name where a user chooses an engine or a reference."""
 
-PROGRAM: Final = WorkerProgram("OpenVINO", "stepper.openvino.service", (("OPENBLAS_NUM_THREADS", "1"),))
+PROGRAM = WorkerProgram("OpenVINO", "stepper.openvino.service", (("OPENBLAS_NUM_THREADS", "1"),))
 """numpy computes nothing there, and need not start its threads."""
 
 

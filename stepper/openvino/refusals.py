@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from itertools import chain, islice
 from pathlib import Path, PurePath
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from stepper.files.recognition import pointer_text
 from stepper.openvino import runtime
@@ -17,21 +17,21 @@ from stepper.openvino.onnx_file import OnnxFile, OnnxGraph, OnnxNode, OnnxTensor
 from stepper.openvino.onnx_rewriting import OtherReader
 from stepper.wording import excerpt
 
-_UNKNOWN: Final = re.compile(r"No conversion rule found for operations: (.+)")
-_FAILED: Final = re.compile(r"Conversion is failed for: (.+)")
-_NODE: Final = re.compile(r"<Node\(([^)]*)\): ([^>]*)>")
-_MESSAGE: Final = re.compile(r"(?m)^-- \S+ with a message:$")
-_FOLLOWS: Final = "Unsupported input type dynamic"
-_OF_SHAPE: Final = re.compile(r"\b(rank|shape|static)\b", re.IGNORECASE)
-_CORRECT: Final = "correct that operation in the model, or convert it where it was made and open the .xml"
-_DETAILS: Final = re.compile(r"(?s)\n(?:\s*\n)?Summary:.*")
-_FRAME: Final = ("Exception", "Check '", "FrontEnd API", "Model wasn't", "While validating", "-- ")
-_BEHIND: Final = re.compile(r"^While validating ONNX node '<.*?>': (?!Check ')(.+)")
-_PUT: Final = "put other operations in its place, or convert it where it was made and open the .xml"
-_WITHOUT_PACKAGE: Final = "; with `pip install onnxruntime` the message says if the model is wrong"
-_MOST_FLEX: Final = 10_000
-_LONGEST_NAMES: Final = 120
-_LONGEST_REASON: Final = 160
+_UNKNOWN = re.compile(r"No conversion rule found for operations: (.+)")
+_FAILED = re.compile(r"Conversion is failed for: (.+)")
+_NODE = re.compile(r"<Node\(([^)]*)\): ([^>]*)>")
+_MESSAGE = re.compile(r"(?m)^-- \S+ with a message:$")
+_FOLLOWS = "Unsupported input type dynamic"
+_OF_SHAPE = re.compile(r"\b(rank|shape|static)\b", re.IGNORECASE)
+_CORRECT = "correct that operation in the model, or convert it where it was made and open the .xml"
+_DETAILS = re.compile(r"(?s)\n(?:\s*\n)?Summary:.*")
+_FRAME = ("Exception", "Check '", "FrontEnd API", "Model wasn't", "While validating", "-- ")
+_BEHIND = re.compile(r"^While validating ONNX node '<.*?>': (?!Check ')(.+)")
+_PUT = "put other operations in its place, or convert it where it was made and open the .xml"
+_WITHOUT_PACKAGE = "; with `pip install onnxruntime` the message says if the model is wrong"
+_MOST_FLEX = 10_000
+_LONGEST_NAMES = 120
+_LONGEST_REASON = 160
 
 
 def refused_types(error: BaseException) -> tuple[str, ...]:
@@ -48,7 +48,7 @@ def file_fault(path: Path, file: OnnxFile) -> str | None:
     return next(chain(_without_weights(path, file), _unknown_names(file), _unread_types(file)), None)
 
 
-_FLEX: Final = re.compile(rb"Flex[A-Z][A-Za-z0-9]{1,60}")
+_FLEX = re.compile(rb"Flex[A-Z][A-Za-z0-9]{1,60}")
 
 
 def flex_fault(path: Path) -> str | None:
@@ -112,7 +112,7 @@ def _given(graph: OnnxGraph) -> frozenset[str]:
     return frozenset((*made, *graph.inputs, *(tensor.name for tensor in graph.initializers)))
 
 
-_UNREAD: Final = ("complex64", "complex128", "float8e4m3fnuz", "float8e5m2fnuz", "uint2", "int2")
+_UNREAD = ("complex64", "complex128", "float8e4m3fnuz", "float8e5m2fnuz", "uint2", "int2")
 
 
 def _unread_types(file: OnnxFile) -> Iterator[str]:
@@ -172,7 +172,7 @@ class Refusal(NamedTuple):
         )
 
 
-_NOTHING_KNOWN: Final = Refusal()
+_NOTHING_KNOWN = Refusal()
 
 
 def conversion_complaint(error: BaseException, known: Refusal = _NOTHING_KNOWN) -> str:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -36,17 +36,17 @@ if TYPE_CHECKING:
     from stepper.processes.worker import Limits
 
 
-INSTALL: Final = install_line("openvino")
-PRECISIONS: Final = ("f32", "f16", "bf16")
-_VIRTUAL_DEVICES: Final = ("AUTO", "MULTI", "HETERO", "BATCH")
-_LONGEST_COMPLAINT: Final = 300
-_ONE_THREAD: Final = {"INFERENCE_NUM_THREADS": "1", "ENABLE_CPU_PINNING": "NO"}
-_SMALL: Final = 2**20
-_CACHE: Final = "CACHE_DIR"
-_MOST_ON_DISK: Final = 2**29
+INSTALL = install_line("openvino")
+PRECISIONS = ("f32", "f16", "bf16")
+_VIRTUAL_DEVICES = ("AUTO", "MULTI", "HETERO", "BATCH")
+_LONGEST_COMPLAINT = 300
+_ONE_THREAD = {"INFERENCE_NUM_THREADS": "1", "ENABLE_CPU_PINNING": "NO"}
+_SMALL = 2**20
+_CACHE = "CACHE_DIR"
+_MOST_ON_DISK = 2**29
 """Of all compilations together; the oldest go first."""
 
-_PLACES: Final = ("Exception from", "Caught exception", "Traceback", "File ", "RuntimeError: Exception from")
+_PLACES = ("Exception from", "Caught exception", "Traceback", "File ", "RuntimeError: Exception from")
 
 
 announce: Callable[[str], None] = lambda _stage: None  # noqa: E731  # another takes its place

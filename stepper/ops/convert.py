@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 import ml_dtypes
 import numpy as np
@@ -31,7 +31,7 @@ DType = DType
 Conversion = Callable[[Any], Any]
 
 # the 16 values of nf4: quantiles of the normal distribution, scaled to [-1, 1] (Dettmers et al., QLoRA, appendix E)
-_NF4: Final = np.array(
+_NF4 = np.array(
     [
         -1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453,
         -0.28444138169288635, -0.18477343022823334, -0.09105003625154495, 0.0,
@@ -40,8 +40,8 @@ _NF4: Final = np.array(
     ],
     np.float32,
 )  # fmt: skip
-_NF4_BOUNDS: Final = (_NF4[1:] + _NF4[:-1]) / 2
-_F8E8M0: Final = ELEMENT_TYPES["f8e8m0"].dtype
+_NF4_BOUNDS = (_NF4[1:] + _NF4[:-1]) / 2
+_F8E8M0 = ELEMENT_TYPES["f8e8m0"].dtype
 
 
 def _convert_settled(*, destination_type: ElementType) -> Conversion:

@@ -13,7 +13,7 @@ import itertools
 import math
 import operator
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -145,17 +145,17 @@ def under_windows(padded_data: Array, axes: Sequence[WindowedAxis]) -> Array:
     return view.transpose(order)
 
 
-_CACHED: Final = 2**20
+_CACHED = 2**20
 """Bytes that the columns of one product may take: a processor's second cache holds them."""
-_LAID_OUT_WHOLE: Final = 8 * _CACHED
+_LAID_OUT_WHOLE = 8 * _CACHED
 """Bytes of columns up to which parting them saves nothing."""
-_FEWEST_COLUMNS: Final = 64
+_FEWEST_COLUMNS = 64
 """Columns from which a product is efficient."""
-_MANY_OUTPUTS: Final = 64
+_MANY_OUTPUTS = 64
 """Outputs from which the sums take far longer than laying out columns, so that threads are worth it."""
-_LARGEST_COLUMNS: Final = 64 * _CACHED
+_LARGEST_COLUMNS = 64 * _CACHED
 """Bytes that the columns of a product on several threads may take."""
-_U1: Final = ELEMENT_TYPES["u1"].dtype
+_U1 = ELEMENT_TYPES["u1"].dtype
 
 
 @kernel("GroupConvolution", 1)
@@ -428,8 +428,8 @@ def _sampled(images: Array, y: Array, x: Array, zeros_around: bool) -> Array:
 
 IndexType = Literal["i64", "i32"]
 
-_LONGEST_WINDOW: Final = 2**20
-_MOST_TERMS: Final = 2**34
+_LONGEST_WINDOW = 2**20
+_MOST_TERMS = 2**34
 """Beyond what an image needs; larger numbers come from a faulty attribute and would take minutes."""
 
 

@@ -49,46 +49,42 @@ class _Fact(NamedTuple):
         return self.attribute is None or self.attribute[1] in use.attributes.get(self.attribute[0], "").lower()
 
 
-_FLOATS: Final = frozenset({"f16", "bf16", "f32", "f64"})
-_BYTES: Final = frozenset({"u8", "i8"})
-_WIDE: Final = frozenset({"i32", "u32", "i64", "u64"})
+_FLOATS = frozenset({"f16", "bf16", "f32", "f64"})
+_BYTES = frozenset({"u8", "i8"})
+_WIDE = frozenset({"i32", "u32", "i64", "u64"})
 
-_THROUGH_F32: Final = _Fact("integers are computed in f32: beyond 2^24 they are not exact", _WIDE)
-_SATURATES: Final = _Fact("u8 and i8 saturate where they should wrap", _BYTES)
-_TO_THE_RIGHT: Final = _Fact(
+_THROUGH_F32 = _Fact("integers are computed in f32: beyond 2^24 they are not exact", _WIDE)
+_SATURATES = _Fact("u8 and i8 saturate where they should wrap", _BYTES)
+_TO_THE_RIGHT = _Fact(
     "auto_broadcast=pdpd aligns to the right as numpy does, or is refused", attribute=("auto_broadcast", "pdpd")
 )
-_TRUE_FOR_NAN: Final = _Fact("it holds where either side is NaN", _FLOATS)
-_SECOND_FOR_NAN: Final = _Fact("where either input is NaN, the second one is returned", _FLOATS)
-_OF_NOTHING: Final = _Fact(
-    "without elements at Constant axes, the result is the extreme finite f32", frozenset({"f32"})
-)
-_SIGNED: Final = _Fact("u32 and u64 are compared as i32", frozenset({"u32", "u64"}))
-_NAN_TO_ZERO: Final = _Fact("NaN becomes 0", _FLOATS)
-_IN_THE_ROW: Final = _Fact("+inf or NaN in a row does not make the whole row NaN", _FLOATS)
-_LENGTHS: Final = _Fact("sequence_lengths are ignored where shapes are dynamic and W, R, B are Constants")
-_HARDSIGMOID: Final = _Fact("the activation hardsigmoid is refused", attribute=("activations", "hardsigmoid"))
-_CELL: Final = (_HARDSIGMOID,)
-_SEQUENCE: Final = (_LENGTHS, _HARDSIGMOID)
-_REAL: Final = _Fact("for integers, the f32 result is rounded to the nearest", _WIDE | _BYTES)
-_BOXES_RANK: Final = _Fact("a dynamic last dimension of its boxes is refused")
-_NO_BOXES: Final = _Fact("without max_output_boxes_per_class, valid_outputs is left unwritten", versions=(5, 9))
-_AUTO_PAD: Final = _Fact(
+_TRUE_FOR_NAN = _Fact("it holds where either side is NaN", _FLOATS)
+_SECOND_FOR_NAN = _Fact("where either input is NaN, the second one is returned", _FLOATS)
+_OF_NOTHING = _Fact("without elements at Constant axes, the result is the extreme finite f32", frozenset({"f32"}))
+_SIGNED = _Fact("u32 and u64 are compared as i32", frozenset({"u32", "u64"}))
+_NAN_TO_ZERO = _Fact("NaN becomes 0", _FLOATS)
+_IN_THE_ROW = _Fact("+inf or NaN in a row does not make the whole row NaN", _FLOATS)
+_LENGTHS = _Fact("sequence_lengths are ignored where shapes are dynamic and W, R, B are Constants")
+_HARDSIGMOID = _Fact("the activation hardsigmoid is refused", attribute=("activations", "hardsigmoid"))
+_CELL = (_HARDSIGMOID,)
+_SEQUENCE = (_LENGTHS, _HARDSIGMOID)
+_REAL = _Fact("for integers, the f32 result is rounded to the nearest", _WIDE | _BYTES)
+_BOXES_RANK = _Fact("a dynamic last dimension of its boxes is refused")
+_NO_BOXES = _Fact("without max_output_boxes_per_class, valid_outputs is left unwritten", versions=(5, 9))
+_AUTO_PAD = _Fact(
     "with dynamic shapes auto_pad=same_upper and same_lower pad nothing",
     versions=(8, 14),
     attribute=("auto_pad", "same"),
 )
-_CONSTANTS_ONLY: Final = _Fact("alpha and the second parameter must be Constants")
-_COMPARISON: Final = (_THROUGH_F32, _TO_THE_RIGHT)
-_TO_BYTES: Final = _Fact("f32 to u8 or i8 wraps with static shapes, saturates with dynamic ones", _BYTES)
-_TO_WIDE: Final = _Fact("f32 goes to u32, i64 and u64 by way of i32", frozenset({"u32", "i64", "u64"}))
-_TO_BF16: Final = _Fact("f32 to bf16 does not round ties to even where shapes are dynamic", frozenset({"bf16"}))
-_TO_BOOLEAN: Final = _Fact("NaN becomes false, and an integer counts by its low 32 bits", frozenset({"boolean"}))
-_TO_NIBBLES: Final = _Fact("a conversion to u4 or i4 in the middle of a graph is left out", frozenset({"u4", "i4"}))
-_CONVERSION: Final = (_TO_BYTES, _TO_WIDE, _TO_BF16, _TO_BOOLEAN, _TO_NIBBLES)
-_WRAPPED_BOUNDS: Final = _Fact(
-    "start and stop given at run time wrap to i32: 2^63-1 is then -1 and drops the last element"
-)
+_CONSTANTS_ONLY = _Fact("alpha and the second parameter must be Constants")
+_COMPARISON = (_THROUGH_F32, _TO_THE_RIGHT)
+_TO_BYTES = _Fact("f32 to u8 or i8 wraps with static shapes, saturates with dynamic ones", _BYTES)
+_TO_WIDE = _Fact("f32 goes to u32, i64 and u64 by way of i32", frozenset({"u32", "i64", "u64"}))
+_TO_BF16 = _Fact("f32 to bf16 does not round ties to even where shapes are dynamic", frozenset({"bf16"}))
+_TO_BOOLEAN = _Fact("NaN becomes false, and an integer counts by its low 32 bits", frozenset({"boolean"}))
+_TO_NIBBLES = _Fact("a conversion to u4 or i4 in the middle of a graph is left out", frozenset({"u4", "i4"}))
+_CONVERSION = (_TO_BYTES, _TO_WIDE, _TO_BF16, _TO_BOOLEAN, _TO_NIBBLES)
+_WRAPPED_BOUNDS = _Fact("start and stop given at run time wrap to i32: 2^63-1 is then -1 and drops the last element")
 
 FACTS: Final[dict[str, tuple[_Fact, ...]]] = {
     "Abs": (_Fact("-128 in i8 becomes 127", frozenset({"i8"})),),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -261,8 +261,8 @@ def _best_class_only(boxes: Array, scores: Array, settings: _DetectionSettings) 
 # Source: the pages ExperimentalDetectronDetectionOutput-6, ExperimentalDetectronROIFeatureExtractor-6 and
 # ExperimentalDetectronTopKROIs-6.
 
-_CANONICAL_SIZE: Final = np.float32(224)
-_CANONICAL_LEVEL: Final = 2
+_CANONICAL_SIZE = np.float32(224)
+_CANONICAL_LEVEL = 2
 
 
 @kernel("ExperimentalDetectronDetectionOutput", 6)
@@ -567,7 +567,7 @@ def _with_variances(boxes: Array, variance: Floats) -> Array:
 #
 # Source: the pages Proposal-1, -4, GenerateProposals-9 and ExperimentalDetectronGenerateProposalsSingleImage-6.
 
-_GREATEST_LOG: Final = math.log(1000 / 16)
+_GREATEST_LOG = math.log(1000 / 16)
 """The predicted logarithm of a size is cut here in the operations that come from Detectron."""
 
 

@@ -247,13 +247,13 @@ atanh = _real("Atanh", 4, np.arctanh, "The number whose hyperbolic tangent is x;
 # continued fraction (7.1.14) farther out.
 
 # erf(x) / x as a quotient of two polynomials of x², lowest power first, on [0, 4]; beyond it erf is 1 in f32
-_NUMERATOR: Final = (1.12837914, 0.193532204, 0.0530997509, 0.00388270991, 0.000284538407, 1.98671234e-06)
-_DENOMINATOR: Final = (1.0, 0.50484601, 0.115344419, 0.0152059935, 0.00118539245, 3.74179981e-05)
+_NUMERATOR = (1.12837914, 0.193532204, 0.0530997509, 0.00388270991, 0.000284538407, 1.98671234e-06)
+_DENOMINATOR = (1.0, 0.50484601, 0.115344419, 0.0152059935, 0.00118539245, 3.74179981e-05)
 
-_NEAR: Final = 2.0  # where the series hands over to the continued fraction
-_SERIES: Final = tuple(float(c) for c in 1 / np.cumprod(np.arange(1.0, 95.0, 2.0)))  # 1 / (2n + 1)!!
-_FRACTION_DEPTH: Final = 64
-_TWO_OVER_ROOT_PI: Final = 2 / math.sqrt(math.pi)
+_NEAR = 2.0  # where the series hands over to the continued fraction
+_SERIES = tuple(float(c) for c in 1 / np.cumprod(np.arange(1.0, 95.0, 2.0)))  # 1 / (2n + 1)!!
+_FRACTION_DEPTH = 64
+_TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
 
 
 @kernel("Erf", 1)

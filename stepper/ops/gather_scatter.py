@@ -154,7 +154,7 @@ _STEP: Final[dict[str, np.ufunc]] = {
     "max": np.maximum,
     "mean": np.add,
 }
-_START: Final = {"sum": 0, "mean": 0, "prod": 1}
+_START = {"sum": 0, "mean": 0, "prod": 1}
 """Start of a reduction without the initial value; min and max start with any one of the updates."""
 
 

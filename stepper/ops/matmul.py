@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -24,16 +24,16 @@ from stepper.ops.registry import kernel
 # numpy multiplies integers without it, thirty times slower. Where no sum can be larger than what a float holds exactly,
 # as in what is quantised to 8 bits, they are multiplied as floats.
 
-_SMALL: Final = 2**18
+_SMALL = 2**18
 """Multiplications that OpenBLAS does on one thread by itself; for so few it has code of its own for a transposed matrix
 on the right.
 """
-WORTH_THREADS: Final = 2**30
+WORTH_THREADS = 2**30
 """Multiplications that take a core longer than the threads of OpenBLAS spin for the next product, some 20 ms each."""
-_FEW_ROWS: Final = range(2, 49)
-_EXACT: Final = ((2**24, np.float32), (2**53, np.float64))
+_FEW_ROWS = range(2, 49)
+_EXACT = ((2**24, np.float32), (2**53, np.float64))
 """Up to this each integer is a number of this type, and so is every sum on the way to one, in whatever order."""
-_THREAD_COUNTS: Final = (
+_THREAD_COUNTS = (
     ("scipy_openblas_get_num_threads64_", "scipy_openblas_set_num_threads64_"),
     ("openblas_get_num_threads64_", "openblas_set_num_threads64_"),
     ("openblas_get_num_threads", "openblas_set_num_threads"),

@@ -115,12 +115,12 @@ LARGEST_TENSOR: Final[ContextVar[int]] = ContextVar("LARGEST_TENSOR", default=20
 A run holds some four such tensors at once, a comparison twice as many: 2 GB in all.
 """
 
-_WIDEST: Final = 128
+_WIDEST = 128
 """No element takes more bytes than these, whatever its type."""
-_FEW: Final = 1000
-_PYTHON_INT: Final = np.dtype("V64")
+_FEW = 1000
+_PYTHON_INT = np.dtype("V64")
 """Stands for a Python int in a list, and for what a kernel makes of it."""
-_ENDLESS: Final = 2**100
+_ENDLESS = 2**100
 """Where counting ends."""
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from stepper import element_types
 from stepper.element_types import Array, DType, is_floating
 
-ONES: Final = {dtype.char: np.ones((), dtype) for dtype in map(np.dtype, (np.float32, np.float64))}
+ONES = {dtype.char: np.ones((), dtype) for dtype in map(np.dtype, (np.float32, np.float64))}
 """Ones as arrays, which numpy takes in half the time of a Python number."""
 
 
@@ -41,8 +41,8 @@ def narrowed(result: Any, dtype: DType) -> Array:
 
 P = ParamSpec("P")
 
-_AS_THEY_ARE: Final = "fd"  # the dtype.char of f32 and f64
-_BLOCK: Final = 32768
+_AS_THEY_ARE = "fd"  # the dtype.char of f32 and f64
+_BLOCK = 32768
 
 
 def of_reals(function: Callable[P, Any]) -> Callable[P, Array]:

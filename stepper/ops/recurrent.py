@@ -289,7 +289,7 @@ def _peepholes(P: Array | None, H: Array) -> list[Array]:
 # states of a sequence of length 0.
 
 Direction = Literal["forward", "reverse", "bidirectional"]
-_ELEMENTS_AT_ONCE: Final = 2**22
+_ELEMENTS_AT_ONCE = 2**22
 """Elements of X Wᵀ that are computed at once: 16 MB of f32."""
 
 _BACKWARD: Final[dict[str, tuple[bool, ...]]] = {

@@ -126,7 +126,7 @@ class Kernel(Brief, eq=True, dict=True):
         return arguments
 
 
-_ELSEWHERE: Final = {
+_ELSEWHERE = {
     "comparison": "elementwise",
     "bitwise": "elementwise",
     "unary": "elementwise",
@@ -141,13 +141,13 @@ _ELSEWHERE: Final = {
 }
 """The file of each family that does not have a file of its own name."""
 
-STRUCTURAL: Final = frozenset(FAMILIES["structural"])
+STRUCTURAL = frozenset(FAMILIES["structural"])
 """Types that the engine carries out; they compute nothing of their own."""
 
-FILE_OF: Final = {type: _ELSEWHERE.get(family, family) for type, family in FAMILY_OF.items() if type not in STRUCTURAL}
+FILE_OF = {type: _ELSEWHERE.get(family, family) for type, family in FAMILY_OF.items() if type not in STRUCTURAL}
 """The module below `stepper.ops` that has the kernel of each operation type."""
 
-TABLES: Final = {
+TABLES = {
     "contributions": "stepper.debug.provenance.dependence_rules:RULES.terms",
     "dependence": "stepper.debug.provenance.dependence_rules:RULES.depends",
     "shape": "stepper.debug.provenance.dependence_rules:RULES.extents",

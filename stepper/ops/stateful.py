@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -15,10 +15,10 @@ from stepper.ops.registry import kernel
 
 Alignment = Literal["tensorflow", "pytorch"]
 
-_MANTISSA_BITS: Final = {"f16": 10, "bf16": 7, "f32": 23, "f64": 52}
-_WORD: Final = np.uint64(0xFFFFFFFF)
-_HALF: Final = np.uint64(32)
-_RESERVED_PER_NUMBER: Final = 256  # TensorFlow moves on by this for every number that it has delivered
+_MANTISSA_BITS = {"f16": 10, "bf16": 7, "f32": 23, "f64": 52}
+_WORD = np.uint64(0xFFFFFFFF)
+_HALF = np.uint64(32)
+_RESERVED_PER_NUMBER = 256  # TensorFlow moves on by this for every number that it has delivered
 
 
 @kernel("RandomUniform", 8, stateful=True)

@@ -25,21 +25,21 @@ from stepper.errors import ExecutionError, LimitReached, ModelError, StepperErro
 from stepper.records import Record
 from stepper.wording import excerpt
 
-_HEAD: Final = struct.Struct("<4sIQ")
-_MAGIC: Final = b"stw2"
-_LARGEST: Final = 2**48
-_ALIGNED: Final = 64
+_HEAD = struct.Struct("<4sIQ")
+_MAGIC = b"stw2"
+_LARGEST = 2**48
+_ALIGNED = 64
 """Bytes: each array begins at a multiple of so many, as runtimes like it."""
 
-_NOTHING: Final = msgspec.msgpack.encode(None)
+_NOTHING = msgspec.msgpack.encode(None)
 
-_PADDING: Final = memoryview(bytes(_ALIGNED))
+_PADDING = memoryview(bytes(_ALIGNED))
 
-LOADING: Final = "being loaded for"
-READING: Final = "reading"
-CONVERTING: Final = "converting"
-COMPILING: Final = "compiling"
-RUNNING: Final = "running"
+LOADING = "being loaded for"
+READING = "reading"
+CONVERTING = "converting"
+COMPILING = "compiling"
+RUNNING = "running"
 """Stages at which a worker may end; it announces when each begins but LOADING."""
 
 A = TypeVar("A")
@@ -212,7 +212,7 @@ def _exactly(stream: IO[bytes], count: int) -> memoryview | None:
 
 # Ends of a worker process while it was at something, as facts, as one sentence, and as exceptions.
 
-_LONGEST: Final = 300
+_LONGEST = 300
 """Characters of what a process has printed."""
 
 
@@ -262,7 +262,7 @@ class ProcessEnd(Record):
         return f"{self.program} crashed ({signal_name(self.code)}) while {doing}{printed}"
 
 
-_WHAT: Final = "what():"
+_WHAT = "what():"
 """Before the words of an exception that nobody has caught, where a program in C++ aborts."""
 
 
@@ -278,7 +278,7 @@ def printed_of_end(kind: EndKind, printed: str) -> str:
     return excerpt(lines[-1], _LONGEST) if is_said else ""
 
 
-_KILLED: Final = "SIGKILL, which the system sends where memory runs out"
+_KILLED = "SIGKILL, which the system sends where memory runs out"
 
 
 def signal_name(number: int) -> str:

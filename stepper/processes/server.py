@@ -20,7 +20,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import IO, Any, Final, NoReturn, Protocol
+from typing import IO, Any, NoReturn, Protocol
 
 import msgspec
 from msgspec.structs import replace
@@ -41,7 +41,7 @@ from stepper.processes.process_messages import (
 
 # Acts that a worker performs beside others, each in a thread of its own.
 
-_AT_ONCE: Final = 2
+_AT_ONCE = 2
 """Acts: what is begun while others wait keeps two cores busy, and of what each needs not much is held at once."""
 
 
@@ -94,8 +94,8 @@ class BegunActs:
                 self._given_up.add(ticket)
 
 
-FAULT: Final = "STEPPER_FAULT"
-_OUT_OF_MEMORY: Final = ("bad_alloc", "bad allocation", "out of memory", "Cannot allocate memory", "Failed to allocate")
+FAULT = "STEPPER_FAULT"
+_OUT_OF_MEMORY = ("bad_alloc", "bad allocation", "out of memory", "Cannot allocate memory", "Failed to allocate")
 
 
 Announce = Callable[[str], None]

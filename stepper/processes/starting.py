@@ -23,9 +23,9 @@ from stepper.processes.programs import WorkerProgram
 #
 # With `-c` and `-m`, Python searches the working folder for modules first, and a stranger's `json.py` may lie there.
 
-_SAFE: Final = "-P"
-_SET_PATH: Final = "import sys; sys.path[:] = sys.argv.pop(1).split('\\n'); "
-_PACKAGES: Final = str(Path(__file__).parents[2])
+_SAFE = "-P"
+_SET_PATH = "import sys; sys.path[:] = sys.argv.pop(1).split('\\n'); "
+_PACKAGES = str(Path(__file__).parents[2])
 
 
 def python_command(program: str, *arguments: str, folder: Path = Path()) -> list[str]:
@@ -44,7 +44,7 @@ def script_command(script: Path) -> list[str]:
     return [sys.executable, _SAFE, str(script)]
 
 
-_START: Final = "import gc; gc.disable(); from {module} import main; main()"
+_START = "import gc; gc.disable(); from {module} import main; main()"
 """The collector is off until it serves: of what is imported nothing is garbage, and looking takes its time."""
 
 
@@ -55,7 +55,7 @@ class StartedProcess(NamedTuple):
     messages: IO[bytes]
 
 
-_WIDE: Final = 2**20
+_WIDE = 2**20
 """Bytes, which is what Linux lets any user have."""
 
 _early: Final[dict[WorkerProgram, StartedProcess]] = {}

@@ -57,10 +57,10 @@ from stepper.processes.programs import WorkerProgram
 from stepper.processes.starting import memory_of_the_machine, started
 from stepper.records import Record
 
-LONGEST: Final = 600.0
+LONGEST = 600.0
 """Seconds that each of reading, converting, compiling and running may take, where nothing else is said."""
 
-_LONGEST_START: Final = 60.0
+_LONGEST_START = 60.0
 _KNOWN: Final[Mapping[str, type[Exception]]] = {
     kind.__name__: kind for kind in (UsageError, ExecutionError, KernelError, ModelError, UnsupportedOperation)
 }
@@ -447,7 +447,7 @@ def close_all() -> None:
 # layer(x)                                           # defined anew where the process had to be started again
 # outputs = layer.begin(x); ...; outputs()           # beside others, and beside what goes on here
 
-_MOST_CRASHES: Final = 3
+_MOST_CRASHES = 3
 
 
 class BegunCall:

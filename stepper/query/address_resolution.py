@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Final
 
 from msgspec.structs import replace
 
@@ -129,13 +128,13 @@ def all_names(graph: Graph) -> Iterator[str]:
             yield from port.names
 
 
-MAIN: Final = "model"
+MAIN = "model"
 """The level that means the model's own graph."""
 
-_SIDES: Final = {"then": "then_body", "else": "else_body"}
-SIDE_NAMES: Final = {role: side for side, role in _SIDES.items()}
+_SIDES = {"then": "then_body", "else": "else_body"}
+SIDE_NAMES = {role: side for side, role in _SIDES.items()}
 """By the role of a body of an If: how addresses call that side."""
-_SHAPE: Final = ".shape"
+_SHAPE = ".shape"
 """Behind the name of a value: its shape."""
 _MOST_LISTED = 10
 _MOST_COMPARED = 20_000

@@ -18,7 +18,7 @@ import re
 from collections.abc import Iterable
 from enum import Enum, auto
 from types import EllipsisType
-from typing import ClassVar, Final, NamedTuple, NoReturn
+from typing import ClassVar, NamedTuple, NoReturn
 
 from msgspec.structs import force_setattr, replace
 
@@ -27,20 +27,20 @@ from stepper.errors import UsageError
 from stepper.records import Brief, Record
 from stepper.wording import printable
 
-LONGEST: Final = 1000
+LONGEST = 1000
 """Characters of an address or an expression."""
 
-MOST_LEVELS: Final = 32
-MOST_INDICES: Final = 32
+MOST_LEVELS = 32
+MOST_INDICES = 32
 
-RESERVED: Final = frozenset({"and", "or", "not", "true", "false", "nan", "inf", "iter"})
+RESERVED = frozenset({"and", "or", "not", "true", "false", "nan", "inf", "iter"})
 """Words that mean something else in an expression, where a layer of that name needs backquotes."""
 
-SIMPLE_NAME: Final = r"[^\W\d]\w*(?:\.\w+)*"
+SIMPLE_NAME = r"[^\W\d]\w*(?:\.\w+)*"
 """A name that is one in an expression, too, without backquotes."""
 
-ITERATIONS: Final = r"@(?:\*|-?[0-9]{1,18}(?::(?!:)(?:-?[0-9]{1,18})?)?|:(?!:)(?:-?[0-9]{1,18})?)"
-QUOTED: Final = r"`(?:[^`]|``)+`"
+ITERATIONS = r"@(?:\*|-?[0-9]{1,18}(?::(?!:)(?:-?[0-9]{1,18})?)?|:(?!:)(?:-?[0-9]{1,18})?)"
+QUOTED = r"`(?:[^`]|``)+`"
 
 
 class NotWritable(UsageError):
@@ -126,7 +126,7 @@ class IterationRange(NamedTuple):
 Iterations = int | IterationRange
 """One iteration (negative: counted from the last) or several."""
 
-ALL_ITERATIONS: Final = IterationRange(None, None)
+ALL_ITERATIONS = IterationRange(None, None)
 
 
 class Range(NamedTuple):

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final, NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn
 
 from msgspec.structs import astuple, replace
 
@@ -63,7 +63,7 @@ _TOKEN = re.compile(
 )
 _WORD = re.compile(rf"{SIMPLE_NAME}")
 _AT = re.compile(ITERATIONS)
-_HINTS: Final = {
+_HINTS = {
     "=": "to compare, write ==",
     "&": "write and, or all(...)",
     "|": "write or, or any(...)",
@@ -115,17 +115,17 @@ def _token_at(text: str, position: int, end: int) -> Token:
     return Token(kind, match[kind], match.start(kind))
 
 
-MOST_PARTS: Final = 300
+MOST_PARTS = 300
 """Words, numbers and signs of one expression."""
 
 # fmt: off
-FUNCTION_NAMES: Final = (
+FUNCTION_NAMES = (
     "any", "all", "max", "min", "mean", "sum", "abs", "isnan", "isinf", "isfinite",
     "norm", "std", "argmax", "argmin", "size", "rank", "shape", "dtype", "prev", "ref",
 )
 # fmt: on
 
-DEEPEST: Final = 30
+DEEPEST = 30
 """Parentheses, brackets and signs inside one another."""
 
 
@@ -245,14 +245,14 @@ def with_addresses(text: str, meant: Callable[[Address], Address | str]) -> str:
 
 # How tightly operators bind, as in Python.
 _OR, _AND, _NOT, _COMPARE, _SUM, _PRODUCT, _SIGN, _POWER = range(1, 9)
-_COMPARISONS: Final = frozenset({"==", "!=", "<", "<=", ">", ">="})
-_BINDING: Final = (
+_COMPARISONS = frozenset({"==", "!=", "<", "<=", ">", ">="})
+_BINDING = (
     {"or": _OR, "and": _AND, "**": _POWER}
     | dict.fromkeys(_COMPARISONS, _COMPARE)
     | dict.fromkeys("+-", _SUM)
     | dict.fromkeys(("*", "/", "//", "%"), _PRODUCT)
 )
-_CONSTANTS: Final = {"true": True, "false": False, "nan": float("nan"), "inf": float("inf")}
+_CONSTANTS = {"true": True, "false": False, "nan": float("nan"), "inf": float("inf")}
 
 
 def parse_tree(text: str) -> Node:

@@ -23,13 +23,13 @@ from stepper.ops.convert import convert
 from stepper.ops.operands import broadcast_shape, form_text, shape_text
 from stepper.tensors.summaries import NOT_RECORDED, Summary, Unknown
 
-LARGEST_RESULT: Final = 2**24
+LARGEST_RESULT = 2**24
 """Elements of a tensor that broadcasting may make of smaller ones."""
 
 Value = Any
 Operation = Callable[[Value, Value], Value]
 
-_CHUNK: Final = 2**13  # so few that a BLAS wakes no threads for a dot product
+_CHUNK = 2**13  # so few that a BLAS wakes no threads for a dot product
 _LAST_OF_NUMPY = 255
 """dtype.num of types that others than numpy registered is larger."""
 
@@ -38,7 +38,7 @@ class ValueFailure(Exception):
     """Values with which an operation cannot be done."""
 
 
-FAILURES: Final = (TypeError, ValueError, OverflowError, IndexError, ArithmeticError, MemoryError, AttributeError)
+FAILURES = (TypeError, ValueError, OverflowError, IndexError, ArithmeticError, MemoryError, AttributeError)
 """Exceptions of numpy and Python for values that do not fit an operation."""
 
 ARITHMETIC: Final[dict[str, Operation]] = {
@@ -69,14 +69,14 @@ def described(value: Value) -> str:
 
 # --- widening -------------------------------------------------------------------------------------------------------
 
-_CODES: Final = {
+_CODES = {
     **{element_types.ELEMENT_TYPES[name].dtype: element_types.I32 for name in ("i4", "u1", "u2", "u3", "u4", "u6")},
     element_types.ELEMENT_TYPES["nf4"].dtype: element_types.F32,
 }
-NATIVE: Final = frozenset(np.dtype(kind).num for kind in "?bBhHiIlLqQefd")
+NATIVE = frozenset(np.dtype(kind).num for kind in "?bBhHiIlLqQefd")
 """dtype.num of numpy's own types of numbers, for which `numeric` need not be called."""
 
-NATIVE_SCALARS: Final = frozenset(np.dtype(kind).type for kind in "?bBhHiIlLqQefd")
+NATIVE_SCALARS = frozenset(np.dtype(kind).type for kind in "?bBhHiIlLqQefd")
 """The same as classes of scalars."""
 
 
@@ -222,7 +222,7 @@ def negative(value: Value) -> Value:
 
 # --- truth ----------------------------------------------------------------------------------------------------------
 
-_SCALARS: Final = (bool, np.bool_, int, float)
+_SCALARS = (bool, np.bool_, int, float)
 
 
 def is_single(value: Value) -> bool:
@@ -293,7 +293,7 @@ FUNCTIONS: Final[dict[str, Callable[[Value], Value]]] = {
 }
 """Functions of one tensor. Reductions are over all elements, argmax and argmin give the flat index."""
 
-PLAIN_RESULTS: Final = frozenset({"any", "all", "argmax", "argmin"})
+PLAIN_RESULTS = frozenset({"any", "all", "argmax", "argmin"})
 """Those whose result is a plain number."""
 
 

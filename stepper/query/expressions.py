@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextvars
 from collections.abc import Callable
 from enum import Enum, auto
-from typing import Any, ClassVar, Final, NoReturn, Protocol
+from typing import Any, ClassVar, NoReturn, Protocol
 
 import numpy as np
 from msgspec.structs import replace
@@ -118,13 +118,13 @@ def type_part(name: str) -> Part:
     return Part(lambda _scope: name, ResultKind.TYPE, name)
 
 
-_NO_OVERFLOW: Final = 65504
+_NO_OVERFLOW = 65504
 """The largest number that every type of numpy's own takes without a warning (that of f16)."""
 
-_SOURCES: Final = {"prev": ReadFrom.PREVIOUS, "ref": ReadFrom.REFERENCE}
+_SOURCES = {"prev": ReadFrom.PREVIOUS, "ref": ReadFrom.REFERENCE}
 
 
-_SCOPE: Final = Leaves(lambda address: lambda scope: scope.value(address), lambda scope: scope.iteration())
+_SCOPE = Leaves(lambda address: lambda scope: scope.value(address), lambda scope: scope.iteration())
 
 
 class Compiler:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from stepper import element_types
 from stepper.query.address_resolution import Atlas, levels_of, unique_name
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from stepper.engine.program import CompiledModel, Program
     from stepper.ir.model import Layer, Port
 
-MOST: Final = 200
+MOST = 200
 """Names that are listed at most."""
 
 

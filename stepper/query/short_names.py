@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from stepper.ir.model import kept_with_graph
 from stepper.operation_types import DEFINITIONS, NO_OPERATIONS
@@ -17,12 +17,12 @@ from stepper.operation_types import DEFINITIONS, NO_OPERATIONS
 if TYPE_CHECKING:
     from stepper.ir.model import Graph, Layer
 
-_MOST_PARTS: Final = 32
+_MOST_PARTS = 32
 """Of a name that are looked at, from its end; a file may have one of a million."""
 
-_AUTOMATIC: Final = re.compile(r"(.*?)(?:[._]?[0-9]+)*")
-_OF_CONVERTERS: Final = ("SequenceMark", "Const", "Not", "And", "Or", "Cast", "Mul", "Sub", "Div", "Pow", "Shape")
-_TYPES: Final = frozenset(name.lower() for name in (*DEFINITIONS, *_OF_CONVERTERS))
+_AUTOMATIC = re.compile(r"(.*?)(?:[._]?[0-9]+)*")
+_OF_CONVERTERS = ("SequenceMark", "Const", "Not", "And", "Or", "Cast", "Mul", "Sub", "Div", "Pow", "Shape")
+_TYPES = frozenset(name.lower() for name in (*DEFINITIONS, *_OF_CONVERTERS))
 
 
 def called(graph: Graph, name: str) -> Iterator[Layer]:

@@ -6,7 +6,6 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
 from functools import cached_property
-from typing import Final
 
 import numpy as np
 from msgspec import field
@@ -270,8 +269,8 @@ class GraphSite:
         return self._readers[source]
 
 
-_EFFECTS: Final = ("Assign", "Result")
-_SMALL: Final = 100
+_EFFECTS = ("Assign", "Result")
+_SMALL = 100
 """Operations of a graph in which every value is tried for every other."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from msgspec import field
@@ -28,7 +28,7 @@ from stepper.records import Record
 from stepper.repair.asked_function import ask_function, names_function
 from stepper.repair.replay import GivenExample, NamedValues, first_values
 
-_SUFFIX: Final = ".npz"
+_SUFFIX = ".npz"
 Ask = Callable[[Sequence[Array]], Mapping[int, Array]]
 
 
@@ -207,5 +207,5 @@ def other_inputs(inputs: Sequence[Array], seed: int) -> list[Array]:
     return found
 
 
-RUN_ERRORS: Final = (StepperError, ValueError, ArithmeticError)
+RUN_ERRORS = (StepperError, ValueError, ArithmeticError)
 """Errors of a reference, or of an edited model, on inputs that nobody chose."""

@@ -124,7 +124,7 @@ def _repairs(answer: FixAnswer) -> list[str]:
     return lines
 
 
-_MOST_EQUIVALENTS: Final = 3
+_MOST_EQUIVALENTS = 3
 
 
 def _unexplained(answer: FixAnswer) -> list[str]:

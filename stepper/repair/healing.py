@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from msgspec import Struct, field
@@ -22,11 +22,11 @@ from stepper.repair.expected_outputs import RUN_ERRORS, other_inputs
 from stepper.repair.repairing import EditFacts, edit_facts
 from stepper.repair.replay import GivenExample, KnownRun
 
-_HEALTHY: Final = 20
+_HEALTHY = 20
 """Inputs on which a healthy run may not change."""
-_MOST_INPUTS: Final = 60
-_SCALES: Final = (1.0, 0.5, 0.1)
-_MOST_ULP: Final = 64
+_MOST_INPUTS = 60
+_SCALES = (1.0, 0.5, 0.1)
+_MOST_ULP = 64
 
 
 class Heal(Struct, frozen=True):

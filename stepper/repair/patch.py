@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from msgspec.structs import replace
@@ -34,7 +34,7 @@ from stepper.ir.weights import Weights
 from stepper.operation_types import DEFINITIONS
 from stepper.ops.registry import find
 
-_NO_FILE: Final = Path("no.bin")
+_NO_FILE = Path("no.bin")
 
 
 class AddedWeights(Weights):

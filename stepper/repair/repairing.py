@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any
 
 from msgspec import Struct
 
@@ -17,11 +17,11 @@ from stepper.repair.replay import Agreement, Replayer, agreement
 from stepper.repair.search import SearchProgress, SearchResult, Trial, candidates, search
 from stepper.tensors.tolerances import Tolerances
 
-_PROBES: Final = 4
+_PROBES = 4
 """Other inputs on which edits are compared with each other, and with a reference that can be asked."""
-_MOST_FOUND: Final = 40
-_MOST_CLOSEST: Final = 3
-_CLOSER: Final = 20.0
+_MOST_FOUND = 40
+_MOST_CLOSEST = 3
+_CLOSER = 20.0
 """How many times closer to the reference an edit must be to stand before a cheaper one."""
 
 

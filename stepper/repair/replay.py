@@ -28,12 +28,12 @@ from stepper.repair.patch import ModelPatch
 from stepper.tensors.difference import agree_exactly, measure, rough_ratio
 from stepper.tensors.tolerances import Tolerance, Tolerances
 
-_SLICE: Final = 20_000
+_SLICE = 20_000
 """Moves after which a run looks at the clock."""
-_LEAST_SECONDS: Final = 0.3
-_TIMES_LONGER: Final = 12.0
-_FURTHER_ITERATIONS: Final = 512
-_WORST: Final = 2.0
+_LEAST_SECONDS = 0.3
+_TIMES_LONGER = 12.0
+_FURTHER_ITERATIONS = 512
+_WORST = 2.0
 """Distance of an output that has another shape, or of a run that fails."""
 
 
@@ -62,7 +62,7 @@ class Agreement(Record):
         return self.ratio <= 1
 
 
-FAILED: Final = Agreement(math.inf, _WORST)
+FAILED = Agreement(math.inf, _WORST)
 """The agreement of a run that stops with an error."""
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from itertools import chain, combinations, product
-from typing import Final
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -31,7 +30,7 @@ from stepper.repair.replay import FAILED, Agreement, Replayer, differs
 from stepper.repair.side_by_side import can_fork, tried_in_processes
 from stepper.repair.solve import solved
 
-_FAMILIES: Final = (
+_FAMILIES = (
     attribute_edits,
     operand_edits,
     operation_edits,
@@ -44,23 +43,23 @@ _FAMILIES: Final = (
     feedback_edits,
     rewrite_edits,
 )
-_OTHER_OUTPUTS: Final = 0.5
+_OTHER_OUTPUTS = 0.5
 """Added to the price if outputs that agree can change with the edit."""
-_ELSEWHERE: Final = 6.0
+_ELSEWHERE = 6.0
 """Added to the price of an edit where the values of the reference do not begin to differ."""
-_FURTHER: Final = 3.0
-_FURTHER_SOLVED: Final = 0.5
+_FURTHER = 3.0
+_FURTHER_SOLVED = 0.5
 """How much dearer than the first repair an edit may be that is tried after it, without and with unknown numbers."""
-_FIRST: Final = 256
-_SHORT: Final = 2.0
-_LONG: Final = 20.0
+_FIRST = 256
+_SHORT = 2.0
+_LONG = 20.0
 """Edits that are tried here before processes are started, seconds that these take, and that all will take."""
-_PATIENCE: Final = 5.0
+_PATIENCE = 5.0
 """Seconds that the search goes on at least after the first repair; else as long as that one took."""
-_HEADS: Final = 6
-_CHEAP: Final = 2.5
+_HEADS = 6
+_CHEAP = 2.5
 """The closest edits that are paired with all others, and the most that such another edit may cost."""
-_CLOSEST: Final = 24
+_CLOSEST = 24
 """Edits that bring outputs closer, from which pairs are made."""
 
 

@@ -7,15 +7,14 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
-from typing import Final
 
 from stepper.processes.starting import cores
 from stepper.repair.edit import RepairEdit
 from stepper.repair.replay import Agreement, Replayer
 
 Try = Callable[[Replayer, RepairEdit], tuple[RepairEdit, Agreement]]
-_CHUNK: Final = 24
-_AHEAD: Final = 2
+_CHUNK = 24
+_AHEAD = 2
 """Chunks that each process is given: the one that it is at, and the next."""
 _shared: list[tuple[Replayer, Sequence[RepairEdit], Try]] = []
 """Subject of the trials, which a forked process finds here."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from operator import itemgetter
-from typing import Final
 
 import numpy as np
 from msgspec.structs import replace
@@ -17,19 +16,19 @@ from stepper.repair.replay import Agreement, Replayer, residual
 
 _Rows = tuple[int, int]
 """The first rows of outputs to compare, and how many these outputs have."""
-_MOST_STEPS: Final = 20
-_HALVINGS: Final = 4
-_STEP: Final = 1e-3
-_SMALL: Final = 1e-6
+_MOST_STEPS = 20
+_HALVINGS = 4
+_STEP = 1e-3
+_SMALL = 1e-6
 """Error of outputs of size 1 that is none."""
-_MOST_ITERATIONS: Final = 64
-_FEW: Final = 4
-_CUTS: Final = (1e-5, 1e-3, 1e-2)
+_MOST_ITERATIONS = 64
+_FEW = 4
+_CUTS = (1e-5, 1e-3, 1e-2)
 """Least singular values that count of slopes by many numbers, which are as rough as the numbers of a run."""
-_ROUGH: Final = 1e-3
+_ROUGH = 1e-3
 """Least singular value that counts while few rows are compared, by the largest."""
-_HOPELESS: Final = 0.97
-_HOPELESS_FIRST: Final = 0.9
+_HOPELESS = 0.97
+_HOPELESS_FIRST = 0.9
 """Share of the error that may be left after all steps, and after the first one as the slopes foretell it."""
 
 

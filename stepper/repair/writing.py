@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from pathlib import Path
 from string import Template
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from lxml import etree
@@ -22,8 +22,8 @@ from stepper.ir.model import BODIES, Graph, Layer, Model, Port
 from stepper.ir.xml import Element, parse
 from stepper.repair.patch import ModelPatch
 
-_ROLES: Final = {role: None for bodies in BODIES.values() for role, _port_map in bodies}
-_SCRIPT: Final = Template('''"""Repair of a model, made by `stepper fix`: $what"""
+_ROLES = {role: None for bodies in BODIES.values() for role, _port_map in bodies}
+_SCRIPT = Template('''"""Repair of a model, made by `stepper fix`: $what"""
 
 import numpy as np
 import openvino
@@ -45,7 +45,7 @@ if __name__ == "__main__":
     openvino.save_model(repair(openvino.Core().read_model(source)), target, compress_to_fp16=False)
 ''')
 
-_TEST: Final = Template('''"""The repaired model gives the outputs of the reference. Written by `stepper fix`: $what"""
+_TEST = Template('''"""The repaired model gives the outputs of the reference. Written by `stepper fix`: $what"""
 
 from pathlib import Path
 

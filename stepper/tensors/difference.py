@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,14 +18,14 @@ from stepper.records import Record
 from stepper.tensors.statistics import chunks
 from stepper.tensors.tolerances import Tolerance, Tolerances
 
-_QUICK: Final = (np.dtype(np.float32), np.dtype(np.float64))
-_QUICK_PART: Final = 2**14
+_QUICK = (np.dtype(np.float32), np.dtype(np.float64))
+_QUICK_PART = 2**14
 """Elements: what is computed of them on the way stays in the cache of a core, and in memory that is there already."""
-_PART: Final = 2**20
+_PART = 2**20
 """Elements measured together, so that what is computed on the way takes no multiple of a large tensor."""
-_LARGEST_RATIO: Final = 1e30
-_LARGEST_F32: Final = float(np.finfo(np.float32).max)
-_TOLERANCES: Final = Tolerances()
+_LARGEST_RATIO = 1e30
+_LARGEST_F32 = float(np.finfo(np.float32).max)
+_TOLERANCES = Tolerances()
 
 
 # --- quick answers --------------------------------------------------------------------------------------------------
@@ -234,8 +234,8 @@ class Difference(Record):
         return self.change is Change.NUMBER and not self.beyond
 
 
-_SAME: Final = Difference(Change.SAME)
-_OTHER: Final = Difference(Change.SHAPE)
+_SAME = Difference(Change.SAME)
+_OTHER = Difference(Change.SHAPE)
 
 
 def difference(a: Any, b: Any, tolerance: Tolerance | None = None) -> Difference:

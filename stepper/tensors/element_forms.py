@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -14,7 +14,7 @@ from stepper.ops.convert import converted
 from stepper.records import Record
 from stepper.tensors.planes import readable
 
-SMALLER: Final = ("f32", "f16", "bf16", "f8e4m3", "f8e5m2")
+SMALLER = ("f32", "f16", "bf16", "f8e4m3", "f8e5m2")
 """The types in which a wider element is shown as well."""
 
 

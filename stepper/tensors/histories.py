@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from enum import IntEnum
 from functools import reduce
 from itertools import groupby, pairwise
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from msgspec.structs import replace
@@ -27,23 +27,23 @@ from stepper.tensors.tensor_pictures import percentile
 if TYPE_CHECKING:
     from stepper.element_types import Array
 
-MOST_ELEMENTS: Final = 64
+MOST_ELEMENTS = 64
 """Elements of a value of which each is kept; and into how many buckets the elements of a larger one go."""
-LARGEST_COMPARED: Final = 2**14
+LARGEST_COMPARED = 2**14
 """Elements of a value up to which it is told whether it is the same as another one."""
-_MOST_SHAPES: Final = 32
-_SMALL_BUCKET: Final = 32
-_FEW_COLUMNS: Final = 16
+_MOST_SHAPES = 32
+_SMALL_BUCKET = 32
+_FEW_COLUMNS = 16
 """Elements up to which the largest one is found column by column, which is faster than row by row."""
-_LARGE: Final = 2**20
+_LARGE = 2**20
 """Elements that are looked at together."""
-_IN_CACHE: Final = 2**17
+_IN_CACHE = 2**17
 """Elements that are put into buckets together."""
-_LARGE_SQUARE: Final = 1e18
+_LARGE_SQUARE = 1e18
 """Magnitudes from which on sums of squares in f32 may overflow."""
-SETTLED: Final = 0.01
+SETTLED = 0.01
 """Share of its largest change below which the changes of a value that has settled stay."""
-_LEAST_SETTLED: Final = 4
+_LEAST_SETTLED = 4
 """How many iterations a value must have settled for; and at least a quarter of all."""
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -26,10 +26,10 @@ from stepper.ops.operands import form_text
 from stepper.plain_values import storable
 from stepper.wording import excerpt
 
-_NON_FINITE: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
-_MOST_NUMBERS: Final = 6
-_LONGEST_VALUE: Final = 100
-_LONGEST_NESTED: Final = 60
+_NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+_MOST_NUMBERS = 6
+_LONGEST_VALUE = 100
+_LONGEST_NESTED = 60
 
 
 def number_text(value: Any, digits: int = 4) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import EllipsisType
-from typing import Final
 
 import numpy as np
 from msgspec.structs import replace
@@ -20,10 +19,10 @@ from stepper.ops.operands import shape_text
 from stepper.plain_values import storable
 from stepper.records import Record
 
-FOLD: Final = 64
-_WHOLE: Final = slice(None)
-_NF4: Final = ELEMENT_TYPES["nf4"].dtype
-_NF4_ZERO: Final = 7
+FOLD = 64
+_WHOLE = slice(None)
+_NF4 = ELEMENT_TYPES["nf4"].dtype
+_NF4_ZERO = 7
 """The code of 0."""
 
 Slice = tuple[int | slice | EllipsisType, ...]

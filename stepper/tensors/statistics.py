@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Generator, Iterator
 from functools import lru_cache
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -22,16 +22,16 @@ from stepper.element_types import ELEMENT_TYPES, F32, I32, Array, DType, Shape, 
 from stepper.plain_values import storable
 from stepper.records import Record
 
-CHUNK: Final = 2**13
+CHUNK = 2**13
 """Elements that are looked at together: in a cache, and too few for a BLAS to wake its threads for a dot product."""
 
-_STEP: Final = 32
+_STEP = 32
 """Chunks between two yields."""
 
-_CODES: Final = {ELEMENT_TYPES[name].dtype: I32 for name in ("i4", "u1", "u2", "u3", "u4", "u6")} | {
+_CODES = {ELEMENT_TYPES[name].dtype: I32 for name in ("i4", "u1", "u2", "u3", "u4", "u6")} | {
     ELEMENT_TYPES["nf4"].dtype: F32
 }
-_SAFE_SQUARES: Final = (1e-280, 1e280)
+_SAFE_SQUARES = (1e-280, 1e280)
 """Sums of squares between which none of the squares was lost to the range of f64."""
 
 
@@ -121,7 +121,7 @@ class Statistic(Record):
     over_iterations: Callable[[Array], float] | None = None
 
 
-STATISTICS: Final = (
+STATISTICS = (
     Statistic("rms", over_iterations=_rms),
     Statistic("min", lambda one: one.min, lambda stack: stack.min, lambda numbers: float(numbers.min())),
     Statistic("max", lambda one: one.max, lambda stack: stack.max, lambda numbers: float(numbers.max())),
@@ -137,18 +137,18 @@ STATISTICS: Final = (
 column in the schema of recordings (`stepper/recording/file.py`), too.
 """
 
-_OF: Final = {one.name: one.of for one in STATISTICS if one.of is not None}
-_OF_STACK: Final = tuple(one.of_stack for one in STATISTICS if one.of_stack is not None)
-_OVER_ITERATIONS: Final = {one.name: one.over_iterations for one in STATISTICS if one.over_iterations is not None}
+_OF = {one.name: one.of for one in STATISTICS if one.of is not None}
+_OF_STACK = tuple(one.of_stack for one in STATISTICS if one.of_stack is not None)
+_OVER_ITERATIONS = {one.name: one.over_iterations for one in STATISTICS if one.over_iterations is not None}
 
-RECORDED: Final = tuple(_OF)
+RECORDED = tuple(_OF)
 """The names of the statistics that recordings have, in the order of their columns."""
 
-FITTING: Final = "auto"
+FITTING = "auto"
 """The statistic that fits the kind of a tensor: of floats the rms, of whole numbers (tokens, indices) the last element,
 of booleans the share that is true.
 """
-OVER_ITERATIONS: Final = tuple(dict.fromkeys((FITTING, "mean", "rms", *_OVER_ITERATIONS)))
+OVER_ITERATIONS = tuple(dict.fromkeys((FITTING, "mean", "rms", *_OVER_ITERATIONS)))
 """The names of those that stand for a tensor over iterations, in the order in which they are offered."""
 
 Found = TypeVar("Found")
@@ -181,9 +181,9 @@ def recorded_columns(stack: Array) -> list[Column]:
 
 # --- one number for a tensor ----------------------------------------------------------------------------------------
 
-_REAL: Final = (np.dtype(np.float32).char, np.dtype(np.float64).char)
-_FITTING: Final = {"f": "rms", "i": "last", "u": "last", "b": "mean"}
-_HIDING: Final = ("min", "max", "last")
+_REAL = (np.dtype(np.float32).char, np.dtype(np.float64).char)
+_FITTING = {"f": "rms", "i": "last", "u": "last", "b": "mean"}
+_HIDING = ("min", "max", "last")
 """Those that may be finite where an element is not."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Final, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -13,15 +13,15 @@ from stepper.element_types import DType, Shape
 from stepper.ops.operands import form_text
 from stepper.records import Record
 
-NOT_RECORDED: Final = "only its statistics were recorded"
+NOT_RECORDED = "only its statistics were recorded"
 
-REDUCTIONS: Final = frozenset({"max", "min", "mean", "std"})
+REDUCTIONS = frozenset({"max", "min", "mean", "std"})
 """The functions of expressions whose results statistics have."""
 
-COUNTS: Final = frozenset({"isnan", "isinf", "isfinite"})
+COUNTS = frozenset({"isnan", "isinf", "isfinite"})
 """Those of which statistics say for how many elements they are true."""
 
-PAIRS: Final = frozenset({("max", "abs"), *((outer, inner) for outer in ("any", "all") for inner in COUNTS)})
+PAIRS = frozenset({("max", "abs"), *((outer, inner) for outer in ("any", "all") for inner in COUNTS)})
 """Functions of functions that statistics answer: `any(isnan(x))`."""
 
 

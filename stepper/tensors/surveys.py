@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Generator
 from enum import StrEnum
-from typing import Final
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from stepper.tensors.difference import index_of
 from stepper.tensors.planes import readable
 from stepper.tensors.statistics import Statistics, Steps, statistics_in_steps
 
-STEP: Final = 2**18
+STEP = 2**18
 """Elements that are looked at between two yields."""
 
 Block = Callable[[range, range], Array]

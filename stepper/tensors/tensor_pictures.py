@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from enum import Enum, StrEnum, auto
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec.structs import replace
@@ -18,21 +18,21 @@ from stepper.records import Record
 if TYPE_CHECKING:
     from stepper.element_types import Array
 
-FULL: Final = 98.0
+FULL = 98.0
 """The percentile of the magnitudes that gets the full shade: few outliers are clipped, and hide nothing else."""
-LOW: Final = 10.0
+LOW = 10.0
 """The percentile of the magnitudes at which a logarithmic scale begins."""
-WIDE: Final = 50.0
+WIDE = 50.0
 """How many times the median the full shade must be for a logarithmic scale."""
-OUTLIER: Final = 4.0
+OUTLIER = 4.0
 """Of few numbers: how many times the second largest magnitude the largest must be to be clipped."""
-_FAINTEST: Final = 0.06
-_LOG_BEGIN: Final = 0.15
-_SPAN: Final = 1000.0
-_FEW: Final = 50
-_TOLD: Final = 0.01
+_FAINTEST = 0.06
+_LOG_BEGIN = 0.15
+_SPAN = 1000.0
+_FEW = 50
+_TOLD = 0.01
 """Share of a scale from which on a number beyond it is counted: nearer ones are hardly told from the end."""
-_MOST: Final = 2**14
+_MOST = 2**14
 
 
 class Form(Enum):

@@ -31,7 +31,7 @@ class Tolerance(Record):
     rounds: bool = False
 
 
-EXACT: Final = Tolerance()
+EXACT = Tolerance()
 
 SAME_KERNELS: Final[Mapping[str, Tolerance]] = {
     "f64": Tolerance(1e-10, 1e-12),
@@ -49,7 +49,7 @@ OTHER_KERNELS: Final[Mapping[str, Tolerance]] = {
 }
 """Where the other side has kernels of its own (OpenVINO, somebody else's values)."""
 
-COARSE: Final = Tolerance(0.13, 0.05)
+COARSE = Tolerance(0.13, 0.05)
 """Floats of 8 and fewer bits."""
 
 

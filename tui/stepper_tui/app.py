@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from importlib import import_module
 from time import perf_counter, thread_time
-from typing import IO, TYPE_CHECKING, Any, ClassVar, Final
+from typing import IO, TYPE_CHECKING, Any, ClassVar
 
 from msgspec.structs import replace
 from textual import events
@@ -46,17 +46,17 @@ from stepper_tui.state import (
 from stepper_tui.theme import THEMES, Look
 from stepper_tui.worker.driver import Driver
 
-_SIGNALS: Final = ("SIGTERM", "SIGHUP")
-_AT_ONCE: Final = ("escape", "q", "ctrl+c", "ctrl+q", "ctrl+z")
-_WITHOUT_RUN: Final = ("inputs", "help")
+_SIGNALS = ("SIGTERM", "SIGHUP")
+_AT_ONCE = ("escape", "q", "ctrl+c", "ctrl+q", "ctrl+z")
+_WITHOUT_RUN = ("inputs", "help")
 """Screens that can be shown while the inputs are chosen."""
-_SETTLING: Final = 0.4
+_SETTLING = 0.4
 """Seconds after the first picture in which nothing is loaded that is not on it, so that the run behind it is there."""
-_PATIENCE: Final = 2.0
+_PATIENCE = 2.0
 """Seconds that keys wait at most for what they act on."""
-_SHARE: Final = 40
+_SHARE = 40
 """A movement under way is shown again after so many times as long as the last picture of it took."""
-_SHARE_BEHIND: Final = 100
+_SHARE_BEHIND = 100
 """The same for the run behind the overview."""
 if TYPE_CHECKING:  # what the first picture does not need is imported where it is called for
     from textual.driver import Driver as TerminalDriver
@@ -78,7 +78,7 @@ if TYPE_CHECKING:  # what the first picture does not need is imported where it i
 else:
     _Base = object
 
-_CLEAR: Final = "\x1b[H\x1b[2J"
+_CLEAR = "\x1b[H\x1b[2J"
 
 
 class ClearingDriver(_Base):

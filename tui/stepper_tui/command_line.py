@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
@@ -40,7 +40,7 @@ class View(Record):
         return found
 
 
-VIEWS: Final = {
+VIEWS = {
     view.name: view
     for view in (
         View(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Final
 
 from msgspec.structs import replace
 from textual import events
@@ -49,10 +48,10 @@ class Situation(Record):
     following: str = ""
 
 
-NO_SITUATION: Final = Situation()
-_TAB_AT: Final = 3
+NO_SITUATION = Situation()
+_TAB_AT = 3
 """Where the last line says to which pane Tab leads: behind so many keys of the pane."""
-_NARROW: Final = 90
+_NARROW = 90
 """Cells below which the last line is narrow."""
 
 
@@ -204,14 +203,14 @@ def _filled(command: str, count: str) -> str:
     return filled
 
 
-_HELD: Final = ("ctrl", "shift", "alt")
-_SAME: Final = {"ctrl+i": "Tab", "ctrl+m": "Enter", "ctrl+h": "Backspace", "ctrl+left_square_bracket": "Esc"}
+_HELD = ("ctrl", "shift", "alt")
+_SAME = {"ctrl+i": "Tab", "ctrl+m": "Enter", "ctrl+h": "Backspace", "ctrl+left_square_bracket": "Esc"}
 """Keys for which terminals send another one."""
-_SPELLED: Final = {name.lower(): key for key, name in NAMES.items() if not key.startswith("ctrl+")} | {
+_SPELLED = {name.lower(): key for key, name in NAMES.items() if not key.startswith("ctrl+")} | {
     "escape": "escape", "return": "enter", "page up": "pageup", "page down": "pagedown", "del": "delete",
 }  # fmt: skip
-_KNOWN: Final = frozenset(str(key.value) for key in KnownKeys) | frozenset(NAMES)
-PANES: Final = tuple(sorted({pane for key in KEYS for pane in key.panes}))
+_KNOWN = frozenset(str(key.value) for key in KnownKeys) | frozenset(NAMES)
+PANES = tuple(sorted({pane for key in KEYS for pane in key.panes}))
 
 
 class ChosenKeys(Record):

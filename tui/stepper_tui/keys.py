@@ -114,7 +114,7 @@ def _one_shown(name: str) -> str:
     return "+".join((*(word.capitalize() for word in held), last.upper() if len(last) == 1 else last))
 
 
-NAMES: Final = {
+NAMES = {
     "left_square_bracket": "[",
     "right_square_bracket": "]",
     "colon": ":",
@@ -152,16 +152,16 @@ NAMES: Final = {
     "pageup": "PgUp",
 } | {f"f{number}": f"F{number}" for number in range(1, 13)}
 
-SHEET: Final = ("sheet",)
-GRAPH: Final = ("graph",)
-TENSOR: Final = ("tensor",)
-CHOOSING: Final = ("inputs", "dimensions")
+SHEET = ("sheet",)
+GRAPH = ("graph",)
+TENSOR = ("tensor",)
+CHOOSING = ("inputs", "dimensions")
 """Panes of the inputs screen."""
-PICKS: Final = ("picks",)
+PICKS = ("picks",)
 
-_FAR: Final = ("page", "-page", "first", "last")
+_FAR = ("page", "-page", "first", "last")
 
-KEYS: Final = (
+KEYS = (
     # the sheet: the cursor is the moment
     *(
         Key(keys, f"sheet-move {way} {{n}}".rstrip(), word, help, SHEET, rare=way in _FAR)
@@ -306,7 +306,7 @@ KEYS: Final = (
     Key(("ctrl+z",), "suspend", "shell", "to the shell; fg comes back", rare=True),
 )
 
-TYPING: Final = {
+TYPING = {
     "prompt": (
         ("Enter", "run"), ("Tab", "complete"), ("→", "take the suggestion"), ("↑ ↓", "history"), ("Esc", "leave"),
     ),
@@ -315,7 +315,7 @@ TYPING: Final = {
     "line": (("Enter", "keep"), ("Tab", "complete"), ("Ctrl+U", "clear"), ("Esc", "as it was")),
 }  # fmt: skip
 """Keys of the prompt, and of a line in a pane, while one types; they cannot be changed."""
-FOOTERS: Final = {
+FOOTERS = {
     "sheet": (
         "sheet-move right",
         "sheet-move down",
@@ -362,13 +362,13 @@ FOOTERS: Final = {
     "": ("next", "iter +", "continue", "toggle-break", "prompt", "help-keys"),
 }
 """By pane: which commands the last line names, by how they begin."""
-RUNNING: Final = ("pause", "help-keys")
+RUNNING = ("pause", "help-keys")
 """The same for all panes while a movement is under way."""
 
-STAYING: Final = ("prompt", "back", "help-keys")
+STAYING = ("prompt", "back", "help-keys")
 """Commands that stay in sight at the end of the line, whatever its width."""
 
-PAIRS: Final = {
+PAIRS = {
     "n": "N",
     "]": "[",
     "c": "C",

@@ -22,7 +22,7 @@ class Action(Record):
     carry_out: Callable[[StepperApp, str], None]
 
 
-_GROUPS: Final = ("main", "sheet", "values")
+_GROUPS = ("main", "sheet", "values")
 """The modules of actions, imported when the first action is called for: the screen is painted before."""
 
 _ACTIONS: Final[dict[str, Action]] = {}

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec.structs import replace
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from stepper_tui.app import StepperApp
 
 
-_MOST_LINES: Final = 200
-_LONGEST: Final = 200
+_MOST_LINES = 200
+_LONGEST = 200
 
 
 def layout_of(app: StepperApp) -> dict[str, Any]:

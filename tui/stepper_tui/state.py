@@ -6,7 +6,7 @@ import itertools
 from collections import deque
 from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from msgspec import field
 from textual.message import Message
@@ -43,7 +43,7 @@ class Lists(Record, eq=False):
     checked: tuple[str, ...] = ()
 
 
-NO_LISTS: Final = Lists()
+NO_LISTS = Lists()
 
 
 class Running(Record):
@@ -131,7 +131,7 @@ class State(Record, eq=False):
         return () if frame is None else tuple(one for one in self.breaks if one.is_at(frame.program, index))
 
 
-_BUT_SELECTION: Final = tuple(name for name in State.__struct_fields__ if name != "selected")
+_BUT_SELECTION = tuple(name for name in State.__struct_fields__ if name != "selected")
 
 
 class Reply(Record):
@@ -242,12 +242,12 @@ class InputLoaded(Message):
         self.outcome = outcome
 
 
-MOST_ENTRIES: Final = 5_000
-_LONGEST: Final = 500
-_EDITS: Final = (["set"], ["undo"], ["branch"])
-_LISTING: Final = ("delete", "enable", "disable")
+MOST_ENTRIES = 5_000
+_LONGEST = 500
+_EDITS = (["set"], ["undo"], ["branch"])
+_LISTING = ("delete", "enable", "disable")
 """They answer with the whole list."""
-_SETTING: Final = tuple([word] for word in ("break", "b", "change", "delete", "enable", "disable", "ignore", "except",
+_SETTING = tuple([word] for word in ("break", "b", "change", "delete", "enable", "disable", "ignore", "except",
                                             "watch", "unwatch", "display", "undisplay", "commands", "log", "mark",
                                             "session"))  # fmt: skip
 

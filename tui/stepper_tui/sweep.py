@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from msgspec import Struct
 from rich.text import Text
@@ -17,20 +17,20 @@ from stepper.sweep.sweep_results import COLUMNS, Cell, Listed, SweepListing, Swe
 from stepper_tui.paint.rows import clip_end, printable
 from stepper_tui.theme import THEMES, Look, in_ascii
 
-_WIDTHS: Final = {
+_WIDTHS = {
     "input": 6, "outcome": 12, "what": 10, "operation": 16, "iteration": 11, "iterations": 12, "name": 30, "type": 12,
     "text": 80,
 }  # fmt: skip
-_LONGEST: Final = 200
-_MARKS: Final = {
+_LONGEST = 200
+_MARKS = {
     SweepOutcome.NOTHING: (" ", "dim"),
     SweepOutcome.STOPPED: ("!", "bold"),
     SweepOutcome.FINDING: ("!", "bold"),
     SweepOutcome.DIFFERS: ("#", "bold"),
 }
 """A sign beside each outcome, so that colour alone says nothing; `x` for the others."""
-_HINT: Final = "filter: wkv   outcome=stopped   iteration>7"
-_KEYS: Final = "Enter open   < > sort   | filter   Esc takes the filter away, q leaves"
+_HINT = "filter: wkv   outcome=stopped   iteration>7"
+_KEYS = "Enter open   < > sort   | filter   Esc takes the filter away, q leaves"
 
 
 class SweepTableState(Struct):

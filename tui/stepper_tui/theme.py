@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from textual.theme import Theme
 
@@ -13,7 +13,7 @@ from stepper.records import Record
 if TYPE_CHECKING:
     from stepper.debug.inspection.views import BreakView
 
-DARK: Final = Theme(
+DARK = Theme(
     name="stepper-dark",
     dark=True,
     background="#14171c",
@@ -28,7 +28,7 @@ DARK: Final = Theme(
     success="#8fbf8f",
     variables={"warm": "#e8a04c", "cool": "#5b8fd9"},
 )
-LIGHT: Final = Theme(
+LIGHT = Theme(
     name="stepper-light",
     dark=False,
     background="#fcfbf8",
@@ -43,7 +43,7 @@ LIGHT: Final = Theme(
     success="#3d6e3d",
     variables={"warm": "#c06a00", "cool": "#2f62b5"},
 )
-THEMES: Final = (DARK, LIGHT)
+THEMES = (DARK, LIGHT)
 
 
 class Look(Record):
@@ -71,7 +71,7 @@ class Look(Record):
         return "->" if self.ascii else "→"
 
 
-GLYPHS: Final = {
+GLYPHS = {
     "now": "▸",  # the moment: its value is there
     "pending": "·",  # not yet; shows the value of the iteration before
     "break": "●",
@@ -105,20 +105,20 @@ def break_glyph(one: BreakView) -> str:
 
 """All are one cell wide."""
 
-_TWINS: Final = (
+_TWINS = (
     "─- │| ╭+ ╮+ ╰+ ╯+ ├+ ┤+ ┬+ ┴+ ┼+ ╌- ╎: ╵' ╶- └+ ┌+ ┘+ ┐+ ╷| ╴- ═= ╒+ ╕+ ╘+ ╛+ ▼v ▲^ ▸> ▾v ●* ○o ◆? ◦w ↺@ ⊞+ ≠! ·. "
     "…~ →> ←< ↓v ↑^ ×x ≤< ≥> ▁_ ▂_ ▃. ▄- ▅- ▆= ▇= █# ▌| ▐| ░. ▒: ▓# ━= ╸= ┃| ▪# ▫. Δd −- ›> ■$ ␣_ ▀# ▏| ✓v ✗x ±~ ‑- ∞~ "
     "►> ⋮: ΣS ‹< •* –- ²2 ³3 ⋯. ━= ┏# ┓# ┗# ┛# ┣# ┫# ┳# ┻# ╋# ╹' ╻| ╸= ╺= "
     "₁- ₂- ₃- ₄- ₅- ₆- ₇- ₈- ₉-"
 )
-_BRAILLE: Final = {0x2800 + dots: " " if not dots else "." if dots.bit_count() < 3 else ":" for dots in range(256)}
-ASCII_TWINS: Final = {ord(pair[0]): pair[1] for pair in _TWINS.split()} | _BRAILLE
+_BRAILLE = {0x2800 + dots: " " if not dots else "." if dots.bit_count() < 3 else ":" for dots in range(256)}
+ASCII_TWINS = {ord(pair[0]): pair[1] for pair in _TWINS.split()} | _BRAILLE
 """For `str.translate`: each glyph and the character that stands for it in a terminal without them."""
 
 
-_LEFT_OUT: Final = re.compile(r" …(?=[ ,]|$)")
+_LEFT_OUT = re.compile(r" …(?=[ ,]|$)")
 """Pattern of an ellipsis that stands for numbers or words, not for the middle of a name."""
-_ARROW_KEYS: Final = str.maketrans({"→": "Right", "←": "Left", "↓": "Down", "↑": "Up"})
+_ARROW_KEYS = str.maketrans({"→": "Right", "←": "Left", "↓": "Down", "↑": "Up"})
 
 
 def key_text(keys: str, *, ascii: bool) -> str:

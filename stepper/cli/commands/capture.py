@@ -14,7 +14,6 @@ from argparse import Namespace
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
 
 import msgspec
 
@@ -28,11 +27,11 @@ from stepper.files.output import cannot_be_written
 from stepper.terminal import say
 from stepper.wording import counted
 
-_PACKAGES: Final = ("stepper", "msgspec", "numpy")
-_STDERR: Final = 2
-_PATIENCE: Final = 30.0
+_PACKAGES = ("stepper", "msgspec", "numpy")
+_STDERR = 2
+_PATIENCE = 30.0
 """Seconds that an application has after Ctrl+C."""
-_LAST_PATIENCE: Final = 3.0
+_LAST_PATIENCE = 3.0
 """Seconds that it has after another one."""
 
 

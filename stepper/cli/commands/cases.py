@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from stepper.cases.case import Case, cases_in, trigger_text
 from stepper.cli.printing import print_answer
@@ -13,7 +13,7 @@ from stepper.errors import FINDING, InputError, UsageError
 from stepper.records import as_data
 from stepper.wording import counted, excerpt
 
-_MOST_ARRAYS: Final = 20
+_MOST_ARRAYS = 20
 
 
 def execute(options: Namespace) -> int:

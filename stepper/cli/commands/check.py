@@ -6,7 +6,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -37,10 +37,10 @@ from stepper.openvino.partner import NUMPY, OPENVINO
 from stepper.openvino.program import is_installed
 from stepper.terminal import say
 
-_SHORT: Final = 2.0
+_SHORT = 2.0
 """Seconds that a run may have taken that is compared with OpenVINO without being asked for."""
-_LEAST_SECONDS: Final = 5.0
-_TIMES_OURS: Final = 10.0
+_LEAST_SECONDS = 5.0
+_TIMES_OURS = 10.0
 """How long OpenVINO may take then: times that run, and seconds that it may take in any case."""
 
 
@@ -73,7 +73,7 @@ def execute(options: Namespace) -> int:
     return exit_code(chosen, least)
 
 
-_CAUSES: Final = ("carried-rank",)
+_CAUSES = ("carried-rank",)
 """Notes on a file that say why a run fails in the loop that they are about."""
 
 

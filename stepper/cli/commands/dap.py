@@ -10,7 +10,7 @@ import re
 import sys
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any
 
 from stepper.cli import session_file
 from stepper.cli.arguments import put_case
@@ -25,14 +25,12 @@ from stepper.integrations.dap.messages import CHOSEN, HOST
 from stepper.terminal import say
 from stepper.wording import near_text
 
-_OF_CLIENTS: Final = frozenset({
+_OF_CLIENTS = frozenset({
     "type", "request", "name", "stopOnEntry", "noDebug", "debugServer", "program", "recording", "cwd", "host",
     "port", "token",
 })  # fmt: skip
 """Arguments of `launch` that are no options: those of clients, of the session, and other words for the model."""
-_OWN_OF_CLIENTS: Final = re.compile(
-    r"__.*|preLaunchTask|postDebugTask|internalConsoleOptions|console|presentation|dap.*"
-)
+_OWN_OF_CLIENTS = re.compile(r"__.*|preLaunchTask|postDebugTask|internalConsoleOptions|console|presentation|dap.*")
 
 
 def execute(options: Namespace) -> int:

@@ -8,7 +8,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Iterator
 from types import FrameType
-from typing import Any, Final
+from typing import Any
 
 from stepper.cli import session_file
 from stepper.cli.interruptions import Interruptions
@@ -29,10 +29,10 @@ from stepper.ir.lowering import unopened
 from stepper.session.autosave import EVERY
 from stepper.terminal import say
 
-PROMPT: Final = "(stepper) "
-MORE: Final = "        > "
+PROMPT = "(stepper) "
+MORE = "        > "
 """The prompt while the commands of a breakpoint are typed."""
-_MARK: Final = "\ufeff"
+_MARK = "\ufeff"
 """The byte order mark, with which some editors begin a file."""
 
 

@@ -8,7 +8,7 @@ from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from stepper.cli.specs import (
     bound_inputs,
@@ -62,7 +62,7 @@ from stepper.recording import open_recording
 from stepper.terminal import say
 from stepper.wording import enumerated, excerpt
 
-_PACE: Final = 1.2
+_PACE = 1.2
 """Seconds for which a picture that plays shows an iteration, unless it is said."""
 
 

@@ -12,7 +12,7 @@ import shlex
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from stepper.cli.commands.export import check_file
 from stepper.cli.commands.export import execute as export
@@ -62,11 +62,11 @@ def words_of(key: str, value: object, where: str, own: Sequence[str], source: Se
         yield f"--{key}={one}"
 
 
-_KEYS: Final = ("defaults", "figure", "page", "title", "text")
-_OWN: Final = ("name", "model", "file")
-_MOST_SHOWN: Final = 6
+_KEYS = ("defaults", "figure", "page", "title", "text")
+_OWN = ("name", "model", "file")
+_MOST_SHOWN = 6
 """Frames of one figure that the page shows, the first ones."""
-_NAME: Final = re.compile(r"[\w./ -]+")
+_NAME = re.compile(r"[\w./ -]+")
 
 
 class ListedFigure(Record):

@@ -6,7 +6,7 @@ import io
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from stepper.cli.comparing import tolerances_of
 from stepper.cli.printing import print_answer, progress_line, show_progress
@@ -41,7 +41,7 @@ from stepper.repair.writing import patched_ir, python_function, test_files
 from stepper.tensors.tolerances import OTHER_KERNELS
 from stepper.wording import enumerated
 
-_DISTINGUISH: Final = "distinguish.npz"
+_DISTINGUISH = "distinguish.npz"
 
 
 def execute(options: Namespace) -> int:

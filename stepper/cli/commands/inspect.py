@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
-from typing import Final
 
 from stepper.cli.printing import print_answer
 from stepper.cli.specs import opened_model
@@ -20,7 +19,7 @@ from stepper.operation_types import NO_OPERATIONS
 from stepper.records import as_data
 from stepper.wording import counted, near_text
 
-_MOST_SEQUENCES: Final = 10
+_MOST_SEQUENCES = 10
 
 
 def execute(options: Namespace) -> int:

@@ -9,7 +9,7 @@ from argparse import Namespace
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -31,9 +31,9 @@ from stepper.tensors.summaries import Summary
 from stepper.terminal import say
 from stepper.wording import printable
 
-_MOST_SHOWN: Final = 100
-_MOST_IN_REPORT: Final = 10_000
-_DIGITS: Final = 8
+_MOST_SHOWN = 100
+_MOST_IN_REPORT = 10_000
+_DIGITS = 8
 
 
 def execute(options: Namespace) -> int:

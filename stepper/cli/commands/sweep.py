@@ -9,7 +9,7 @@ from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec import convert
@@ -191,7 +191,7 @@ def _debug(file: Path, number: int, options: Namespace) -> int:
         return tui.execute(parsed(["tui", *words, *look, *extensions]))
 
 
-_NAN: Final = "nan"
+_NAN = "nan"
 
 
 class AskedSweep:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from time import thread_time
-from typing import Final
 
 import numpy as np
 from msgspec.structs import replace
@@ -32,20 +31,20 @@ from stepper.openvino.partner import OPENVINO
 from stepper.ops.departures import departures
 from stepper.records import Record
 
-SECONDS: Final = 60.0
+SECONDS = 60.0
 """Seconds that the run of a check may take, unless another number is asked for."""
-_ENDLESS: Final = 2.0
+_ENDLESS = 2.0
 """Seconds where nothing can end a loop."""
-_MORE_RUNS: Final = 1.5
+_MORE_RUNS = 1.5
 """What a check may cost beside its run, as a share of that; and seconds that it may cost in any case."""
-_LEAST_SECONDS: Final = 0.25
-_FOR_BIRTHS: Final = 0.6
-_AFTER_A_PROBE: Final = 0.05
+_LEAST_SECONDS = 0.25
+_FOR_BIRTHS = 0.6
+_AFTER_A_PROBE = 0.05
 """Of that the share for where NaN and Inf are born; where a probe found none as far as it came, what it takes to look
 at those that the values that are carried show later."""
-_MEMORY: Final = 2**29
-DIFFERS: Final = "differs-from-reference"
-_REFUSED: Final = "reference-stops"
+_MEMORY = 2**29
+DIFFERS = "differs-from-reference"
+_REFUSED = "reference-stops"
 
 
 class CheckedRun(Record):

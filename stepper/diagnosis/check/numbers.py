@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -40,7 +40,7 @@ from stepper.ir.model import NO_LAYER, Layer, Source
 # Rules of numbers: where NaN and Inf are born, and where they come in.
 
 
-_OF_INFINITE: Final = frozenset({
+_OF_INFINITE = frozenset({
     Arithmetic.INF_BY_INF,
     Arithmetic.INF_MINUS_INF,
     Arithmetic.ZERO_TIMES_INF,
@@ -198,15 +198,15 @@ def beyond_i32(run: RunSubject) -> RunFindings:
 # Rules of what is lost: additions that are absorbed, saturated gates, cancellation, tolerances that nothing meets.
 
 
-_LEAST_LOOKS: Final = 6
-_LEAST_ABSORBED: Final = 4
-_LEAST_ALONE: Final = 3
-_SHRUNK: Final = 0.25
+_LEAST_LOOKS = 6
+_LEAST_ABSORBED = 4
+_LEAST_ALONE = 3
+_SHRUNK = 0.25
 """An addend that has become smaller than this share of the first one is a step that has done its work."""
-_OFTEN: Final = 0.5
-_MOSTLY: Final = 0.75
-_SMALLER: Final = ("Greater", "GreaterEqual", "Less", "LessEqual")
-_OF_MAGNITUDE: Final = (
+_OFTEN = 0.5
+_MOSTLY = 0.75
+_SMALLER = ("Greater", "GreaterEqual", "Less", "LessEqual")
+_OF_MAGNITUDE = (
     "Abs",
     "ReduceMax",
     "ReduceSum",

@@ -28,7 +28,7 @@ from stepper.engine.machine import Machine
 from stepper.engine.program import Operation, Program
 from stepper.errors import StepperError
 
-_MOST_TIMES: Final = 4.0
+_MOST_TIMES = 4.0
 """Times as long that it may take where something else is waited for."""
 
 
@@ -186,17 +186,17 @@ def _first(kind: type[_T], operation: Operation, probed: Probed, see: Callable[[
 # Whole numbers: results beyond their type, divisions by 0, wrong elements.
 
 
-_LARGE: Final = 1_000_000
-_MOST_TRIED: Final = 16
+_LARGE = 1_000_000
+_MOST_TRIED = 16
 _EXACT: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     "Add": operator.add,
     "Subtract": operator.sub,
     "Multiply": operator.mul,
 }  # fmt: skip
-_OF_ONE: Final = ("CumSum", "ReduceL1", "ReduceProd", "ReduceSum")
+_OF_ONE = ("CumSum", "ReduceL1", "ReduceProd", "ReduceSum")
 """Operations of which the first input alone holds the numbers; the others are axes."""
-_OF_ALL: Final = ("Abs", "MatMul", "Negative", "Power")
-_DIVISIONS: Final = ("Divide", "FloorMod", "Mod")
+_OF_ALL = ("Abs", "MatMul", "Negative", "Power")
+_DIVISIONS = ("Divide", "FloorMod", "Mod")
 
 
 def look_at(operation: Operation, constants: frozenset[int], found: Probed) -> Look | None:
@@ -255,7 +255,7 @@ def look_at_width(operation: Operation, found: Probed) -> Look | None:
     return _first(Wide, operation, found, see)
 
 
-_NEARLY: Final = 1 - 1e-12
+_NEARLY = 1 - 1e-12
 """Share of a bound that f64 may round to it; the exact number decides then."""
 
 
@@ -371,20 +371,20 @@ def _index(operation: Operation, probed: Probed) -> Look:
 # One more run.
 
 
-_EDGE: Final = 16
+_EDGE = 16
 """Iterations that are looked at from the beginning and from the end; and as many between."""
-_MOST_LOOKS: Final = 512
+_MOST_LOOKS = 512
 """Looks at one body; an inner loop runs often."""
-_MOST_ITERATIONS: Final = 10_000
-_NEAR: Final = 1e-6
-_MASKED: Final = 1e4
+_MOST_ITERATIONS = 10_000
+_NEAR = 1e-6
+_MASKED = 1e4
 """A score that is so much below the largest is masked."""
 _CELLS: Final[Mapping[str, tuple[str, ...]]] = {
     "LSTMCell": ("forget", "input", "cell", "output"),
     "GRUCell": ("update", "reset"),
 }  # fmt: skip
 """Gates of cells in the order of their weights, as far as they follow from one product."""
-_FAR: Final = -math.log(_NEAR)
+_FAR = -math.log(_NEAR)
 """Arguments from which on a sigmoid is as near to 0 or 1 as that."""
 
 

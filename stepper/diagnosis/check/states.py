@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -33,13 +33,13 @@ from stepper.tensors.histories import KeptStatistic, ValueHistory
 # Rules of what loops carry: states that never change, repeat, or grow without bound.
 
 
-_LEAST: Final = 3
-_LEAST_SHRINKING: Final = 10
-_GONE: Final = 1e-12
-_RATIO: Final = 1.2
-_LARGE: Final = 1e3
-_ADDITIONS: Final = ("Add", "Subtract")
-_CHOOSING: Final = ("If", "Select", "Maximum", "Minimum", "Clamp")
+_LEAST = 3
+_LEAST_SHRINKING = 10
+_GONE = 1e-12
+_RATIO = 1.2
+_LARGE = 1e3
+_ADDITIONS = ("Add", "Subtract")
+_CHOOSING = ("If", "Select", "Maximum", "Minimum", "Clamp")
 
 
 @found_by
@@ -134,7 +134,7 @@ def _is_masked(run: RunSubject, loop: RunOfLoop, added: LayerSite) -> bool:
     return False
 
 
-_LOGICAL: Final = ("LogicalAnd", "LogicalOr", "LogicalNot", "LogicalXor")
+_LOGICAL = ("LogicalAnd", "LogicalOr", "LogicalNot", "LogicalXor")
 
 
 @found_by
@@ -242,7 +242,7 @@ def pieces_of_different_size(run: RunSubject) -> RunFindings:
 # Rules of how a run and its loops end.
 
 
-_MANY: Final = 1_000
+_MANY = 1_000
 
 
 @found_by
@@ -410,8 +410,8 @@ def loop_not_entered(run: RunSubject) -> RunFindings:
 # Rules of what a result depends on: outputs that no input reaches, slices that are never read.
 
 
-_LEAST_PIECES: Final = 3
-_SHAPING: Final = ("ShapeOf", "Shape", "Range", "Parameter", "Constant", "Result")
+_LEAST_PIECES = 3
+_SHAPING = ("ShapeOf", "Shape", "Range", "Parameter", "Constant", "Result")
 
 
 @found_by

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
-from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -27,12 +27,12 @@ from stepper.tensors.difference import measure
 from stepper.tensors.histories import Counter, ValueHistory
 from stepper.tensors.tolerances import Tolerance
 
-_SHIFT: Final = 0.03125
-_TIMES_OURS: Final = 3.0
-_LARGEST_REPEATED: Final = 2**27
+_SHIFT = 0.03125
+_TIMES_OURS = 3.0
+_LARGEST_REPEATED = 2**27
 """Bytes of outputs: what is held of two runs with larger ones takes a multiple of the largest tensor."""
-_NEAR: Final = Tolerance(1e-3, 1e-5)
-REAL: Final = ("f16", "bf16", "f32", "f64")
+_NEAR = Tolerance(1e-3, 1e-5)
+REAL = ("f16", "bf16", "f32", "f64")
 T = TypeVar("T")
 
 
@@ -342,9 +342,9 @@ def moment_address(name: str, iterations: Sequence[int]) -> str:
 # --- rows that repeat -----------------------------------------------------------------------------------------------
 
 
-_LONGEST: Final = 64
+_LONGEST = 64
 """The longest period that is looked for."""
-_LEAST_REPEATED: Final = 4
+_LEAST_REPEATED = 4
 
 
 class Repetition(NamedTuple):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
-from typing import Final
 
 from msgspec import json
 
@@ -20,10 +19,10 @@ from stepper.records import Record
 
 # Features of a model by which known faults of the runtime are recognised, and which a reduction may not bring in.
 
-_IN_PLACE: Final = (*VIEWS, "Abs", "Add", "Clamp", "LogicalNot", "Multiply", "Negative", "Relu", "Softmax", "Tanh")
-_LOOPS: Final = ("TensorIterator", "Loop")
-_BOUNDS: Final = ("Maximum", "Minimum")
-_DIVISIONS: Final = ("Divide", "Mod", "FloorMod")
+_IN_PLACE = (*VIEWS, "Abs", "Add", "Clamp", "LogicalNot", "Multiply", "Negative", "Relu", "Softmax", "Tanh")
+_LOOPS = ("TensorIterator", "Loop")
+_BOUNDS = ("Maximum", "Minimum")
+_DIVISIONS = ("Divide", "Mod", "FloorMod")
 
 
 class ModelFeature(StrEnum):
@@ -59,7 +58,7 @@ class ModelFeature(StrEnum):
     INTEGERS_BY_ZERO = "a division of integers by a Constant 0"
 
 
-_REDUCED: Final = {"Transpose": ModelFeature.TRANSPOSE_REDUCED, "Unsqueeze": ModelFeature.UNSQUEEZE_REDUCED}
+_REDUCED = {"Transpose": ModelFeature.TRANSPOSE_REDUCED, "Unsqueeze": ModelFeature.UNSQUEEZE_REDUCED}
 
 
 def features_of(model: DraftModel) -> frozenset[ModelFeature]:
@@ -394,7 +393,7 @@ class RuntimeFault(DescribedFault, kw_only=True):
     signatures: tuple[FaultSignature, ...]
 
 
-_UNDEFINED: Final = (
+_UNDEFINED = (
     ModelFeature.CARRIED_OTHER_TYPE,
     ModelFeature.GATHERED_BEYOND,
     ModelFeature.INTEGERS_BY_ZERO,
@@ -403,7 +402,7 @@ _UNDEFINED: Final = (
 )
 """What the specification leaves open, or the runtime should refuse."""
 
-FAULTS: Final = json.decode(CATALOGUE.read_bytes(), type=tuple[RuntimeFault, ...])
+FAULTS = json.decode(CATALOGUE.read_bytes(), type=tuple[RuntimeFault, ...])
 """The catalogue. The first whose signature fits is the name of a disagreement."""
 
 
@@ -421,7 +420,7 @@ def causes_of(fault: FoundFault) -> frozenset[ModelFeature]:
 # Facts of a reduced model, by which known faults are recognised.
 
 
-SETTINGS: Final = RunSettings("openvino", 1000)
+SETTINGS = RunSettings("openvino", 1000)
 """How a hunt runs its models."""
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from msgspec import Struct
 
@@ -19,8 +19,8 @@ from stepper.processes.programs import WorkerProgram
 from stepper.processes.server import Announce, serve
 from stepper.records import Record
 
-PROGRAM: Final = WorkerProgram("the hunt", "stepper.diagnosis.hunt.hunt_service")
-BUILDING: Final = "building"
+PROGRAM = WorkerProgram("the hunt", "stepper.diagnosis.hunt.hunt_service")
+BUILDING = "building"
 """The stage in which a random model is made."""
 
 

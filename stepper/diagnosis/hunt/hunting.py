@@ -20,7 +20,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Final
 
 import msgspec
 from msgspec import Struct
@@ -61,7 +60,7 @@ from stepper.records import Record
 
 # The state of a hunt: a folder with a line for each seed, which survives whatever ends the program, and the cases.
 
-_NAME: Final = "hunt.jsonl"
+_NAME = "hunt.jsonl"
 
 
 class SeedOutcome(StrEnum):
@@ -151,11 +150,11 @@ class Journal:
 
 # Seeds of a hunt, in a process: built, tried, made small, and named; and named again, as the catalogue grows.
 
-_MEMORY: Final = 2 * 2**30
+_MEMORY = 2 * 2**30
 """Bytes that a model may use."""
-REDUCTION: Final = 60.0
+REDUCTION = 60.0
 """Seconds that the reduction of a disagreement may take."""
-_TRIAL: Final = 30.0
+_TRIAL = 30.0
 
 
 class TriedSeed(Record):
@@ -299,8 +298,8 @@ def _delete(path: Path) -> None:
         path.with_suffix(suffix).unlink(missing_ok=True)
 
 
-_CASES: Final = "cases"
-_UNNAMED: Final = "unnamed"
+_CASES = "cases"
+_UNNAMED = "unnamed"
 
 
 class HuntProgress(Record):
@@ -507,9 +506,9 @@ class _Hunt:
 #
 # A case is a folder of its own with the model and its inputs, as a reduction has left them.
 
-CASES: Final = Path(__file__).parent / "cases"
-ALL: Final = "all"
-_SECONDS: Final = 60.0
+CASES = Path(__file__).parent / "cases"
+ALL = "all"
+_SECONDS = 60.0
 
 
 class CaseOutcome(Record):

@@ -63,7 +63,7 @@ from stepper.element_types import Array
 
 # Inputs, back edges and outputs of a loop.
 
-_INPUT_TYPES: Final = (*("f32",) * 5, "f16", "i32", "i64", "u8", "boolean")
+_INPUT_TYPES = (*("f32",) * 5, "f16", "i32", "i64", "u8", "boolean")
 
 
 class SliceChoice(NamedTuple):
@@ -592,7 +592,7 @@ def _add_if(scope: GraphScope, kind: str) -> list[Value]:
 
 # How a body is filled: operations in random order, branches and loops inside it.
 
-_SUBGRAPH_CHANCE: Final = (0.0, 0.09, 0.16, 0.0)
+_SUBGRAPH_CHANCE = (0.0, 0.09, 0.16, 0.0)
 """How often a step in a body of this depth adds a subgraph operation."""
 
 
@@ -621,7 +621,7 @@ def _fill(scope: GraphScope, steps: int) -> None:
             scope.keep(total)
 
 
-SUBGRAPHS: Final = ("TensorIterator", "Loop", "If")
+SUBGRAPHS = ("TensorIterator", "Loop", "If")
 
 
 class RandomLoop(NamedTuple):
@@ -693,9 +693,9 @@ def _make_dynamic(scope: GraphScope, model: ov.Model) -> None:
 
 
 ops14: Any = opset14
-_ROWS: Final = 2
-_INTEGERS: Final = ("i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")
-_ALL: Final = (*FLOATING, *_INTEGERS)
+_ROWS = 2
+_INTEGERS = ("i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")
+_ALL = (*FLOATING, *_INTEGERS)
 
 _Make = Callable[[Any, Any], Any]
 """A function of a slice x [2, width], and a state of the same shape."""
@@ -766,7 +766,7 @@ def _recurrent(rng: random.Random, weights: _Weights, width: int) -> _Make:
     return make
 
 
-_LAYERS: Final = {"convolution": _convolution, "pooling": _pooling, "recurrent": _recurrent}
+_LAYERS = {"convolution": _convolution, "pooling": _pooling, "recurrent": _recurrent}
 
 _UNARY: Final[tuple[tuple[str, tuple[str, ...], float, float], ...]] = (
     ("acos asin atan atanh cos cosh sin sinh tan", FLOATING, -0.9, 0.9),
@@ -776,8 +776,8 @@ _UNARY: Final[tuple[tuple[str, tuple[str, ...], float, float], ...]] = (
     ("abs negative relu sign round", _ALL, -5.0, 5.0),
 )
 """Functions with the element types and the numbers that they take."""
-_MORE_INPUTS: Final = {"elu": (0.7,), "gelu": ("erf",), "round": ("half_to_even",)}
-_NAMES: Final = {
+_MORE_INPUTS = {"elu": (0.7,), "gelu": ("erf",), "round": ("half_to_even",)}
+_NAMES = {
     "binary": "add subtract multiply divide maximum minimum mod floor_mod squared_difference",
     "compared": "equal not_equal greater greater_equal less less_equal",
     "reduced": "reduce_sum reduce_mean reduce_max reduce_min reduce_prod reduce_l1 reduce_l2",

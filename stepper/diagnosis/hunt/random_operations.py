@@ -42,24 +42,24 @@ class Freedom(Record):
     tied: float = 0.0
 
 
-CAREFUL: Final = Freedom()
-FREE: Final = Freedom(idle=0.1, shared=0.2, in_place=0.05, order=0.1, slices=0.05, tied=0.3)
-PORT_MAPS: Final = Freedom(idle=0.2, in_place=0.05, order=0.3, slices=0.5)
+CAREFUL = Freedom()
+FREE = Freedom(idle=0.1, shared=0.2, in_place=0.05, order=0.1, slices=0.05, tied=0.3)
+PORT_MAPS = Freedom(idle=0.2, in_place=0.05, order=0.3, slices=0.5)
 
-FLOATS: Final = ("f32", "f16")
-FLOATING: Final = (*FLOATS, "bf16", "f64")
-INTEGERS: Final = ("i32", "i64")
-NUMBERS: Final = (*FLOATS, *INTEGERS)
-ARITHMETIC: Final = (*NUMBERS, "u8")
-ALL_TYPES: Final = (*ARITHMETIC, "boolean")
+FLOATS = ("f32", "f16")
+FLOATING = (*FLOATS, "bf16", "f64")
+INTEGERS = ("i32", "i64")
+NUMBERS = (*FLOATS, *INTEGERS)
+ARITHMETIC = (*NUMBERS, "u8")
+ALL_TYPES = (*ARITHMETIC, "boolean")
 
-USUAL_BOUND: Final = {"f32": 1.5, "f16": 1.0, "i32": 5, "i64": 5, "u8": 9, "boolean": 1}
+USUAL_BOUND = {"f32": 1.5, "f16": 1.0, "i32": 5, "i64": 5, "u8": 9, "boolean": 1}
 """Magnitude of fresh random data."""
 
-LARGEST_BOUND: Final = {"f32": 20.0, "f16": 4.0, "i32": 2000, "i64": 2000, "u8": 255, "boolean": 1}
+LARGEST_BOUND = {"f32": 20.0, "f16": 4.0, "i32": 2000, "i64": 2000, "u8": 255, "boolean": 1}
 """Magnitude above which a derived value is squeezed again."""
 
-LARGEST_SIZE: Final = 48
+LARGEST_SIZE = 48
 """Elements that a value inside a body may have."""
 
 
@@ -527,7 +527,7 @@ def _conversion(scope: GraphScope, value: Value) -> None:
     scope.keep(scope.converted(value, scope.rng.choice([t for t in targets if t != value.element_type])))
 
 
-GATES: Final = {"lstm": 4, "gru": 3, "rnn": 1}
+GATES = {"lstm": 4, "gru": 3, "rnn": 1}
 
 
 def recurrent(

@@ -24,20 +24,20 @@ from stepper.ir.model import BackEdge, Graph, Layer, Source
 # Rules of back edges: those without effect, those that are missing, and what they carry.
 
 
-_STATE_INPUTS: Final = {"LSTMCell": (1, 2), "GRUCell": (1,), "RNNCell": (1,)}
+_STATE_INPUTS = {"LSTMCell": (1, 2), "GRUCell": (1,), "RNNCell": (1,)}
 """Inputs of a cell that are its state from the iteration before."""
-_MAKERS: Final = frozenset({*_STATE_INPUTS, "Select"})
-_ACCUMULATING: Final = frozenset({"Add", "Subtract", "Concat", "Maximum", "Minimum", "Multiply", "Select"})
-_NEAR: Final = 2
+_MAKERS = frozenset({*_STATE_INPUTS, "Select"})
+_ACCUMULATING = frozenset({"Add", "Subtract", "Concat", "Maximum", "Minimum", "Multiply", "Select"})
+_NEAR = 2
 """So many operations may lie between a state and its next value."""
-_NEUTRAL: Final = {
+_NEUTRAL = {
     "Add": ("adds", 0, (0, 1)),
     "Subtract": ("subtracts", 0, (1,)),
     "Multiply": ("multiplies by", 1, (0, 1)),
     "Divide": ("divides by", 1, (1,)),
 }
 """Operations that change nothing with one operand: in words, that operand, and on which side it may stand."""
-_STATES: Final = ("the hidden state", "the cell state")
+_STATES = ("the hidden state", "the cell state")
 
 
 @found_by

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Final
 
 from stepper.diagnosis.lint.subjects import (
     COMPARISONS,
@@ -25,8 +24,8 @@ from stepper.wording import enumerated
 # Rules of what begins and ends a loop: trip count, initial condition, condition of the body.
 
 
-_INT32: Final = range(-(2**31), 2**31)
-_NO_LIMIT: Final = 2**63 - 1
+_INT32 = range(-(2**31), 2**31)
+_NO_LIMIT = 2**63 - 1
 
 
 @found_by
@@ -230,8 +229,8 @@ def if_condition_constant(facts: IfSubject) -> Hits:
 # Rules of what OpenVINO's CPU plugin (2026.4) does otherwise than the specification says, where a file shows it.
 
 
-_LONG: Final = ("i64", "u64")
-_ARITHMETIC: Final = ("Add", "Subtract", "Multiply", "Mod", "FloorMod", "Divide", "Power")
+_LONG = ("i64", "u64")
+_ARITHMETIC = ("Add", "Subtract", "Multiply", "Mod", "FloorMod", "Divide", "Power")
 
 
 @found_by

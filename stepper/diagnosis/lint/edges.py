@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from itertools import combinations, pairwise, product
-from typing import Final
 
 from stepper.diagnosis.lint.subjects import (
     ELEMENTWISE,
@@ -31,7 +30,7 @@ from stepper.wording import enumerated
 # Rules of types and shapes that contradict each other between the outside and the inside of a body.
 
 
-_SAME_TYPE: Final = ELEMENTWISE | {"MatMul", "Concat"}
+_SAME_TYPE = ELEMENTWISE | {"MatMul", "Concat"}
 """Operations whose operands have one type."""
 
 
@@ -155,7 +154,7 @@ def _typed(one: Declared) -> str:
 # Rules of edges between layers: shapes that the file declares at both ends, and that operations cannot combine.
 
 
-_OF_TWO: Final = ("Subtract", "Divide", "Less", "LessEqual", "Greater", "GreaterEqual", "SquaredDifference", "Mod")
+_OF_TWO = ("Subtract", "Divide", "Less", "LessEqual", "Greater", "GreaterEqual", "SquaredDifference", "Mod")
 
 
 def _made(facts: LayerSubject, source: Source) -> Port:
@@ -221,8 +220,8 @@ def operands_do_not_broadcast(facts: LayerSubject) -> Hits:
         yield facts.hit(why=why, **names)
 
 
-_JOINING: Final = ("ReduceMean", "ReduceSum")
-_OF_ONE: Final = ("Abs", "Power", "Multiply", "Sqrt", *PASSING)
+_JOINING = ("ReduceMean", "ReduceSum")
+_OF_ONE = ("Abs", "Power", "Multiply", "Sqrt", *PASSING)
 
 
 @found_in("Subtract", "SquaredDifference")
@@ -351,14 +350,14 @@ def edge_between_types(facts: LayerSubject) -> Hits:
 # Rules of what several operations are together: attention, normalisation, gates, and names that say what is meant.
 
 
-_SOFTMAX: Final = ("SoftMax", "Softmax", "LogSoftmax")
-_SIGMOIDS: Final = ("Sigmoid", "HardSigmoid", "HSigmoid")
-_DEEPEST: Final = 8
-_MOST_PAIRS: Final = 64
-_MASKS: Final = 1e4
+_SOFTMAX = ("SoftMax", "Softmax", "LogSoftmax")
+_SIGMOIDS = ("Sigmoid", "HardSigmoid", "HSigmoid")
+_DEEPEST = 8
+_MOST_PAIRS = 64
+_MASKS = 1e4
 """What is added before a softmax and is as large masks."""
-_MOST_ELEMENTS: Final = 4096
-_LARGE_EPSILON: Final = 0.05
+_MOST_ELEMENTS = 4096
+_LARGE_EPSILON = 0.05
 """Frameworks take 1e-12 to 1e-3 for what keeps a divisor from 0."""
 
 
@@ -617,7 +616,7 @@ def mean_divided_by_count(facts: LayerSubject) -> Hits:
         yield outside(mean, layer=facts.layer, mean=mean, mask=mask)
 
 
-_STEM: Final = re.compile(r"[A-Za-z]+")
+_STEM = re.compile(r"[A-Za-z]+")
 
 
 def _stems(name: str) -> frozenset[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from stepper.errors import ModelError
 from stepper.ir.model import BackEdge, InputMapping, Layer, LayerSite, Model, layer_site
 from stepper.ir.reader import read_all_faults
 
-_CAUSES: Final = frozenset({
+_CAUSES = frozenset({
     "duplicate-layer-id",
     "malformed-constant",
     "malformed-edge",
@@ -42,7 +42,7 @@ _CAUSES: Final = frozenset({
 """What these are about is left out where the file is read in spite of its faults, so that others follow of them."""
 
 
-_FINDING: Final = (carried, control, edges, operations, port_map, numbers, states, narrowing)
+_FINDING = (carried, control, edges, operations, port_map, numbers, states, narrowing)
 """Modules of rules: each says what finds the places where they are broken when it is imported."""
 
 

@@ -50,8 +50,8 @@ _AXES: Final[Mapping[str, int | str]] = {
     for type in types.split()
 }
 """Operations along an axis of their first input: the attribute that is the axis, or the input that has the axes."""
-_MOST_POINTS: Final = 100_000
-_MOST_WEIGHTS: Final = 1_000_000
+_MOST_POINTS = 100_000
+_MOST_WEIGHTS = 1_000_000
 _LEAST: Final[Mapping[str, Mapping[str, tuple[float, bool]]]] = {
     "BatchNormInference": {"epsilon": (0, True), "eps": (0, True)},
     "FakeQuantize": {"levels": (2, True)},
@@ -301,7 +301,7 @@ _GATES: Final[Mapping[str, int]] = {
     f"{cell}{kind}": count for cell, count in (("LSTM", 3), ("GRU", 2), ("RNN", 1)) for kind in ("Cell", "Sequence")
 }
 """How many activations each has; of LSTM and GRU the first is that of the gates."""
-_NOTHING_LEFT: Final = 0.1
+_NOTHING_LEFT = 0.1
 
 
 _ROWS: Final[Mapping[str, int]] = {"LSTM": 4, "GRU": 3, "RNN": 1}
@@ -407,13 +407,13 @@ def cell_clip_small(facts: LayerSubject) -> Hits:
 # Rules of the values of Constants: what no weight is, bytes that two Constants share, divisors that are 0.
 
 
-_SUMMING: Final = ("MatMul", "Convolution", "GroupConvolution", "ConvolutionBackpropData", *_GATES)
+_SUMMING = ("MatMul", "Convolution", "GroupConvolution", "ConvolutionBackpropData", *_GATES)
 """Operations that add up products with their weights."""
-_TOO_LARGE: Final = 1e15
-_TOO_SMALL: Final = 1e-15
+_TOO_LARGE = 1e15
+_TOO_SMALL = 1e-15
 """No weights that were learnt have elements of both sizes, or of the first one in a sum of products."""
 
-_LEAST_NORMAL: Final = float(np.finfo(np.float32).tiny)
+_LEAST_NORMAL = float(np.finfo(np.float32).tiny)
 
 
 def _reader(facts: LayerSubject) -> Layer | None:
@@ -470,7 +470,7 @@ def constants_overlap(model: ModelSubject) -> Iterator[tuple[LayerSubject, RuleH
             before = (begin, end, place)
 
 
-_CHANGING: Final = ("Parameter", "ReadValue", "RandomUniform", "Multinomial")
+_CHANGING = ("Parameter", "ReadValue", "RandomUniform", "Multinomial")
 
 
 @found_by

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Final
 
 from stepper.diagnosis.lint.subjects import (
     ELEMENTWISE,
@@ -32,7 +31,7 @@ from stepper.wording import enumerated, near_names
 # Rules of the port map: entries that connect nothing, connect twice, or are not what they say.
 
 
-_PURPOSES: Final = (CURRENT_ITERATION, EXECUTION_CONDITION)
+_PURPOSES = (CURRENT_ITERATION, EXECUTION_CONDITION)
 
 
 @found_by
@@ -249,9 +248,9 @@ def if_condition_as_value(facts: IfSubject) -> Hits:
 # Rules of slices and concatenations: axis, order, part size, and how many there are.
 
 
-_IN_ORDER: Final = (*PASSING, "Transpose")
+_IN_ORDER = (*PASSING, "Transpose")
 """Operations that leave a sequence in its order."""
-_MOST_READERS: Final = 64
+_MOST_READERS = 64
 
 
 def _sliced(loop: LoopSubject) -> Iterator[tuple[InputMapping, Slicing]]:

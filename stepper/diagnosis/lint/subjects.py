@@ -68,8 +68,8 @@ DECIDING: Final[Mapping[str, tuple[int, ...]]] = {
     for type in types.split()
 }
 """Operations that are tried, and their inputs whose values decide what shape comes out."""
-_ENLARGING: Final = ("Broadcast", "OneHot", "Pad", "Tile")
-_MOST_ELEMENTS: Final = 1 << 16
+_ENLARGING = ("Broadcast", "OneHot", "Pad", "Tile")
+_MOST_ELEMENTS = 1 << 16
 
 
 class _Operand(NamedTuple):
@@ -138,14 +138,14 @@ def refusal(type: str, definition: int, attributes: tuple[tuple[str, str], ...],
 # Subjects of rules: a model, a layer, a loop or an If with all that the file says of it.
 
 
-PASSING: Final = (*VIEWS, "Convert")
+PASSING = (*VIEWS, "Convert")
 """Operations that give the elements of their first input, one for one."""
-_DEEPEST: Final = 32
-REAL: Final = ("f16", "bf16", "f32", "f64")
+_DEEPEST = 32
+REAL = ("f16", "bf16", "f32", "f64")
 """Types of real numbers."""
-COMPARISONS: Final = ("Less", "LessEqual", "Greater", "GreaterEqual", "Equal", "NotEqual")
-_MOST_LOOKED_THROUGH: Final = 1_000_000
-_SMALL: Final = 256
+COMPARISONS = ("Less", "LessEqual", "Greater", "GreaterEqual", "Equal", "NotEqual")
+_MOST_LOOKED_THROUGH = 1_000_000
+_SMALL = 256
 
 
 def integer_attribute(layer: Layer, name: str, default: str = "") -> int | None:
@@ -410,13 +410,13 @@ class BodySubject(LayerSubject):
         return ancestors(self.inner, *values)
 
 
-_OF_ONE: Final = {"LogicalNot", "IsNaN", "IsInf", "IsFinite"}
-ELEMENTWISE: Final = frozenset(FAMILIES["elementwise"] + FAMILIES["comparison"]) - {
+_OF_ONE = {"LogicalNot", "IsNaN", "IsInf", "IsFinite"}
+ELEMENTWISE = frozenset(FAMILIES["elementwise"] + FAMILIES["comparison"]) - {
     *("Select", "Xor"),
     *_OF_ONE,
 }
 """Operations of two operands of one type, of which the smaller one is spread over the larger one."""
-_BROADCASTING: Final = ELEMENTWISE | {
+_BROADCASTING = ELEMENTWISE | {
     *_OF_ONE,
     *("Convert", "Abs", "Negative", "Sqrt", "Exp", "Log", "Floor", "Ceiling", "Relu", "Sigmoid", "Tanh", "Clamp"),
 }

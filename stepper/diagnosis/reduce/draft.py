@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from lxml import etree
@@ -36,7 +36,7 @@ from stepper.operation_types import NO_OPERATIONS
 Scope = tuple[tuple[int, str], ...]
 """Into a body: the ids of the loops and Ifs around it, each with the role of the body."""
 
-_EFFECTS: Final = ("Result", "Assign")
+_EFFECTS = ("Result", "Assign")
 
 
 class LayerAddress(NamedTuple):
@@ -266,7 +266,7 @@ def _body_of(model: Model, body: Body) -> DraftBody:
 
 # A draft as the files of an IR: the text of the .xml, and the bytes of the .bin.
 
-_ALIGNMENT: Final = 64
+_ALIGNMENT = 64
 
 
 class IRFiles(NamedTuple):

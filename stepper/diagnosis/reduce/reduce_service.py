@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from msgspec.structs import replace
@@ -63,9 +63,9 @@ from stepper.processes.server import Announce, Service, is_out_of_memory, serve
 from stepper.tensors.difference import measure
 from stepper.tensors.tolerances import Tolerances
 
-_PLACE: Final = re.compile(r"([\w./-]+\.(?:cpp|hpp|h)):\d+")
-_TIMES_LONGER: Final = 10
-_FURTHER_MOVES: Final = 10_000
+_PLACE = re.compile(r"([\w./-]+\.(?:cpp|hpp|h)):\d+")
+_TIMES_LONGER = 10
+_FURTHER_MOVES = 10_000
 """Moves that a run may make after a stop, in all ten times as many as before it and these, to come to its end."""
 
 Arrays = Sequence[Array]
@@ -248,7 +248,7 @@ def _runtime(settings: RunSettings) -> Runtime:
     return Runtime(settings.device, settings.precision, settings.extensions)
 
 
-_NO_KERNEL: Final = ("Input", "Output", "Const", "Parameter", "Result", "Constant")
+_NO_KERNEL = ("Input", "Output", "Const", "Parameter", "Result", "Constant")
 
 
 def _kernels(act: NameKernels) -> Iterator[ChosenKernel]:
@@ -266,7 +266,7 @@ def _kernels(act: NameKernels) -> Iterator[ChosenKernel]:
             yield ChosenKernel(kind, said.get("primitiveType", ""), said.get("originalLayersNames", ""))
 
 
-_FACTS: Final = ("layerType", "primitiveType", "originalLayersNames")
+_FACTS = ("layerType", "primitiveType", "originalLayersNames")
 
 
 def _difference(expected: Arrays, given: Arrays, program: str, tolerances: Tolerances) -> FoundFault | None:

@@ -19,7 +19,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from string import Template
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -45,11 +45,11 @@ from stepper.wording import counted
 #
 # Where OpenVINO shows it, the script needs that and numpy alone, and has inputs and expected outputs in itself.
 
-MOST_NUMBERS: Final = 1000
+MOST_NUMBERS = 1000
 """Elements of a tensor that stand in the script; those of a larger one are in a file."""
 
 
-_HEAD: Final = '''"""$what
+_HEAD = '''"""$what
 
 It prints what is expected and what is given; the exit code is 1 as long as the fault is there.
 It needs $needs.
@@ -61,7 +61,7 @@ from pathlib import Path
 import numpy as np
 '''
 
-_RUN: Final = (
+_RUN = (
     _HEAD
     + """import openvino
 
@@ -84,7 +84,7 @@ given = [np.array(tensor.data) for tensor in request.output_tensors]
 """
 )
 
-_OPENVINO: Final = (
+_OPENVINO = (
     _RUN
     + """differs = len(given) != len(EXPECTED)
 for index, (found, (wanted, relative, absolute)) in enumerate(zip(given, EXPECTED)):
@@ -100,7 +100,7 @@ sys.exit(1 if differs else 0)
 """
 )
 
-_NOT_FINITE: Final = (
+_NOT_FINITE = (
     _RUN
     + """is_bad = False
 for index, found in enumerate(given):
@@ -111,7 +111,7 @@ sys.exit(1 if is_bad else 0)
 """
 )
 
-_OWN: Final = (
+_OWN = (
     _HEAD
     + """
 import stepper
@@ -121,7 +121,7 @@ inputs = dict(np.load(HERE / "inputs.npz"))
 """
 )
 
-_TWIN: Final = (
+_TWIN = (
     _OWN
     + """settings = {"rules": $rules, "max_iterations": $max_iterations}
 expected = stepper.run(HERE / "reference.xml", inputs, **settings)
@@ -135,7 +135,7 @@ sys.exit(1 if differs else 0)
 """
 )
 
-_STOP: Final = (
+_STOP = (
     _HEAD.replace("import sys\n", "import subprocess\nimport sys\n").replace("\nimport numpy as np\n", "")
     + """
 HERE = Path(__file__).parent
@@ -146,7 +146,7 @@ sys.exit(subprocess.run([sys.executable, "-P", "-m", "stepper", *words]).returnc
 """
 )
 
-_ERROR: Final = (
+_ERROR = (
     _OWN
     + """print("expected: the run comes to its end")
 try:
@@ -157,7 +157,7 @@ except stepper.StepperError as error:
 """
 )
 
-TEST: Final = '''"""The fault, for pytest: it fails while the fault exists, and passes when it is fixed."""
+TEST = '''"""The fault, for pytest: it fails while the fault exists, and passes when it is fixed."""
 
 import subprocess
 import sys
@@ -238,7 +238,7 @@ _MOST_NUMBERS = 16
 _DEFAULTS = {"element_type", "shape"}
 
 
-_FAULTS: Final = {
+_FAULTS = {
     FaultKind.STOP: "the run stops: {message}",
     FaultKind.ERROR: "the run ends in an error: {message}",
     FaultKind.REFUSED: "{program} refuses the model: {message}",
@@ -315,10 +315,10 @@ def value_text(value: Array) -> str:
     return np.array2string(np.asarray(value), separator=", ").replace("\n", "")
 
 
-_TEXT: Final = FileKind("a report", (".md",))
-MODEL: Final = "model.xml"
-_INPUTS: Final = "inputs.npz"
-FILES: Final = (
+_TEXT = FileKind("a report", (".md",))
+MODEL = "model.xml"
+_INPUTS = "inputs.npz"
+FILES = (
     (MODEL, IR),
     ("model.bin", IR_WEIGHTS),
     (_INPUTS, ARRAYS),
@@ -327,10 +327,10 @@ FILES: Final = (
     ("REPORT.md", _TEXT),
 )
 """The files that each case has."""
-_FURTHER: Final = (("expected.npz", ARRAYS), ("reference.xml", IR), ("reference.bin", IR_WEIGHTS))
-_PASS_SECONDS: Final = 60.0
-_SCRIPT_SECONDS: Final = 60.0
-_MOST_KERNELS: Final = 24
+_FURTHER = (("expected.npz", ARRAYS), ("reference.xml", IR), ("reference.bin", IR_WEIGHTS))
+_PASS_SECONDS = 60.0
+_SCRIPT_SECONDS = 60.0
+_MOST_KERNELS = 24
 
 
 def case_targets(folder: Path, protected: ProtectedFiles, option: str) -> dict[str, OutputFile]:

@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from msgspec.structs import replace
@@ -49,13 +49,13 @@ from stepper.engine.rules import Rules
 from stepper.ir.reader import ModelSource, opened
 from stepper.records import Record
 
-SECONDS: Final = 300.0
+SECONDS = 300.0
 """Seconds that a reduction may take, unless another number is asked for."""
 
-_MOST_ZEROS: Final = 2**22
-_LEAST_LIMIT: Final = 5.0
-_MORE_MOVES: Final = 1_000
-_MOST_PASSES: Final = 1000
+_MOST_ZEROS = 2**22
+_LEAST_LIMIT = 5.0
+_MORE_MOVES = 1_000
+_MOST_PASSES = 1000
 
 
 class ReductionProgress(Record):

@@ -9,7 +9,7 @@ Nothing here asks whether the fault is still there; `reducing` does.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from msgspec.structs import replace
@@ -22,7 +22,7 @@ from stepper.ir.model import InputMapping, Port, Slicing, Source
 ValueOf = Callable[[LayerAddress, int], Array | None]
 """Value of an output in a run; None where it is not known."""
 
-_LARGEST: Final = 2**24
+_LARGEST = 2**24
 
 
 def constant(graph: DraftGraph, name: str, value: Array, names: tuple[str, ...] = ()) -> Source:

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -33,8 +33,8 @@ from stepper.tensors.tolerances import Tolerances
 
 # Which fault is to be kept: the condition that a user gives, and the fault that a trial finds.
 
-OPENVINO: Final = "openvino"
-_LARGE: Final = 100.0
+OPENVINO = "openvino"
+_LARGE = 100.0
 """Times the tolerance from which a disagreement is a large one, which is not to become a small one."""
 
 
@@ -106,8 +106,8 @@ class FoundFault(Record):
 
 # Acts of the process in which candidates are tried, and the worker that runs it.
 
-PROGRAM: Final = WorkerProgram("the trial", "stepper.diagnosis.reduce.reduce_service")
-STEPPING: Final = "stepping through"
+PROGRAM = WorkerProgram("the trial", "stepper.diagnosis.reduce.reduce_service")
+STEPPING = "stepping through"
 """The stage in which our own engine runs."""
 
 
@@ -201,7 +201,7 @@ class ObservedFacts(Record):
     keys: tuple[ObservedKey, ...]
 
 
-WITH_OPENVINO: Final = "STEPPER_TRIALS_WITH_OPENVINO"
+WITH_OPENVINO = "STEPPER_TRIALS_WITH_OPENVINO"
 """A variable of the process: it loads OpenVINO at once."""
 
 
@@ -210,9 +210,9 @@ def trial_worker(memory: int, *, with_openvino: bool) -> Worker:
     return Worker(PROGRAM, {WITH_OPENVINO: "1"} if with_openvino else {}, memory)
 
 
-MEMORY: Final = 4 * 2**30
+MEMORY = 4 * 2**30
 """Bytes that a trial may use."""
-_FIRST: Final = 60.0
+_FIRST = 60.0
 """Seconds that the whole model may take."""
 
 
@@ -355,7 +355,7 @@ def _asks_openvino(condition: FaultCondition) -> bool:
     return not is_of_a_model and not isinstance(condition, StopsAt)
 
 
-_LARGEST: Final = 2**26
+_LARGEST = 2**26
 """Bytes of a value that is worth being a Constant."""
 
 

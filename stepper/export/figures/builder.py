@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -143,7 +143,7 @@ class FramePorts:
         yield from (port, str(index))
 
 
-_MOST_CLOSED: Final = 4
+_MOST_CLOSED = 4
 """Loops drawn as boxes of which a figure says what begins and ends them."""
 
 
@@ -545,7 +545,7 @@ def node_title(graph: Graph, node: DrawnNode) -> str:
     return "; ".join(shown) + (f"; reads {', '.join(constants)}" if constants else "")
 
 
-_LEGEND: Final = """
+_LEGEND = """
 data | line | value
 slice | blue line | slice of an input
 back | dashed line | back edge: the value in the next iteration
@@ -566,9 +566,9 @@ operand | · | an operand that comes by wire, left to right
 step | S[k] | piece of iteration k
 cut | … | the rest was cut off
 """
-_WORDS: Final = {sign: words for sign, *words in (line.split(" | ") for line in _LEGEND.strip().split("\n"))}
+_WORDS = {sign: words for sign, *words in (line.split(" | ") for line in _LEGEND.strip().split("\n"))}
 """How each sign looks, for formats of text, and what it means."""
-_BOXES: Final = {
+_BOXES = {
     NodeKind(kind): LegendSign(sign)
     for sign, kinds in (
         ("parameter", "parameter input"),
@@ -578,7 +578,7 @@ _BOXES: Final = {
     )
     for kind in kinds.split()
 }
-_ROLES: Final = {PortRole.CARRIED: LegendSign.MERGED, PortRole.CONDITION: LegendSign.CONDITION}
+_ROLES = {PortRole.CARRIED: LegendSign.MERGED, PortRole.CONDITION: LegendSign.CONDITION}
 
 
 def legend_of(figure: Figure) -> tuple[LegendEntry, ...]:

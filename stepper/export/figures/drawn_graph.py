@@ -34,7 +34,7 @@ from stepper.tensors.number_text import nested_text, number_text
 from stepper.tensors.statistics import Statistics, statistics
 from stepper.wording import counted, excerpt
 
-_SHAPE_INPUTS: Final = """
+_SHAPE_INPUTS = """
     BatchToSpace=1,2,3 Broadcast=1,2 ConvolutionBackpropData=2 Eye=0,1,2 Gather=2 GroupConvolutionBackpropData=2
     Interpolate=1,2,3 OneHot=1 Pad=1,2 RandomUniform=0 Range=0,1,2 Reshape=1 Roll=1,2 Slice=1,2,3,4
     SpaceToBatch=1,2,3 Split=1 Squeeze=1 StridedSlice=1,2,3 Tile=1 TopK=1 Transpose=1 Unsqueeze=1
@@ -48,16 +48,16 @@ SHAPE_INPUTS: Final[Mapping[str, tuple[int, ...]]] = {
 
 LayerIds = tuple[int, ...]
 
-_ARITHMETIC: Final = """
+_ARITHMETIC = """
     Add Broadcast Concat Convert Divide Equal Floor FloorMod Gather Greater GreaterEqual Less LessEqual Maximum
     Minimum Mod Multiply NotEqual Power Range ReduceMax ReduceMin ReduceProd ReduceSum Reshape
     ScatterElementsUpdate ScatterUpdate Select ShapeOf Slice Split Squeeze StridedSlice Subtract Transpose
     Unsqueeze VariadicSplit
 """
-ARITHMETIC: Final = frozenset(_ARITHMETIC.split())
+ARITHMETIC = frozenset(_ARITHMETIC.split())
 """Operation types that compute sizes."""
 
-SIZES_OF_DATA: Final = ("ShapeOf",)
+SIZES_OF_DATA = ("ShapeOf",)
 
 
 def accumulators(graph: Graph, back_edges: Sequence[tuple[int, int]]) -> tuple[Growth, ...]:
@@ -181,9 +181,9 @@ def layers_in_order(graph: Graph) -> list[int]:
     )
 
 
-LONGEST: Final = 28
-_BETWEEN_WORDS: Final = re.compile(r"[._:…-]+")
-_LETTER: Final = re.compile(r"[^\W\d_]")
+LONGEST = 28
+_BETWEEN_WORDS = re.compile(r"[._:…-]+")
+_LETTER = re.compile(r"[^\W\d_]")
 
 
 @kept_with_graph
@@ -312,10 +312,10 @@ def told_apart(labels: Mapping[int, str]) -> dict[int, str]:
     return {key: f"{label} #{key}" if count[label] > 1 else label for key, label in labels.items()}
 
 
-MOST_ELEMENTS: Final = 12
+MOST_ELEMENTS = 12
 """Elements of a tensor that is written out."""
 
-_THUMBNAIL: Final = (6, 24)
+_THUMBNAIL = (6, 24)
 
 Grid = tuple[tuple[float, ...], ...]
 
@@ -494,8 +494,8 @@ class DrawnGraph(Record, dict=True):
         return {node.key: node for node in self.nodes}
 
 
-USUAL: Final = FoldingOptions()
-WHOLE_EXPRESSIONS: Final = sys.maxsize
+USUAL = FoldingOptions()
+WHOLE_EXPRESSIONS = sys.maxsize
 """Operations of an expression in one box, where none is too many."""
 
 
@@ -602,12 +602,12 @@ def _edges(
     return tuple(edges)
 
 
-WIRED: Final = "·"
-_MOST: Final = 4
+WIRED = "·"
+_MOST = 4
 """Elements of a constant that is written out."""
-_LONGEST: Final = 14
+_LONGEST = 14
 """Characters of a constant that is written out, or of its name."""
-_WIDEST: Final = 44
+_WIDEST = 44
 """Characters of all operands; above, names of constants are left out first, then all but the first operands."""
 
 

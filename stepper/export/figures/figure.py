@@ -64,11 +64,11 @@ class EdgeKind(StrEnum):
     ENDS = "ends"
 
 
-BACKWARD: Final = (EdgeKind.BACK, EdgeKind.NO_EFFECT)
+BACKWARD = (EdgeKind.BACK, EdgeKind.NO_EFFECT)
 """Kinds of edges that lead from the end of an iteration to its beginning."""
 
 
-CUTS: Final = (NodeKind.CUT_ABOVE, NodeKind.CUT_BELOW)
+CUTS = (NodeKind.CUT_ABOVE, NodeKind.CUT_BELOW)
 """Kinds of marks of what was cut off from a part of a figure."""
 
 

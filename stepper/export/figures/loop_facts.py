@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from stepper.debug.causes.loop_ends import ConditionLimit
 from stepper.element_types import ElementType, is_floating
@@ -26,17 +26,17 @@ from stepper.operation_types import CELLS, COMPARISON_SIGNS, NO_OPERATIONS, VIEW
 from stepper.query.short_names import is_automatic, last_part, short_names_of
 from stepper.wording import counted, enumerated, excerpt
 
-_POWER: Final = 8
-_PRODUCT: Final = 7
-_TIMES: Final = 6
-_SIGN: Final = 5
-_SUM: Final = 4
-_COMPARED: Final = 3
-_NOT: Final = 2
-_AND: Final = 1
-CASES: Final = 0
+_POWER = 8
+_PRODUCT = 7
+_TIMES = 6
+_SIGN = 5
+_SUM = 4
+_COMPARED = 3
+_NOT = 2
+_AND = 1
+CASES = 0
 
-_FUNCTIONS: Final = {
+_FUNCTIONS = {
     **dict(pairs_of("""
         Tanh tanh Sigmoid σ Exp exp Log log Sin sin Cos cos Relu ReLU Softmax softmax Floor floor Ceiling ceil
         Sign sign Erf erf Gelu GELU SoftPlus softplus Sqrt √ Maximum max Minimum min LSTMCell LSTM GRUCell GRU
@@ -44,7 +44,7 @@ _FUNCTIONS: Final = {
     """)),
     "LogSoftmax": "log softmax",
 }  # fmt: skip
-_SIGNS: Final = {
+_SIGNS = {
     **{type: (sign, _COMPARED) for type, sign in COMPARISON_SIGNS.items()},
     **{
         type: (sign, strength)
@@ -57,8 +57,8 @@ _SIGNS: Final = {
         for type, sign in pairs_of(signs)
     },
 }
-_ASSOCIATIVE: Final = ("Add", "Multiply")
-_SQUARE: Final = "2"
+_ASSOCIATIVE = ("Add", "Multiply")
+_SQUARE = "2"
 
 
 def number(text: str) -> Term:
@@ -125,11 +125,11 @@ def _is_real(kind: ElementType | None) -> bool:
     return kind is not None and is_floating(kind.dtype)
 
 
-MOST_OPERATIONS: Final = 16
+MOST_OPERATIONS = 16
 """Operations of a body of which a formula is written; a longer one explains nothing."""
-MOST_EQUATIONS: Final = 6
-_LONGEST_EQUATION: Final = 110
-_LONGEST_NAME: Final = 20
+MOST_EQUATIONS = 6
+_LONGEST_EQUATION = 110
+_LONGEST_NAME = 20
 
 
 def equations(model: Model, layer: Layer) -> tuple[str, ...]:
@@ -304,11 +304,11 @@ class _Equations:
         return shortened(excerpt(name).replace(" ", "_"), _LONGEST_NAME)
 
 
-_HEAVY: Final = ("MatMul", "Einsum", "ScaledDotProductAttention")
-_HEAVY_ENDS: Final = ("Cell", "Sequence", "Convolution", "ConvolutionBackpropData")
-_ARITHMETIC: Final = ("Add", "Subtract", "Multiply", "Divide", "Mod", "FloorMod", "Power", "Negative", "Abs", "Select")
-_TRUE_OR_FALSE: Final = (*COMPARISON_SIGNS, "LogicalAnd", "LogicalOr")
-_MOVING: Final = frozenset((*MOVEMENT, "Convert"))
+_HEAVY = ("MatMul", "Einsum", "ScaledDotProductAttention")
+_HEAVY_ENDS = ("Cell", "Sequence", "Convolution", "ConvolutionBackpropData")
+_ARITHMETIC = ("Add", "Subtract", "Multiply", "Divide", "Mod", "FloorMod", "Power", "Negative", "Abs", "Select")
+_TRUE_OR_FALSE = (*COMPARISON_SIGNS, "LogicalAnd", "LogicalOr")
+_MOVING = frozenset((*MOVEMENT, "Convert"))
 
 
 class RecurrentCell(NamedTuple):
@@ -341,11 +341,11 @@ def _place(type: str) -> int:
     return 2 if type in _ARITHMETIC else 3 if type in _TRUE_OR_FALSE else 1
 
 
-_LOGICAL: Final = (*COMPARISON_SIGNS, "LogicalAnd", "LogicalOr", "LogicalXor", "LogicalNot")
+_LOGICAL = (*COMPARISON_SIGNS, "LogicalAnd", "LogicalOr", "LogicalXor", "LogicalNot")
 """Operations that give true or false."""
-_CONDITIONS_ARITHMETIC: Final = ("Add", "Subtract", "Multiply", "Abs", "Negative")
-_DEEPEST: Final = 3
-_LONGEST: Final = 44
+_CONDITIONS_ARITHMETIC = ("Add", "Subtract", "Multiply", "Abs", "Negative")
+_DEEPEST = 3
+_LONGEST = 44
 
 
 def condition_text(model: Model, graph: Graph, layer: Layer) -> str:
@@ -380,8 +380,8 @@ def _numbers_of(graph: Graph, layer: Layer) -> Layer | None:
     return layer
 
 
-_LONGEST_NOTE: Final = 200
-NO_LIMIT: Final = 2**63 - 1
+_LONGEST_NOTE = 200
+NO_LIMIT = 2**63 - 1
 """The trip count that converters write where there is no limit."""
 
 
@@ -446,7 +446,7 @@ def condition_effect(model: Model, outer: Graph, layer: Layer) -> str:
     return "false: ends after one" if condition.value is False else "runs on while true"
 
 
-_REASONS: Final = {
+_REASONS = {
     NoEffect.EARLIER: ("an earlier back edge", "to {} counts"),
     NoEffect.SLICED: ("{} is sliced,", "each iteration gets its slice"),
     NoEffect.NUMBER: ("{} is the", "iteration number"),

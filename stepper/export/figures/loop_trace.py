@@ -6,7 +6,7 @@ import re
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
@@ -136,12 +136,12 @@ def is_idle(inside: BodyPath, ran: Mapping[BodyPath, object]) -> bool:
     return False
 
 
-WHOLE: Final = 8
+WHOLE = 8
 """Runs of so many iterations are shown whole if nothing else is asked for; of longer ones the first and the last."""
 
-ELIDED: Final = "0:3,-1"
-_EVER: Final = 10**15
-_ACTIVATION: Final = re.compile(r"@([0-9]{1,15})")
+ELIDED = "0:3,-1"
+_EVER = 10**15
+_ACTIVATION = re.compile(r"@([0-9]{1,15})")
 
 
 class SliceRange(Record):

@@ -9,21 +9,20 @@ import json
 import unicodedata
 from functools import cache
 from pathlib import Path
-from typing import Final
 
-FAMILY: Final = "'Liberation Sans', Arimo, Arial, Helvetica, sans-serif"
+FAMILY = "'Liberation Sans', Arimo, Arial, Helvetica, sans-serif"
 """Families of fonts in the order of preference, as SVG and CSS write them."""
 
-LABEL_SIZE: Final = 13
-SMALL_SIZE: Final = 11
-HEADING_SIZE: Final = 15
-SLIDE_SIZE: Final = 20
+LABEL_SIZE = 13
+SMALL_SIZE = 11
+HEADING_SIZE = 15
+SLIDE_SIZE = 20
 """Heights of text in pixels: labels of boxes, further lines, the title of the figure, the title of a slide."""
 
-FOLDER: Final = Path(__file__).parent
-REGULAR: Final = FOLDER / "LiberationSans-Regular.ttf"
-BOLD: Final = FOLDER / "LiberationSans-Bold.ttf"
-_UNITS: Final = 2048
+FOLDER = Path(__file__).parent
+REGULAR = FOLDER / "LiberationSans-Regular.ttf"
+BOLD = FOLDER / "LiberationSans-Bold.ttf"
+_UNITS = 2048
 """Units of an em in `advances.json`: runs of letters as (first code point, count, width)."""
 
 

@@ -8,7 +8,6 @@ on the right.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
 
 from msgspec import Struct
 
@@ -323,10 +322,10 @@ def _within(item: FigureNode | Cluster) -> str:
     return "" if item.place is None else item.place.within
 
 
-WIRE: Final = 5
+WIRE = 5
 """Cells of a wire beside its words."""
-_BETWEEN: Final = 5
-_WIDEST: Final = 150
+_BETWEEN = 5
+_WIDEST = 150
 """Pixels of a line of words beside a wire."""
 
 

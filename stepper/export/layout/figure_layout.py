@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -40,10 +40,10 @@ from stepper.export.layout.layered import (
     lay_out,
 )
 
-CELL: Final = 8
+CELL = 8
 """Width of a cell in pixels."""
 
-PADDING: Final = 4
+PADDING = 4
 
 Cells = tuple[Cell, ...]
 
@@ -195,10 +195,10 @@ def largest(sizes: Iterable[Size]) -> Size:
     return max(width for width, _ in found), max(height for _, height in found)
 
 
-SIDE: Final = 2
-_TITLE: Final = 2
-_SIDE_THAT_RAN: Final = "from the side that ran"
-_APART: Final = 4
+SIDE = 2
+_TITLE = 2
+_SIDE_THAT_RAN = "from the side that ran"
+_APART = 4
 """Columns between two ports whose places are free."""
 
 
@@ -608,7 +608,7 @@ def _title_place(verticals: Sequence[int], width: int, title: int) -> tuple[int,
 
 Sizes = Mapping[str, Size]
 
-_WAY: Final = 1
+_WAY = 1
 """Columns and rows of the way through the first or last rank to what stands in none of them."""
 
 

@@ -15,7 +15,7 @@ import ast
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -60,14 +60,14 @@ from stepper.query.short_names import is_automatic
 from stepper.records import Record
 from stepper.wording import excerpt
 
-_DEEPEST: Final = 95
-_DEEPEST_LOOPS: Final = 20
-_LONGEST_PART: Final = 45
-_SHORT: Final = 4
-_WIDEST: Final = 116
-_CELLS: Final = ("LSTMCell",)
-_OUTPUTS: Final = {"LSTMCell": ("hidden", "cell"), "TopK": ("largest", "indices")}
-_HELPERS: Final = """
+_DEEPEST = 95
+_DEEPEST_LOOPS = 20
+_LONGEST_PART = 45
+_SHORT = 4
+_WIDEST = 116
+_CELLS = ("LSTMCell",)
+_OUTPUTS = {"LSTMCell": ("hidden", "cell"), "TopK": ("largest", "indices")}
+_HELPERS = """
     storable given outputs joined_calls softmax sigmoid iterations ELEMENT_TYPES Path constants state piece
     INPUTS OUTPUTS
 """
@@ -372,7 +372,7 @@ class GraphWriter:
         self.writer.assign([name for name, _ in given], [inner.initial(slot) for _, slot in given])
 
 
-_PARTS: Final = frozenset({*ARITHMETIC, "Unsqueeze", "Squeeze", "Transpose", "Reshape", "Gather"})
+_PARTS = frozenset({*ARITHMETIC, "Unsqueeze", "Squeeze", "Transpose", "Reshape", "Gather"})
 """Operations whose formula may be a part of another one."""
 
 
@@ -386,11 +386,11 @@ def _ports(program: Program) -> dict[int, tuple[Layer, Port | None]]:
     return found
 
 
-_ITERATION: Final = "iteration"
-_UNLIMITED: Final = -1
-_ENDLESS: Final = 2**62
+_ITERATION = "iteration"
+_UNLIMITED = -1
+_ENDLESS = 2**62
 """Nobody sees the end of a loop that may run so often."""
-_SHORT_LINE: Final = 90
+_SHORT_LINE = 90
 
 
 def write_loop(outer: GraphWriter, operation: Operation) -> None:
@@ -764,24 +764,24 @@ def _count_of(entry: SlicedInput, extent: str) -> str:
     return text if size == 1 else f"{f'({text})' if ' ' in text else text} // {size}"
 
 
-_ABOUT: Final = """Written by stepper {version} from {file}, by the rules of the specification (--rules spec).
+_ABOUT = """Written by stepper {version} from {file}, by the rules of the specification (--rules spec).
 An index out of range, the maximum of nothing and the like are what numpy makes of them.
 As a script: python THIS_FILE inputs.npz outputs.npz"""
-_SOFTMAX: Final = """
+_SOFTMAX = """
 def softmax(x, axis):
     e = np.exp(x - np.max(x, axis, keepdims=True))
     return e / np.sum(e, axis, keepdims=True)
 """
-_ITERATIONS: Final = """
+_ITERATIONS = """
 def iterations(trip_count):
     return range(trip_count.item()) if trip_count >= 0 else itertools.count()
 """
-_JOINED: Final = """
+_JOINED = """
 def joined_calls(pieces):  # where they cannot be joined it is what the last call gave
     shapes = {np.shape(piece)[1:] for piece in pieces}
     return np.concatenate(pieces) if len(shapes) == 1 else pieces[-1]
 """
-_SIGMOID: Final = """
+_SIGMOID = """
 def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 """

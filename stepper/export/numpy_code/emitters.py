@@ -25,10 +25,10 @@ from stepper.ops.registry import FILE_OF, Kernel, read_attribute
 from stepper.query.short_names import is_automatic, last_part
 from stepper.wording import excerpt
 
-LARGEST: Final = 24
+LARGEST = 24
 """Elements of a tensor that stands in the text; larger ones go into the file of constants."""
 
-_BOOLEAN: Final = np.dtype(np.bool_)
+_BOOLEAN = np.dtype(np.bool_)
 
 
 def dtype_text(dtype: np.dtype[Any]) -> str:
@@ -127,12 +127,12 @@ def is_real(dtype: np.dtype[Any] | None) -> bool:
     return dtype is not None and is_floating(dtype) and dtype in (np.dtype(np.float32), np.dtype(np.float64))
 
 
-ATOM: Final = 20
-_POWER: Final = 14
-_SIGN: Final = 13
-_COMPARISON: Final = 5
+ATOM = 20
+_POWER = 14
+_SIGN = 13
+_COMPARISON = 5
 
-_INFIX: Final = {
+_INFIX = {
     "**": _POWER, "@": 12, "*": 12, "/": 12, "//": 12, "%": 12, "+": 11, "-": 11, "&": 8, "^": 7, "|": 6,
     "<": _COMPARISON, "<=": _COMPARISON, ">": _COMPARISON, ">=": _COMPARISON, "==": _COMPARISON, "!=": _COMPARISON,
 }  # fmt: skip
@@ -316,8 +316,8 @@ None: nothing that a person would write; a call of the kernel serves.
 Emitter = Callable[[EmitContext], Emitted]
 
 
-_LONGEST: Final = 40
-_TAKEN: Final = frozenset({*keyword.kwlist, *keyword.softkwlist, *dir(builtins), "np", "sys", "itertools", "ml_dtypes"})
+_LONGEST = 40
+_TAKEN = frozenset({*keyword.kwlist, *keyword.softkwlist, *dir(builtins), "np", "sys", "itertools", "ml_dtypes"})
 
 
 def identifier(text: str, otherwise: str = "value") -> str:
@@ -533,7 +533,7 @@ _BINARY: Final[tuple[tuple[_Accepts, str], ...]] = (
     (is_of_numpy, "BitwiseAnd & BitwiseOr | BitwiseXor ^"),
 )
 """Which element types an operation is of, and operations with their operators or functions."""
-_OF_REALS: Final = """
+_OF_REALS = """
     Floor floor Ceiling ceil Sqrt sqrt Exp exp Log log Sin sin Cos cos Tan tan Asin arcsin Acos arccos Atan arctan
     Sinh sinh Cosh cosh Tanh tanh Asinh arcsinh Acosh arccosh Atanh arctanh IsNaN isnan IsFinite isfinite
 """
@@ -568,7 +568,7 @@ ARITHMETIC: Final[dict[str, Emitter]] = {
 """By operation type. Where an emitter returns None, the operation is a call of its kernel."""
 
 
-_UNBOUNDED: Final = 2**31 - 1
+_UNBOUNDED = 2**31 - 1
 
 
 def _axis(axis: int, rank: int | None) -> int | None:
@@ -786,7 +786,7 @@ MOVEMENT: Final[dict[str, Emitter]] = {
 """By operation type. Where an emitter returns None, the operation is a call of its kernel."""
 
 
-_SUM: Final = 11
+_SUM = 11
 
 
 def _is_plain(context: EmitContext, activations: tuple[str, ...], weights: int) -> bool:
@@ -881,7 +881,7 @@ EMITTERS: Final[dict[str, Emitter]] = {
 """By operation type. Where an emitter returns None, the operation is a call of its kernel."""
 
 
-PACKAGE: Final = "stepper.ops"
+PACKAGE = "stepper.ops"
 
 
 def kernel_of(layer: Layer) -> Kernel:

@@ -17,7 +17,7 @@ from functools import cache
 from hashlib import sha256
 from html import escape
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -54,11 +54,11 @@ if TYPE_CHECKING:
     from fpdf import FPDF
 
 
-SMALLEST_TEXT: Final = 6.0
+SMALLEST_TEXT = 6.0
 """Pixels; a figure whose text would be smaller on the page is not readable there."""
-_LEAST_PART: Final = 0.75
+_LEAST_PART = 0.75
 """How far a page shrinks a figure that is wider than its window, before it scrolls."""
-_HOLD: Final = 2
+_HOLD = 2
 """Steps for which a picture that plays shows the whole at its end."""
 
 
@@ -257,12 +257,12 @@ def _n(number: float) -> str:
     return f"{number:.1f}".removesuffix(".0")
 
 
-LARGEST: Final = 32_767
+LARGEST = 32_767
 """Pixels along a side; larger pictures many programs refuse or shrink."""
-_MOST: Final = 200_000_000
+_MOST = 200_000_000
 """Pixels in all: 800 MB while the picture is painted."""
 
-_BEHIND_HEADER: Final = 33
+_BEHIND_HEADER = 33
 """Bytes of the signature and of IHDR, which is the first chunk."""
 
 
@@ -304,9 +304,9 @@ def png_chunk(name: bytes, data: bytes) -> bytes:
     return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
 
 
-_LARGEST: Final = 14_400
+_LARGEST = 14_400
 """Points along a side of a page, the limit of the format (ISO 32000-1, annex C)."""
-_FONT: Final = "Liberation"
+_FONT = "Liberation"
 
 
 def write_pdf(picture: Picture) -> bytes:
@@ -424,7 +424,7 @@ def _table(text: str) -> dict[str, str]:
     return dict(word.split("=", 1) for word in text.split())
 
 
-_ESCAPED: Final = {
+_ESCAPED = {
     **{letter: f"\\{letter}" for letter in "#$%&_{}"},
     '"': r"\textquotedbl{}",
     **_table(
@@ -437,15 +437,15 @@ _ESCAPED: Final = {
         r"'=\textquotesingle{} -={-} "
     ),
 }
-_GREEK: Final = _table(
+_GREEK = _table(
     "α=alpha β=beta γ=gamma δ=delta ε=varepsilon ζ=zeta η=eta θ=theta ι=iota κ=kappa λ=lambda μ=mu ν=nu "
     "ξ=xi π=pi ρ=rho ς=varsigma σ=sigma τ=tau υ=upsilon φ=varphi χ=chi ψ=psi ω=omega Γ=Gamma Δ=Delta "
     "Θ=Theta Λ=Lambda Ξ=Xi Π=Pi Σ=Sigma Υ=Upsilon Φ=Phi Ψ=Psi Ω=Omega "
 )
-_LATIN: Final = frozenset("ÀÁÂÃÄÅÆÇÈÉÊËÌÍÎÏÑÒÓÔÕÖØÙÚÛÜÝßàáâãäåæçèéêëìíîïñòóôõöøùúûüýÿ")
+_LATIN = frozenset("ÀÁÂÃÄÅÆÇÈÉÊËÌÍÎÏÑÒÓÔÕÖØÙÚÛÜÝßàáâãäåæçèéêëìíîïñòóôõöøùúûüýÿ")
 """Letters of the encoding T1 that LaTeX knows in UTF-8."""
-_ANCHORS: Final = {"start": "base west", "middle": "base", "end": "base east"}
-_CAPS: Final = {"square": "rect"}
+_ANCHORS = {"start": "base west", "middle": "base", "end": "base east"}
+_CAPS = {"square": "rect"}
 
 
 def write_tikz(picture: Picture) -> str:

@@ -10,7 +10,7 @@ import io
 import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any
 
 from stepper.engine.loops import output_role, roles_of
 from stepper.errors import UsageError
@@ -37,12 +37,12 @@ from stepper.plain_values import answer_json, cell, json_number, json_text
 from stepper.records import as_data
 from stepper.wording import excerpt
 
-HEAVY: Final = 1000
-CELL: Final = 7.0
+HEAVY = 1000
+CELL = 7.0
 """Points for a cell of our layout."""
 
-ROW: Final = 14.0
-INCH: Final = 72
+ROW = 14.0
+INCH = 72
 
 
 def write_dot(picture: Picture) -> str:
@@ -221,9 +221,9 @@ def _escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"')
 
 
-INSTALL: Final = "install it with `apt install graphviz`, `brew install graphviz` or from graphviz.org"
+INSTALL = "install it with `apt install graphviz`, `brew install graphviz` or from graphviz.org"
 
-MOST_AROUND: Final = 150
+MOST_AROUND = 150
 """Nodes at positions round which Graphviz routes edges within a second; more take much longer."""
 
 
@@ -254,17 +254,17 @@ def drawn(text: str, format: str, *, is_placed: bool) -> bytes:
     return made
 
 
-_LONGEST: Final = 50_000
+_LONGEST = 50_000
 """Characters of Mermaid text; its `maxTextSize` if nothing else is set."""
-_MOST_EDGES: Final = 500
+_MOST_EDGES = 500
 """Edges of a diagram; its `maxEdges` if nothing else is set."""
 
-_BRACKETS: Final = dict.fromkeys(ROUNDED, ("([", "])")) | {
+_BRACKETS = dict.fromkeys(ROUNDED, ("([", "])")) | {
     NodeKind.CONCATENATION: ("[[", "]]"),
     NodeKind.END: ("{{", "}}"),
 }
-_DOTTED: Final = (*BACKWARD, EdgeKind.ENDS)
-_UNSAFE: Final = re.compile(r"[^\w .,:;/+*=~!?@'()\[\]{}←→×⋯…·-]")
+_DOTTED = (*BACKWARD, EdgeKind.ENDS)
+_UNSAFE = re.compile(r"[^\w .,:;/+*=~!?@'()\[\]{}←→×⋯…·-]")
 
 
 def write_mermaid(picture: Picture) -> str:

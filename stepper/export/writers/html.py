@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -31,13 +31,13 @@ from stepper.export.textbook_lanes import Textbook
 from stepper.export.writers.drawings import inline_steps, inline_svg
 from stepper.ir.model import Model
 
-_FOLDER: Final = Path(__file__).parent
-_SCHEMES: Final = {Theme.AUTO: "light dark", Theme.DARK: "dark"}
-_PACE: Final = 1.0
+_FOLDER = Path(__file__).parent
+_SCHEMES = {Theme.AUTO: "light dark", Theme.DARK: "dark"}
+_PACE = 1.0
 """Seconds for which an iteration is shown while the page plays."""
-_WIDTHS: Final = (620.0, 930.0, 1400.0, 2800.0)
+_WIDTHS = (620.0, 930.0, 1400.0, 2800.0)
 """Points: the run is drawn in the first of these widths that it fits into."""
-_LARGE: Final = 2_000_000
+_LARGE = 2_000_000
 """Bytes from which on the size of the page is said."""
 
 

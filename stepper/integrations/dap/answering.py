@@ -85,7 +85,7 @@ def request(
     return register
 
 
-_CAN: Final = """
+_CAN = """
     ConfigurationDoneRequest StepBack RestartFrame RestartRequest GotoTargetsRequest StepInTargetsRequest
     FunctionBreakpoints ConditionalBreakpoints HitConditionalBreakpoints LogPoints DataBreakpoints
     BreakpointLocationsRequest ExceptionFilterOptions ExceptionInfoRequest EvaluateForHovers ClipboardContext
@@ -247,12 +247,12 @@ def _goto(session: DapSession, target_id: int) -> None:
     session.move(lambda: verb(address), "goto")
 
 
-_LONGEST: Final = 10_000
-_MOST_COMPLETIONS: Final = 200
-_PRINT: Final = "print "
-_ABOUT: Final = re.compile(r"(?P<word>\S+)\s+(?P<address>\S+)(?P<rest>.*)", re.DOTALL)
+_LONGEST = 10_000
+_MOST_COMPLETIONS = 200
+_PRINT = "print "
+_ABOUT = re.compile(r"(?P<word>\S+)\s+(?P<address>\S+)(?P<rest>.*)", re.DOTALL)
 """A command about a value, such as `why h[0,3]` or `set h = 0`."""
-_VALUES: Final = ("ADDR", "EXPR", "TARGET", "N|tick N|ADDR")
+_VALUES = ("ADDR", "EXPR", "TARGET", "N|tick N|ADDR")
 """With these begins the syntax of such a command."""
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final
 
 from msgspec.structs import replace
 
@@ -34,7 +33,7 @@ from stepper.query.address_syntax import parse_address
 LINES, NAMES, VALUES, EXCEPTIONS = "breakpoint", "function breakpoint", "data breakpoint", "exception"
 """Kinds of breakpoints, in the words of the protocol for the reason of a stop."""
 
-FILTERS: Final = {
+FILTERS = {
     "nan": "NaN first appears",
     "inf": "Inf first appears",
     "shape": "Shape or type changes",
@@ -46,18 +45,18 @@ FILTERS: Final = {
     "end": "Loop ends",
 }
 """Exception filters that are words of `break`, and what each stops for; a narrow sidebar shows 28 letters."""
-FINDINGS: Final = "check"
+FINDINGS = "check"
 """The filter for what `check` finds."""
-USUAL: Final = ("nan",)
+USUAL = ("nan",)
 
-_MODEL_LINES: Final = "breakpoint in the model"
+_MODEL_LINES = "breakpoint in the model"
 """The kind of breakpoints on lines of the .xml; their reason is that of LINES."""
-_REASONS: Final = {FINDINGS: EXCEPTIONS, _MODEL_LINES: LINES}
+_REASONS = {FINDINGS: EXCEPTIONS, _MODEL_LINES: LINES}
 
-_OF_VALUES: Final = ("changes", "new")
+_OF_VALUES = ("changes", "new")
 """Words of the breakpoints on values."""
-_MOST: Final = 10_000
-_HIT: Final = re.compile(r"(>=|>|==|=|)\s*([0-9]{1,18})")
+_MOST = 10_000
+_HIT = re.compile(r"(>=|>|==|=|)\s*([0-9]{1,18})")
 
 _Wanted = Callable[[], tuple[BreakDescription, int | None]]
 """Gives a breakpoint and its line. Raises StepperError for one that cannot be."""

@@ -16,7 +16,7 @@ import socket
 import struct
 import threading
 from collections.abc import Callable
-from typing import IO, Annotated, Any, Final
+from typing import IO, Annotated, Any
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -45,8 +45,8 @@ from stepper.integrations.dap.messages import (
 from stepper.records import Record
 from stepper.wording import excerpt, near_text
 
-_LEAVING: Final = frozenset({"disconnect", "terminate"})
-_INTERRUPTING: Final = frozenset({
+_LEAVING = frozenset({"disconnect", "terminate"})
+_INTERRUPTING = frozenset({
     "setBreakpoints",
     "setFunctionBreakpoints",
     "setDataBreakpoints",
@@ -59,7 +59,7 @@ _INTERRUPTING: Final = frozenset({
 """Requests that a movement to the next stop is interrupted for; it goes on when they are answered."""
 
 
-_QUIET: Final = frozenset({
+_QUIET = frozenset({
     "evaluate",
     "completions",
     "stackTrace",
@@ -279,16 +279,16 @@ def refusal(content: bytes, text: str) -> bytes | None:
     )
 
 
-_MOST_WAITING: Final = 64
+_MOST_WAITING = 64
 """Messages that are read before those before are answered."""
-_MOST_TOLD: Final = 20
+_MOST_TOLD = 20
 """Faults of a stream that its client is told."""
-_MOST_WAITING_CLIENTS: Final = 8
-_LEAVING_SECONDS: Final = 1.0
+_MOST_WAITING_CLIENTS = 8
+_LEAVING_SECONDS = 1.0
 """Seconds that a session may take to end where the next client is there already."""
-_UNREAD: Final = 10.0
+_UNREAD = 10.0
 """Seconds after which a client that does not read what it is sent is gone."""
-_PATIENCE: Final = 5.0
+_PATIENCE = 5.0
 """Seconds in which a client that is not served says anything."""
 
 
@@ -309,7 +309,7 @@ class Lead:
         """The client is gone."""
 
 
-_DIRECT: Final = Lead()
+_DIRECT = Lead()
 
 
 def serve_streams(
@@ -514,7 +514,7 @@ def _turn_away(client: socket.socket) -> None:
             client.sendall(framed(answer))
 
 
-_ENDED: Final = msgspec.json.encode(EventMessage(0, "terminated"))
+_ENDED = msgspec.json.encode(EventMessage(0, "terminated"))
 
 
 class _Said(Record):

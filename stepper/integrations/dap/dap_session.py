@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -57,11 +57,11 @@ from stepper.records import Record
 from stepper.tensors.number_text import exact_text, numbers_text
 from stepper.wording import counted, excerpt, printable_lines
 
-THREAD: Final = 1
+THREAD = 1
 """A run has one thread."""
-_LONGEST_TITLE: Final = 200
-_SOON: Final = 0.5
-_PACE: Final = 0.25
+_LONGEST_TITLE = 200
+_SOON = 0.5
+_PACE = 0.25
 """Seconds after which a movement has a progress, and between two words of it."""
 
 
@@ -400,17 +400,17 @@ class _Progress:
         send("progressEnd", {"progressId": identity})
 
 
-MOST: Final = 1000
+MOST = 1000
 """Variables of an answer; of more there are ranges to open."""
-_MOST_OPEN: Final = 500_000
-_ROOM: Final = 100
-_ROOM_BEHIND: Final = 80
+_MOST_OPEN = 500_000
+_ROOM = 100
+_ROOM_BEHIND = 80
 """Characters of a value: in a list, and behind a line."""
-_LARGEST_TESTED: Final = 100_000
+_LARGEST_TESTED = 100_000
 """Elements of a value that is looked through for NaN and Inf."""
-_LARGEST_PAGE_TESTED: Final = 1_000_000
+_LARGEST_PAGE_TESTED = 1_000_000
 """Elements of all values of a page that are."""
-_MOST_BYTES: Final = 2**20
+_MOST_BYTES = 2**20
 
 Content = Callable[[int, int], Sequence[ShownVariable]]
 
@@ -695,8 +695,8 @@ class StopVariables:
 _Late = Callable[[], ShownVariable]
 """A variable that is made when it is shown."""
 
-_READ_ONLY: Final = VariableHint(attributes=("readOnly",))
-_VIRTUAL: Final = VariableHint(kind="virtual", attributes=("readOnly",))
+_READ_ONLY = VariableHint(attributes=("readOnly",))
+_VIRTUAL = VariableHint(kind="virtual", attributes=("readOnly",))
 
 
 def _absent(name: str, why: str, address: str = "") -> ShownVariable:

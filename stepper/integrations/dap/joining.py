@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from typing import IO, Any, Final
+from typing import IO, Any
 
 from stepper.debug.breakpoints.breakpoint import BreakDescription
 from stepper.debug.debugger import Debugger
@@ -18,9 +18,9 @@ from stepper.integrations.dap.answering import REQUESTS
 from stepper.integrations.dap.dap_server import Adapter, ClientPort, Lead, command_of, serve_streams
 from stepper.integrations.dap.dap_session import OpenedRun
 
-_LOOK: Final = 0.05
+_LOOK = 0.05
 """Seconds between two looks whether what is waited for will never come."""
-_OTHER_MOVES: Final = "the application moves the run; pause it, or wait until it stands"
+_OTHER_MOVES = "the application moves the run; pause it, or wait until it stands"
 
 
 class RunPort(Lead):

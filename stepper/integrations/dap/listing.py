@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
@@ -35,10 +35,10 @@ from stepper.query.known_names import declared_form
 from stepper.records import Record
 from stepper.wording import excerpt, printable
 
-_INDENT: Final = "    "
-_DEEPEST: Final = 24
+_INDENT = "    "
+_DEEPEST = 24
 """Levels that are indented; deeper ones stand below them."""
-_LONGEST_CONSTANT: Final = 20
+_LONGEST_CONSTANT = 20
 
 
 class ListedPlace(Record, eq=False):
@@ -287,10 +287,10 @@ def program_of(debugger: Debugger, frame: int | None) -> Program:
     return stack[frame - 1].program
 
 
-FOLDER: Final = ".stepper"
-_SUFFIX: Final = ".stepper.py"
-_KIND: Final = FileKind("a listing", (".py",))
-_NUMBER: Final = 1
+FOLDER = ".stepper"
+_SUFFIX = ".stepper.py"
+_KIND = FileKind("a listing", (".py",))
+_NUMBER = 1
 """By which the text is asked for where it is no file."""
 
 

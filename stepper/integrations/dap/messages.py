@@ -13,7 +13,7 @@ import secrets
 import socket
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any, Final, TypeVar
+from typing import IO, Any, TypeVar
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
@@ -235,11 +235,11 @@ class ShownCompletion(_Shown, frozen=True):
     type: str = ""
 
 
-CHOSEN: Final = "STEPPER_DAP_TOKEN"
+CHOSEN = "STEPPER_DAP_TOKEN"
 """The variable of the environment that has the token where its user chooses it."""
-_FOLDER: Final = "ports"
-_MOST_KEPT: Final = 4096
-NO_TOKEN: Final = (
+_FOLDER = "ports"
+_MOST_KEPT = 4096
+NO_TOKEN = (
     'this port asks for its token: "token": "..." among the arguments of launch or attach; stepper dap --port prints it'
 )
 
@@ -294,17 +294,17 @@ def _file(port: int) -> Path:
     return user_cache() / _FOLDER / str(port)
 
 
-HOST: Final = "127.0.0.1"
+HOST = "127.0.0.1"
 """Programs of this machine alone may ask: a client has the rights of whoever started the adapter."""
-LARGEST: Final = 2**22
+LARGEST = 2**22
 """Bytes of a message; a client never sends as many."""
-_MOST_SKIPPED: Final = 2**26
+_MOST_SKIPPED = 2**26
 """Bytes of a message that is passed over; a head that says more is broken, and what stands behind it is no message."""
-_LONGEST_LINE: Final = 1000
-_MOST_LINES: Final = 8
-_LENGTH: Final = re.compile(rb"content-length:[ \t]*([0-9]{1,18})", re.IGNORECASE)
-_TYPE: Final = re.compile(rb"content-type:[^\r\n]*", re.IGNORECASE)
-_CHUNK: Final = 2**16
+_LONGEST_LINE = 1000
+_MOST_LINES = 8
+_LENGTH = re.compile(rb"content-length:[ \t]*([0-9]{1,18})", re.IGNORECASE)
+_TYPE = re.compile(rb"content-type:[^\r\n]*", re.IGNORECASE)
+_CHUNK = 2**16
 
 
 class Unframed(Exception):

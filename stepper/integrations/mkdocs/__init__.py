@@ -17,14 +17,14 @@ import re
 from collections.abc import Iterable, Mapping
 from html import escape
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from stepper.errors import StepperError, UsageError
 from stepper.integrations.documents import DocumentKind, FigureCache, InlineFigures, asked
 
-_LOG: Final = logging.getLogger("mkdocs.plugins.stepper")
+_LOG = logging.getLogger("mkdocs.plugins.stepper")
 """MkDocs prints the warnings below its own name, and `--strict` counts them."""
-_FENCES: Final = ("```", "~~~")
+_FENCES = ("```", "~~~")
 
 
 class FencePlace(NamedTuple):
@@ -84,7 +84,7 @@ def _filled(lines: Iterable[str]) -> list[str]:
     return [line.strip() for line in lines if line.strip()]
 
 
-_OPTION: Final = re.compile(r":?([a-z][a-z-]*)(?:\s*:(?:\s+(.*))?)?")
+_OPTION = re.compile(r":?([a-z][a-z-]*)(?:\s*:(?:\s+(.*))?)?")
 
 
 def read_fence(source: str) -> tuple[str, Mapping[str, str]]:
@@ -103,9 +103,9 @@ def read_fence(source: str) -> tuple[str, Mapping[str, str]]:
     return lines[0] if lines else "", found
 
 
-CACHE: Final = Path(".cache", "stepper")
+CACHE = Path(".cache", "stepper")
 """Folder of the figures, below that of mkdocs.yml."""
-_OF_ELEMENT: Final = ("name", "class")
+_OF_ELEMENT = ("name", "class")
 """Options that are attributes of the element in the page."""
 
 

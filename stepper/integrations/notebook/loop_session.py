@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from msgspec.structs import asdict
@@ -28,15 +28,15 @@ from stepper.tensors.histories import ValueHistory, numbers_of
 from stepper.tensors.number_text import numbers_text
 from stepper.wording import excerpt
 
-SECONDS: Final = 30.0
+SECONDS = 30.0
 """How long a movement may take before it is paused: a notebook waits for it."""
-_STRIP_SECONDS: Final = 1.0
+_STRIP_SECONDS = 1.0
 """How long the run may be gone through for the picture of a value, which comes with each answer."""
-_MOST_COLUMNS: Final = 200
-_ROOM: Final = 300
-_LONGEST: Final = 10_000
-_LONGEST_NUMBER: Final = 18
-VERBS: Final = (
+_MOST_COLUMNS = 200
+_ROOM = 300
+_LONGEST = 10_000
+_LONGEST_NUMBER = 18
+VERBS = (
     *("step", "next", "finish", "continue", "reverse step", "reverse next", "reverse finish", "reverse continue"),
     *("first", "last"),
 )

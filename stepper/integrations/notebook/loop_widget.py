@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import anywidget
 import traitlets
@@ -12,7 +12,7 @@ import traitlets
 from stepper.debug.debugger import Debugger
 from stepper.integrations.notebook.loop_session import LoopSession
 
-_FOLDER: Final = Path(__file__).parent
+_FOLDER = Path(__file__).parent
 
 
 class LoopWidget(anywidget.AnyWidget):

@@ -5,14 +5,14 @@ from __future__ import annotations
 import shlex
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from stepper.cli.commands.dap import opener
 from stepper.cli.parser import parsed
 from stepper.errors import StepperError, UsageError
 from stepper.files.file_kinds import CASE_INPUTS
 
-_GIVES_INPUTS: Final = ("--input", "--calls")
+_GIVES_INPUTS = ("--input", "--calls")
 """How options begin that give inputs."""
 
 

@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import Any, Final, ParamSpec, TypeAlias, TypeVar
+from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
 import pytest
@@ -47,8 +47,8 @@ from stepper.tensors.statistics import statistics
 from stepper.tensors.tolerances import Tolerances
 from stepper.wording import counted, enumerated
 
-_LONGEST_NAME: Final = 100
-_RECORDED: Final = "run.sqlite"
+_LONGEST_NAME = 100
+_RECORDED = "run.sqlite"
 
 GivenInputs: TypeAlias = Mapping[str | int, Any] | str | Path
 """Arrays by the names of inputs, or the path of an .npz with them."""
@@ -193,9 +193,9 @@ def failing(check: Callable[P, T]) -> Callable[P, T]:
     return called
 
 
-_FEW: Final = 4
+_FEW = 4
 """Elements that are written one by one."""
-_MOST_READ: Final = 4
+_MOST_READ = 4
 """Values of an expression that a report has."""
 
 

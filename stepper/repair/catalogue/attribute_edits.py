@@ -7,7 +7,7 @@ import typing
 from collections.abc import Iterator
 from functools import partial
 from inspect import Parameter
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from stepper.element_types import ElementType
 from stepper.ir.model import Layer
@@ -16,15 +16,15 @@ from stepper.ops.registry import Kernel, find
 from stepper.repair.changes import set_attributes
 from stepper.repair.edit import EditKind, GraphSite, RepairEdit
 
-_PLAIN: Final = ("special_zero", "m_pythondiv", "stable", "hidden_size", "precise", "shape_type")
+_PLAIN = ("special_zero", "m_pythondiv", "stable", "hidden_size", "precise", "shape_type")
 """Attributes that change no number, or that follow from the inputs."""
-_AXES: Final = ("axis", "axes", "batch_dims", "batch_axis", "seq_axis", "split_dim")
-_LIKELY: Final = (
+_AXES = ("axis", "axes", "batch_dims", "batch_axis", "seq_axis", "split_dim")
+_LIKELY = (
     "transpose_a", "transpose_b", "keep_dims", "exclusive", "reverse", "direction", "linear_before_reset", "mode",
     "approximation_mode", "across_channels", "normalize_variance", "eps_mode", "exclude_pad", "sort", "causal",
 )  # fmt: skip
 """Attributes that converters and engineers get wrong most often."""
-_ACTIVATIONS: Final = ("sigmoid", "tanh", "relu", "hardsigmoid")
+_ACTIVATIONS = ("sigmoid", "tanh", "relu", "hardsigmoid")
 
 
 def attribute_edits(site: GraphSite) -> Iterator[RepairEdit]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import combinations, permutations
-from typing import Final
 
 import numpy as np
 
@@ -16,11 +15,11 @@ from stepper.repair.changes import set_value, set_values
 from stepper.repair.edit import EditKind, GraphSite, RepairEdit
 from stepper.repair.patch import ModelPatch
 
-_MOST_ELEMENTS: Final = 2**20
-_FEW: Final = 16
-_GATES: Final = {"LSTMCell": 4, "LSTMSequence": 4, "GRUCell": 3, "GRUSequence": 3}
-_FACTORS: Final = ((2.0, "2"), (0.5, "1/2"), (10.0, "10"), (0.1, "1/10"), (100.0, "100"), (0.01, "1/100"))
-_EPS: Final = (1e-3, 1e-5, 1e-6, 1e-12, 1e-8, 1e-7, 1e-9)
+_MOST_ELEMENTS = 2**20
+_FEW = 16
+_GATES = {"LSTMCell": 4, "LSTMSequence": 4, "GRUCell": 3, "GRUSequence": 3}
+_FACTORS = ((2.0, "2"), (0.5, "1/2"), (10.0, "10"), (0.1, "1/10"), (100.0, "100"), (0.01, "1/100"))
+_EPS = (1e-3, 1e-5, 1e-6, 1e-12, 1e-8, 1e-7, 1e-9)
 Make = Callable[[Array], Array]
 Changed = tuple[Make, str, float]
 """Makes another value of that of a Constant; what it is in words, and its price."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Final
 
 import numpy as np
 
@@ -16,13 +15,13 @@ from stepper.repair.changes import set_value
 from stepper.repair.edit import EditKind, GraphSite, RepairEdit, SolvedApply
 from stepper.repair.patch import ModelPatch
 
-_LARGEST: Final = 2**16
-_MOST_UNKNOWNS: Final = 64
-_MOST_SEARCHED: Final = 512
+_LARGEST = 2**16
+_MOST_UNKNOWNS = 64
+_MOST_SEARCHED = 512
 """Elements of a constant of which one may be another number."""
-_FAR: Final = 20.0
+_FAR = 20.0
 """How many times larger than the middle one a number is that stands far out."""
-_FACTORS: Final = ((1.0,), (0.1,), (0.01,), (10.0,))
+_FACTORS = ((1.0,), (0.1,), (0.01,), (10.0,))
 
 
 def damaged_constant_edits(site: GraphSite, most_numbers: int) -> Iterator[RepairEdit]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Final
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from stepper.ir.model import BackEdge, InputMapping, Layer, Port, Source
 from stepper.repair.edit import EditKind, GraphSite, RepairEdit, ValueForm
 from stepper.repair.patch import ModelPatch
 
-_MOST_TOKENS: Final = 16
+_MOST_TOKENS = 16
 """First tokens that are tried."""
 
 

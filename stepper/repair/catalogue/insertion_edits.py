@@ -22,15 +22,15 @@ _UNARY: Final[Mapping[str, float]] = {
 }  # fmt: skip
 """Operations of one input that are left out by mistake, with their prices."""
 _COMBINED: Final[Mapping[str, float]] = {"Multiply": 0.0, "Add": 0.0, "Subtract": 0.5, "Divide": 0.5}
-_MOST_PARTNERS: Final = 16
-_NAN: Final = 2.5
-_NO_NAN: Final = -0.5
+_MOST_PARTNERS = 16
+_NAN = 2.5
+_NO_NAN = -0.5
 """Added to the price of a root or a logarithm that gives NaN for a value, and of one that does not."""
-_LEAST_PARTNERS: Final = 4
-_FARTHER: Final = 0.02
+_LEAST_PARTNERS = 4
+_FARTHER = 0.02
 """Added to the price for each partner that is nearer, in a graph twice as large as a small one."""
-_MOST_READERS: Final = 4
-_BROADCASTS: Final = ("elementwise", "comparison", "matmul")
+_MOST_READERS = 4
+_BROADCASTS = ("elementwise", "comparison", "matmul")
 
 
 def insertion_edits(site: GraphSite) -> Iterator[RepairEdit]:
@@ -121,7 +121,7 @@ def _unary(site: GraphSite, place: InsertPoint, layer: Layer, form: ValueForm, d
             yield inserted(site, place, layer, 2.5 + dearer, f"value {'+' if step > 0 else '-'} 1", change)
 
 
-_BY_REDUCTION: Final = (
+_BY_REDUCTION = (
     ("difference from the mean", "ReduceMean", "Subtract", 3.5),
     ("quotient by the length", "ReduceL2", "Divide", 3.5),
     ("quotient by the sum", "ReduceSum", "Divide", 3.5),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Final
 
 import numpy as np
 
@@ -14,9 +13,9 @@ from stepper.ir.model import CURRENT_ITERATION, Body, InputMapping, Layer, Port,
 from stepper.repair.edit import EditKind, GraphSite, RepairEdit
 from stepper.repair.patch import GraphPatch, ModelPatch
 
-_LARGEST: Final = 2**20
+_LARGEST = 2**20
 """Elements of a value that is compared with its reversal."""
-_INDEXED: Final = ("Gather", "Slice", "StridedSlice", "Squeeze", "Reshape", "Split", "VariadicSplit")
+_INDEXED = ("Gather", "Slice", "StridedSlice", "Squeeze", "Reshape", "Split", "VariadicSplit")
 
 
 def length_edits(site: GraphSite) -> Iterator[RepairEdit]:

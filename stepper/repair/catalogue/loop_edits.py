@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 from itertools import combinations
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from msgspec.structs import replace
@@ -15,7 +15,7 @@ from stepper.ir.model import BackEdge, Body, InputMapping, Layer, OutputMapping,
 from stepper.repair.edit import EditKind, GraphSite, RepairEdit
 from stepper.repair.patch import ModelPatch
 
-_MOST_VALUES: Final = 24
+_MOST_VALUES = 24
 
 
 def loop_edits(site: GraphSite) -> Iterator[RepairEdit]:

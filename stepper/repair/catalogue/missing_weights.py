@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Final
 
 import numpy as np
 
@@ -16,8 +15,8 @@ from stepper.repair.catalogue.unknown_numbers import with_unknowns
 from stepper.repair.edit import GraphSite, RepairEdit, ValueForm
 from stepper.repair.patch import ModelPatch
 
-_MOST_UNKNOWNS: Final = 48
-_LARGEST_INDEX: Final = 4096
+_MOST_UNKNOWNS = 48
+_LARGEST_INDEX = 4096
 
 
 def missing_weight_edits(site: GraphSite, most_numbers: int) -> Iterator[RepairEdit]:

@@ -5,24 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 from itertools import combinations
-from typing import Final
 
 from stepper.ir.model import Layer, Source
 from stepper.operation_types import VARIABLES
 from stepper.repair.changes import exchange, read, set_sources
 from stepper.repair.edit import EditKind, GraphSite, RepairEdit
 
-_COMMUTATIVE: Final = (
+_COMMUTATIVE = (
     "Add", "Multiply", "Maximum", "Minimum", "Equal", "NotEqual", "LogicalAnd", "LogicalOr", "LogicalXor", "Xor",
     "SquaredDifference", "BitwiseAnd", "BitwiseOr", "BitwiseXor",
 )  # fmt: skip
-_MOST_VALUES: Final = 48
+_MOST_VALUES = 48
 """Values that an operand is replaced by, the nearest first."""
-_FARTHER: Final = 0.02
+_FARTHER = 0.02
 """Added to the price for each value that is nearer."""
-_LEAST_VALUES: Final = 12
-_MOST_EXCHANGED: Final = 24
-_MOST_OPERANDS: Final = 12
+_LEAST_VALUES = 12
+_MOST_EXCHANGED = 24
+_MOST_OPERANDS = 12
 
 
 def operand_edits(site: GraphSite) -> Iterator[RepairEdit]:

@@ -16,7 +16,7 @@ from stepper.repair.changes import redirect, repeat, set_operation, set_type
 from stepper.repair.edit import EditKind, GraphSite, RepairEdit, ValueForm
 from stepper.repair.patch import ModelPatch
 
-_NEIGHBOURS: Final = (
+_NEIGHBOURS = (
     "Add Subtract Multiply Divide Maximum Minimum SquaredDifference Power",
     "Mod FloorMod Divide Multiply Subtract Add Minimum Maximum",
     "Less LessEqual Greater GreaterEqual Equal NotEqual",
@@ -34,13 +34,13 @@ _NEIGHBOURS: Final = (
     "ScatterUpdate ScatterElementsUpdate",
 )
 """Types of which one stands for another by mistake."""
-_TYPES: Final = {
+_TYPES = {
     name: tuple(
         dict.fromkeys(other for row in _NEIGHBOURS if name in row.split() for other in row.split() if other != name)
     )
     for name in " ".join(_NEIGHBOURS).split()
 }
-_CLOSE: Final = tuple(
+_CLOSE = tuple(
     map(
         frozenset,
         (
@@ -54,7 +54,7 @@ _CLOSE: Final = tuple(
     )
 )  # fmt: skip
 """Pairs that are exchanged most often."""
-_HARD_SIGMOID: Final = ((0.2, 0.5), (1 / 6, 0.5))
+_HARD_SIGMOID = ((0.2, 0.5), (1 / 6, 0.5))
 
 
 def operation_edits(site: GraphSite) -> Iterator[RepairEdit]:
@@ -86,7 +86,7 @@ def _replaced(site: GraphSite, layer: Layer) -> Iterator[RepairEdit]:
         )
 
 
-_FLOAT_ONLY: Final = (
+_FLOAT_ONLY = (
     "Sin", "Cos", "Tan", "Exp", "Log", "Sqrt", "Sigmoid", "Tanh", "Gelu", "Swish", "Mish", "HSwish", "HSigmoid", "Erf",
     "SoftPlus",
 )  # fmt: skip
@@ -207,7 +207,7 @@ def _swap(scope: Scope, layer: int, index: int, before: int, inner: int, patch: 
     graph.read(layer, index, value)
 
 
-_IDEMPOTENT: Final = (
+_IDEMPOTENT = (
     "Relu", "Abs", "Sign", "Floor", "Ceiling", "Round", "Maximum", "Minimum", "LogicalAnd", "LogicalOr", "Clamp",
     "Identity", "Convert", "Reshape", "Broadcast", "Select",
 )  # fmt: skip

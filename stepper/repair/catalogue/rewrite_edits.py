@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Final
 
 import numpy as np
 
@@ -13,8 +12,8 @@ from stepper.ir.model import Layer, Source
 from stepper.repair.edit import EditKind, GraphSite, RepairEdit, ValueForm
 from stepper.repair.patch import ModelPatch
 
-_EPS: Final = 1e-12
-_FINITE: Final = (0, 1)
+_EPS = 1e-12
+_FINITE = (0, 1)
 
 
 def rewrite_edits(site: GraphSite) -> Iterator[RepairEdit]:

@@ -14,7 +14,7 @@ from stepper.repair.changes import InsertPoint, insert, set_attributes
 from stepper.repair.edit import EditKind, GraphSite, RepairEdit, ValueForm
 from stepper.repair.patch import ModelPatch
 
-_FLOATS: Final = ("f32", "f16", "f64")
+_FLOATS = ("f32", "f16", "f64")
 _ROUNDINGS: Final[dict[str, dict[str, str]]] = {"Floor": {}, "Round": {"mode": "half_to_even"}, "Ceiling": {}}
 
 

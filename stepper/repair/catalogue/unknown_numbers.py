@@ -5,7 +5,6 @@ from __future__ import annotations
 import typing
 from collections.abc import Iterator
 from functools import partial
-from typing import Final
 
 import numpy as np
 
@@ -20,9 +19,9 @@ from stepper.repair.changes import InsertPoint, insert, insert_with
 from stepper.repair.edit import EditKind, GraphSite, RepairEdit, SolvedApply, Unknowns
 from stepper.repair.patch import ModelPatch
 
-_MOST_UNKNOWNS: Final = 64
-_CLIPS: Final = ((0.5,), (0.2,), (1.0,), (2.0,), (5.0,))
-_SEQUENCES: Final = (*CELLS, "LSTMSequence", "GRUSequence", "RNNSequence")
+_MOST_UNKNOWNS = 64
+_CLIPS = ((0.5,), (0.2,), (1.0,), (2.0,), (5.0,))
+_SEQUENCES = (*CELLS, "LSTMSequence", "GRUSequence", "RNNSequence")
 
 
 def unknown_edits(site: GraphSite, most_numbers: int) -> Iterator[RepairEdit]:

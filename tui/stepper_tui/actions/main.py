@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from stepper.errors import UsageError
 from stepper.files.file_kinds import SVG
@@ -124,7 +124,7 @@ def _scroll(app: StepperApp, text: str) -> None:
         pane.scroll_rows(ways[text] if text in ways else _integer(text or "1"))
 
 
-_WAYS: Final = {"left": (-1, 0), "right": (1, 0), "up": (0, -1), "down": (0, 1)}
+_WAYS = {"left": (-1, 0), "right": (1, 0), "up": (0, -1), "down": (0, 1)}
 
 
 @action("pan", syntax="left|right|up|down [N]", help="see what is beside, without moving")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from stepper.commands.command_completion import Completion
 from stepper.debug.debugger import Debugger
@@ -25,9 +25,9 @@ from stepper_tui.state import CompareWithin
 if TYPE_CHECKING:
     from stepper_tui.app import StepperApp
 
-_WAYS: Final = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1)}
-_FAR: Final = 2**40
-_MOST_COPIED: Final = 2**21
+_WAYS = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1)}
+_FAR = 2**40
+_MOST_COPIED = 2**21
 """Letters of rows that are copied."""
 
 

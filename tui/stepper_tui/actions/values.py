@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec.structs import replace
@@ -23,7 +23,7 @@ from stepper_tui.screens.value.tensor import TensorPane, exact
 if TYPE_CHECKING:
     from stepper_tui.app import StepperApp
 
-_MOST_COPIED: Final = 1000
+_MOST_COPIED = 1000
 
 
 def subject_of(app: StepperApp, text: str) -> Subject:
@@ -99,7 +99,7 @@ def _copy(app: StepperApp, text: str) -> None:
     app.say(f"copied {excerpt(copied)}")
 
 
-_WAYS: Final = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1)}
+_WAYS = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1)}
 
 
 def _screen(app: StepperApp) -> ValueScreen:

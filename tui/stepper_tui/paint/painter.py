@@ -42,9 +42,9 @@ _segment: Final = partial(tuple.__new__, Segment)
 """A Segment of its three parts; thousands are made at each paint."""
 
 
-_LEFT: Final = {"": "", "solid": "│", "ascii": "|"}
+_LEFT = {"": "", "solid": "│", "ascii": "|"}
 """Borders at the left of panes, as Textual draws them."""
-_MOST_RUNS: Final = 4
+_MOST_RUNS = 4
 """Runs of lines that are painted each by itself."""
 
 

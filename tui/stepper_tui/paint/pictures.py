@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from rich.style import Style
@@ -31,10 +31,10 @@ from stepper_tui.paint.rows import Cell, Row, few_digits, figure
 if TYPE_CHECKING:
     from stepper_tui.theme import Look
 
-_GRAIN: Final = 64
-_NUMBERED: Final = 6
+_GRAIN = 64
+_NUMBERED = 6
 """Cells of an iteration from which on whole lines have the number itself."""
-_MOST_NUMBERED: Final = 16
+_MOST_NUMBERED = 16
 """Elements up to which they have it."""
 
 

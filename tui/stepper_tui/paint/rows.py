@@ -34,8 +34,8 @@ Token = str | Style
 Cell = tuple[str, Token]
 Row = list[Cell]
 
-EIGHTHS: Final = " ▁▂▃▄▅▆▇█"
-BARS: Final = "▁▂▃▄▅▆"
+EIGHTHS = " ▁▂▃▄▅▆▇█"
+BARS = "▁▂▃▄▅▆"
 """Six of the eight heights: the row above stays free of the bars below it."""
 
 
@@ -97,7 +97,7 @@ def columns(levels: Sequence[float], tall: int, wide: int, *, gap: bool = False)
     return lines
 
 
-_BELOW_ZERO: Final = "₀₁₂₃₄₅₆₇₈₉"
+_BELOW_ZERO = "₀₁₂₃₄₅₆₇₈₉"
 
 
 def figure(level: int, width: int) -> str:
@@ -216,10 +216,10 @@ def clip_end(text: str, width: int) -> str:
     return text if cell_len(text) <= width else f"{text[: max(width - 1, 0)]}…"
 
 
-_ADDRESS: Final = re.compile(r"(?:`[^`]*`::)*`[^`]*`")
-_WITH_BODIES: Final = ("Loop", "TensorIterator", "If")
+_ADDRESS = re.compile(r"(?:`[^`]*`::)*`[^`]*`")
+_WITH_BODIES = ("Loop", "TensorIterator", "If")
 """Types whose outputs have no names of their own."""
-GROWS: Final = " +"
+GROWS = " +"
 """Sign of a value that grows: what each iteration joins to it is shown."""
 _KNOWN: Final[dict[int, tuple[ref[Program], tuple[str, ...]]]] = {}
 """By the identity of the program, as long as there is one: a program is compared and hashed by all that is in it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
 from textual.app import ComposeResult
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from stepper_tui.state import Running, State
 
 
-_LEAST_PATH: Final = 35
+_LEAST_PATH = 35
 """Columns for the name of the model and of the last part of the path."""
 
 
@@ -185,7 +185,7 @@ class KeysLine(BarPane):
         return [spread(row, [(self._pending, "accent")], width)] if self._pending else [row]
 
 
-_LONG: Final = 0.5
+_LONG = 0.5
 """Seconds after which a movement says how far it is."""
 LEAST: tuple[int, int] = (60, 18)
 """Columns and rows below which a sentence stands instead of the screen."""

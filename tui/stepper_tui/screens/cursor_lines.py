@@ -91,10 +91,10 @@ def _ahead(text: str, looked_at: LookedAt) -> str:
     return _place(text, looked_at, _ONE_OF_LOOP) if is_said else text
 
 
-_SHEET: Final = "sheet"
+_SHEET = "sheet"
 """An action of the screen, for which the debugger has no command."""
-_ANY_NUMBER: Final = re.compile(r"@?-?[0-9]{1,18}")
-_ONE_OF_LOOP: Final = re.compile(r"@?[0-9]{1,18}|@-[0-9]{1,18}")
+_ANY_NUMBER = re.compile(r"@?-?[0-9]{1,18}")
+_ONE_OF_LOOP = re.compile(r"@?[0-9]{1,18}|@-[0-9]{1,18}")
 """Without -2, which moves A."""
 
 _READERS: Final[Mapping[str, Callable[[str, LookedAt], str]]] = MappingProxyType(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
 
@@ -81,9 +81,9 @@ def page_lines(panes: tuple[str, ...], keymap: Keymap, width: int, *, ascii: boo
     return lines
 
 
-_KEYS: Final = 14
+_KEYS = 14
 """Cells of the keys, before what they do."""
-_TWICE: Final = 110
+_TWICE = 110
 """Cells from which on there are two columns."""
 
 

@@ -44,9 +44,9 @@ from stepper_tui.theme import key_text
 if TYPE_CHECKING:
     from stepper_tui.app import StepperApp
 
-WIDE: Final = 140
+WIDE = 140
 """Cells from which on an input has one line."""
-_RADIO: Final = sum(len(source) + 6 for source in InputSource)
+_RADIO = sum(len(source) + 6 for source in InputSource)
 
 
 class EditingPane(Pane):
@@ -669,13 +669,13 @@ class GivenInputs(Pane):
         ]
 
 
-_TALLEST: Final = 24
+_TALLEST = 24
 """Lines of the colours of an input."""
-_CELL: Final = 2
-_NUMBERED: Final = 8
+_CELL = 2
+_NUMBERED = 8
 """Cells of an element with its number."""
-STARTS: Final = "the run starts when all are"
-_OFTEN: Final = 0.1
+STARTS = "the run starts when all are"
+_OFTEN = 0.1
 """Seconds from one look at what is loading to the next."""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
 from textual.suggester import Suggester
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from stepper_tui.state import State
 
 
-MOST_REMEMBERED: Final = 500
+MOST_REMEMBERED = 500
 
 
 class Prompt(Input):
@@ -137,7 +137,7 @@ class _Suggester(Suggester):
         return next((one.line for one in self._prompt.host.completions(value, 1) if one.line.startswith(value)), None)
 
 
-_MOST_WORD: Final = 48
+_MOST_WORD = 48
 
 
 class PickList(ListPane["Completion"]):
@@ -229,7 +229,7 @@ def _value(one: Completion, width: int) -> Row:
     return written(clip_end(printable(one.value_text(width - 2)), width - 2), width)
 
 
-_WIDE: Final = 66
+_WIDE = 66
 """Cells from which on it says how many lines there are."""
 
 

@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from textual.message import Message
 from textual.timer import Timer
@@ -49,13 +49,13 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_LOOKS: Final = 0.1
+_LOOKS = 0.1
 """Seconds between two pictures of a run under way: each takes the interpreter from the run."""
-_QUIET: Final = 0.03
+_QUIET = 0.03
 """Seconds without a command after which histories are filled in."""
-_PAINTING: Final = 0.05
+_PAINTING = 0.05
 """Seconds, at most, for which the worker waits until the end of a run is painted."""
-_LOGGED: Final = 2_000
+_LOGGED = 2_000
 """Lines of logpoints that are kept of one movement."""
 
 

@@ -17,7 +17,7 @@ import threading
 import traceback
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,8 +32,8 @@ from stepper.records import Record
 if TYPE_CHECKING:
     from stepper.debug.debugger import Debugger
 
-MOST_LINES: Final = 200
-MOST_LETTERS: Final = 20_000
+MOST_LINES = 200
+MOST_LETTERS = 20_000
 
 
 class Interrupted(Exception):

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable
 from time import perf_counter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from stepper_tui.state import EventLog
 
 
-_PATIENCE: Final = 0.5
+_PATIENCE = 0.5
 """Seconds that one filling may take."""
-_AT_ONCE: Final = 0.004
+_AT_ONCE = 0.004
 """Seconds for holding A against now while one waits for the picture."""
 
 
@@ -143,9 +143,9 @@ def _after(seconds: float) -> Callable[[], bool]:
     return lambda: time.thread_time() > deadline
 
 
-_SECONDS: Final = 0.25
+_SECONDS = 0.25
 """Seconds for which a run is repeated to look at what its operations compute."""
-_MOST_LAYERS: Final = 5_000
+_MOST_LAYERS = 5_000
 """Layers of a model up to which its file is checked without being asked for: it takes a while."""
 
 
@@ -191,9 +191,9 @@ SECONDS = 10.0
 """Seconds for which the run continues by itself."""
 ENDLESS_SECONDS = 2.0
 """The same, where a loop can never end."""
-MEMORY: Final = 2**29
+MEMORY = 2**29
 """Bytes that it may keep by itself."""
-LOOKED: Final = 0.25
+LOOKED = 0.25
 """Seconds of each search for the first NaN and Inf, when the run is over."""
 
 

@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct, field
@@ -43,15 +43,15 @@ from stepper_tui.paint.rows import (
 )
 from stepper_tui.theme import GLYPHS, break_glyph
 
-LANE: Final = 4
+LANE = 4
 """Cells between two lanes of the gutter."""
-VALUE_WIDTH: Final = 12
+VALUE_WIDTH = 12
 """Cells of a value in a box, beside the name."""
-_FAR: Final = 10**6
-_LETTERS_IN_LINES: Final = 16
+_FAR = 10**6
+_LETTERS_IN_LINES = 16
 """Letters of names from which on the columns of wires stand apart."""
-_LEAST_LETTERS: Final = 7
-_LEAST_VALUE: Final = 6
+_LEAST_LETTERS = 7
+_LEAST_VALUE = 6
 UP, RIGHT, DOWN, LEFT = 1, 2, 4, 8
 
 Owner = tuple[int, int]
@@ -70,7 +70,7 @@ class Detail(NamedTuple):
     gap: int
 
 
-FORMS: Final = (Detail("lines", 1, 28, 1), Detail("names", 1, 28, 2), Detail("boxes", 3, 40, 2))
+FORMS = (Detail("lines", 1, 28, 1), Detail("names", 1, 28, 2), Detail("boxes", 3, 40, 2))
 LINES, NAMES, BOXES = range(len(FORMS))
 
 
@@ -460,22 +460,22 @@ class WireColumns:
 
 # --- painting -----------------------------------------------------------------------------------------------------
 
-PORTS: Final = (NodeKind.PARAMETER, NodeKind.RESULT)
-_LOOKS: Final = ("badbox", "now", "bad", "on", "hit", "away", "port", "done", "box")
+PORTS = (NodeKind.PARAMETER, NodeKind.RESULT)
+_LOOKS = ("badbox", "now", "bad", "on", "hit", "away", "port", "done", "box")
 """Tokens of a box, the most important first."""
-_MOST_AT_ONCE: Final = 4_096
+_MOST_AT_ONCE = 4_096
 """Elements of a value that are looked through for a box."""
-_WIRES: Final = " ╵╶└╷│┌├╴┘─┴┐┤┬┼"
-_DASHED: Final = " ╵╶└╷╎┌├╴┘╌┴┐┤┬┼"
-_HEAVY: Final = " ╹╺┗╻┃┏┣╸┛━┻┓┫┳╋"
+_WIRES = " ╵╶└╷│┌├╴┘─┴┐┤┬┼"
+_DASHED = " ╵╶└╷╎┌├╴┘╌┴┐┤┬┼"
+_HEAVY = " ╹╺┗╻┃┏┣╸┛━┻┓┫┳╋"
 """By links (up 1, right 2, down 4, left 8) the character of a cell."""
-_FRAMES: Final = {"port": "╒═╕│╘╛", "plain": "╭─╮│╰╯", "lit": "┏━┓┃┗┛"}
+_FRAMES = {"port": "╒═╕│╘╛", "plain": "╭─╮│╰╯", "lit": "┏━┓┃┗┛"}
 
 Cells = list[str]
 Tones = list[str]
 
 
-_MOST_LOOKED_AT: Final = 2**16
+_MOST_LOOKED_AT = 2**16
 """Elements of a value in which NaN and Inf are looked for at each picture."""
 
 

@@ -7,7 +7,7 @@ import string
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar
 
 from msgspec.structs import replace
 from rich.segment import Segment
@@ -51,19 +51,19 @@ if TYPE_CHECKING:
     from stepper_tui.app import StepperApp
 
 
-MOST_BESIDE: Final = 32
+MOST_BESIDE = 32
 """Boxes and groups of a group that has no groups by stretches."""
-BETWEEN: Final = 3
+BETWEEN = 3
 """Cells between two parts of a graph that stand side by side."""
-_MOST_PARTS: Final = 4
-_LEAST_PART: Final = 24
-_MOST_LANES: Final = 4
+_MOST_PARTS = 4
+_LEAST_PART = 24
+_MOST_LANES = 4
 """The part of the width that the lanes of back edges may take, as a divisor."""
-_FOR_CURSOR: Final = 16
+_FOR_CURSOR = 16
 """Rows at most that are left for the group of the cursor."""
-_MOST_PREFIXES: Final = 16
-_GROUPED: Final = (NodeKind.OPERATION, NodeKind.LOOP, NodeKind.BRANCH)
-_SHAPES: Final = "shapes"
+_MOST_PREFIXES = 16
+_GROUPED = (NodeKind.OPERATION, NodeKind.LOOP, NodeKind.BRANCH)
+_SHAPES = "shapes"
 
 
 class BodyGroups:
@@ -302,12 +302,12 @@ def _lanes(graph: DrawnGraph, width: int) -> Iterator[bool]:
     yield not count
 
 
-_ASIDE: Final = 6
-_BELOW: Final = 3
+_ASIDE = 6
+_BELOW = 3
 """Columns and rows by which the graph moves at once."""
-_MOST_KEPT: Final = 24
+_MOST_KEPT = 24
 """Drawings that are kept."""
-_AT_ONCE: Final = 300
+_AT_ONCE = 300
 """Layers up to which the groups of a graph are found while one waits; the worker finds those of larger graphs."""
 
 

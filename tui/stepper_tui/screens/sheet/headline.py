@@ -61,13 +61,13 @@ if TYPE_CHECKING:
     from stepper_tui.state import State
 
 
-LARGEST_LIMIT: Final = 10**12
+LARGEST_LIMIT = 10**12
 """A trip count from here on is no limit that anybody means."""
-_UNCHANGED_FROM: Final = 1_000
+_UNCHANGED_FROM = 1_000
 """Iterations without a changed bit from which on the headline says so."""
 _BETWEEN: Final[Cell] = ("  ·  ", "faint")
-_MOST: Final = 4
-_SHORT: Final = 20
+_MOST = 4
+_SHORT = 20
 
 
 # --- iterations -----------------------------------------------------------------------------------------------------
@@ -485,12 +485,12 @@ def _spoilt(port: ModelPortFacts) -> Row:
     return [(f" {told}", "bad")] if told else []
 
 
-_PARTS: Final = (
+_PARTS = (
     ((RowKind.SLICE,), "takes a slice of"),
     ((RowKind.BACK_EDGE,), "carries"),
     ((RowKind.CONCATENATED,), "collects"),
 )
-_MOST_NAMES: Final = 4
+_MOST_NAMES = 4
 
 
 class Headline(Pane, can_focus=False):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from itertools import groupby, pairwise
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -37,15 +37,15 @@ from stepper_tui.screens.sheet.pane import cell_text, row_title, truth_text
 if TYPE_CHECKING:
     from stepper_tui.app import StepperApp
 
-_NUMBER: Final = 10
+_NUMBER = 10
 _LOWEST, _HIGHEST = 8, 16
 """Lines of the row over the iterations, with title and axis."""
-_NUMBERS: Final = 4
-_LEAST_WIDE: Final = 90
-_LEFT: Final = 52
+_NUMBERS = 4
+_LEAST_WIDE = 90
+_LEFT = 52
 """Columns from which on the row over the iterations stands beside the cell, and those of the cell then."""
-_MOST_ELEMENTS: Final = 64
-_WIDEST: Final = 10
+_MOST_ELEMENTS = 64
+_WIDEST = 10
 """Cells of an iteration, one of them blank."""
 _SHOWN, _OUT, _ZERO = "■", "○", "╌"
 

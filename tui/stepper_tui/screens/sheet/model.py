@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -49,12 +49,12 @@ from stepper_tui.worker.driver import Driver
 if TYPE_CHECKING:
     from stepper_tui.app import StepperApp
 
-_GIVEN: Final = ("Parameter", "Result", "Loop", "TensorIterator")
-_PLAIN: Final = (RowSet.CARRIED, RowSet.ALL)
+_GIVEN = ("Parameter", "Result", "Loop", "TensorIterator")
+_PLAIN = (RowSet.CARRIED, RowSet.ALL)
 _OFF = "off"
-_NEWEST: Final = 2**40
+_NEWEST = 2**40
 """A place in time that is behind any: the cursor stays at the last that is known."""
-_CONDITION: Final = re.compile(r"[<>=!]|^(nan|inf)\b|^\[", re.IGNORECASE)
+_CONDITION = re.compile(r"[<>=!]|^(nan|inf)\b|^\[", re.IGNORECASE)
 _FIRST = OpenSheet(None)
 _MORE = 40
 """Links that are looked for beyond those of a path."""

@@ -52,8 +52,8 @@ if TYPE_CHECKING:
 
 
 Labels = Mapping[tuple[int, int], tuple[str, ...]]
-_MOST_SHADE: Final = 0.38
-_STEPS: Final = 16
+_MOST_SHADE = 0.38
+_STEPS = 16
 """Shades of a sign: as many as the eye can distinguish, so that styles are few."""
 
 
@@ -183,13 +183,13 @@ def bars_of(numbers: Sequence[float], course: Array) -> str:
     )
 
 
-_WIDE: Final = 9
+_WIDE = 9
 """Cells of an iteration with its number."""
-_LEAST_NARROW: Final = 10
+_LEAST_NARROW = 10
 """Cells that the iterations at the sides of these get at least, where not all have room for numbers."""
-_NAMES: Final = (16, 28)
-_INDEX: Final = 8
-_GLYPHS: Final = {
+_NAMES = (16, 28)
+_INDEX = 8
+_GLYPHS = {
     RowKind.BACK_EDGE: GLYPHS["back"],
     RowKind.CONCATENATED: GLYPHS["scan"],
     RowKind.LAST_VALUE: GLYPHS["scan"],
@@ -206,12 +206,12 @@ _CHANGES: Final[Mapping[Change | None, Cell]] = {
     Change.ADDED: (GLYPHS["added"], "accent"),
 }
 """Signs of what an operation has become; of another number or truth `≠`."""
-_MOST_PICTURES: Final = 200
-_MOST_ROWS: Final = 500
+_MOST_PICTURES = 200
+_MOST_ROWS = 500
 """Rows that are kept as they were painted."""
-_TALLEST: Final = 8
+_TALLEST = 8
 """Lines of a picture below a row."""
-_MIXED: Final = "±"
+_MIXED = "±"
 """Several iterations: a boolean is true in some and false in others."""
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from msgspec.structs import replace
 
 from stepper.debug.causes.cause import LinkKind, NonFinite, Trigger
@@ -33,7 +31,7 @@ from stepper.records import Record
 
 AT_ONCE = 0.1
 """Seconds for which a new table is read before it is shown."""
-_LINKS: Final = 12
+_LINKS = 12
 """Links of the path of a cell for which the inspector shows the operands."""
 SLICE = 0.2
 """Seconds for which it is read on without a picture."""

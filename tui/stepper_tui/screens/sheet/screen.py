@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 from textual.app import ComposeResult
@@ -32,26 +32,26 @@ if TYPE_CHECKING:
     from stepper_tui.state import State
     from stepper_tui.worker.driver import Driver
 
-_BESIDE: Final = 110
+_BESIDE = 110
 """Columns of the terminal from which on the inspector stands beside the sheet."""
-_BELOW: Final = 9
+_BELOW = 9
 """Lines of the inspector below it."""
-_BY_ITERATION: Final = ("iter", "finish", "reverse-finish", "first", "last")
+_BY_ITERATION = ("iter", "finish", "reverse-finish", "first", "last")
 """Movements that leave the cursor in its row."""
-_FROM_THE_CURSOR: Final = frozenset(
+_FROM_THE_CURSOR = frozenset(
     (
         *("next", "reverse-next", "step", "reverse-step", "finish", "reverse-finish", "iter", "to-anomaly"),
         *("reverse-to-anomaly", "explain", "mark", "stats", "watch", "where", "info", "A", "diff"),
     )
 )
 """Commands that go on from the moment of the cursor, or speak of it."""
-_IF_MOVED: Final = ("continue", "reverse-continue", "until")
+_IF_MOVED = ("continue", "reverse-continue", "until")
 """The same where the cursor was moved; else they go on from where the run stands."""
-_LEFT: Final = (RunState.NOT_RUN, RunState.PAUSED, RunState.OUT_OF_TIME, RunState.OUT_OF_MEMORY)
+_LEFT = (RunState.NOT_RUN, RunState.PAUSED, RunState.OUT_OF_TIME, RunState.OUT_OF_MEMORY)
 """The run behind the sheet was left there: it continues with `continue`."""
-_LEAST_BODY: Final = 11
+_LEAST_BODY = 11
 """Lines below the rows from which on their graph is drawn there."""
-_SHORT_RUN: Final = 0.1
+_SHORT_RUN = 0.1
 """A run of less seconds is told of before the graph is drawn."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from msgspec import Struct
@@ -377,12 +377,12 @@ class Inquiries:
         self._go_on()
 
 
-VIEWS: Final = (("colours", False), ("numbers", False), ("colours", True))
+VIEWS = (("colours", False), ("numbers", False), ("colours", True))
 """Views that v goes through: the picture, and True for the difference from A, or from the iteration before."""
-AT_ONCE: Final = 20_000
+AT_ONCE = 20_000
 """Elements that are looked through while one waits; more of them are left to the worker."""
-BINS: Final = 36
-_MOST_KEPT: Final = 64 * 2**20
+BINS = 36
+_MOST_KEPT = 64 * 2**20
 """Bytes of a tensor for which the value of the iteration before is fetched without being asked for."""
 
 

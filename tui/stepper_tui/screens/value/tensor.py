@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from msgspec import Struct, field
@@ -33,23 +33,23 @@ from stepper_tui.theme import GLYPHS
 if TYPE_CHECKING:
     from stepper_tui.app import StepperApp
 
-_LEGEND: Final = 2
+_LEGEND = 2
 """Rows below the picture."""
-_LEGEND_FROM: Final = 8
+_LEGEND_FROM = 8
 """Lines from which on a legend has room."""
-_WORDS: Final = {
+_WORDS = {
     CellStatistic.MEAN: "their mean",
     CellStatistic.LARGEST: "the largest magnitude of them",
     CellStatistic.RMS: "their root mean square",
 }
-_NUMBERED: Final = 8
-_SIZES: Final = (2, 3, 4, 6, _NUMBERED)
+_NUMBERED = 8
+_SIZES = (2, 3, 4, 6, _NUMBERED)
 """Cells of an element from which on its number stands in them."""
-_STEPS: Final = 8
+_STEPS = 8
 """Shades of a sign in the legend."""
-_LEAST_BELOW: Final = 5
+_LEAST_BELOW = 5
 """Lines that must be left below the colours for something else to stand there."""
-_UNITS: Final = ("B", "KB", "MB", "GB")
+_UNITS = ("B", "KB", "MB", "GB")
 
 
 class _Division(Record):
@@ -310,8 +310,8 @@ def _merged(row: Row) -> Row:
     return found
 
 
-_WIDEST_TEXT: Final = 24
-_FIXED: Final = (1e-3, 1e7)
+_WIDEST_TEXT = 24
+_FIXED = (1e-3, 1e7)
 """Largest magnitudes between which numbers are written without an exponent."""
 
 
