@@ -2,7 +2,7 @@
 
 The plugin computes f16, bf16 and f64 in f32 and rounds at the model's boundary, holds i64, u64 and u32 in i32 (runtime
 values wrap, constants saturate), saturates u8 and i8, and divides, compares and rounds i32 in f32.
-Source: semantics 8.2 to 8.5 and 11.
+Source: the specifications of the operations, and what OpenVINO computes where it departs.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def as_the_plugin(function_of: Callable[[Mapping[str, str]], Function], layer: L
             lambda x: function(x, axes), lambda x: narrowed(_finite_of_nothing(function(x, axes), x))
         )(data)
     if layer.type == "Convert" and attributes.get("destination_type") == "boolean":
-        return lambda value: (value != 0) & (value == value)  # NaN becomes false (semantics 8.4)
+        return lambda value: (value != 0) & (value == value)  # NaN becomes false (measured)
     if layer.type in _SATURATING:
         return lambda *inputs: narrowed(_saturated(function, *inputs))
     return narrowing(function)

@@ -167,7 +167,7 @@ def branch_plan(body: Body, program: Program) -> BranchPlan:
 def loop_plan(layer: Layer, program: Program, outer: Graph, rules: Rules, note: Note) -> LoopPlan:
     """Return the whole port map of a TensorIterator or Loop.
 
-    Which of several claims to one Parameter counts follows semantics 3.11 and 4.3. `note` is told where the rule books
+    Which of several claims to one Parameter counts was measured on OpenVINO. `note` is told where the rule books
     part. Raises PlanError for what neither allows.
     """
     body = layer.bodies[0]
@@ -319,7 +319,7 @@ def _check_inputs(layer: Layer, roles: Roles, outer: Graph, rules: Rules, note: 
 
 
 def _note_aliasing(graph: Graph, roles: Roles, note: Note) -> None:
-    """Note where the plugin's back edges, which copy in turn, would read what they overwrote (semantics 4.2)."""
+    """Note where the plugin's back edges, which copy in turn, would read what they overwrote (measured)."""
     overwritten = {entry.parameter for entry in (*roles.sliced, *roles.merged)}
     for target, result in roles.merged_from.items():
         layer = graph.by_id[result]
@@ -409,7 +409,7 @@ def _condition_result(body: Body, program: Program, condition: int | None, rules
 
 
 def _last_values(body: Body, program: Program, roles: Roles) -> tuple[LastValueOutput, ...]:
-    """Return the last-value outputs; of several Parameters fed by a Result, the lowest input counts (semantics 3.5)."""
+    """Return the last-value outputs; of several Parameters fed by a Result, the lowest input counts (measured)."""
     found = []
     for entry in body.outputs:
         if entry.output is None or entry.slicing is not None:

@@ -137,18 +137,18 @@ def in_axis_order(pieces: Pieces, slicing: Slicing) -> Pieces:
     """Return the pieces of a concatenated output, one for each iteration, in their order along its axis.
 
     `pieces` may be the iterations themselves: of `range(n)`, element k is the iteration whose piece lies at place k
-    (semantics 2.4).
+    (TensorIterator-1, port_map).
     """
     return pieces[::-1] if is_backward(slicing) else pieces
 
 
 def boundary(value: int, extent: int) -> int:
-    """Return the boundary that a `start` or `end` names: 0 to the extent, -1 for the last one (semantics 1.3)."""
+    """Return the boundary that a `start` or `end` names: 0 to the extent, -1 for the last one (port_map)."""
     return value if value >= 0 else extent + 1 + value
 
 
 def slice_walk(slicing: Slicing, shape: Shape, rules: Rules, *, is_loop: bool) -> SliceWalk:
-    """Return the slices that an input of this shape gives (semantics 1.2 to 1.5, 3.9).
+    """Return the slices that an input of this shape gives (TensorIterator-1, port_map).
 
     `is_loop`: of a Loop, of which OpenVINO looks at neither start nor end; else of a TensorIterator.
     Raises KernelError where start, end and stride do not describe slices of this tensor.
@@ -201,7 +201,7 @@ def _slice_count(slicing: Slicing, extent: int, size: int, rules: Rules) -> int:
 
 
 def count_without_slices(outputs: Sequence[ConcatenatedOutput]) -> int:
-    """Return the iterations of a TensorIterator without sliced inputs: 1, or as its outputs say (semantics 1.8).
+    """Return the iterations of a TensorIterator without sliced inputs: 1, or as its outputs say (port_map).
 
     The first tells how many parts there are, which fixes the length of each output; then all must agree on the count.
     """
@@ -221,7 +221,7 @@ def count_without_slices(outputs: Sequence[ConcatenatedOutput]) -> int:
 
 
 def common_count(counts: list[tuple[str, int]]) -> int:
-    """Return the iteration count on which all sliced inputs of a TensorIterator agree (semantics 1.7)."""
+    """Return the iteration count on which all sliced inputs of a TensorIterator agree (TensorIterator-1, port_map)."""
     (first, count), *others = counts
     for name, other in others:
         if other != count:
@@ -235,7 +235,7 @@ _TRIP_COUNT_TYPES = {np.dtype(name) for name in ("int16", "int32", "int64", "uin
 
 
 def trip_count(value: Any) -> int | None:
-    """Return the maximum of iterations that a trip count says; None (unlimited) if negative (semantics 3.1, 3.2)."""
+    """Return the maximum of iterations that a trip count says; None (unlimited) if negative (Loop-5)."""
     if value.dtype not in _TRIP_COUNT_TYPES:
         raise KernelError(f"the trip count is of type {name_of(value.dtype)}, expected i64 or i32")
     count = int(_single(value, "trip count"))
@@ -243,7 +243,7 @@ def trip_count(value: Any) -> int | None:
 
 
 def condition(value: Any, what: str = "condition") -> bool:
-    """Return the truth of an execution condition (semantics 3.3)."""
+    """Return the truth of an execution condition (Loop-5)."""
     if value.dtype != np.bool_:
         raise KernelError(f"the {what} is of type {name_of(value.dtype)}, expected boolean")
     return bool(_single(value, what))
@@ -261,14 +261,14 @@ def _single(value: Any, what: str) -> Any:
 
 
 def undefined_last_value(shape: Shape, dtype: DType) -> Array:
-    """Return a last-value output that nothing gave after no iteration: zeros, unknown dimensions 0 (semantics 3.5)."""
+    """Return a last-value output that nothing gave after no iteration: zeros, unknown dimensions 0 (measured)."""
     dims = [max(size, 0) for size in shape]
     ensure_allocatable(dims, dtype)
     return np.zeros(dims, dtype)
 
 
 def empty_concatenation(axis: int, shape: Shape, dtype: DType) -> Array:
-    """Return a concatenated output after no iteration: size 0 along its axis (semantics 3.5).
+    """Return a concatenated output after no iteration: size 0 along its axis (measured).
 
     `shape` is what one piece would have, unknown dimensions negative; of a scalar piece the result has rank 1.
     """
@@ -283,8 +283,7 @@ def empty_concatenation(axis: int, shape: Shape, dtype: DType) -> Array:
 # Its trip count, initial condition and the body's condition decide when it begins and ends. All is read off the file
 # alone, so that it can be shown for a model that cannot run.
 #
-# Which of several claims to one Parameter counts follows semantics 3.11 and 4.3; the first draft's marks semantics
-# 5.16.
+# Which of several claims to one Parameter counts was measured on OpenVINO, and so were the marks of the first draft.
 
 
 class RoleError(ValueError):
@@ -701,7 +700,7 @@ class Scan:
             yield together[0] if len(together) == 1 else np.concatenate(together)
 
     def concatenated(self, slicing: Slicing, rules: Rules, note: Note) -> Array:
-        """Return all pieces joined along the axis, in iteration order or reversed (semantics 2.2, 2.4).
+        """Return all pieces joined along the axis, in iteration order or reversed (TensorIterator-1, port_map).
 
         A scalar piece counts as one of shape [1]. KernelError for shapes that cannot be joined, and for an axis out of
         range. Pieces of the right length that differ elsewhere OpenVINO leaves to chance; here they are filled up with

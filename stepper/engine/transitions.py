@@ -206,7 +206,7 @@ def _slices(plan: LoopPlan, entry: loops.SlicedInput, value: Value, rules: Rules
 
 
 def _fitted(plan: LoopPlan, slot: int, value: Value, rules: Rules) -> Value:
-    """Return a TensorIterator's Parameter keeps its declared type (a Loop's takes what comes); semantics 3.14."""
+    """Return a TensorIterator's Parameter keeps its declared type (a Loop's takes what comes) (measured)."""
     if plan.is_loop or rules is Rules.OPENVINO:
         return value
     parameter = plan.program.parameter(slot)
@@ -344,7 +344,7 @@ def enter_branch(operation: Operation, outer: list[Value], rules: Rules) -> Fram
     """Return a frame for the side of an If that its condition chooses."""
     value = outer[operation.inputs[0]]
     if rules is Rules.OPENVINO and value.dtype != _BOOLEAN:
-        # The plugin looks at the first byte alone (semantics 5.5).
+        # The plugin looks at the first byte alone (measured).
         chosen = np.asarray(value).tobytes()[:1] not in (b"", b"\0")
     else:
         chosen = loops.condition(value, "condition of the If")
@@ -356,7 +356,7 @@ def enter_branch(operation: Operation, outer: list[Value], rules: Rules) -> Fram
     return Frame(plan.program, values, activation=Activation(operation, plan, condition=chosen))
 
 
-# Outputs of a loop or a branch when it ends, after no iteration too (semantics 2, 3.5, 3.7).
+# Outputs of a loop or a branch when it ends, after no iteration too (Loop-5; measured).
 
 
 def outputs(frame: Frame, rules: Rules, note: Note) -> dict[int, Value]:
@@ -427,7 +427,7 @@ def joined_iterations(plan: LoopPlan, entry: ConcatenatedOutput, scan: Scan) -> 
 def ended_by_constant(activation: Activation) -> bool:
     """True if no iteration ran and the condition is a Constant that is false; OpenVINO then infers empty shapes.
 
-    It does so whatever the trip count is (semantics 3.5).
+    It does so whatever the trip count is (measured).
     """
     plan = activation.plan
     if activation.iteration >= 0 or not isinstance(plan, LoopPlan):

@@ -140,7 +140,7 @@ def check_constant(place: FilePlace, constant: Layer, weights: Weights | None) -
         place.fail(
             f"{size} bytes are too few for {element_type}{list(shape)}, which needs {needed}", "malformed-constant"
         )
-    # An empty constant is written with size 1 (semantics 5.7), maybe behind the last byte.
+    # An empty constant is written with size 1 (measured), maybe behind the last byte.
     if weights is not None and offset + size > weights.size and 0 not in shape:
         message = f"bytes {offset} to {offset + size} lie outside {weights.path.name}, which has {weights.size}"
         place.fail(message, "weights-truncated")

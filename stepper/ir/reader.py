@@ -128,7 +128,7 @@ def _input(place: FilePlace, entry: Element, graph: Graph, port_ids: list[int], 
 def _external_input(
     place: FilePlace, entry: Element, graph: Graph, port_ids: list[int], *, first_draft: bool
 ) -> int | None:
-    """Return the index of the layer's input: what external_port_id is (semantics 5.4), in the first draft an id."""
+    """Return the index of the layer's input: what external_port_id is (measured), in the first draft an id."""
     number = xml.integer(place, entry, "external_port_id")
     if number < 0:
         return None
@@ -155,7 +155,7 @@ def _output(place: FilePlace, entry: Element, graph: Graph) -> OutputMapping:
 
 
 def _slicing(place: FilePlace, entry: Element) -> Slicing | None:
-    """Return the slicing of an entry, None for one without an axis (semantics 1.1); the rest has defaults."""
+    """Return the slicing of an entry, None for one without an axis (port_map); the rest has defaults."""
     axis, start, end, stride, part_size = (
         xml.optional_integer(place, entry, name) for name in ("axis", "start", "end", "stride", "part_size")
     )
@@ -182,7 +182,7 @@ def _internal(place: FilePlace, entry: Element, graph: Graph, type: str) -> Laye
 
 
 def _numbered(outputs: list[OutputMapping]) -> tuple[list[OutputMapping], list[IgnoredOutput]]:
-    """external_port_id in an output orders, it does not name: the k-th lowest is output k (semantics 2.6).
+    """external_port_id in an output orders, it does not name: the k-th lowest is output k (TensorIterator-1, port_map).
 
     Of two entries with one number the first counts, the others come as a list of their own; the order of the file is
     kept.

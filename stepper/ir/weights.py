@@ -16,7 +16,7 @@ from stepper.errors import ErrorPlace, ModelError
 from stepper.files.file_kinds import ensure_no_pipe
 from stepper.files.recognition import pointer_text
 
-# Packing of element types narrower than a byte, and of strings, in a .bin (measured: semantics 5.9, 5.10).
+# Packing of element types narrower than a byte, and of strings, in a .bin (measured).
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
@@ -199,7 +199,7 @@ class Weights:
         if element_type.name == "boolean":
             return np.asarray(np.frombuffer(self._bytes, np.uint8, count, offset) != 0).reshape(shape)
         array: Array = np.frombuffer(self._bytes, element_type.dtype, count, offset).reshape(shape)
-        # The file aligns nothing (semantics 5.7); an unaligned view would slow down every use.
+        # The file aligns nothing (measured); an unaligned view would slow down every use.
         return array if array.flags.aligned else array.copy()
 
 

@@ -311,7 +311,7 @@ def slice_range_ignored(loop: LoopSubject) -> Hits:
         if slicing.stride == 0:
             continue
         start, end = whole_axis(slicing)
-        # An end before the end of the axis is as expected in both books (semantics 1.4); a start is not.
+        # An end before the end of the axis is as expected in both books (TensorIterator-1, port_map); a start is not.
         if slicing.start != start or (loop.is_loop and slicing.end != end):
             yield inside(
                 entry,

@@ -1,6 +1,6 @@
 """Subjects of rules: a model, a layer, a loop or an If with all that the file says of it.
 
-Types and shapes are as declared; OpenVINO infers them anew (semantics 3.14), and they agree in what it writes.
+Types and shapes are as declared; OpenVINO infers them anew (measured), and they agree in what it writes.
 
 Kinds of layers: what most rules of layers look at is the same for thousands of layers, and is looked at once.
 """

@@ -733,7 +733,7 @@ def _truth(value: Any) -> bool | None:
 
 
 def _bound(value: int, extent: str, more: int = 0) -> str:
-    """Return a boundary between elements, and so many elements more: -1 is the last one (semantics 1.3)."""
+    """Return a boundary between elements, and so many elements more: -1 is the last one (port_map)."""
     if value >= 0:
         return str(value + more)
     offset = value + 1 + more
@@ -741,7 +741,7 @@ def _bound(value: int, extent: str, more: int = 0) -> str:
 
 
 def _range_of(slicing: Slicing, iteration: str, extent: str) -> tuple[str, str]:
-    """Begin and end of the slice that an iteration gets (semantics 1.4): chunk after chunk from `start` on."""
+    """Begin and end of the slice that an iteration gets (port_map): chunk after chunk from `start` on."""
     size, start = abs(slicing.stride), slicing.start
     if size == 0:
         raise UsageError("a stride is 0, so the loop would never advance")
@@ -754,7 +754,7 @@ def _range_of(slicing: Slicing, iteration: str, extent: str) -> tuple[str, str]:
 
 
 def _count_of(entry: SlicedInput, extent: str) -> str:
-    """Return the number of slices (semantics 1.3)."""
+    """Return the number of slices (TensorIterator-1, port_map)."""
     slicing = entry.slicing
     ends, size = (slicing.start, slicing.end), abs(slicing.stride)
     low, high = ends if slicing.stride > 0 else reversed(ends)
