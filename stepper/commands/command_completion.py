@@ -30,10 +30,11 @@ _LITERAL = re.compile(r"[a-z][a-z-]*")
 
 
 class Completion(Record, eq=False):
-    """One way to go on: `line` is all of it then, `word` what is new in it.
+    """Describe one way to continue a line.
 
-    `what` says what that is: a command's help, or the type of the layer and the loops around it. Of a value `form` is
-    its type and shape, `array` what it is now; None where it has none.
+    `line` is the whole completed line, `word` its new part. `what` describes the completion: the help of a command, or
+    the type of the layer and the loops around the layer. For a value, `form` is its type and shape, and `array` is its
+    present value; each is None if the value has none.
     """
 
     line: str

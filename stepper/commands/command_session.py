@@ -29,7 +29,7 @@ from stepper.tensors.number_text import array_text, numbers_text
 from stepper.wording import near_text
 
 MOST_DIGITS = 30
-"""Of a number in a command; no run has more moments than that."""
+"""Most digits in a number of a command; no run has more moments than that."""
 
 
 class Answer(Record):
@@ -139,7 +139,10 @@ _MOST_LISTED = 10
 
 
 class Command(Record):
-    """A command; `syntax` is what stands behind its name. `moves`: an empty line repeats it."""
+    """Describe a command.
+
+    `syntax` is the text behind the name. `moves`: an empty line repeats the command.
+    """
 
     name: str
     abbreviations: tuple[str, ...]
@@ -259,7 +262,7 @@ def stop_lines(debugger: Debugger, width: int = WIDTH) -> list[str]:
 
 
 def searched_text(searched: SearchedRange) -> str:
-    """Return how far a search backward had looked when it was paused, and how it goes on."""
+    """Return how far a search backward had looked when it was paused, and how to continue it."""
     there = f"iteration {searched.iteration:,}" if searched.iteration is not None else searched.place
     if searched.passed is None:
         found = f"no stop found between {there} and here"

@@ -33,7 +33,10 @@ _SET = "ADDR = EXPR | trip-count [of LOOP] = N | condition [of LOOP] = true|fals
 
 
 def edited_value(text: str) -> Address | None:
-    """Return which value an edit as it is typed behind `set` changes; None of a loop, and of what is no edit."""
+    """Return the value that the text typed behind `set` changes.
+
+    None if the text edits a loop, or is no edit.
+    """
     match = None if _OF_LOOP.fullmatch(text) else _ASSIGNED.fullmatch(text)
     try:
         return None if match is None else parse_address(match["address"].strip())
@@ -42,9 +45,9 @@ def edited_value(text: str) -> Address | None:
 
 
 def edit_with_meant(text: str, edited: Callable[[Address], Address], read: Callable[[Address], Address]) -> str:
-    """Return an edit as it is typed behind `set` with what its addresses mean; one of a loop as it is.
+    """Return the text typed behind `set`, with each address replaced by its meaning.
 
-    AddressError for what is none.
+    An edit of a loop stays unchanged. Raise AddressError for a text that is no address.
     """
     match = None if _OF_LOOP.fullmatch(text) else _ASSIGNED.fullmatch(text)
     if match is None:

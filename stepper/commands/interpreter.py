@@ -37,7 +37,7 @@ class Interpreter:
     def execute(self, line: str) -> Answer:
         """Carry out one line, and the commands of the breakpoint at which that stops.
 
-        Raises StepperError with one message; the session goes on.
+        Raises StepperError with one message; the session continues.
         """
         debugger = self.session.debugger
         attached = {one.number: one.description for one in debugger.breakpoints if one.description.commands}

@@ -16,7 +16,7 @@ from stepper.debug.moments.moment_texts import (
 )
 
 PINNED = "A"
-"""Name of the moment that is held against now, as a mark."""
+"""Name of the baseline that the present is compared with, as a mark."""
 
 
 @command(
@@ -31,7 +31,7 @@ def _a(session: Session, text: str) -> Answer:
 
 
 def pin(session: Session, text: str) -> Answer:
-    """Make a moment A; empty: this one. UsageError."""
+    """Pin a moment as the baseline; an empty text pins the present moment. UsageError."""
     return _answered(session.debugger.pin(text))
 
 

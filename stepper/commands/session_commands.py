@@ -40,7 +40,10 @@ from stepper.wording import WIDTH, reason_of, two_columns
 
 
 class ScriptError(StepperError):
-    """A command of a file failed; the message names file and line, the exit code is that of the error."""
+    """Report a failed command of a file; the message names file and line.
+
+    The exit code is the exit code of the error.
+    """
 
     def __init__(self, where: str, error: StepperError) -> None:
         super().__init__(f"{where}: {error}")
@@ -62,9 +65,10 @@ _SETTING_UP = frozenset({"labels"})
 
 
 def start_up(interpreter: Interpreter, *, setting_up: bool = False) -> list[str]:
-    """Carry out the file, if there is one; sentences on what is wrong in it, with file and line, and the rest goes on.
+    """Carry out the start-up file, if there is one, and return sentences on its errors.
 
-    `setting_up`: only breakpoints, watches and labels; other commands are left out.
+    Each sentence names file and line; the other commands still run. `setting_up`: only breakpoints, watches and labels;
+    other commands are left out.
     """
     path, problems = init_file(), []
     try:

@@ -1,11 +1,11 @@
-"""Which layer of one model stands for which of another: by name where names hold, else by structure.
+"""Pair the layers of two models: by name where names hold, else by structure.
 
     alignment = Alignment(ours, theirs, compiled, rules)
     alignment.pair(graph).partner(layer.id)        # the reference's layer, or None
 
-Two ways are tried for each pair of graphs: names first, then what the structure adds; and structure alone (operations
-of the same type and attributes on the same inputs). The one that keeps more connections counts. Loops and branches
-that stand for each other have their bodies aligned the same way. Pairs that the user gives go before everything.
+Two ways are tried for each pair of graphs. The first uses names, then the structure. The second uses the structure
+alone: operations of the same type and attributes on the same inputs. The way that keeps more connections counts. The
+bodies of paired loops and branches are aligned the same way. Pairs that the user gives go before everything.
 """
 
 from __future__ import annotations
@@ -263,7 +263,7 @@ Key = tuple[Any, ...]
 
 
 class IndexedGraph:
-    """One graph with its constants; `paired` are the layers that stand for its own, by their ids."""
+    """Index a graph with its constants; `paired` maps its layers to their pairs, by ids."""
 
     def __init__(self, graph: Graph, constants: ConstantValues) -> None:
         self.graph, self.constants = graph, constants
@@ -367,9 +367,10 @@ class Matcher:
             step = 0 if rounds[step]() else step + 1
 
     def _forward(self, *, attributes: bool, types: bool, alike: bool = False) -> bool:
-        """Pair operations of equal inputs (and type, and attributes), where these are unique; True if any was.
+        """Pair operations of equal inputs, where these are unique; True if any was.
 
-        `alike`: one pair of as many that cannot be told apart on both sides, in the order of the files.
+        Types and attributes are equal, too, if asked for. `alike`: pair operations that look alike, if both sides have
+        equally many of them, in the order of the files.
         """
         mine, others = (self._keyed(side, attributes=attributes, types=types) for side in (self.ours, self.theirs))
         grown = False

@@ -1,8 +1,9 @@
-"""Which of OpenVINO's transformations changes what a model computes: `first_change`.
+"""Find the OpenVINO transformation that changes the results of a model: `first_change`.
 
-The model is run by our own engine before any pass and after each one, on the same inputs; outputs, loops' outputs,
-shapes and iterations are held against those of the model before any pass. Passes after which nothing changed in the
-file are not run; those after which the model has operations of the plugin's own, which nobody but it can run, are told.
+Our own engine runs the model before any pass and after each pass, on the same inputs. The outputs, the loops' outputs,
+shapes and iterations are compared with the results of the model before any pass. Passes that changed nothing in the
+file are not run. After some passes the model has operations of the plugin that only the plugin can run; these passes
+are reported.
 """
 
 from __future__ import annotations
@@ -165,9 +166,9 @@ class PassEffect(StrEnum):
 
 
 class PassReport(Record):
-    """One pass: its number and name as the runtime has them, the verdict, and what is to be said about it.
+    """Describe one pass: its number and name as the runtime has them, the verdict, and a remark.
 
-    `largest_difference` is the largest one of an output from that of the model before any pass.
+    `largest_difference` is the largest difference of an output from the output of the model before any pass.
     """
 
     number: int
@@ -203,7 +204,7 @@ def pass_reports(passes: Iterable[TracedPass], judge: PassJudge) -> Iterator[Pas
 
 
 class PassJudge:
-    """Runs the model as it is after a pass, and says what the pass has done to its results.
+    """Runs the model after a pass, and says how the pass changed its results.
 
     `inputs` are arrays in the order of the model's Parameters, `states` what variables begin with. Raises what running
     the model before any pass raises.
@@ -366,17 +367,17 @@ def _hashes(path: Path) -> list[bytes]:
 
 
 _MOST_BYTES = 2**30
-"""Of models that lie on the disk at once."""
+"""Largest size of the models that lie on the disk at once."""
 
 _LARGE = 10.0
 """How many times a difference must grow for a second pass to be named."""
 
 
 class PassSearch(Struct):
-    """Passes that were run, of `total`, in their order; and which of them count.
+    """Passes that were run, out of `total`, in their order; and which of them count.
 
-    `first` is the first after which results differ, `large` the one after which most of the difference is there, where
-    that is another one, `refused` the first after which the model cannot be run.
+    `first` is the first pass after which results differ. `large` is the pass after which most of the difference is
+    there, if that is another pass. `refused` is the first pass after which the model cannot be run.
     """
 
     total: int = 0

@@ -1,4 +1,7 @@
-"""One comparison from its beginning to its report: `compare_models`, and `compare_with` any other reference."""
+"""Run a comparison from its beginning to its report.
+
+`compare_models` compares two models, `compare_with` takes any other reference.
+"""
 
 from __future__ import annotations
 
@@ -53,8 +56,10 @@ _MORE_ITERATIONS = 100
 
 
 class RunComparison(Record):
-    """The whole result. `file` is that of our model. `verdict` is None where nothing is outside of the tolerances.
-    `file_differences` are those of two models, whether or not they have an effect on these inputs. `notes` say what the
+    """Hold the whole result of a comparison.
+
+    `file` is the file of our model. `verdict` is None if nothing is outside of the tolerances. `file_differences` are
+    the differences between two models, whether or not they have an effect on these inputs. `notes` say what the
     reference could not compute.
     """
 
@@ -202,7 +207,7 @@ def _loop_to_blame(observations: Observations, causes: FileCauses) -> Layer | No
 
 
 def _has_grown(observations: Observations) -> bool:
-    """True if what is outside of the tolerance first came in with inputs, all of which are within it."""
+    """True if inputs within the tolerance led to the first value outside of the tolerance."""
     findings = observations.ordered(exact=False)
     return bool(findings) and isinstance(findings[0], ValueMismatch) and findings[0].origin is ErrorOrigin.CARRIED
 

@@ -52,10 +52,12 @@ Touched = tuple[int, int]
 
 
 class FileDifference(Record, eq=False):
-    """One difference. `text` is a whole sentence without its full stop. `layer` is the layer of ours to blame, in the
-    graph that `path` leads to (a Parameter or Result for an entry of the port map of the last layer of `path`);
-    `touches` are the layers whose values it changes first; `related` further layers that have a part in it. `entry`
-    says which part of a port map is meant, if any; `line` is that of our file.
+    """Describe one difference between two files.
+
+    `text` is a whole sentence without its full stop. `layer` is the layer of ours to blame, in the graph that `path`
+    leads to (a Parameter or Result for an entry of the port map of the last layer of `path`). `touches` are the layers
+    whose values the difference changes first; `related` are further layers that have a part in it. `entry` says which
+    part of a port map is meant, if any; `line` is a line of our file.
     """
 
     kind: FileDifferenceKind
@@ -351,7 +353,7 @@ def file_differences(alignment: Alignment) -> list[FileDifference]:
 
 
 class PortMaps:
-    """Compares one body's map with that of the reference."""
+    """Compares the port map of one body with the port map of the reference."""
 
     def __init__(
         self, around: GraphDifferences, layer: Layer, partner: Layer, body: Body, other: Body, inner: GraphPair

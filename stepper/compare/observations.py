@@ -153,11 +153,11 @@ class ErrorOrigin(StrEnum):
 
 
 class ValueMismatch(Record, eq=False):
-    """One value outside of its tolerance: of an output of a layer (a Parameter: as it entered the body).
+    """Describe a value outside of its tolerance: an output of a layer.
 
-    `ours` and `theirs` are the values. `inputs_agree`: every input of the operation that could be compared is within
-    its tolerance, `unknown` are computed ones that could not. `patterns` are what the two values have to do with each
-    other, in words.
+    The value of a Parameter is the value that entered the body. `ours` and `theirs` are the values. `inputs_agree`:
+    every input of the operation that could be compared is within its tolerance, `unknown` are computed ones that could
+    not. `patterns` say in words how the two values relate.
     """
 
     path: GraphPath
@@ -196,9 +196,10 @@ class BranchMismatch(Record, eq=False):
 
 
 class SideFailure(Record, eq=False):
-    """One side stopped with an error. `path` and `layer` are where ours was (layer None: between operations).
+    """Report that one side stopped with an error.
 
-    `unknown` are the layers behind its inputs of which the reference has no value.
+    `path` and `layer` are where our run was (layer None: between operations). `unknown` are the layers behind the
+    inputs of `layer` that have no value in the reference.
     """
 
     path: GraphPath
@@ -212,11 +213,11 @@ Finding = ValueMismatch | LoopMismatch | BranchMismatch | SideFailure
 
 
 class OutputRecord(Struct):
-    """One output of one layer over the whole run: how often it was compared and differed, first and worst.
+    """Count how often an output of a layer differed, and keep the first and worst.
 
-    The worst is measured at the end of the run: until then `candidate` has its ratio, path and the two values, and
-    their distance where that is known already.
-    `trace` is where it differed at all for the first time, within the tolerance too (of runs with the same kernels).
+    The counts of comparisons and differences are over the whole run. The worst is measured at the end of the run: until
+    then `candidate` has its ratio, path and the two values, and their distance where that is known already. `trace` is
+    where it differed at all for the first time, within the tolerance too (of runs with the same kernels).
     """
 
     layer: Layer
@@ -230,7 +231,7 @@ class OutputRecord(Struct):
     candidate: tuple[float, GraphPath, Any, Any, Distance | None] | None = None
 
     def propose(self, ratio: float, path: GraphPath, ours: Any, theirs: Any, distance: Distance | None = None) -> None:
-        """One more value outside of its tolerance, which may be the worst."""
+        """Propose a value outside of its tolerance, which may be the worst."""
         self.differing += 1
         if self.candidate is None or ratio > self.candidate[0]:
             self.candidate = (ratio, path, ours, theirs, distance)
@@ -261,7 +262,10 @@ class LoopRecord(Struct):
 
 
 class OutputComparison(Record):
-    """One of the model's outputs: None where it agrees exactly; `theirs_known` False where the reference has none."""
+    """Compare an output of the model: None if it agrees exactly.
+
+    `theirs_known` is False if the reference has no such output.
+    """
 
     name: str
     measure: Distance | None

@@ -143,7 +143,7 @@ T = TypeVar("T")
 
 
 class ExplanationKind(StrEnum):
-    """Which part of the runtime makes the difference."""
+    """Part of the runtime that makes the difference."""
 
     SHARED_CONSTANT = "shared square constant"
     UNUSED_SLICES = "unused sliced inputs"
@@ -371,10 +371,10 @@ def _constant_behind(graph: Graph, layer: Layer) -> Layer | None:
 
 
 def unused_slices(graph: Graph) -> list[Layer]:
-    """Return the loops that have sliced inputs, of which their bodies use none.
+    """Return the loops with sliced inputs whose bodies use none of the sliced inputs.
 
-    OpenVINO's pass EliminateLoopInputsOutputs drops such inputs, and with the last one what gives a TensorIterator its
-    number of iterations.
+    OpenVINO's pass EliminateLoopInputsOutputs drops such inputs. With the last input the pass also drops the source of
+    a TensorIterator's number of iterations.
     """
     found = []
     for layer in graph.layers:
@@ -389,7 +389,7 @@ def unused_slices(graph: Graph) -> list[Layer]:
 
 
 def _has_half_read_result(graph: Graph, loop: Layer) -> bool:
-    """Return True if a Result of the body feeds several outputs of a loop, of which nothing reads one."""
+    """Return True if a Result feeds several outputs of a loop, and one of them has no reader."""
     fed = Counter(entry.result for entry in loop.bodies[0].outputs if entry.output is not None)
     read = {source for sources in graph.sources.values() for source in sources}
     shared = [entry.output for entry in loop.bodies[0].outputs if fed[entry.result] > 1]
@@ -397,7 +397,7 @@ def _has_half_read_result(graph: Graph, loop: Layer) -> bool:
 
 
 def _has_counter_behind(loop: Layer) -> bool:
-    """Return True if the body of a loop has a Parameter before that of current_iteration."""
+    """Return True if another Parameter of the body comes before current_iteration."""
     body = loop.bodies[0]
     return any(
         entry.purpose == CURRENT_ITERATION and entry.parameter != body.graph.parameters[0].id for entry in body.inputs
@@ -442,7 +442,10 @@ _EXPLAINED = 0.3
 
 
 class FlippedStep(Record):
-    """An operation of which `flipped` of `size` elements jumped when last digits of its inputs were others."""
+    """Describe an operation with elements that jumped when the last digits of its inputs changed.
+
+    `flipped` of `size` elements jumped.
+    """
 
     layer: Layer
     flipped: int

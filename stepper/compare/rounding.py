@@ -1,21 +1,22 @@
 """Rounding allowance: how far it alone may leave two evaluations of an operation apart, beyond the tolerance.
 
-Sums of products. Whatever the order of its additions, a computed sum of n products is off by at most gamma_n * S with
-S = sum |x||w| and gamma_n = n u / (1 - n u) (N. Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., 3.1
-and 3.5; u: the unit roundoff of the sum), and all but certainly by no more than 6 sqrt(n) u S (N. Higham and T. Mary, A
-New Approach to Probabilistic Rounding Error Analysis, SIAM J. Sci. Comput. 41(5), 2019, with lambda = 6). Two
-evaluations are thus at most 2 u min(n, 6 sqrt(n)) S apart. S is what the same kernel makes of the absolute values of
-its inputs, n what it makes of ones. The result itself may be near 0: that is cancellation, no error of a kernel.
+Sums of products. In any order of additions, a computed sum of n products is off by at most gamma_n * S. Here
+S = sum |x||w| and gamma_n = n u / (1 - n u), with the unit roundoff u of the sum (N. Higham, Accuracy and Stability of
+Numerical Algorithms, 2nd ed., 3.1 and 3.5). The error is all but certainly no more than 6 sqrt(n) u S (N. Higham and T.
+Mary, A New Approach to Probabilistic Rounding Error Analysis, SIAM J. Sci. Comput. 41(5), 2019, with lambda = 6). Two
+evaluations are thus at most 2 u min(n, 6 sqrt(n)) S apart. S is the same kernel's result for the absolute values of
+its inputs, n its result for ones. The result itself may be near 0: that is cancellation, no error of a kernel.
 
 Other operations that sum (recurrent cells, attention, normalisations, transforms). A backward stable kernel gives the
 exact result of inputs that are off by a few u; so the result may move as far as it does for inputs perturbed by so much
 (Higham, 1.5). The largest movement counts for all elements, for each depends on many.
 
-Quantisation. One that lies between two levels, as near as rounding can tell, may become either.
+Quantisation. A value that lies between two levels, as near as rounding can tell, may become either level.
 
-What many operations make together (a body's Result, an output of the model) is in error relative to the largest of its
-elements rather than to each, where a sum is among them: a tenth of the relative tolerance, of the largest, is allowed,
-and what the operations before it may leave (running error analysis, Higham 3.3).
+Results of many operations (a body's Result, an output of the model). If a sum is among the operations, the error is
+relative to the largest element of the result rather than to each element. The allowance is a tenth of the relative
+tolerance, of the largest element. The errors that the operations before it may leave are added (running error analysis,
+Higham 3.3).
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ SUMS: Mapping[str, Indices | None] = {
 """Types, and which of their floating inputs are factors of the products (None: all)."""
 
 _MEANS = frozenset({"ReduceMean", "AvgPool", "AdaptiveAvgPool"})
-"""Those that give 1 for ones: what is summed is counted from the sizes."""
+"""Operations that give 1 for ones: the number of summed elements is counted from the sizes."""
 
 STABLE = frozenset(
     {
@@ -92,12 +93,11 @@ def measure_output(
     tolerance: Tolerance,
     behind: Callable[[], Array] | None = None,
 ) -> Distance | None:
-    """Return the distance of an operation's output from the reference's, as `measure` has it, rounding taken into
-    account.
+    """Return the distance of an operation's output from the reference, with rounding allowed for.
 
-    `inputs` are those of the operation, which is None for what no operation of this graph computes. `behind` is what
-    rounding may have left in inputs that the reference does not have (see `left_by`). It costs nothing where the
-    ordinary tolerance is kept.
+    The distance is measured as by `measure`. `inputs` are the inputs of `operation`; `operation` is None if no
+    operation of this graph computes the value. `behind` gives the error that rounding may have left in inputs that the
+    reference does not have (see `left_by`). It costs nothing if the ordinary tolerance is kept.
     """
     found = measure(ours, theirs, tolerance)
     if found is None or not found.differs or found.problem or not tolerance.rounds or operation is None:
@@ -130,9 +130,10 @@ Rounded = dict[tuple[int, int], float]
 def measure_whole(
     frame: Frame, slot: int, ours: Any, theirs: Any, tolerance: Tolerance, sums: Collection[int], rounded: Rounded
 ) -> Distance | None:
-    """Return the distance of what a graph gives out from a slot, with what rounding on the way to it may leave allowed.
+    """Return the distance of a value that a graph gives out, with rounding allowed for.
 
-    `sums` is what `behind_sums` found in the frame's program; to `rounded` is added what is allowed here.
+    Rounding may happen anywhere on the way to the value. `slot` holds the value. `sums` is the result of `behind_sums`
+    for the frame's program. The distance that is allowed here is added to `rounded`.
     """
     found = measure(ours, theirs, tolerance)
     if found is None or not found.differs or found.problem or not tolerance.rounds:
@@ -423,8 +424,10 @@ def _inputs(frame: Frame, operation: Operation, theirs: Values, tolerances: Tole
 
 
 def unknown_inputs(frame: Frame, operation: Operation, theirs: Values | None) -> tuple[Layer, ...]:
-    """Return the layers that compute the inputs of an operation of which the reference has no value, and what is
-    behind."""
+    """Return the layers that compute an operation's inputs without a value in the reference.
+
+    Layers behind these inputs are included.
+    """
     graph = frame.program.graph
     layers = _computed_sources(frame, operation.layer.id)
     return _with_what_is_behind(

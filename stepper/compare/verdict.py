@@ -133,7 +133,7 @@ def _runs(outcome: LoopOutcome) -> str:
 
 
 def origin_text(finding: Finding, causes: FileCauses, observations: Observations) -> str:
-    """Return the reason where nothing in the files explains it: what can be told from the values alone."""
+    """Return what the values alone show, if nothing in the files explains the difference."""
     if isinstance(finding, LoopMismatch):
         return loop_text(finding) + _decided_by(finding, causes)
     if isinstance(finding, BranchMismatch):
@@ -324,11 +324,11 @@ def _line(entry: object) -> int:
 class ComparisonVerdict(Record):
     """First place to look at.
 
-    `reason` is one sentence, `details` are further ones. `path` leads into the loop (empty: the model's own graph),
-    `iteration` is that of its innermost loop, None where the difference is bound to none. `layer` is to blame,
-    `shows_at` is where values differ first, `related` have a part in it. `entry` is the part of a port map, if that is
-    to blame. `explanation` is what makes another runtime agree, `bisection` the iteration that it computes otherwise,
-    where these are known.
+    `reason` is one sentence, `details` are further sentences. `path` leads into the loop (empty: the model's own
+    graph). `iteration` is an iteration of the innermost loop of `path`, None if the difference is bound to no
+    iteration. `layer` is to blame, `shows_at` is where values differ first, `related` have a part in it. `entry` is the
+    part of a port map, if that is to blame. `explanation` is the change that makes another runtime agree, `bisection`
+    the iteration that the runtime computes otherwise; each is None if not known.
     """
 
     reason: str
@@ -481,7 +481,7 @@ def _traced(first: Finding, found: Sequence[FileDifference], observations: Obser
 
 
 def _first_extra_iteration(first: Finding, causes: FileCauses, observations: Observations) -> int | None:
-    """Return the iteration that should not run, after the condition by which our loop goes on alone."""
+    """Return the iteration that only our loop runs, if the condition before it differs first."""
     if not isinstance(first, ValueMismatch) or not first.path:
         return None
     if not causes.is_condition(graph_at(causes.model, first.path), first.layer):

@@ -152,7 +152,7 @@ class BlockRun:
         self._machine.stack = list(frames)
 
     def one(self, frame: Frame) -> Iterator[Event]:
-        """Run one iteration; yield its events up to that of its end."""
+        """Run one iteration; yield its events up to the event of its end."""
         for event in self._events():
             yield event
             if event.kind is EventKind.ITERATION and event.frame is frame:
@@ -243,7 +243,7 @@ class _Collector(RunObserver):
 
     @property
     def count(self) -> int:
-        """The iterations of which all values were taken."""
+        """Return the number of iterations whose values were all taken."""
         return min(map(len, self._own.values.values()), default=0)
 
     @property
@@ -382,7 +382,7 @@ class _Compared(NamedTuple):
 
 
 class LockstepWalk:
-    """One comparison. `run` it once; `observations` then has everything."""
+    """Compare two runs in lockstep: `run` it once; `observations` then has everything."""
 
     def __init__(self, machine: Machine, reference: ReferenceRun, tolerances: Tolerances) -> None:
         self.machine, self.reference, self.tolerances = machine, reference, tolerances
@@ -620,7 +620,10 @@ class LockstepWalk:
         return found
 
     def _places_in(self, ours: BodyIterations, theirs: IteratedValues) -> Iterator[tuple[int, Place]]:
-        """Yield the places of a body of which the reference has values, each with the index of its operation."""
+        """Yield the places of a body that have values in the reference.
+
+        Each place comes with the index of its operation.
+        """
         for index, places in self._places_of(ours.frame):
             yield from ((index, place) for place in places if index >= 0 and theirs.knows(place[0]))
 
@@ -820,7 +823,7 @@ class LockstepWalk:
         return ()
 
     def _look_ahead(self, frame: Frame, found: ReferenceFrame) -> None:
-        """Note where what differed in the iteration before is what the reference has in this one."""
+        """Note where our last iteration's value equals the reference's value of this iteration."""
         kept = []
         for waiting, difference, record in self._ahead:
             if waiting is not frame or difference.path[-1].iteration == frame.active.iteration:
@@ -856,7 +859,10 @@ class LockstepWalk:
             self._add(SideFailure((), None, str(failure), ours=False))
 
     def _compare_totals(self) -> None:
-        """Compare the iterations of loops of which the reference knows no single run, only how many in all its runs."""
+        """Compare iteration counts of loops whose single runs the reference does not know.
+
+        For these loops the reference knows only the number of iterations in all their runs.
+        """
         totals = self.reference.totals()
         paths = graph_paths(self.machine.compiled.model)
         for path, layer in ((path, layer) for path, graph in paths for layer in graph.layers if layer.is_loop):

@@ -1,6 +1,7 @@
-"""ONNX's own view as the reference: the model's outputs, and every value of the same name, in its loops too.
+"""Use ONNX's own evaluators as the reference.
 
-Of a loop inside of another, or of a branch, the evaluators tell nothing: it is compared by what comes out of it.
+They give the model's outputs, and every value of the same name, in its loops too. The evaluators give no values of a
+loop inside another loop, or of a branch. Only the outputs of that loop or branch are compared.
 """
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ class OnnxPeer:
         self.output_names: tuple[str, ...] = ()
         """The names of the model's outputs, in ONNX's order; known after a run."""
         self.loops: tuple[OpenedLoop, ...] = ()
-        """The loops of the main graph of which the last run gave what happened inside."""
+        """Loops of the main graph whose inner values the last run gave."""
 
     def run(self, model: Model, inputs: Sequence[Array]) -> dict[str, Array]:
         """Return every tensor of the main graph by its name in ONNX, for inputs in the order of the model's Parameters.

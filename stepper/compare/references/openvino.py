@@ -1,8 +1,9 @@
-"""OpenVINO as the reference: each operation alone and each body alone, on our inputs; and the runtime's own run.
+"""Use OpenVINO as the reference.
 
-What an operation makes of *our* inputs is an error made here or none; nothing is carried in. Where every operation
-agrees and the body as a whole does not, the runtime's fusions inside of the body are at fault; where these agree too
-and the model's outputs do not, `begin_again` and `run_changed` narrow it down (rerun.py).
+Each operation alone and each body alone run on our inputs; the runtime also runs the whole model. An operation that
+runs on *our* inputs shows only errors made in that operation; nothing is carried in. If every operation agrees and the
+body as a whole does not, the runtime's fusions inside of the body are at fault. If bodies agree too and the model's
+outputs do not, `begin_again` and `run_changed` narrow it down (rerun.py).
 """
 
 from __future__ import annotations
@@ -52,16 +53,16 @@ if TYPE_CHECKING:
 
 
 _MOST_BYTES = 2**26
-"""Of values that go to the runtime and come back at once."""
+"""Largest size of the values that go to the runtime and come back at once."""
 
 _MOST_OPERATIONS = 200
-"""Of a group: what is divided is compiled beside what is computed already."""
+"""Most operations in a group: a divided group is compiled beside what is computed already."""
 
 _AHEAD = 3
 """Groups that are begun behind the one that is waited for."""
 
 _MOST_BYTES_AHEAD = 2**28
-"""Of the values of all that are begun, beside those of the one that is waited for."""
+"""Largest size of the values of all groups begun beside the group that is waited for."""
 
 
 _Outputs = Callable[[], dict[Source, Array]]
@@ -262,7 +263,10 @@ class JointGroups:
 def judge(
     tolerances: Tolerances | None, layers: Sequence[Layer], ours: Callable[[Source], Any]
 ) -> Mapping[Source, Tolerance] | None:
-    """Return the tolerance of each output of which we have a value; None where the runtime's own values are wanted."""
+    """Return the tolerance of each output whose value we have.
+
+    None if the runtime's own values are wanted.
+    """
     if tolerances is None:
         return None
     outputs = ((layer, Source(layer.id, output)) for layer in layers for output in range(len(layer.outputs)))
@@ -448,7 +452,7 @@ class IteratedBodies:
         return values
 
     def _without_refused(self, body: _Body, ours: BodyIterations, begun: _Outputs) -> dict[Source, Array]:
-        """Return what was begun; where an operation is refused, that of the others."""
+        """Return the outputs that were begun; begin again without an operation that is refused."""
         while True:
             try:
                 return begun()
@@ -620,10 +624,10 @@ class StoppedRun(Record):
 
 
 class _OwnRun:
-    """The peer's run of the whole model, which goes on beside ours, and the count of its iterations.
+    """Runs the reference's whole model beside our run, and counts its iterations.
 
-    Whoever waits for something else of the peer waits for it first, so that the peer's notes have one order in all
-    runs. What is begun by then comes before the count, which is needed last.
+    Whoever waits for another result of the reference waits for this run first, so its notes have one order in all runs.
+    Results that are begun by then come before the count, which is needed last.
     """
 
     def __init__(self, peer: OpenVINOPeer, inputs: Sequence[Array], seconds: float | None) -> None:
@@ -657,7 +661,7 @@ class _OwnRun:
         return {} if self.outputs() is None else self._counting()
 
     def abandon(self) -> None:
-        """End it where it still goes on."""
+        """End the run if it is still under way."""
         if self._begun is not None:
             self._peer.give_up()
 
@@ -718,9 +722,10 @@ class OpenVINOReference(ReferenceRun):
         return self._bodies.computed(first, bodies)
 
     def alone(self, frame: Frame, layer: Layer, output: int) -> Array | None:
-        """Return what an operation gives that is compiled for itself, from now on; None where it was.
+        """Compile an operation for itself from now on, and return its value.
 
-        Of a body whose iterations were computed in blocks it is what this one gives; what follows stays in the blocks.
+        None if the operation was compiled so before. If the iterations of a body were computed in blocks, return the
+        value of this iteration; later iterations stay in the blocks.
         """
         read = frame.program.graph.read_outputs
         if any(Source(layer.id, index) not in read for index in range(len(layer.outputs))):
@@ -759,7 +764,10 @@ class OpenVINOReference(ReferenceRun):
         return dict(enumerate(outputs))
 
     def outputs_anew(self) -> Mapping[int, Any] | None:
-        """Return the outputs of the model as it is compiled now; None where the first were these."""
+        """Return the outputs of the model in its present compilation.
+
+        None if the first outputs came from the same compilation.
+        """
         try:
             outputs = self._peer.run_anew(self._inputs, seconds=self._seconds)
         except (ExecutionError, LimitReached) as error:

@@ -48,7 +48,7 @@ class SyncPoint(Record):
     """A point of our run that the reference may have, too.
 
     `path` leads to the graph that `frame` runs; `frame` is live state (for ENTERED the frame around the nested graph).
-    `operation` is the loop or If of which this tells, None for FINISHED.
+    `operation` is the loop or If at this point, None for FINISHED.
     """
 
     kind: SyncKind
@@ -81,11 +81,11 @@ class ReferenceFrame(Protocol):
 
     @property
     def outcome(self) -> LoopOutcome | None:
-        """Of LEFT: how the loop ended; None where that is not known."""
+        """Return how the loop ended, for LEFT; None if that is not known."""
 
     @property
     def branch(self) -> bool | None:
-        """Of ENTERED: the condition of the If; None for a loop, or where it is not known."""
+        """Return the condition of the If, for ENTERED; None for a loop, or if it is not known."""
 
 
 class BodyIterations(Record):
@@ -139,7 +139,7 @@ class ReferenceRun(ABC):
         """
 
     def value_at(self, place: ValuePlace) -> Array | None:
-        """Return its value at a place whose iteration has run; None in a body of which it does not tell."""
+        """Return the value at a place whose iteration has run; None if the body has no known values."""
         if place.frame is None:
             return None
         found = self.at(SyncPoint(SyncKind.ITERATION if place.path else SyncKind.FINISHED, place.path, place.frame))

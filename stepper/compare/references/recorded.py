@@ -75,7 +75,7 @@ class ArchiveReference(PlacedRun):
         return PlacedFrame(self, point.path, outcome)
 
     def _outcome(self, path: GraphPath) -> LoopOutcome | None:
-        """Return the outcome of a loop of which there are whole traces: as many iterations as these have."""
+        """Return the outcome of a loop that has whole traces: as many iterations as these have."""
         iterations = tuple(step.iteration or 0 for step in loop_steps(path))
         keys = self._whole.get((tuple(step.layer.id for step in path), iterations[:-1]))
         return None if not keys or not path[-1].layer.is_loop else LoopOutcome(max(map(self._length, keys)), "")

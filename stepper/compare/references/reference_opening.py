@@ -183,9 +183,9 @@ class OperationValues:
 
 
 class ModelValues:
-    """Values of the run of a second model, which goes on as far as it is asked for.
+    """Values of the run of a second model, which runs only as far as values are asked for.
 
-    The values of the latest iterations are kept; for one further back the run begins again.
+    The values of the latest iterations are kept; for an earlier iteration the run begins again.
     """
 
     is_exact = True
