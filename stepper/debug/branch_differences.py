@@ -1,8 +1,8 @@
-"""Two branches of a run side by side: where they differ first, and what differs from there to their ends.
+"""Compare two branches of a run: where they differ first, and what differs from there on.
 
-Both are run again from where they part, on machines of their own: operation by operation up to the first result that
-differs, then iteration by iteration. The iterations of the two are matched by their place in the order of execution, so
-one that ends a loop earlier is compared as far as both go.
+Both branches run again from where they diverge, on machines of their own. They run operation by operation up to the
+first result that differs, then iteration by iteration. The iterations of the two are matched by their place in the
+order of execution. A branch that ends a loop earlier is compared as far as both go.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ def _loop_difference(tick: int, where: str, a: Activation | None, b: Activation 
 
 
 def _constants_difference(a: Machine, b: Machine) -> PlaceDifference | None:
-    """Of a body that does not run at this moment."""
+    """Return the first constant that differs in a body that does not run at this moment."""
     for program in a.compiled.programs:
         left, right = (machine.constants.get(id(program)) for machine in (a, b))
         for slot in sorted({*(left.values if left else ()), *(right.values if right else ())}):

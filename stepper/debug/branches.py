@@ -1,7 +1,7 @@
-"""What-if: a value of the present is replaced by another, in a branch of the run that is marked as edited.
+"""Replace a value of the present by another, in an edited branch of the run (what-if).
 
-The original is never edited. A branch keeps its past, its edits, and where it stands; the histories of all branches
-share the memory budget of the run evenly.
+The original is never edited. A branch is marked as edited. It keeps its past, its edits, and where it stands. The
+history of each branch gets an equal share of the run's memory budget.
 """
 
 from __future__ import annotations
@@ -109,10 +109,10 @@ def _constant_edit(machine: Machine, target: Target, value: Any) -> ConstantEdit
 
 
 def trip_count_edit(machine: Machine, count: int, loop: str | Program) -> TripCountEdit:
-    """Return the edit that lets a loop that runs (the innermost, or that of the name or body) run `count` iterations in
-    all.
+    """Return the edit that lets a loop that runs have `count` iterations in all.
 
-    -1: no limit. Raise UsageError for fewer than it has begun, and for more than its sliced inputs suffice for.
+    `loop` is the name or the body of the loop (empty: the innermost loop). -1: no limit. Raise UsageError for a count
+    below the iterations begun, and for a count that exceeds the loop's sliced inputs.
     """
     frame, activation = _loop_to_edit(machine, loop)
     name, begun = f"{activation.operation.layer.type} '{activation.operation.layer.name}'", executed(frame)
@@ -133,10 +133,11 @@ def trip_count_edit(machine: Machine, count: int, loop: str | Program) -> TripCo
 
 
 def condition_edit(machine: Machine, *, holds: bool, loop: str | Program) -> ConditionEdit:
-    """Return the edit that lets a loop that runs (the innermost, or that of the name or body) end or go on.
+    """Return the edit that lets a loop that runs end or continue.
 
-    In an iteration: after that, whatever its body says. Between two: now. Raise UsageError where it has no condition,
-    or where that would change nothing.
+    `loop` is the name or the body of the loop (empty: the innermost loop). In an iteration: after the iteration,
+    whatever its body says. Between two: now. Raise UsageError if the loop has no condition, or if the edit would change
+    nothing.
     """
     frame, activation = _loop_to_edit(machine, loop)
     name, said = f"{activation.operation.layer.type} '{activation.operation.layer.name}'", str(holds).lower()
@@ -341,7 +342,7 @@ class Branches:
 
     @property
     def title(self) -> str:
-        """Return the branch that goes on, and that it is edited; empty for the original."""
+        """Return the name of the present branch, and that it is edited; empty for the original."""
         if self.name == ORIGINAL:
             return ""
         return f"{self.name}, edited" if self.is_edited else self.name
@@ -369,7 +370,7 @@ class Branches:
             timeline.history.limit(self._budget // len(timelines))
 
     def timeline(self, name: str) -> Timeline:
-        """Return the course of a branch, which goes on if that is the present one.
+        """Return the timeline of a branch, which runs on if it is the present branch.
 
         Raise UsageError for an unknown name.
         """
@@ -401,9 +402,10 @@ class Branches:
                 self._parents[child] = Parent(to, parent.tick)
 
     def delete(self, name: str, *, descendants: bool = False) -> tuple[str, ...]:
-        """Forget a branch, and with `descendants` those that left it; the names of all that are gone.
+        """Forget a branch; return the names of all branches that are gone.
 
-        Raise UsageError for the original, the one that goes on, and one that others left, unless these go, too.
+        `descendants`: forget the branches that left it, too. Raise UsageError for the original, for the present branch,
+        and for a branch that others left, unless these go, too.
         """
         self.timeline(name)
         gone = (name, *self._descendants(name))
@@ -433,12 +435,12 @@ class Branches:
 
     @property
     def last_edit(self) -> str:
-        """Return the last edit of the branch that goes on, in words; empty where there is none."""
+        """Return the last edit of the present branch, in words; empty if there is none."""
         edits = self._timeline.edits
         return f"{edit_text(edits[max(edits)][-1])} (tick {max(edits)})" if edits else ""
 
     def undo(self) -> int:
-        """Take back the last edit of the branch that goes on, and stand at its moment; the tick.
+        """Take back the last edit of the present branch, and stand at its moment; return the tick.
 
         Raise UsageError where nothing was changed.
         """
@@ -498,7 +500,7 @@ def _ensure_name(name: str) -> None:
 
 
 def edit_text(edit: Edit) -> str:
-    """Return an edit in words, as it is set."""
+    """Return an edit in words, in the form that sets it."""
     if isinstance(edit, ValueEdit | ConstantEdit):
         what = "constant " if isinstance(edit, ConstantEdit) else ""
         value = np.asarray(edit.value)

@@ -74,7 +74,7 @@ class ThreadGuard:
     def taken(self) -> Iterator[None]:
         """Work with the debugger in this block; blocks may be inside of one another.
 
-        A pause that was asked for before the outermost one is forgotten, and so is what none of it has heeded.
+        A pause that was asked for before the outermost block is forgotten, and so is a pause that no block has heeded.
         UsageError where another thread is at work.
         """
         me = threading.current_thread()
@@ -243,9 +243,10 @@ class Debugger:
         return self.view()._repr_html_()
 
     def widget(self) -> Any:
-        """Return this debugger as a widget of a notebook: slider, steps, figure, values over the iterations, story.
+        """Return this debugger as a widget of a notebook.
 
-        Needs the extra `stepper[notebook]`. Raise UsageError without it.
+        The widget has a slider, steps, a figure, values over the iterations, and the explanation. Needs the extra
+        `stepper[notebook]`. Raise UsageError without it.
         """
         try:
             return import_module(_WIDGETS).LoopWidget(self)
@@ -284,12 +285,13 @@ class Debugger:
         progress: Callable[[Overview], object] | None = None,
         births: bool = True,
     ) -> Overview:
-        """Run to the end beside the present, and return the facts of the run: loops, values, how it ended, NaN and Inf.
+        """Run to the end beside the present, and return the facts of the run.
 
-        The present stays, and breakpoints stop nothing. An error of the run is one of the facts. The run ends early
-        at a pause, after so many `seconds` (`endless_seconds` if a loop can never end), or beyond `memory` bytes. The
-        next call continues it. `progress` is called in this thread with the newest facts, at most 30
-        times a second. Without `births` NaN and Inf are left to `look_through`.
+        The facts are the loops, the values, how the run ended, NaN and Inf. The present stays, and breakpoints stop
+        nothing. An error of the run is one of the facts. The run ends early at a pause, after so many `seconds`
+        (`endless_seconds` if a loop can never end), or beyond `memory` bytes. The next call continues it. `progress` is
+        called in this thread with the newest facts, at most 30 times a second. Without the option `births`,
+        `look_through` searches for NaN and Inf.
         """
         if progress is not None:
             function("progress", progress)

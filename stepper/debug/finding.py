@@ -75,9 +75,10 @@ def place_from_the_first(timeline: Timeline, place: BreakpointPlace) -> Breakpoi
 
 
 def tick_of_iteration(timeline: Timeline, iteration: int) -> int:
-    """Return the tick at which an iteration begins, outside of loops: that of the only loop that can be meant.
+    """Return the tick at which an iteration begins, outside of loops.
 
-    The present stays. UsageError where there is no such iteration, AmbiguousAddress where there are several loops.
+    The iteration belongs to the only loop that can be meant. The present stays. UsageError where there is no such
+    iteration, AmbiguousAddress where there are several loops.
     """
     machine = timeline.machine
     around, loop = _only_loop(machine.compiled, machine.program, iteration)
@@ -180,11 +181,12 @@ def find(
     limit: int | None = None,
     until: int | None = None,
 ) -> Found:
-    """Return the moments where the expression holds: the first, next, previous, last, or all of them up to the limit.
+    """Return the moments where the expression holds.
 
-    The future is computed as far as it is needed, at most up to tick `until`; the present stays. May be interrupted by
-    a pause. `nan` and `inf` are where one is born. Raise UsageError (ExpressionError for its text) for an expression
-    that can hold nowhere.
+    These are the first, next, previous or last moment, or all of them up to the limit. The future is computed as far as
+    needed, at most up to tick `until`; the present stays. May be interrupted by a pause. `nan` and `inf` find the
+    moments where a NaN or Inf first appears. Raise UsageError (ExpressionError for its text) for an expression that can
+    hold nowhere.
     """
     which = _which(which)
     limit = MOST_FOUND if limit is None else whole_number("limit", limit, 1)
@@ -232,7 +234,7 @@ def ensure_no_reference(expression: Expression) -> None:
 
 
 def ensure_any_iteration(targets: Sequence[Target]) -> None:
-    """Raise UsageError where a name says of which iteration it is."""
+    """Raise UsageError if a name gives the iteration."""
     if any(asked is not None for target in targets for asked in target.iterations):
         raise UsageError(
             "every iteration is asked, and every run of an inner loop, so the names may not say which one; prev(x) is "
@@ -323,7 +325,7 @@ class _MomentSearch:
 
 
 WORDS = tuple(str(kind) for kind in NonFiniteKind)
-"""Expressions that ask for births instead of a condition."""
+"""Expressions that ask for the origins of NaN or Inf instead of a condition."""
 
 
 def find_births(timeline: Timeline, word: str, which: Which, limit: int, until: int | None) -> Found:

@@ -1,8 +1,8 @@
-"""One breakpoint: its checks, at which moments it stops the run, and which moments it has counted.
+"""Define a breakpoint: its checks, the moments at which it stops, and its count of moments.
 
-A check is a question at a place of a program. An iteration window keeps what a check found in earlier iterations.
-A breakpoint counts moments of the run (ticks), not visits: a replayed moment is never counted again, and whether a
-moment stops the run does not depend on how the run came there.
+A check is a question at a place of a program. An iteration window keeps what a check found in earlier iterations. A
+breakpoint counts moments of the run (ticks), not visits: a replayed moment is never counted again. Whether a moment
+stops the run does not depend on how the run came there.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ class ValueTest(NamedTuple):
 
 
 class Check(Record, eq=False):
-    """A test at a place: after operation `index` of a program, at BEGUN, or (its operations' number) when it is closed.
+    """Test a place: after operation `index` of a program, at BEGUN, or when it is closed.
 
-    A test may be made later, at any moment until the values of the iteration are gone, so it reads nothing that is
-    computed after its place; `prompt`: it is to be made at once, because it is likely to stop the run.
-    `at_entry`: to be made as well where a loop is entered that runs no iteration.
-    `guard` is shared by many checks and says quickly whether any of them can hold; `may_hold` says so of this one, or
-    raises a StepperError, of which the test has the words; `of_values` does where no more is read than values of the
-    body's own.
+    `index` is the number of the program's operations for a place where it is closed. A test may be made later, at any
+    moment until the values of the iteration are gone. So a test reads nothing that is computed after its place.
+    `prompt`: the test is to be made at once, because it is likely to stop the run. `at_entry`: the test is to be made
+    as well where a loop is entered that runs no iteration. `guard` is shared by many checks and says quickly whether
+    any of them can hold. `may_hold` says so of this check, or raises a StepperError with the words of the test.
+    `of_values` says so if the check reads only values of the body's own.
     """
 
     program: Program
@@ -61,9 +61,9 @@ class Check(Record, eq=False):
 
 
 class Guard(Record, eq=False):
-    """Quick test of whether any check among those of operations `first` to `last` can hold; False is certain.
+    """Test quickly whether any check of operations `first` to `last` can hold.
 
-    Where it may, `which` says of which operations (None: of any).
+    False is certain. If a check may hold, `which` names its operations (None: any of them).
     """
 
     may_hold: Callable[[Frames, int, int], bool]
@@ -241,12 +241,12 @@ class BreakKind(StrEnum):
 
 
 class BreakDescription(Record):
-    """A breakpoint as it was asked for, to be shown, kept and set again.
+    """Describe a breakpoint in the form that is shown, kept and set again.
 
-    `hit`: it stops from the N-th moment on, or with `exactly` at that one alone, counted from where the run stood when
-    it was set. `ignore`: how many of the moments after `ignored_from` do not stop. `once`: it goes after one stop.
-    `line` is what a logpoint writes. `commands` are carried out by a prompt whenever it stops, but not while they
-    `need_trust`: they came out of a file, and the user has not agreed to them.
+    `hit`: it stops from the N-th moment on, or with `exactly` at the N-th moment alone, counted from where the run
+    stood when it was set. `ignore`: how many of the moments after `ignored_from` do not stop. `once`: it goes after one
+    stop. `line` is the text that a logpoint writes. `commands` are carried out by a prompt whenever it stops, but not
+    while they `need_trust`: they came out of a file, and the user has not agreed to them.
     """
 
     kind: BreakKind
@@ -320,11 +320,10 @@ Observer = Callable[[Frames, int], None]
 
 
 class Breakpoint:
-    """A breakpoint of one run, or (number 0) what one movement waits for. `log` makes it a logpoint: it writes and
-    never stops.
+    """Hold a breakpoint of one run, or (number 0) the aim that one movement waits for.
 
-    `where` is the graph from which the names in it are seen: the one that ran when it was set. `note` is what there was
-    to say about it then; it may be empty.
+    `log` makes it a logpoint: it writes and never stops. `where` is the graph from which the names in it are seen: the
+    graph that ran when it was set. `note` is a remark from when it was set; it may be empty.
     """
 
     def __init__(

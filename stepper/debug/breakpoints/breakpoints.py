@@ -1,4 +1,4 @@
-"""The breakpoints of a run: set, numbered, enabled, deleted; and the watcher that asks them while the run goes on."""
+"""Set, number, enable and delete breakpoints; ask them, by the watcher, while the run runs."""
 
 from __future__ import annotations
 
@@ -204,13 +204,16 @@ class BreakpointWatcher:
     # --- a movement ----------------------------------------------------------------------------------------------
 
     def forward(self) -> None:
-        """The run goes on from the present: stop at the first moment from here on, count, and write logs."""
+        """Run on from the present: stop at the first moment from here on, count, and write logs."""
         self._begin(sys.maxsize, backward=False, counts_only=False)
         short, self._fell_short = self._fell_short, None
         self._logged = 0 if short is None or short[0] != self.machine.tick else short[1]
 
     def fell_short(self) -> None:
-        """The run did not come back to the stop that was found: what is logged already is not when it goes on."""
+        """Note that the run did not come back to the stop that was found.
+
+        Lines that are logged already are not logged again when the run continues.
+        """
         assert self.found is not None
         self._fell_short, self.found = (self.machine.tick, self.found.tick), None
 
@@ -390,13 +393,13 @@ class Breakpoints:
 
     @property
     def expected(self) -> tuple[Expected, ...]:
-        """Return the same, with the graphs from which they are seen."""
+        """Return the expected operations, with the graphs from which their patterns are seen."""
         return tuple(self._exceptions)
 
     # --- setting -------------------------------------------------------------------------------------------------
 
     def add(self, description: BreakDescription) -> Breakpoint:
-        """Set a breakpoint as it is described. Raise UsageError for what is wrong in it."""
+        """Set the breakpoint of a description. Raise UsageError for what is wrong in it."""
         breakpoint = self._new(self._number + 1, description, self._where)
         breakpoint.note = self._factory.ensure_elements(description, self._where)
         self._number += 1

@@ -78,10 +78,10 @@ def among(iteration: int, asked: int | IterationRange) -> bool:
 
 
 def places(text: str, compiled: CompiledModel, where: Program) -> tuple[BreakpointPlace, ...]:
-    """Return the places that the text names, seen from the program `where`, as a run that goes on knows them.
+    """Return the places that the text names, seen from the program `where`.
 
-    Raise AddressError for what is not an address, and UsageError for what is nowhere, ambiguous, or never computed, and
-    for iterations that are counted from the last.
+    A run that is under way knows these places. Raise AddressError for what is not an address, and UsageError for what
+    is nowhere, ambiguous, or never computed, and for iterations that are counted from the last.
     """
     return known_ahead(named_places(text, compiled, where))
 
@@ -136,7 +136,10 @@ def destinations(text: str, compiled: CompiledModel, where: Program) -> tuple[Br
 
 
 def whole_value(text: str, compiled: CompiledModel, where: Program) -> str:
-    """Return the address of the value of which a text names an element, or the shape; any other as it is."""
+    """Return the address of the value whose element or shape a text names.
+
+    Any other text is returned unchanged.
+    """
     asked = parse_address(text)
     address = replace(shape_asked(asked, compiled, where) or asked, index=())
     return text if address == asked else str(address)
@@ -456,11 +459,11 @@ def _value_test(expression: Expression, targets: dict[Address, Target], program:
 
 
 class Condition:
-    """An expression for a place: after operation `index` of `program`, and until the iteration ends.
+    """Evaluate an expression after operation `index` of `program`, until the iteration ends.
 
-    `windows` are to be told of closed iterations. `holds` says for a stack whether the condition is true now; it is not
-    where something that it reads does not exist. It raises StepperError where the values do not fit. `of_values`
-    says so quickly of values of the body alone, if no more is read.
+    `windows` need the news of closed iterations. `holds` says for a stack whether the condition is true now; it is not
+    true if something that the condition reads does not exist. `holds` raises StepperError where the values do not fit.
+    `of_values` says so quickly of values of the body alone, if no more is read.
     """
 
     def __init__(self, expression: Expression, timeline: Timeline, program: Program, index: int) -> None:
@@ -548,7 +551,7 @@ def conditions_of(text: str, timeline: Timeline, where: Program) -> list[Conditi
 
 
 def _has_loops(program: Program, expression: Expression) -> bool:
-    """True if the loops are around a program of which an expression asks for the iteration."""
+    """True if a program is inside the loops whose iterations an expression asks for."""
     if expression.reads_iteration and loop_depth(program) is None:
         return False
     try:

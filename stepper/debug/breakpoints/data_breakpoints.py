@@ -68,7 +68,10 @@ from stepper.wording import near_text
 
 
 class DataBreakpoint(Record):
-    """A data breakpoint as it is written: the word of its kind, a limit where it has one, and what it is about."""
+    """Hold a data breakpoint as the user writes it: its kind's word, a limit, and its subject.
+
+    Some kinds have no limit.
+    """
 
     word: str
     limit: float
@@ -122,10 +125,11 @@ F = TypeVar("F", bound=MakeChecks)
 
 
 class DataBreakpointKind(Record):
-    """A kind of data breakpoint. `syntax` is how it is written, `meaning` when it stops the run, in a sentence.
+    """Describe a kind of data breakpoint.
 
-    In the syntax LIMIT stands for a number, of which `limit` is an example, LOOP and VALUE for an address; what is in
-    brackets may be left out. `make_checks` raises UsageError for what a run does not have.
+    `syntax` is how it is written; `meaning` says in a sentence when it stops the run. In the syntax LIMIT stands for a
+    number; `limit` is an example of the number. LOOP and VALUE stand for an address; text in brackets may be left out.
+    `make_checks` raises UsageError for what a run does not have.
     """
 
     word: str
@@ -145,7 +149,7 @@ class DataBreakpointKind(Record):
 
     @property
     def shown(self) -> str:
-        """Return the syntax as help has it, with examples in place of LIMIT, LOOP and VALUE."""
+        """Return the syntax as help has it, with examples instead of LIMIT, LOOP and VALUE."""
         return self.syntax.replace("LIMIT", self.limit).replace("LOOP", "my_loop").replace("VALUE", "x")
 
     def example(self, address: str = "") -> str:
@@ -603,7 +607,10 @@ def _unevaluated(condition: Condition, error: StepperError, stack: Frames) -> Un
 
 
 def at_place(place: BreakpointPlace, condition: Condition | None, file: str, *, prompt: bool) -> Check:
-    """Return a check at a place, in its iterations, where the condition is true; `file` is that of the model."""
+    """Return a check at a place, in its iterations, where the condition is true.
+
+    `file` is the file of the model.
+    """
     depth = len(place.program.path)
     holds, of_values = (None, None) if condition is None else (condition.holds, condition.of_values)
 

@@ -1,1 +1,1 @@
-"""Why a run stopped, as typed data and in words; where a NaN or Inf was born."""
+"""Say why a run stopped, as typed data and in words; find where a NaN or Inf first appears."""

@@ -1,8 +1,9 @@
-"""Why a run stopped, as plain frozen data: what held at the moment, in which operation, iteration and line of the file.
+"""Say why a run stopped, as plain frozen data.
 
-Nothing here refers to the run: causes can be pickled, compared and written as JSON. Their words are in texts.py. Those
-of the kinds of data breakpoints are in the files of the kinds; any_cause.py knows all of them.
-Numbers that JSON lacks are written as it is done in all answers: "NaN", "Infinity", "-Infinity".
+A cause says what held at the moment, with operation, iteration and line of the file. Nothing here refers to the run:
+causes can be pickled, compared and written as JSON. Their words are in texts.py. The words for kinds of data
+breakpoints are in the files of the kinds; any_cause.py knows all of them. Numbers that JSON lacks are written like in
+all answers: "NaN", "Infinity", "-Infinity".
 """
 
 from __future__ import annotations
@@ -120,10 +121,11 @@ class Carried(Record):
 
 
 class VerdictOperand(Record):
-    """An input of an operation of a condition: `layer` computes it, reshapes and conversions left out.
+    """Describe an input of an operation of a condition.
 
-    `value` is that of a single element. `carried` is the Parameter into which a back edge carries it; `is_constant`: it
-    follows from constants alone. `row` is the index of another row of the loop that shows it.
+    `layer` computes the input; reshapes and conversions are left out. `value` is the value of a single element.
+    `carried` is the Parameter into which a back edge carries it. `is_constant`: it follows from constants alone. `row`
+    is the index of another row of the loop that shows it.
     """
 
     layer: LayerSite
@@ -137,9 +139,9 @@ class VerdictOperand(Record):
 class Verdict(Record):
     """A boolean and the operation that gave it, in values: `NotEqual` of 12 and 12 is false.
 
-    `decided_by` are the inputs, of a LogicalAnd, an If and the like, that alone make it what it is. `compares`: it is a
-    simple operation of the operands, all of which are known; else the value alone can be told, as of a loop.
-    `returned` is the Parameter, or operation, of a loop's body whose last value it is.
+    `decided_by` are the inputs, of a LogicalAnd, an If and the like, that alone decide the result. `compares`: the
+    operation is a simple operation of the operands, and all operands are known. Else only the value is known, for
+    example for a loop. `returned` is the Parameter, or operation, of a loop's body whose last value it is.
     """
 
     layer: LayerSite
@@ -161,7 +163,7 @@ class Verdict(Record):
 
     @property
     def told(self) -> tuple[VerdictOperand, ...]:
-        """The operands whose values are told: those that are no constants, or all where there are no others."""
+        """Return the operands whose values are shown: non-constants, or all if all are constant."""
         return tuple(one for one in self.compared if not one.is_constant) or self.compared
 
 
@@ -333,8 +335,9 @@ class Chain(Record):
 
 
 class Cause(Struct, frozen=True, kw_only=True, tag_field="form"):
-    """Cause of a stop, of which `kind` is the name. `number` is that of the breakpoint (0: none); `location` is
-    where the run stands by it.
+    """Describe the cause of a stop; `kind` is the name of the cause.
+
+    `number` is the number of the breakpoint (0: none); `location` is where the run stands by it.
     """
 
     kind: str

@@ -112,7 +112,7 @@ def run_text(outer: Sequence[Enclosure]) -> str:
 
 
 def element_text(element: Element | None) -> str:
-    """Return the index of an element: `[0,3]`; empty for that of a scalar, and for none."""
+    """Return the index of an element: `[0,3]`; empty for the element of a scalar, and for None."""
     return f"[{','.join(map(str, element))}]" if element else ""
 
 
@@ -215,7 +215,7 @@ def _result_of(cause: NonFinite) -> str:
 
 
 def reason_text(arithmetic: Arithmetic | None, formula: str, result: str) -> str:
-    """Return a reason with what it gives; an overflow, which says what it exceeds, as it is."""
+    """Return a reason with its result; return an overflow unchanged, for it says what it exceeds."""
     if not formula or arithmetic is None:
         return ""
     return formula if arithmetic is Arithmetic.OVERFLOW else f"{formula} gives {result}"
@@ -247,7 +247,10 @@ def inputs_sentence(cause: NonFinite) -> str:
 
 
 def clean_sentence(cause: NonFinite) -> str:
-    """Return which operation before what was born gave finite numbers last; empty where that is not known."""
+    """Return which operation gave finite numbers last before the first NaN or Inf.
+
+    Empty if that is not known.
+    """
     if cause.last_clean is None:
         return ""
     return f"the last operation before with finite results is {cause.last_clean.operation} {where(cause.last_clean)}"
@@ -285,7 +288,7 @@ _PASSING = {
 
 
 def link_words(link: Link) -> str:
-    """Return how the value of a link came in, or was born; empty where it was computed of finite numbers."""
+    """Return how the value of a link came in or first appeared; empty if finite numbers gave it."""
     line = f" (line {link.line})" if link.line else ""
     if link.kind is LinkKind.BORN:
         return f"first appears here{_reason(link)}"

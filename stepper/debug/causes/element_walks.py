@@ -74,13 +74,16 @@ FARTHEST_AT_A_STOP = 500
 _NEAR = 16
 """Operations among which the last one with finite results is looked for."""
 _MOST_LINKS = 1000
-"""Of a chain, those left out not counted."""
+"""Most links of a chain; links that are left out are not counted."""
 _MOST_PARTS = 5
 """Parts of a finite element that are named."""
 
 
 def chain_of(frames: EarlierFrames, timeline: Timeline, spot: ValueSpot, *, farthest: int = FARTHEST) -> Chain:
-    """Return where an element comes from: a NaN or Inf to its birth, a finite one to where it enters the run."""
+    """Return where an element comes from.
+
+    The chain leads a NaN or Inf to its origin, and a finite element to where it enters the run.
+    """
     return _ChainWalk(timeline, frames, farthest=farthest).chain(spot)
 
 
@@ -92,9 +95,10 @@ def birth_of(frames: EarlierFrames, timeline: Timeline, spot: ValueSpot) -> Link
 def chains_of(
     frames: EarlierFrames, timeline: Timeline, spot: ValueSpot, reference: ReferenceSlots | None
 ) -> tuple[Chain, Chain]:
-    """Return the chain of an element; of a NaN or Inf also that of the largest finite element it was born of.
+    """Return the chain of an element, and a second chain behind the origin of a NaN or Inf.
 
-    With a `reference` what differs from it is followed.
+    The second chain follows the largest finite element that led to the first NaN or Inf. With a `reference`, follow the
+    elements that differ from it.
     """
     walk = _ChainWalk(timeline, frames, reference)
     chain = walk.chain(spot)
@@ -167,7 +171,10 @@ class _ChainWalk(RunWalk):
             laps.add(here, link, is_last=following is None or bool(laps.stopped))
 
     def behind(self, chain: Chain) -> ValueSpot | None:
-        """Return the spot of the largest finite element of which the NaN or Inf at the end of a chain just made is."""
+        """Return the spot of the largest finite element behind the NaN or Inf at the end of a chain.
+
+        The chain is the one that was just made.
+        """
         birth, last = chain.birth, self._last
         if birth is None or birth.kind is not LinkKind.BORN or last is None or last.element is None:
             return None
@@ -176,7 +183,10 @@ class _ChainWalk(RunWalk):
         return None if operation is None or operation.plans else self._made(last, birth, frame, operation)[1]
 
     def last_clean(self, chain: Chain) -> Location | None:
-        """Return the operation that gave finite numbers last before the birth at the end of a chain just made."""
+        """Return the last operation with finite results before the origin at the end of a chain.
+
+        The chain is the one that was just made.
+        """
         birth, kinds = chain.birth, (LinkKind.BORN, LinkKind.EDITED)
         if birth is None or len(chain.links) < 2 or birth.kind not in kinds or self._last is None:
             return None
@@ -344,16 +354,16 @@ MOST_FOLLOWED = 3
 ENOUGH = 0.8
 """Part of all magnitudes that the followed terms of a sum make up."""
 BEHIND_A_BIRTH = 8
-"""Links that are looked for behind the birth of a NaN or Inf, of what is finite."""
+"""Links that are followed behind the origin of a NaN or Inf, through finite elements."""
 _MOST_NODES = 20_000
 
 
 class Followed(Struct, eq=False):
-    """A value that is followed: the spot of the operation's output that made it, or of what it ends at for this reason.
+    """Follow a value to the output that made it, or to where the path ends for the reason `kind`.
 
-    `ways` are the borders on the way to it, `kept` the iterations in which it was only passed on; `entry` is the border
-    beyond which it is not followed. Of an operand, `part` is which part of the making it is, and `link` that of the
-    spot.
+    `spot` is the place of the output or end. `ways` are the borders on the path to it, `kept` the iterations in which
+    it was only passed on. `entry` is the border beyond which the value is not followed. For an operand, `part` is its
+    index among the contributions, and `link` the link of the spot.
     """
 
     spot: ValueSpot
@@ -373,11 +383,12 @@ class Followed(Struct, eq=False):
 
 
 class CausalLink(Struct, eq=False):
-    """An element on the way back, and what it is made of; the narrow interface of the way back to all else.
+    """Describe an element on the way back, and its contributions.
 
-    `place` is that of the operation in the order of the bodies, whatever the iteration; the sides of an If are two.
-    `kind` is COMPUTED, BORN, or the reason for which it goes back no further. `share` is the exact part of what was
-    asked about (None: that has no meaning). `is_fixed_move`: the operation only moves elements, always the same way.
+    This is the narrow interface of the way back to all else. `place` is the place of the operation in the order of the
+    bodies, whatever the iteration; the sides of an If are two. `kind` is COMPUTED, BORN, or the reason for which the
+    path goes back no further. `share` is the exact part of what was asked about (None: that has no meaning).
+    `is_fixed_move`: the operation only moves elements, always in one way.
     """
 
     spot: ValueSpot
@@ -411,7 +422,7 @@ class CausalLink(Struct, eq=False):
 
 
 class GraphWalk(RunWalk):
-    """The way back of a story from a spot, over up to three operands of each link."""
+    """Walk back from a spot for an explanation, over up to three operands of each link."""
 
     def __init__(self, timeline: Timeline, frames: EarlierFrames, most: int, wider: dict[str, int]) -> None:
         super().__init__(timeline, frames)
@@ -667,7 +678,7 @@ class GraphWalk(RunWalk):
             link.followed.append(source)
 
     def _behind_fault(self, link: CausalLink, found: Contributions, frame: Frame, operation: Operation) -> list[int]:
-        """Return the parts that are not finite; of a birth the parts that made it, with the reason."""
+        """Return the parts that are not finite; for an origin its parts, and set the reason."""
         assert link.spot.element is not None
         parts = found.parts
         bad = [k for k, part in enumerate(parts) if part.is_value and is_bad(part.factor.value)]
@@ -745,7 +756,10 @@ class GraphWalk(RunWalk):
 
 
 def slot_name(program: Program, layer: Layer, *, is_shape: bool = False) -> str:
-    """Return the name of a value, or of its shape, as lists have it; that of what is carried without its number."""
+    """Return the name of a value, or of its shape, as lists have it.
+
+    A carried value has a name without its number.
+    """
     return f"{short_names_of(program.graph)[layer.id]}{'.shape' if is_shape else ''}"
 
 
@@ -762,7 +776,7 @@ def fold_moves(links: list[CausalLink]) -> None:
 
 
 def fold_entries(links: list[CausalLink]) -> dict[int, Entry]:
-    """Take out Parameters that bring a value in, in an iteration other than that of their one reader.
+    """Take out Parameters that bring a value in, in another iteration than their one reader.
 
     Return the borders by the numbers of these readers.
     """

@@ -29,7 +29,7 @@ _DEEPEST = 24
 _COMPARISONS = {"Less": "<", "LessEqual": "<=", "Greater": ">", "GreaterEqual": ">=", "NotEqual": "!="}
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "!=": "!="}
 PASSING = ("Squeeze", "Unsqueeze", "Reshape", "Convert")
-"""Operations that leave the one element of their first input as it is."""
+"""Operations that leave the one element of their first input unchanged."""
 
 
 class _Term(NamedTuple):
@@ -267,7 +267,10 @@ def settled_condition(activation: Activation, closed: int | None = None) -> bool
 
 
 def never_ends(activation: Activation, closed: int | None = None) -> bool:
-    """True if neither count nor condition can end the loop that runs, of which so many iterations are `closed`."""
+    """True if neither count nor condition can end the loop that runs.
+
+    `closed` is the number of iterations that are closed.
+    """
     plan = activation.plan
     if not isinstance(plan, LoopPlan) or not plan.is_loop:
         return False
@@ -515,7 +518,7 @@ class Verdicts:
     # --- slots ---------------------------------------------------------------------------------------------------
 
     def _source(self, place: _BoundSlot) -> _BoundSlot:
-        """Follow a slot back through what leaves a single element as it is, and out of a branch."""
+        """Follow a slot back through operations that keep a single element, and out of a branch."""
         while True:
             if place.bound is not None and place.slot in place.bound:
                 place = place.bound[place.slot][0]

@@ -96,7 +96,10 @@ def _exponential(made: Made) -> NanReason | None:
 
 
 def _summed(type: str, made: Made) -> NanReason:
-    """Of an operation that sums products, exponentials or elements, of which no single one is to blame."""
+    """Return the reason for an operation that sums products, exponentials or elements.
+
+    No single term is to blame.
+    """
     if made.has_inf and isnan(made.result):
         if type in _NORMALISED:
             return NanReason(Arithmetic.INF_MINUS_INF, "Inf - Inf (the largest element is subtracted)")
@@ -183,10 +186,11 @@ _MOST_RUNS = 256
 
 
 class NanOrigin(Record):
-    """Origin of the NaN or Inf in an element. `follows` is the operand that has it already, at its `element`.
+    """Describe the origin of the NaN or Inf in an element.
 
-    None: it is born in the operation, for which `arithmetic` and `formula` give the reason. It may be both: a NaN that
-    is born of an Inf follows that.
+    `follows` is the operand that has the NaN or Inf already, at its `element`. None: it first appears in the operation;
+    `arithmetic` and `formula` give the reason. Both may be given: a NaN that first appears because of an Inf follows
+    the Inf.
     """
 
     operands: tuple[OperandValue, ...]
@@ -287,7 +291,7 @@ def _operands(
 
 
 def _source(at: OperationAt, element: Element) -> tuple[int, Element] | None:
-    """Return the input, and its element, of which an element is NaN or infinite; None for finite ones."""
+    """Return the input element that makes an element NaN or infinite; None if all are finite."""
     mask = at.mask(element)
     parts = dependences(at, mask, _MOST_RUNS).found if at.size <= LARGEST_TRIED else whole(at, at.given)
     tests = (np.isnan, np.isinf) if isnan(float(at.result[element])) else (np.isinf, np.isnan)

@@ -48,7 +48,10 @@ _WIDER = 8
 _LONGEST_STRETCH = 1024
 """Iterations that are fetched in one replay."""
 _MOST_BYTES = 2**26
-"""Of the values of the frames of one stretch; where those of all stretches are twice as many, only the last stays."""
+"""Most bytes of the values of one stretch's frames.
+
+If the values of all stretches exceed twice this size, only the last stretch stays.
+"""
 _FIRST_TICKS = 64
 _MOST_REMEMBERED = 2**29
 """Bytes of the values of all frames of a run up to which they are fetched by one replay."""
@@ -147,7 +150,7 @@ class EarlierFrames:
     # --- iterations ----------------------------------------------------------------------------------------------
 
     def _fetch(self, seat: Seat) -> None:
-        """Replay the iterations up to that of the seat, as many as are likely to be asked for next."""
+        """Replay iterations up to the seat's iteration, as many as are likely to be needed next."""
         (*outer, (index, last)) = seat
         if last is None:  # of an If that was looked at before
             self.left(tuple(outer), index)
@@ -185,9 +188,10 @@ class EarlierFrames:
     # --- what was left -------------------------------------------------------------------------------------------
 
     def left(self, seat: Seat, index: int) -> tuple[Seat, Frame]:
-        """Return the frame of a loop or If, the operation at this index of the graph of a seat, as it was left.
+        """Return the frame of a loop or If after it was left, and the frame's seat.
 
-        Of a loop it is that of its last iteration.
+        The loop or If is the operation at this index of the graph of a seat. A loop gives the frame of its last
+        iteration.
         """
         if (seat, index) not in self._left:
             self._remember()
@@ -261,7 +265,7 @@ def iterations_of(seat: Seat) -> Indices:
 
 
 def seat_of(frames: Sequence[Frame]) -> Seat:
-    """Return the seat of the innermost of these frames, of which the first is the model's own graph."""
+    """Return the seat of the innermost of these frames; the first frame is the model's own graph."""
     steps = []
     for outer, frame in pairwise(frames):
         activation = frame.active
@@ -314,9 +318,10 @@ def element_of(value: Value | None, element: Element | None, *, is_shape: bool) 
 
 
 class BodyPort(NamedTuple):
-    """A way to a Parameter of a body: from the slot `outer` around it, or over a back edge from that of a Result.
+    """Describe the path to a Parameter of a body: from a slot around it, or over a back edge.
 
-    `region` is the part of the outer tensor that it gets (None: all of it).
+    `outer` is the slot around the body. For a back edge, `outer` is the slot of the Result. `region` is the part of the
+    outer tensor that the Parameter gets (None: all of it).
     """
 
     kind: LinkKind
@@ -349,9 +354,10 @@ class Piece(NamedTuple):
 
 
 class WayOut(NamedTuple):
-    """How an output of a loop or If is made of a Result, which is in this slot of the body; `axis` is that of a join.
+    """Describe how an output of a loop or If is made of a Result.
 
-    Where no iteration ran, the slot is that of the initial value, outside.
+    The Result is in this slot of the body. `axis` is the axis of a join. If no iteration ran, the slot is the slot of
+    the initial value, outside.
     """
 
     kind: LinkKind
@@ -479,9 +485,10 @@ def _single(frames: EarlierFrames, seat: Seat, slot: int | None) -> ValueSpot | 
 
 
 class EndedLoop(NamedTuple):
-    """A loop that has ended: the seat around it, that of its last iteration (None: it ran none), and the run of it.
+    """Describe a loop that has ended: the seat around it, its last seat, and its run.
 
-    `is_set`: its trip count or condition was set by hand.
+    The last seat is the seat of its last iteration (None: it ran none). `is_set`: its trip count or condition was set
+    by hand.
     """
 
     outer: Seat
@@ -558,7 +565,7 @@ NOT_KEPT = "the run did not keep its operands"
 
 
 class RunWalk:
-    """One walk from a value, in frames that replays fetch. What differs from a `reference` is followed."""
+    """Walk from a value, in frames that replays fetch; follow what differs from a `reference`."""
 
     def __init__(self, timeline: Timeline, frames: EarlierFrames, reference: ReferenceSlots | None = None) -> None:
         self._timeline, self._frames, self._reference = timeline, frames, reference

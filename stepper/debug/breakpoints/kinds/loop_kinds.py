@@ -1,7 +1,7 @@
 """Breakpoints on how a loop ends, and on what comes again or changes its form in it.
 
-`cond`, `limit`, `last` and `end` are about its end; `stuck`, `period` and `shape` about its iterations. Of operations
-in a row that have another shape only the first is reported, of which no computed input differs.
+`cond`, `limit`, `last` and `end` are about its end; `stuck`, `period` and `shape` about its iterations. If operations
+in a row have another shape, only the first is reported: no computed input of the first differs.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""`break nan` and `break inf`: one appears in an output of an operation of which no input had one.
+"""Define `break nan` and `break inf`: stop where NaN or Inf appears first.
 
-What comes into a body (Parameters) was seen where it was computed, so it is reported there and not again; only what the
-run was given, by its inputs or for NaN by a Constant, counts as new where it is first read. All values of a section are
-tested at once by a sum, finite only if everything in it is; only where it is not are they looked at one by one.
+A NaN or Inf is in an output of an operation, and no input of the operation had one. Values that come into a body
+(Parameters) were seen where they were computed. So they are reported there and not again. Only values that the run was
+given, by its inputs or for NaN by a Constant, count as new where they are first read. All values of a section are
+tested at once by a sum. The sum is finite only if everything in the section is. Only if the sum is not finite are the
+values looked at one by one.
 """
 
 from __future__ import annotations
@@ -81,9 +83,10 @@ class Given(NamedTuple):
 
 
 def _given(compiled: CompiledModel, word: NonFiniteKind) -> list[tuple[Program, Given]]:
-    """Return what is given in each program, from the outside inwards: what a loop is given, its body is given.
+    """Return the given values of each program, from the outside inwards.
 
-    A NaN of a Constant is given as that of an input is; an Inf there is meant (a mask, the start of a maximum).
+    A body is given what its loop is given. A NaN of a Constant counts like a NaN of an input; an Inf in a Constant is
+    meant (a mask, the start of a maximum).
     """
 
     def constants(program: Program) -> frozenset[int]:

@@ -1,7 +1,8 @@
-"""Breakpoints on a value beside what it was an iteration before, or in the reference: `changes`, `new`, `diff`, `grow`.
+"""Break where a value differs from an iteration before, or from the reference.
 
-`break diff>1e-4 [x]`: with a reference run it is any value, those of one loop, or the one that is named; without one,
-what loops carry, or the value that is named.
+The kinds are `changes`, `new`, `diff` and `grow`. `break diff>1e-4 [x]` with a reference run compares any value, the
+values of one loop, or the value that is named. Without a reference it compares what loops carry, or the value that is
+named.
 """
 
 from __future__ import annotations
