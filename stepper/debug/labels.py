@@ -29,11 +29,8 @@ _MOST_WRITTEN = 64
 Slot = tuple[int, int]
 
 
-"""Operations of which the output has the numbers of the first input."""
-
-
 class Labels:
-    """Which values have labels, by (id of the program, slot)."""
+    """Remember which values have labels, by (id of the program, slot)."""
 
     def __init__(self, programs: Sequence[Program]) -> None:
         self._programs = programs

@@ -1,7 +1,7 @@
-"""Visits of other moments, and runs of loops: which run of a loop is meant, the way into it, and its values.
+"""Find the run of a loop that is meant, the way into it, and its values; visit other moments.
 
-Of a loop inside of another one there is a run in each iteration around it. Where nothing says which, it is the one
-under way, else the last one that began before the present, else the first to come.
+A loop inside of another loop has a run in each iteration around it. Where nothing says which run is meant, it is the
+run under way. Else it is the last run that began before the present, else the first to come.
 """
 
 from __future__ import annotations
@@ -69,9 +69,10 @@ class Spot(Record, eq=False):
         return self.program.straight and is_body(self.program)
 
     def tick_of(self, event: Event, frame: Frame) -> int | None:
-        """Return the tick at which the run was here, if the event tells so; `frame` is the innermost one now.
+        """Return the tick at which the run was here, if the event shows it.
 
-        In a straight body each iteration is told once, when it is closed, with all its values still there.
+        `frame` is the innermost frame now. A straight body has one event for each iteration, when it is closed, with
+        all its values still there.
         """
         if self.is_straight_body:
             if event.kind is EventKind.ITERATION and event.frame.program is self.program:
@@ -99,7 +100,7 @@ def walk(timeline: Timeline, spot: Spot, visit: Visit, *, least_depth: int = 0, 
 
 
 class _VisitingRun:
-    """One way through a run, past every moment of a spot."""
+    """Go through a run, past every moment of a spot."""
 
     def __init__(self, timeline: Timeline, spot: Spot, visit: Visit, least_depth: int) -> None:
         self.timeline, self.machine = timeline, timeline.machine
@@ -225,7 +226,7 @@ def outer_iterations(target: Target) -> Outer:
 
 
 def ensure_run_here(stack: Frames, target: Target) -> None:
-    """Raise NotRunning for a place of which an address names another run of its loop than the one that is under way.
+    """Raise NotRunning for a place if an address names a run of its loop that is not under way.
 
     Such an address has to say an iteration of the loop as well: `outer@3::inner@-1::h`.
     """
@@ -450,11 +451,11 @@ _MOST_AT_ONCE = 1_000_000
 
 
 class IterationReader:
-    """Reads the iterations [begin, end) of a run of the loop with this body, a little at a time; the present stays.
+    """Reads the iterations [begin, end) of a run of the loop with this body, a little at a time.
 
-    `slots` are of the body's frame, or (`inner`) of a branch in it, whose operations do not run in each iteration.
-    `next` is the iteration with which it goes on. `ended` is the first iteration that there is not, where that was
-    found out; `failure` is the message of an error of the run, which has ended it.
+    The present stays. `slots` are of the body's frame, or (`inner`) of a branch in it, whose operations do not run in
+    each iteration. `next` is the iteration with which the reader continues. `ended` is the first iteration that there
+    is not, if that was found out; `failure` is the message of an error of the run, which has ended it.
     """
 
     def __init__(
@@ -521,7 +522,10 @@ class IterationReader:
         return reason != PAUSED
 
     def visit(self, timeline: Timeline, visit: Callable[[Frame], bool]) -> bool:
-        """Call `visit` when all operations of an iteration have run, until it returns True; else as `read` goes on."""
+        """Call `visit` when all operations of an iteration have run, until it returns True.
+
+        In all else `visit` works like `read`.
+        """
 
         def seen(iteration: int, frame: Frame) -> bool:
             self.next = iteration + 1

@@ -72,7 +72,10 @@ class _When(NamedTuple):
 
 
 def _when(frame: Frame) -> _When | None:
-    """Of which iteration a stop in this frame speaks; None where the loop has run none and will run none."""
+    """Return the iteration that a stop in this frame is about; None if the loop runs none.
+
+    None is returned only if the loop has run no iteration and will run none.
+    """
     activation = frame.active
     if frame.phase is Phase.RUNNING:
         return _When(activation.iteration, "gets")
@@ -95,7 +98,7 @@ def _no_iteration_sentence(activation: Activation) -> str:
 
 
 def _sliced_sentence(layer: Layer, moment: _When, slicing: Slicing, walk: SliceWalk, extent: int, rules: Rules) -> str:
-    """Which elements the iteration gets of a sliced input."""
+    """Return which elements of a sliced input the iteration gets."""
     rule = f"({_specification(layer)}, port_map)"
     if moment.iteration >= walk.count:
         return f"iteration {moment.iteration} has no slice: there are {walk.count} {rule}"

@@ -1,7 +1,7 @@
 """Views of a stop, and results of questions, as plain frozen data.
 
 Arrays are read-only views of the run's own; nothing here changes later. Views are made in inspecting.py, put into lines
-in text.py. A view of one moment stays true when the run goes on.
+in text.py. A view of one moment stays true when the run continues.
 """
 
 from __future__ import annotations
@@ -30,12 +30,15 @@ from stepper.query.address_resolution import Target, address_of
 from stepper.records import Brief, OneLine, Record
 
 Evaluated: TypeAlias = Array | float | int | bool | str | Indices
-"""Result of an expression: a tensor of rank 1 or more as a read-only array, a single number as that of Python, a type
-by its name, a shape as a tuple."""
+"""Result of an expression.
+
+A tensor of rank 1 or more is a read-only array, a single number is a Python number, a type is its name, a shape is a
+tuple.
+"""
 
 
 class Which(StrEnum):
-    """Which of the moments: of the whole run, or counted from the present."""
+    """Choice of moments: moments of the whole run, or counted from the present."""
 
     FIRST = "first"
     NEXT = "next"
@@ -74,13 +77,13 @@ def cell_text(array: Array) -> str:
 
 
 class Series(OneLine):
-    """Values over iterations; `values[k]` is that of iteration `iterations[k]`.
+    """Hold values over iterations; `values[k]` is the value in iteration `iterations[k]`.
 
-    Iterations in which nothing computed the value (the other side of an If ran) are left out. `step` is 1, or more
-    where there were too many iterations to keep: every `step`-th of the `total` that had a value. `stopped` says why
-    the run did not get through all that were asked for: a pause, or an error; empty where it did. `in_branch`: the
-    value is one of an If, which may leave iterations out. `outer` are the loops around that of the iterations, from the
-    outside inwards, each in the iteration in which this run of it is.
+    Iterations in which nothing computed the value (the other side of an If ran) are left out. `step` is 1, or more if
+    there were too many iterations to keep: every `step`-th of the `total` that had a value. `stopped` says why the run
+    did not get through all iterations that were asked for: a pause, or an error; empty where it did. `in_branch`: the
+    value is a value of an If, which may leave iterations out. `outer` are the loops around the loop of the iterations,
+    from the outside inwards, each with the iteration in which this run is.
     """
 
     name: str
@@ -122,9 +125,10 @@ class Origin(StrEnum):
 
 
 class ValueView(OneLine):
-    """A value at a stop. `layer` and `output` compute it, `source` says that in words; `name` is what it is known by.
+    """Hold a value at a stop; `name` is its name.
 
-    `array` is None where there is no value now; `absent` then says why.
+    `layer` and `output` compute it, `source` says that in words. `array` is None where there is no value now; `absent`
+    then says why.
     """
 
     name: str
@@ -159,10 +163,11 @@ class OperationView(OneLine):
 
 
 class LevelView(OneLine):
-    """One frame of the stack. `kind` is model, TensorIterator, Loop or If; `count` is such as `17 of at most 24`.
+    """Describe a frame of the stack.
 
-    `word` is what an iteration is called: call, or iteration. `run` is that of the innermost loop at or around it, None
-    outside of every loop.
+    `kind` is model, TensorIterator, Loop or If; `count` is such as `17 of at most 24`. `word` is the word for an
+    iteration: call, or iteration. `run` is the run of the innermost loop at or around the frame, None outside of every
+    loop.
     """
 
     depth: int
@@ -201,10 +206,10 @@ class TripView(OneLine, eq=True):
 
 
 class ConditionView(OneLine):
-    """A Loop's condition, or that of an If: `value` is what counts now, `origin` where that comes from.
+    """Describe the condition of a Loop or an If.
 
-    `upcoming` is what the body's Result says already in an iteration that is not closed yet. `is_constant`: the body's
-    is the same in every iteration.
+    `value` is the value that counts now, `origin` its source. `upcoming` is the value that the body's Result has
+    already in an iteration that is not closed yet. `is_constant`: the body's condition is the same in every iteration.
     """
 
     value: bool
@@ -243,9 +248,10 @@ class SliceView(OneLine, eq=True):
 
 
 class InputView(OneLine):
-    """An input of a port map. `input` is the index of the layer's input, None where nothing outside is connected.
+    """Describe an input of a port map.
 
-    `why` names the rule for the present iteration. `slice` is that of a sliced input, None where it has none (left).
+    `input` is the index of the layer's input, None where nothing outside is connected. `why` names the rule for the
+    present iteration. `slice` is the slice of a sliced input, None where it has none (left).
     """
 
     direction: ClassVar = "input"
@@ -286,12 +292,14 @@ class OutputView(OneLine):
 
 
 class BackEdgeView(OneLine):
-    """A back edge. `came_in` is what the Parameter got in this iteration, `goes_out` what the Result is now.
+    """Describe a back edge.
 
-    `comes_next` is what the Parameter gets in the next iteration, None where that is not computed yet or there will be
-    none. `change` is the largest difference of `goes_out` from `came_in`, None where they differ in shape. `marks` are
-    those of unchanged, shape changed, type changed, NaN, Inf that hold. Without differences asked for there are neither
-    `change` nor unchanged, NaN and Inf. `counts` is False for an edge that has no effect; `why` then says so.
+    `came_in` is the value that the Parameter got in this iteration, `goes_out` the present value of the Result.
+    `comes_next` is the value that the Parameter gets in the next iteration, None where that is not computed yet or
+    there will be none. `change` is the largest difference of `goes_out` from `came_in`, None where they differ in
+    shape. `marks` are the marks that hold: unchanged, shape changed, type changed, NaN, Inf. Unless differences are
+    asked for, there are neither `change` nor unchanged, NaN and Inf. `counts` is False for an edge that has no effect;
+    `why` then says so.
     """
 
     result: ValueView
@@ -349,7 +357,7 @@ class ScanView(OneLine):
 
 
 class LoopView(OneLine):
-    """One run of a TensorIterator or Loop. `condition` is None for a TensorIterator."""
+    """Describe a run of a TensorIterator or Loop. `condition` is None for a TensorIterator."""
 
     level: LevelView
     layer: Layer
@@ -367,7 +375,7 @@ class LoopView(OneLine):
 
 
 class BranchView(OneLine):
-    """One run of a side of an If; `side` is then_body or else_body."""
+    """Describe a run of a side of an If; `side` is then_body or else_body."""
 
     level: LevelView
     layer: Layer
@@ -442,7 +450,7 @@ def _origin_of(program: Program, layer: Layer, slot: int) -> Origin:
 
 
 def source_text(layer: Layer, output: int) -> str:
-    """Which layer computes a value, in words: `LSTMCell 'cell', output 1`."""
+    """Return the layer that computes a value, in words: `LSTMCell 'cell', output 1`."""
     port = f", output {output}" if len(layer.outputs) > 1 else ""
     return f"{layer.type} '{layer.name}'{port}"
 
@@ -480,10 +488,10 @@ def operation_view(frame: Frame, index: int) -> OperationView:
 
 
 class FrameView(Brief):
-    """One frame at one moment; `depth` 0 is the model's own graph.
+    """Describe a frame at one moment; `depth` 0 is the model's own graph.
 
-    `last` is the index of the operation that was executed last in this iteration (-1: none yet), `running` that of the
-    loop or If that is under way in it. `closed`: the iteration is over, or has not begun.
+    `last` is the index of the operation that was executed last in this iteration (-1: none yet). `running` is the index
+    of the loop or If that is under way in it. `closed`: the iteration is over, or has not begun.
     """
 
     unshown: ClassVar = ("program", "_frame")
@@ -574,7 +582,7 @@ def _frame_view(stack: Frames, depth: int) -> FrameView:
 
 
 MOST_PLACES = 50
-"""Of a breakpoint that are told one by one."""
+"""Most places of a breakpoint that are listed one by one."""
 
 
 class BreakView(Brief):
@@ -628,9 +636,10 @@ def _break_view(breakpoint: Breakpoint) -> BreakView:
 
 
 class Glance(Record):
-    """Place of a run while it goes on: integers that were read one after another, so they may be of near moments.
+    """Place of a run while it runs: integers that were read one after another.
 
-    `loop` is the innermost loop, `endless` the outermost one that nothing can end.
+    The integers may belong to near moments. `loop` is the innermost loop, `endless` the outermost loop that nothing can
+    end.
     """
 
     tick: int
@@ -662,7 +671,7 @@ def _iteration(frame: Frame) -> int | None:
 
 
 class MarkView(Record):
-    """A moment with a name; `is_here`: it is of the branch that goes on, so that one can go there."""
+    """Describe a moment with a name; `is_here`: it is in the present branch, so one can go there."""
 
     name: str
     tick: int
@@ -671,6 +680,6 @@ class MarkView(Record):
 
 
 def mark_views(marks: Mapping[str, Mark], here: str) -> tuple[MarkView, ...]:
-    """Return all marks, in the order of time; `here` is the branch that goes on."""
+    """Return all marks, in the order of time; `here` is the present branch."""
     sorted_marks = sorted(marks.items(), key=lambda item: (item[1].tick, item[0]))
     return tuple(MarkView(name, mark.tick, mark.branch, mark.branch == here) for name, mark in sorted_marks)

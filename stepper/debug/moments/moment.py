@@ -59,10 +59,11 @@ def place_of_stack(stack: Frames) -> GraphPlace:
 
 
 class Moment(Record):
-    """A moment that is held against now.
+    """A moment that the present is compared with.
 
-    ITERATION: that of `place`, in the run of `branch`; `tick` is where it was pinned (None: its end). BRANCH: the same
-    place in `branch`. BEFORE: the same place one iteration earlier. REFERENCE: the same place in the reference.
+    ITERATION: the iteration of `place`, in the run of `branch`; `tick` is where it was pinned (None: its end). BRANCH:
+    the same place in `branch`. BEFORE: the same place one iteration earlier. REFERENCE: the same place in the
+    reference.
     """
 
     kind: MomentKind
@@ -110,9 +111,9 @@ REFERENCE = Moment(MomentKind.REFERENCE)
 
 
 class MomentValues(Brief):
-    """Values of a moment in one graph, in the frame of a run; those of a reference are asked for.
+    """Hold values of a moment in one graph, in the frame of a run.
 
-    `iteration` is that of the moment, None outside of loops.
+    Values of a reference are asked for. `iteration` is the iteration of the moment, None outside of loops.
     """
 
     unshown: ClassVar = ("program", "_frame")
@@ -141,9 +142,10 @@ Values = Callable[[Layer, int], "Array | None"]
 
 
 class EndedGraph(Record, eq=False):
-    """A graph that has run: an iteration of a loop, a side of an If, or (one frame) the model's own.
+    """Describe a graph that has run: an iteration of a loop, a side of an If, or the model's own.
 
-    `stack` leads to its frame. Frames are live state: they stand so until their run goes on.
+    The model's own graph has one frame. `stack` leads to its frame. Frames are live state: they stay so until their run
+    continues.
     """
 
     stack: tuple[Frame, ...]

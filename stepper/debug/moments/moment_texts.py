@@ -21,7 +21,10 @@ def path_text(path: Iterable[int | None]) -> str:
 
 
 def moment_text(moment: Moment, iteration: int | None = None) -> str:
-    """Return a moment in words; `iteration` is that of A where it follows now."""
+    """Return a moment in words.
+
+    `iteration` is the iteration of the baseline, if the baseline follows the present.
+    """
     match moment.kind:
         case MomentKind.ITERATION:
             return f"iteration {path_text(step.iteration for step in moment.place)}"
@@ -141,7 +144,7 @@ def _output_name(found: OutputChange) -> str:
 
 
 def _told(found: OutputChange) -> tuple[Any, ...]:
-    """Return the facts of which `_became` tells: outputs that have the same are told together."""
+    """Return the facts that `_became` puts into words; outputs with equal facts share one text."""
     whole = found.difference
     if found.rows is not None:
         return whole.change is Change.SHAPE, found.rows, found.different, found.first, found.lengths

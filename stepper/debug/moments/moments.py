@@ -71,7 +71,10 @@ class FrameFinder:
         self._course = RunCourse()
 
     def frame(self, place: GraphPlace, enough: Enough = never) -> FoundFrame | None:
-        """Return the frame of a place; None where `enough` ended the search, which another call goes on with."""
+        """Return the frame of a place; None if `enough` ended the search.
+
+        Another call continues the search.
+        """
         course = RunCourse(self._timeline.edits)
         kept = self._kept
         if course != self._course:
@@ -102,7 +105,7 @@ class FrameFinder:
 
 
 class _Search:
-    """One way forward to a place."""
+    """Search forward for a place."""
 
     def __init__(self, timeline: Timeline, place: GraphPlace) -> None:
         self._timeline, self._machine = timeline, timeline.machine
@@ -177,7 +180,10 @@ _RANKS = tuple(Change)
 
 
 class Moments:
-    """The moments of a debugger's run that are held against now; to be used where the run itself is used."""
+    """Hold the moments that the present of a debugger's run is compared with.
+
+    To be used where the run itself is used.
+    """
 
     def __init__(self, branches: Branches) -> None:
         self._branches = branches
@@ -187,7 +193,7 @@ class Moments:
 
     @property
     def _timeline(self) -> Timeline:
-        """The course of the run that goes on."""
+        """Return the timeline of the present branch."""
         return self._branches.timeline(self._branches.name)
 
     # --- values --------------------------------------------------------------------------------------------------
@@ -250,9 +256,9 @@ class Moments:
     def view(
         self, moment: Moment, depth: int | None = None, enough: Enough = never, *, compares: bool = False
     ) -> MomentView:
-        """Return A beside now, for the frame at this depth (by default the innermost); `compares`: how it differs.
+        """Return the baseline beside now, for the frame at this depth (by default the innermost).
 
-        `enough` ends the search for A; another call goes on.
+        `compares`: how the two differ. `enough` ends the search for the baseline; another call continues.
         """
         stack = self._timeline.machine.stack
         depth = len(stack) - 1 if depth is None else min(depth, len(stack) - 1)
@@ -344,10 +350,11 @@ class Moments:
     # --- what is meant by a text ------------------------------------------------------------------------------------
 
     def called(self, text: str, a: Moment | None = None) -> Moment | None:
-        """Return the moment that a text means, None for `off`; `a` is A as it is, for `+1` and `next`.
+        """Return the moment that a text means, None for `off`.
 
-        A text is one of WORDS, the name of a branch, the number of an iteration of the loop that runs here, how many
-        iterations later than A (+1, -2), or an address with iterations. UsageError for one that there is not.
+        `a` is the present baseline, for `+1` and `next`. A text is one of WORDS, or the name of a branch. It may be the
+        number of an iteration of the loop that runs here, or how many iterations later than the baseline (+1, -2). It
+        may also be an address with iterations. UsageError for a moment that does not exist.
         """
         if text == OFF:
             return None
@@ -470,7 +477,7 @@ HERE = "here"
 _NEXT = "next"
 
 WORDS = (OFF, HERE, _NEXT, str(MomentKind.BEFORE), str(MomentKind.REFERENCE))
-"""What A can be beside an iteration, an address and the name of a branch."""
+"""Values of the baseline beside an iteration, an address and the name of a branch."""
 
 
 def _checked(moment: Moment) -> Moment:

@@ -1,8 +1,8 @@
-"""How every operation in every iteration differs from A, and of two courses what became of the model's outputs.
+"""Show how operations in all iterations differ from the baseline, and how outputs differ.
 
-Two branches are both run beside the present from where they part to their ends, some iterations at a time; beside a
-reference the present branch alone is. What was compared is kept for each run of a loop as cells, of which two
-iterations become one where there are too many.
+The outputs of the model are compared between two runs. Two branches both run beside the present from where they diverge
+to their ends, some iterations at a time; beside a reference only the present branch runs. The results of the comparison
+are kept for each run of a loop as cells. Two iterations become one cell if there are too many.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from stepper.tensors.tolerances import Tolerances
 
 
 MOST_ROWS = 4_096
-"""Rows that differ of which each is looked at."""
+"""Most differing rows that are looked at one by one."""
 
 
 class OutputChange(Record):
@@ -131,7 +131,7 @@ class _LoopOutput(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Return the name of the value inside of the loop: of what is carried that of the Parameter."""
+        """Return the value's name inside of the loop; the name of the Parameter for a carried value."""
         program = self.plan.program
         merged = self.entry.merged if isinstance(self.entry, LastValueOutput) else None
         if merged is not None:
@@ -155,7 +155,7 @@ def _given(compiled: CompiledModel, index: int) -> _LoopOutput | None:
 
 
 def _pieces(given: _LoopOutput) -> _Pieces | None:
-    """Return how a loop joins an output; None of one of which an iteration gives no piece."""
+    """Return how a loop joins an output; None if an iteration gives no piece of the output."""
     if isinstance(given.entry, LastValueOutput):
         return _appended_pieces(given, given.entry)
     slicing = given.entry.slicing
@@ -187,7 +187,7 @@ def _appended_pieces(given: _LoopOutput, entry: LastValueOutput) -> _Pieces | No
 MOST_CELLS = 2**20
 """Cells of one run of a loop, of 2 bytes each."""
 MOST_RUNS = 64
-"""Runs of loops of which cells are kept, the last ones."""
+"""Runs of loops whose cells are kept: the last runs."""
 _MEMORY = 2**26
 """Bytes of snapshots that each of the two courses may keep."""
 
@@ -212,7 +212,7 @@ _MOST_KNOWN = 256
 
 
 class SpreadCell(NamedTuple):
-    """One operation in one iteration, or the worst of some; `change` is None where it was not compared."""
+    """An operation in one iteration, or the worst of some; `change` None: it was not compared."""
 
     change: Change | None
     is_edited: bool
@@ -496,15 +496,16 @@ def _values_of(a: EndedGraph) -> Values:
 
 
 class MomentView(Brief):
-    """A beside now. `title` is that of a reference, `iteration` that of A in the loop around the frame.
+    """Hold the baseline beside now.
 
-    `path` has the iterations of A and of now in all loops around the frame, outer before inner, where they are in
-    different runs of the loop, or A is an iteration of one further out; else it is None.
+    `title` is the title of a reference. `iteration` is the baseline's iteration in the loop around the frame. `path`
+    has the iterations of the baseline and of now in all loops around the frame, outer before inner. It is None unless
+    they are in different runs of the loop, or the baseline is an iteration of a loop further out.
 
-    `values` are those of the frame that is looked at, `loop` those of the loop that runs in or around it. `operations`
-    map the index of an operation to how it differs, `carried` the id of a Parameter to how what entered the iteration
-    does; both where that was asked for. `spread` is there beside another branch: where the two differ in all
-    iterations of the loop. `problem` says why A has no values here.
+    `values` are the values of the frame that is looked at, `loop` the values of the loop that runs in or around it.
+    `operations` map the index of an operation to its difference; `carried` maps the id of a Parameter to the difference
+    of the value that entered the iteration. Both are given only if asked for. `spread` is given beside another branch:
+    where the two differ in all iterations of the loop. `problem` says why the baseline has no values here.
     """
 
     unshown: ClassVar = ("values", "loop", "spread")

@@ -38,11 +38,12 @@ class RunState(StrEnum):
 
 
 class Ending(Record):
-    """Why one run of a loop ended after its last `iteration` (-1: it did not begin).
+    """Say why one run of a loop ended after its last `iteration` (-1: it did not begin).
 
-    `limit` is the most iterations that it could run by its trip count or slices (None: unlimited). `verdict` is that of
-    its condition in this iteration, if it has one that counts, or before the first one. `is_set`: the trip count or the
-    condition that ended it was set by hand, as `limit`, or to false whatever the body said.
+    `limit` is the most iterations that it could run by its trip count or slices (None: unlimited). `verdict` is the
+    verdict on its condition in this iteration, if it has a condition that counts, or before the first iteration.
+    `is_set`: the trip count or the condition that ended it was set by hand, as `limit`, or to false whatever the body
+    said.
     """
 
     reason: EndReason
@@ -68,14 +69,14 @@ class RowKind(StrEnum):
 
 
 class Row(Record):
-    """One value of a loop that is followed over the iterations; column k is what iteration k made, or was given.
+    """A value of a loop that is followed over the iterations.
 
-    `inner` is the Parameter of a back edge or slice, else the Result; `result` the Result of a back edge; `producer`
-    the layer of the body that computes the value, as its `output`. `port` is the index of the loop's input or output,
-    `line` that of its entry. `appends`: the value grows by a piece in each iteration, and the pieces are what is kept;
-    `axis` is that along which pieces are joined or cut. `same_as` is an earlier row with the same bits in every
-    iteration so far. Of a birth, `inner` and `producer` are the operation in which a NaN or Inf is born, `port` is the
-    index of its output.
+    Column k is the value that iteration k made, or was given. `inner` is the Parameter of a back edge or slice, else
+    the Result; `result` the Result of a back edge. `producer` is the layer of the body that computes the value, as its
+    `output`. `port` is the index of the loop's input or output, `line` the line of its entry. `appends`: the value
+    grows by a piece in each iteration, and the pieces are kept. `axis` is the axis along which pieces are joined or
+    cut. `same_as` is an earlier row with the same bits in every iteration so far. For an origin, `inner` and `producer`
+    are the operation in which a NaN or Inf first appears, `port` is the index of its output.
     """
 
     kind: RowKind
@@ -91,11 +92,12 @@ class Row(Record):
 
 
 class StateRecurrence(Record):
-    """Carried values have after `iteration` the bits that they had after the one `before`, and depend on nothing else.
+    """Describe carried values that come again with the bits of an earlier iteration.
 
-    So they have them again and again, from the iteration `since` on (None: that is too long ago to be known). `values`
-    are the Parameters that they are carried to: those that alone decide how long the loop goes on (`decides`), or all
-    of a loop that nothing can end.
+    They have after `iteration` the bits that they had after the iteration `before`, and depend on nothing else. So they
+    have them again and again, from the iteration `since` on (None: that is too long ago to be known). `values` are the
+    Parameters that they are carried to. These alone decide how long the loop runs (`decides`), or they are all of a
+    loop that nothing can end.
     """
 
     iteration: int
@@ -111,12 +113,12 @@ class StateRecurrence(Record):
 
 
 class ActivationFacts(Brief):
-    """One run of a loop, in the iterations `outer` of the loops around it.
+    """Describe a run of a loop, in the iterations `outer` of the loops around it.
 
-    `iterations` are those closed so far; `limit` is the most that trip count or slices allow, `condition_limit` that
-    of a counter in its condition. `values` are the histories of the loop's rows (None: of the condition, and where
-    nothing is known). `ending` None: it has not ended. `recurrence`: it can never end, and its state comes again; only
-    a run without a trip count is looked at.
+    `iterations` are the iterations closed so far. `limit` is the most that trip count or slices allow,
+    `condition_limit` the limit of a counter in its condition. `values` are the recorded values of the loop's rows
+    (None: the row of the condition, and rows without known values). `ending` None: the run has not ended. `recurrence`:
+    it can never end, and its state comes again; only a run without a trip count is looked at.
     """
 
     unshown: ClassVar = ("values",)
@@ -185,10 +187,10 @@ class ModelPortFacts(Record):
 
 
 class Birth(Record):
-    """A NaN or Inf that appears in an output of an operation: the first of this operation, and its tick.
+    """A NaN or Inf that appears in an output of an operation: the first one there, and its tick.
 
-    `after` is the tick of the earlier birth from which a NaN or Inf in its inputs comes; None where they have none, and
-    where that is not known, as of all but the first births.
+    `after` is the tick of the earlier origin that put a NaN or Inf in its inputs. It is None where the inputs have
+    none, and where that is not known, as for all but the first origins.
     """
 
     tick: int
@@ -197,10 +199,10 @@ class Birth(Record):
 
 
 class ConstantFacts(Record):
-    """A Constant with NaN or Inf, or an operation of a body that makes them of Constants alone, before it runs.
+    """A Constant with NaN or Inf, or an operation of a body that makes them of Constants alone.
 
-    `output` is that of the operation (None: a Constant). `nan` and `infinite` count elements; of an operation those of
-    a kind that no input of it has.
+    The operation makes them before the body runs. `output` is the output of the operation (None: a Constant). `nan` and
+    `infinite` count elements; for an operation only the elements of a kind that no input of it has.
     """
 
     layer: LayerSite
@@ -225,13 +227,13 @@ class Failure(Record):
 
 
 class Overview(Brief):
-    """Everything that is known of a run, and of its `loops` (see programs_of).
+    """Hold everything that is known of a run, and of its `loops` (see programs_of).
 
-    `ticks`, `iterations` (of all loops), `seconds` and `bytes` (kept for time travel and for this) grow while it runs;
-    `rate` is iterations a second, of the last second. `operations` counts those of the model's own graph by type.
-    `births` are those found so far, which were looked for
-    up to the tick `births_tick`; `constants` have some by themselves, as a mask does that is -Inf (None: not all were
-    looked at). `looked_through`: in all that has run, and the operations in which they are born have their rows.
+    `ticks`, `iterations` (of all loops), `seconds` and `bytes` (kept for time travel and for this) grow while it runs.
+    `rate` is iterations a second, of the last second. `operations` counts the operations of the model's own graph by
+    type. `births` are the origins found so far; they were looked for up to the tick `births_tick`. `constants` have
+    some NaN or Inf by themselves, as a mask does that is -Inf (None: not all were looked at). `looked_through`: all
+    that has run was looked through, and the operations of the origins have their rows.
     """
 
     unshown: ClassVar = ("loops", "inputs", "outputs")
@@ -254,20 +256,21 @@ class Overview(Brief):
 
     @property
     def births_share(self) -> float:
-        """Return in which share of what has run births were looked for."""
+        """Return which share of the executed run was searched for origins of NaN and Inf."""
         return min(self.births_tick / self.ticks, 1.0) if self.ticks else 0.0
 
     @property
     def births_complete(self) -> bool:
-        """True if the births of the whole run are known, and what the model has by itself."""
+        """True if all origins of the whole run are known, and the NaN and Inf of the model itself."""
         is_over = self.state in (RunState.FINISHED, RunState.FAILED)
         return is_over and self.births_tick >= self.ticks and self.constants is not None
 
     @property
     def seen_non_finite(self) -> tuple[NonFiniteKind, ...]:
-        """Return what inputs, outputs and carried values have; without a birth it came in, as a mask does that is -Inf.
+        """Return which of NaN and Inf the inputs, outputs and carried values have.
 
-        Of what no row shows, as values in the middle of a body, this knows nothing.
+        Without an origin, a value came in, as a mask does that is -Inf. Values that no row shows, as values in the
+        middle of a body, are not known.
         """
         ports = (*self.inputs, *self.outputs)
         runs = (run for loop in self.loops for run in loop.activations)
@@ -403,9 +406,10 @@ class LoopRows:
                 self.add(Row(RowKind.BIRTH, site, producer=site, port=output, line=site.line, output=output), slot)
 
     def viewed(self, program: Program) -> dict[int, int]:
-        """Return by place in `slots` the place of another one that has the same elements, in another shape.
+        """Return places of slots that have the elements of another slot in another shape.
 
-        What is handed on has its own, since something entered.
+        The result maps a place in `slots` to the place of the other slot. A carried value has its own place, because
+        something entered.
         """
         rows = zip(self.rows, self.taken, strict=True)
         handed_on = {place for row, place in rows if row.kind is RowKind.BACK_EDGE}
@@ -423,7 +427,7 @@ class LoopRows:
         return found
 
     def shown(self) -> dict[int, int]:
-        """Return by slot the first row that shows it as it is, of other kinds than back edges."""
+        """Return by slot the first row that shows it unchanged; back edges do not count."""
         found: dict[int, int] = {}
         for index, (row, place) in enumerate(zip(self.rows, self.taken, strict=True)):
             if place is not None and row.kind is not RowKind.BACK_EDGE:

@@ -33,7 +33,7 @@ from stepper.ir.model import LayerSite, Model, Source, layer_site
 from stepper.tensors.histories import Capacity, HistoryRecorder, ShapeRecorder, ValueHistory, bits_of
 
 _BYTES_KEPT = 2**22
-"""Of the last states, among which it is looked for the first that comes again; one state at least."""
+"""Bytes of the last states, searched for a state that comes again; at least one state."""
 
 
 class Return(NamedTuple):
@@ -48,7 +48,7 @@ class Return(NamedTuple):
 
 
 class _SettledBits(NamedTuple):
-    """One value in successive iterations: its type and shape, and its bits as [iteration, word]."""
+    """Hold a value in successive iterations: type and shape, and bits as [iteration, word]."""
 
     kind: object
     bits: Array
@@ -59,9 +59,10 @@ _States = list[_SettledBits]
 
 
 class RecurrenceSearch:
-    """Looks for the first return of a state, of which one iteration is remembered (Brent's way) beside those at hand.
+    """Looks for the first return of a state.
 
-    `note` takes what each of so many values was in the iterations since `look` was called last.
+    One iteration is remembered (Brent's way) beside the iterations at hand. `note` takes the bits of each of so many
+    values in the iterations since `look` was called last.
     """
 
     def __init__(self, values: int) -> None:
@@ -120,7 +121,10 @@ class RecurrenceSearch:
         return (first + made - 1, first + int(again[-1])) if again.size else None
 
     def _since(self, state: _States, period: int) -> int | None:
-        """Return from which iteration on all is as it is after a period; None where it was so before what is known."""
+        """Return from which iteration on each state equals the state one period later.
+
+        None if states were equal even before the earliest known state.
+        """
         count = self._count - self._begin - period
         if count <= 0:
             return None
@@ -213,7 +217,7 @@ class _ActivationRecorder:
         }
         self.histories = [own[viewed.get(place, place)] for place in range(len(slots))]
         self.own_places = tuple(own)
-        """Indices of `histories` that are not those of another place as well."""
+        """Places with a recorder of their own, which no other place shares."""
         self._own = tuple(own.values())
         self._shapes = {place: ShapeRecorder() for place in viewed}
         pairs = [(history, slots[place]) for place, history in own.items()]
@@ -226,16 +230,16 @@ class _ActivationRecorder:
         self._viewed = [(shapes.append, slots[place]) for place, shapes in self._shapes.items()]
         self.appends = [*((history.append, slot) for history, slot in self._taken), *self._viewed]
         self.waits = [*self.appends, *self._joined]
-        """What waits to be settled, here or in what the loop gives, with its slots."""
+        """Values that wait to be settled, here or in what the loop gives, with their slots."""
         self._known: tuple[ValueHistory | None, ...] | None = None
         self._state: tuple[LayerSite, ...] = ()
         self._decides = True
         self._returns: RecurrenceSearch | None = None
 
     def look_for_recurrence(self, state: Mapping[int, LayerSite], *, decides: bool) -> None:
-        """Look whether carried values, by place in `histories`, come again together.
+        """Look whether carried values, by their places, come again together.
 
-        They depend on nothing else; `decides`: nor does how long the loop goes on.
+        They depend on nothing else; `decides`: nor does how long the loop runs.
         """
         self._state, self._decides = tuple(state.values()), decides
         self._returns = RecurrenceSearch(len(state))
@@ -311,7 +315,7 @@ class _ActivationRecorder:
         return max((shapes.waiting for shapes in self._shapes.values()), default=0)
 
     def view(self, taken: Sequence[int | None]) -> ActivationFacts:
-        """Return it as it stands; of a run that has ended the histories are made once."""
+        """Return the facts of the run so far; an ended run builds its values once."""
         known = self._known
         if known is None:
             self.cut()
@@ -522,7 +526,7 @@ class _LoopRecord:
 
     @property
     def kept(self) -> list[_ActivationRecorder]:
-        """Return the runs of which something is kept, in order."""
+        """Return the runs with kept values, in order."""
         return [*self.first, *self.last, *([] if self.current is None else [self.current])]
 
     @property
@@ -585,10 +589,11 @@ class _LoopRecord:
 
 
 class RunRecorder(RunObserver):
-    """Keeps what the loops of a run take in, carry and give. It sees the run once, from its start.
+    """Keeps the values that the loops of a run take in, carry and give.
 
-    `edited`: values may be set by hand on the way, so that a slice need not be what is in its source. `followed` are
-    outputs of operations that get rows as well, by the `id` of the program: (index, index of the output, slot).
+    It sees the run once, from its start. `edited`: a user may set values on the way, so a slice need not equal its
+    source. `followed` are outputs of operations that get rows as well, by the `id` of the program: (index, index of the
+    output, slot).
     """
 
     def __init__(
@@ -675,9 +680,9 @@ class RunRecorder(RunObserver):
         return sum(record.nbytes for record in self._loops.values())
 
     def first_non_finite(self) -> int | None:
-        """Return the tick at which the first iteration begins of which a row has a NaN or Inf.
+        """Return the tick at which the first iteration begins that has a NaN or Inf in a row.
 
-        Of loops without nested graphs, whose iterations have as many ticks each; None if there is none.
+        Only loops without nested graphs count; their iterations have as many ticks each. None if there is none.
         """
         found = [
             run.tick + iteration * (len(record.plan.program.code) + 2)
@@ -698,7 +703,7 @@ class RunRecorder(RunObserver):
 
 
 def _slices(taken: Slices, begin: int, end: int) -> tuple[Array, Array]:
-    """Return the slices of the iterations [begin, end) as [iteration, element], and the first one as it is."""
+    """Return the slices of iterations [begin, end) as [iteration, element], and the first slice."""
     walk, source = taken.walk, np.moveaxis(taken.source, taken.walk.axis, 0)
     first, last = sorted((begin, end - 1), key=lambda iteration: walk.range(iteration)[0])
     low, high = walk.range(first)[0], walk.range(last)[1]

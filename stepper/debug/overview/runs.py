@@ -49,9 +49,9 @@ if TYPE_CHECKING:
 
 MOST_BIRTHS = 64
 MOST_RELATED = 4
-"""Births, from the first on, of which it is found out which others they come from."""
+"""First origins of NaN or Inf that are checked for an earlier origin they come from."""
 MOST_FOLLOWED = 4
-"""Births of a loop whose operations get rows."""
+"""Origins of a loop whose operations get rows."""
 
 
 class BirthSearch:
@@ -109,11 +109,11 @@ class BirthSearch:
 
     @property
     def are_related(self) -> bool:
-        """True if it is known which of the first births come from others."""
+        """True if it is known which of the first origins come from other origins."""
         return all(birth.tick in self._related for birth in self.found[1:MOST_RELATED])
 
     def relate(self) -> None:
-        """Find out which of the first births come from others; whoever calls puts the machine back."""
+        """Find out which of the first origins come from others; whoever calls puts the machine back."""
         self._timeline.machine.watcher, self._timeline.machine.observers = None, ()
         for place, birth in enumerate(self.found[:MOST_RELATED]):
             if not place or birth.tick in self._related:
@@ -130,7 +130,10 @@ class BirthSearch:
                 self.found[place] = replace(birth, after=after.tick)
 
     def _origin(self, birth: Birth) -> LayerSite | None:
-        """Return the operation in which the NaN or Inf was born that a birth was given; None where none is found."""
+        """Return the operation where the NaN or Inf that an origin was given first appeared.
+
+        None if no operation is found.
+        """
         timeline = self._timeline
         timeline.return_to(birth.tick)
         with closing(EarlierFrames(timeline)) as frames:
@@ -248,9 +251,10 @@ _Counts = dict[tuple[int, int], _Count]
 
 
 class ConstantSearch:
-    """Looks through what the programs of a model begin with, each value once, in blocks; it goes on where it was left.
+    """Looks through the constants that a model's programs begin with, each value once, in blocks.
 
-    A run tells nothing of it: what is computed of Constants alone in a body is computed before.
+    A search continues where it was left. A run shows none of them: values computed from Constants alone in a body are
+    computed before the run.
     """
 
     def __init__(self, compiled: CompiledModel) -> None:
@@ -322,7 +326,7 @@ def _counted(value: Array, weights: Weights | None) -> Iterator[_Count]:
 
 
 BIRTH_SECONDS = 0.4
-"""For how long the births of NaN and Inf are looked for after a run that has a limit."""
+"""For how many seconds NaN and Inf origins are looked for after a run that has a limit."""
 _INTERVAL = 1 / 8  # seconds; each picture takes the interpreter from the run
 _SHARE = 60
 """A picture for `progress` is made again after so many times as long as the last one took."""
@@ -373,7 +377,10 @@ class _Again(NamedTuple):
 
 
 class OverviewRun:
-    """The overview of a debugger's run as it is edited now, filled by `go`, which may be called again to go on."""
+    """The overview of a debugger's run with its present edits.
+
+    `go` fills the overview, and may be called again to continue.
+    """
 
     def __init__(self, timeline: Timeline) -> None:
         self._timeline = timeline
@@ -425,7 +432,10 @@ class OverviewRun:
         endless_seconds: float | None = None,
         births: bool = True,
     ) -> Overview:
-        """Run on from where it was left; the present of the debugger stays. `births`: look for them, too."""
+        """Run on from where it was left; the present of the debugger stays.
+
+        `births`: look for origins, too.
+        """
         if not same_by_tick(self._edits, self._timeline.edits):
             self._begin()
         if self._state in _ENDED and self._is_looked_through:
@@ -510,10 +520,10 @@ class OverviewRun:
     # --- births --------------------------------------------------------------------------------------------------
 
     def look_through(self, seconds: float | None) -> Overview:
-        """Look further for births in what has run and through constants, and give operations with births rows.
+        """Look further for origins of NaN and Inf in what has run and through constants.
 
-        The present stays. Of operations in which a NaN or Inf is born nothing was kept: the run is recorded once more,
-        with them.
+        Operations that are origins get rows. The present stays. Nothing was kept of these operations, so the run is
+        recorded once more, with them.
         """
         if not same_by_tick(self._edits, self._timeline.edits) or self._is_looked_through:
             return self.latest

@@ -1,4 +1,4 @@
-"""Why a value is what it is: the question resolved, the way back walked, the elements of inputs tried."""
+"""Explain a value: the question resolved, the way back walked, the elements of inputs tried."""
 
 from __future__ import annotations
 
@@ -67,11 +67,12 @@ _ABSOLUTE = 1e-5
 
 
 def provenance(timeline: Timeline, question: str | Address, *, tries: bool) -> Provenance:
-    """Return why a value, a shape or the end of a loop is what it is, and what it depends on. The present stays.
+    """Explain a value, a shape or the end of a loop, with all that it depends on.
 
-    Without an index it is the first element that is NaN, else infinite, else the first. `tries`: elements of inputs are
-    tried by running the model again. A pause ends it early: what was found by then is returned, and `stopped` says so.
-    An iteration that is still to come is run, and forgotten. Raise UsageError for what has no value.
+    The present stays. Without an index it is the first element that is NaN, else infinite, else the first. `tries`:
+    elements of inputs are tried by running the model again. A pause ends it early: what was found by then is returned,
+    and `stopped` says so. An iteration that is still to come is run, and forgotten. Raise UsageError for what has no
+    value.
     """
     asked = question_at(timeline, question)
     try:
@@ -90,9 +91,9 @@ def _answered(timeline: Timeline, asked: WhyQuestion, *, tries: bool) -> Provena
 
 
 def chain_at(timeline: Timeline, address: str | Address, *, farthest: int = FARTHEST) -> Chain:
-    """Return the way back of an element alone, of a NaN or Inf to its birth, over at most so many iterations.
+    """Return the way back of an element alone, for a NaN or Inf to its origin.
 
-    Raise UsageError for what has no value.
+    The way back crosses at most `farthest` iterations. Raise UsageError for what has no value.
     """
     question = question_at(timeline, address)
     if question.address is None:
@@ -429,7 +430,7 @@ class _Tester:
 
 
 def _compared_with(compiled: CompiledModel) -> Indices:
-    """Return the whole numbers of which the model asks whether something is one: the ends of sequences, say."""
+    """Return the whole numbers that the model compares values with: the ends of sequences, say."""
     found: dict[int, None] = {}
     for program in compiled.programs:
         for operation in program.operations:

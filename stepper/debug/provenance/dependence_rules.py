@@ -158,7 +158,7 @@ def _elementwise(at: OperationAt, mask: Array) -> list[Dependence]:
 
 
 def _first_elementwise(at: OperationAt, mask: Array) -> list[Dependence]:
-    """Of a function of the first input; others are its settings."""
+    """Return dependences for a function of the first input; the other inputs are its settings."""
     return [Dependence(0, _unbroadcast(mask, at.value(0).shape)), *whole(at, range(1, len(at.values)))]
 
 
@@ -180,7 +180,10 @@ def _selected(at: OperationAt, mask: Array) -> list[Dependence]:
 
 
 def _by_channel(at: OperationAt, mask: Array) -> list[Dependence]:
-    """Of BatchNormInference: the data (first, or third as of opset 1) element by element, the others by channel."""
+    """Return dependences for BatchNormInference: data by element, the other inputs by channel.
+
+    The data are the first input, or the third input in opset 1.
+    """
     data = 2 if at.operation.layer.definition == 1 else 0
     channels = _any(mask, tuple(axis for axis in range(mask.ndim) if axis != 1))
     return [Dependence(k, mask if k == data else channels) for k in range(len(at.values))]
@@ -297,7 +300,10 @@ def _sequence(at: OperationAt, mask: Array) -> list[Dependence] | None:
 
 
 def _by_group(at: OperationAt, mask: Array) -> list[Dependence]:
-    """Of GroupNormalization: all of the groups of channels, and the scale and bias of each channel."""
+    """Return dependences for GroupNormalization: whole groups, scale and bias by channel.
+
+    A group is a group of channels.
+    """
     data = at.value(0)
     split = mask.reshape(data.shape[0], int(at.attribute("num_groups", "1")), -1)
     channels = _any(mask, tuple(axis for axis in range(data.ndim) if axis != 1))
@@ -306,7 +312,7 @@ def _by_group(at: OperationAt, mask: Array) -> list[Dependence]:
 
 
 def _nothing(_at: OperationAt, _asked: object) -> list[Any]:
-    """Of ShapeOf: no element matters, and its extent is a rank, which never changes."""
+    """Return nothing, for ShapeOf: no element matters, and its extent is a rank, which is fixed."""
     return []
 
 
@@ -423,7 +429,7 @@ def _moved(at: OperationAt, mask: Array) -> list[Dependence] | None:
 
 
 def _resized(at: OperationAt, mask: Array) -> list[Dependence] | None:
-    """Of an Interpolate that takes the nearest element; labels are numbers that f32 holds."""
+    """Return dependences for an Interpolate of nearest elements; labels are numbers within f32."""
     data = at.value(0)
     if at.attribute("mode") != "nearest" or data.size >= 2**24 or at.operation.function is None:
         return None
@@ -573,7 +579,10 @@ def _by_elements(at: OperationAt, element: Element) -> Contributions | None:
 
 
 def _aligned(at: OperationAt, element: Element, index: int) -> Factor:
-    """Return the element of an input that goes into that of the output by broadcasting. Raise IndexError for none."""
+    """Return the element of an input that broadcasting puts into an element of the output.
+
+    Raise IndexError for none.
+    """
     place = at.aligned(index, element)
     if place is None:
         raise IndexError(index)
@@ -632,7 +641,7 @@ def _arguments(at: OperationAt, element: Element, *, form: LinkForm = LinkForm.F
 
 
 def _argument(at: OperationAt, element: Element) -> Contributions:
-    """Of a function of the first input; others are its settings."""
+    """Return contributions to a function of the first input; the other inputs are its settings."""
     return Contributions(LinkForm.FUNCTION, (Contribution(_aligned(at, element, 0)),), 1)
 
 
@@ -649,7 +658,7 @@ def _extreme_of_two(at: OperationAt, element: Element) -> Contributions:
 
 
 def _logic(at: OperationAt, element: Element, *, deciding: bool) -> Contributions:
-    """Of a conjunction (False decides) or disjunction (True does)."""
+    """Return the contributions to a conjunction (False decides) or disjunction (True does)."""
     factors = _operands(at, element)
     decisive = [one for one in factors if bool(one.value) is deciding] or factors
     return _choice(Contribution(one, _decides(one in decisive)) for one in factors)
@@ -662,7 +671,7 @@ def _select(at: OperationAt, element: Element) -> Contributions:
 
 
 def _of_shape(at: OperationAt, element: Element) -> Contributions:
-    """Of ShapeOf: the extent of its input."""
+    """Return the contribution to ShapeOf: the extent of its input."""
     extent = Factor(0, element, at.value(0).shape[element[0]], is_shape=True)
     return Contributions(LinkForm.MOVE, (Contribution(extent),), 1)
 
@@ -694,7 +703,7 @@ class _Line:
 
 
 def _summed(amounts: Array, factors: Callable[[int], tuple[Factor, Factor | None]]) -> Contributions:
-    """Return a sum of terms, of which only the largest are looked at closely."""
+    """Return a sum of terms; only the largest terms are looked at closely."""
     total, sizes = float(amounts.sum()), np.abs(amounts)
     everything = float(sizes.sum())
     is_finite = bool(np.isfinite(amounts).all())
@@ -745,7 +754,7 @@ def _share_of_mean(elements: Array) -> Array:
 
 
 def _reduced_product(at: OperationAt, element: Element) -> Contributions:
-    """Of all factors those that move the product most; one that is 0 decides it."""
+    """Return the factors that move the product most; a factor that is 0 decides the product."""
     line = _Line(at, element)
     sizes = np.asarray(line.elements, np.float64)
     zeros = np.flatnonzero(sizes == 0)
@@ -754,7 +763,10 @@ def _reduced_product(at: OperationAt, element: Element) -> Contributions:
 
 
 def _linear(at: OperationAt, element: Element) -> Contributions | None:
-    """Of an operation that is a sum of its first input's elements, each times something: each term by itself."""
+    """Return the terms of an operation that sums its first input's elements, each scaled.
+
+    Each term is computed by itself.
+    """
     operation, data = at.operation, at.value(0)
     if operation.function is None or operation.several_outputs or data.dtype not in FLOATING:
         return None

@@ -112,7 +112,7 @@ class Trail(Struct, eq=False):
 
 
 _Found = tuple[Levels | None, Levels | None]
-"""What is wanted of a slot: of its elements, and of its extents."""
+"""Levels of a slot: of its elements, and of its extents."""
 
 
 class _Wants(dict[tuple[int, bool], Levels]):
@@ -140,7 +140,7 @@ class _Wants(dict[tuple[int, bool], Levels]):
 
 
 class MaskWalk(RunWalk):
-    """One way back, over at most so many operations. Only what differs from a `reference` is followed."""
+    """Walk back over at most so many operations; follow only what differs from a `reference`."""
 
     def __init__(
         self,
@@ -154,9 +154,10 @@ class MaskWalk(RunWalk):
         self._spent = 0
 
     def trail(self, spot: ValueSpot) -> Trail:
-        """Return what an element of a value depends on, or an extent of it; without one what all extents do.
+        """Return what an element of a value depends on, or an extent of it.
 
-        Of a NaN or Inf it is what that is made of, not what says where from, or whether something ran.
+        Without an element, return what all extents depend on. A NaN or Inf depends only on the elements that made it,
+        not on elements that say where from, or whether something ran.
         """
         wants, frame = _Wants(), self._frame(spot.seat)
         levels = np.zeros(held(frame, spot).shape, np.uint8)
@@ -467,7 +468,7 @@ class MaskWalk(RunWalk):
 
 
 def _at_fault(at: OperationAt, parts: list[Dependence]) -> list[Dependence]:
-    """Return the parts that are not finite; all where none is, for then a NaN or Inf is born here."""
+    """Return the parts that are not finite; all if none is, for then the NaN or Inf starts here."""
     bad = []
     for part in parts:
         value = at.value(part.input)
@@ -484,13 +485,12 @@ _Masks = dict[int, Array]
 
 
 def uses(timeline: Timeline, address: str | Address) -> Uses:
-    """Return where the element at an address goes; without an index where all elements go. The present stays.
+    """Return where the element at an address goes; without an index where all elements go.
 
-    It is followed as far as the run has come; from its start, or of what it has not come to, as far as it is known.
+    The present stays. The element is followed as far as the run has come. At the start of the run, or for a value that
+    the run has not come to, it is followed as far as the run is known.
 
-    The address may be said as the question `where does x[3] go`.
-
-    Raise UsageError for what has no value.
+    The address may be given as the question `where does x[3] go`. Raise UsageError for what has no value.
     """
     asked = address_given((forward_address(address) or address) if isinstance(address, str) else address)
     asked = address_from_the_first(timeline, asked)

@@ -45,7 +45,7 @@ class OperationAt(NamedTuple):
 
     @staticmethod
     def in_frame(frame: Frame, operation: Operation, slot: int) -> OperationAt:
-        """Return an operation that has run in a frame; `slot` is that of the output."""
+        """Return an operation that has run in a frame; `slot` is the slot of the output."""
         values = inputs_of(frame, operation)
         results = tuple(np.asarray(frame.values[one]) for one in operation.outputs)
         arrays = tuple(None if value is None else np.asarray(value) for value in values)
@@ -95,7 +95,7 @@ class OperationAt(NamedTuple):
         return found
 
     def factor(self, index: int, element: Element | None = None) -> Factor:
-        """Return an input's element; without one, that of a single element, or the whole."""
+        """Return an input's element; without one, the only element, or the whole."""
         value = self.value(index)
         if element is None and value.size == 1:
             element = (0,) * value.ndim
@@ -186,9 +186,9 @@ class Factor(NamedTuple):
 
 
 class Contribution(NamedTuple):
-    """A factor in its role. `amount` is the term that it stands for, `share` that of the result (None: no meaning).
+    """A factor in its role. `amount` is the term that it stands for.
 
-    `beside` is the other factor of the term.
+    `share` is the share of the term in the result (None: no meaning). `beside` is the other factor of the term.
     """
 
     factor: Factor
@@ -292,12 +292,12 @@ _OF_VALUES = {
 
 
 def same(at: OperationAt, axis: int, index: int = 0) -> list[ExtentPart]:
-    """Of what keeps the shape of an input."""
+    """Return the extent of the input whose shape the operation keeps."""
     return [_extent(at, index, axis)]
 
 
 def normalized(at: OperationAt, axis: int) -> list[ExtentPart]:
-    """Of BatchNormInference, whose data is the third input as of opset 1."""
+    """Return the extent of BatchNormInference's data, the third input in opset 1."""
     return same(at, axis, 2 if at.operation.layer.definition == 1 else 0)
 
 
@@ -313,14 +313,14 @@ def _meeting(at: OperationAt, inputs: Sequence[int], rank: int, axis: int) -> Ex
 
 
 def broadcast(at: OperationAt, axis: int) -> list[ExtentPart] | ExtentParts:
-    """Of what works element by element."""
+    """Return the extents behind an axis of an operation that works element by element."""
     if at.attribute("auto_broadcast") == "pdpd" and len({at.value(index).shape for index in at.given}) > 1:
         return same(at, axis)
     return _meeting(at, at.given, at.result.ndim, axis)
 
 
 def matmul(at: OperationAt, axis: int) -> list[ExtentPart] | ExtentParts:
-    """Of MatMul: its rows, its columns, and batches that are broadcast."""
+    """Return the extents behind an axis of MatMul: rows, columns, and broadcast batches."""
     a, b = at.value(0), at.value(1)
     rank, columns, rows = at.result.ndim, int(b.ndim > 1), int(a.ndim > 1)
     from_end = rank - axis
@@ -357,7 +357,7 @@ def concatenated(at: OperationAt, axis: int) -> ExtentParts:
 
 
 def gathered(at: OperationAt, axis: int) -> list[ExtentPart]:
-    """Of Gather: those of the data around those of the indices."""
+    """Return the extents behind an axis of Gather: data axes around the axes of the indices."""
     data, indices = at.value(0), at.value(1)
     begin = at.axes(2, data.ndim)[0]
     batch = normalize_axis(int(at.attribute("batch_dims", "0")), indices.ndim + 1) if indices.ndim else 0
@@ -371,7 +371,7 @@ def gathered(at: OperationAt, axis: int) -> list[ExtentPart]:
 
 
 def reshaped(at: OperationAt, axis: int) -> list[ExtentPart] | ExtentParts:
-    """Of Reshape: said by an element, copied, or what is left of all."""
+    """Return the source of an extent of Reshape: an element, a copied extent, or the rest of all."""
     said = int(np.ravel(at.value(1))[axis])
     own = _element(at, 1, axis)
     if said > 0:
@@ -410,7 +410,7 @@ def broadcast_to(at: OperationAt, axis: int) -> list[ExtentPart]:
 
 
 def tiled(at: OperationAt, axis: int) -> ExtentParts:
-    """Of Tile: an extent times a repeat, where there are both."""
+    """Return the extents behind an axis of Tile: an extent times a repeat, if there are both."""
     own, place = (axis - (at.result.ndim - rank) for rank in (at.value(0).ndim, at.value(1).size))
     found = same(at, own) if own >= 0 else []
     return ExtentParts([*found, *([_element(at, 1, place)] if place >= 0 else [])], LinkForm.PRODUCT)
@@ -424,7 +424,7 @@ def sliced(at: OperationAt, axis: int) -> list[ExtentPart]:
 
 
 def strided(at: OperationAt, axis: int) -> list[ExtentPart] | None:
-    """Of a StridedSlice that keeps the rank."""
+    """Return the extent behind an axis of a StridedSlice that keeps the rank."""
     if any("1" in at.attribute(name) for name in ("new_axis_mask", "shrink_axis_mask", "ellipsis_mask")):
         return None
     said = []
@@ -437,7 +437,7 @@ def strided(at: OperationAt, axis: int) -> list[ExtentPart] | None:
 
 
 def split(at: OperationAt, axis: int) -> list[ExtentPart]:
-    """Of Split and VariadicSplit."""
+    """Return the extents behind an axis of Split or VariadicSplit."""
     if axis != at.axes(1, at.result.ndim)[0]:
         return same(at, axis)
     if at.type == "VariadicSplit" and int(np.ravel(at.value(2))[at.output]) >= 0:
@@ -467,7 +467,7 @@ def ranged(at: OperationAt, _axis: int) -> list[ExtentPart]:
 
 
 def counted_elements(at: OperationAt, axis: int) -> list[ExtentPart]:
-    """Of NonZero: how many there are; how many rows is the rank."""
+    """Return the source of an extent of NonZero: the elements counted; the row count is the rank."""
     return _elements(at, 0) if axis else []
 
 
@@ -486,7 +486,7 @@ def convolved(at: OperationAt, axis: int) -> list[ExtentPart]:
 
 
 def cell(at: OperationAt, axis: int) -> list[ExtentPart]:
-    """Of cells of recurrent networks."""
+    """Return the extents behind an axis of a cell of a recurrent network."""
     return [_extent(at, *((0, 0) if axis == 0 else (1, 1)))]
 
 
@@ -496,7 +496,10 @@ def file_of(compiled: CompiledModel) -> str:
 
 
 def location_of(frames: Sequence[Frame], file: str, layer: Layer | None = None, output: int | None = None) -> Location:
-    """Return the place of a layer in the innermost of these frames, of which the first is the model's own graph."""
+    """Return the place of a layer in the innermost of these frames.
+
+    The first frame is the model's own graph.
+    """
     site = None if layer is None else layer_site(layer, file)
     return Location(site, output, tuple(_enclosure(frame, file) for frame in frames[1:]))
 

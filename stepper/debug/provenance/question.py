@@ -1,11 +1,11 @@
-"""Questions that `why` answers, and how they are written: an address, a shape, a condition, the end of a loop.
+"""Read questions that `why` answers: an address, a shape, a condition, the end of a loop.
 
-h[0,3]@7   NAME[0,3]            an element, in an iteration, or of an output of the model
-shape of h@7   h.shape@7[0]     why it has this shape
-condition   condition of LOOP@3 why the condition of a loop is what it is
-end   end of LOOP               why a loop ended
-11 iterations   11 iterations of LOOP   why it ran so often
-where does x[3] go              the other way round: what an element reaches
+    h[0,3]@7   NAME[0,3]            an element, in an iteration, or of an output of the model.
+    shape of h@7   h.shape@7[0]     why it has this shape.
+    condition   condition of LOOP@3 why the condition of a loop has its value.
+    end   end of LOOP               why a loop ended.
+    11 iterations   11 iterations of LOOP   why it ran so often.
+    where does x[3] go              the other way round: what an element reaches.
 
 Each may begin with `why`.
 """
@@ -57,10 +57,10 @@ _ITERATIONS = re.compile(r"(?P<count>\d{1,18}) iterations?(?: of (?P<loop>.+))?"
 
 
 class WhyQuestion(Record):
-    """A question: why the element, or the shape, of the value at an `address`; or why the loop of a name ended.
+    """Ask for the reason of a value's element or shape at an `address`, or of a loop's end.
 
-    `loop` is its name (empty: the one around the present, else the last); `iterations` how many it is said to have run.
-    `output` is the name of the model's output that an address means, `told` is the address as it was written.
+    `loop` is its name (empty: the loop around the present, else the last loop); `iterations` how many the user says it
+    has run. `output` is the name of the model's output that an address means, `told` is the address as it was written.
     """
 
     kind: QuestionKind
@@ -172,9 +172,9 @@ def _condition(compiled: CompiledModel, loop: str, iteration: str | None) -> Add
 
 
 def element_asked(value: Array, address: Address, told: str = "") -> Element | None:
-    """Return of the elements that an address names the first that is NaN, else infinite, else the first of them.
+    """Return the first NaN element of an address, else the first infinite one, else the first.
 
-    None for an address without an index, if all are finite. `told` is what a message calls it.
+    None for an address without an index, if all are finite. `told` is the address in messages.
     """
     try:
         chosen = np.ravel(np.arange(value.size).reshape(value.shape)[numpy_index(address.index)])
@@ -206,12 +206,12 @@ def spot_of(
     """Return the element that an address means.
 
     Without an index it is the first that an edit changed, else the first that is NaN, else infinite, else the first.
-    With a `reference` the first that differs from it comes before these. `of_shape`:
-    its shape is asked for, and the index is an axis; without one it is the first along which there are several. `told`
-    is what a message calls the address.
+    With a `reference` the first that differs from it comes before these. `of_shape`: its shape is asked for, and the
+    index is an axis; without an index it is the first axis along which there are several. `told` is the address in
+    messages.
 
-    Iterations that are not named are those of the present, or the last of a loop that has ended. Raise NoValueYet for
-    what the run has not come to, UsageError for what does not exist.
+    Iterations that are not named are the iterations of the present, or the last of a loop that has ended. Raise
+    NoValueYet for what the run has not come to, UsageError for what does not exist.
     """
     here = frames.frame(frames.present).program
     told = told or str(address)
