@@ -42,7 +42,7 @@ class Names:
         return self._known[key]
 
     def as_expression(self, text: str, where: Program) -> str:
-        """Return an expression with addresses as screens and stories write them in the form that expressions have.
+        """Return an expression with addresses of screens and explanations in the form of expressions.
 
         An address alone may have a name such as `q/MatMul`, where it would not divide, and `h.shape@3[0]` is
         `shape(h@3)[0]`. ExpressionError.
@@ -233,7 +233,7 @@ def loop_steps(path: GraphPath) -> GraphPath:
 
 
 class ReferencedValue:
-    """A value of ours, of which a reference is asked at any moment."""
+    """A value of ours that a reference is asked for at any moment."""
 
     def __init__(self, program: Program, slot: int) -> None:
         self.program = program

@@ -151,7 +151,7 @@ _NUMBERS = np.typecodes["AllFloat"] + np.typecodes["AllInteger"] + "?"
 _WHOLE = 1 << 20
 """Bytes up to which every bit of a value goes into a fingerprint."""
 _PIECES, _PIECE = 64, 512
-"""Of a larger one: pieces, and elements in each."""
+"""Pieces of a larger value, and elements in each piece."""
 
 
 def fingerprint(state: Snapshot) -> bytes:

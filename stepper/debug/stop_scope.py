@@ -112,10 +112,10 @@ def over_iterations(
 
 
 def previous_value(timeline: Timeline, address: str | Address, *, compared: bool = True) -> PreviousValue:
-    """Return a value and what it was in the iteration before; unless `compared`, without the change.
+    """Return a value and its value in the iteration before.
 
-    It is that of the present iteration, or of the one that the address names. Raise UsageError where there is no
-    iteration before.
+    Unless `compared`, the result lacks the change. The value belongs to the present iteration, or to the iteration that
+    the address names. Raise UsageError where there is no iteration before.
     """
     address = address_given(address)
     target = _place_of(timeline, address)
@@ -201,7 +201,7 @@ def value_in_iteration(timeline: Timeline, target: Target, iteration: int) -> An
 
 
 def _read_place(timeline: Timeline, target: Target, begin: int, end: float, take: Take) -> str:
-    """Read a place in iterations of the run of its loop that goes on here; return why that ended early."""
+    """Read a place in iterations of its loop's present run; return why the reading ended early."""
     machine, depth, inner = timeline.machine, loop_around(target), target.program
     body = machine.stack[depth].program
     outer = outer_now(machine.stack[: depth + 1])
@@ -366,11 +366,12 @@ MOST_ELEMENTS = 64
 
 
 class WatchReading(Record, eq=False, weakref=True):
-    """Value of an expression at one stop. `value` is kept where it is small; `text` says what it was in any case.
+    """Value of an expression at one stop.
 
-    `iteration` is that of the innermost loop, `run` that run of it; None outside. `error`: there was no value, and
-    `text` says why; `elsewhere` is then the loop that has it, where that does not run here.
-    `shown` is the value in the format that was asked for, empty without one.
+    `value` is kept where it is small; `text` says what it was in any case. `iteration` is the iteration of the
+    innermost loop, `run` the run of that loop; None outside. `error`: there was no value, and `text` says why;
+    `elsewhere` is then the loop that has it, where that does not run here. `shown` is the value in the format that was
+    asked for, empty without one.
     """
 
     tick: int
@@ -540,9 +541,9 @@ MOST_READINGS = 10_000
 
 
 class Watch(Struct, eq=False):
-    """An expression and its readings by tick, of which the latest `most` stops are kept.
+    """An expression and its readings by tick; readings of the latest `most` stops are kept.
 
-    `format` is how its value is shown (see formats.py), empty for as it is.
+    `format` is how its value is shown (see formats.py), empty for the usual form.
     """
 
     number: int

@@ -1,18 +1,18 @@
-"""Going anywhere in a run, forward and backward: `Timeline` owns the machine and its history.
+"""Go anywhere in a run, forward and backward: `Timeline` owns the machine and its history.
 
 The history is snapshots at ever wider distances, within a budget of memory. The distance is as many moves as a replay
-makes in a few milliseconds: fast loops are hardly slowed down, slow ones are not replayed for long. A snapshot shares
-its tensors with the machine and with its neighbours; what it costs is what only it still holds. When there are too
-many, or they cost too much, every second one goes and the distance doubles; so the cost of going anywhere is one
+makes in a few milliseconds: fast loops are hardly slowed down, slow loops are not replayed for long. A snapshot shares
+its tensors with the machine and with its neighbours; it costs only the memory that it alone still holds. When there are
+too many snapshots, or they cost too much, every second one goes and the distance doubles. So going anywhere costs one
 restore and a replay of at most one distance, and the memory stays bounded however long the run is.
 
 Forward is the machine itself, with a snapshot where one is due. Backward is a search: replay a stretch that ends at the
-present, remember the last moment that fits, and go there; if none fits, take a stretch before it, each eight times as
+present, remember the last moment that fits, and go there. If none fits, take a stretch before it, each eight times as
 long as the one before, until one takes a while. A replay is checked: at every snapshot and every moment that was shown,
 the state must have the fingerprint that it had.
 
-A pause is heeded wherever the run is: a movement forward then stands where it has come, one backward where it began,
-and a search backward remembers how far it has looked.
+A pause is heeded wherever the run is: a movement forward then stands where it has come, a movement backward where it
+began, and a search backward remembers how far it has looked.
 
 A value that the user changed belongs to its moment: the edits of a tick are part of the state at that tick, and every
 replay that comes through makes them again.
@@ -75,7 +75,7 @@ class Edit(Record):
 
     @property
     def depth(self) -> int:
-        """Return that of the frame on the stack (1: the model's own graph)."""
+        """Return the depth of the frame on the stack (1: the model's own graph)."""
         return len(self.program.path) + 1
 
     def frame(self, machine: Machine) -> Frame:
@@ -125,7 +125,7 @@ class TripCountEdit(Edit, frozen=True):
 
 
 class ConditionEdit(Edit, frozen=True):
-    """Condition of the loop that runs in the frame, as it is to be at the end of the iteration under way or now."""
+    """Set the condition of the frame's loop, for the end of the present iteration or for now."""
 
     holds: bool
 
@@ -166,7 +166,10 @@ def same_by_tick(a: Mapping[int, Sequence[Edit]], b: Mapping[int, Sequence[Edit]
 
 
 class RunCourse:
-    """Which way a run goes, made of its edits; equal to another one of the very same edits, whatever its branch."""
+    """Identify the path of a run by its edits; equal to another path of the very same edits.
+
+    The branch does not matter.
+    """
 
     __slots__ = ("_edits",)
 
@@ -198,11 +201,11 @@ class LastIteration(NamedTuple):
 
 
 class RunSummary(Record, eq=False):
-    """Loops of a run that has ended, and notes on where the rule book `other_rules` departs from that of the run.
+    """Hold the loops of a run that has ended, and notes on its rule book.
 
-    `is_partial` is True if loops ended that were not counted: before the debugger listened, or in another branch.
-    `last` is the last iteration of the loop of the main graph that ended last, of any loop if the main graph has none;
-    None if no loop ran an iteration.
+    The notes say where the rule book `other_rules` departs from the rule book of the run. `is_partial` is True if loops
+    ended that were not counted: before the debugger listened, or in another branch. `last` is the last iteration of the
+    loop of the main graph that ended last, of any loop if the main graph has none; None if no loop ran an iteration.
     """
 
     loops: tuple[LoopSummary, ...]
@@ -306,10 +309,11 @@ class History:
         return (tick // self.distance + 1) * self.distance
 
     def took(self, moves: int, seconds: float, keeping: float = 0.0) -> None:
-        """A stretch of the run took that long: set the distance for a replay of the right length, if memory allows.
+        """Record that a stretch of the run took that long, and set the distance of snapshots.
 
-        `keeping` is what its snapshot took: of a body of thousands of operations more than a few moves, and no run
-        shall spend more time on its snapshots than on itself.
+        The distance is set for a replay of the right length, if memory allows. `keeping` is the time that its snapshot
+        took. A snapshot of a body of thousands of operations takes longer than a few moves, and no run shall spend more
+        time on its snapshots than on itself.
         """
         right = max(_REPLAY_SECONDS, 2 * keeping)
         if seconds < right / 2 and moves >= self.distance:
@@ -405,7 +409,7 @@ def _held_by_frame(frame: Frame) -> Iterator[tuple[int, int]]:
 
 
 def _buffer(value: Any) -> tuple[int, int]:
-    """Return the memory behind an array: that of its base, of which many views may share one."""
+    """Return the memory behind an array: the memory of its base, which many views may share."""
     if not isinstance(value, np.ndarray):
         return id(value), _SCALAR
     while isinstance(value.base, np.ndarray):
@@ -435,7 +439,7 @@ class StopWatcher(Watcher, Protocol):
         """A movement forward begins at the present."""
 
     def search(self, last: int) -> None:
-        """A replay begins, of which the last stop up to tick `last` is wanted."""
+        """Begin a replay; the last stop up to tick `last` is wanted."""
 
     def recount(self) -> None:
         """A replay begins in which moments are only counted."""
@@ -480,9 +484,10 @@ class Search(Record):
 
 
 class _Left(Struct):
-    """Where a search that was paused goes on: of the ticks after `last` up to `present` all is known.
+    """Mark where a paused search continues.
 
-    They have `found` of the moments that are counted. `searched` says so to the user.
+    All is known for the ticks after `last` up to `present`. They have `found` of the moments that are counted.
+    `searched` says so to the user.
     """
 
     search: Search | None
@@ -567,7 +572,7 @@ class Timeline:
         return Event(EventKind.PAUSED, self.machine.tick, self.machine.stack[-1])
 
     def _active(self) -> StopWatcher | None:
-        """Return the watcher, if it is that of the machine and has something to look for."""
+        """Return the watcher, if it watches the machine and has something to look for."""
         watcher = self.watcher
         return None if watcher is None or watcher.is_idle or self.machine.watcher is not watcher else watcher
 
@@ -738,8 +743,8 @@ class Timeline:
     def backward(self, every: Every, fits: Fits, search: Search | None = None, count: int = 1) -> bool:
         """Go to the last earlier moment that fits, or the `count`-th last; True if there is one.
 
-        Without one the present stays, and where a pause is heeded: that raises PausedSearch. The same `search` then
-        goes on where it was left.
+        Without one the present stays, and also where a pause is heeded: that raises PausedSearch. The same `search`
+        then continues where it was left.
         """
         return self._search(search, lambda last, missing: self._last_within(last, every, fits, missing), count)
 
@@ -917,7 +922,10 @@ class Timeline:
         return scout
 
     def branch(self) -> Timeline:
-        """Return the same run with the same past, to go another course from the present; this one stays as it is."""
+        """Return a twin of this timeline with its past, to run differently from the present.
+
+        This timeline stays unchanged.
+        """
         self.prove()
         twin = self.scout()
         twin.watcher = twin.loop_ends = None

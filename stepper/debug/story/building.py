@@ -1,4 +1,4 @@
-"""Stories out of causal links: rows of operations, columns of iterations, with the histories of the rows."""
+"""Build explanations of causal links: rows of operations, columns of iterations, row values."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ from stepper.query.address_syntax import Address, address_given, exact_name
 from stepper.tensors.difference import index_of
 
 MOST_BEFORE = 256
-"""Iterations before the path of which something is shown."""
+"""Most iterations before the path that are shown in part."""
 MOST_SHOWN = 1024
 SECONDS = 0.5
 """For how long iterations are computed anew."""
@@ -190,7 +190,7 @@ class ElementHistories:
 MOST_ROWS = 12
 """Rows up to which operations that only move an element are shown."""
 _MOST_OPERATIONS = 5_000
-"""Operations behind a story that are looked at for the inputs that it depends on."""
+"""Operations behind an explanation that are looked at for the inputs that it depends on."""
 _STANDS_OUT = 0.1
 """Part of a sum that its largest term has, below which the terms are added up by tensor."""
 _MOST_GROUPED = 2**16
@@ -200,9 +200,10 @@ _RowKey = tuple[Indices, Element | None]
 
 
 def story(timeline: Timeline, question: StoryQuestion) -> Story:
-    """Return the story that answers a question. The present stays. UsageError for what has no value.
+    """Return the explanation that answers a question. The present stays.
 
-    What the present has not come to is looked for in what is known of the run beyond it.
+    UsageError for what has no value. A value that the present has not come to is looked for in the known part of the
+    run beyond it.
     """
     furthest = timeline.furthest
     try:
@@ -226,7 +227,7 @@ class _ColumnKey(NamedTuple):
 
 
 class _Builder:
-    """The making of one story, in the frames of one walk back."""
+    """Build one explanation, in the frames of one walk back."""
 
     def __init__(self, timeline: Timeline, frames: EarlierFrames, question: StoryQuestion) -> None:
         self._timeline, self._frames, self._question = timeline, frames, question
@@ -261,9 +262,10 @@ class _Builder:
         return self._with_sources(told, lambda: self._masks.trail(spot))
 
     def _of_failure(self) -> Story:
-        """Return the story of what the operation was given at which the run fails next. UsageError for none.
+        """Return the explanation of the inputs of the operation at which the run fails next.
 
-        Between two iterations that is the loop itself; of a condition of several elements it is where these come from.
+        UsageError if there is no such operation. Between two iterations the operation is the loop itself. For a
+        condition of several elements, the explanation shows where these come from.
         """
         seat = self._frames.present
         frame = self._frames.at(seat)[-1]
@@ -339,14 +341,15 @@ class _Builder:
         return Verdicts(self._frames.at(ended.seat)[-1], self._file, {}).of(slot)
 
     def _with_sources(self, told: Story, trail: Callable[[], Trail]) -> Story:
-        """Return a story with the elements that it depends on; without them where these are too far away."""
+        """Return an explanation with the elements that it depends on; without them if too far away."""
         found = trail() if self._question.depends else None
         return told if found is None or found.stopped else replace(told, sources=sources_of(found, self._file))
 
     def _made_last(self, ended: EndedLoop) -> ValueSpot | None:
-        """Return what the last iteration handed on, or else gave: NaN or Inf if there is one, else the largest element.
+        """Return the carried value of the last iteration, or else its output.
 
-        None of a loop that ran no iteration, or gives nothing but texts.
+        NaN or Inf is taken if there is one, else the largest element. None for a loop that ran no iteration, or gives
+        nothing but texts.
         """
         plan = ended.activation.plan
         if ended.seat is None or not isinstance(plan, LoopPlan):
@@ -362,7 +365,7 @@ class _Builder:
         return None
 
     def _sliced_inputs(self, ended: EndedLoop) -> tuple[StorySlices, ...]:
-        """Return the inputs of which a loop used up the slices; none where something else ended it."""
+        """Return the inputs whose slices a loop used up; none if something else ended it."""
         activation, around = ended.activation, self._frames.at(ended.outer)[-1].program
         plan = activation.plan
         if activation.ended is not EndReason.SLICES or not isinstance(plan, LoopPlan):
@@ -630,7 +633,7 @@ def _reason_to_fail(timeline: Timeline, tick: int | None) -> str:
 
 
 def _split(shown: list[CausalLink]) -> set[Indices]:
-    """Return the operations of which one iteration has several elements: each has a row of its own."""
+    """Return the operations with several elements in one iteration: each gets a row of its own."""
     counts = Counter((link.place, link.output, iterations_of(link.spot.seat)) for link in shown)
     return {place for (place, _, _), count in counts.items() if count > 1}
 
@@ -641,7 +644,7 @@ def _row_key(link: CausalLink, split: set[Indices]) -> _RowKey:
 
 
 def _inner_loops(shown: list[CausalLink]) -> dict[Seat, int]:
-    """Return for the seat of a graph the index of the first operation in it of which bodies are shown."""
+    """Map the seat of a graph to the index of its first operation whose bodies are shown."""
     found: dict[Seat, int] = {}
     for link in shown:
         for depth, (index, _) in enumerate(link.spot.seat):
@@ -674,9 +677,10 @@ def _limit(link: CausalLink, frame: Frame) -> float | None:
 
 
 def shares_by_iteration(story: Story) -> list[tuple[Indices, float]]:
-    """Return how much of what was asked about each iteration added, the latest first; they add up to what is shown.
+    """Return how much each iteration added to the value that was asked about, the latest first.
 
-    Only where all that it is made of are terms of sums, of which the exact shares are known.
+    The amounts add up to the value that is shown. The list is empty unless all contributions are terms of sums with
+    known exact shares.
     """
     found: dict[Indices, float] = {}
     known: dict[int, bool] = {}

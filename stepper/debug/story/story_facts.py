@@ -1,7 +1,7 @@
-"""Findings of the walks back and forward, as frozen data without words of a screen, which can be written as JSON.
+"""Hold the findings of the walks back and forward, as frozen data without words of a screen.
 
-A `Provenance` has all that a value depends on, a `Story` the causes of it as rows of operations by columns of
-iterations; a `ShortStory` is a story without some of its columns.
+They can be written as JSON. A `Provenance` has all that a value depends on. A `Story` is the explanation: its causes as
+rows of operations by columns of iterations. A `ShortStory` is an explanation without some of its columns.
 """
 
 from __future__ import annotations
@@ -123,12 +123,12 @@ class TrialCounts(Record):
 
 
 class Provenance(Record):
-    """Why a value is what it is: `chain` is the way back, of a NaN or Inf to its birth; `behind` goes on from there.
+    """Explain a value: `chain` is the way back, for a NaN or Inf to its origin.
 
-    `sources` are all elements of inputs, constants and edits that it depends on, data before indices before control.
-    `rules` says how these were found, in `operations` looked at with `kernel_runs`; `trials` which of the elements of
-    inputs were tried by running the model again. `stopped` says why not all was found. `addresses` are those of the
-    links of the chain, then of those behind it.
+    `behind` continues from the origin. `sources` are all elements of inputs, constants and edits that the value depends
+    on, data before indices before control. `rules` says how these were found, in `operations` looked at with
+    `kernel_runs`. `trials` lists the elements of inputs that were tried by running the model again. `stopped` says why
+    not all was found. `addresses` are the addresses of the links of the chain, then of the links behind it.
     """
 
     asked: QuestionKind
@@ -210,17 +210,17 @@ _AFTER_ALL = 2**62
 
 
 MOST_LINKS = 40
-"""Links of a story that are looked for at first."""
+"""Links of an explanation that are looked for at first."""
 
 
 class StoryQuestion(Record):
-    """A question: why the value at an `address` is what it is, or (`ends`) why the loop of that name ended.
+    """Ask why the value at an `address` is so, or (`ends`) why the loop of that name ended.
 
-    Without a name it is the loop around the present, else the last one that ended. `fails`: why the operation that
-    comes next fails. `tick` is where that is meant (None: at the present). `links` is how many are looked for;
-    `wider` has for the keys of links how many operands more than usual are followed; `unfolds`: mere moves of
-    elements and equal iterations are shown singly. `depends`: the elements that it depends on are looked for.
-    `courses`: the elements of the path are read over the iterations around it.
+    Without a name it is the loop around the present, else the last loop that ended. `fails`: why the operation that
+    comes next fails. `tick` is the moment of that (None: the present). `links` is how many links are looked for.
+    `wider` maps the keys of links to how many operands more than usual are followed. `unfolds`: mere moves of elements
+    and equal iterations are shown singly. `depends`: the elements that it depends on are looked for. `courses`: the
+    elements of the path are read over the iterations around it.
     """
 
     address: str = ""
@@ -235,7 +235,7 @@ class StoryQuestion(Record):
 
 
 class LinkRole(StrEnum):
-    """Place of a link in a story: what was asked about, where a NaN or Inf was born, or on the way."""
+    """Place of a link in an explanation: value asked about, first NaN or Inf, or on the way."""
 
     ASKED = "asked"
     BORN = "born"
@@ -257,9 +257,10 @@ class StoryFactor(Record):
 
 
 class StoryOperand(Record):
-    """A part of a link: `amount` is the term that it stands for, `share` that of the result, `beside` the other factor.
+    """Describe a part of a link.
 
-    `link` is the number of the link that made it (None: it was not followed).
+    `amount` is the term that it stands for, `share` its share of the result, `beside` the other factor. `link` is the
+    number of the link that made it (None: it was not followed).
     """
 
     input: int
@@ -282,9 +283,9 @@ class OperandGroup(Record):
 
 
 class Entry(Record):
-    """A way of a value into or out of a body: over which Parameter or port, and the line of the file that says so.
+    """A path of a value into or out of a body: its Parameter or port, and the line of the file.
 
-    `factor` is what was handed over, outside of a loop; of a back edge `None`.
+    `factor` is the value that passed, outside of a loop; None for a back edge.
     """
 
     kind: LinkKind
@@ -295,16 +296,16 @@ class Entry(Record):
 
 
 class StoryLink(Record):
-    """One element of one operation in one iteration. `key` is the same in every story, `address` can be typed.
+    """An element of one operation in one iteration.
 
-    `row` and `column` are its place; `share` is its exact part of what was asked about (None: that has no meaning).
-    `form` and `operands` say what it is made of, the largest part first; of `count` parts `rest` is what those not in
-    `operands` add up to, `cancelled` how much of all magnitudes cancels out, `positive` how many terms are above 0;
-    `groups` has the terms by tensor where none stands out. `arithmetic` and `formula` are those of a birth; `limit` is
-    the number that an argument exceeded. `entry` is how it came in from outside.
-    `readers` are the operations that it goes to; `finite_beside` counts the finite elements beside one that is born.
-    `times` links of as many iterations are this one, of which `first` was the value of the first. `tick` is when it
-    failed (0: it did not).
+    `key` is equal in every explanation, `address` can be typed. `row` and `column` are its place; `share` is its exact
+    part of the value asked about (None: that has no meaning). `form` and `operands` list its contributions, the largest
+    part first. `rest` is the sum of the parts, out of `count`, that are not in `operands`. `cancelled` says how much of
+    all magnitudes cancels out, `positive` how many terms are above 0; `groups` has the terms by tensor if none stands
+    out. `arithmetic` and `formula` are the reason at an origin; `limit` is the number that an argument exceeded.
+    `entry` is how it came in from outside. `readers` are the operations that it goes to; `finite_beside` counts the
+    finite elements beside the element that is NaN or Inf. `times` links of as many iterations are this link; `first`
+    was the value of the first link. `tick` is when it failed (0: it did not).
     """
 
     key: str
@@ -358,10 +359,11 @@ class StoryEdge(Record):
 
 
 class StoryRow(Record):
-    """An operation (or Parameter) on the path, and which element of it; None where that differs by column.
+    """Describe an operation (or Parameter) on the path, and its element.
 
-    `history` is the element in the iterations of `Story.iterations`, None where it is not known. `hidden` operations of
-    the body between the row before and this one are not on the path.
+    The element is None if it differs by column. `history` is the element in the iterations of `iterations` of the
+    explanation, None where it is not known. `hidden` operations of the body between the row before and this row are not
+    on the path.
     """
 
     name: str
@@ -408,11 +410,11 @@ class StorySlices(Record):
 
 
 class StoryEnd(Record):
-    """The end of a loop that was asked about: why, after which iteration (-1: none ran), of at most how many.
+    """Explain the end of a loop: why, after which iteration (-1: none ran), of at most how many.
 
     `unasked` are comparisons of the side of an If that did not run, and so did not count. `sliced` are the inputs whose
     slices were used up, where that is the reason. `is_set`: the trip count or the condition was set by hand, as
-    `limit`, or to false whatever the body said. `verdict` is that of the condition, where that is the reason.
+    `limit`, or to false whatever the body said. `verdict` is the verdict on the condition, where that is the reason.
     """
 
     layer: LayerSite
@@ -431,16 +433,16 @@ class StoryEnd(Record):
 
 
 class Story(Record):
-    """Why a value is what it is, or why a loop ended.
+    """Explain a value, or the end of a loop.
 
-    `address` is what was asked about, `name` the same in short; `asked` the number of its link. `loops` are the loops
-    of the columns from the outermost inwards; `iterations` the paths of all iterations that the histories are of, which
-    may be a part of the `total` that the loop runs (unless `counts_all`, of at least so many); `present` where the run
-    stands; in those of `passed` the element was only passed on. `pending` links were not looked at, `stopped` says why
-    the way back ends early. `end` is of a question for the end of a loop. `entered` is the tick at which the outermost
-    of the loops was entered. `shares` says how much of it each iteration brought, the latest first, where that is
-    known. `failure` is the message of the error with which the operation that was asked about failed. `sources` are the
-    elements of inputs, constants and edits that it depends on; none where these are too far away.
+    `address` is the value that was asked about, `name` its short name; `asked` the number of its link. `loops` are the
+    loops of the columns from the outermost inwards. `iterations` are the paths of the iterations that rows have values
+    of, which may be a part of the `total` that the loop runs (unless `counts_all`, of at least so many). `present` is
+    where the run stands; in the iterations of `passed` the element was only passed on. `pending` links were not looked
+    at, `stopped` says why the way back ends early. `end` belongs to a question for the end of a loop. `entered` is the
+    tick at which the outermost loop was entered. `shares` says how much of it each iteration brought, the latest first,
+    where that is known. `failure` is the message of the error with which the operation that was asked about failed.
+    `sources` are the elements of inputs, constants and edits that it depends on; none where these are too far away.
     """
 
     address: str
@@ -467,11 +469,11 @@ class Story(Record):
 
     @property
     def births(self) -> Indices:
-        """Return the numbers of the links where a NaN or Inf was born."""
+        """Return the numbers of the links where a NaN or Inf first appears."""
         return tuple(k for k, link in enumerate(self.links) if link.role is LinkRole.BORN)
 
     def into(self, link: int) -> tuple[StoryEdge, ...]:
-        """Return the edges to a link, that of the largest share first."""
+        """Return the edges to a link; the edge of the largest share is first."""
         found = [edge for edge in self.edges if edge.target == link]
         return tuple(sorted(found, key=lambda edge: -abs(edge.share or 0)))
 
@@ -498,9 +500,9 @@ def is_bad(value: Scalar | None) -> bool:
 
 
 class CutEdge(NamedTuple):
-    """An edge of which one end is left out: the number of the link at the other end, and the edge of the whole story.
+    """An edge with one end left out: the number of the link at the other end, and the whole edge.
 
-    `is_bad`: what it carries is not finite.
+    The edge belongs to the whole explanation. `is_bad`: what it carries is not finite.
     """
 
     link: int
@@ -509,11 +511,11 @@ class CutEdge(NamedTuple):
 
 
 class ShortStory(Record):
-    """A story of the columns that are left, and what was between them.
+    """An explanation of the columns that are left, and what was between them.
 
-    `torn` is the column behind which `left_out` columns are missing (-1: before the first; None: all are there);
-    `leading` are edges from its links to what is left out, `coming` those that come from there. `farther` counts the
-    links that are left out of the columns that are here, farther from what was asked than the others.
+    `torn` is the column behind which `left_out` columns are missing (-1: before the first; None: all are there).
+    `leading` are edges from its links to what is left out, `coming` edges that come from there. `farther` counts the
+    links that are left out of the columns that are here, farther from the value asked about than the others.
     """
 
     story: Story
@@ -525,9 +527,10 @@ class ShortStory(Record):
 
 
 def shortened_story(story: Story, count: int) -> ShortStory:
-    """Return a story with so many columns, the last ones and that of the first birth; all where it has no more.
+    """Return an explanation with so many columns.
 
-    Without a birth, and of three columns or more, the first one is kept.
+    The last columns stay, and the column of the first origin. All columns stay if there are no more. Without an origin,
+    and with three columns or more, the first column is kept.
     """
     kept = kept_columns(story, count)
     asked = story.links[story.asked].column
@@ -535,7 +538,10 @@ def shortened_story(story: Story, count: int) -> ShortStory:
 
 
 class KeptColumns(NamedTuple):
-    """The columns that a short story keeps, by their numbers; `torn` and `left_out` are those of `ShortStory`."""
+    """Columns that a short explanation keeps, by their numbers.
+
+    `torn` and `left_out` are as in `ShortStory`.
+    """
 
     columns: Indices
     torn: int | None = None
@@ -543,7 +549,7 @@ class KeptColumns(NamedTuple):
 
 
 def kept_columns(story: Story, count: int) -> KeptColumns:
-    """Return which columns are left of a story where it is to have so many."""
+    """Return which columns are left of an explanation that is to have so many."""
     total = len(story.columns)
     if count >= total:
         return KeptColumns(tuple(range(total)))
@@ -569,9 +575,9 @@ def last_links(story: Story, count: int) -> ShortStory:
 
 
 def part_of_story(story: Story, kept: KeptColumns, chosen: Set[int] | None = None) -> ShortStory:
-    """Return a story of some of its columns, and of their links the chosen ones (None: all).
+    """Return an explanation of some columns, and of their links the chosen links (None: all).
 
-    Where what was asked is not in them, its first link stands for that.
+    If the value asked about is not in them, their first link stands for it.
     """
     columns = {column: place for place, column in enumerate(kept.columns)}
     if len(columns) == len(story.columns) and chosen is None:
@@ -620,7 +626,10 @@ _Signature = tuple[object, ...]
 
 
 def folded(story: Story) -> Story:
-    """Return a story with each run of iterations that have the same links as one column, that of the last of them."""
+    """Return an explanation with each run of iterations that have equal links as one column.
+
+    The column is the column of the last iteration of the run.
+    """
     runs = list(_runs(story))
     if not runs:
         return story
@@ -653,7 +662,10 @@ def _moved(
     edges: Iterable[StoryEdge],
     rows: Mapping[int, int] | None = None,
 ) -> Story:
-    """Return a story of these columns, and of their links that have a new number; rows are as before without others."""
+    """Return an explanation of these columns, and of their links that have a new number.
+
+    Without `rows`, the rows stay as before.
+    """
     links = []
     for k, link in enumerate(story.links):
         if link.column in columns and k in numbers:

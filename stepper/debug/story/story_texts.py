@@ -1,4 +1,4 @@
-"""The answers to why a value is what it is, and where an element goes, in words and as JSON."""
+"""Give the answers to why a value is so, and where an element goes, in words and as JSON."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def _equals(value: Scalar | None) -> str:
 
 
 def link_reason(link: Link) -> str:
-    """Return why a link is what it is: how it was born, what it is made of, or how it came in."""
+    """Return the reason of a link: how it first appeared, its contributions, or how it came in."""
     if link.decides is not None:
         made = _made(link) or link_words(link)
         return f"control: decides {link.decides}{f'; {made}' if made else ''}"
@@ -154,7 +154,7 @@ def link_reason(link: Link) -> str:
 
 
 def _followed(link: Link) -> str:
-    """Return the operand of which a NaN or Inf is passed on."""
+    """Return the operand that passes a NaN or Inf on."""
     one = next((one for one in link.operands if one.input == link.follows), None)
     if one is None:
         return ""
@@ -458,7 +458,7 @@ def column_text(column: StoryColumn) -> str:
 
 
 def reason(link: StoryLink) -> str:
-    """Return in a few words why a link is what it is."""
+    """Return in a few words the reason of a link."""
     if link.role is LinkRole.BORN:
         if link.limit is not None and link.operands:
             return f"exp({short_number(link.operands[0].factor.value)}) > {link.type}"
@@ -719,7 +719,7 @@ def end_word(end: StoryEnd) -> str:
 
 
 def extent(story: Story) -> str:
-    """Return how much a story has: `11 links, 2 of 12 iterations, 2 back edges`."""
+    """Return how much an explanation has: `11 links, 2 of 12 iterations, 2 back edges`."""
     if not story.links:
         return ""
     links = sum(link.times for link in story.links)
@@ -785,7 +785,7 @@ def _used_up(end: StoryEnd) -> str:
 
 
 def _made_last(story: Story) -> str:
-    """Return what the last iteration handed on, where that is told."""
+    """Return the carried value of the last iteration, if the explanation has it."""
     if not story.links:
         return ""
     asked = story.links[story.asked]
@@ -882,7 +882,10 @@ def _sources(story: Story) -> tuple[str, str] | None:
 
 
 def story_lines(story: Story) -> list[str]:
-    """Return a story as plain sentences: what was asked, the answer, and a line for each link, the earliest first."""
+    """Return an explanation as plain sentences, one for each link, the earliest first.
+
+    The question and the answer come before the links.
+    """
     told, more = verdict(story)
     lines = [f"why {title(story)}", f"{told}{more}"]
     order = sorted(range(len(story.links)), key=lambda k: (story.links[k].column, story.links[k].row))
@@ -918,7 +921,7 @@ def slices_text(one: StorySlices) -> str:
 
 
 def _cut_text(one: StorySlices) -> str:
-    """Return of which input slices are, and along which axis: `x f32[3,7,6] along axis 1`."""
+    """Return which input the slices are of, and along which axis: `x f32[3,7,6] along axis 1`."""
     return f"{_form_text(one)} along axis {one.axis}"
 
 

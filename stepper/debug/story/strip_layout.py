@@ -1,6 +1,6 @@
-"""Where everything of a story lies, in cells: rows of operations, columns of iterations, chips, and wires between them.
+"""Lay out an explanation in cells: operations as rows, iterations as columns, chips, wires.
 
-One layout serves figures of all formats; none of them knows another's units.
+A single layout serves figures of all formats; none of them knows another's units.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class PlacedHistory(NamedTuple):
 
 
 class PlacedColumn(NamedTuple):
-    """Cells of an iteration: `column` of the story, or None for one beside the path."""
+    """Cells of an iteration: `column` of the explanation, or None for one beside the path."""
 
     path: Indices
     column: int | None
@@ -116,7 +116,10 @@ class PlacedColumn(NamedTuple):
 
 
 class Placement(Record):
-    """A story laid out: `names` cells at the left stay, the rest may be scrolled sideways, below `head` lines."""
+    """Hold an explanation that is laid out.
+
+    The `names` cells at the left stay, the rest may be scrolled sideways, below `head` lines.
+    """
 
     width: int
     height: int
@@ -135,11 +138,11 @@ def _letters(text: str, _tone: Tone) -> int:
 
 
 class Options(NamedTuple):
-    """How much room there is: `width` in cells (None: as much as it takes); `is_dense`: no free lines between rows.
+    """Room for a layout: `width` in cells (None: as much as it takes).
 
-    `histories`: the course of each row's element is drawn beside its name. Names have
-    `names` cells at most; behind the column `torn` (-1: before the first) there is a gap, before the first one are
-    `lead` free cells. `measure` returns how many cells a text of a tone takes.
+    `is_dense`: no free lines between rows. `histories`: the values of each row's element are drawn beside its name.
+    Names have `names` cells at most. Behind the column `torn` (-1: before the first) there is a gap; before the first
+    column are `lead` free cells. `measure` returns how many cells a text of a tone takes.
     """
 
     width: int | None = None
@@ -161,7 +164,10 @@ class _Head(NamedTuple):
 
 
 def place(story: Story, options: Options | None = None) -> Placement:
-    """Return where everything of a story lies; without options in as much room as it takes."""
+    """Return where everything of an explanation lies.
+
+    Without options it takes as much room as it needs.
+    """
     return _Layout(story, options or Options()).placement()
 
 

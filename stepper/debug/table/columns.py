@@ -78,11 +78,11 @@ class SheetValue(Record, eq=False):
 
 
 class SheetColumn(Record):
-    """A column: the elements [begin, end) of a value in row-major order. `index` is that of a single element.
+    """A column: the elements [begin, end) of a value in row-major order.
 
-    `value` is the number of the value in its table, `of` its name where the column is of elements, `first` the index of
-    the first one (empty of a single number). `statistic` is one of OVER_ITERATIONS, which stands for a whole value; a
-    bucket is the mean of its elements.
+    `index` is the index of a single element. `value` is the number of the value in its table, `of` its name where the
+    column is of elements, `first` the index of the first one (empty for a single number). `statistic` is one of
+    OVER_ITERATIONS, which stands for a whole value; a bucket is the mean of its elements.
     """
 
     name: str
@@ -527,10 +527,11 @@ class SheetSort(Record):
 
 
 class SheetRequest(Record):
-    """The part of a table that is wanted: `rows` from the `top`-th that passes the filter on, and these columns.
+    """Ask for a part of a table.
 
-    Of the column `detail` everything is wanted. `bins` are the bounds of neighbouring parts of the rows, of which only
-    the least, largest and strongest number is.
+    `rows` rows are wanted, from the `top`-th that passes the filter on, and the columns `columns`. Of the column
+    `detail` everything is wanted. `bins` are the bounds of neighbouring parts of the rows; only the least, largest and
+    strongest number of each part is wanted.
     """
 
     top: int = 0
@@ -569,10 +570,10 @@ class SheetView(Brief):
     """A part of a table, as it was asked for.
 
     `outer` are the iterations around the run. `total` iterations are known, from `begin` on; `complete`: that is all;
-    `failure` is the error that ended the run. `passed` of them pass the filter, of which `filtered` were asked so far.
-    `iterations` are the rows from `top` on; `numbers` has each wanted column of them.
-    A number that is not there is None. `bins` has the parts that were asked for, where a column is at hand.
-    `problem` says why the filter is none.
+    `failure` is the error that ended the run. `passed` of the `filtered` iterations that were asked so far pass the
+    filter. `iterations` are the rows from `top` on; `numbers` has each wanted column of them. A number that is not
+    there is None. `bins` has the parts that were asked for, where a column is at hand. `problem` says why the filter is
+    none.
     """
 
     unshown: ClassVar = ("request", "topic", "columns", "iterations", "numbers", "courses", "bins")
@@ -643,10 +644,10 @@ class LookedAt(Record, eq=False):
     iterations: Indices
 
     def meant(self, asked: Address, reading: Reading = Reading.VALUE) -> Address:
-        """Return the address with the iterations looked at; as it is where it names nothing in these loops.
+        """Return the address with the iterations looked at.
 
-        Iterations that it names stay, and what is inside of these: `inner@0::h` is in the run of the inner loop in the
-        iteration of the outer one that is looked at.
+        An address that names nothing in these loops stays unchanged. Iterations that it names stay, and what is inside
+        of these: `inner@0::h` is in the run of the inner loop in the iteration of the outer one that is looked at.
         """
         try:
             if reading is Reading.PLACE and (inside := loop_body(asked, self.compiled, self.body)) is not None:

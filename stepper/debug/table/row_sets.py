@@ -1,7 +1,7 @@
-"""Rows of the sheet: which values of a graph stand in it, and the conditions that filter its iterations.
+"""Choose the rows of the sheet: values of a graph, and conditions that filter its iterations.
 
-A frame is a graph whose operations are rows: the body of a loop, a side of an If, or the model's own graph, which has
-one iteration. `frame_inside` goes into a loop or the side of an If that ran, `frames_around` comes out.
+A frame is a graph whose operations are rows: the body of a loop, a side of an If, or the model's own graph, with a
+single iteration. `frame_inside` goes into a loop or the side of an If that ran, `frames_around` comes out.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class SheetFrame(Record, eq=False):
 
 
 class SheetQuestion(Record, eq=False):
-    """Question for the rows of a sheet: a set of rows of a frame.
+    """Ask for the rows of a sheet: a set of rows of a frame.
 
     `address` is the cell whose path or elements are meant, `story` what is asked about a path instead.
     """
@@ -91,10 +91,10 @@ class SheetQuestion(Record, eq=False):
 
 
 class RowsFound(Record, eq=False):
-    """Rows of a frame. `marks` says of what kind each is, None of an operation.
+    """Rows of a frame. `marks` says of what kind each is, None for an operation.
 
-    Of what changed `changes` are all cells. Of a path `story` is all of it, `outside` its links in other graphs, `row`
-    and `iteration` where it begins.
+    For changes `changes` are all cells. For a path `story` is all of it, `outside` its links in other graphs, `row` and
+    `iteration` where it begins.
     """
 
     question: SheetQuestion
@@ -210,7 +210,7 @@ def _order(row: Row) -> int:
 
 
 def _born_in(debugger: Debugger, program: Program) -> Iterator[tuple[Row, Target]]:
-    """Yield the operations of a body in which a NaN or Inf is born, as far as that is known."""
+    """Yield the operations of a body where a NaN or Inf first appears, as far as that is known."""
     for birth in debugger.overview().births:
         location, site = birth.cause.location, birth.cause.location.operation
         if site is not None and program_of(location, debugger.machine.compiled) is program:
@@ -391,7 +391,7 @@ class _ElementNames:
         self.columns: dict[Address, int] = {}
 
     def operand(self, node: Node) -> Node | None:
-        """Return an operand in place of an element; None where it is none."""
+        """Return an operand instead of an element; None where it is none."""
         index: Indices = ()
         base = node
         if isinstance(node, Indexed):
@@ -424,7 +424,7 @@ class _OtherThanElements(Exception):
 
 
 def by_element(node: Any, names: _ElementNames) -> Any:
-    """Return a tree with elements in place of what it reads. Raise _OtherThanElements."""
+    """Return a tree with elements instead of what it reads. Raise _OtherThanElements."""
     if isinstance(node, tuple):
         return tuple(by_element(one, names) for one in node)
     found = names.operand(node) if isinstance(node, Node) else node

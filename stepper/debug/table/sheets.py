@@ -132,13 +132,16 @@ _SEARCH = 1.0
 
 
 class Sheet:
-    """A table of the run as it is edited now. To be used where the run itself is used; the present always stays."""
+    """A table of the run with its present edits.
+
+    To be used where the run itself is used; the present always stays.
+    """
 
     def __init__(self, timeline: Timeline, topic: SheetTopic) -> None:
         self.timeline, self.topic = timeline, topic
         self._uneven: set[int] = set()
         self.columns: tuple[SheetColumn, ...] = ()
-        """Those that are known; of a run that is edited those before, until the first iteration is read."""
+        """Columns that are known; of an edited run the old columns, until an iteration is read."""
         self._begin()
 
     def _begin(self) -> None:
@@ -290,7 +293,10 @@ class Sheet:
         return known[:total]
 
     def own_type(self, column: int) -> np.dtype[Any] | None:
-        """Return the type of the value of which a column is an element, if that is numpy's; else None."""
+        """Return the type of a column's value, if the type is numpy's; else None.
+
+        The column is an element of the value.
+        """
         value, place = self._place(column)
         is_element = value.columns[place].index is not None
         return value.dtype if is_element and value.dtype is not None and is_of_numpy(value.dtype) else None
@@ -349,7 +355,10 @@ class Sheet:
         return None
 
     def value_at(self, column: int, iteration: int) -> Value:
-        """Return the whole value of a cell, of which its number is one element or a statistic; None: there is none."""
+        """Return the whole value of a cell; None: there is none.
+
+        The number of the cell is one element of the value, or a statistic.
+        """
         taken: list[Value] = []
 
         def take(_begin: int, batch: Batch) -> bool:
@@ -360,7 +369,7 @@ class Sheet:
         return taken[0] if taken else None
 
     def address_of(self, column: int, iteration: int) -> Address:
-        """Return the address of a cell, as it is written at the prompt wherever the run stands."""
+        """Return the address of a cell, as a prompt accepts it wherever the run stands."""
         one = self.columns[column]
         value = self.topic.values[one.value]
         is_loop = bool(self.topic.body.path)
@@ -475,7 +484,10 @@ class Sheet:
         return found
 
     def numbered(self, text: str) -> str:
-        """Return a condition with `column_7` in place of each name of a bucket or statistic; expressions lack those."""
+        """Return a condition with `column_7` instead of each name of a bucket or statistic.
+
+        Expressions lack such names.
+        """
         named = [(one.name, number) for number, one in enumerate(self.columns) if one.index is None]
         for name, number in sorted(named, key=lambda pair: -len(pair[0])):
             if name in text:
@@ -522,7 +534,7 @@ class Sheet:
     # --- what is asked for -----------------------------------------------------------------------------------------
 
     def view(self, request: SheetRequest) -> SheetView:
-        """Return a part of the table, as far as it is known. Paused where not all of it could be read."""
+        """Return the known part of a request for the table. Paused if not all of it could be read."""
         self._settle_columns()
         problem, rows = "", np.arange(self.total)
         try:
