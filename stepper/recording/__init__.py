@@ -1,12 +1,12 @@
-"""Runs that survive: a run recorded into one SQLite file while it goes on, and resumed from it, bit for bit.
+"""Record a run into an SQLite file while it runs, and resume it from the file, bit for bit.
 
-    with record(machine, inputs, "run.sqlite") as recorder:       # statistics of all values, carried values, snapshots
+    with record(machine, inputs, "run.sqlite") as recorder:       # statistics of all values, carried values, snapshots.
         recorder.run()
-    with open_recording("run.sqlite") as recording:               # also while it is being written, and after a crash
+    with open_recording("run.sqlite") as recording:               # also while it is being written, and after a crash.
         recording.query("SELECT iteration, max FROM statistics WHERE name = 'h_next' ORDER BY tick")
-    recorder, log = resume("run.sqlite")                          # from the last snapshot
+    recorder, log = resume("run.sqlite")                          # from the last snapshot.
 
-What is in the file is described in file.py, for everybody who can write SQL.
+The file file.py describes the contents, for everybody who can write SQL.
 """
 
 from __future__ import annotations

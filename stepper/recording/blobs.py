@@ -36,7 +36,7 @@ _PACKED = msgspec.msgpack.Encoder().encode
 
 
 def content_hash(content: bytes) -> bytes:
-    """Return the BLAKE2b hash, 16 bytes, by which contents are told apart and damage is found."""
+    """Return the BLAKE2b hash, 16 bytes, that tells contents apart and shows damage."""
     return hashlib.blake2b(content, digest_size=16).digest()
 
 

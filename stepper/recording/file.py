@@ -35,8 +35,8 @@ tensor_series   their statistics: the rows of `tensors` from the id `start` on. 
                 iterations; equal values share rows
 stacks          values of `count` iterations from the id `first` on, in the tensor of a blob from the index `start` on;
                 each has the shape of `form`; with `repeated` all have one tensor
-blobs           tensors as .npy (see blobs.py), each content once; `hash` is of 16 bytes (see blobs.py)
-scan_pieces     the pieces of concatenated outputs as far as snapshots need them, each row with a checksum
+blobs           tensors as .npy (see blobs.py), each content once; `hash` is of 16 bytes (see blobs.py).
+scan_pieces     the pieces of concatenated outputs as far as snapshots need them, each row with a checksum.
 snapshots       the state of the run at a tick (see states.py), from which it can continue
 state_values    what snapshots hold; goes with them, in the form of blobs
 kept            a debugging session: breakpoints, watches, marks, branches, ... (see origin.py): JSON, in order
@@ -44,7 +44,7 @@ kept            a debugging session: breakpoints, watches, marks, branches, ... 
 Each row of most tables has a `checksum`: the CRC-32 of its other columns, in their order, as a MessagePack array. A
 changed bit in a row is found when the row is read (see below).
 
-A file that holds a debugging session and no run has the same tables, of which meta, inputs and kept are filled.
+A file that holds a debugging session and no run has the same tables; only meta, inputs and kept are filled.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ STATISTICS = {
     "inf": ("inf INTEGER", _IS_INFINITE),
     "zero": ("zero INTEGER", "coalesce(n = 0, 0)"),
 }
-"""Of each recorded statistic its column, and what it is of a value `n` of one element."""
+"""Column of each recorded statistic, and its SQL for a value `n` of one element."""
 _COLUMNS = ", ".join(STATISTICS[name][0] for name in RECORDED)
 _OF_A_NUMBER = ", ".join(STATISTICS[name][1] for name in RECORDED)
 
@@ -397,7 +397,7 @@ _KINDS: Mapping[str, frozenset[type]] = {
 
 
 def _checked(connection: CheckedConnection, table: str, definition: str, source: str, checksum: str) -> str:
-    """Return a SELECT of the rows of a source, each of which has been checked; a checksum of -1 is none."""
+    """Return a SELECT of a source's rows after a check of each row; a checksum of -1 is none."""
     kinds = columns(definition)
     function = f"checked_{table}" if checksum == "-1" else f"intact_{table}"
     connection.create_function(function, -1, _check_of(connection.damaged, table, kinds), deterministic=True)

@@ -33,10 +33,10 @@ _SIDES = {"then_body": " (then)", "else_body": " (else)"}
 
 
 class RecordedPort(NamedTuple):
-    """One output of a layer of a body, in its slot; `stored`: its values are recorded, not only their statistics.
+    """An output of a layer of a body, in its slot.
 
-    `position` is the index of its operation, -1 for a Parameter; `results` are the Results that it feeds;
-    `computed_by` is the partner that computes it, in words.
+    `stored`: its values are recorded, not only their statistics. `position` is the index of its operation, -1 for a
+    Parameter; `results` are the Results that it feeds. `computed_by` is the backend that computes it, in words.
     """
 
     id: int
@@ -58,10 +58,11 @@ class RecordedPort(NamedTuple):
 
 
 class GraphLevel(Record):
-    """One graph of the model. `path` names it, branches of an If included; `ports` are chosen to be recorded.
+    """A graph of the model.
 
-    `parent` is the level in which its loop or If is, `position` the index of that operation, `role` which of the bodies
-    this is; None for the model's own graph.
+    `path` names it, branches of an If included; `ports` are chosen to be recorded. `parent` is the level in which its
+    loop or If is, `position` the index of that operation. `role` says which of the bodies this is; None for the model's
+    own graph.
     """
 
     id: int
@@ -295,10 +296,10 @@ class WrittenStacks:
         self.objects: dict[int, tuple[Sequence[Any], WrittenStack]] = {}
 
     def find(self, stack: Array) -> tuple[WrittenStack, int] | None:
-        """Return a column that has the same elements as a stack, in whatever shape, and 0; or that and 1.
+        """Return a column with the elements of a stack, and how many iterations it is early (0 or 1).
 
-        1: it has those of all iterations but the first, each one iteration earlier: what leaves an iteration is what
-        enters the next one.
+        The shape does not matter. 1: the column has the elements of all iterations but the first, each one iteration
+        earlier. The value that leaves an iteration enters the next one.
         """
         if not _is_comparable(stack):
             return None
@@ -364,7 +365,7 @@ def is_constant(stack: Array) -> bool:
 _MOST_ROWS = 1024
 _MOST_ROWS_OF_NUMBERS = 4096
 _MOST_CHANGES = 16
-"""Of the form of a batch: each writes what there is, which is not worth it where it happens again and again."""
+"""Most changes of a batch's form; each writes what there is, too costly again and again."""
 _MOST_BYTES = 4 * 2**20
 _ROWS_AT_ONCE = 32
 
@@ -378,10 +379,10 @@ Run = tuple[int, int, int | None, int]
 
 
 class Batch:
-    """Iterations of one level that wait to be written: the values of the level's ports, their ticks, and their runs.
+    """Hold iterations of one level that wait to be written.
 
-    `begin` says of which run it is that `taps` and `ticks` are given. `is_even`: there are no ticks, but `step` of them
-    from each iteration of a run to the next.
+    These are the values of the level's ports, their ticks, and their runs. `begin` says to which run the next `taps`
+    and `ticks` belong. `is_even`: there are no ticks, but `step` of them from each iteration of a run to the next.
     """
 
     __slots__ = (
@@ -717,7 +718,7 @@ CLOSE = (
 
 
 class RecordedActivation(Struct):
-    """One activation: its number, its frame while it runs, and a row of the table `activations`."""
+    """An activation: its number, its frame while it runs, and a row of the table `activations`."""
 
     number: int
     frame: Frame

@@ -107,8 +107,8 @@ def _within(iteration: int, count: int, first: int | None, last: int | None) -> 
 class RecordingOptions(Record):
     """Values to record. `operations` is searched for in the names of layers (None: all).
 
-    Iterations counted from the end are known only when the loop has ended: of those, a run that goes on
-    from a snapshot records what comes after it.
+    Iterations counted from the end are known only when the loop has ended. A run that continues from a snapshot records
+    the iterations after the snapshot.
     """
 
     amount: Amount = Amount.CARRIED
@@ -163,7 +163,7 @@ class PendingIterations(Generic[T]):
             del self._waiting[activation]
 
     def is_certain(self, iteration: int | None) -> bool:
-        """True if an iteration is chosen whatever comes after it; that of no loop is."""
+        """True if an iteration is chosen whatever comes after it; the iteration of no loop is."""
         return iteration is None or self._iterations.includes(iteration, iteration + 1 + self._tail)
 
 
@@ -384,7 +384,7 @@ Rows = Mapping[str, Sequence[Any]]
 
 
 def replace_kept(connection: sqlite3.Connection, kind: str, rows: Sequence[str]) -> None:
-    """Keep these rows of one kind in place of those that were there."""
+    """Keep these rows of one kind instead of the rows that were there."""
     connection.execute("DELETE FROM kept WHERE kind = ?", (kind,))
     connection.executemany(
         "INSERT INTO kept VALUES (?, ?, ?, ?)",

@@ -68,7 +68,10 @@ class RecordedValue(Record, eq=False):
 
 
 class ValueSelection:
-    """One value of a recording at the moments that an address names. Each walk reads them anew, one after the other."""
+    """A value of a recording at the moments that an address names.
+
+    Each walk reads them anew, one after the other.
+    """
 
     def __init__(self, recording: Recording, catalogue: Catalogue, target: Target, address: Address) -> None:
         self._recording, self._catalogue = recording, catalogue
@@ -401,9 +404,9 @@ class _RecordedSearch:
 
 
 class _Around:
-    """A value of a graph around that whose moments are asked: that of the iteration in which they are.
+    """Read a value of an outer graph, in the iteration that the asked moments are in.
 
-    Both graphs are walked in the order of time, this one behind the other.
+    The walk over the outer graph follows the walk over the moments; both are in the order of time.
     """
 
     def __init__(
@@ -439,7 +442,10 @@ def _key(activation: int, number: int | None) -> tuple[int, int]:
 _NUMBERS = [f"n{k}" for k in range(RUN_LENGTH)]
 _END = 2**63
 _SUSPICIOUS = f"coalesce(abs({' + '.join(_NUMBERS)}) = 9e999, 1)"
-"""Of a full row: whether any number is NaN (that is NULL, and so is their sum) or infinite, or the sum overflows."""
+"""SQL for a full row: whether any number is NaN (NULL) or infinite, or the sum overflows.
+
+A NaN is NULL, and so is the sum.
+"""
 
 
 class NonFiniteValue(Record):

@@ -63,7 +63,7 @@ class RestoredMachine(Record):
     inputs: tuple[Array, ...]
     tick: int
     numbers: Ints
-    """Of its activations, in the file."""
+    """Numbers of the activations in the file."""
     iterations: int
     activations: int
     """The last numbers that were given."""
@@ -355,12 +355,12 @@ class Catalogue:
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
         self.computed_by: dict[int, str] = {}
-        """Of each port the partner that computed it, in words; those of numpy are not there."""
+        """The backend that computed each port, in words; ports that numpy computed are not there."""
         with recording.reading():
             self._file = str(recording.origin.model_path(recording.path.parent))
             levels = _levels(recording)
             self.positions = _add_ports(recording, levels, self.computed_by)
-            """Of each port the index of its operation, -1: a Parameter."""
+            """Index of the operation of each port; -1 for a Parameter."""
             self._wholes = _add_wholes(recording, levels[0])
             self.compiled = _compiled(recording, levels)
         self._all = levels
@@ -591,7 +591,7 @@ def _program(graph: Graph, path: tuple[Layer, ...], slots: dict[tuple[int, int],
 _NUMBERS = ", ".join(f"n{k}" for k in range(RUN_LENGTH))
 _BEGIN = f"max(s.first, s.first + n.id * {RUN_LENGTH} - s.start)"
 _END = f"min(s.first + s.count, s.first + (n.id + 1) * {RUN_LENGTH} - s.start)"
-"""Of the iterations whose numbers are in a row."""
+"""End of the iterations whose numbers are in a row."""
 
 
 class TensorType(NamedTuple):

@@ -1,11 +1,12 @@
-"""The state of a machine as JSON, and back: all that a run needs to go on, and nothing that follows from the model.
+"""Write the state of a machine as JSON, and read it back: all that a run needs to continue.
 
     {"tick": 17, "frames": [...], "states": {...}, "notes": [[place, text], ...], "outputs": null}
 
-A frame has `pc`, `phase` and `values` (by slot; constants are the model's). All but the first have an `activation`: its
-number in the file, the layer's id, `iteration`, `condition`, `ended`, `casts`, and how many pieces each `scans` has.
-Which graph it is, its limit and its slices follow from the frame around it: the loop is entered anew. A tensor is a
-reference (see blobs.py). What is read back is checked as what it is: the words of a stranger.
+The JSON has nothing that follows from the model. A frame has `pc`, `phase` and `values` (by slot; constants are the
+model's). All but the first have an `activation`: its number in the file, the layer's id, `iteration`, `condition`,
+`ended`, `casts`, and how many pieces each `scans` has. The graph of a frame, its limit and its slices follow from the
+frame around it: the loop is entered anew. A tensor is a reference (see blobs.py). The reader checks the data it reads
+like any untrusted data.
 """
 
 from __future__ import annotations

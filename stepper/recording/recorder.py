@@ -1,8 +1,9 @@
-"""Recording a run while it goes on: `Recorder` looks on at the machine and writes one SQLite file.
+"""Record a run while it runs: `Recorder` watches the machine and writes one SQLite file.
 
-The file is whole at every moment: rows and snapshots go into it in transactions, so a process that is killed leaves a
-recording that ends a little earlier. Iterations are collected and written many at a time; once in a while, and never
-for more than a small part of the time, the state of the machine is added as a snapshot, from which the run can go on.
+The file is whole at every moment: rows and snapshots go into it in transactions. So a process that is killed leaves a
+recording that ends a little earlier. Iterations are collected and written many at a time. Once in a while, and never
+for more than a small part of the time, the state of the machine is added as a snapshot, from which the run can
+continue.
 """
 
 from __future__ import annotations

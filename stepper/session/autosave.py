@@ -225,8 +225,11 @@ class Autosave:
         return self._closed
 
     def part(self, debugger: Debugger, layout: Mapping[str, Any]) -> str:
-        """Keep the session of a run that ends here, and from now on that of another: by model, as a file that the user
-        named is of the first. What to tell."""
+        """Keep the session of a run that ends here, and from now on the session of another run.
+
+        The session of the other run is kept by model; a file that the user named belongs to the first run. Return the
+        message for the user.
+        """
         named = "" if self._path is None else self._path.name
         try:
             # A model that has changed on the disk since is not the one that ran.

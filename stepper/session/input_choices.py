@@ -40,8 +40,11 @@ STOPPED = "stopped; Enter, Enter reads it"
 
 
 class LoadOutcome(Record, eq=False):
-    """Value of a chosen input: the tensor and its least and greatest value (None: not looked for), or why there is none
-    (empty: nothing was chosen yet). `loading` is there as long as it is being made."""
+    """Value of a chosen input: the tensor and its least and greatest value, or why there is none.
+
+    The least and greatest are None if not looked for. The reason is empty if nothing was chosen yet. `loading` is there
+    while the tensor is being made.
+    """
 
     array: Array | None
     problem: str = ""
@@ -278,7 +281,7 @@ _LETTERS = "TSRQPNMLKJHGFEDCBA"
 
 
 class OpenDimension(Struct):
-    """A dimension that the file leaves open; `size` is what was typed for it (None: nothing)."""
+    """A dimension that the file leaves open; `size` is the typed size (None: nothing typed)."""
 
     letter: str
     position: int

@@ -1,11 +1,11 @@
-"""Keeping a debugging session: what a user has set up and where the run stands, saved to a file and put back.
+"""Save a debugging session to a file and restore it: what a user set up, where the run stands.
 
-    save_session(debugger, "work.session")            # a new file, one of an earlier save, or a recording of this run
-    restore_session(debugger, "work.session")         # in another process, on the same model and inputs
+    save_session(debugger, "work.session")            # a new file, one of an earlier save, or a recording of this run.
+    restore_session(debugger, "work.session")         # in another process, on the same model and inputs.
 
-Kept are breakpoints and logpoints with their hits, watches, marks, expected NaN, labels, branches with the values that
-were changed in them, and the place. A file of its own has the tables of a recording, with the hashes of the model's
-files and the inputs. Restoring runs to the places anew: that takes as long as the run took to there.
+Kept are breakpoints and logpoints with their hits, watches, marks, expected NaN, labels, and the place. Branches are
+kept with the values that were changed in them. A file of its own has the tables of a recording, with the hashes of the
+model's files and the inputs. Restoring runs to the places anew: that takes as long as the run took to there.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class ValueStore(Protocol):
 
 
 class SavedState(Record):
-    """The branch that goes on; `reason` and `causes` say why it stands where it does."""
+    """The present branch; `reason` and `causes` say why it stands where it does."""
 
     version: int
     branch: str
@@ -176,7 +176,7 @@ class SavedSession(Record):
 
 
 def present(debugger: Debugger, values: ValueStore) -> SavedSession:
-    """Return the session as it is now; values go into the store."""
+    """Return the present session; values go into the store."""
     branches, breakpoints, compiled = debugger.branches, debugger.breakpoints, debugger.machine.compiled
     numbers = {id(program): number for number, program in enumerate(compiled.programs)}
     stop, limit = debugger.stop, debugger.machine.max_iterations
@@ -219,7 +219,7 @@ def present(debugger: Debugger, values: ValueStore) -> SavedSession:
 class Stamp(Record):
     """State of a session at a moment, to be compared with a later one.
 
-    `setup` is what the user has made of it: breakpoints, watches, marks, branches, edits; `place` all else.
+    `setup` is the user's part: breakpoints, watches, marks, branches, edits; `place` is all else.
     """
 
     setup: str
@@ -229,7 +229,7 @@ class Stamp(Record):
 
 
 def stamp(debugger: Debugger) -> Stamp:
-    """Return the session as it is now; reads no tensor."""
+    """Return the state of the present session; read no tensor."""
     values = ValuesInMemory()
     rows = msgspec.to_builtins(present(debugger, values))
     setup = {
@@ -390,12 +390,13 @@ def save_session(
 
 
 def restore_session(debugger: Debugger, path: str | Path, *, is_own: bool = False) -> RestoredSession:
-    """Put a session back in place of what the debugger has. What is in the file is checked first.
+    """Put a session back instead of what the debugger has.
 
-    Commands of breakpoints wait for `debugger.breakpoints.trust`, unless the file `is_own`: only the user writes there.
+    The contents of the file are checked first. Commands of breakpoints wait for `debugger.breakpoints.trust`, unless
+    the file `is_own`: only the user writes there.
 
-    SessionError where it is of another run (the message says what differs), cannot be, or was paused on the way; the
-    debugger then has what it had before. Raises what the run raises.
+    SessionError if the session is of another run (the message says what differs), cannot be restored, or was paused on
+    the way; the debugger then has what it had before. Raises what the run raises.
     """
     with open_recording(path) as recording:
         recording.check_run(debugger.machine, debugger.inputs)
@@ -445,7 +446,7 @@ def restore_stops(debugger: Debugger, path: str | Path) -> tuple[RestoredSession
 
 
 def read_layout(recording: Recording) -> dict[str, Any] | None:
-    """Return the layout in a file, of which nothing is known but that it is a JSON object."""
+    """Return the layout in a file; nothing is checked but that it is a JSON object."""
     with recording.reading():
         rows = recording.kept("layout")
         if not rows:
@@ -536,7 +537,10 @@ def _put_labels(debugger: Debugger, labels: SavedLabels, value_of: _ValueOf) -> 
 
 
 def _run_to(timeline: Timeline, tick: int) -> None:
-    """Stand at a tick of the branch that goes on. SessionError where a pause, or the end of the run, is before."""
+    """Stand at a tick of the present branch.
+
+    SessionError if a pause, or the end of the run, is before.
+    """
     machine = timeline.machine
     with suppress(Paused):
         timeline.goto(tick)

@@ -326,13 +326,13 @@ def _stop_row(name: str, stop: Stop, compiled: CompiledModel) -> SweepRow:
 
 
 class CheckJudge:
-    """Asks the rules of `check`; the gravest finding that is at least a warning counts."""
+    """Asks the rules of `check`; the most severe finding that is at least a warning counts."""
 
     def __init__(self, prepared: Prepared) -> None:
         self._prepared = prepared
 
     def row(self, name: str, inputs: Sequence[Array], states: dict[str, Any]) -> SweepRow:
-        """Return the gravest finding."""
+        """Return the most severe finding."""
         from stepper.diagnosis.check.checking import check_run  # few sweeps ask for it
 
         debugger = Debugger.of(self._prepared.machine(inputs, states), inputs)

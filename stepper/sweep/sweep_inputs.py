@@ -501,9 +501,9 @@ def _given(model: Model, arrays: Mapping[str, Any]) -> dict[int, Any]:
 class SweepJob(Record):
     """Work to be done with each input of a sweep.
 
-    `model` is the path of an IR; `source` that of the file as the user named it. `breaks` are breakpoints as texts,
-    `checks`: the rules of check are asked, `reference` is what to compare with; one of the three is given. `seconds`
-    and `max_iterations` limit the run of an input. `key` tells jobs apart.
+    `model` is the path of an IR; `source` is the file as the user named it. `breaks` are breakpoints as texts,
+    `checks`: the rules of check are asked, `reference` is the model to compare with; one of the three is given.
+    `seconds` and `max_iterations` limit the run of an input. `key` tells jobs apart.
     """
 
     model: str

@@ -1,7 +1,8 @@
-"""The file of a sweep: SQLite, with a row for each input that is done. One process writes; any program may read.
+"""Define the file of a sweep: SQLite, with a row for each input that is done.
 
-A row is there or it is not: each chunk is one transaction, so whatever ends the program loses what was under way
-alone. What a file says is checked like that of any file; nothing in it is executed.
+A single process writes; any program may read. A row is there or it is not: each chunk is one transaction. So whatever
+ends the program loses only the chunk that was under way. The contents of the file are checked like the contents of any
+file; nothing in it is executed.
 """
 
 from __future__ import annotations
@@ -66,10 +67,10 @@ class LoopCount(Struct, frozen=True, array_like=True):
 class SweepRow(Record):
     """Result of an input, which has a `name`.
 
-    `what` is the kind of what was found: nan, the name of a rule, values, the kind of an error. `operation` and `type`
-    name the layer (or the loop) that it shows in, `path` the loops around that, the outermost first, and `iterations`
-    those of them in which it shows. `address` is what to look at in the debugger, `text` one sentence. `loops` are
-    those of a run that came to its end.
+    `what` is the kind of the finding: nan, the name of a rule, values, the kind of an error. `operation` and `type`
+    name the layer (or the loop) that it shows in, `path` the loops around that, the outermost first. `iterations` are
+    the iterations of those loops in which it shows. `address` is the address to look at in the debugger, `text` one
+    sentence. `loops` are the loops of a run that came to its end.
     """
 
     name: str
@@ -136,9 +137,9 @@ class SweepOptions(Struct, frozen=True, omit_defaults=True):
 
 
 class SweepAbout(Record):
-    """Origin of a sweep: the model as it was named, from which folder, and how its runs were made.
+    """Origin of a sweep: the model as it was named, its folder, and how its runs were made.
 
-    `count` is that of its inputs.
+    `count` is the number of its inputs.
     """
 
     model: str
@@ -204,10 +205,10 @@ class SweepWriter:
         self._lock.release()
 
     def kept(self, inputs: Sequence[SweepInput], stamps: Sequence[str]) -> set[int]:
-        """Keep the rows of these inputs, under their numbers of today, and no others; return the numbers.
+        """Keep the rows of these inputs, under their new numbers, and no others; return the numbers.
 
-        Where the set has changed, numbers change with it: the table is that of these inputs alone. UsageError where
-        rows would go of inputs that are still there.
+        If the set has changed, numbers change with it: the table has the rows of these inputs alone. UsageError if rows
+        of inputs that are still there would go.
         """
         wanted = {(one.name, stamp): number for number, (one, stamp) in enumerate(zip(inputs, stamps, strict=True), 1)}
         connection = self._connection
@@ -431,9 +432,9 @@ class LoopSpread(Record):
 
 
 class SweepSummary(Record):
-    """The facts of a sweep. `count` inputs, of which `done` have a row.
+    """The facts of a sweep: `count` inputs, and `done` of them have a row.
 
-    `unusual` are the numbers of those that show nothing, but whose loops ran otherwise than with most inputs: other
+    `unusual` are the numbers of inputs that show nothing, but whose loops ran otherwise than with most inputs: other
     numbers of iterations, or another end.
     """
 
@@ -518,7 +519,7 @@ class Listed(Record):
 
 
 class SweepListing:
-    """All rows of a sweep, of which some are shown, in an order."""
+    """Hold all rows of a sweep, and show some of them in an order."""
 
     def __init__(self, rows: Sequence[StoredRow]) -> None:
         self.rows = [Listed(stored, tuple(read(stored) for read in _CELLS.values())) for stored in rows]
@@ -526,8 +527,8 @@ class SweepListing:
     def shown(self, sort: str = "", filter: str = "", *, descending: bool = False) -> list[Listed]:
         """Return the rows that a filter leaves, sorted by a column; those without a value come last.
 
-        A filter is words, each of which is in some cell, or of a column: `outcome=stopped`, `iteration>7`. UsageError
-        for a column that there is not, and for an order of what is no number.
+        A filter is words: each word is in some cell, or it is about a column: `outcome=stopped`, `iteration>7`.
+        UsageError for a column that does not exist, and for an order of cells that are no numbers.
         """
         tests = [_test(term) for term in filter.split()]
         found = [row for row in self.rows if all(test(row.cells) for test in tests)]

@@ -1,7 +1,7 @@
-"""A sweep from its inputs to its table: chunks go out, rows come back and into the file, in one process that writes.
+"""Run a sweep from its inputs to its table: chunks go out, rows come back and into the file.
 
-A chunk is as large as to take most of a second. A chunk with which a process ended is done again in halves, until the
-one input is found that ends its process: it gets a row that says so.
+A single process writes. A chunk is as large as to take most of a second. A chunk that ended a process is done again in
+halves, until the input is found that ends its process: it gets a row that says so.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ _LONGEST = 200
 _PROGRAM = WorkerProgram("the sweep", "stepper.sweep.chunk_service", tuple((variable, "1") for variable in _THREADS))
 """Each process has one thread of linear algebra: the cores are taken by inputs."""
 _NO_LIMIT = Limits(1e9)
-"""Of a chunk: each input in it has a limit of its own."""
+"""Limits of a chunk: each input in it has a limit of its own."""
 
 
 class SweepChunk(Struct, frozen=True, tag=True):
@@ -171,7 +171,10 @@ class Workers(Protocol):
 
 
 class ProcessLost(Exception):
-    """A process has ended in place of an answer; the text says how. `is_overdue`: a limit of time of ours ended it."""
+    """Report a process that ended instead of giving an answer; the text says how.
+
+    `is_overdue`: a limit of time of ours ended it.
+    """
 
     def __init__(self, text: str, *, is_overdue: bool = False) -> None:
         super().__init__(text)
@@ -299,7 +302,7 @@ class SweepProgress(Record):
 
 
 class Sweep:
-    """One sweep under way: `run` it once, in a block of the writer and the workers."""
+    """Run a sweep: `run` it once, in a block of the writer and the workers."""
 
     def __init__(
         self,
