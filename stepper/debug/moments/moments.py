@@ -477,7 +477,7 @@ HERE = "here"
 _NEXT = "next"
 
 WORDS = (OFF, HERE, _NEXT, str(MomentKind.BEFORE), str(MomentKind.REFERENCE))
-"""Values of the baseline beside an iteration, an address and the name of a branch."""
+"""Words for a baseline, besides an iteration, an address and the name of a branch."""
 
 
 def _checked(moment: Moment) -> Moment:
