@@ -46,7 +46,7 @@ class ReplacedMethods:
         return bool(self._replaced)
 
     def replace(self, holder: Any, name: str, made: Callable[..., Any], part: str = "") -> None:
-        """Replace a function of a class or module; the replacement gets the original first.
+        """Replace a function of a class or module.
 
         The replacement's first argument is the original function.
 
