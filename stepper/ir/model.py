@@ -293,7 +293,7 @@ BODIES = {
     "Loop": (("body", "port_map"),),
     "If": (("then_body", "then_port_map"), ("else_body", "else_port_map")),
 }
-"""The bodies of each type that has some, each with the element that holds its port map."""
+"""Loop of a model: ids of the layers that lead to it, its own last, with body roles after Ifs."""
 
 LoopKey = tuple[int | str, ...]
 """Loop of a model: ids of the layers that lead to it, its own last, with body roles after Ifs."""
@@ -350,7 +350,7 @@ class Layer(NamedTuple):
 
     @property
     def is_loop(self) -> bool:
-        """True if this is a TensorIterator or a Loop."""
+        """Return True if this is its name, or the name of an output."""
         return self.type in ("TensorIterator", "Loop")
 
     def is_called(self, name: str) -> bool:
@@ -364,7 +364,7 @@ class Layer(NamedTuple):
 
     @property
     def iteration_word(self) -> str:
-        """Return what an iteration of this loop is called: call, or iteration."""
+        """Return True if an attribute is true; `otherwise` is the value of a missing attribute."""
         return iteration_word(self.opened_from)
 
     def is_set(self, name: str, *, otherwise: bool = False) -> bool:
@@ -554,7 +554,7 @@ class Model(Immutable, Record, eq=False, weakref=True, dict=True):
 
 
 def path_text(path: Iterable[Layer]) -> str:
-    """Return the place of a graph in the model: `model`, and the layers that lead to it."""
+    """Return the declared shape of a Parameter: from its <data>, else from its output port."""
     return " > ".join(["model", *(f"{layer.type} '{layer.name}'" for layer in path)])
 
 

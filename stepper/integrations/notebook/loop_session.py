@@ -169,7 +169,7 @@ class LoopSession:
         return found
 
     def _story(self, text: str) -> str:
-        """Return a figure that explains a value: of the address, the selection, or the last operation."""
+        """Return a figure that explains a value: the address, the selection, or the last one."""
         stop = self._follower.stop()
         address = text or self._chosen or self._follower.figure(stop.figure).addresses.get(stop.box, "")
         if not address:
