@@ -232,7 +232,7 @@ def found_by(finder: Finder) -> Finder:
 
 
 def found_in(*types: str, suspects: Callable[[Any], bool] | None = None) -> Callable[[Finder], Finder]:
-    """Register a function that finds where the rule of its name is broken, for these layer types.
+    """Register a function that finds where its rule (by name) is broken, for these layer types.
 
     A model has thousands of layers but few kinds (`LayerKinds`): `suspects` selects the kinds that the rule checks.
     """

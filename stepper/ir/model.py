@@ -293,10 +293,10 @@ BODIES = {
     "Loop": (("body", "port_map"),),
     "If": (("then_body", "then_port_map"), ("else_body", "else_port_map")),
 }
-"""Loop of a model: ids of the layers that lead to it, its own last, with body roles after Ifs."""
+"""The bodies of each type that has some, each with the element that holds its port map."""
 
 LoopKey = tuple[int | str, ...]
-"""Loop of a model: ids of the layers that lead to it, its own last, with body roles after Ifs."""
+"""Loop of a model: ids of the layers that lead to it, its own last; body roles after Ifs."""
 
 
 CURRENT_ITERATION = "current_iteration"
@@ -350,7 +350,7 @@ class Layer(NamedTuple):
 
     @property
     def is_loop(self) -> bool:
-        """Return True if this is its name, or the name of an output."""
+        """True if this is a TensorIterator or a Loop."""
         return self.type in ("TensorIterator", "Loop")
 
     def is_called(self, name: str) -> bool:
@@ -364,7 +364,7 @@ class Layer(NamedTuple):
 
     @property
     def iteration_word(self) -> str:
-        """Return True if an attribute is true; `otherwise` is the value of a missing attribute."""
+        """Return what an iteration of this loop is called: call, or iteration."""
         return iteration_word(self.opened_from)
 
     def is_set(self, name: str, *, otherwise: bool = False) -> bool:
@@ -554,7 +554,7 @@ class Model(Immutable, Record, eq=False, weakref=True, dict=True):
 
 
 def path_text(path: Iterable[Layer]) -> str:
-    """Return the declared shape of a Parameter: from its <data>, else from its output port."""
+    """Return the place of a graph in the model: `model`, and the layers that lead to it."""
     return " > ".join(["model", *(f"{layer.type} '{layer.name}'" for layer in path)])
 
 

@@ -61,7 +61,7 @@ class ScaleKind(StrEnum):
 
 
 class Scale(Record):
-    """Hold the scale of a row: the ground is zero; magnitudes from `full` on have the full shade.
+    """Hold the scale of a row: the ground is zero; magnitudes from `full` on have full shade.
 
     Logarithmic shades begin at `low`, which is 0 if all numbers are 0. `signed`: some numbers are negative. `share` is
     the share of the numbers within the scale; 0 without a finite number.

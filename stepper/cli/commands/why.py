@@ -1,4 +1,4 @@
-"""Explain a value: `stepper why MODEL ADDRESS` lists the elements it depends on, or its uses."""
+"""Explain a value: `stepper why MODEL ADDRESS` lists the elements it depends on, or uses."""
 
 from __future__ import annotations
 

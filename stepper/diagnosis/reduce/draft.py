@@ -61,7 +61,7 @@ class DraftBody(Struct):
 
 
 class DraftLayer(Struct):
-    """Hold a layer with the sources of its inputs; `value` is set for Constants and model inputs."""
+    """Hold a layer with the sources of its inputs; Constants and model inputs have a `value`."""
 
     id: int
     name: str

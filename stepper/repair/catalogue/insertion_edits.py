@@ -269,7 +269,7 @@ def _selected(site: GraphSite, source: Source, form: ValueForm) -> Iterator[Repa
 
 
 def _select_shape(condition: Shape, value: Shape) -> Shape | None:
-    """Return the shape in which a condition selects parts of a value: on its first axes, or whole."""
+    """Return the shape in which a condition selects parts of a value: its first axes, or all."""
     if _fits_into(condition, value):
         return condition
     if condition and condition == value[: len(condition)]:
